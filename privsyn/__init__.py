@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from privsyn.table.enforcement.forbidden import Forbidden, MissingWhen
     from privsyn.table.enforcement.increasing import Increasing
     from privsyn.table.enforcement.total import Total
+    from privsyn.table.kinds.csv_format import CsvFormat
     from privsyn.table.schema.columns import (
         Categorical,
         Datetime,
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
         Text,
         Time,
     )
-    from privsyn.table.schema.csv_format import CsvFormat
     from privsyn.table.schema.schema import Schema
     from privsyn.table.schema.yaml_file import read_schema
 
@@ -110,7 +110,7 @@ _HOMES = {
     "privsyn.studies.sweep": ("sweep",),
     "privsyn.synthesizer": ("PrivSyn",),
     "privsyn.release.accuracy": ("Accuracy",),
-    "privsyn.table.schema.csv_format": ("CsvFormat",),
+    "privsyn.table.kinds.csv_format": ("CsvFormat",),
     "privsyn.table.schema.columns": (
         *("Categorical", "Datetime", "Duration", "Faker", "Identifier", "Numerical", "Text", "Time"),
     ),

@@ -23,7 +23,7 @@ from privsyn.release.acceptance.judge import judge
 from privsyn.release.acceptance.layout import check_testable
 from privsyn.release.release import Release, ReleasedModel
 from privsyn.settings import Settings
-from privsyn.table.io.target_column import as_frame, with_target
+from privsyn.table.io.read_in_memory import as_frame, with_target
 from privsyn.table.schema.yaml_file import SchemaOrPath
 
 

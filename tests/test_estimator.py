@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import check_get_params_invariance, check_pa
 from sklearn.utils.validation import check_is_fitted
 
 from privsyn import Categorical, Determined, InputError, Numerical, PrivSyn, Schema
-from privsyn.table.io.target_column import as_frame, with_target
+from privsyn.table.io.read_in_memory import as_frame, with_target
 from privsyn.table.schema.yaml_file import to_yaml
 
 SCHEMA = Schema({"age": Numerical(0, 99, integer=True), "sex": Categorical(["f", "m"])})

@@ -41,7 +41,7 @@ from privsyn import (
 from privsyn.errors import AbsentWarning
 from privsyn.table.codec.codec import Codec
 from privsyn.table.encoding.dtypes import holds_missing
-from privsyn.table.schema.header import dtypes_of
+from privsyn.table.schema.schema import dtypes_of
 from privsyn.table.schema.yaml_file import to_plain, to_yaml
 
 ROWS = 24

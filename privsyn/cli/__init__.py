@@ -11,26 +11,21 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from threading import current_thread, main_thread
+from traceback import walk_tb
 from types import TracebackType
 from typing import Annotated, Any
 
 import typer
 
-from privsyn.cli.attack import attack
 from privsyn.cli.common.keeping import Note, StoppedError
 from privsyn.cli.common.options import spelling_of
 from privsyn.cli.common.terminal import say, say_text
-from privsyn.cli.demo import demo
-from privsyn.cli.evaluate import evaluate
-from privsyn.cli.forecast import forecast
-from privsyn.cli.owner import owner
-from privsyn.cli.plan import plan
-from privsyn.cli.randomize import randomize
-from privsyn.cli.report import report
-from privsyn.cli.sample import sample
-from privsyn.cli.schema import schema
-from privsyn.cli.sweep import sweep
-from privsyn.cli.synth import synth
+from privsyn.cli.evaluate import attack, evaluate
+from privsyn.cli.plan import plan, sweep
+from privsyn.cli.sample import forecast, report, sample
+from privsyn.cli.schema import randomize, schema
+from privsyn.cli.survey import demo
+from privsyn.cli.synth import owner, synth
 from privsyn.errors import InputError, NoiseWarning, spelling
 
 DONE, FAILED, MISTAKE, INTERRUPTED = 0, 1, 2, 130
@@ -74,12 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # matrices are small: threads would only spin
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")  # the others keep 40 MB that they do not use
     try:
-        with (
-            warnings.catch_warnings(),
-            spelling(spelling_of),
-            _ended_as_by_ctrl_c(),
-            _rare_collections(),
-        ):
+        with warnings.catch_warnings(), spelling(spelling_of), _ended_as_by_ctrl_c(), _rare_collections():
             warnings.simplefilter("ignore")
             warnings.simplefilter("always", NoiseWarning)
             warnings.showwarning = _show_warning  # type: ignore[assignment]
@@ -102,8 +92,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _show_warning(warning: Warning | str, *_: object) -> None:
-    from privsyn.cli.common.terminal import say
-
     if isinstance(warning, NoiseWarning):  # another text may quote a cell
         say(str(warning))
 
@@ -177,13 +165,9 @@ def _defect(error: Exception) -> str:
 
 def _place(traceback: TracebackType | None) -> str:
     """Return the innermost line of this package in a traceback."""
-    place = "an unknown line"
-    while traceback is not None:
-        module = traceback.tb_frame.f_globals.get("__name__", "")
-        if module.split(".")[0] == "privsyn":
-            place = f"{module}:{traceback.tb_lineno}"
-        traceback = traceback.tb_next
-    return place
+    modules = ((frame.f_globals.get("__name__", ""), line) for frame, line in walk_tb(traceback))
+    ours = [f"{module}:{line}" for module, line in modules if module.split(".")[0] == "privsyn"]
+    return ours[-1] if ours else "an unknown line"
 
 
 @app.callback(invoke_without_command=True)

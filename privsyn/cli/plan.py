@@ -1,4 +1,4 @@
-"""`privsyn plan`: estimate the error and cost of a run, without reading a row."""
+"""`privsyn plan` and `privsyn sweep`: what to expect of a run, and what many runs on a public table gave."""
 
 from __future__ import annotations
 
@@ -7,26 +7,24 @@ from typing import Annotated
 
 import typer
 
-from privsyn.cli.common.options import CSV, Given, read_public, settings_options, takes
-from privsyn.cli.common.terminal import say_text
+from privsyn.cli.common import options
+from privsyn.cli.common.terminal import say, say_text
 
 PLANNED = ("epsilon", "delta", "schema", "unit", "rows_per_unit", "target")
 """The settings that change what is to be expected."""
 
 
-@takes(settings=settings_options(*PLANNED, required=["epsilon"]), csv=CSV)
+@options.takes(settings=options.settings_options(*PLANNED, required=["epsilon"]), csv=options.CSV)
 def plan(
     data: Annotated[
-        Path,
-        typer.Argument(metavar="DATA", help="The table (no row is read), or a schema (.yaml) alone."),
+        Path, typer.Argument(metavar="DATA", help="The table (no row is read), or a schema (.yaml) alone.")
     ],
     *,
-    settings: Given,
+    settings: options.Given,
     rows: Annotated[
-        int | None,
-        typer.Option(min=1, help="A rough, public number of rows: do not count the private ones."),
+        int | None, typer.Option(min=1, help="A rough, public number of rows: do not count the private ones.")
     ] = None,
-    csv: Given,
+    csv: options.Given,
 ) -> None:
     """Estimate error, time and memory of a run before any budget is spent. It reads no row of DATA."""
     import privsyn
@@ -38,5 +36,96 @@ def plan(
         check_table(data)
     if alone and settings["schema"] is not None:
         raise InputError(f"{data}: is a schema: leave out --schema, or give the table")
-    settings["schema"] = read_public(data if alone else settings["schema"], csv)
+    settings["schema"] = options.read_public(data if alone else settings["schema"], csv)
     say_text(str(privsyn.plan(None if alone else data, rows=rows, **settings)))
+
+
+@options.takes(settings=options.settings_options("delta", "schema", "target"), csv=options.CSV)
+def sweep(
+    data: options.Data,
+    *,
+    epsilon: Annotated[str, typer.Option(metavar="NUMBERS", help="Separated by commas: 0.1,0.3,1,3,10.")],
+    out: Annotated[
+        Path,
+        typer.Option(
+            metavar="CSV",
+            help="One row for each run. Runs that are in this file are not repeated; use one file per table.",
+        ),
+    ],
+    seeds: Annotated[int, typer.Option(min=1, help="Runs of each epsilon and preset.")] = 5,
+    settings: options.Given,
+    preset: Annotated[
+        str, typer.Option(metavar="NAMES", help="default, paper, or default,paper.")
+    ] = "default",
+    models: Annotated[bool, typer.Option(help="Train models; they take most of the time.")] = True,
+    model: options.Models = None,
+    metric: options.Metrics = None,
+    name: Annotated[
+        str | None, typer.Option(help="The name of the table in the results. Default: that of DATA.")
+    ] = None,
+    long: Annotated[
+        Path | None, typer.Option(metavar="CSV", help="Write one row for each score of each run, too.")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Plot errors against epsilon to this file: .png, .svg or .pdf.")
+    ] = None,
+    score: Annotated[
+        str | None,
+        typer.Option(metavar="NAMES", help="The scores in the plot, such as pair_mean,boosting_auc."),
+    ] = None,
+    peers: Annotated[
+        Path | None,
+        typer.Option(metavar="CSV", help="Results of other programs for the plot: method, epsilon, scores."),
+    ] = None,
+    csv: options.Given,
+) -> None:
+    """Measure many runs on DATA, for experiments. Seeded, and it READS DATA: its results are not private."""
+    import pandas as pd
+
+    import privsyn
+    from privsyn.cli.common.console import countdown
+    from privsyn.cli.common.outputs import check_outputs, check_table, staged
+    from privsyn.errors import InputError, plural
+    from privsyn.studies.results import check_plot, check_scores, draw, long_form, read_peers
+
+    check_table(data)
+    check_outputs({"--out": out, "--plot": plot, "--long": long}, inputs=(data, settings["schema"], peers))
+    if plot is None and (score or peers):
+        raise InputError("--score and --peers are about the plot: add --plot FILE")
+    settings["schema"] = options.read_public(settings["schema"], csv)
+    metrics, scores = options.own_metrics(metric), score.split(",") if score else []
+    check_scores(scores)
+    others_results = None if peers is None else read_peers(peers)
+    if plot is not None:
+        check_plot(plot)
+    with countdown() as report:
+        rows = privsyn.sweep(
+            data,
+            _numbers(epsilon),
+            seeds=seeds,
+            presets=preset.split(","),
+            **settings,
+            models=model.split(",") if models and model else models,
+            metrics=metrics,
+            name=name,
+            out=out,
+            progress=report,
+        )
+    done, others = plural(len(rows), "run"), len(pd.read_csv(out)) - len(rows)
+    say(f"{out}: {done}, one row each. They READ THE REAL TABLE and are seeded: not private")
+    if others:
+        say(f"{out}: also keeps {plural(others, 'run')} of other settings or another version")
+    if long is not None:
+        with staged({"--long": long}) as places:
+            long_form(rows).to_csv(places["--long"], index=False)
+        say(f"{long}: one row for each score; not private either")
+    if plot is not None:
+        draw(rows, plot, scores, others_results)
+        say(f"{plot}: errors against epsilon; not private either")
+
+
+def _numbers(text: str) -> list[float]:
+    from privsyn.errors import replace_errors
+
+    with replace_errors(f"--epsilon {text}: must be numbers separated by commas, like 0.1,1,10", ValueError):
+        return [float(part) for part in text.split(",")]

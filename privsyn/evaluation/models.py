@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from scipy.stats import rankdata
+from sklearn import metrics
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.ensemble import (
@@ -23,22 +24,13 @@ from sklearn.ensemble import (
     RandomForestRegressor,
 )
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.metrics import (
-    accuracy_score,
-    f1_score,
-    mean_absolute_error,
-    r2_score,
-    recall_score,
-    roc_auc_score,
-)
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from threadpoolctl import threadpool_limits
 
-from privsyn.evaluation.coded import Coded
 from privsyn.evaluation.comparison import DEFAULT_LEARNERS
-from privsyn.evaluation.encoding import View
+from privsyn.evaluation.encoding import Coded, View
 from privsyn.marginals.domain import Attributes, Codes, Domain, Floats, Ints, Mask
 
 MOST_ROWS = 100_000
@@ -218,12 +210,16 @@ def _score_classes(model: Any, features: npt.NDArray, truth: npt.NDArray) -> dic
     present, rows = np.unique(truth, return_counts=True)
     common = present[rows >= FEW_ROWS] if (rows >= FEW_ROWS).any() else present
     return {
-        "accuracy": ModelScore(float(accuracy_score(truth, guess))),
+        "accuracy": ModelScore(float(metrics.accuracy_score(truth, guess))),
         "auc": _auc(truth, probabilities, present, common),
-        "f1": ModelScore(float(f1_score(truth, guess, labels=common, average="macro", zero_division=0))),
+        "f1": ModelScore(
+            float(metrics.f1_score(truth, guess, labels=common, average="macro", zero_division=0))
+        ),
         "recall": ModelScore(
-            float(recall_score(truth, guess, labels=common, average="macro", zero_division=0)),
-            of_classes=np.asarray(recall_score(truth, guess, labels=classes, average=None, zero_division=0)),
+            float(metrics.recall_score(truth, guess, labels=common, average="macro", zero_division=0)),
+            of_classes=np.asarray(
+                metrics.recall_score(truth, guess, labels=classes, average=None, zero_division=0)
+            ),
         ),
         "calibration": ModelScore(
             calibration_error(probabilities.max(axis=1), guess == truth),
@@ -257,7 +253,7 @@ def _auc(truth: npt.NDArray, probabilities: Floats, present: Ints, common: Ints)
     else:
         sides = [(truth == one, probabilities[:, one]) for one in common]
     return ModelScore(
-        float(np.mean([roc_auc_score(*side) for side in sides])),
+        float(np.mean([metrics.roc_auc_score(*side) for side in sides])),
         np.mean([influence_on_auc(*side) for side in sides], axis=0),
     )
 
@@ -266,8 +262,8 @@ def _score_regression(model: Any, features: npt.NDArray, truth: npt.NDArray) -> 
     guess = model.predict(features)
     r2 = ModelScore(np.nan)
     if len(truth) > 1:
-        r2 = ModelScore(float(r2_score(truth, guess)), influence_on_r2(truth, guess))
-    return {"r2": r2, "mean_error": ModelScore(float(mean_absolute_error(truth, guess)))}
+        r2 = ModelScore(float(metrics.r2_score(truth, guess)), influence_on_r2(truth, guess))
+    return {"r2": r2, "mean_error": ModelScore(float(metrics.mean_absolute_error(truth, guess)))}
 
 
 def influence_on_auc(truth: Mask, scores: Floats) -> Floats:
@@ -333,7 +329,7 @@ def propensity(view: View, real: Coded, other: Coded, *, in_bins: bool) -> float
     with _quiet():
         model.fit(np.vstack([side[:half] for side in sides]), np.repeat([0, 1], half))
         probabilities = model.predict_proba(np.vstack([side[half:] for side in sides]))
-    return float(roc_auc_score(truth, probabilities[:, 1]))
+    return float(metrics.roc_auc_score(truth, probabilities[:, 1]))
 
 
 def _exact_numbers(table: Coded) -> Floats:

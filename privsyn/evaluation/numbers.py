@@ -12,9 +12,9 @@ from math import comb, nan
 
 import numpy as np
 
-from privsyn.evaluation.coded import Coded, Levels, coarsen
 from privsyn.evaluation.comparison import SEED, Comparison
-from privsyn.evaluation.encoding import View
+from privsyn.evaluation.encoding import Coded, Levels, View, coarsen
+from privsyn.evaluation.marginals import each_once
 from privsyn.marginals.domain import Attributes, Floats, Integers, Mask, keep
 from privsyn.table.encoding.words import MISSING
 
@@ -60,9 +60,7 @@ class Correlations:
 
     def errors(self, method: str) -> Floats:
         """Return the absolute error of each pair that has a correlation."""
-        gaps = np.abs(getattr(self, method) - getattr(self, f"real_{method}"))
-        above = gaps[np.triu_indices(len(gaps), 1)]
-        return above[~np.isnan(above)]
+        return each_once(np.abs(getattr(self, method) - getattr(self, f"real_{method}")))
 
     def worst(self, names: Attributes, most: int) -> dict[str, tuple[tuple[Attributes, float, float], ...]]:
         """Return the pairs with the largest errors: columns, real and synthetic correlation, by method."""
@@ -245,11 +243,8 @@ def _compare_shapes(real: Coded, others: Mapping[str, Coded]) -> dict[str, Shape
         return of_columns, np.array([_deviation(cells) for cells in table.numbers.values()])
 
     truth = found(real)
-    result = {}
-    for name, table in others.items():
-        ours = found(table)
-        result[name] = Shapes(ours[0], truth[0], ours[1], truth[1])
-    return result
+    ours = {name: found(table) for name, table in others.items()}
+    return {name: Shapes(of[0], truth[0], of[1], truth[1]) for name, of in ours.items()}
 
 
 def shapes_of(comparison: Comparison) -> dict[str, Shapes]:
@@ -287,27 +282,18 @@ def _means_within(groups: Mapping[str, Levels], real: Coded, other: Coded) -> Fl
     tables = [sample_rows(table, len(names) * len(groups)) for table in (real, other)]
     errors = []
     for name in names:
-        present = [~np.isnan(table.numbers[name]) for table in tables]
-        cells = [table.numbers[name][rows] for table, rows in zip(tables, present, strict=True)]
+        present = [table.take(np.flatnonzero(~np.isnan(table.numbers[name]))) for table in tables]
+        cells = [table.numbers[name] for table in present]
         deviation = _deviation(cells[0]) or 1.0
         for column, levels in groups.items():
             if column == name:
                 continue
             axis, size = every.index(column), len(levels.labels)
             values = size - (levels.labels[-1] == MISSING)
-            codes = [
-                levels.of_code[table.records.codes[rows, axis]]
-                for table, rows in zip(tables, present, strict=True)
-            ]
-            sizes, sums = (
-                np.array(
-                    [
-                        np.bincount(code, weight, minlength=size)[:values]
-                        for code, weight in zip(codes, weights, strict=True)
-                    ]
-                )
-                for weights in ((None, None), cells)
-            )
+            codes = [levels.of_code[table.records.codes[:, axis]] for table in present]
+            sizes = np.array([np.bincount(code, minlength=size)[:values] for code in codes])
+            weighed = (np.bincount(code, of, minlength=size) for code, of in zip(codes, cells, strict=True))
+            sums = np.array([each[:values] for each in weighed])
             occupied = sizes[0] > 0
             if occupied.any():
                 means = np.divide(sums, sizes, out=np.full(sums.shape, np.nan), where=sizes > 0)

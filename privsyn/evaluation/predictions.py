@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privsyn.evaluation.coded import OTHER
 from privsyn.evaluation.comparison import Comparison
+from privsyn.evaluation.encoding import OTHER
 from privsyn.evaluation.metric import Score
 from privsyn.marginals.domain import Floats
 

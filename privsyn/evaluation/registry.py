@@ -8,22 +8,11 @@ from importlib.metadata import entry_points
 from numbers import Real
 
 from privsyn.errors import InputError, replace_errors, safe_repr
+from privsyn.evaluation import marginals
 from privsyn.evaluation.comparison import LEARNERS, Comparison
-from privsyn.evaluation.marginals import one_way_errors, pairs_of, query_errors, triple_errors
 from privsyn.evaluation.metric import Metric, Score, errors_in, for_each_table, mean_and_max
 from privsyn.evaluation.numbers import METHODS, correlations_of, group_means, range_means, shapes_of
 from privsyn.evaluation.predictions import propensity_score, score_of_model
-from privsyn.evaluation.rows import (
-    distinct_rows,
-    identical_rows,
-    likeness,
-    missing_patterns,
-    nearest_row,
-    pooled_cells,
-    rare_covered,
-    unseen,
-    wasserstein_of_columns,
-)
 
 SCORES_OF_MODELS = {
     "accuracy": "accuracy",
@@ -58,23 +47,29 @@ of_counts = partial(mean_and_max, group="Tables of counts")
 of_numbers = partial(mean_and_max, group=NUMBERS, unit="standard deviations")
 of_pairs = partial(mean_and_max, group=NUMBERS, unit="correlation")
 
-PAIRS = errors_in(pairs_of, lambda found: found.errors)
-CRAMERS_V = errors_in(pairs_of, lambda found: found.cramers_v_errors)
+PAIRS = errors_in(marginals.pairs_of, lambda found: found.errors)
+CRAMERS_V = errors_in(marginals.pairs_of, lambda found: found.cramers_v_errors)
 SPEARMAN = errors_in(correlations_of, lambda found: found.errors("spearman"))
 PEARSON = errors_in(correlations_of, lambda found: found.errors("pearson"))
 QUANTILES = errors_in(shapes_of, lambda found: found.mean_distances)
 TAILS = errors_in(shapes_of, lambda found: found.tails)
 SPREADS = errors_in(shapes_of, lambda found: found.spreads)
-RARE, UNSEEN = for_each_table(rare_covered, codes=True), for_each_table(unseen, codes=True)
+RARE, UNSEEN = (
+    for_each_table(marginals.rare_covered, codes=True),
+    for_each_table(marginals.unseen, codes=True),
+)
 BINNED, EXACT = partial(propensity_score, in_bins=True), partial(propensity_score, in_bins=False)
-EQUAL, NEAREST = partial(likeness, measure=identical_rows), partial(likeness, measure=nearest_row)
+EQUAL, NEAREST = (
+    partial(marginals.likeness, measure=marginals.identical_rows),
+    partial(marginals.likeness, measure=marginals.nearest_row),
+)
 
 METRICS: dict[str, Metric] = {
-    **of_counts("one_way", "one column", one_way_errors),
+    **of_counts("one_way", "one column", marginals.one_way_errors),
     **of_counts("pair", "two columns", PAIRS, headline=True),
-    **of_counts("triple", "three columns", triple_errors, headline=True),
-    **of_counts("query", "range queries", lambda c: c.compare_records(query_errors), headline=True),
-    **of_numbers("wasserstein", "Wasserstein distance", wasserstein_of_columns, mean="mean"),
+    **of_counts("triple", "three columns", marginals.triple_errors, headline=True),
+    **of_counts("query", "range queries", lambda c: c.compare_records(marginals.query_errors), headline=True),
+    **of_numbers("wasserstein", "Wasserstein distance", marginals.wasserstein_of_columns, mean="mean"),
     **of_numbers("quantiles", "quantiles", QUANTILES),
     **of_numbers("tail", "99 % quantile", TAILS),
     **of_numbers("spread", "standard deviation", SPREADS, unit="1 - smaller / larger"),
@@ -83,11 +78,11 @@ METRICS: dict[str, Metric] = {
     **of_pairs("spearman", METHODS["spearman"], SPEARMAN, headline=True),
     **of_pairs("pearson", METHODS["pearson"], PEARSON),
     **of_pairs("cramers_v", "Cramér's V", CRAMERS_V, unit="Cramér's V", mean="mean difference"),
-    "missing_patterns": Metric("patterns of missing cells", missing_patterns, CELLS),
+    "missing_patterns": Metric("patterns of missing cells", marginals.missing_patterns, CELLS),
     "rare_covered": Metric("rare values that occur", RARE, CELLS, "share of rare values", "higher"),
-    "pooled": Metric("cells with pooled values", pooled_cells, CELLS, "share of real cells"),
+    "pooled": Metric("cells with pooled values", marginals.pooled_cells, CELLS, "share of real cells"),
     "unseen": Metric("cells with unseen values", UNSEEN, CELLS, "share of cells"),
-    "distinct_rows": Metric("distinct rows", distinct_rows, CELLS, better="neither"),
+    "distinct_rows": Metric("distinct rows", marginals.distinct_rows, CELLS, better="neither"),
     "propensity": Metric("real against synthetic rows, AUC", BINNED, CELLS, "AUC", origin=0.5),
     "propensity_of_numbers": Metric("the same with exact numbers", EXACT, CELLS, "AUC", origin=0.5),
     **MODELS,

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from privsyn.evaluation.coded import Levels, coarsen, recode
 from privsyn.evaluation.comparison import LEARNERS, Comparison
+from privsyn.evaluation.encoding import Levels, coarsen, recode
 from privsyn.evaluation.marginals import shares
 from privsyn.evaluation.numbers import METHODS
 from privsyn.evaluation.registry import METRICS
@@ -20,8 +20,7 @@ from privsyn.evaluation.scores import Origin, Scores, shown
 from privsyn.files import atomic_path
 from privsyn.marginals.domain import Floats
 from privsyn.pages.picture import Axis, Bins, histogram, percent_of, strip
-from privsyn.pages.sections import Section, render
-from privsyn.pages.words import percent
+from privsyn.pages.sections import Section, percent, render
 from privsyn.table.encoding.words import number_range
 
 MOST_MAPPED = 40

@@ -12,11 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from privsyn.errors import InputError, printable, replace_errors, safe_repr
-from privsyn.evaluation.comparison import LEARNERS, left_out_line
+from privsyn.evaluation.comparison import LEARNERS, left_out_line, pooled_line
 from privsyn.evaluation.marginals import PairErrors
 from privsyn.evaluation.metric import STANDARD_ERRORS, TABLES, Score, legend
 from privsyn.evaluation.numbers import METHODS, Correlations
-from privsyn.evaluation.pooled_values import pooled_line
 from privsyn.evaluation.predictions import about_determining
 from privsyn.evaluation.registry import METRICS, MODELS
 from privsyn.marginals.domain import Attributes
@@ -310,7 +309,7 @@ def plot_scores(scores: Scores, names: Sequence[str]) -> Any:
         for table, (marker, colour) in MARKS.items():
             if not isnan(number := getattr(score, table)):
                 panel.plot(number, 0, marker, color=colour, ms=8, label=TABLES[table], linestyle="")
-        panel.set_yticks([0], [_escape(label)])
+        panel.set_yticks([0], [printable(label).replace("$", r"\$")])  # or matplotlib would read a formula
         panel.set_xlabel(METRICS[name].hint, fontsize=7)
         panel.tick_params(labelsize=8)
         panel.margins(x=0.15)
@@ -318,11 +317,6 @@ def plot_scores(scores: Scores, names: Sequence[str]) -> Any:
     panels[0].legend(frameon=False, fontsize=8, ncols=4, loc="lower left", bbox_to_anchor=(0, 1))
     figure.suptitle("Not private: made from the real table", fontsize=9)
     return figure
-
-
-def _escape(label: str) -> str:
-    """Return a label in which matplotlib reads no formula."""
-    return printable(label).replace("$", r"\$")
 
 
 def shown(score: Score) -> dict[str, str]:

@@ -35,7 +35,7 @@ from privsyn.private.spend import Spend
 from privsyn.progress import no_progress
 from privsyn.table.discovery.lattices import LatticeQuestion
 from privsyn.table.discovery.open_schema import OpenSchema
-from privsyn.table.encoding.heaps import Heaps
+from privsyn.table.encoding.steps import Heaps
 from privsyn.table.schema.schema import Schema
 
 if TYPE_CHECKING:

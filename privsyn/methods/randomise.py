@@ -17,8 +17,7 @@ from privsyn.private.randomised_response import randomised
 from privsyn.table.io.output_type import OutputType
 from privsyn.table.io.read_in_memory import read_in_memory
 from privsyn.table.schema.columns import Categorical
-from privsyn.table.schema.header import match_names
-from privsyn.table.schema.schema import Schema, declared
+from privsyn.table.schema.schema import Schema, declared, match_names
 from privsyn.table.schema.yaml_file import as_schema
 
 

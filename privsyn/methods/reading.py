@@ -20,7 +20,7 @@ from privsyn.private.contribution import kept_rows
 from privsyn.private.rows import CachedWalk, Rows
 from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.open_schema import OpenSchema, declared_or_by_names
-from privsyn.table.encoding.heaps import NO_HEAPS, Heaps
+from privsyn.table.encoding.steps import NO_HEAPS, Heaps
 from privsyn.table.io.output_type import OutputType
 from privsyn.table.io.read_in_batches import read_in_batches
 from privsyn.table.io.source import RawTable

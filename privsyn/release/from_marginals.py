@@ -105,7 +105,7 @@ def from_marginals(
 def _with_missing(schema: Schema, frames: list[pd.DataFrame]) -> Schema:
     """Return the schema in which only those columns have missing cells of which some table counts them."""
     columns = {
-        name: replace(column, nullable=column.nullable and holds_missing(frames, name))  # type: ignore[type-var]
+        name: replace(column, nullable=column.nullable and holds_missing(frames, name))
         for name, column in schema.coded.items()
     }
     return replace(schema, columns={**schema.columns, **columns})

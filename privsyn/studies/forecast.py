@@ -17,9 +17,8 @@ import numpy as np
 
 from privsyn.arguments import check_column, check_release, check_whole
 from privsyn.errors import InputError, did_you_mean, printable, safe_repr
-from privsyn.evaluation.coded import Coded
 from privsyn.evaluation.comparison import DEFAULT_LEARNERS, LEARNERS
-from privsyn.evaluation.encoding import View, code_together
+from privsyn.evaluation.encoding import Coded, View, code_together
 from privsyn.private.accounting import epsilon_for
 from privsyn.private.laws import LAWS
 from privsyn.private.ledger import Ledger

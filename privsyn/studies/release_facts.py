@@ -14,7 +14,7 @@ from scipy.special import ndtr, ndtri
 
 from privsyn.marginals.domain import Floats
 from privsyn.marginals.statistics import total_variation
-from privsyn.pages.words import many, percent, whole
+from privsyn.pages.sections import many, percent, whole
 from privsyn.private.ledger import Ledger
 from privsyn.release.release import Release
 

@@ -19,8 +19,7 @@ from privsyn.inference.fitted import HALF, LEVEL, TWO_SIDED
 from privsyn.marginals.domain import Floats
 from privsyn.pages import sections as pages
 from privsyn.pages.picture import Axis, Bins, error_bars, outside, percent_of
-from privsyn.pages.sections import Section
-from privsyn.pages.words import at_most, interval
+from privsyn.pages.sections import Section, at_most, interval
 from privsyn.release.release import Release
 from privsyn.studies.release_facts import facts, pair_map, pair_tables
 from privsyn.synthesizer import PrivSyn

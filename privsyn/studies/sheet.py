@@ -15,7 +15,7 @@ from markupsafe import Markup
 from privsyn.arguments import check_release
 from privsyn.files import atomic_path
 from privsyn.pages import sections as pages
-from privsyn.pages.words import percent
+from privsyn.pages.sections import percent
 from privsyn.release.release import Release
 from privsyn.studies.release_facts import facts
 from privsyn.synthesizer import PrivSyn
@@ -88,7 +88,7 @@ def render(release: Release, data: Path | None = None) -> str:
             {
                 "name": name,
                 "kind": kind_of(codec.schema.columns[name]),
-                "range": values_of(codec.schema.columns[name]),
+                "range": codec.schema.columns[name].values_in_words,
                 "error": "not found: cells are invented"
                 if name in known["lost"]
                 else percent(max(by_column[name]))
@@ -127,7 +127,7 @@ def metadata(release: Release, data: Path | None = None) -> dict[str, Any]:
             "@type": "cr:Field",
             "@id": f"rows/{name}",
             "name": name,
-            "dataType": _data_type(codec.schema.columns[name]),
+            "dataType": f"sc:{codec.schema.columns[name].data_type}",
             "source": {"fileObject": {"@id": data.name}, "extract": {"column": name}},
         }
         for name in names
@@ -161,25 +161,14 @@ def _description(release: Release) -> str:
 
 def _variable(name: str, column: Column) -> dict[str, Any]:
     """Return a column as a schema.org PropertyValue; only what the released schema says."""
-    variable: dict[str, Any] = {"@type": "sc:PropertyValue", "name": name, "description": values_of(column)}
+    variable: dict[str, Any] = {
+        "@type": "sc:PropertyValue",
+        "name": name,
+        "description": column.values_in_words,
+    }
     if isinstance(column, Numerical):
         variable |= {"minValue": column.low, "maxValue": column.high}
     return variable
-
-
-def _data_type(column: Column) -> str:
-    """Return the type of a column's cells in the words of schema.org."""
-    return f"sc:{column.data_type}"
-
-
-def values_of(column: Column) -> str:
-    """Return the values of a column in a few words, from the released schema.
-
-    >>> from privsyn import Categorical, Numerical
-    >>> values_of(Categorical(["F", "M"])), values_of(Numerical(0, 99, integer=True))
-    ('F, M', '0 to 99')
-    """
-    return column.values_in_words
 
 
 def _without_tags(plain: Mapping[str, Any]) -> str:

@@ -25,7 +25,7 @@ from privsyn.cli.common import console as screen
 from privsyn.errors import NoiseWarning
 from privsyn.private.ledger import Ledger
 from privsyn.table.io import read_in_memory, write
-from privsyn.table.schema.csv_format import CsvFormat
+from privsyn.table.kinds.csv_format import CsvFormat
 
 SETTINGS = ("--epsilon", 1, "--schema", "schema.yaml")
 SYNTH = ("synth", "data.csv", "out.csv", *SETTINGS)

@@ -16,8 +16,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from threadpoolctl import threadpool_limits
 
 from privsyn.evaluation import models
-from privsyn.evaluation.coded import Coded
-from privsyn.evaluation.encoding import View
+from privsyn.evaluation.encoding import Coded, View
 from privsyn.evaluation.marginals import (
     TRIPLES,
     compare_pairs,

@@ -19,10 +19,10 @@ from privsyn.evaluation.marginals import (
     make_queries,
     sample_of_margins,
     shares,
+    wasserstein,
 )
 from privsyn.evaluation.models import Task
 from privsyn.evaluation.registry import METRICS
-from privsyn.evaluation.rows import wasserstein
 from privsyn.evaluation.scores import NOT_PRIVATE
 from privsyn.marginals.domain import Domain, Records
 

@@ -11,8 +11,7 @@ import pytest
 
 from privsyn import Categorical, Datetime, Numerical, Schema, Time, evaluate
 from privsyn.evaluation import numbers as module
-from privsyn.evaluation.coded import coarsen
-from privsyn.evaluation.encoding import MISSING, code_together
+from privsyn.evaluation.encoding import MISSING, coarsen, code_together
 from privsyn.evaluation.numbers import SHARES, Shapes, correlations, range_means
 
 

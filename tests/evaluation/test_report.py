@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 from privsyn import PrivSyn, Schema, evaluate
-from privsyn.evaluation.coded import MOST_LEVELS, coarsen, recode
 from privsyn.evaluation.comparison import Comparison
+from privsyn.evaluation.encoding import MOST_LEVELS, coarsen, recode
 from privsyn.table.schema.columns import Categorical, Numerical
 
 EVIL = "</script><img src=http://example.invalid onerror=alert(1)>"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from privsyn.evaluation.coded import Levels
+from privsyn.evaluation.encoding import Levels
 from privsyn.inference.ordered.binning import Axis
 from privsyn.inference.problem import Estimate
 from privsyn.marginals.domain import Domain, Floats, keep

@@ -463,8 +463,8 @@ PERSONS = (
     bug(
         "half of a fingerprint compared",
         "privsyn/table/io/persons.py",
-        "for half in prints.T:",
-        "for half in prints.T[:1]:",
+        "groupby([0, 1])",
+        "groupby([0])",
         "tests/table/io/test_persons.py::test_rows_are_one_persons_where_both_halves_of_the_fingerprint_are",
     ),
     bug(
@@ -715,7 +715,7 @@ ROWS = (
     ),
     bug(
         "an error message with what a library says of a row",
-        "privsyn/table/io/csv_text.py",
+        "privsyn/table/io/csv_table.py",
         'some row is longer or shorter than"',
         'some row is longer or shorter than {error}"',
         "tests/test_leaks.py::test_no_mark_of_a_damaged_row_is_told",

@@ -578,7 +578,7 @@ def test_the_command_line_says_what_was_found(tmp_path, capsys):
 
 
 def test_checking_a_schema_passes_over_what_is_to_be_found():
-    from privsyn.table.drafting.check import check_schema
+    from privsyn.table.drafting.draft import check_schema
 
     table = pd.DataFrame({"age": [1, 200], "town": ["a", "b"]})
     assert check_schema(table, Schema({"age": Numerical(), "town": Categorical()}))[0].startswith(

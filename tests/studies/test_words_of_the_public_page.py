@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from privsyn import Categorical, Numerical, PrivSyn, Schema
-from privsyn.pages.words import at_most, interval, percent
+from privsyn.pages.sections import at_most, interval, percent
 from privsyn.studies import release_facts, release_report
 from privsyn.studies.release_facts import kept_how, overview, relationships
 from privsyn.studies.release_report import render

@@ -606,7 +606,7 @@ def test_identifiers_of_arrow_and_polars_are_widened_too(nullable, tmp_path):
 def test_an_identifier_that_runs_out_of_numbers_says_so():
     maker = Identifier().maker(np.dtype("int32"))
     with pytest.raises(InputError, match="its dtype is int32, which cannot number 3000000000 rows"):
-        maker.make(10, np.random.default_rng(0), 3_000_000_000 - 10)
+        maker(10, np.random.default_rng(0), 3_000_000_000 - 10)
 
 
 def test_a_table_of_identifiers_alone_is_refused():

@@ -145,7 +145,7 @@ def read_public(schema: Path | None, csv: Given) -> Schema | None:
 
     An option comes before the schema's setting. If nothing but defaults is left, it is None.
     """
-    from privsyn.table.schema.csv_format import CsvFormat
+    from privsyn.table.kinds.csv_format import CsvFormat
     from privsyn.table.schema.schema import Schema
     from privsyn.table.schema.yaml_file import read_schema
 

@@ -25,9 +25,8 @@ import numpy.typing as npt
 from privsyn.arguments import check_whole
 from privsyn.errors import InputError, did_you_mean, safe_repr
 from privsyn.evaluation.attacks.risks import Rate, Risk, Risks
-from privsyn.evaluation.coded import Coded
 from privsyn.evaluation.comparison import read_together, refuse_copy
-from privsyn.evaluation.encoding import code_together
+from privsyn.evaluation.encoding import Coded, code_together
 from privsyn.marginals.domain import Floats, Integers
 from privsyn.table.schema.schema import Schema
 

@@ -28,7 +28,7 @@ from privsyn.table.encoding.dtypes import (
 )
 from privsyn.table.encoding.encoders import STRAY, CategoricalEncoder, Encoder, OrderedEncoder, missing_cells
 from privsyn.table.encoding.grid import Grid
-from privsyn.table.encoding.heaps import NO_HEAPS, Heaps, heaps_from_plain, heaps_to_plain
+from privsyn.table.encoding.steps import NO_HEAPS, Heaps, heaps_from_plain, heaps_to_plain
 from privsyn.table.encoding.time_encoders import DatetimeEncoder
 from privsyn.table.enforcement.draws import Cells, DrawnRows
 from privsyn.table.enforcement.increasing import rules_with_gaps
@@ -36,8 +36,7 @@ from privsyn.table.enforcement.repair import Repair, check_constraints
 from privsyn.table.enforcement.rules import Computation, check_computed
 from privsyn.table.kinds.generated import Maker
 from privsyn.table.schema.columns import Datetime, Generated, Ordinal
-from privsyn.table.schema.header import dtypes_of, match_names
-from privsyn.table.schema.schema import Schema
+from privsyn.table.schema.schema import Schema, dtypes_of, match_names
 from privsyn.table.schema.yaml_file import from_plain, to_plain
 
 
@@ -295,7 +294,9 @@ class Codec:
         whole = {name for name, of in self.parts.items() if not fixed.keys().isdisjoint(of)}
         rows = DrawnRows(numbers, codes, self.cells(merging), frozenset({*fixed, *whole}))
         for name, of in self.parts.items():
-            numbers[name] = parts.join_rows(rows, of, self.grid(name), rng)
+            drawn = [numbers[part] for part in of]
+            room = rows.room(of[0], np.arange(len(records)))
+            numbers[name] = parts.join(drawn, room, self.grid(name), rng)
         if self.schema.constraints:
             self.rules.enforce(rows, rng)
         return numbers | parts.split_given({name: numbers[name] for name in self.parts}, self.parts)
@@ -336,7 +337,7 @@ class Codec:
         rows = len(next(iter(columns.values())))
         for name, maker in self._makers.items():
             with about(f"column {name!r}"):
-                columns[name] = maker.make(rows, rng, start)
+                columns[name] = maker(rows, rng, start)
         return pd.DataFrame({name: columns[name] for name in self.names if name in columns}, copy=False)
 
     def specimen(self, rng: np.random.Generator, start: int = 0) -> pd.DataFrame:

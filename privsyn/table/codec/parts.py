@@ -18,7 +18,7 @@ from privsyn.table.encoding.encoders import STRAY, CategoricalEncoder, Encoder
 from privsyn.table.encoding.grid import Grid
 from privsyn.table.encoding.steps import DAY
 from privsyn.table.encoding.time_encoders import DatetimeEncoder, TimeEncoder
-from privsyn.table.enforcement.draws import Cells, DrawnRows
+from privsyn.table.enforcement.draws import Cells
 from privsyn.table.enforcement.increasing import Increasing
 from privsyn.table.schema.columns import Datetime
 from privsyn.table.schema.condition import Span
@@ -144,12 +144,6 @@ def encoders_of_parts(whole: DatetimeEncoder) -> tuple[Encoder, ...]:
         TimeOf(clock, whole.dtype, 1, "text", whole=whole),
         DayOfWeek(pd.Series(DAYS), whole=whole),
     )
-
-
-def join_rows(rows: DrawnRows, names: Sequence[str], grid: Grid | None, rng: np.random.Generator) -> Floats:
-    """Return the times of drawn rows; a date moves only within the group of codes that was counted."""
-    drawn = [rows.numbers[name] for name in names]
-    return join(drawn, rows.room(names[0], np.arange(len(drawn[0]))), grid, rng)
 
 
 def join(

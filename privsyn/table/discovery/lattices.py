@@ -16,7 +16,7 @@ from privsyn.marginals.domain import Ints
 from privsyn.table.encoding.dtypes import OBJECT, Dtype, family, number_type
 from privsyn.table.encoding.encoders import OrderedEncoder
 from privsyn.table.encoding.grid import FINE
-from privsyn.table.encoding.heaps import Heap, Heaps, Lattice
+from privsyn.table.encoding.steps import Heap, Heaps, Lattice
 from privsyn.table.enforcement.repair import check_constraints
 from privsyn.table.schema.columns import Coded
 from privsyn.table.schema.schema import Schema

@@ -30,8 +30,7 @@ from privsyn.table.schema.columns import (
     Time,
 )
 from privsyn.table.schema.constraint import add_declared
-from privsyn.table.schema.header import check_column_names, with_identifiers
-from privsyn.table.schema.schema import Schema
+from privsyn.table.schema.schema import Schema, check_column_names, with_identifiers
 
 Released = Mapping[str, tuple[Ints, float]]
 """For each column, the noisy counts of cells and the standard deviation of their noise."""

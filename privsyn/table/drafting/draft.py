@@ -1,28 +1,85 @@
-"""Draft a schema from the rows, or from names and dtypes alone, for a person to review."""
+"""Draft a schema for a person to review, or count what does not fit one. Not private."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from math import sqrt
 from os import PathLike
 from pathlib import Path
-from typing import cast
+from typing import TypeGuard, cast
 
+import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from privsyn.errors import InputError
-from privsyn.table.discovery.open_schema import by_names
-from privsyn.table.drafting.order import Order
+from privsyn.table.codec.codec import Codec
+from privsyn.table.discovery.open_schema import OpenSchema, by_names
 from privsyn.table.encoding.dtypes import TEXT, Dtype, family
+from privsyn.table.encoding.encoders import missing_cells
 from privsyn.table.encoding.number_bounds import FEW_NUMBERS
-from privsyn.table.io.csv_header import check_header, read_header
-from privsyn.table.io.csv_table import marks_in
-from privsyn.table.io.csv_text import PLAIN
+from privsyn.table.enforcement.repair import rows_that_keep
+from privsyn.table.io.csv_table import PLAIN, check_header, marks_in, read_header, read_text
 from privsyn.table.io.persons import persons_of
 from privsyn.table.io.read_in_memory import ending_of, read_columns, read_in_memory
-from privsyn.table.schema.columns import COLUMNS, Categorical, Coded, Column, Identifier, Numerical, Text
-from privsyn.table.schema.csv_format import CsvFormat
-from privsyn.table.schema.header import can_name, names_rows
-from privsyn.table.schema.schema import Schema
+from privsyn.table.kinds.csv_format import CsvFormat
+from privsyn.table.schema import columns as kinds
+from privsyn.table.schema.constraint import kind_of
+from privsyn.table.schema.schema import Schema, can_name, names_rows
+
+ORDERED = 0.5
+"""Least share of what the values explain that their order explains too, unless they are codes."""
+
+ROWS = 10_000
+"""Rows that are read, evenly spaced. Of a longer table, fewer than twice as many."""
+
+MOST = 500
+"""Other columns that a column is compared with, evenly spaced: all of a wide table would take minutes."""
+
+CLEAR = 3.0
+"""Standard deviations above chance by which values must explain other columns to be compared at all."""
+
+
+class Order:
+    """Ranks of all columns of numbers, with mean 0 and variance 1; a missing cell has rank 0.
+
+    Examples
+    --------
+    >>> size = np.arange(300) % 6
+    >>> order = Order(pd.DataFrame({"size": size, "weight": size**2, "code": (size * 5 + 2) % 7}))
+    >>> order.is_code("size"), order.is_code("code")
+    (False, True)
+    """
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        self._names = [name for name, dtype in frame.dtypes.items() if family(dtype) in ("integer", "real")]
+        some = frame[self._names].iloc[:: max(1, len(frame) // ROWS)]
+        cells = [column.to_numpy(np.float64, na_value=np.nan) for _, column in some.items()]
+        self._cells = np.array([np.where(np.isfinite(c), c, np.nan) for c in cells])
+        self._cells = self._cells.reshape(len(cells), len(some))
+        ranks = pd.DataFrame(self._cells.T).rank()
+        deviation = ranks.std(ddof=0).replace(0.0, np.nan)
+        self._ranks = ((ranks - ranks.mean()) / deviation).fillna(0.0).to_numpy(np.float64)
+        self._others = np.arange(len(cells))[:: -(-len(cells) // MOST) or 1]
+        self._of_others = np.ascontiguousarray(self._ranks[:, self._others])
+
+    def is_code(self, name: str) -> bool:
+        """Return whether a column's values explain the ranks of other columns, but their order does not."""
+        if name not in self._names:
+            return False
+        place = self._names.index(name)
+        given = np.isfinite(self._cells[place])  # missing cells have no order
+        codes, values = pd.factorize(self._cells[place, given])
+        rows_of = np.arange(len(values))[:, np.newaxis] == codes
+        others = self._of_others[given] - self._of_others[given].mean(axis=0)
+        both = np.vstack([rows_of, self._ranks[given, place]]) @ others
+        both = both[:, self._others != place]
+        freedom = (len(values) - 1) * both.shape[1]  # what they explain by chance
+        explained = float((both[:-1].T ** 2 / np.bincount(codes)).sum()) - freedom
+        by_order = float((both[-1] ** 2).sum()) / max(len(codes), 1)
+        return explained > CLEAR * sqrt(2 * freedom) and by_order < ORDERED * explained
 
 
 def draft_schema(
@@ -67,12 +124,16 @@ def draft_with_rows(table: object, unit: str | None, csv: CsvFormat) -> tuple[Sc
     """Return the draft from the rows, and the rows."""
     form = None if csv == PLAIN else Schema({}, csv=csv)
     frame = without(unit, read_in_memory(table, form, unit=unit).frame)
-    columns = {cast(str, name): _draft_column(cast(str, name), cells) for name, cells in frame.items()}
+    columns = {str(name): _draft_column(str(name), cells) for name, cells in frame.items()}
     order = Order(frame)
     for name, column in columns.items():
-        if isinstance(column, Numerical) and frame[name].nunique() <= FEW_NUMBERS and order.is_code(name):
-            columns[name] = Categorical.draft(frame[name].dropna(), column.nullable) or column
-    missing = marks_in(Path(cast(str, table)), csv) if is_csv(table) else ()
+        if (
+            isinstance(column, kinds.Numerical)
+            and frame[name].nunique() <= FEW_NUMBERS
+            and order.is_code(name)
+        ):
+            columns[name] = kinds.Categorical.draft(frame[name].dropna(), column.nullable) or column
+    missing = marks_in(Path(table), csv) if is_csv(table) else ()
     return Schema(columns, missing=missing, csv=csv), frame
 
 
@@ -84,7 +145,7 @@ def without(unit: str | None, frame: pd.DataFrame) -> pd.DataFrame:
     return frame.drop(columns=unit)
 
 
-def is_csv(table: object) -> bool:
+def is_csv(table: object) -> TypeGuard[str | PathLike[str]]:
     """Return whether a table is a CSV file."""
     return isinstance(table, str | PathLike) and ending_of(table) != ".parquet"
 
@@ -92,29 +153,131 @@ def is_csv(table: object) -> bool:
 def _empty(table: object, csv: CsvFormat) -> pd.DataFrame:
     """Return the names and dtypes of a table without reading a row. Columns of a CSV are text."""
     if is_csv(table):
-        path = Path(cast(str, table))
+        path = Path(table)
         check_header(path, names := read_header(path, csv))
         return pd.DataFrame({name: [] for name in names}, dtype=TEXT)
     return read_columns(table)
 
 
-def _draft_column(name: str, cells: pd.Series) -> Column:
+def _draft_column(name: str, cells: pd.Series) -> kinds.Column:
     if names_rows(name) and can_name(cells.dtype):
-        return Identifier()
+        return kinds.Identifier()
     if family(cells.dtype) == "binary":
-        return Text()
+        return kinds.Text()
     present = cells.dropna()
     nullable = len(present) < len(cells)
-    for kind in sorted(COLUMNS.values(), key=lambda kind: kind is Categorical):  # a list fits any cells
+    for kind in sorted(
+        kinds.COLUMNS.values(), key=lambda kind: kind is kinds.Categorical
+    ):  # a list fits any cells
         column = kind.draft(present, nullable)
         if column is not None and _works(column, cells.dtype):
             return column
-    return Categorical(nullable=nullable)
+    return kinds.Categorical(nullable=nullable)
 
 
-def _works(column: Coded, dtype: Dtype) -> bool:
+def _works(column: kinds.Coded, dtype: Dtype) -> bool:
     try:
         column.encoder(dtype)
     except InputError:
         return False
     return True
+
+
+class Broken(str):
+    """A line about a constraint that rows break: the schema says what is not true."""
+
+    __slots__ = ()
+
+
+class Unfit(str):
+    """A line about a column of which no cell fits: its kind, values or bounds are wrong."""
+
+    __slots__ = ()
+
+
+def check_schema(table: object, schema: Schema, *, unit: str | None = None) -> list[str]:
+    """Return a line for each column with cells that do not fit, and for each constraint that rows break.
+
+    NOT PRIVATE: each line counts private rows, and is for the owner only. Every readable cell fits a column
+    whose values or bounds are left to be found. A line about a constraint that rows break is `Broken`, one
+    about a column of which no cell fits is `Unfit`.
+
+    Examples
+    --------
+    >>> from privsyn import Increasing, Numerical
+    >>> columns = {"low": Numerical(0, 120), "high": Numerical(0, 120)}
+    >>> schema = Schema(columns, constraints=[Increasing(["low", "high"])])
+    >>> for line in check_schema(pd.DataFrame({"low": [17, 44, 300], "high": [18, 40, 101]}), schema):
+    ...     print(line)
+    column 'low': 1 of 3 cells do not fit: they are clipped to the bounds, or missing if unreadable
+    constraint 1 (increasing: 'low', 'high'): 2 of 3 rows break it, and no synthetic row will
+    """
+    whole = read_in_memory(table, schema, unit=unit).frame
+    frame = without(unit, whole)
+    lines = [f"column {name!r}: free text, left out of the synthetic table" for name in schema.dropped]
+    open_schema = OpenSchema.of(schema, frame)
+    lines += _of_cells(table, open_schema, frame)
+    lines += _of_constraints(open_schema, frame)
+    if unit is not None and (nobodys := int((persons_of(whole, unit) < 0).sum())):
+        lines.append(f"column {unit!r}: {nobodys} of {len(whole)} rows have no identifier and are dropped")
+    return lines
+
+
+def _of_cells(table: object, open_schema: OpenSchema, frame: pd.DataFrame) -> list[str]:
+    """Return how many cells do not fit each column; if it has no public values, how many are unreadable."""
+    coded = open_schema.schema.coded
+    public = {name for name, column in coded.items() if column.is_public}
+    counts = Codec.for_table(open_schema.fill({}, {}), frame).misfits(frame) if public else {}
+    unreadable = _unreadable(table, open_schema.schema, frame)
+    lines = []
+    for name, column in coded.items():
+        if count := (counts[name] if name in public else 0) + unreadable.get(name, 0):
+            blank = int(missing_cells(frame[name]).sum()) - unreadable.get(name, 0) if column.nullable else 0
+            kind = Unfit if count == len(frame) - blank else str
+            fate = column.fate if name in public else "become missing"
+            lines.append(kind(f"column {name!r}: {count} of {len(frame)} cells do not fit: they {fate}"))
+    if lines or public:
+        return lines or ["every cell fits"]
+    return ["nothing to check in the cells: values and bounds are all left to be found under privacy"]
+
+
+def _unreadable(table: object, schema: Schema, frame: pd.DataFrame) -> dict[str, int]:
+    """Count, for each column of a CSV, the cells of text that could not be read and became missing."""
+    if not is_csv(table):
+        return {}
+    text = read_text(Path(table), schema.csv)
+    counts = {}
+    for name, column in schema.coded.items():
+        marks = pa.array(schema.markers(name), pa.string())
+        blank = pc.sum(pc.is_in(text[name], value_set=marks)).as_py() or 0
+        counts[name] = int(frame[name].isna().sum()) - blank if column.nullable else 0
+    return counts
+
+
+def _of_constraints(open_schema: OpenSchema, frame: pd.DataFrame) -> list[str]:
+    """Return how many rows break each constraint."""
+    schema = open_schema.fill({}, _widest(open_schema))
+    if not schema.constraints:
+        return []
+    numbers = Codec.for_table(schema, frame).read(frame)
+    for name, column in schema.coded.items():
+        if column.fixed_decimals is not None:  # single precision is off
+            with np.errstate(over="ignore"):  # a warning would be about a cell
+                numbers[name] = np.round(numbers[name], column.fixed_decimals)
+    for name in open_schema.values:  # a value that is left to be found is no missing cell
+        unlisted = np.isnan(numbers[name]) & ~missing_cells(frame[name])
+        numbers[name] = np.where(unlisted, -1.0, numbers[name])
+    return [
+        Broken(
+            f"constraint {place} ({kind_of(constraint)}: {', '.join(map(repr, constraint.columns))}): "
+            f"{broken} of {len(frame)} rows break it, and no synthetic row will"
+        )
+        for place, constraint in enumerate(schema.constraints, 1)
+        if (broken := int((~rows_that_keep(schema.coded, constraint, numbers)).sum()))
+    ] or ["every row keeps every constraint"]
+
+
+def _widest(open_schema: OpenSchema) -> dict[str, tuple[float, float]]:
+    """Return bounds for columns that have none, in which every cell can be read."""
+    columns, dtypes = cast(Mapping[str, kinds.Ordinal], open_schema.schema.columns), open_schema.dtypes
+    return {name: columns[name].widest(dtypes[name]).bounds for name in open_schema.bounds}

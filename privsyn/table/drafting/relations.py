@@ -19,8 +19,7 @@ import pandas as pd
 
 from privsyn.errors import InputError
 from privsyn.marginals.domain import Floats, Ints, Mask
-from privsyn.table.drafting.candidates import HEAD, Drivers, LookUps, possible_sums
-from privsyn.table.drafting.missing_cells import RARE, driver
+from privsyn.table.drafting.candidates import HEAD, RARE, Drivers, LookUps, driver, possible_sums
 from privsyn.table.enforcement.determined import Determined
 from privsyn.table.enforcement.repair import check_constraints
 from privsyn.table.enforcement.total import ROUNDING

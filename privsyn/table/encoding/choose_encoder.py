@@ -11,8 +11,8 @@ from privsyn.table.encoding.dtypes import Dtype, Family
 from privsyn.table.encoding.encoders import Encoder
 
 if TYPE_CHECKING:
+    from privsyn.table.kinds.csv_format import CsvFormat
     from privsyn.table.schema.columns import Column
-    from privsyn.table.schema.csv_format import CsvFormat
 
 
 def register_column(

@@ -21,8 +21,8 @@ import pyarrow.compute as pc
 from privsyn.marginals.domain import Floats, Integers, Ints, Mask
 from privsyn.table.encoding.dtypes import OBJECT, Dtype, family
 from privsyn.table.encoding.grid import FINE, Grid
-from privsyn.table.encoding.heaps import Heaps
 from privsyn.table.encoding.parsing import missing_among, numbers
+from privsyn.table.encoding.steps import Heaps
 from privsyn.table.encoding.words import MISSING, bin_range, grid_words, joined
 
 STRAY = -1

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from privsyn.marginals.domain import Floats, Integers, Ints
-from privsyn.table.encoding.heaps import HeapedBins, Heaps
+from privsyn.table.encoding.steps import HeapedBins, Heaps
 
 GUARD = 8
 """Points lie at least this many spacings of the floating-point type apart, so that rounding is harmless."""
@@ -124,7 +124,7 @@ class Grid:
     def _alone(self, most: int) -> Floats | None:
         """Return cuts on both sides of each point of the finest heap with few points; None if there is none.
 
-        >>> from privsyn.table.encoding.heaps import Heap
+        >>> from privsyn.table.encoding.steps import Heap
         >>> pay = replace(Grid.exact(0, 9999, decimals=0, bins=32), heaps=(Heap(1000, 0, 0.6),))
         >>> pay.fine(40).edges.tolist()[-5:]
         [8001, 9000, 9001, 9999, 10000]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from privsyn.marginals.domain import Floats, Ints
-from privsyn.table.encoding.heaps import NUMBERS, Lattice
+from privsyn.table.encoding.steps import NUMBERS, Lattice
 
 FEW_NUMBERS = 20
 """Most distinct values of a column of numbers that is drafted as a list."""

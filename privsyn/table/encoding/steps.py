@@ -1,13 +1,24 @@
-"""Steps: the public distance of which all numbers or times of a column are multiples."""
+"""Steps, of which all numbers of a column are multiples, and heaps: steps of more numbers than chance.
+
+A lattice is every number ``offset + k * step`` for whole k. The lists below are public. Of two lattices in a
+list, the later contains the earlier one, apart from `ENDS_IN_99`, which only whole cents contain.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass
 from datetime import timedelta
+from functools import cached_property
 from math import ceil, floor
+from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
 from privsyn.errors import InputError, safe_repr
+from privsyn.marginals.domain import Floats, Ints, Mask
 
 MAX_DECIMALS = 12
 
@@ -112,3 +123,198 @@ def multiples_around(low: float, high: float, step: float, decimals: int) -> tup
     """Return the last multiple of a step up to one bound, and the first from the other."""
     first, last = floor(low / step + ON_GRID), ceil(high / step - ON_GRID)
     return round(first * float(step), decimals) + 0.0, round(last * float(step), decimals) + 0.0
+
+
+ROUNDS = 30
+"""Rounds of fitting the weights of heaps. Ten are enough for a thousandth."""
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """Every number ``offset + k * step`` for whole k.
+
+    >>> Lattice(0.25).holds(np.array([0.5, 0.6, 1e300, np.nan]), np.dtype(float)).tolist()
+    [True, False, False, False]
+    """
+
+    step: float
+    offset: float = 0.0
+
+    def holds(self, numbers: Floats, dtype: np.dtype) -> Mask:
+        """Return which numbers lie on the lattice, up to the rounding of their type."""
+        with np.errstate(over="ignore", invalid="ignore"):  # a warning would reveal a cell
+            nearest = np.round(np.rint((numbers - self.offset) / self.step) * self.step, MAX_DECIMALS)
+            rounding = np.abs(numbers) * float(np.finfo(dtype).eps)
+            near = np.abs(nearest + self.offset - numbers) <= 2 * rounding
+            return near & (rounding * TELLING <= self.step)
+
+    def within(self, other: Lattice) -> bool:
+        """Return whether the other lattice contains this one."""
+        steps, apart = self.step / other.step, (self.offset - other.offset) / other.step
+        return steps > 0.5 and all(abs(multiple - round(multiple)) <= WHOLE for multiple in (steps, apart))
+
+
+WHOLE = 1e-6
+"""Distance from a whole number, up to which a multiple of a step is one."""
+
+TELLING = 64
+"""A number lies on a lattice only if its rounding is this many times smaller than the step."""
+
+ENDS_IN_99 = Lattice(1.0, 0.99)
+
+NUMBERS = (
+    *(Lattice(digit * 10.0**power) for power in range(5, 0, -1) for digit in (1, 0.5)),
+    Lattice(1.0),
+    ENDS_IN_99,
+    *(Lattice(step) for step in (0.5, 0.1, 0.05, 0.01, 0.005, 0.001)),
+)
+
+TIMES = tuple(Lattice(float(seconds)) for seconds in (DAY, 3600, 1800, 900, 300, 60, 1))
+"""In seconds."""
+
+
+def coarser(listed: Sequence[Lattice], step: float) -> tuple[Lattice, ...]:
+    """Return the lattices of multiples of a step that are coarser than it; all if the step is 0: of reals."""
+    base = Lattice(step)
+    return tuple(each for each in listed if not step or (each.step > step and each.within(base)))
+
+
+@dataclass(frozen=True)
+class Heap:
+    """A lattice, and the share of the values that lie on it and on no coarser heap."""
+
+    step: float
+    offset: float
+    share: float
+
+
+Heaps = tuple[Heap, ...]
+"""The coarsest first."""
+
+NO_HEAPS: Mapping[str, Heaps] = MappingProxyType({})
+
+
+def heaps_to_plain(heaps: Mapping[str, Heaps]) -> dict[str, list[list[float]]]:
+    """Return the heaps of each column as plain data for JSON."""
+    return {name: [list(astuple(heap)) for heap in of] for name, of in heaps.items()}
+
+
+def heaps_from_plain(plain: Mapping[str, Any]) -> dict[str, Heaps]:
+    """Return the heaps that `heaps_to_plain` wrote.
+
+    >>> heaps_from_plain({"pay": [[100.0, 0.0, 0.5]]})
+    {'pay': (Heap(step=100.0, offset=0.0, share=0.5),)}
+    """
+    return {name: tuple(Heap(*map(float, heap)) for heap in of) for name, of in plain.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class HeapedBins:
+    """Bins of points, and how many points of each heap they hold.
+
+    Parameters
+    ----------
+    firsts, ends : integer arrays of shape (bins,)
+        The first point of each bin, and the point after its last.
+    heaps : tuple of Heap, the coarsest first
+    low, scale : float
+        Point k is the number ``low + k / scale``.
+    """
+
+    firsts: Ints
+    ends: Ints
+    heaps: Heaps
+    low: float
+    scale: float
+
+    @cached_property
+    def sizes(self) -> Ints:
+        """The step of each heap, in points."""
+        return np.array([round(heap.step * self.scale) for heap in self.heaps])
+
+    @cached_property
+    def starts(self) -> Ints:
+        """A point of each heap."""
+        return np.array([round((heap.offset - self.low) * self.scale) for heap in self.heaps])
+
+    @cached_property
+    def shares(self) -> Floats:
+        """The share of each heap, and of the points on none."""
+        shares = [heap.share for heap in self.heaps]
+        return np.array([*shares, max(0.0, 1.0 - sum(shares))])
+
+    @cached_property
+    def points(self) -> Floats:
+        """How many points of each bin lie on each heap and on no coarser one, and on none."""
+        alone, before = [], np.zeros(len(self.firsts), np.int64)
+        for heap, size, start in zip(self.heaps, self.sizes, self.starts, strict=True):
+            count = (self.ends - 1 - start) // size - (self.firsts - 1 - start) // size
+            alone.append(count if heap.offset else count - before)
+            before = before if heap.offset else count
+        return np.stack([*alone, self.ends - self.firsts - sum(alone)], axis=1).astype(np.float64)
+
+    @property
+    def widths(self) -> Floats:
+        """The number of points in each bin, each weighed by how frequent its heap makes it.
+
+        >>> bins = HeapedBins(np.array([0, 9]), np.array([9, 11]), (Heap(10.0, 0.0, 0.5),), 0.0, 1.0)
+        >>> bins.widths.round(2).tolist()  # of 11 points, two are multiples of 10
+        [7.64, 3.36]
+        """
+        weights = self.shares / np.maximum(self.points.sum(axis=0), 1)
+        weighed = np.maximum(self.points @ weights, LEAST / len(self.firsts))
+        return weighed * (self.points.sum() / weighed.sum())
+
+    def draw(self, codes: Ints, zero: int | None, rng: np.random.Generator) -> Ints:
+        """Draw a point of the bin of each code, so that over all rows each heap has its share.
+
+        Within a bin, the points of a heap are equally likely, and so are all points on no heap. One weight
+        for each heap, the same in all bins, is fitted to the shares.
+
+        Parameters
+        ----------
+        codes : integer array of shape (rows,)
+        zero : int or None
+            The point of the number zero, which lies on all heaps and counts for none.
+        rng : numpy.random.Generator
+
+        Examples
+        --------
+        >>> bins = HeapedBins(np.array([1]), np.array([101]), (Heap(10.0, 0.0, 0.9),), 0.0, 1.0)
+        >>> points = bins.draw(np.zeros(10_000, np.int64), 0, np.random.default_rng(0))
+        >>> round(float((points % 10 == 0).mean()), 2), len(np.unique(points))
+        (0.9, 100)
+        """
+        sums = self._chances(np.bincount(codes, minlength=len(self.firsts)), zero).cumsum(axis=1)
+        drawn = (rng.random(len(codes))[:, None] * sums[codes, -1:] >= sums[codes]).sum(axis=1)
+        heap = np.minimum(drawn, len(self.heaps))
+        sizes, starts = np.append(self.sizes, 1), np.append(self.starts, 0)
+        points, left = np.empty(len(codes), np.int64), np.arange(len(codes))
+        while len(left):  # until each point is on its heap and on no coarser one
+            size, start = sizes[heap[left]], starts[heap[left]]
+            least = -((start - self.firsts[codes[left]]) // size)
+            most = (self.ends[codes[left]] - 1 - start) // size
+            points[left] = start + size * rng.integers(least, most + 1)
+            coarser = np.zeros(len(left), np.bool_)
+            for place, (step, first) in enumerate(zip(self.sizes, self.starts, strict=True)):
+                coarser |= (heap[left] > place) & ((points[left] - first) % step == 0)
+            left = left[coarser]
+        return points
+
+    def _chances(self, rows: Ints, zero: int | None) -> Floats:
+        """Return for each bin the chance of each heap and of the points on none, up to a factor."""
+        is_zero = False if zero is None else (self.firsts <= zero) & (zero < self.ends)
+        counted = np.where(is_zero, 0.0, rows)
+        weights = np.ones(len(self.shares))
+        for _ in range(ROUNDS if counted.any() else 0):
+            weighed = self.points * np.maximum(weights, TINY)
+            had = counted @ (weighed / weighed.sum(axis=1, keepdims=True))
+            weights *= np.where(had > 0, (self.shares * counted.sum() + LEAST) / (had + LEAST), 1.0)
+            weights /= weights.max()
+        return self.points * np.maximum(weights, TINY)
+
+
+LEAST = 1e-6
+"""Rows added to each heap while weights are fitted, so that none becomes zero."""
+
+TINY = 1e-30

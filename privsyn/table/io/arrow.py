@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from privsyn.errors import InputError, replace_errors
 from privsyn.marginals.domain import Integers
 from privsyn.table.encoding.dtypes import INDEX, TEXTS, dictionary_type, is_binary, plain_type
-from privsyn.table.schema.header import check_column_names
+from privsyn.table.schema.schema import check_column_names
 
 _DTYPES = {
     pa.int8(): pd.Int8Dtype(),

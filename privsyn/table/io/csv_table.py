@@ -7,19 +7,256 @@ file. They then become public inputs, which the ledger lists.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import csv
+import gzip
+import io
+import re
+import zlib
+from codecs import BOM_UTF8
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import IO, cast
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyarrow import csv as arrow_csv
 
-from privsyn.table.io.csv_header import check_header
-from privsyn.table.io.csv_text import LONGEST_ROW, PLAIN, check_text, read_text, walk_text
+from privsyn.errors import InputError, replace_errors
+from privsyn.table.kinds.csv_format import DELIMITERS, CsvFormat
 from privsyn.table.schema.columns import Categorical, Column, Datetime, Numerical
-from privsyn.table.schema.csv_format import CsvFormat
-from privsyn.table.schema.schema import Schema
+from privsyn.table.schema.schema import Schema, check_column_names
+
+LONGEST_LINE = 2**20
+"""Bytes, enough for 50,000 names. To read a file without line ends byte by byte would take long."""
+
+DAMAGED = (csv.Error, OSError, EOFError, zlib.error)
+"""Errors of a file that cannot be read as CSV."""
+
+_NUMBER = re.compile(r"\s*[-+]?([0-9]+[.,]?[0-9]*|[.,][0-9]+)([eE][-+]?[0-9]+)?\s*")
+
+
+def read_header(path: Path, dialect: CsvFormat) -> list[str]:
+    """Return the names of the columns of a CSV file without reading a row.
+
+    Raises
+    ------
+    InputError
+        If the line cannot be read, or holds no names that a table can have.
+    """
+    encoding = "utf-8-sig" if dialect.encoding == "utf-8" else dialect.encoding
+    with (
+        replace_errors(partial(unreadable, path), DAMAGED),
+        replace_errors(not_text(path, dialect), UnicodeDecodeError),
+    ):
+        text = first_line(path).decode(encoding)
+        rows = csv.reader(io.StringIO(text, newline=""), delimiter=dialect.delimiter)
+        names = next((row for row in rows if row), [])
+    if "\0" in text:
+        raise InputError(
+            f"{path}: its header has a NUL byte, so it is no CSV, or one in UTF-16: save it as CSV in UTF-8"
+        )
+    if not names:
+        raise InputError(f"{path}: is empty: its first line must hold the names of the columns")
+    if any("\n" in name or "\r" in name for name in names):  # usually rows, after a quote left open
+        raise InputError(
+            f"{path}: its header does not end with its line: close its quotes, or rename a column"
+        )
+    check_column_names(names, f"{path}: ")
+    return names
+
+
+def check_header(path: Path, names: Sequence[str], known: Collection[str] = ()) -> None:
+    """Refuse a first line that looks like a row, or that has another delimiter.
+
+    The names of columns are public: they are printed and stand in the synthetic table. A refused line may be
+    somebody's row, so the message quotes nothing of it.
+
+    Parameters
+    ----------
+    path : path
+    names : sequence of str
+    known : names that are declared, in a schema or as the column of identifiers
+
+    Examples
+    --------
+    >>> check_header(Path("people.csv"), ["age", "sex"])
+    >>> check_header(Path("years.csv"), ["2019", "2020"], known=["2019", "2020"])
+    """
+    unknown = [name for name in names if name not in known]
+    if len(names) == 1 and unknown and (found := next((s for s in DELIMITERS if s in names[0]), None)):
+        sign, spelled = shown(found), shown(found, '"')
+        raise InputError(
+            f"{path}: the header looks like it is separated by {sign}: use --delimiter {sign},"
+            f" or write csv: {{delimiter: {spelled}}} in the schema"
+        )
+    if any(_NUMBER.fullmatch(name) for name in unknown):
+        raise InputError(
+            f"{path}: its first line looks like a row, not like the names of columns:"
+            " add a header, or name the columns in a schema"
+        )
+    if any(not name.strip() for name in unknown):
+        raise InputError(
+            f"{path}: its first line leaves a column without a name, or is a row: add the name, or a header"
+            " (pandas leaves out its index by to_csv(..., index=False))"
+        )
+
+
+def first_line(path: Path) -> bytes:
+    """Return the bytes of a file up to the end of its first line that is not blank.
+
+    A gzip file is unpacked byte by byte too.
+
+    Raises
+    ------
+    OSError, EOFError, zlib.error
+        If the file cannot be read.
+    """
+    line = bytearray()
+    with path.open("rb", buffering=0) as file:
+        for byte in _unpacked(file) if is_gzip(path) else _bytes(file):
+            line += byte
+            if byte in (b"\n", b"\r") and line.removeprefix(BOM_UTF8).strip(b"\r\n"):
+                break
+            if len(line) > LONGEST_LINE:
+                raise InputError(f"{path}: its first line is longer than 1 MB: is it a CSV file?")
+    return bytes(line)
+
+
+def is_gzip(path: Path) -> bool:
+    """Return whether a file is compressed, by its name."""
+    return path.name.lower().endswith(".gz")
+
+
+def not_text(path: Path, dialect: CsvFormat) -> str:
+    """Return the message for a file in another encoding."""
+    other = "cp1252" if dialect.encoding == "utf-8" else "utf-8"
+    return (
+        f"{path}: not text in {dialect.encoding.upper()}: use --encoding, such as --encoding {other}"
+        f" (in the schema, csv: {{encoding: {other}}}), or save it in {dialect.encoding.upper()}"
+    )
+
+
+def shown(delimiter: str, quote: str = "'") -> str:
+    r"""Return a delimiter as it is typed in a shell, or in double quotes as in YAML.
+
+    >>> print(shown(";"), shown("\t"))
+    ';' '\t'
+    """
+    return quote + delimiter.replace("\t", r"\t") + quote
+
+
+def unreadable(path: Path, error: Exception) -> str:
+    """Return the message for a file that cannot be read, without the error's text, which may quote a row."""
+    return f"{path}: cannot be read as CSV ({getattr(error, 'strerror', None) or 'it is damaged or no text'})"
+
+
+def _bytes(file: IO[bytes]) -> Iterator[bytes]:
+    while byte := file.read(1):
+        yield byte
+
+
+def _unpacked(file: IO[bytes]) -> Iterator[bytes]:
+    """Yield the bytes in a gzip file, which may be several joined into one."""
+    unzip, is_complete = zlib.decompressobj(wbits=31), True
+    for packed in _bytes(file):
+        if is_complete:
+            unzip = zlib.decompressobj(wbits=31)
+        unpacked = unzip.decompress(packed)
+        yield from (unpacked[place : place + 1] for place in range(len(unpacked)))
+        is_complete = unzip.eof
+    if not is_complete:
+        raise EOFError
+
+
+PLAIN = CsvFormat()
+"""The dialect that programs write by default."""
+
+LONGEST_ROW = 2**26
+"""Bytes of UTF-8: the reader's block. That no row is longer is a public input (`csv_table.well_formed`).
+
+A row of up to this length is always read. A longer one is refused, unless it ends in the second block.
+"""
+
+
+def read_text(path: Path, dialect: CsvFormat = PLAIN) -> pa.Table:
+    """Return every cell of a CSV file as text, an empty one as empty text. A blank line is no row."""
+    empty = pa.table({name: pa.array([], pa.string()) for name in check_text(path, dialect)})
+    return pa.concat_tables([empty, *walk_text(path, dialect)])
+
+
+def check_text(path: Path, dialect: CsvFormat) -> list[str]:
+    """Return the names in the header of a CSV file; refuse a file with an open quote, without quoting it."""
+    quotes = 0
+    with replace_errors(partial(unreadable, path), DAMAGED), _open(path) as file:
+        while block := file.read(2**20):
+            quotes += block.count(b'"')
+    if quotes % 2:  # a quoted cell has two, and each quote within it is doubled
+        raise InputError(
+            f"{path}: some quote is not closed: put the cell in quotes and double each quote within it"
+        )
+    return read_header(path, dialect)
+
+
+def walk_text(path: Path, dialect: CsvFormat) -> Iterator[pa.Table]:
+    """Yield the cells of a CSV file as text, a block of rows at a time."""
+    names = read_header(path, dialect)
+    with replace_errors(partial(_message, path, dialect)), ExitStack() as stack:
+        batches: Iterable[pa.RecordBatch] = ()
+        if _has_rows(path):
+            compression = "gzip" if is_gzip(path) else None
+            stream = stack.enter_context(pa.input_stream(str(path), compression=compression))
+            batches = stack.enter_context(_reader(stream, names, dialect))
+        for batch in batches:
+            if batch.schema.names != names:
+                raise InputError(
+                    f"{path}: its header cannot be read: write one name for each column, separated by"
+                    f" {shown(dialect.delimiter)}"
+                )
+            yield pa.Table.from_batches([batch])
+
+
+def _message(path: Path, dialect: CsvFormat, error: Exception) -> str:
+    """Return the message for a file that Arrow cannot read; Arrow's own quotes the row."""
+    if isinstance(error, InputError):
+        return str(error)
+    if isinstance(error, UnicodeDecodeError) or "UTF8" in str(error):
+        return not_text(path, dialect)
+    if "straddling" in str(error):  # a row does not end in the block after the one in which it begins
+        return (
+            f"{path}: some row is longer than {LONGEST_ROW >> 20} MiB, the longest that is read:"
+            " leave out the column of long texts"
+        )
+    return (
+        f"{path}: not a table with --delimiter {shown(dialect.delimiter)}: some row is longer or shorter than"
+        " the header, or the file is damaged"
+    )
+
+
+def _reader(stream: pa.NativeFile, names: Sequence[str], dialect: CsvFormat) -> arrow_csv.CSVStreamingReader:
+    return arrow_csv.open_csv(
+        stream,
+        read_options=arrow_csv.ReadOptions(block_size=LONGEST_ROW, encoding=dialect.encoding),
+        parse_options=arrow_csv.ParseOptions(newlines_in_values=True, delimiter=dialect.delimiter),
+        convert_options=arrow_csv.ConvertOptions(
+            column_types={name: pa.string() for name in names}, strings_can_be_null=False
+        ),
+    )
+
+
+def _has_rows(path: Path) -> bool:
+    """Return whether anything but blank lines follows the header."""
+    with _open(path) as file:
+        file.read(len(first_line(path)))
+        return any(block.strip(b"\r\n") for block in iter(partial(file.read, 2**20), b""))
+
+
+def _open(path: Path) -> IO[bytes]:
+    return cast(IO[bytes], gzip.open(path) if is_gzip(path) else path.open("rb"))
+
 
 MARKS = ("", "?", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None", "none")
 """Texts that stand for a missing cell if no schema says which do."""

@@ -16,19 +16,9 @@ from privsyn.errors import InputError, replace_errors
 from privsyn.marginals.counting import Ask, Walk
 from privsyn.marginals.domain import Ints
 from privsyn.table.codec.codec import Codec
+from privsyn.table.io import source as raw
 from privsyn.table.io.arrow import readable
 from privsyn.table.io.persons import KeptRows
-from privsyn.table.io.source import (
-    FAILED,
-    Question,
-    RawTable,
-    add_counts,
-    ask_and_keep,
-    ask_codes,
-    ask_kept,
-    slices,
-    with_head,
-)
 
 A = TypeVar("A")
 
@@ -40,7 +30,7 @@ UNKNOWN_CATEGORIES = "__UNKNOWN_CATEGORIES__"
 
 
 @dataclass(frozen=True, eq=False)
-class DaskParts(RawTable):
+class DaskParts(raw.RawTable):
     """A Dask data frame.
 
     Parameters
@@ -66,23 +56,23 @@ class DaskParts(RawTable):
                 )
         return cls(readable(head), public_inputs=(PARTS,), parts=tuple(frame.to_delayed()), announced=head)
 
-    def each(self, question: Question[A]) -> list[A]:
+    def each(self, question: raw.Question[A]) -> list[A]:
         """Return the result for each part, in their order."""
         from dask.base import compute
 
-        with _quiet(), replace_errors(FAILED):
+        with _quiet(), replace_errors(raw.FAILED):
             return list(compute(*self.delayed(question)))  # type: ignore[no-untyped-call]
 
-    def ask(self, question: Question[A], add: Callable[[A, A], A]) -> A:
+    def ask(self, question: raw.Question[A], add: Callable[[A, A], A]) -> A:
         """Return the sum of the results, added in pairs on the workers."""
-        with _quiet(), replace_errors(FAILED):
+        with _quiet(), replace_errors(raw.FAILED):
             return sum_of(self.delayed(question), add).compute()
 
     def walk(self, codec: Codec, memory: float = 0) -> Walk:
         """Return a function that applies another to the codes of all rows; the workers keep codes."""
         return _KeptWalk(self, codec, memory / len(self.parts))
 
-    def delayed(self, question: Question[A]) -> list[Any]:
+    def delayed(self, question: raw.Question[A]) -> list[Any]:
         """Return the result for each part, not computed yet."""
         from dask.delayed import delayed
 
@@ -112,17 +102,17 @@ class _KeptWalk:
 
     def __call__(self, ask: Ask) -> list[Ints]:
         """Return the sum of the answers for all parts."""
-        with _quiet(), replace_errors(FAILED):
+        with _quiet(), replace_errors(raw.FAILED):
             return self._again(ask) if self._kept else self._first(ask)
 
     def _first(self, ask: Ask) -> list[Ints]:
         from dask.base import compute, persist
         from dask.delayed import delayed
 
-        both = self._table.delayed(partial(ask_and_keep, self._codec, self._most, ask))
+        both = self._table.delayed(partial(raw.ask_and_keep, self._codec, self._most, ask))
         kept = [delayed(itemgetter(1))(one) for one in both]
         wanted = (
-            sum_of([delayed(itemgetter(0))(one) for one in both], add_counts),
+            sum_of([delayed(itemgetter(0))(one) for one in both], raw.add_counts),
             list(map(delayed(bool), kept)),
         )
         wanted, kept = persist(wanted, kept)  # type: ignore[no-untyped-call]
@@ -133,12 +123,12 @@ class _KeptWalk:
     def _again(self, ask: Ask) -> list[Ints]:
         from dask.delayed import delayed
 
-        read = self._table.delayed(partial(ask_codes, self._codec, map, ask))
+        read = self._table.delayed(partial(raw.ask_codes, self._codec, map, ask))
         results = [
-            one if codes is None else delayed(ask_kept)(self._codec, ask, codes)
+            one if codes is None else delayed(raw.ask_kept)(self._codec, ask, codes)
             for one, codes in zip(read, self._kept, strict=True)
         ]
-        return sum_of(results, add_counts).compute()
+        return sum_of(results, raw.add_counts).compute()
 
 
 def sum_of(results: list[Any], add: Callable[[A, A], A]) -> Any:
@@ -152,15 +142,15 @@ def sum_of(results: list[Any], add: Callable[[A, A], A]) -> Any:
 
 
 def _result(
-    question: Question[A],
+    question: raw.Question[A],
     head: pd.DataFrame,
     announced: pd.DataFrame,
     bound: KeptRows | None,
     part: pd.DataFrame,
 ) -> A:
     """Apply a question to a part on a worker, which writes errors to its log: none may quote a row."""
-    with replace_errors(FAILED):
-        return question(with_head(head, bound, slices(_as_announced(part, announced))))
+    with replace_errors(raw.FAILED):
+        return question(raw.with_head(head, bound, raw.slices(_as_announced(part, announced))))
 
 
 def _as_announced(part: pd.DataFrame, announced: pd.DataFrame) -> pd.DataFrame:

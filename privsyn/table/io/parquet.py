@@ -97,10 +97,7 @@ def _read(path: Path) -> pa.Table:
 def walk_parquet(files: Sequence[Path], rows: int, texts: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
     """Yield the rows of Parquet files in batches of at most `rows`, the columns `texts` as dictionaries."""
     for path in files:
-        with (
-            replace_errors(_damaged(path)),
-            _open_coded(path, texts, buffer_size=2**20) as file,
-        ):
+        with replace_errors(_damaged(path)), _open_coded(path, texts, buffer_size=2**20) as file:
             schema = _schema_of(path)
             for batch in file.iter_batches(rows):
                 yield from _ordered(pa.Table.from_batches([batch]), schema).to_batches()

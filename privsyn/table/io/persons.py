@@ -16,7 +16,7 @@ from privsyn.errors import InputError, replace_errors
 from privsyn.marginals.domain import Ints, Mask
 from privsyn.table.encoding.dtypes import OBJECT, TEXT, Dtype, family, number_type, shown_dtype
 from privsyn.table.io.csv_table import MARKS
-from privsyn.table.schema.header import check_column_names
+from privsyn.table.schema.schema import check_column_names
 
 ABSENT = {*MARKS, "NaT"}
 """Texts that are no identifier, with or without spaces around them: several persons may share them."""
@@ -164,12 +164,7 @@ def codes_of(prints: Ints) -> Ints:
     >>> codes_of(np.array([[5, 5], [0, 0], [5, 6], [5, 5]])).tolist()
     [1, -1, 2, 1]
     """
-    order = np.lexsort(prints.T)
-    begins = np.zeros(len(order), np.bool_)
-    for half in prints.T:
-        begins[1:] |= half[order[1:]] != half[order[:-1]]
-    codes = np.empty(len(order), np.int64)
-    codes[order] = np.cumsum(begins)
+    codes = pd.DataFrame(prints).groupby([0, 1]).ngroup().to_numpy(np.int64)
     return np.where(prints.any(axis=1), codes, NOBODY)
 
 

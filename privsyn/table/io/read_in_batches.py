@@ -16,24 +16,13 @@ from privsyn.errors import InputError, replace_errors
 from privsyn.files import check_file
 from privsyn.marginals.counting import Walk
 from privsyn.table.codec.codec import Codec
+from privsyn.table.io import source as raw
 from privsyn.table.io.arrow import empty_table, frame_of, public_schema
-from privsyn.table.io.csv_table import CsvTable
-from privsyn.table.io.csv_text import walk_text
+from privsyn.table.io.csv_table import CsvTable, walk_text
 from privsyn.table.io.output_type import OutputType
 from privsyn.table.io.parquet import parquet_schema, parts_of, walk_parquet
 from privsyn.table.io.read_in_memory import ending_of, read_in_memory
-from privsyn.table.io.source import (
-    AHEAD,
-    Question,
-    RawTable,
-    batch_rows,
-    slices,
-    stamps_of,
-    unchanged,
-    with_head,
-)
-from privsyn.table.schema.header import check_column_names
-from privsyn.table.schema.schema import Schema
+from privsyn.table.schema.schema import Schema, check_column_names
 from privsyn.threads import ahead
 
 A = TypeVar("A")
@@ -46,7 +35,7 @@ DATA_SET = "that every file of the data set can be read in the data set's types"
 
 
 @dataclass(frozen=True, eq=False)
-class Stream(RawTable):
+class Stream(raw.RawTable):
     """A table of one part that is read in batches.
 
     Parameters
@@ -69,18 +58,18 @@ class Stream(RawTable):
 
     def frames(self) -> Iterator[pd.DataFrame]:
         """Yield the rows that are kept, at least one frame."""
-        return with_head(self.head, self.bounds[0] if self.bounds else None, self.batches())
+        return raw.with_head(self.head, self.bounds[0] if self.bounds else None, self.batches())
 
-    def each(self, question: Question[A]) -> list[A]:
+    def each(self, question: raw.Question[A]) -> list[A]:
         """Return the result for the one part."""
         return [question(self.frames())]
 
-    def ask(self, question: Question[A], add: Callable[[A, A], A]) -> A:
+    def ask(self, question: raw.Question[A], add: Callable[[A, A], A]) -> A:
         """Return the result for all rows."""
         return question(self.frames())
 
 
-def read_in_batches(source: object, schema: Schema | None = None, *, unit: str | None = None) -> RawTable:
+def read_in_batches(source: object, schema: Schema | None = None, *, unit: str | None = None) -> raw.RawTable:
     """Open a table, wherever its rows are.
 
     Parameters
@@ -105,7 +94,7 @@ def read_in_batches(source: object, schema: Schema | None = None, *, unit: str |
             return _parquet(parts_of(path))
         check_file(path)
         return _csv(path, schema, unit)
-    if isinstance(source, RawTable):
+    if isinstance(source, raw.RawTable):
         return source
     engine = type(source).__module__.split(".")[0]
     if engine in ("dask", "pyspark"):
@@ -119,14 +108,14 @@ def read_in_batches(source: object, schema: Schema | None = None, *, unit: str |
         stream = _arrow(source.schema, partial(_scan, source), "the data set")
         return replace(stream, public_inputs=(DATA_SET,))
     table = read_in_memory(source, schema, unit=unit)
-    return Stream(table.frame.iloc[:0], partial(slices, table.frame), form=table.form, lasting=True)
+    return Stream(table.frame.iloc[:0], partial(raw.slices, table.frame), form=table.form, lasting=True)
 
 
 def _csv(path: Path, schema: Schema | None, unit: str | None) -> Stream:
-    stamps = stamps_of((path,))
+    stamps = raw.stamps_of((path,))
     table = CsvTable.open(path, schema, unit)
     empty = pa.table({name: pa.array([], pa.string()) for name in table.columns})
-    walk = partial(unchanged, stamps, partial(_csv_frames, table))
+    walk = partial(raw.unchanged, stamps, partial(_csv_frames, table))
     public = table.public_inputs
     return Stream(
         table.frame(empty), walk, public_inputs=public, schema=table.schema, stamps=stamps, lasting=True
@@ -134,18 +123,18 @@ def _csv(path: Path, schema: Schema | None, unit: str | None) -> Stream:
 
 
 def _csv_frames(table: CsvTable) -> Iterator[pd.DataFrame]:
-    rows = batch_rows(len(table.columns))
+    rows = raw.batch_rows(len(table.columns))
     for text in walk_text(table.path, table.dialect):
         for start in range(0, text.num_rows, rows):
             yield table.frame(text.slice(start, rows))
 
 
 def _parquet(files: tuple[Path, ...]) -> Stream:
-    stamps, schema = stamps_of(files), parquet_schema(files)
-    walk = partial(walk_parquet, files, batch_rows(len(schema.names)))
+    stamps, schema = raw.stamps_of(files), parquet_schema(files)
+    walk = partial(walk_parquet, files, raw.batch_rows(len(schema.names)))
 
     def frames(texts: Sequence[str] = ()) -> Iterator[pd.DataFrame]:
-        batches = partial(unchanged, stamps, partial(walk, texts))
+        batches = partial(raw.unchanged, stamps, partial(walk, texts))
         return _arrow_frames(batches, schema, str(files[0]))
 
     stream = _arrow(schema, walk, str(files[0]))
@@ -156,7 +145,7 @@ def _scan(source: Any) -> Iterator[pa.RecordBatch]:
     with replace_errors(
         "the data set: cannot be read to its end: is some file damaged, or of another schema?"
     ):
-        yield from source.to_batches(batch_size=batch_rows(len(source.schema.names)))
+        yield from source.to_batches(batch_size=raw.batch_rows(len(source.schema.names)))
 
 
 def _arrow(schema: pa.Schema, batches: Callable[[], Iterator[pa.RecordBatch]], what: str) -> Stream:
@@ -177,7 +166,7 @@ def _arrow_frames(
         table = pa.Table.from_batches([batch]).select(names)
         return frame_of(table.replace_schema_metadata(schema.metadata), what)
 
-    return ahead(frame, batches(), AHEAD)
+    return ahead(frame, batches(), raw.AHEAD)
 
 
 def _batches(source: Iterator[Any]) -> Stream:
@@ -198,7 +187,7 @@ def _batch_frames(first: Any, rest: Iterator[Any], head: pd.DataFrame) -> Iterat
         frame = _frame(batch, place)
         if list(frame.columns) != list(head.columns):
             raise InputError(f"batch {place} has other columns than the first")
-        yield from slices(frame)
+        yield from raw.slices(frame)
         batch, place = _next(rest), place + 1
 
 

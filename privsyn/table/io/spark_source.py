@@ -24,19 +24,9 @@ from privsyn.errors import replace_errors
 from privsyn.marginals.counting import Ask, Packing, Walk, block_of
 from privsyn.marginals.domain import Ints
 from privsyn.table.codec.codec import Codec
+from privsyn.table.io import source as raw
 from privsyn.table.io.arrow import empty_table, frame_of
 from privsyn.table.io.output_type import OutputType
-from privsyn.table.io.source import (
-    FAILED,
-    Question,
-    RawTable,
-    add_counts,
-    ask_codes,
-    ask_kept,
-    batch_rows,
-    slices,
-    with_head,
-)
 
 A = TypeVar("A")
 
@@ -62,7 +52,7 @@ _SILENT = ContextVar("_SILENT", default=False)
 
 
 @dataclass(frozen=True, eq=False)
-class SparkParts(RawTable):
+class SparkParts(raw.RawTable):
     """A Spark data frame, classic or of Spark Connect.
 
     Parameters
@@ -87,13 +77,13 @@ class SparkParts(RawTable):
         head = frame_of(empty, "the Spark data frame")
         return cls(head, public_inputs=(MADE,), form=form, frame=frame, types=types)
 
-    def each(self, question: Question[A]) -> list[A]:
+    def each(self, question: raw.Question[A]) -> list[A]:
         """Return the result for each part, in their order."""
         with _on_spark():
             rows = self._results(question).collect()
         return _in_order(rows) or [self._of_no_rows(question)]
 
-    def ask(self, question: Question[A], add: Callable[[A, A], A]) -> A:
+    def ask(self, question: raw.Question[A], add: Callable[[A, A], A]) -> A:
         """Return the sum of the results; Spark adds those of many parts in a tree."""
         with _on_spark():
             found = self._sum(self._results(question), add)
@@ -112,8 +102,8 @@ class SparkParts(RawTable):
 
         def walk(ask: Ask) -> list[Ints]:
             with _on_spark():
-                found = self._sum(_mapped(packed, partial(_counted, codec, ask)), add_counts)
-            return self._of_no_rows(partial(ask_codes, codec, map, ask)) if found is None else found
+                found = self._sum(_mapped(packed, partial(_counted, codec, ask)), raw.add_counts)
+            return self._of_no_rows(partial(raw.ask_codes, codec, map, ask)) if found is None else found
 
         finalize(walk, _drop, packed).atexit = False
         return walk
@@ -122,10 +112,10 @@ class SparkParts(RawTable):
     def _is_remote(self) -> bool:
         return type(self.frame).__module__.startswith("pyspark.sql.connect.")
 
-    def _of_no_rows(self, question: Question[A]) -> A:
+    def _of_no_rows(self, question: raw.Question[A]) -> A:
         return question(iter([self.head]))
 
-    def _results(self, question: Question[A]) -> Any:
+    def _results(self, question: raw.Question[A]) -> Any:
         return self._apply(partial(_result, question))
 
     def _apply(self, function: Callable[[Iterator[pd.DataFrame]], Iterator[bytes]]) -> Any:
@@ -154,7 +144,7 @@ def _on_worker(
     from pyspark import TaskContext
 
     place = TaskContext.get().partitionId()
-    with replace_errors(FAILED):
+    with replace_errors(raw.FAILED):
         for answer in function(place, batches):
             cells = pa.array([place], pa.int32()), pa.array([answer], pa.binary())
             yield pa.RecordBatch.from_arrays(list(cells), ["place", "answer"])
@@ -169,10 +159,10 @@ def _applied(
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[bytes]:
     bounds = getattr(bounds, "value", bounds)
-    return function(with_head(head, bounds[place] if bounds else None, _frames(types, batches)))
+    return function(raw.with_head(head, bounds[place] if bounds else None, _frames(types, batches)))
 
 
-def _result(question: Question[A], frames: Iterator[pd.DataFrame]) -> Iterator[bytes]:
+def _result(question: raw.Question[A], frames: Iterator[pd.DataFrame]) -> Iterator[bytes]:
     yield pickle.dumps(question(frames))
 
 
@@ -186,7 +176,7 @@ def _packed(codec: Codec, frames: Iterator[pd.DataFrame]) -> Iterator[bytes]:
 def _counted(codec: Codec, ask: Ask, _place: int, batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
     """Yield the answer for the packed codes of a part. Spark kept what `_packed` pickled in its workers."""
     kept = (pickle.loads(cell.as_py()) for batch in batches for cell in batch.column(1))  # noqa: S301
-    yield pickle.dumps(ask_kept(codec, ask, kept))
+    yield pickle.dumps(raw.ask_kept(codec, ask, kept))
 
 
 def _drop(packed: Any) -> None:
@@ -200,11 +190,11 @@ def _frames(types: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator[pd.
     waiting: list[pa.RecordBatch] = []
     for batch in batches:
         waiting.append(batch)
-        if sum(map(len, waiting)) >= batch_rows(len(types)):
-            yield from slices(frame_of(pa.Table.from_batches(waiting).cast(types), "a part"))
+        if sum(map(len, waiting)) >= raw.batch_rows(len(types)):
+            yield from raw.slices(frame_of(pa.Table.from_batches(waiting).cast(types), "a part"))
             waiting = []
     if waiting:
-        yield from slices(frame_of(pa.Table.from_batches(waiting).cast(types), "a part"))
+        yield from raw.slices(frame_of(pa.Table.from_batches(waiting).cast(types), "a part"))
 
 
 def _in_order(rows: Sequence[Any]) -> list[Any]:
@@ -229,7 +219,7 @@ def _add_some(add: Callable[[A, A], A], some: A | None, others: A | None) -> Any
 
 
 @contextmanager
-def _on_spark(message: str = FAILED) -> Iterator[None]:
+def _on_spark(message: str = raw.FAILED) -> Iterator[None]:
     """Replace errors by a message and let pyspark print none in this thread. Spark's own log stays."""
     from pyspark.logger import PySparkLogger
 

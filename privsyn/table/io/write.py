@@ -22,7 +22,7 @@ from pyarrow import csv as arrow_csv
 from privsyn.errors import replace_errors
 from privsyn.files import atomic_path
 from privsyn.table.encoding.dtypes import OBJECT, family
-from privsyn.table.io.csv_text import PLAIN
+from privsyn.table.io.csv_table import PLAIN
 from privsyn.table.io.output_type import PANDAS, OutputType
 from privsyn.table.io.read_in_memory import LoadedTable, check_excel_safe, ending_of, read_in_memory
 from privsyn.table.schema.columns import Datetime, Numerical

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import Any, Self, cast
 
 import numpy as np
 import pandas as pd
@@ -14,24 +14,13 @@ import pyarrow as pa
 
 from privsyn.errors import InputError, did_you_mean, plural, replace_errors, safe_repr
 from privsyn.marginals.domain import Floats
-from privsyn.table.encoding.dtypes import (
-    TEXT,
-    Dtype,
-    Family,
-    decimals_of,
-    family,
-    its,
-    largest_decimal,
-    number_type,
-)
+from privsyn.table.encoding import dtypes
 from privsyn.table.encoding.encoders import CategoricalEncoder
 from privsyn.table.encoding.number_bounds import FEW_NUMBERS, FEW_ROWS, FEW_TEXTS
 from privsyn.table.encoding.parsing import convert_distinct, number
 from privsyn.table.kinds.column import COMPARES, FOR_FAMILY, Coded, in_words, number_in
 from privsyn.table.kinds.column_settings import distinct_values, normalise, normalise_shared, probability
-
-if TYPE_CHECKING:
-    from privsyn.table.schema.csv_format import CsvFormat
+from privsyn.table.kinds.csv_format import CsvFormat
 
 OTHER = "other"
 """Default name, in dtypes that hold text, for all values that are not found."""
@@ -133,14 +122,14 @@ class Categorical(Coded):
         """What to do to make the values public."""
         return "list its values: Categorical([...])"
 
-    def known_by_dtype(self, dtype: Dtype) -> Self:
+    def known_by_dtype(self, dtype: dtypes.Dtype) -> Self:
         """Return a column of false and true if the dtype holds nothing else."""
         is_open = not self.is_public and self.other is None
-        return replace(self, values=(False, True)) if is_open and family(dtype) == "boolean" else self
+        return replace(self, values=(False, True)) if is_open and dtypes.family(dtype) == "boolean" else self
 
-    def answered(self, found: Sequence[Any] | None, dtype: Dtype, marks: Sequence[str]) -> Self:
+    def answered(self, found: Sequence[Any] | None, dtype: dtypes.Dtype, marks: Sequence[str]) -> Self:
         """Return the column with the values found, the most frequent first, and one value for all others."""
-        kind = family(dtype)
+        kind = dtypes.family(dtype)
         is_text = kind in ("text", "object", "category")
         other = self.other
         if other is None and is_text and OTHER not in marks:
@@ -155,7 +144,7 @@ class Categorical(Coded):
     @classmethod
     def draft(cls, present: pd.Series, nullable: bool) -> Self | None:
         """Return a column for few distinct values, sorted or in the order of its categories; none is rare."""
-        kind = family(present.dtype)
+        kind = dtypes.family(present.dtype)
         if kind == "boolean":
             return cls([False, True], nullable=nullable)
         try:
@@ -266,7 +255,7 @@ class Categorical(Coded):
         """Return the cells, those that are not listed missing."""
         return cells if self.values is None else cells.where(cells.isin(list(self.values)))
 
-    def make_encoder(self, dtype: Dtype, family: Family) -> CategoricalEncoder:
+    def make_encoder(self, dtype: dtypes.Dtype, family: dtypes.Family) -> CategoricalEncoder:
         """Return the encoder; refuse a dtype in which the listed values are not distinct."""
         values = tuple(cast(Sequence[Any], self.values))
         other = None if self.other is None else values.index(self.other)
@@ -277,7 +266,7 @@ class Categorical(Coded):
         values = tuple(self.values or ())
         types = {type(value) for value in values}
         if types <= {str}:
-            return cells.to_pandas().astype(TEXT)
+            return cells.to_pandas().astype(dtypes.TEXT)
         written: dict[Any, Any] = {number(value): value for value in values if type(value) in (int, float)}
         written |= {str(value).lower(): value for value in values if isinstance(value, bool)}
         written |= {str(value): value for value in reversed(values)}
@@ -298,21 +287,20 @@ class Categorical(Coded):
         if text is None:
             return None
         return written.get(
-            text,
-            written.get(text.lower(), written.get(number(csv_format.plain_number(text)), self.other)),
+            text, written.get(text.lower(), written.get(number(csv_format.plain_number(text)), self.other))
         )
 
 
-def _pool(values: tuple[Any, ...], dtype: Dtype, kind: Family) -> pd.Series:
+def _pool(values: tuple[Any, ...], dtype: dtypes.Dtype, kind: dtypes.Family) -> pd.Series:
     """Return the listed values in the dtype of the column; refuse a dtype in which they are not distinct."""
     if kind in FOR_FAMILY:
-        raise InputError(f"{its(dtype)}: use {FOR_FAMILY[kind]}")
-    if kind == "real" and number_type(dtype) == np.float16:  # pandas cannot look up values in it
-        raise InputError(f"{its(dtype)}: convert it to float32")
+        raise InputError(f"{dtypes.its(dtype)}: use {FOR_FAMILY[kind]}")
+    if kind == "real" and dtypes.number_type(dtype) == np.float16:  # pandas cannot look up values in it
+        raise InputError(f"{dtypes.its(dtype)}: convert it to float32")
     can_hold = _can_hold(dtype, kind)
     for value in values:
         if not can_hold(value):
-            raise InputError(f"{its(dtype)}, which cannot hold the listed value {safe_repr(value)}")
+            raise InputError(f"{dtypes.its(dtype)}, which cannot hold the listed value {safe_repr(value)}")
     if kind == "category":
         categories = pd.Index(values, tupleize_cols=False)
         return pd.Series(pd.Categorical(values, categories=categories, ordered=dtype.ordered))
@@ -322,24 +310,24 @@ def _pool(values: tuple[Any, ...], dtype: Dtype, kind: Family) -> pd.Series:
         values = tuple(Decimal(str(value)) for value in values)
     pool = pd.Series(values, dtype=dtype)
     if kind != "object" and not pd.Index(pool).is_unique:
-        raise InputError(f"{its(dtype)}, in which some listed values are equal")
+        raise InputError(f"{dtypes.its(dtype)}, in which some listed values are equal")
     return pool
 
 
-def _can_hold(dtype: Dtype, kind: Family) -> Callable[[Any], bool]:
+def _can_hold(dtype: dtypes.Dtype, kind: dtypes.Family) -> Callable[[Any], bool]:
     match kind:
         case "text":
             return lambda value: isinstance(value, str)
         case "boolean":
             return lambda value: isinstance(value, bool)
         case "integer":
-            whole = np.iinfo(number_type(dtype))
+            whole = np.iinfo(dtypes.number_type(dtype))
             return lambda x: _is_number(x) and x == round(x) and whole.min <= x <= whole.max
         case "decimal":
-            decimals, most = decimals_of(dtype), largest_decimal(dtype)
+            decimals, most = dtypes.decimals_of(dtype), dtypes.largest_decimal(dtype)
             return lambda x: _is_number(x) and x == round(x, decimals) and abs(x) <= most
         case "real":
-            largest = float(np.finfo(number_type(dtype)).max)
+            largest = float(np.finfo(dtypes.number_type(dtype)).max)
             return lambda x: _is_number(x) and abs(x) <= largest
         case _:
             return lambda value: True

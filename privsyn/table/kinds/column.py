@@ -10,7 +10,7 @@ from __future__ import annotations
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import pandas as pd
 import pyarrow as pa
@@ -20,19 +20,19 @@ from privsyn.marginals.domain import Floats
 from privsyn.table.encoding.bounds_cells import BoundsGrid
 from privsyn.table.encoding.dtypes import TEXT, Dtype, Family, dtype_text, family, is_wide_float, its
 from privsyn.table.encoding.encoders import Encoder
-from privsyn.table.encoding.heaps import Lattice
 from privsyn.table.encoding.parsing import convert_distinct
-from privsyn.table.kinds.plain_values import changed_settings
-
-if TYPE_CHECKING:
-    from privsyn.table.schema.csv_format import CsvFormat
+from privsyn.table.encoding.steps import Lattice
+from privsyn.table.kinds.column_settings import changed_settings
+from privsyn.table.kinds.csv_format import CsvFormat
 
 HARDLY = 2.0**-20
 """The step of real numbers, in parts of the distance of their bounds: too small to notice."""
 
 
-class Column(ABC):  # noqa: B024  # a kind that is never counted needs no method
+class Column(ABC):  # a kind that is never counted needs no method
     """What the owner declares public about one column."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]  # each kind is a dataclass
 
     lists_values: ClassVar[bool] = False
     """Whether the values are a list without an order, in place of numbers or times between bounds."""

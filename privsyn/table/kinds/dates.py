@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time, timedelta
-from typing import TYPE_CHECKING, Any, Literal, Self, cast
+from typing import Any, Literal, Self, cast
 
 import numpy as np
 import pandas as pd
@@ -15,24 +15,14 @@ from privsyn.marginals.domain import Floats
 from privsyn.table.encoding.bounds_cells import FIRST_YEAR, LAST_YEAR, BoundsGrid
 from privsyn.table.encoding.dtypes import TICKS, Dtype, Family, family, its, tick
 from privsyn.table.encoding.grid import Grid
-from privsyn.table.encoding.heaps import TIMES
 from privsyn.table.encoding.number_bounds import coarsest_step
 from privsyn.table.encoding.parsing import date_formats, distinct, moments
-from privsyn.table.encoding.steps import DAY, step_text, time_step
+from privsyn.table.encoding.steps import DAY, TIMES, step_text, time_step
 from privsyn.table.encoding.time_encoders import DatetimeEncoder
-from privsyn.table.kinds.column_settings import (
-    both_or_neither,
-    normalise,
-    normalise_shared,
-    one_of,
-    time_bounds,
-    time_format,
-)
+from privsyn.table.kinds import column_settings as settings
+from privsyn.table.kinds.csv_format import CsvFormat
 from privsyn.table.kinds.ordinal import plain_grid
 from privsyn.table.kinds.times import Timed
-
-if TYPE_CHECKING:
-    from privsyn.table.schema.csv_format import CsvFormat
 
 EPOCH = datetime(1970, 1, 1)
 
@@ -87,29 +77,29 @@ class Datetime(Timed):
     missing: str | Sequence[str] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
-        normalise_shared(self)
-        one_of("objects", self.objects, ("text", "date", "datetime"))
+        settings.normalise_shared(self)
+        settings.one_of("objects", self.objects, ("text", "date", "datetime"))
         if self.cycles is not None:
             if isinstance(self.cycles, str) or [*self.cycles] not in CYCLES:
                 raise InputError(f"cycles are [day, week], [day] or [], not {safe_repr(self.cycles)}")
-            normalise(self, cycles=tuple(self.cycles))
+            settings.normalise(self, cycles=tuple(self.cycles))
         if self.format is not None:
-            normalise(self, format=time_format(self.format))
+            settings.normalise(self, format=settings.time_format(self.format))
         if self.unit is not None:
-            one_of("unit", self.unit, ("D", "h", "min", "s"))
+            settings.one_of("unit", self.unit, ("D", "h", "min", "s"))
         if self.unit in ("h", "min"):
-            normalise(self, step=f"1{self.unit}" if self.step is None else self.step, unit="s")
+            settings.normalise(self, step=f"1{self.unit}" if self.step is None else self.step, unit="s")
         if self.step is not None:
             step = time_step(self.step, unit=self.unit)
-            normalise(self, step=step, unit=self.unit or ("D" if step == "1d" else "s"))
-        low, high = both_or_neither(self.low, self.high)
+            settings.normalise(self, step=step, unit=self.unit or ("D" if step == "1d" else "s"))
+        low, high = settings.both_or_neither(self.low, self.high)
         if low is None:
             return
-        low, high = time_bounds(low, high)
+        low, high = settings.time_bounds(low, high)
         dates_only = low.time() == high.time() == time()
         if self.unit == "D" and not dates_only:
             raise InputError("unit 'D' needs bounds without a time of day")
-        normalise(self, low=low, high=high, unit=self.unit or ("D" if dates_only else "s"))
+        settings.normalise(self, low=low, high=high, unit=self.unit or ("D" if dates_only else "s"))
         self.bounds  # noqa: B018  # refuses bounds without a multiple of the step
 
     @property
@@ -120,7 +110,7 @@ class Datetime(Timed):
 
     def since(self, value: Any) -> timedelta:
         """Return the time since 1970."""
-        return time_bounds(value, value)[0] - EPOCH
+        return settings.time_bounds(value, value)[0] - EPOCH
 
     def at(self, since: timedelta) -> datetime:
         """Return the date."""

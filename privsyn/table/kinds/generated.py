@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
+from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from math import gcd, prod
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 import numpy as np
@@ -18,9 +18,7 @@ from privsyn.errors import InputError, replace_errors, safe_repr
 from privsyn.table.encoding.dtypes import TEXT, Dtype, family, number_type, shown_dtype, wide_dtype
 from privsyn.table.kinds.column import Column
 from privsyn.table.kinds.column_settings import flag, one_of
-
-if TYPE_CHECKING:
-    from privsyn.table.schema.csv_format import CsvFormat
+from privsyn.table.kinds.csv_format import CsvFormat
 
 _FORMAT = re.compile(r"[^{}]*\{(:0?[0-9]{0,3}[dxX]?)?\}[^{}]*")
 """Text around one number."""
@@ -111,7 +109,7 @@ class Identifier(Generated):
     def maker(self, dtype: Dtype) -> Maker:
         """Return the maker of identifiers.
 
-        >>> Identifier().maker(np.dtype("int64")).make(3, np.random.default_rng(0)).tolist()
+        >>> Identifier().maker(np.dtype("int64"))(3, np.random.default_rng(0)).tolist()
         [1, 2, 3]
         >>> Identifier("N{}").maker(np.dtype("int64"))
         Traceback (most recent call last):
@@ -120,13 +118,13 @@ class Identifier(Generated):
         kind = family(dtype)
         if self.pattern is not None:
             _check_text(dtype)
-            return PatternMaker(dtype, self.pattern)
+            return partial(_of_pattern, dtype, self.pattern)
         if kind in ("integer", "real"):
             if self.format is not None:
                 raise InputError(f"its dtype is {dtype}: leave out the format, or make it text")
-            return NumberMaker(dtype)
+            return partial(_numbers, wide_dtype(dtype))
         if kind in ("text", "object"):
-            return TextMaker(dtype, self.format)
+            return partial(_texts, dtype, self.format)
         raise InputError(
             f"an identifier is text or a whole number, not {kind or shown_dtype(dtype)}: convert it"
         )
@@ -166,10 +164,14 @@ class Faker(Generated):
         """What synthetic rows get."""
         return f"never read; synthetic rows get stand-ins of Faker: {self.provider} ({self.locale})."
 
-    def maker(self, dtype: Dtype) -> FakerMaker:
+    def maker(self, dtype: Dtype) -> Maker:
         """Return the maker of texts."""
         _check_text(dtype)
-        return FakerMaker(dtype, self)
+        with replace_errors('needs Faker: run pip install "privsyn[faker]"', ImportError):
+            from faker.config import AVAILABLE_LOCALES
+        if self.locale not in AVAILABLE_LOCALES:
+            raise InputError(f"Faker has no locale {self.locale}")
+        return partial(_stand_ins, dtype, self)
 
 
 @dataclass(frozen=True)
@@ -199,93 +201,48 @@ def _check_text(dtype: Dtype) -> None:
         raise InputError(f"its dtype is {dtype}, and generated cells are text: make it text")
 
 
-class Maker(ABC):
-    """Base of the makers of cells, which depend on no cell of the table."""
-
-    @abstractmethod
-    def make(self, n: int, rng: np.random.Generator, start: int = 0) -> pd.Series:
-        """Return `n` cells that follow the first `start` ones."""
+Maker = Callable[..., pd.Series]
+"""Called as ``maker(n, rng, start)``: returns `n` cells after the first `start`. It sees no table."""
 
 
-@dataclass(frozen=True)
-class NumberMaker(Maker):
-    """Numbers rows from 1. A narrow dtype is replaced by a wider one, whatever the number of rows."""
-
-    dtype: Dtype
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "dtype", wide_dtype(self.dtype))
-
-    def make(self, n: int, rng: np.random.Generator, start: int = 0) -> pd.Series:
-        """Return the numbers; raise `InputError` if the dtype is too small for them."""
-        floats = family(self.dtype) == "real"
-        kind = number_type(self.dtype)
-        most = 2 ** (np.finfo(kind).nmant + 1) if floats else np.iinfo(kind).max
-        if start + n > most:
-            rows = start + n
-            raise InputError(
-                f"its dtype is {self.dtype}, which cannot number {rows} rows: give it a wider one"
-            )
-        return pd.Series(np.arange(start + 1, start + n + 1)).astype(self.dtype)
+def _numbers(dtype: Dtype, n: int, rng: np.random.Generator, start: int = 0) -> pd.Series:
+    """Number rows from 1; raise `InputError` if the dtype is too small for them."""
+    kind = number_type(dtype)
+    most = 2 ** (np.finfo(kind).nmant + 1) if family(dtype) == "real" else np.iinfo(kind).max
+    if start + n > most:
+        raise InputError(f"its dtype is {dtype}, which cannot number {start + n} rows: give it a wider one")
+    return pd.Series(np.arange(start + 1, start + n + 1)).astype(dtype)
 
 
-@dataclass(frozen=True)
-class TextMaker(Maker):
-    """Formats numbers from 1 as text, or draws random UUIDs."""
-
-    dtype: Dtype
-    format: str | None
-
-    def make(self, n: int, rng: np.random.Generator, start: int = 0) -> pd.Series:
-        """Return the texts."""
-        if self.format is not None:
-            numbers = range(start + 1, start + n + 1)
-            return pd.Series([self.format.format(number) for number in numbers], dtype=self.dtype)
-        bits = rng.bytes(16 * n)
-        names = [str(UUID(bytes=bits[16 * row : 16 * row + 16], version=4)) for row in range(n)]
-        return pd.Series(names, dtype=self.dtype)
+def _texts(dtype: Dtype, format: str | None, n: int, rng: np.random.Generator, start: int = 0) -> pd.Series:  # noqa: A002
+    """Format numbers from 1 as text, or draw random UUIDs."""
+    if format is not None:
+        return pd.Series([format.format(number) for number in range(start + 1, start + n + 1)], dtype=dtype)
+    bits = rng.bytes(16 * n)
+    names = [str(UUID(bytes=bits[16 * row : 16 * row + 16], version=4)) for row in range(n)]
+    return pd.Series(names, dtype=dtype)
 
 
-@dataclass(frozen=True)
-class PatternMaker(Maker):
-    """Texts of a pattern, all different."""
-
-    dtype: Dtype
-    pattern: str
-
-    def make(self, n: int, rng: np.random.Generator, start: int = 0) -> pd.Series:
-        """Return the texts; raise `InputError` if the pattern has fewer."""
-        pattern = Pattern(self.pattern)
-        if start + n > pattern.size:
-            raise InputError(f"its pattern has {pattern.size:,} texts, for {start + n:,} rows: lengthen it")
-        return pd.Series([pattern.scattered(row) for row in range(start, start + n)], dtype=self.dtype)
+def _of_pattern(dtype: Dtype, text: str, n: int, rng: np.random.Generator, start: int = 0) -> pd.Series:
+    """Return texts of a pattern, all different; raise `InputError` if it has fewer."""
+    pattern = Pattern(text)
+    if start + n > pattern.size:
+        raise InputError(f"its pattern has {pattern.size:,} texts, for {start + n:,} rows: lengthen it")
+    return pd.Series([pattern.scattered(row) for row in range(start, start + n)], dtype=dtype)
 
 
-@dataclass(frozen=True)
-class FakerMaker(Maker):
-    """Realistic stand-ins of the package Faker, which is seeded by the sample's own generator."""
+def _stand_ins(dtype: Dtype, column: Faker, n: int, rng: np.random.Generator, start: int = 0) -> pd.Series:
+    """Return realistic texts, each on one line. Faker is seeded by the sample's own generator."""
+    import faker
 
-    dtype: Dtype
-    column: Faker
-
-    def __post_init__(self) -> None:
-        with replace_errors('needs Faker: run pip install "privsyn[faker]"', ImportError):
-            from faker.config import AVAILABLE_LOCALES
-        if self.column.locale not in AVAILABLE_LOCALES:
-            raise InputError(f"Faker has no locale {self.column.locale}")
-
-    def make(self, n: int, rng: np.random.Generator, start: int = 0) -> pd.Series:
-        """Return the texts, each on one line."""
-        import faker
-
-        source = faker.Faker(self.column.locale)
-        source.seed_instance(int(rng.integers(2**63)))
-        provide = getattr(source, self.column.provider)
-        texts = [str(provide()).replace("\n", ", ") for _ in range(n)]
-        if self.column.unique:  # what follows the last hyphen before the @ is the number of the row alone
-            parts = [text.partition("@") for text in texts]
-            texts = [f"{name}-{row}{at}{rest}" for row, (name, at, rest) in enumerate(parts, start + 1)]
-        return pd.Series(texts, dtype=self.dtype)
+    source = faker.Faker(column.locale)
+    source.seed_instance(int(rng.integers(2**63)))
+    provide = getattr(source, column.provider)
+    texts = [str(provide()).replace("\n", ", ") for _ in range(n)]
+    if column.unique:  # what follows the last hyphen before the @ is the number of the row alone
+        parts = [text.partition("@") for text in texts]
+        texts = [f"{name}-{row}{at}{rest}" for row, (name, at, rest) in enumerate(parts, start + 1)]
+    return pd.Series(texts, dtype=dtype)
 
 
 _PART = re.compile(

@@ -5,54 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 
 from privsyn.errors import InputError, plural, safe_repr
 from privsyn.marginals.domain import Floats
+from privsyn.table.encoding import dtypes, steps
+from privsyn.table.encoding import number_bounds as drafts
 from privsyn.table.encoding.bounds_cells import BoundsGrid
-from privsyn.table.encoding.dtypes import (
-    MOST_SCALE,
-    Dtype,
-    Family,
-    decimals_of,
-    family,
-    its,
-    largest_decimal,
-    number_type,
-)
 from privsyn.table.encoding.encoders import NumericalEncoder
 from privsyn.table.encoding.grid import Grid, holds, spacing
-from privsyn.table.encoding.heaps import NUMBERS, Lattice, coarser
-from privsyn.table.encoding.number_bounds import (
-    COARSE,
-    FEW_NUMBERS,
-    STEPS,
-    are_codes,
-    bounds_of,
-    coarsest_step,
-    is_exact,
-)
 from privsyn.table.encoding.parsing import distinct, numbers
-from privsyn.table.encoding.steps import MAX_DECIMALS, decimals_of_step, multiples_around, number_step
 from privsyn.table.encoding.words import RangeWords, grid_words
+from privsyn.table.kinds import column_settings as settings
 from privsyn.table.kinds.column import FOR_FAMILY, number_in
-from privsyn.table.kinds.column_settings import (
-    both_or_neither,
-    check_decimals,
-    flag,
-    normalise,
-    normalise_shared,
-    number_bounds,
-    whole_number,
-)
+from privsyn.table.kinds.csv_format import CsvFormat
 from privsyn.table.kinds.ordinal import Ordinal
-
-if TYPE_CHECKING:
-    from privsyn.table.schema.csv_format import CsvFormat
 
 HUGE = 1e300
 """Range of numbers that are drafted: larger ones may overflow when their bounds are rounded."""
@@ -102,25 +72,27 @@ class Numerical(Ordinal):
     missing: str | Sequence[str] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
-        normalise_shared(self)
+        settings.normalise_shared(self)
         if self.integer is not None:
-            normalise(self, integer=flag("integer", self.integer))
+            settings.normalise(self, integer=settings.flag("integer", self.integer))
         if self.decimals is not None:
-            normalise(self, decimals=whole_number("decimals", self.decimals, 0, MAX_DECIMALS))
+            settings.normalise(
+                self, decimals=settings.whole_number("decimals", self.decimals, 0, steps.MAX_DECIMALS)
+            )
             if self.integer:
                 raise InputError("integer and decimals exclude each other: give one of them")
         if self.step is not None:
-            step = number_step(self.step, integer=self.integer, decimals=self.decimals)
-            normalise(self, step=step)
-        low, high = both_or_neither(self.low, self.high)
+            step = steps.number_step(self.step, integer=self.integer, decimals=self.decimals)
+            settings.normalise(self, step=step)
+        low, high = settings.both_or_neither(self.low, self.high)
         if low is None:
             return
-        low, high = number_bounds(low, high)
+        low, high = settings.number_bounds(low, high)
         if self.integer or self.decimals is not None:
-            check_decimals(low, high, self.decimals or 0)
-        normalise(self, low=low, high=high)
+            settings.check_decimals(low, high, self.decimals or 0)
+        settings.normalise(self, low=low, high=high)
         if self.step is not None:
-            check_decimals(*self.bounds, decimals_of_step(self.step) or 0)
+            settings.check_decimals(*self.bounds, steps.decimals_of_step(self.step) or 0)
 
     @property
     def noun(self) -> str:
@@ -139,7 +111,7 @@ class Numerical(Ordinal):
         """Return the column with these bounds, 0 and 1 by default."""
         low, high = found or (0.0, 1.0)
         if self.step is not None:
-            low, high = multiples_around(low, high, self.step, decimals_of_step(self.step) or 0)
+            low, high = steps.multiples_around(low, high, self.step, steps.decimals_of_step(self.step) or 0)
         if whole or self.integer:
             return replace(self, low=int(low), high=int(high))
         return replace(self, low=low, high=high)
@@ -148,7 +120,7 @@ class Numerical(Ordinal):
     def fixed_decimals(self) -> int | None:
         """How many decimals the numbers have as far as this column says; None if they are real."""
         if self.step is not None:
-            return decimals_of_step(self.step)
+            return steps.decimals_of_step(self.step)
         return 0 if self.integer else self.decimals
 
     @property
@@ -156,55 +128,53 @@ class Numerical(Ordinal):
         """The step."""
         return self.step
 
-    def exact_decimals(self, dtype: Dtype) -> int | None:
+    def exact_decimals(self, dtype: dtypes.Dtype) -> int | None:
         """Return the number of decimals, from the schema or else the dtype; None for reals.
 
         >>> Numerical().exact_decimals(np.dtype("int8")), Numerical().exact_decimals(np.dtype("float64"))
         (0, None)
         """
-        if family(dtype) == "integer" or self.integer:
+        if dtypes.family(dtype) == "integer" or self.integer:
             return 0
-        decimals, scale = self.decimals if self.step is None else self.fixed_decimals, decimals_of(dtype)
+        decimals, scale = (
+            self.decimals if self.step is None else self.fixed_decimals,
+            dtypes.decimals_of(dtype),
+        )
         if decimals is None or scale is None:
-            return decimals if scale is None else min(scale, MOST_SCALE)
+            return decimals if scale is None else min(scale, dtypes.MOST_SCALE)
         return min(decimals, scale)
 
-    def bounds_cells(self, dtype: Dtype) -> BoundsGrid:
+    def bounds_cells(self, dtype: dtypes.Dtype) -> BoundsGrid:
         """Return the cells over all numbers that the dtype can hold."""
-        grid = partial(BoundsGrid.numbers, decimals=self.exact_decimals(dtype))
-        doubles = np.dtype(np.float64)
-        match family(dtype):
-            case "integer":
-                whole = np.iinfo(number_type(dtype))
-                return grid(dtype=doubles, limits=(float(whole.min), float(whole.max)))
-            case "decimal":
-                most = largest_decimal(dtype)
-                return grid(dtype=doubles, limits=(-most, most))
-            case "real":
-                return grid(dtype=number_type(dtype))
-            case _:
-                return grid(dtype=doubles)
+        kind, limits = dtypes.family(dtype), (-math.inf, math.inf)
+        if kind == "integer":
+            whole = np.iinfo(dtypes.number_type(dtype))
+            limits = float(whole.min), float(whole.max)
+        elif kind == "decimal":
+            limits = -dtypes.largest_decimal(dtype), dtypes.largest_decimal(dtype)
+        floats = dtypes.number_type(dtype) if kind == "real" else np.dtype(np.float64)
+        return BoundsGrid.numbers(decimals=self.exact_decimals(dtype), dtype=floats, limits=limits)
 
-    def known_by_dtype(self, dtype: Dtype) -> Self:
+    def known_by_dtype(self, dtype: dtypes.Dtype) -> Self:
         """Return a column of whole numbers if the dtype holds no others."""
         is_open = self.integer is None and self.decimals is self.step is None
-        return replace(self, integer=True) if is_open and family(dtype) == "integer" else self
+        return replace(self, integer=True) if is_open and dtypes.family(dtype) == "integer" else self
 
-    def lattices(self, dtype: Dtype) -> tuple[Lattice, ...]:
+    def lattices(self, dtype: dtypes.Dtype) -> tuple[steps.Lattice, ...]:
         """Return the round numbers that are coarser than the step or the decimals."""
         decimals = self.exact_decimals(dtype)
-        return coarser(NUMBERS, self.step or (0.0 if decimals is None else 10.0**-decimals))
+        return steps.coarser(steps.NUMBERS, self.step or (0.0 if decimals is None else 10.0**-decimals))
 
-    def on_lattice(self, step: float, dtype: Dtype) -> Self | None:
+    def on_lattice(self, step: float, dtype: dtypes.Dtype) -> Self | None:
         """Return the column with this step; None if decimals are fixed by the schema or the dtype."""
-        if self.decimals is not None or family(dtype) == "decimal":
+        if self.decimals is not None or dtypes.family(dtype) == "decimal":
             return None
         return replace(self, step=int(step) if step == round(step) else step)
 
     @classmethod
     def draft(cls, present: pd.Series, nullable: bool) -> Self | None:
         """Return a column for numbers, with bounds; None for two numbers, or for codes."""
-        kind = family(present.dtype)
+        kind = dtypes.family(present.dtype)
         if kind == "object":
             present = present if present.map(lambda cell: type(cell) in (int, float)).all() else present[:0]
         elif kind not in ("integer", "real", "decimal"):
@@ -222,24 +192,25 @@ class Numerical(Ordinal):
             return None  # `Numerical` needs a finite range, also once bounds are rounded outwards
         step = None
         if decimals is not None and kind != "decimal":
-            step = coarsest_step(numbers, STEPS, COARSE / 10**decimals)
-        if kind != "decimal" and are_codes(numbers, step or (0.0 if decimals is None else 10.0**-decimals)):
+            step = drafts.coarsest_step(numbers, drafts.STEPS, drafts.COARSE / 10**decimals)
+        if kind != "decimal" and drafts.are_codes(
+            numbers, step or (0.0 if decimals is None else 10.0**-decimals)
+        ):
             return None
-        low, high = bounds_of(numbers, whole=decimals == 0 and kind != "decimal")
+        low, high = drafts.bounds_of(numbers, whole=decimals == 0 and kind != "decimal")
         if step is not None:  # to the grid: multiples of the step that hold all numbers
             first, last = math.ceil(round(low / step, 6)), math.floor(round(high / step, 6))
             low, high = round(first * step, decimals), round(last * step, decimals)
         if kind == "integer":
-            limits = np.iinfo(number_type(present.dtype))
+            limits = np.iinfo(dtypes.number_type(present.dtype))
             low, high = max(low, limits.min), min(high, limits.max)
         try:
             if decimals == 0 and kind != "decimal":
                 step = None if step is None else int(step)
                 return cls(int(low), int(high), integer=True, step=step, nullable=nullable)
-            if kind == "decimal":
-                return cls(low, high, decimals=decimals, nullable=nullable)
+            whole = None if kind == "decimal" else False
             decimals = decimals if step is None else None
-            return cls(low, high, integer=False, decimals=decimals, step=step, nullable=nullable)
+            return cls(low, high, integer=whole, decimals=decimals, step=step, nullable=nullable)
         except InputError:
             return None  # too many digits to be a quantity
 
@@ -264,25 +235,25 @@ class Numerical(Ordinal):
 
     def measured(self, cells: pd.Series) -> Floats:
         """Return the cells as doubles; each distinct one is parsed once."""
-        if family(cells.dtype) in ("integer", "real"):
+        if dtypes.family(cells.dtype) in ("integer", "real"):
             return cells.to_numpy(dtype=np.float64, na_value=np.nan)
         places, found = distinct(cells)
         return np.append(numbers(found), np.nan)[places]
 
-    def own_grid(self, dtype: Dtype) -> Grid:
+    def own_grid(self, dtype: dtypes.Dtype) -> Grid:
         """Return the grid of the encoder in doubles: the dtypes of the tables may differ."""
-        is_whole = self.integer is None and self.decimals is None and family(dtype) == "integer"
+        is_whole = self.integer is None and self.decimals is None and dtypes.family(dtype) == "integer"
         column = replace(self, integer=True) if is_whole else self
         return column._grid(np.dtype(np.float64), "real")
 
-    def words_on(self, grid: Grid, dtype: Dtype) -> RangeWords:
+    def words_on(self, grid: Grid, dtype: dtypes.Dtype) -> RangeWords:
         """Return the function that writes ranges of numbers."""
         return grid_words(grid)
 
     def facts_read(self, cells: pd.Series) -> list[str]:
         """Return whether bounds are exact, and what all numbers have in common."""
         is_plain = not self.integer and not self.decimals
-        exact = self.integer and is_exact(self.low, self.high, cells.dropna().to_numpy(np.float64))
+        exact = self.integer and drafts.is_exact(self.low, self.high, cells.dropna().to_numpy(np.float64))
         digits = "all whole" if self.integer else plural(self.decimals or 0, "decimal")
         return [
             "exact bounds" if exact else "bounds",
@@ -293,7 +264,12 @@ class Numerical(Ordinal):
     @property
     def doubt(self) -> str:
         """Whether whole numbers in a short range are codes."""
-        if not self.integer or self.low is None or self.high is None or self.high - self.low >= FEW_NUMBERS:
+        if (
+            not self.integer
+            or self.low is None
+            or self.high is None
+            or self.high - self.low >= drafts.FEW_NUMBERS
+        ):
             return ""
         return "Codes or classes? Then list them: {kind: categorical, values: [ ]}."
 
@@ -301,33 +277,33 @@ class Numerical(Ordinal):
         """Return the cells as numbers."""
         return np.asarray(cells.astype("Float64").to_numpy(np.float64, na_value=np.nan))
 
-    def make_encoder(self, dtype: Dtype, family: Family) -> NumericalEncoder:
+    def make_encoder(self, dtype: dtypes.Dtype, family: dtypes.Family) -> NumericalEncoder:
         """Return the encoder; refuse a dtype that cannot hold the bounds, or is too coarse for the step."""
         return NumericalEncoder(self._grid(dtype, family), dtype)
 
-    def _grid(self, dtype: Dtype, kind: Family) -> Grid:
+    def _grid(self, dtype: dtypes.Dtype, kind: dtypes.Family) -> Grid:
         low, high = self._ends
         if kind not in ("integer", "real", "decimal", "object"):
             hint = FOR_FAMILY.get(kind, "Categorical([...]), or convert it to numbers")
-            raise InputError(f"{its(dtype)}, not numbers: use {hint}")
+            raise InputError(f"{dtypes.its(dtype)}, not numbers: use {hint}")
         floats = np.dtype(np.float64)
         if kind == "integer":
             if self.integer is False or self.fixed_decimals:
-                raise InputError(f"{its(dtype)}: its numbers are whole, so say integer=True")
-            whole = np.iinfo(number_type(dtype))
+                raise InputError(f"{dtypes.its(dtype)}: its numbers are whole, so say integer=True")
+            whole = np.iinfo(dtypes.number_type(dtype))
             if low < whole.min or high > whole.max:
-                raise InputError(f"{its(dtype)}, which cannot hold the bounds {low} to {high}")
+                raise InputError(f"{dtypes.its(dtype)}, which cannot hold the bounds {low} to {high}")
         elif kind == "real":
-            floats = number_type(dtype)
-        elif kind == "decimal" and max(abs(low), abs(high)) > largest_decimal(dtype):
-            raise InputError(f"{its(dtype)}, which cannot hold the bounds {low} to {high}")
+            floats = dtypes.number_type(dtype)
+        elif kind == "decimal" and max(abs(low), abs(high)) > dtypes.largest_decimal(dtype):
+            raise InputError(f"{dtypes.its(dtype)}, which cannot hold the bounds {low} to {high}")
         if kind == "decimal" and dtype.pyarrow_dtype.scale < 0:  # the dtype holds multiples of 10 or 100
-            raise InputError(f"{its(dtype)}, of a negative scale: convert it to integers")
+            raise InputError(f"{dtypes.its(dtype)}, of a negative scale: convert it to integers")
         decimals = self.exact_decimals(dtype)
         if decimals is not None:
             return self._exact_grid(decimals, floats, dtype)
         if np.isnan(spacing(low, high, floats)):
-            raise InputError(f"{its(dtype)}, which cannot hold the bounds {low} to {high}")
+            raise InputError(f"{dtypes.its(dtype)}, which cannot hold the bounds {low} to {high}")
         low, high = (float(floats.type(bound)) for bound in (low, high))  # rounded as in the dtype
         return Grid.real(low, high, bins=self.bins, dtype=floats)
 
@@ -336,13 +312,13 @@ class Numerical(Ordinal):
         """The bounds as they were given, or the outermost multiples of the step within them."""
         return (self.low, self.high) if self.step is None else self.bounds  # type: ignore[return-value]
 
-    def _exact_grid(self, decimals: int, floats: np.dtype, dtype: Dtype) -> Grid:
+    def _exact_grid(self, decimals: int, floats: np.dtype, dtype: dtypes.Dtype) -> Grid:
         low, high = self._ends
-        check_decimals(low, high, decimals)
+        settings.check_decimals(low, high, decimals)
         if self.step is not None and round(self.step, decimals) != self.step:
-            raise InputError(f"{its(dtype)}, too coarse for a step of {self.step}")
+            raise InputError(f"{dtypes.its(dtype)}, too coarse for a step of {self.step}")
         if not holds(floats, low, high, decimals):
-            raise InputError(f"{its(dtype)}, too coarse for {decimals} decimals from {low} to {high}")
+            raise InputError(f"{dtypes.its(dtype)}, too coarse for {decimals} decimals from {low} to {high}")
         return Grid.exact(low, high, decimals=decimals, bins=self.bins, step=self.step)
 
     def read_texts(self, texts: Sequence[str | None], csv_format: CsvFormat) -> pd.Series:

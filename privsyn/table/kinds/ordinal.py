@@ -117,11 +117,11 @@ class Ordinal(Coded):
 
     def with_listed(self, values: Sequence[Any]) -> Self:
         """Return the column with bounds around these values."""
-        return replace(self, low=min(values), high=max(values))  # type: ignore[type-var]
+        return replace(self, low=min(values), high=max(values))
 
     def like(self, other: Self) -> Self:
         """Return the column with the bounds of another one."""
-        return replace(self, low=other.low, high=other.high)  # type: ignore[type-var]
+        return replace(self, low=other.low, high=other.high)
 
     compared_as: ClassVar[Literal["number", "date"]] = "number"
     """How tables are compared in the column."""

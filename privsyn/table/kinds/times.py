@@ -6,33 +6,21 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import time, timedelta
-from typing import TYPE_CHECKING, Any, Literal, Self, cast
+from typing import Any, Literal, Self, cast
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
 from privsyn.errors import InputError, about, safe_repr
+from privsyn.table.encoding import steps
 from privsyn.table.encoding.dtypes import Dtype, Family, family, its
 from privsyn.table.encoding.grid import Grid
-from privsyn.table.encoding.heaps import TIMES, Lattice, coarser
 from privsyn.table.encoding.parsing import clock_seconds, span_seconds
-from privsyn.table.encoding.steps import SECONDS, multiples_around, step_seconds, step_text, time_step
 from privsyn.table.encoding.time_encoders import DurationEncoder, TimeEncoder
-from privsyn.table.kinds.column_settings import (
-    LONGEST,
-    both_or_neither,
-    clock_time,
-    length_of_time,
-    normalise,
-    normalise_shared,
-    one_of,
-)
+from privsyn.table.kinds import column_settings as settings
+from privsyn.table.kinds.csv_format import CsvFormat
 from privsyn.table.kinds.ordinal import Ordinal
-from privsyn.table.kinds.plain_values import plain_value
-
-if TYPE_CHECKING:
-    from privsyn.table.schema.csv_format import CsvFormat
 
 UNITS = {"s": "whole seconds", "m": "whole minutes", "h": "whole hours", "D": "whole days"}
 
@@ -61,7 +49,7 @@ class Timed(Ordinal):
 
     @property
     def _unit(self) -> timedelta:
-        return timedelta(seconds=SECONDS[self.unit or "D"])
+        return timedelta(seconds=steps.SECONDS[self.unit or "D"])
 
     @property
     def in_steps(self) -> str:
@@ -71,20 +59,22 @@ class Timed(Ordinal):
     @property
     def scale(self) -> float:
         """The seconds in a unit."""
-        return float(SECONDS[self.unit or "s"])
+        return float(steps.SECONDS[self.unit or "s"])
 
     @property
     def grid_step(self) -> float | None:
         """The units in a step."""
-        return None if self.step is None else step_seconds(self.step) / self.scale
+        return None if self.step is None else steps.step_seconds(self.step) / self.scale
 
-    def lattices(self, dtype: Dtype) -> tuple[Lattice, ...]:
+    def lattices(self, dtype: Dtype) -> tuple[steps.Lattice, ...]:
         """Return the days, hours, minutes and parts of them that are coarser than the unit and the step."""
-        return coarser([Lattice(lattice.step / self.scale) for lattice in TIMES], self.grid_step or 1.0)
+        return steps.coarser(
+            [steps.Lattice(lattice.step / self.scale) for lattice in steps.TIMES], self.grid_step or 1.0
+        )
 
     def on_lattice(self, step: float, dtype: Dtype) -> Self | None:
         """Return the column with this step."""
-        return replace(self, step=step_text(round(step * self.scale)))  # type: ignore[type-var]
+        return replace(self, step=steps.step_text(round(step * self.scale)))
 
     @property
     def _grid(self) -> Grid:
@@ -124,16 +114,16 @@ class Time(Timed):
     missing: str | Sequence[str] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
-        one_of("unit", self.unit, ("s", "m", "h"))
-        one_of("objects", self.objects, ("time", "text"))
-        normalise_shared(self)
+        settings.one_of("unit", self.unit, ("s", "m", "h"))
+        settings.one_of("objects", self.objects, ("time", "text"))
+        settings.normalise_shared(self)
         if self.step is not None:
-            normalise(self, step=time_step(self.step, unit=self.unit))
-        last = timedelta(days=1, seconds=-SECONDS[self.unit])
-        low = clock_time("00:00" if self.low is None else self.low)
-        high = clock_time(str(last) if self.high is None else self.high)
+            settings.normalise(self, step=steps.time_step(self.step, unit=self.unit))
+        last = timedelta(days=1, seconds=-steps.SECONDS[self.unit])
+        low = settings.clock_time("00:00" if self.low is None else self.low)
+        high = settings.clock_time(str(last) if self.high is None else self.high)
         _check_units(_since_midnight(low), _since_midnight(high), self.unit)
-        normalise(self, low=low, high=high)
+        settings.normalise(self, low=low, high=high)
         self.bounds  # noqa: B018  # refuses bounds without a multiple of the step
 
     def neighbour(self, value: Any, by: int) -> time:
@@ -148,11 +138,11 @@ class Time(Timed):
 
     def since(self, value: Any) -> timedelta:
         """Return the time since midnight."""
-        return _since_midnight(clock_time(value))
+        return _since_midnight(settings.clock_time(value))
 
     def at(self, since: timedelta) -> time:
         """Return the time of day."""
-        return clock_time(str(since))
+        return settings.clock_time(str(since))
 
     @classmethod
     def draft(cls, present: pd.Series, nullable: bool) -> Self | None:
@@ -163,7 +153,7 @@ class Time(Timed):
         """Return the encoder; refuse a dtype without times of day."""
         if family not in ("time", "text", "object"):
             raise InputError(f"{its(dtype)}, not times of day: convert it to text such as 08:30")
-        return TimeEncoder(self._grid, dtype, SECONDS[self.unit], self.objects)
+        return TimeEncoder(self._grid, dtype, steps.SECONDS[self.unit], self.objects)
 
     def read_texts(self, texts: Sequence[str | None], csv_format: CsvFormat) -> pd.Series:
         """Return times of day; missing for a text that is none."""
@@ -174,7 +164,7 @@ class Time(Timed):
     def to_plain(self, what: str) -> dict[str, Any]:
         """Leave out the bounds of a whole day."""
         day = Time(unit=self.unit)
-        whole_day = {"low": plain_value("", day.low), "high": plain_value("", day.high)}
+        whole_day = {"low": settings.plain_value("", day.low), "high": settings.plain_value("", day.high)}
         return {key: value for key, value in super().to_plain(what).items() if value != whole_day.get(key)}
 
 
@@ -209,16 +199,16 @@ class Duration(Timed):
     missing: str | Sequence[str] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
-        one_of("unit", self.unit, tuple(SECONDS))
-        normalise_shared(self)
+        settings.one_of("unit", self.unit, tuple(steps.SECONDS))
+        settings.normalise_shared(self)
         if self.step is not None:
-            normalise(self, step=time_step(self.step, unit=self.unit, divides_day=False))
-        low, high = both_or_neither(self.low, self.high)
+            settings.normalise(self, step=steps.time_step(self.step, unit=self.unit, divides_day=False))
+        low, high = settings.both_or_neither(self.low, self.high)
         if low is None:
             return
-        low, high = length_of_time(low), length_of_time(high)
+        low, high = settings.length_of_time(low), settings.length_of_time(high)
         _check_units(low, high, self.unit)
-        normalise(self, low=low, high=high)
+        settings.normalise(self, low=low, high=high)
         self.bounds  # noqa: B018  # as for `Time`
 
     @property
@@ -228,7 +218,7 @@ class Duration(Timed):
 
     def since(self, value: Any) -> timedelta:
         """Return the length of time itself."""
-        return length_of_time(value)
+        return settings.length_of_time(value)
 
     def at(self, since: timedelta) -> timedelta:
         """Return the length of time."""
@@ -255,7 +245,7 @@ class Duration(Timed):
         """Return the encoder; refuse a dtype without lengths of time."""
         if family not in ("duration", "object"):
             raise InputError(f"{its(dtype)}, not lengths of time: convert it with pandas.to_timedelta")
-        return DurationEncoder(self._grid, dtype, SECONDS[self.unit])
+        return DurationEncoder(self._grid, dtype, steps.SECONDS[self.unit])
 
     def read_texts(self, texts: Sequence[str | None], csv_format: CsvFormat) -> pd.Series:
         """Return lengths of time; NaT for a text that is none."""
@@ -265,15 +255,15 @@ class Duration(Timed):
     @property
     def limits(self) -> tuple[float, float]:
         """The longest length of time that every dtype can hold, of either sign."""
-        most = float(LONGEST // timedelta(seconds=SECONDS[self.unit]))
+        most = float(settings.LONGEST // timedelta(seconds=steps.SECONDS[self.unit]))
         return -most, most
 
     def with_bounds(self, found: tuple[float, float] | None, *, whole: bool) -> Self:
         """Return the column with these bounds, by default none and one step."""
-        unit = timedelta(seconds=SECONDS[self.unit])
+        unit = timedelta(seconds=steps.SECONDS[self.unit])
         low, high = found or (0.0, 1.0)
         if self.grid_step is not None:
-            low, high = multiples_around(low, high, self.grid_step, 0)
+            low, high = steps.multiples_around(low, high, self.grid_step, 0)
         return replace(self, low=unit * int(low), high=unit * int(high))
 
 
@@ -285,5 +275,5 @@ def _check_units(low: timedelta, high: timedelta, unit: str) -> None:
     if low > high:
         raise InputError(f"low {low} is above high {high}")
     for bound in (low, high):
-        if bound % timedelta(seconds=SECONDS[unit]):
+        if bound % timedelta(seconds=steps.SECONDS[unit]):
             raise InputError(f"the bound {bound} is not a whole number of steps of unit {unit!r}")

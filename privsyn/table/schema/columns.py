@@ -10,21 +10,8 @@ from privsyn.table.kinds.numerical import Numerical
 from privsyn.table.kinds.ordinal import Ordinal
 from privsyn.table.kinds.times import Duration, Time
 
-__all__ = [
-    "COLUMNS",
-    "Categorical",
-    "Coded",
-    "Column",
-    "Datetime",
-    "Duration",
-    "Faker",
-    "Generated",
-    "Identifier",
-    "Numerical",
-    "Ordinal",
-    "Text",
-    "Time",
-]
+__all__ = ["COLUMNS", "Categorical", "Coded", "Column", "Datetime", "Duration", "Faker", "Generated"]
+__all__ += ["Identifier", "Numerical", "Ordinal", "Text", "Time"]
 
 Categorical.register_as("categorical")
 Numerical.register_as("numerical")

@@ -7,8 +7,8 @@ exports it, and `schema.schema.json` names it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import MISSING, fields
 from functools import partial
 from graphlib import CycleError, TopologicalSorter
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from privsyn.errors import InputError, about, replace_errors
-from privsyn.table.kinds.plain_values import check_keys, plain_value, read_typed, typed_value
+from privsyn.table.kinds.column_settings import check_keys, plain_value, read_typed, typed_value
 from privsyn.table.schema.columns import Coded, Column
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ class Constraint(ABC):
 
     A row with a missing cell in one of `columns` keeps the constraint, unless it names missing (None).
     """
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]  # each kind is a dataclass
 
     columns: Sequence[str]
     """The columns that the constraint is about."""
@@ -84,7 +86,7 @@ class Constraint(ABC):
             return typed_value(kind, value) if name in listed else plain_value(kind, value)
 
         plain: dict[str, Any] = {}
-        for field in fields(self):  # type: ignore[arg-type]
+        for field in fields(self):
             value = getattr(self, field.name)
             if value == field.default:
                 continue
@@ -98,7 +100,7 @@ class Constraint(ABC):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Read-only mappings cannot be copied or pickled; plain ones can.
-        settings = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        settings = {field.name: getattr(self, field.name) for field in fields(self)}
         maps = {name: dict(value) for name, value in settings.items() if isinstance(value, MappingProxyType)}
         return partial(type(self), **settings | maps), ()
 
@@ -149,7 +151,7 @@ def constraint_from_plain(place: int, plain: object) -> Constraint:
         if not isinstance(kind, str) or kind not in CONSTRAINTS:
             raise InputError(f"it is a mapping whose kind is one of {', '.join(CONSTRAINTS)}")
         settings = {str(key): value for key, value in plain.items() if key != "kind"}  # type: ignore[attr-defined]
-        known = {field.name: field.default is MISSING for field in fields(CONSTRAINTS[kind])}  # type: ignore[arg-type]
+        known = {field.name: field.default is MISSING for field in fields(CONSTRAINTS[kind])}
         check_keys(settings, known, needed=[key for key, required in known.items() if required])
         return CONSTRAINTS[kind](**{key: _read_setting(value) for key, value in settings.items()})
 
@@ -241,14 +243,10 @@ def in_order(computing: Mapping[str, Constraint]) -> list[str]:
         return [name for name in TopologicalSorter(graph).static_order() if name in computing]
 
 
-@contextmanager
-def about_constraint(place: int) -> Iterator[None]:
+def about_constraint(place: int) -> AbstractContextManager[None]:
     """Begin the message of an `InputError` with the place of its constraint in the list."""
-    message = ""
-    try:
-        yield
-    except InputError as error:
-        message = str(error)
-    if message:
-        about = "" if message.startswith("constraint ") else f"constraint {place}: "
-        raise InputError(f"{about}{message}")
+
+    def placed(error: Exception) -> str:
+        return str(error) if str(error).startswith("constraint ") else f"constraint {place}: {error}"
+
+    return replace_errors(placed, InputError)

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any
 
+import pandas as pd
+
 from privsyn.errors import InputError, did_you_mean, safe_repr
 from privsyn.notebook import html, html_table
+from privsyn.table.encoding.dtypes import Dtype, family, shown_dtype
 from privsyn.table.kinds.column import in_words
 from privsyn.table.kinds.column_settings import marks
+from privsyn.table.kinds.csv_format import CsvFormat
+from privsyn.table.kinds.generated import Identifier
 from privsyn.table.schema.columns import Coded, Column
 from privsyn.table.schema.constraint import Constraint, about_constraint, computed_by, in_order
-from privsyn.table.schema.csv_format import CsvFormat
 from privsyn.table.schema.expressions import parse_expression
 
 
@@ -100,7 +105,7 @@ class Schema:
                 " say nullable: false of the others in the schema"
             )
         chosen = set(self.coded if names is None else names).difference(kept).intersection(self.coded)
-        changed = {name: replace(self.columns[name], nullable=False) for name in chosen}  # type: ignore[type-var]
+        changed = {name: replace(self.columns[name], nullable=False) for name in chosen}
         return replace(self, columns={**self.columns, **changed})
 
     def markers(self, name: str) -> tuple[str, ...]:
@@ -227,3 +232,96 @@ def _read_expressions(
             read += parse_expression(constraint, coded) if isinstance(constraint, str) else [constraint]
         places += [place] * (len(read) - len(places))
     return tuple(read), places
+
+
+_NAMES = (
+    r"id|uuid|guid|ssn|iban|e?mail|phone|telephone|passport|mrn|imei|isbn",  # a word of the name
+    r"(?:account|customer|patient|person|member|employee|invoice|order|serial|record) ?(?:no|nr|number|code)",
+)
+_NAMING = re.compile(rf"(?:^| )(?:{'|'.join(_NAMES)})(?:$| )")
+
+
+def check_column_names(names: Iterable[object], where: str = "") -> None:
+    """Refuse names of a table's columns that are not text or not distinct; `where` begins the error.
+
+    The error names them by place: without a header, the first row stands in its place.
+    """
+    places: dict[str, int] = {}
+    for place, name in enumerate(names, 1):
+        if not isinstance(name, str):
+            raise InputError(f"{where}the name of column {place} is not text: rename it")
+        if name in places:
+            raise InputError(f"{where}columns {places[name]} and {place} have the same name: rename one")
+        places[name] = place
+
+
+def dtypes_of(schema: Schema, table: pd.DataFrame) -> tuple[str, ...]:
+    """Return the dtype of each column as text; refuse a table that does not fit."""
+    match_names(tuple(table.columns), schema)
+    texts = []
+    for name, dtype in table.dtypes.items():
+        column = schema.columns[str(name)]
+        text = column.kept_dtype(dtype)
+        if text is None:
+            its = shown_dtype(dtype)
+            raise InputError(f"column {name!r}: its dtype is {its}: convert it to a common one")
+        texts.append(text)
+    return tuple(texts)
+
+
+def match_names(names: tuple[object, ...], schema: Schema) -> None:
+    """Refuse a table whose columns are not those of the schema.
+
+    Names in the schema are public. Messages give only the place of the table's own names: in a file without
+    a header, the first row is read as names.
+    """
+    check_column_names(names)
+    strange = [place for place, name in enumerate(names, 1) if name not in schema.columns]
+    absent = [name for name in schema.columns if name not in names]
+    complaints = []
+    if absent:
+        complaints.append(f"the table has no {_some(absent)}")
+    if strange:
+        complaints.append(f"the schema does not know {_some(strange)} of the table")
+    if complaints:
+        raise InputError(f"{' and '.join(complaints)}: change the schema or the table's header")
+
+
+def _some(names: Sequence[str | int]) -> str:
+    listed = ", ".join(map(repr, names[:5]))
+    rest = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return f"column{'s' if len(names) > 1 else ''} {listed}{rest}"
+
+
+def names_rows(name: str) -> bool:
+    """Return whether the name of a column looks like that of an identifier.
+
+    >>> [names_rows(name) for name in ("customer_id", "PatientNumber", "e-mail", "Id", "paid", "width")]
+    [True, True, True, True, False, False]
+    """
+    words = re.sub(r"([a-z0-9])([A-Z])", r"\1 \2", name)
+    return _NAMING.search(re.sub(r"[\W_]+", " ", words.replace("e-mail", "email")).lower()) is not None
+
+
+def can_name(dtype: Dtype) -> bool:
+    """Return whether a dtype can hold identifiers."""
+    return family(dtype) in ("text", "object", "integer", "real", "binary")
+
+
+def with_identifiers(schema: Schema, dtypes: Mapping[str, Dtype]) -> Schema:
+    """Return an inferred schema in which columns with names of identifiers are identifiers.
+
+    This uses only names and dtypes, which are public, and no cell.
+    """
+    columns = {
+        name: Identifier() if name in dtypes and names_rows(name) and can_name(dtypes[name]) else column
+        for name, column in schema.columns.items()
+    }
+    return replace(schema, columns=columns)
+
+
+def called_identifiers(schema: Schema) -> tuple[str, ...]:
+    """Return the columns with generated identifiers whose names look like identifiers."""
+    return tuple(
+        name for name, column in schema.columns.items() if isinstance(column, Identifier) and names_rows(name)
+    )

@@ -14,11 +14,10 @@ import yaml
 
 from privsyn.arguments import check_path
 from privsyn.errors import InputError, about, did_you_mean, printable, replace_errors, safe_repr
-from privsyn.table.kinds.column_settings import flag
-from privsyn.table.kinds.plain_values import changed_settings, check_keys, read_typed
+from privsyn.table.kinds.column_settings import changed_settings, check_keys, flag, read_typed
+from privsyn.table.kinds.csv_format import CsvFormat
 from privsyn.table.schema.columns import COLUMNS, Column
 from privsyn.table.schema.constraint import constraint_from_plain, constraint_to_plain
-from privsyn.table.schema.csv_format import CsvFormat
 from privsyn.table.schema.schema import Schema
 
 NO_NOTES: Mapping[str, str] = MappingProxyType({})

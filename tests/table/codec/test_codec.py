@@ -22,8 +22,8 @@ from privsyn.marginals.domain import Records
 from privsyn.table.codec.codec import Codec
 from privsyn.table.encoding.dtypes import TEXT
 from privsyn.table.encoding.grid import Grid
-from privsyn.table.encoding.heaps import Heap
 from privsyn.table.encoding.parsing import span_seconds
+from privsyn.table.encoding.steps import Heap
 from privsyn.table.schema.columns import Categorical, Datetime, Duration, Numerical, Time
 from privsyn.table.schema.schema import Schema
 

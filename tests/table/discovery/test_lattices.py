@@ -15,7 +15,7 @@ from privsyn.private.ledger import Ledger
 from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.lattices import grid_of, heaps_of
 from privsyn.table.discovery.open_schema import OpenSchema
-from privsyn.table.encoding.heaps import NUMBERS, TIMES, Heap, Lattice
+from privsyn.table.encoding.steps import NUMBERS, TIMES, Heap, Lattice
 
 ROWS = 20_000
 

@@ -8,9 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privsyn.table.drafting.candidates import Drivers, LookUps, possible_sums
-from privsyn.table.drafting.missing_cells import driver
-from privsyn.table.drafting.order import MOST, Order
+from privsyn.table.drafting.candidates import Drivers, LookUps, driver, possible_sums
+from privsyn.table.drafting.draft import MOST, Order
 
 SEEDS = range(20)
 

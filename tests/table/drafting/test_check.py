@@ -25,7 +25,7 @@ from privsyn import (
     Schema,
     Total,
 )
-from privsyn.table.drafting.check import check_schema
+from privsyn.table.drafting.draft import check_schema
 from privsyn.table.schema.yaml_file import to_plain
 
 

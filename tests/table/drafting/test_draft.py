@@ -32,9 +32,8 @@ from privsyn import (
     Text,
     Time,
 )
-from privsyn.table.drafting.check import check_schema
-from privsyn.table.drafting.draft import draft_schema
-from privsyn.table.drafting.review_comments import draft_text
+from privsyn.table.drafting.draft import check_schema, draft_schema
+from privsyn.table.drafting.review import draft_text
 from privsyn.table.schema.columns import COLUMNS
 from privsyn.table.schema.constraint import CONSTRAINTS
 from privsyn.table.schema.yaml_file import from_plain, parse, read_schema, to_plain, to_yaml

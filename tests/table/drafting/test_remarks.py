@@ -10,9 +10,8 @@ from strategies import tables
 
 from privsyn import Categorical, InputError, PrivSyn, Text
 from privsyn.errors import DroppedWarning
-from privsyn.table.drafting.check import check_schema
-from privsyn.table.drafting.column_remarks import remarks_on
-from privsyn.table.drafting.review_comments import draft_text
+from privsyn.table.drafting.draft import check_schema
+from privsyn.table.drafting.review import draft_text, remarks_on
 from privsyn.table.encoding.dtypes import TEXT
 from privsyn.table.schema.yaml_file import from_plain, parse
 

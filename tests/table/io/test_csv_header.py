@@ -15,10 +15,10 @@ import pytest
 from command import Outcome, fill, run
 
 from privsyn import Categorical, InputError, Numerical, Schema, Text, plan, read_schema
-from privsyn.table.io import csv_header
-from privsyn.table.io.csv_header import read_header
+from privsyn.table.io import csv_table
+from privsyn.table.io.csv_table import read_header
 from privsyn.table.io.read_in_memory import read_in_memory
-from privsyn.table.schema.csv_format import CsvFormat
+from privsyn.table.kinds.csv_format import CsvFormat
 
 ROW = "39,State-gov,77516,Bachelors,Male"
 COMMANDS = (
@@ -214,7 +214,7 @@ def test_the_header_is_the_first_line_that_is_not_blank(name, folder):
     ],
 )
 def test_a_header_that_cannot_be_read_is_one_line(name, content, words, folder, capsys, monkeypatch):
-    monkeypatch.setattr(csv_header, "LONGEST_LINE", 100)
+    monkeypatch.setattr(csv_table, "LONGEST_LINE", 100)
     Path(name).write_bytes(content)
     for command in (("plan", name, "--epsilon", 1), ("schema", name, "--from-dtypes")):
         assert words in refused(run(capsys, *command))

@@ -25,19 +25,17 @@ from privsyn.errors import InputError
 from privsyn.files import atomic_path
 from privsyn.synthesizer import PrivSyn
 from privsyn.table.codec.codec import Codec
-from privsyn.table.drafting.check import check_schema
-from privsyn.table.drafting.draft import draft_schema
-from privsyn.table.drafting.review_comments import draft_text
+from privsyn.table.drafting.draft import check_schema, draft_schema
+from privsyn.table.drafting.review import draft_text
 from privsyn.table.encoding.dtypes import TEXT, family
 from privsyn.table.encoding.number_bounds import FEW_ROWS
-from privsyn.table.io.csv_table import well_formed
-from privsyn.table.io.csv_text import PLAIN
+from privsyn.table.io.csv_table import PLAIN, well_formed
 from privsyn.table.io.parquet import left_out
 from privsyn.table.io.read_in_batches import read_in_batches
 from privsyn.table.io.read_in_memory import read_columns, read_in_memory
 from privsyn.table.io.write import write_table
+from privsyn.table.kinds.csv_format import CsvFormat
 from privsyn.table.schema.columns import Categorical, Datetime, Duration, Identifier, Numerical, Time
-from privsyn.table.schema.csv_format import CsvFormat
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.yaml_file import from_plain, read_schema
 
@@ -127,7 +125,7 @@ def test_marks_for_missing_are_those_of_the_schema(tmp_path):
 
 
 def test_a_line_end_in_a_cell_may_fall_between_two_blocks(tmp_path, monkeypatch):
-    monkeypatch.setattr("privsyn.table.io.csv_text.LONGEST_ROW", 50)
+    monkeypatch.setattr("privsyn.table.io.csv_table.LONGEST_ROW", 50)
     cells = ["x\ny" * place for place in range(1, 9)] * 9
     path = file_of(tmp_path, "a,b\n" + "".join(f'"{cell}",1\n' for cell in cells))
     assert read_in_memory(path, Schema({"a": Categorical(), "b": Categorical()})).frame["a"].tolist() == cells
@@ -135,7 +133,8 @@ def test_a_line_end_in_a_cell_may_fall_between_two_blocks(tmp_path, monkeypatch)
 
 def test_a_row_is_refused_for_its_length_alone(tmp_path, monkeypatch):
     """The limit is public; the line names it, and no row."""
-    monkeypatch.setattr("privsyn.table.io.csv_text.LONGEST_ROW", 2**20)
+    assert "none of more than 64 MiB" in well_formed(PLAIN)
+    monkeypatch.setattr("privsyn.table.io.csv_table.LONGEST_ROW", 2**20)
     schema = Schema({"a": Categorical(), "b": Categorical()})
     before, after = "no,no\n" * 1000, "x,y\n" * 1000
     whole = file_of(tmp_path, f"a,b\n{before}{'s' * (2**20 - 10)},1\n{after}")
@@ -151,7 +150,6 @@ def test_a_row_is_refused_for_its_length_alone(tmp_path, monkeypatch):
                 " leave out the column of long texts"
             )
             assert refused.value.__context__ is None
-    assert "none of more than 64 MiB" in well_formed(PLAIN)
 
 
 def test_values_of_several_types_are_matched_by_their_text(tmp_path):

@@ -10,8 +10,8 @@ from strategies import texts
 
 from privsyn.table.encoding.dtypes import TEXT, family
 from privsyn.table.io import write
+from privsyn.table.kinds.csv_format import DELIMITERS, CsvFormat
 from privsyn.table.schema.columns import Categorical, Numerical
-from privsyn.table.schema.csv_format import DELIMITERS, CsvFormat
 from privsyn.table.schema.schema import Schema
 
 awkward = st.sampled_from(

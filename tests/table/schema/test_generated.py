@@ -39,22 +39,22 @@ def test_a_pattern_that_could_be_read_in_two_ways_or_not_at_all_is_refused(patte
 def test_identifiers_of_all_blocks_are_different():
     maker = Identifier(pattern=r"[A-Z]{2}\d{4}").maker(np.dtype("object"))
     rng = np.random.default_rng(0)
-    blocks = [maker.make(1000, rng, start) for start in range(0, 5000, 1000)]
+    blocks = [maker(1000, rng, start) for start in range(0, 5000, 1000)]
     assert pd.concat(blocks).is_unique
     with pytest.raises(InputError, match=r"its pattern has 10 texts, for 11 rows"):
-        Identifier(pattern=r"\d").maker(np.dtype("object")).make(1, rng, start=10)
+        Identifier(pattern=r"\d").maker(np.dtype("object"))(1, rng, start=10)
 
 
 def test_stand_ins_come_from_faker_and_keys_are_unique():
     pytest.importorskip("faker")
     for provider in PROVIDERS:
         maker = Faker(provider, locale="de_DE").maker(np.dtype("object"))
-        cells = maker.make(3, np.random.default_rng(0))
-        assert cells.equals(maker.make(3, np.random.default_rng(0)))
+        cells = maker(3, np.random.default_rng(0))
+        assert cells.equals(maker(3, np.random.default_rng(0)))
         assert not cells.str.contains("\n").any()
     for provider in ("first_name", "email", "country"):
         maker = Faker(provider, unique=True).maker(np.dtype("object"))
-        blocks = [maker.make(300, np.random.default_rng(seed), 300 * seed) for seed in range(3)]
+        blocks = [maker(300, np.random.default_rng(seed), 300 * seed) for seed in range(3)]
         assert pd.concat(blocks).is_unique
     assert blocks[0].str.fullmatch(r".+-\d+").all()
 

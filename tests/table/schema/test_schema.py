@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from strategies import names, tables, texts
 
 from privsyn.errors import InputError
+from privsyn.table.kinds.csv_format import CsvFormat
 from privsyn.table.schema.columns import Categorical, Datetime, Numerical
-from privsyn.table.schema.csv_format import CsvFormat
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.yaml_file import _Loader, from_plain, read_schema, to_plain, to_yaml
 
