@@ -20,8 +20,8 @@ from privsyn import Categorical, Datetime, InputError, Numerical, PrivSyn, Schem
 from privsyn.errors import replace_errors
 from privsyn.methods import discovery as discovering
 from privsyn.private import discovery, measure
-from privsyn.private.contribution import kept_rows
 from privsyn.private.discovery import count_votes, find_values
+from privsyn.private.rows import kept_rows
 from privsyn.private.sampler import os_entropy
 from privsyn.settings import Settings
 from privsyn.table.discovery.open_schema import OpenSchema

@@ -1,17 +1,22 @@
-"""Spend, one question to the private table and its cost, and QueryLog, all questions in order."""
+"""Spend, one question to the private table and its cost; Elsewhere, none; QueryLog, all in order."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf
+from typing import Any
 
 from privsyn.private.laws import LAWS, LawName
 
 ONE_WAY = "one-way counts of"
 ONE_WAYS = f"{ONE_WAY} every attribute"
 """The text of the first question, with which its spends begin. A question about one attribute names it."""
+
+TERMS: dict[LawName, tuple[str, str]] = {"gaussian": ("sigma", "rho"), "laplace": ("scale", "epsilon")}
+"""What the scale and the cost of an answer are called."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +78,34 @@ class Spend:
     def rho(self) -> float:
         """The cost in zCDP; of Laplace noise epsilon^2 / 2 (Bun and Steinke, 2016, Proposition 1.4)."""
         return self.cost if self.law == "gaussian" else self.cost**2 / 2
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the question as plain data for JSON, with its cost."""
+        scale, cost = TERMS[self.law]
+        return {
+            "what": self.what,
+            "answers": self.answers,
+            "sensitivity": self.sensitivity,
+            scale: self.sigma,
+            cost: self.cost,
+            "delta": self.delta,
+        }
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any], law: LawName) -> Spend:
+        """Return the question that `to_plain` wrote. Its cost is computed again."""
+        sensitivity, sigma, delta = (float(plain[name]) for name in ("sensitivity", TERMS[law][0], "delta"))
+        return cls(plain["what"], int(plain["answers"]), sensitivity, sigma, delta, law)
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """No question, because all counts were measured elsewhere: who promises what about them."""
+
+    promise: str
+
+    def __str__(self) -> str:
+        return f"the counts were measured elsewhere: {self.promise}"
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ from scipy.stats import norm
 
 from privsyn.errors import InputError
 from privsyn.private.accounting import Accounting, delta_for, epsilon_for, rho_for, sigma_for
-from privsyn.private.ledger import NOT_PRIVATE, Ledger
-from privsyn.private.ledger_text import CURVE, LINES, elsewhere
-from privsyn.private.spend import ONE_WAYS, Spend
+from privsyn.private.ledger import CURVE, NOT_PRIVATE, Ledger
+from privsyn.private.ledger_text import LINES
+from privsyn.private.spend import ONE_WAYS, Elsewhere, Spend
 
 PROMISE = (1.0, 1e-9)
 LEDGER_SCHEMA = json.loads(resources.files("privsyn.private").joinpath("ledger.schema.json").read_text())
@@ -75,7 +75,7 @@ def with_threshold(epsilon: float, delta: float, reserved: float) -> Ledger:
     rho = rho_for(epsilon, delta - reserved, "gaussian")
     return replace(
         a_ledger([]),
-        spends=(Spend("values", 1, 1.0, sigma_for(rho, 1.0), delta=reserved),),
+        charges=(Spend("values", 1, 1.0, sigma_for(rho, 1.0), delta=reserved),),
         promised_epsilon=epsilon,
         promised_delta=delta,
     )
@@ -92,9 +92,9 @@ def test_the_delta_of_a_threshold_is_set_aside_before_the_rest_is_priced(
     assert ledger.epsilon(delta) == pytest.approx(epsilon, rel=1e-6)
     assert ledger.epsilon(ledger.reserved) == ledger.epsilon(ledger.reserved / 2) == inf
     with pytest.raises(ValueError, match="spent rho"):
-        replace(ledger, spends=(*ledger.spends, replace(ledger.spends[0], delta=0.0)))
+        replace(ledger, charges=(*ledger.spends, replace(ledger.spends[0], delta=0.0)))
     with pytest.raises(ValueError, match="thresholds take"):
-        replace(ledger, spends=(replace(ledger.spends[0], delta=delta),))
+        replace(ledger, charges=(replace(ledger.spends[0], delta=delta),))
 
 
 @pytest.mark.parametrize("reserved", [1e-3, 0.01, 0.04])
@@ -158,7 +158,7 @@ def test_a_ledger_does_not_change() -> None:
     with pytest.raises(FrozenInstanceError):
         ledger.private = True  # type: ignore[misc]
     spends = [Spend("counts", 1, 1.0, 100.0)]
-    copied = replace(ledger, spends=spends)  # type: ignore[arg-type]
+    copied = replace(ledger, charges=spends)  # type: ignore[arg-type]
     spends.clear()
     assert len(copied.spends) == 1
 
@@ -302,7 +302,7 @@ def test_it_shows_the_one_ways_and_then_what_cost_most_and_is_written_in_the_ord
     ledger = a_ledger([0.01, 0.02, 0.05, 0.06, 0.07, 0.08, 0.09, 0.1, 0.12, 0.4])
     named = {1: ONE_WAYS, 3: f"{ONE_WAYS} (look 2)"}
     spends = [replace(spend, what=named.get(j, spend.what)) for j, spend in enumerate(ledger.spends)]
-    ledger = replace(ledger, spends=tuple(spends))
+    ledger = replace(ledger, charges=tuple(spends))
     lines = [line for line in str(ledger).splitlines() if line.startswith(("one-way", "question"))]
     order = (1, 3, 9, 8, 7, 6, 5, 4)
     assert [line.split("  ")[0] for line in lines] == [spends[j].what for j in order]
@@ -320,15 +320,15 @@ def test_a_long_ledger_is_read_as_easily() -> None:
 
 
 def test_a_promise_made_elsewhere_stands_alone() -> None:
-    one = Spend("a count", 1, 1.0, 10.0)
-    fields = ("gaussian", "a test", True, (), "1.0")
+    one, fields = Spend("a count", 1, 1.0, 10.0), ("gaussian", "a test", True, (), "1.0")
     for spends, epsilon, delta in (((one,), 0.0, 0.0), ((), 1.0, 0.0), ((), 0.0, 1e-9)):
         with pytest.raises(ValueError, match="elsewhere"):
-            Ledger(spends, epsilon, delta, *fields, elsewhere="a census office promises it")
+            Ledger((*spends, Elsewhere("a census office promises it")), epsilon, delta, *fields)
 
 
 def test_a_ledger_of_counts_from_elsewhere_is_written_and_read_and_says_who_promises() -> None:
-    ledger = Ledger(**elsewhere("a census office promises it", ("The columns.",), "1.0"))
+    promise, inputs = Elsewhere("a census office promises it"), ("The columns.",)
+    ledger = Ledger((promise,), 0.0, 0.0, "gaussian", "measured elsewhere", True, inputs, "1.0")
     assert Ledger.from_json(ledger.to_json()) == ledger
     for text in (str(ledger), ledger._repr_html_()):
         assert "the counts were measured elsewhere: a census office promises it" in text
