@@ -10,31 +10,21 @@ It is made in the walk of the second grid for bounds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from math import fsum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from privsyn.errors import InputError, about_not_found
-from privsyn.marginals.types import Ints
-from privsyn.private.discovery import (
-    GRIDS,
-    Found,
-    Votes,
-    add_votes,
-    count_cells,
-    count_numbers,
-    count_votes,
-    find_values,
-)
+from privsyn.private.discovery import GRIDS, Finder, Found, add_parts, by_kind, count_votes
 from privsyn.private.laws import GAUSSIAN, Law
 from privsyn.private.spend import Spend
 from privsyn.progress import no_progress
 from privsyn.table.discovery.lattices import LatticeQuestion
-from privsyn.table.discovery.open_schema import OpenSchema
+from privsyn.table.discovery.open_schema import OpenSchema, Released
 from privsyn.table.encoding.heaps import Heaps
 from privsyn.table.schema.schema import Schema
 
@@ -43,13 +33,10 @@ if TYPE_CHECKING:
 
     from privsyn.private.noise import Noise
     from privsyn.settings import Settings
-    from privsyn.table.encoding.bounds_cells import BoundsGrid
     from privsyn.table.io.source import RawTable
 
-Counts = tuple[Votes, dict[str, Ints], dict[str, Ints]]
-"""The votes for values, and the number of rows in each cell of bounds and on each lattice. Private."""
-
-NO_LATTICES = LatticeQuestion({}, {})
+Counts = Mapping[Any, Any]
+"""The votes for values, or the number of rows in each cell of bounds or on each lattice. Private."""
 
 # Shares of the whole budget, spent only if something of the kind is to be found. Mean total variation of
 # pairs at epsilon 1 without a schema, on adult, hmeq and br2000: .0328 .155 .0124 for shares of 0.1 and 0.06,
@@ -171,6 +158,94 @@ def reserved_delta(delta: float, open_schema: OpenSchema) -> float:
     return THRESHOLDS * delta if open_schema.values else 0.0
 
 
+@dataclass(frozen=True)
+class Question:
+    """A question to all rows, fixed by public facts and by the answers to those before it.
+
+    Parameters
+    ----------
+    columns : collection of str
+        Those that it is about. Without any, nothing is asked.
+    count : function of a part of the table
+        Return the exact counts of its rows, which add up to those of the table. Private.
+    use : function of the counts of the table
+        Add noise to them, log what that cost, and keep what follows.
+    """
+
+    columns: Collection[str]
+    count: Callable[[pd.DataFrame], Counts]
+    use: Callable[[Counts], None]
+
+
+class Search:
+    """The questions on what a schema leaves open, and what is found so far.
+
+    Parameters
+    ----------
+    open_schema : OpenSchema
+    finder : Finder
+    rho, delta : float
+        As for `discover`.
+    """
+
+    found: Discovered
+
+    def __init__(self, open_schema: OpenSchema, finder: Finder, rho: float, delta: float) -> None:
+        self.open_schema, self.finder, self.rho, self.delta = open_schema, finder, rho, delta
+        self.values: dict[str, tuple[Any, ...]] = dict.fromkeys(open_schema.values, ())
+        self.cells: Released = {}
+        self.closer_cells: Released = {}
+        self.on_lattices: Released = {}
+        self.shares = [VALUES * bool(self.values)]
+
+    def walks(self, *, grids: bool) -> Iterator[tuple[Question, ...]]:
+        """Yield the questions of each walk over the rows; the next follow from what was found by then."""
+        public = self.open_schema
+        yield (self._values(1),)
+        yield (
+            self._values(2),
+            Question(public.bounds, partial(public.count, grids=public.grids), self._bounds),
+        )
+        closer = public.closer(self.cells)
+        schema = public.fill(self.values, public.bounds_of(self.cells, {}, {}))
+        lattices = public.lattices(schema) if grids else LatticeQuestion({}, {})
+        yield (
+            Question(closer, partial(public.count, grids=closer), self._closer_bounds),
+            Question(lattices.lattices, lattices.count, self._lattices),
+        )
+        schema = public.fill(self.values, public.bounds_of(self.cells, closer, self.closer_cells))
+        schema, heaps = lattices.fill(schema, self.on_lattices)
+        not_found = public.not_found(self.values, self.cells)
+        self.found = Discovered(schema, heaps, not_found, tuple(self.finder.spends), fsum(self.shares))
+
+    def _values(self, number: int) -> Question:
+        """Return the question of a round, in which a row votes for the values that are not found yet."""
+        count = partial(_votes, self.open_schema, by_kind(self.values))
+        return Question(self.values, count, partial(self._use_votes, number))
+
+    def _use_votes(self, number: int, votes: Counts) -> None:
+        rho, columns = VALUES * self.rho, tuple(self.values)
+        found = self.finder.values(columns, votes, number=number, rho=rho, delta=self.delta)
+        self.values = {name: (*values, *found[name]) for name, values in self.values.items()}
+
+    def _bounds(self, near: Counts) -> None:
+        columns, law, rows_per_unit = len(near), self.finder.noise.law, self.finder.rows_per_unit
+        size = self.finder.numbers(near, SIZE * self.rho)
+        share = bounds_share(size, columns, self.rho, law, rows_per_unit)
+        if size < SPREAD * _noise(share * self.rho, columns, law, rows_per_unit):
+            near = self.open_schema.by_year(near)
+        self.cells = self.finder.cells(near, share * self.rho)
+        self.shares += [SIZE, share]
+
+    def _closer_bounds(self, close: Counts) -> None:
+        self.closer_cells = self.finder.cells(close, CLOSER_BOUNDS * self.rho, look=" (closer)")
+        self.shares.append(CLOSER_BOUNDS)
+
+    def _lattices(self, counts: Counts) -> None:
+        self.on_lattices = self.finder.cells(counts, LATTICES * self.rho, what=GRIDS)
+        self.shares.append(LATTICES)
+
+
 def discover(
     open_schema: OpenSchema,
     table: RawTable,
@@ -195,85 +270,34 @@ def discover(
         Largest probability that a value which only one person has is found.
     noise : Noise
     """
-    report, rows_per_unit = settings.progress or no_progress, settings.most_rows
-    is_open = bool(open_schema.values or open_schema.bounds)
+    report, is_open = settings.progress or no_progress, bool(open_schema.open)
     if is_open:
         table.require_again("what values and bounds the schema leaves out")
-        report("finding values and bounds", 0, 3)
-    first_votes, near, _ = (
-        table.ask(partial(_count, open_schema, {}, open_schema.grids, NO_LATTICES), _add)
-        if is_open
-        else NOTHING
-    )
-
-    def votes(found: Found) -> Votes:
-        """Return the votes; for the first round those of the first walk, which counted cells too."""
-        report("finding values and bounds", int(bool(found)), 3)
-        if not found:
-            return first_votes
-        return table.ask(partial(_count, open_schema, found, {}, NO_LATTICES), _add)[0]
-
-    values, spends = find_values(
-        open_schema.values, votes, rho=VALUES * rho, delta=delta, noise=noise, rows_per_unit=rows_per_unit
-    )
-    count = partial(count_cells, noise=noise, rows_per_unit=rows_per_unit)
-    size, sized = count_numbers(near, rho=SIZE * rho, noise=noise, rows_per_unit=rows_per_unit)
-    share = bounds_share(size, len(near), rho, noise.law, rows_per_unit)
-    if near and size < SPREAD * _noise(share * rho, len(near), noise.law, rows_per_unit):
-        near = open_schema.by_year(near)
-    cells, of_bounds = count(near, rho=share * rho)
-    closer = open_schema.closer(cells)
-    schema = open_schema.fill(values, open_schema.bounds_of(cells, {}, {}))
-    lattices = (
-        open_schema.lattices(schema) if settings.algorithm.fine_cells and not table.once else NO_LATTICES
-    )
-    if is_open:
-        report("finding values and bounds", 2, 3)
-    _, close, on = (
-        table.ask(partial(_count, open_schema, None, closer, lattices), _add)
-        if closer or lattices
-        else NOTHING
-    )
-    closer_cells, of_closer = count(close, rho=CLOSER_BOUNDS * rho, look=" (closer)")
-    seen, of_grids = count(on, rho=LATTICES * rho, what=GRIDS)
-    if closer_cells:
-        schema = open_schema.fill(values, open_schema.bounds_of(cells, closer, closer_cells))
-    not_found = open_schema.not_found(values, cells)
-    schema, heaps = lattices.fill(schema, seen)
+    search = Search(open_schema, Finder(noise, settings.most_rows), rho, delta)
+    for done, questions in enumerate(search.walks(grids=settings.algorithm.fine_cells and not table.once)):
+        if is_open:
+            report("finding values and bounds", done, 3)
+        if asked := [question for question in questions if question.columns]:
+            counts = table.ask(partial(_count, [question.count for question in asked]), _add)
+            for question, exact in zip(asked, counts, strict=True):
+                question.use(exact)
     if is_open:
         report("finding values and bounds", 3, 3)
-    parts = (
-        VALUES * bool(open_schema.values),
-        SIZE * bool(sized),
-        share,
-        CLOSER_BOUNDS * bool(of_closer),
-        LATTICES * bool(of_grids),
-    )
-    spends = (*spends, *sized, *of_bounds, *of_closer, *of_grids)
-    return Discovered(schema, heaps, not_found, spends, fsum(parts))
+    return search.found
 
 
-NOTHING: Counts = ({}, {}, {})
+def _votes(open_schema: OpenSchema, found: Found, table: pd.DataFrame) -> Counts:
+    """Return the votes of some rows for values that are not found yet. Private."""
+    return count_votes(open_schema.distinct_values(table), found)
 
 
 def _count(
-    open_schema: OpenSchema,
-    found: Found | None,
-    grids: Mapping[str, BoundsGrid],
-    lattices: LatticeQuestion,
-    tables: Iterable[pd.DataFrame],
-) -> Counts:
-    """Count some rows: their votes for values not found yet (none if `found` is None), cells and lattices."""
-
-    def one(table: pd.DataFrame) -> Counts:
-        votes = {} if found is None else count_votes(open_schema.distinct_values(table), found)
-        return votes, open_schema.count(table, grids), lattices.count(table)
-
-    return reduce(_add, map(one, tables))
+    counts: Sequence[Callable[[pd.DataFrame], Counts]], tables: Iterable[pd.DataFrame]
+) -> list[Counts]:
+    """Return the exact counts of some rows, one for each question. Private."""
+    return reduce(_add, ([count(table) for count in counts] for table in tables))
 
 
-def _add(some: Counts, others: Counts) -> Counts:
+def _add(some: list[Counts], others: list[Counts]) -> list[Counts]:
     """Add the counts of two parts of a table; neither argument is changed."""
-    cells = {name: counts + others[1][name] for name, counts in some[1].items()}
-    lattices = {name: counts + others[2][name] for name, counts in some[2].items()}
-    return add_votes(some[0], others[0]), cells, lattices
+    return list(map(add_parts, some, others))
