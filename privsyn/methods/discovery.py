@@ -26,7 +26,6 @@ from privsyn.progress import no_progress
 from privsyn.table.discovery.lattices import LatticeQuestion
 from privsyn.table.discovery.open_schema import OpenSchema, Released
 from privsyn.table.encoding.heaps import Heaps
-from privsyn.table.schema.schema import Schema
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,34 +48,6 @@ CLEAR, LOST = 32.0, 8.0  # numbers in a column over the noise of a cell: enough,
 SPREAD = 100.0  # the same: enough for dates of ten years to be found in months; with fewer, years are counted
 LATTICES = 0.01  # a count of ten to twenty cells a column, of which only shares of some percent matter
 THRESHOLDS = 0.3  # share of delta, if values are to be found
-
-
-@dataclass(frozen=True)
-class Discovered:
-    """What question 0 found.
-
-    Parameters
-    ----------
-    schema : Schema
-        Complete: it leaves nothing open.
-    heaps : mapping of a column to the heaps of its numbers
-    not_found : tuple of str
-        Columns of which no value and no bound exceeded the noise.
-    spends : tuple of Spend
-    share : float
-        Share of the whole budget that was spent. A question that no column needs costs nothing.
-    """
-
-    schema: Schema
-    heaps: Mapping[str, Heaps]
-    not_found: tuple[str, ...]
-    spends: tuple[Spend, ...]
-    share: float
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """The line of the ledger on what was not found, which every reader of the release must know."""
-        return (about_not_found(self.not_found),) if self.not_found else ()
 
 
 def expected_share(
@@ -177,8 +148,8 @@ class Question:
     use: Callable[[Counts], None]
 
 
-class Search:
-    """The questions on what a schema leaves open, and what is found so far.
+class Discovered:
+    """What is found of what a schema leaves open, and the questions that find it.
 
     Parameters
     ----------
@@ -186,64 +157,85 @@ class Search:
     finder : Finder
     rho, delta : float
         As for `discover`.
+
+    Attributes
+    ----------
+    schema : Schema
+        Complete at the end: it leaves nothing open.
+    heaps : mapping of a column to the heaps of its numbers
     """
 
-    found: Discovered
-
     def __init__(self, open_schema: OpenSchema, finder: Finder, rho: float, delta: float) -> None:
-        self.open_schema, self.finder, self.rho, self.delta = open_schema, finder, rho, delta
-        self.values: dict[str, tuple[Any, ...]] = dict.fromkeys(open_schema.values, ())
-        self.cells: Released = {}
-        self.closer_cells: Released = {}
-        self.on_lattices: Released = {}
-        self.shares = [VALUES * bool(self.values)]
+        self.schema, self.heaps = open_schema.schema, dict[str, Heaps]()
+        self._public, self._finder, self._rho, self._delta = open_schema, finder, rho, delta
+        self._values: dict[str, tuple[Any, ...]] = dict.fromkeys(open_schema.values, ())
+        self._cells: Released = {}
+        self._closer_cells: Released = {}
+        self._on_lattices: Released = {}
+        self._shares = [VALUES * bool(self._values)]
+
+    @property
+    def not_found(self) -> tuple[str, ...]:
+        """Columns of which no value and no bound exceeded the noise."""
+        return self._public.not_found(self._values, self._cells)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """The line of the ledger on what was not found, which every reader of the release must know."""
+        return (about_not_found(self.not_found),) if self.not_found else ()
+
+    @property
+    def spends(self) -> tuple[Spend, ...]:
+        """What was asked."""
+        return tuple(self._finder.spends)
+
+    @property
+    def share(self) -> float:
+        """Share of the whole budget that was spent. A question that no column needs costs nothing."""
+        return fsum(self._shares)
 
     def walks(self, *, grids: bool) -> Iterator[tuple[Question, ...]]:
         """Yield the questions of each walk over the rows; the next follow from what was found by then."""
-        public = self.open_schema
-        yield (self._values(1),)
-        yield (
-            self._values(2),
-            Question(public.bounds, partial(public.count, grids=public.grids), self._bounds),
-        )
-        closer = public.closer(self.cells)
-        schema = public.fill(self.values, public.bounds_of(self.cells, {}, {}))
+        public = self._public
+        near = Question(public.bounds, partial(public.count, grids=public.grids), self._use_bounds)
+        yield (self._round(1),)
+        yield self._round(2), near
+        closer = public.closer(self._cells)
+        schema = public.fill(self._values, public.bounds_of(self._cells, {}, {}))
         lattices = public.lattices(schema) if grids else LatticeQuestion({}, {})
         yield (
-            Question(closer, partial(public.count, grids=closer), self._closer_bounds),
-            Question(lattices.lattices, lattices.count, self._lattices),
+            Question(closer, partial(public.count, grids=closer), self._use_closer_bounds),
+            Question(lattices.lattices, lattices.count, self._use_lattices),
         )
-        schema = public.fill(self.values, public.bounds_of(self.cells, closer, self.closer_cells))
-        schema, heaps = lattices.fill(schema, self.on_lattices)
-        not_found = public.not_found(self.values, self.cells)
-        self.found = Discovered(schema, heaps, not_found, tuple(self.finder.spends), fsum(self.shares))
+        schema = public.fill(self._values, public.bounds_of(self._cells, closer, self._closer_cells))
+        self.schema, self.heaps = lattices.fill(schema, self._on_lattices)
 
-    def _values(self, number: int) -> Question:
+    def _round(self, number: int) -> Question:
         """Return the question of a round, in which a row votes for the values that are not found yet."""
-        count = partial(_votes, self.open_schema, by_kind(self.values))
-        return Question(self.values, count, partial(self._use_votes, number))
+        count = partial(_votes, self._public, by_kind(self._values))
+        return Question(self._values, count, partial(self._use_votes, number))
 
     def _use_votes(self, number: int, votes: Counts) -> None:
-        rho, columns = VALUES * self.rho, tuple(self.values)
-        found = self.finder.values(columns, votes, number=number, rho=rho, delta=self.delta)
-        self.values = {name: (*values, *found[name]) for name, values in self.values.items()}
+        rho, columns = VALUES * self._rho, tuple(self._values)
+        found = self._finder.values(columns, votes, number=number, rho=rho, delta=self._delta)
+        self._values = {name: (*values, *found[name]) for name, values in self._values.items()}
 
-    def _bounds(self, near: Counts) -> None:
-        columns, law, rows_per_unit = len(near), self.finder.noise.law, self.finder.rows_per_unit
-        size = self.finder.numbers(near, SIZE * self.rho)
-        share = bounds_share(size, columns, self.rho, law, rows_per_unit)
-        if size < SPREAD * _noise(share * self.rho, columns, law, rows_per_unit):
-            near = self.open_schema.by_year(near)
-        self.cells = self.finder.cells(near, share * self.rho)
-        self.shares += [SIZE, share]
+    def _use_bounds(self, near: Counts) -> None:
+        columns, law, rows_per_unit = len(near), self._finder.noise.law, self._finder.rows_per_unit
+        size = self._finder.numbers(near, SIZE * self._rho)
+        share = bounds_share(size, columns, self._rho, law, rows_per_unit)
+        if size < SPREAD * _noise(share * self._rho, columns, law, rows_per_unit):
+            near = self._public.by_year(near)
+        self._cells = self._finder.cells(near, share * self._rho)
+        self._shares += [SIZE, share]
 
-    def _closer_bounds(self, close: Counts) -> None:
-        self.closer_cells = self.finder.cells(close, CLOSER_BOUNDS * self.rho, look=" (closer)")
-        self.shares.append(CLOSER_BOUNDS)
+    def _use_closer_bounds(self, close: Counts) -> None:
+        self._closer_cells = self._finder.cells(close, CLOSER_BOUNDS * self._rho, look=" (closer)")
+        self._shares.append(CLOSER_BOUNDS)
 
-    def _lattices(self, counts: Counts) -> None:
-        self.on_lattices = self.finder.cells(counts, LATTICES * self.rho, what=GRIDS)
-        self.shares.append(LATTICES)
+    def _use_lattices(self, counts: Counts) -> None:
+        self._on_lattices = self._finder.cells(counts, LATTICES * self._rho, what=GRIDS)
+        self._shares.append(LATTICES)
 
 
 def discover(
@@ -273,8 +265,8 @@ def discover(
     report, is_open = settings.progress or no_progress, bool(open_schema.open)
     if is_open:
         table.require_again("what values and bounds the schema leaves out")
-    search = Search(open_schema, Finder(noise, settings.most_rows), rho, delta)
-    for done, questions in enumerate(search.walks(grids=settings.algorithm.fine_cells and not table.once)):
+    found = Discovered(open_schema, Finder(noise, settings.most_rows), rho, delta)
+    for done, questions in enumerate(found.walks(grids=settings.algorithm.fine_cells and not table.once)):
         if is_open:
             report("finding values and bounds", done, 3)
         if asked := [question for question in questions if question.columns]:
@@ -283,7 +275,7 @@ def discover(
                 question.use(exact)
     if is_open:
         report("finding values and bounds", 3, 3)
-    return search.found
+    return found
 
 
 def _votes(open_schema: OpenSchema, found: Found, table: pd.DataFrame) -> Counts:

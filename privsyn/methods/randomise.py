@@ -171,12 +171,6 @@ def codec_of_randomised(schema: Schema, table: pd.DataFrame) -> Codec:
     return codec
 
 
-def check_dtypes(schema: Schema, table: pd.DataFrame) -> None:
-    """Refuse a randomised column whose dtype cannot hold all its values, before any question is asked."""
-    if schema.randomised:
-        codec_of_randomised(schema, table)
-
-
 def local_promises(codec: Codec) -> tuple[LocalPromise, ...]:
     """Return what randomised response promises about each randomised column."""
     sizes = dict(zip(codec.domain.names, codec.domain.sizes, strict=True))

@@ -14,7 +14,7 @@ from privsyn.errors import spelled, warn_columns
 from privsyn.marginals.packing import Packing
 from privsyn.methods.discovery import reserved_delta
 from privsyn.methods.facts import PublicFacts
-from privsyn.methods.randomise import check_dtypes, facts_of, local_promises
+from privsyn.methods.randomise import codec_of_randomised, facts_of, local_promises
 from privsyn.private.accounting import rho_for
 from privsyn.private.ledger import PUBLIC, Ledger
 from privsyn.private.rows import CachedWalk, Rows, kept_rows
@@ -175,7 +175,8 @@ def open_schema_of(
     known = declared_or_by_names(schema, rows.head, guessed)
     known = known.without_missing(rows.form.never_missing if nullable else None)
     open_schema = OpenSchema.of(known, rows.head)
-    check_dtypes(open_schema.schema, rows.head)
+    if open_schema.schema.randomised:
+        codec_of_randomised(open_schema.schema, rows.head)  # refuses a dtype that cannot hold all values
     if target is not None:
         check_column(spelled("target"), target, open_schema.schema.coded, read=True)
     warn_columns(open_schema.schema.dropped, open_schema.objects, open_schema.unordered)

@@ -139,12 +139,11 @@ class Ledger:
         object.__setattr__(self, "public_inputs", tuple(self.public_inputs))
         if self.unchanged and (self.private or not self.all_local):
             raise ValueError("only a randomised table has unchanged columns, and it is not private")
-        if (self.unit is None) != (self.rows_per_unit is None):
+        rows = self.rows_per_unit
+        if (self.unit is None) != (rows is None) or (rows is not None and rows < 1):
             raise ValueError(
-                f"unit {self.unit!r} with rows_per_unit {self.rows_per_unit!r}: give both or neither"
+                f"unit {self.unit!r} needs rows_per_unit of at least 1, and only it; got {rows!r}"
             )
-        if self.rows_per_unit is not None and self.rows_per_unit < 1:
-            raise ValueError(f"rows_per_unit must be at least 1; got {self.rows_per_unit}")
         if self.elsewhere is not None and (charges[1:] or self.promised_epsilon or self.promised_delta):
             raise ValueError("a promise made elsewhere, beside one of this run")
         pure = self.accounting == "pure"

@@ -618,31 +618,31 @@ DISCOVERY = (
     bug(
         "the second look at bounds without noise",
         "privsyn/methods/discovery.py",
-        'self.closer_cells = self.finder.cells(close, CLOSER_BOUNDS * self.rho, look=" (closer)")',
-        "cells = self.finder.cells(close, CLOSER_BOUNDS * self.rho)\n"
-        "        self.closer_cells = {n: (close[n], sigma) for n, (_, sigma) in cells.items()}",
+        'self._closer_cells = self._finder.cells(close, CLOSER_BOUNDS * self._rho, look=" (closer)")',
+        "cells = self._finder.cells(close, CLOSER_BOUNDS * self._rho)\n"
+        "        self._closer_cells = {n: (close[n], sigma) for n, (_, sigma) in cells.items()}",
         "tests/test_released_only.py::test_both_looks_at_bounds_leave_with_noise",
     ),
     bug(
         "where to look again decided by exact counts",
         "privsyn/methods/discovery.py",
-        "self.cells = self.finder.cells(near, share * self.rho)",
-        "cells = self.finder.cells(near, share * self.rho)\n"
-        "        self.cells = {name: (near[name], sigma) for name, (_, sigma) in cells.items()}",
+        "self._cells = self._finder.cells(near, share * self._rho)",
+        "cells = self._finder.cells(near, share * self._rho)\n"
+        "        self._cells = {name: (near[name], sigma) for name, (_, sigma) in cells.items()}",
         "tests/test_released_only.py::test_both_looks_at_bounds_leave_with_noise",
     ),
     bug(
         "the second look at bounds not in the ledger",
         "privsyn/methods/discovery.py",
-        "self.closer_cells = self.finder.cells(",
-        "self.closer_cells = Finder(self.finder.noise, self.finder.rows_per_unit).cells(",
+        "self._closer_cells = self._finder.cells(",
+        "self._closer_cells = Finder(self._finder.noise, self._finder.rows_per_unit).cells(",
         "tests/private/test_discovery.py::test_the_ledger_of_discovery_says_what_was_asked",
     ),
     bug(
         "the question on grids not in the ledger",
         "privsyn/methods/discovery.py",
-        "self.on_lattices = self.finder.cells(",
-        "self.on_lattices = Finder(self.finder.noise, self.finder.rows_per_unit).cells(",
+        "self._on_lattices = self._finder.cells(",
+        "self._on_lattices = Finder(self._finder.noise, self._finder.rows_per_unit).cells(",
         "tests/table/discovery/test_lattices.py::test_the_ledger_says_what_the_grids_cost",
     ),
     bug(
@@ -753,8 +753,9 @@ ROWS = (
     bug(
         "progress in rows",
         "privsyn/methods/discovery.py",
-        'report("finding values and bounds", 3, 3)',
-        'report("finding values and bounds", 3, sum(map(len, counts[0].values())))',
+        'report("finding values and bounds", done, 3)',
+        'report("finding values and bounds", done, 3 + sum(len(v) for each in locals().get("counts", ())'
+        " for v in each.values()))",
         "tests/test_released_only.py::test_tables_that_got_the_same_answers_leave_the_same_bytes",
     ),
     bug(

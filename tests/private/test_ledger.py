@@ -15,9 +15,11 @@ from jsonschema import Draft202012Validator
 from scipy.stats import norm
 
 from privsyn.errors import InputError
+from privsyn.private.acceptance import Acceptance, Verdict
 from privsyn.private.accounting import Accounting, delta_for, epsilon_for, rho_for, sigma_for
 from privsyn.private.ledger import CURVE, NOT_PRIVATE, Ledger
 from privsyn.private.ledger_text import LINES
+from privsyn.private.randomised_response import LocalPromise
 from privsyn.private.spend import ONE_WAYS, Elsewhere, Spend
 
 PROMISE = (1.0, 1e-9)
@@ -170,6 +172,15 @@ def test_writing_and_reading_give_the_same_ledger(shares: list[float], private: 
     assert Ledger.from_json(ledger.to_json()) == ledger
     assert Ledger.from_dict(ledger.to_dict()) == ledger
     assert json.loads(ledger.to_json()) == ledger.to_dict()
+
+
+def test_a_verdict_and_spends_after_local_promises_are_read_as_they_were_written() -> None:
+    ledger = a_ledger([0.5])
+    acceptance = Acceptance(0.1, 0.05, (Verdict("mean of age", met=True, bound=1.0),))
+    charges = (*ledger.spends, LocalPromise("smokes", 0.5, 2), Spend("acceptance: mean of age", 1, 1.0, 1e3))
+    judged = replace(ledger, charges=charges, acceptance=acceptance)
+    assert [spend.what for spend in judged.spends] == ["question 0", "acceptance: mean of age"]
+    assert Ledger.from_json(judged.to_json()) == judged
 
 
 def test_the_written_ledger_says_all() -> None:
