@@ -175,8 +175,8 @@ class PrivSyn(ReleasedModel, Estimator, Settings):
         codec = opened.codec(opened.schema.schema)
         report = self.progress or no_progress
         fitted = learn_randomised(opened.coded(codec), run.generator(), report, opened.facts(codec))
-        local = local_promises(codec)
-        ledger = ledger_of_randomised(local, (*facts_of(local), *opened.source.public_inputs))
+        inputs = (*facts_of(local_promises(codec)), *opened.source.public_inputs)
+        ledger = ledger_of_randomised(codec, inputs)
         return Release(codec, fitted, ledger, self.algorithm, opened.output_type(codec))
 
     def _check_criteria(self, opened: Opened) -> None:

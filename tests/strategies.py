@@ -312,4 +312,4 @@ def find_values(columns, ask, *, rho, delta, noise, rows_per_unit=1):
         votes = ask(by_kind(found))
         more = finder.values(columns, votes, number=number, rho=rho, delta=delta)
         found = {name: values + more[name] for name, values in found.items()}
-    return found, tuple(finder.spends)
+    return found, finder.log.spends

@@ -23,8 +23,8 @@ from privsyn.private.discovery import GRIDS, Finder, Found, add_parts, by_kind, 
 from privsyn.private.laws import GAUSSIAN, Law
 from privsyn.private.spend import Spend
 from privsyn.progress import no_progress
-from privsyn.table.discovery.lattices import LatticeQuestion
-from privsyn.table.discovery.open_schema import OpenSchema, Released
+from privsyn.table.discovery.lattices import LatticeQuestion, Released
+from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.encoding.heaps import Heaps
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ class Discovered:
     @property
     def spends(self) -> tuple[Spend, ...]:
         """What was asked."""
-        return tuple(self._finder.spends)
+        return self._finder.log.spends
 
     @property
     def share(self) -> float:

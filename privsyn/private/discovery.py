@@ -21,10 +21,10 @@ from scipy.special import ndtri
 
 from privsyn.errors import InputError
 from privsyn.marginals.types import Integers, Ints
-from privsyn.private.accounting import sigma_for
+from privsyn.private.laws import GAUSSIAN
 from privsyn.private.ledger import Ledger
 from privsyn.private.noise import Noise, release
-from privsyn.private.spend import Spend
+from privsyn.private.spend import QueryLog
 
 K = TypeVar("K")
 
@@ -118,11 +118,7 @@ class Finder:
     noise : Noise
     rows_per_unit : int
         The most rows of one person.
-
-    Attributes
-    ----------
-    spends : list of Spend
-        What was asked so far.
+    log : QueryLog
 
     Examples
     --------
@@ -135,7 +131,7 @@ class Finder:
 
     noise: Noise
     rows_per_unit: int = 1
-    spends: list[Spend] = field(default_factory=list)
+    log: QueryLog = field(default_factory=QueryLog)
 
     def values(
         self, columns: Sequence[str], votes: Votes, *, number: int, rho: float, delta: float
@@ -162,9 +158,9 @@ class Finder:
             Budget of all rounds together.
         """
         sensitivity, round_delta = float(self.rows_per_unit * VOTE), delta / len(ROUNDS)
-        sigma = sigma_for(ROUNDS[number - 1] * rho, sensitivity)
         what = f"{VALUES} {', '.join(columns)} (round {number} of {len(ROUNDS)})"
-        self.spends.append(Spend(what, len(columns), sensitivity, sigma, delta=round_delta))
+        cost = ROUNDS[number - 1] * rho
+        sigma = self.log.charge(what, len(columns), sensitivity, cost, GAUSSIAN, round_delta)
         enough = threshold(sigma, round_delta, columns=len(columns), rows_per_unit=self.rows_per_unit)
         return _passed(columns, votes, sigma, enough, self.noise)
 
@@ -183,7 +179,8 @@ class Finder:
         """
         sensitivity = float(self.rows_per_unit * len(counts))
         exact = np.array([sum(int(cells.sum()) for cells in counts.values())], np.int64)
-        scale = self._charge(f"{BOUNDS} {', '.join(counts)}{SIZE}", 1, sensitivity, rho)
+        what = f"{BOUNDS} {', '.join(counts)}{SIZE}"
+        scale = self.log.charge(what, 1, sensitivity, rho, self.noise.law)
         return int(release(exact, scale, self.noise)[0]) / len(counts)
 
     def cells(
@@ -209,16 +206,9 @@ class Finder:
         law = self.noise.law
         sensitivity = self.rows_per_unit * law.joint(len(counts))
         answers = sum(exact.size for exact in counts.values())
-        scale = self._charge(f"{what} {', '.join(counts)}{look}", answers, sensitivity, rho)
+        scale = self.log.charge(f"{what} {', '.join(counts)}{look}", answers, sensitivity, rho, law)
         sigma = law.tail(scale)
         return {name: (release(exact, scale, self.noise), sigma) for name, exact in counts.items()}
-
-    def _charge(self, what: str, answers: int, sensitivity: float, rho: float) -> float:
-        """Log a question, before any noise is drawn, and return the scale of its noise."""
-        law = self.noise.law
-        scale = law.scale(rho, sensitivity)
-        self.spends.append(Spend(what, answers, sensitivity, scale, law=law.name))
-        return scale
 
 
 def _passed(

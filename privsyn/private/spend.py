@@ -9,7 +9,7 @@ from functools import cached_property
 from math import inf
 from typing import Any
 
-from privsyn.private.laws import LAWS, LawName
+from privsyn.private.laws import LAWS, Law, LawName
 
 ONE_WAY = "one-way counts of"
 ONE_WAYS = f"{ONE_WAY} every attribute"
@@ -114,9 +114,12 @@ class QueryLog:
 
     Examples
     --------
+    >>> from privsyn.private.laws import GAUSSIAN
     >>> log = QueryLog()
-    >>> log.add("counts over a", answers=2, sensitivity=1.0, sigma=5.0)
-    >>> log.add("counts over a", answers=2, sensitivity=1.0, sigma=3.0)
+    >>> log.charge("counts over a", 2, 1.0, cost=0.02, law=GAUSSIAN)
+    5.0
+    >>> log.charge("counts over a", 2, 1.0, cost=0.02, law=GAUSSIAN)
+    5.0
     >>> [spend.what for spend in log.spends]
     ['counts over a', 'counts over a (look 2)']
     """
@@ -129,10 +132,15 @@ class QueryLog:
         """What has been asked so far, and its cost."""
         return tuple(self._spends)
 
-    def add(
-        self, what: str, *, answers: int, sensitivity: float, sigma: float, law: LawName = "gaussian"
-    ) -> None:
-        """Record a question. A question that is asked again gets a number."""
+    def charge(
+        self, what: str, answers: int, sensitivity: float, cost: float, law: Law, delta: float = 0.0
+    ) -> float:
+        """Record a question, and return the scale at which its noise costs at most `cost` for a person.
+
+        A question that is asked again gets a number.
+        """
         self._times[what] += 1
         look = f"{what} (look {self._times[what]})" if self._times[what] > 1 else what
-        self._spends.append(Spend(look, answers, sensitivity, sigma, law=law))
+        scale = law.scale(cost, sensitivity)
+        self._spends.append(Spend(look, answers, sensitivity, scale, delta, law.name))
+        return scale

@@ -532,8 +532,8 @@ DISCOVERY = (
     bug(
         "question 0 with the sensitivity of one row for a person of k rows",
         "privsyn/private/discovery.py",
-        "sigma = sigma_for(ROUNDS[number - 1] * rho, sensitivity)",
-        "sigma = sigma_for(ROUNDS[number - 1] * rho, float(VOTE))",
+        "charge(what, len(columns), sensitivity, cost, GAUSSIAN",
+        "charge(what, len(columns), float(VOTE), cost, GAUSSIAN",
         "tests/private/test_discovery.py::test_the_ledger_of_discovery_says_what_was_asked",
     ),
     bug(
@@ -597,8 +597,8 @@ DISCOVERY = (
     bug(
         "how many values occur, in the ledger",
         "privsyn/private/discovery.py",
-        "Spend(what, len(columns), sensitivity",
-        "Spend(what, sum(map(len, votes.values())), sensitivity",
+        "charge(what, len(columns), sensitivity",
+        "charge(what, sum(map(len, votes.values())), sensitivity",
         "tests/test_released_only.py::test_tables_that_got_the_same_answers_leave_the_same_bytes",
     ),
     bug(

@@ -88,7 +88,7 @@ def test_a_row_more_moves_the_number_of_numbers_by_no_more_than_the_sensitivity(
             str(j): grid.count(column) for j, column in enumerate(np.array(rows, float).reshape(-1, 3).T)
         }
         finder = Finder(Recorder(), rows_per_unit=k)
-        return 3 * finder.numbers(counts, 0.5), finder.spends[0].sensitivity
+        return 3 * finder.numbers(counts, 0.5), finder.log.spends[0].sensitivity
 
     moves = {
         asked([*rows, added])[0] - asked(rows)[0]

@@ -92,7 +92,7 @@ def test_k_rows_cost_k_times_as_much_and_no_more_than_their_share(k):
 def test_bounds_of_several_columns_have_their_number_as_sensitivity():
     counts = {name: np.zeros(9, np.int64) for name in "abcd"}
     finder = Finder(SeededLaplace(0), rows_per_unit=3)
-    found, (spend,) = finder.cells(counts, 0.5), finder.spends
+    found, (spend,) = finder.cells(counts, 0.5), finder.log.spends
     assert spend.sensitivity == 12.0
     assert epsilon_of(spend.sigma, 12.0) <= Fraction(0.5)
     assert set(found) == set(counts)

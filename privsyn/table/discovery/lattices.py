@@ -22,7 +22,7 @@ from privsyn.table.schema.columns import Coded
 from privsyn.table.schema.schema import Schema
 
 Released = Mapping[str, tuple[Ints, float]]
-"""For each column, the noisy counts of its lattices and of no lattice, and the standard deviation."""
+"""For each column, the noisy counts of cells, and the standard deviation of their noise."""
 
 LEFT_OUT = 0.01
 """Share of the numbers that may lie off a grid that is found."""

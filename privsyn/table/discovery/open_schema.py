@@ -16,7 +16,7 @@ from privsyn.errors import InputError, replace_errors
 from privsyn.marginals.types import Integers, Ints
 from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.find_bounds import cluster, extent
-from privsyn.table.discovery.lattices import LatticeQuestion
+from privsyn.table.discovery.lattices import LatticeQuestion, Released
 from privsyn.table.encoding.bounds_cells import BoundsGrid
 from privsyn.table.encoding.dtypes import OBJECT, TEXT, Dtype, family
 from privsyn.table.encoding.encoders import STRAY
@@ -34,9 +34,6 @@ from privsyn.table.schema.columns import (
 from privsyn.table.schema.constraint import add_declared
 from privsyn.table.schema.header import check_column_names, with_identifiers
 from privsyn.table.schema.schema import Schema
-
-Released = Mapping[str, tuple[Ints, float]]
-"""For each column, the noisy counts of cells and the standard deviation of their noise."""
 
 FAR = 3
 """Cells of the first grid. Numbers in at most this many cells are close together and far from zero (years,
