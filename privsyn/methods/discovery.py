@@ -65,7 +65,7 @@ def expected_share(
     rows_per_unit : int
         The most rows of one person.
     """
-    lattices = open_schema.lattices(open_schema.fill({}, {}))
+    lattices = open_schema.lattices(open_schema.fill({}, {})).asked
     parts = (
         VALUES * bool(open_schema.values),
         SIZE * bool(open_schema.bounds),
@@ -202,10 +202,10 @@ class Discovered:
         yield self._round(2), near
         closer = public.closer(self._cells)
         schema = public.fill(self._values, public.bounds_of(self._cells, {}, {}))
-        lattices = public.lattices(schema) if grids else LatticeQuestion({}, {})
+        lattices = public.lattices(schema) if grids else LatticeQuestion({})
         yield (
             Question(closer, partial(public.count, grids=closer), self._use_closer_bounds),
-            Question(lattices.lattices, lattices.count, self._use_lattices),
+            Question(lattices.asked, lattices.count, self._use_lattices),
         )
         schema = public.fill(self._values, public.bounds_of(self._cells, closer, self._closer_cells))
         self.schema, self.heaps = lattices.fill(schema, self._on_lattices)

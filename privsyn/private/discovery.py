@@ -290,14 +290,13 @@ def _sorted(values: list[Any], votes: list[int]) -> tuple[Any, ...]:
 
 def summary(ledger: Ledger) -> str | None:
     """Return one line on what was looked for and its part of the budget; None if nothing was."""
-    values = [spend for spend in ledger.spends if spend.what.startswith(VALUES)]
-    bounds = [spend for spend in ledger.spends if spend.what.startswith(BOUNDS)]
-    grids = [spend for spend in ledger.spends if spend.what.startswith(GRIDS)]
-    found = values + bounds + grids
+    asked = (
+        [spend for spend in ledger.spends if spend.what.startswith(kind)] for kind in (VALUES, BOUNDS, GRIDS)
+    )
+    found = [spends for spends in asked if spends]
     if not found:
         return None
-    first = [spends[0].what for spends in (values, bounds, grids) if spends]
-    what = [text.split(" (round ")[0].removesuffix(SIZE) for text in first]
-    share = fsum(spend.cost for spend in found) / ledger.budget
+    what = [spends[0].what.split(" (round ")[0].removesuffix(SIZE) for spends in found]
+    share = fsum(spend.cost for spends in found for spend in spends) / ledger.budget
     delta = f" and {ledger.reserved / ledger.promised_delta:.0%} of delta" if ledger.reserved else ""
     return f"looked for under privacy, for {share:.0%} of the budget{delta}: {'; '.join(what)}"

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from privsyn.errors import InputError, replace_errors
-from privsyn.marginals.types import Integers, Ints
+from privsyn.marginals.types import Floats, Integers, Ints
 from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.find_bounds import cluster, extent
 from privsyn.table.discovery.lattices import LatticeQuestion, Released
@@ -116,19 +116,16 @@ class OpenSchema:
         The value of a row depends on its own cell alone. The place is -1 if a cell is missing, or is not a
         string, number or boolean.
         """
-        return {
-            (name, kind): column
-            for name in self.values
-            for kind, column in self._distinct_values(table[name]).items()
-        }
-
-    def _distinct_values(self, cells: pd.Series) -> dict[str, tuple[Sequence[Any], Integers]]:
+        columns = self.schema.coded
         with replace_errors("the values could not be counted: please report this, unless memory ran out"):
-            return by_type(*distinct_cells(cells, self._marks(str(cells.name))))
-
-    def _marks(self, name: str) -> set[str]:
-        """Return the texts that mean missing. The empty text does only if the schema says so."""
-        return {*self.schema.missing, *self.schema.coded[name].missing}
+            return {
+                (name, kind): column
+                for name in self.values
+                # The empty text means missing only if the schema says so.
+                for kind, column in by_type(
+                    *distinct_cells(table[name], {*self.schema.missing, *columns[name].missing})
+                ).items()
+            }
 
     @cached_property
     def grids(self) -> dict[str, BoundsGrid]:
@@ -188,7 +185,8 @@ class OpenSchema:
 
         Each row is in one cell, or in none if it is missing.
         """
-        return {name: self._count(name, grid, table[name]) for name, grid in grids.items()}
+        with replace_errors("the numbers could not be counted: please report this, unless memory ran out"):
+            return {name: grid.count(self._numbers(name, table[name])) for name, grid in grids.items()}
 
     def fill(
         self, values: Mapping[str, tuple[Any, ...]], bounds: Mapping[str, tuple[float, float]]
@@ -229,11 +227,10 @@ class OpenSchema:
     def _dtype(self, name: str) -> Dtype:
         return self.dtypes.get(name, OBJECT)
 
-    def _count(self, name: str, grid: BoundsGrid, cells: pd.Series) -> Ints:
-        """Return the count of a column's numbers, days or seconds in each cell. Private."""
+    def _numbers(self, name: str, cells: pd.Series) -> Floats:
+        """Return a column's numbers, days or seconds. Private."""
         column, dtype = cast(Ordinal, self.schema.columns[name]), self._dtype(name)
-        with replace_errors("the numbers could not be counted: please report this, unless memory ran out"):
-            return grid.count(column.widest(dtype).encoder(dtype).read(cells))
+        return column.widest(dtype).encoder(dtype).read(cells)
 
 
 def declared_or_by_names(given: Schema | None, table: pd.DataFrame, kinds: Schema | None = None) -> Schema:
