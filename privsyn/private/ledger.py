@@ -142,7 +142,7 @@ class Ledger:
         rows = self.rows_per_unit
         if (self.unit is None) != (rows is None) or (rows is not None and rows < 1):
             raise ValueError(
-                f"unit {self.unit!r} needs rows_per_unit of at least 1, and only it; got {rows!r}"
+                f"unit {self.unit!r}, rows_per_unit {rows!r}: give both, 1 row or more, or neither"
             )
         if self.elsewhere is not None and (charges[1:] or self.promised_epsilon or self.promised_delta):
             raise ValueError("a promise made elsewhere, beside one of this run")
