@@ -9,14 +9,12 @@ import numpy as np
 from privsyn.errors import warn_not_found
 from privsyn.estimator import Estimator
 from privsyn.methods.discovery import discover
-from privsyn.methods.fit_randomised import learn_randomised, local_promises
 from privsyn.methods.methods import PUBLISHED
+from privsyn.methods.randomise import facts_of, learn_randomised, ledger_of_randomised, local_promises
 from privsyn.methods.reading import Opened
-from privsyn.methods.run_ledger import facts_of, ledger_of_randomised, ledger_of_run
 from privsyn.owners.owners import Owners, Run
-from privsyn.private.alone import Alone
 from privsyn.private.measure import PrivateTable
-from privsyn.private.randomised_response import RandomisedTable
+from privsyn.private.noise import Alone
 from privsyn.progress import no_progress
 from privsyn.release.acceptance.criteria import check_accept
 from privsyn.release.acceptance.judge import judge
@@ -167,17 +165,17 @@ class PrivSyn(ReleasedModel, Estimator, Settings):
         fitted = self.algorithm.learn(private, left, run.generator(), report, opened.facts(codec))
         spends = (*discovered.spends, *private.spends)
         inputs = (*discovered.remarks, *opened.source.public_inputs, *run.public_inputs(self.unit))
-        ledger = ledger_of_run(spends, self, noise, inputs, local_promises(codec))
+        ledger = opened.ledger(spends, codec, noise, inputs)
         release = Release(codec, fitted, ledger, self.algorithm, opened.output_type(codec))
         return release if opened.criteria is None else judge(release, opened.criteria, private, tests)
 
     def _from_sent_cells(self, opened: Opened, run: Alone | Run) -> Release:
         """Count what the respondents randomised: nothing of it is private."""
         codec = opened.codec(opened.schema.schema)
-        table = RandomisedTable(opened.coded(codec), codec.schema.randomised)
-        fitted = learn_randomised(table, run.generator(), self.progress or no_progress, opened.facts(codec))
-        local = local_promises(codec)
-        ledger = ledger_of_randomised(local, (*facts_of(local), *opened.source.public_inputs))
+        report = self.progress or no_progress
+        fitted = learn_randomised(opened.coded(codec), run.generator(), report, opened.facts(codec))
+        inputs = (*facts_of(local_promises(codec)), *opened.source.public_inputs)
+        ledger = ledger_of_randomised(codec, inputs)
         return Release(codec, fitted, ledger, self.algorithm, opened.output_type(codec))
 
     def _check_criteria(self, opened: Opened) -> None:

@@ -15,6 +15,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from privsyn.marginals.domain import Domain, Records
+from privsyn.private.discovery import ROUNDS, Finder, by_kind
 from privsyn.private.laws import GAUSSIAN, Law
 from privsyn.table.encoding.dtypes import TEXT, holds_missing
 from privsyn.table.encoding.steps import SECONDS
@@ -302,3 +303,13 @@ class StubNoise:
     def draw(self, sigma, size):
         self.drawn.append((sigma, size))
         return np.array(list(islice(self.values, size)), np.int64)
+
+
+def find_values(columns, ask, *, rho, delta, noise, rows_per_unit=1):
+    """What the rounds of a search find, and what they cost; `ask` counts the votes for what is not found."""
+    finder, found = Finder(noise, rows_per_unit), dict.fromkeys(columns, ())
+    for number in range(1, len(ROUNDS) + 1):
+        votes = ask(by_kind(found))
+        more = finder.values(columns, votes, number=number, rho=rho, delta=delta)
+        found = {name: values + more[name] for name, values in found.items()}
+    return found, finder.log.spends

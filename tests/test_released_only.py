@@ -14,14 +14,14 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from strategies import StubNoise
+from strategies import StubNoise, find_values
 
 from privsyn import Categorical, Datetime, InputError, Numerical, PrivSyn, Schema
 from privsyn.errors import replace_errors
 from privsyn.methods import discovery as discovering
 from privsyn.private import discovery, measure
-from privsyn.private.contribution import kept_rows
-from privsyn.private.discovery import count_votes, find_values
+from privsyn.private.discovery import count_votes
+from privsyn.private.rows import kept_rows
 from privsyn.private.sampler import os_entropy
 from privsyn.settings import Settings
 from privsyn.table.discovery.open_schema import OpenSchema
@@ -196,11 +196,11 @@ def test_adding_two_parts_changes_neither():
     """A cluster that loses a machine adds the same part again: a row would count twice."""
     some, others = ([np.array([1, 2])], [np.array([3, 4])])
     assert [counts.tolist() for counts in source.add_counts(some, others)] == [[4, 6]]
-    look, more = (({("a", "str"): {"x": n}}, {"b": np.array([n])}, {"c": np.array([n + 4])}) for n in (1, 2))
-    assert discovering._add(look, more) == ({("a", "str"): {"x": 3}}, {"b": [3]}, {"c": [11]})
+    look, more = ([{("a", "str"): {"x": n}}, {"b": np.array([n])}, {"c": np.array([n + 4])}] for n in (1, 2))
+    assert discovering._add(look, more) == [{("a", "str"): {"x": 3}}, {"b": [3]}, {"c": [11]}]
     assert (some[0].tolist(), others[0].tolist()) == ([1, 2], [3, 4])
-    assert look == ({("a", "str"): {"x": 1}}, {"b": [1]}, {"c": [5]})
-    assert more == ({("a", "str"): {"x": 2}}, {"b": [2]}, {"c": [6]})
+    assert look == [{("a", "str"): {"x": 1}}, {"b": [1]}, {"c": [5]}]
+    assert more == [{("a", "str"): {"x": 2}}, {"b": [2]}, {"c": [6]}]
 
 
 def test_what_fails_on_a_part_is_not_quoted():

@@ -10,46 +10,32 @@ It is made in the walk of the second grid for bounds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from math import fsum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from privsyn.errors import InputError, about_not_found
-from privsyn.marginals.domain import Ints
-from privsyn.private.discovery import (
-    GRIDS,
-    Found,
-    Votes,
-    add_votes,
-    count_cells,
-    count_numbers,
-    count_votes,
-    find_values,
-)
+from privsyn.private.discovery import GRIDS, Finder, Found, add_parts, by_kind, count_votes
 from privsyn.private.laws import GAUSSIAN, Law
 from privsyn.private.spend import Spend
 from privsyn.progress import no_progress
-from privsyn.table.discovery.lattices import LatticeQuestion
+from privsyn.table.discovery.lattices import LatticeQuestion, Released
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.encoding.steps import Heaps
-from privsyn.table.schema.schema import Schema
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from privsyn.private.noise import Noise
     from privsyn.settings import Settings
-    from privsyn.table.encoding.bounds_cells import BoundsGrid
     from privsyn.table.io.source import RawTable
 
-Counts = tuple[Votes, dict[str, Ints], dict[str, Ints]]
-"""The votes for values, and the number of rows in each cell of bounds and on each lattice. Private."""
-
-NO_LATTICES = LatticeQuestion({}, {})
+Counts = Mapping[Any, Any]
+"""The votes for values, or the number of rows in each cell of bounds or on each lattice. Private."""
 
 # Shares of the whole budget, spent only if something of the kind is to be found. Mean total variation of
 # pairs at epsilon 1 without a schema, on adult, hmeq and br2000: .0328 .155 .0124 for shares of 0.1 and 0.06,
@@ -62,34 +48,6 @@ CLEAR, LOST = 32.0, 8.0  # numbers in a column over the noise of a cell: enough,
 SPREAD = 100.0  # the same: enough for dates of ten years to be found in months; with fewer, years are counted
 LATTICES = 0.01  # a count of ten to twenty cells a column, of which only shares of some percent matter
 THRESHOLDS = 0.3  # share of delta, if values are to be found
-
-
-@dataclass(frozen=True)
-class Discovered:
-    """What question 0 found.
-
-    Parameters
-    ----------
-    schema : Schema
-        Complete: it leaves nothing open.
-    heaps : mapping of a column to the heaps of its numbers
-    not_found : tuple of str
-        Columns of which no value and no bound exceeded the noise.
-    spends : tuple of Spend
-    share : float
-        Share of the whole budget that was spent. A question that no column needs costs nothing.
-    """
-
-    schema: Schema
-    heaps: Mapping[str, Heaps]
-    not_found: tuple[str, ...]
-    spends: tuple[Spend, ...]
-    share: float
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """The line of the ledger on what was not found, which every reader of the release must know."""
-        return (about_not_found(self.not_found),) if self.not_found else ()
 
 
 def expected_share(
@@ -107,7 +65,7 @@ def expected_share(
     rows_per_unit : int
         The most rows of one person.
     """
-    lattices = open_schema.lattices(open_schema.fill({}, {}))
+    lattices = open_schema.lattices(open_schema.fill({}, {})).asked
     parts = (
         VALUES * bool(open_schema.values),
         SIZE * bool(open_schema.bounds),
@@ -171,6 +129,115 @@ def reserved_delta(delta: float, open_schema: OpenSchema) -> float:
     return THRESHOLDS * delta if open_schema.values else 0.0
 
 
+@dataclass(frozen=True)
+class Question:
+    """A question to all rows, fixed by public facts and by the answers to those before it.
+
+    Parameters
+    ----------
+    columns : collection of str
+        Those that it is about. Without any, nothing is asked.
+    count : function of a part of the table
+        Return the exact counts of its rows, which add up to those of the table. Private.
+    use : function of the counts of the table
+        Add noise to them, log what that cost, and keep what follows.
+    """
+
+    columns: Collection[str]
+    count: Callable[[pd.DataFrame], Counts]
+    use: Callable[[Counts], None]
+
+
+class Discovered:
+    """What is found of what a schema leaves open, and the questions that find it.
+
+    Parameters
+    ----------
+    open_schema : OpenSchema
+    finder : Finder
+    rho, delta : float
+        As for `discover`.
+
+    Attributes
+    ----------
+    schema : Schema
+        Complete at the end: it leaves nothing open.
+    heaps : mapping of a column to the heaps of its numbers
+    """
+
+    def __init__(self, open_schema: OpenSchema, finder: Finder, rho: float, delta: float) -> None:
+        self.schema, self.heaps = open_schema.schema, dict[str, Heaps]()
+        self._public, self._finder, self._rho, self._delta = open_schema, finder, rho, delta
+        self._values: dict[str, tuple[Any, ...]] = dict.fromkeys(open_schema.values, ())
+        self._cells: Released = {}
+        self._closer_cells: Released = {}
+        self._on_lattices: Released = {}
+        self._shares = [VALUES * bool(self._values)]
+
+    @property
+    def not_found(self) -> tuple[str, ...]:
+        """Columns of which no value and no bound exceeded the noise."""
+        return self._public.not_found(self._values, self._cells)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """The line of the ledger on what was not found, which every reader of the release must know."""
+        return (about_not_found(self.not_found),) if self.not_found else ()
+
+    @property
+    def spends(self) -> tuple[Spend, ...]:
+        """What was asked."""
+        return self._finder.log.spends
+
+    @property
+    def share(self) -> float:
+        """Share of the whole budget that was spent. A question that no column needs costs nothing."""
+        return fsum(self._shares)
+
+    def walks(self, *, grids: bool) -> Iterator[tuple[Question, ...]]:
+        """Yield the questions of each walk over the rows; the next follow from what was found by then."""
+        public = self._public
+        near = Question(public.bounds, partial(public.count, grids=public.grids), self._use_bounds)
+        yield (self._round(1),)
+        yield self._round(2), near
+        closer = public.closer(self._cells)
+        schema = public.fill(self._values, public.bounds_of(self._cells, {}, {}))
+        lattices = public.lattices(schema) if grids else LatticeQuestion({})
+        yield (
+            Question(closer, partial(public.count, grids=closer), self._use_closer_bounds),
+            Question(lattices.asked, lattices.count, self._use_lattices),
+        )
+        schema = public.fill(self._values, public.bounds_of(self._cells, closer, self._closer_cells))
+        self.schema, self.heaps = lattices.fill(schema, self._on_lattices)
+
+    def _round(self, number: int) -> Question:
+        """Return the question of a round, in which a row votes for the values that are not found yet."""
+        count = partial(_votes, self._public, by_kind(self._values))
+        return Question(self._values, count, partial(self._use_votes, number))
+
+    def _use_votes(self, number: int, votes: Counts) -> None:
+        rho, columns = VALUES * self._rho, tuple(self._values)
+        found = self._finder.values(columns, votes, number=number, rho=rho, delta=self._delta)
+        self._values = {name: (*values, *found[name]) for name, values in self._values.items()}
+
+    def _use_bounds(self, near: Counts) -> None:
+        columns, law, rows_per_unit = len(near), self._finder.noise.law, self._finder.rows_per_unit
+        size = self._finder.numbers(near, SIZE * self._rho)
+        share = bounds_share(size, columns, self._rho, law, rows_per_unit)
+        if size < SPREAD * _noise(share * self._rho, columns, law, rows_per_unit):
+            near = self._public.by_year(near)
+        self._cells = self._finder.cells(near, share * self._rho)
+        self._shares += [SIZE, share]
+
+    def _use_closer_bounds(self, close: Counts) -> None:
+        self._closer_cells = self._finder.cells(close, CLOSER_BOUNDS * self._rho, look=" (closer)")
+        self._shares.append(CLOSER_BOUNDS)
+
+    def _use_lattices(self, counts: Counts) -> None:
+        self._on_lattices = self._finder.cells(counts, LATTICES * self._rho, what=GRIDS)
+        self._shares.append(LATTICES)
+
+
 def discover(
     open_schema: OpenSchema,
     table: RawTable,
@@ -195,85 +262,34 @@ def discover(
         Largest probability that a value which only one person has is found.
     noise : Noise
     """
-    report, rows_per_unit = settings.progress or no_progress, settings.most_rows
-    is_open = bool(open_schema.values or open_schema.bounds)
+    report, is_open = settings.progress or no_progress, bool(open_schema.open)
     if is_open:
         table.require_again("what values and bounds the schema leaves out")
-        report("finding values and bounds", 0, 3)
-    first_votes, near, _ = (
-        table.ask(partial(_count, open_schema, {}, open_schema.grids, NO_LATTICES), _add)
-        if is_open
-        else NOTHING
-    )
-
-    def votes(found: Found) -> Votes:
-        """Return the votes; for the first round those of the first walk, which counted cells too."""
-        report("finding values and bounds", int(bool(found)), 3)
-        if not found:
-            return first_votes
-        return table.ask(partial(_count, open_schema, found, {}, NO_LATTICES), _add)[0]
-
-    values, spends = find_values(
-        open_schema.values, votes, rho=VALUES * rho, delta=delta, noise=noise, rows_per_unit=rows_per_unit
-    )
-    count = partial(count_cells, noise=noise, rows_per_unit=rows_per_unit)
-    size, sized = count_numbers(near, rho=SIZE * rho, noise=noise, rows_per_unit=rows_per_unit)
-    share = bounds_share(size, len(near), rho, noise.law, rows_per_unit)
-    if near and size < SPREAD * _noise(share * rho, len(near), noise.law, rows_per_unit):
-        near = open_schema.by_year(near)
-    cells, of_bounds = count(near, rho=share * rho)
-    closer = open_schema.closer(cells)
-    schema = open_schema.fill(values, open_schema.bounds_of(cells, {}, {}))
-    lattices = (
-        open_schema.lattices(schema) if settings.algorithm.fine_cells and not table.once else NO_LATTICES
-    )
-    if is_open:
-        report("finding values and bounds", 2, 3)
-    _, close, on = (
-        table.ask(partial(_count, open_schema, None, closer, lattices), _add)
-        if closer or lattices
-        else NOTHING
-    )
-    closer_cells, of_closer = count(close, rho=CLOSER_BOUNDS * rho, look=" (closer)")
-    seen, of_grids = count(on, rho=LATTICES * rho, what=GRIDS)
-    if closer_cells:
-        schema = open_schema.fill(values, open_schema.bounds_of(cells, closer, closer_cells))
-    not_found = open_schema.not_found(values, cells)
-    schema, heaps = lattices.fill(schema, seen)
+    found = Discovered(open_schema, Finder(noise, settings.most_rows), rho, delta)
+    for done, questions in enumerate(found.walks(grids=settings.algorithm.fine_cells and not table.once)):
+        if is_open:
+            report("finding values and bounds", done, 3)
+        if asked := [question for question in questions if question.columns]:
+            counts = table.ask(partial(_count, [question.count for question in asked]), _add)
+            for question, exact in zip(asked, counts, strict=True):
+                question.use(exact)
     if is_open:
         report("finding values and bounds", 3, 3)
-    parts = (
-        VALUES * bool(open_schema.values),
-        SIZE * bool(sized),
-        share,
-        CLOSER_BOUNDS * bool(of_closer),
-        LATTICES * bool(of_grids),
-    )
-    spends = (*spends, *sized, *of_bounds, *of_closer, *of_grids)
-    return Discovered(schema, heaps, not_found, spends, fsum(parts))
+    return found
 
 
-NOTHING: Counts = ({}, {}, {})
+def _votes(open_schema: OpenSchema, found: Found, table: pd.DataFrame) -> Counts:
+    """Return the votes of some rows for values that are not found yet. Private."""
+    return count_votes(open_schema.distinct_values(table), found)
 
 
 def _count(
-    open_schema: OpenSchema,
-    found: Found | None,
-    grids: Mapping[str, BoundsGrid],
-    lattices: LatticeQuestion,
-    tables: Iterable[pd.DataFrame],
-) -> Counts:
-    """Count some rows: their votes for values not found yet (none if `found` is None), cells and lattices."""
-
-    def one(table: pd.DataFrame) -> Counts:
-        votes = {} if found is None else count_votes(open_schema.distinct_values(table), found)
-        return votes, open_schema.count(table, grids), lattices.count(table)
-
-    return reduce(_add, map(one, tables))
+    counts: Sequence[Callable[[pd.DataFrame], Counts]], tables: Iterable[pd.DataFrame]
+) -> list[Counts]:
+    """Return the exact counts of some rows, one for each question. Private."""
+    return reduce(_add, ([count(table) for count in counts] for table in tables))
 
 
-def _add(some: Counts, others: Counts) -> Counts:
+def _add(some: list[Counts], others: list[Counts]) -> list[Counts]:
     """Add the counts of two parts of a table; neither argument is changed."""
-    cells = {name: counts + others[1][name] for name, counts in some[1].items()}
-    lattices = {name: counts + others[2][name] for name, counts in some[2].items()}
-    return add_votes(some[0], others[0]), cells, lattices
+    return list(map(add_parts, some, others))

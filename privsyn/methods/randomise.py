@@ -1,24 +1,53 @@
-"""Randomise a table on the respondents' side, before anybody collects it."""
+"""Randomised columns: randomise a table on the respondents' side, and learn from what they sent.
+
+The counts of a table in which every column is randomised cost nothing, so all pairs are counted.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import combinations
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from privsyn.errors import InputError
+from privsyn.inference.consistency import combine_one_ways, estimate_total
+from privsyn.inference.fitted import Fitted, one_way_certainty, table_certainties
+from privsyn.inference.pairs import estimate_pairs
+from privsyn.inference.problem import Estimate, Problem, PublicFacts
+from privsyn.inference.rare_values import merge_rare
+from privsyn.marginals.channel import Channels
 from privsyn.marginals.domain import Records
-from privsyn.methods.fit_randomised import codec_of_randomised, local_promises
-from privsyn.methods.run_ledger import NOW, ledger_of_randomised
-from privsyn.private.ledger import Ledger
-from privsyn.private.randomised_response import randomised
+from privsyn.methods.columns import MANY_VALUES
+from privsyn.private.ledger import PUBLIC, Ledger
+from privsyn.private.randomised_response import (
+    LocalPromise,
+    Unchanged,
+    exact_counts,
+    local_epsilon,
+    randomised,
+)
+from privsyn.private.rows import Rows
+from privsyn.progress import Progress
+from privsyn.table.codec.codec import Codec
 from privsyn.table.io.output_type import OutputType
 from privsyn.table.io.read_in_memory import read_in_memory
 from privsyn.table.schema.columns import Categorical
 from privsyn.table.schema.schema import Schema, declared, match_names
 from privsyn.table.schema.yaml_file import as_schema
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+BEFORE = (
+    "randomised response on the respondents' side; exact counts of the randomised table, no further noise"
+)
+NOW = "randomised response, exact draws from operating system entropy"
+
+RANDOMISED = "that the respondents randomised {} as the schema says, each cell on its own"
+"""The local promise relies on this: no program can see it in a table."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -96,7 +125,7 @@ def randomize(table: Any, schema: Schema | str | PathLike[str], keep: float | No
     drawn.index = source.frame.index
     frame = source.frame.assign(**{name: drawn[name] for name in names})
     unchanged = tuple(name for name in frame.columns if name not in names)
-    ledger = ledger_of_randomised(local_promises(codec), source.public_inputs, NOW, unchanged)
+    ledger = ledger_of_randomised(codec, source.public_inputs, NOW, unchanged)
     return Randomised(source.form.cast(frame, settled), settled, ledger, source.form)
 
 
@@ -115,3 +144,85 @@ def keep_in(schema: Schema, keep: float | None) -> Schema:
     if not settled.randomised:
         raise InputError("no column is to be randomised: give keep, such as 0.75")
     return settled
+
+
+def codec_of_randomised(schema: Schema, table: pd.DataFrame) -> Codec:
+    """Return the codec of the randomised columns alone, from their dtypes.
+
+    Raises
+    ------
+    InputError
+        If the dtype of a column cannot hold all its values, or missing cells. The number of values, and with
+        it epsilon and the unbiased counts, follow from the schema alone: all respondents have the same.
+    """
+    names = [name for name in table.columns if name in schema.randomised]
+    part = Schema({name: schema.columns[name] for name in names}, missing=schema.missing, csv=schema.csv)
+    codec = Codec.for_table(part, table[names])
+    for name, size in zip(codec.domain.names, codec.domain.sizes, strict=True):
+        column: Any = part.columns[name]
+        if size != len(column.values) + column.nullable:
+            raise InputError(
+                f"column {name!r}: its dtype cannot hold all that randomised response draws from: change the"
+                " dtype, or say nullable: false"
+            )
+    return codec
+
+
+def local_promises(codec: Codec) -> tuple[LocalPromise, ...]:
+    """Return what randomised response promises about each randomised column."""
+    sizes = dict(zip(codec.domain.names, codec.domain.sizes, strict=True))
+    return tuple(LocalPromise(name, kept, sizes[name]) for name, kept in codec.schema.randomised.items())
+
+
+def ledger_of_randomised(
+    codec: Codec, inputs: tuple[str, ...], randomness: str = BEFORE, unchanged: tuple[str, ...] = ()
+) -> Ledger:
+    """Return the ledger of randomised columns without any question to a private table.
+
+    It is not private if columns leave `unchanged`.
+    """
+    local = local_promises(codec)
+    return Ledger(
+        (*local, *map(Unchanged, unchanged)),
+        promised_epsilon=local_epsilon(local),
+        promised_delta=0.0,
+        accounting="pure",
+        randomness=randomness,
+        private=not unchanged,
+        public_inputs=(*PUBLIC, "the number of records, and whose they are", *inputs),
+    )
+
+
+def facts_of(local: tuple[LocalPromise, ...]) -> tuple[str, ...]:
+    """Return what the local promise relies on."""
+    return (RANDOMISED.format(", ".join(repr(each.column) for each in local)),) if local else ()
+
+
+def learn_randomised(rows: Rows, rng: np.random.Generator, report: Progress, facts: PublicFacts) -> Fitted:
+    """Count all columns and pairs, make them unbiased, and shrink the pairs as noisy ones are shrunk.
+
+    Parameters
+    ----------
+    rows : Rows
+        All their columns are randomised.
+    rng : numpy.random.Generator
+        For computations on counts.
+    report : callable
+    facts : PublicFacts
+    """
+    report("counting", 0, 2)
+    channels = Channels.for_domain(facts.kept, rows.domain)
+    first = exact_counts(rows, tuple((name,) for name in rows.domain), facts.kept)
+    merging = merge_rare(tuple(map(channels.unbiased, first)), estimate_total(first), spared=MANY_VALUES)
+    rows, one_ways = rows.merge(merging), tuple(map(merging.merge_counts, first))
+    problem = Problem(merging, channels=channels.merge(merging), one_ways=one_ways)
+    unbiased = problem.channels.unbiased
+    measured = exact_counts(rows, tuple(combinations(rows.domain.names, 2)), facts.kept)
+    report("counting", 1, 2)
+    pairs = estimate_pairs(problem, tuple(Estimate(m.marginal, measured=m) for m in measured), rng)
+    combined = tuple(map(unbiased, combine_one_ways(rows.domain, one_ways)))
+    found = [replace(pair, measured=unbiased(pair.measured)) for pair in pairs.estimates]
+    certain = table_certainties(found, combined)
+    certainties = (*map(one_way_certainty, combined, pairs.one_ways), *certain)
+    report("counting", 2, 2)
+    return Fitted(merging, pairs.one_ways, pairs.tables, pairs.total, certainties)

@@ -14,10 +14,10 @@ from privsyn.errors import spelled, warn_columns
 from privsyn.inference.problem import PublicFacts
 from privsyn.marginals.counting import Packing
 from privsyn.methods.discovery import reserved_delta
-from privsyn.methods.fit_randomised import check_dtypes
+from privsyn.methods.randomise import codec_of_randomised, facts_of, local_promises
 from privsyn.private.accounting import rho_for
-from privsyn.private.contribution import kept_rows
-from privsyn.private.rows import CachedWalk, Rows
+from privsyn.private.ledger import PUBLIC, Ledger
+from privsyn.private.rows import CachedWalk, Rows, kept_rows
 from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.open_schema import OpenSchema, declared_or_by_names
 from privsyn.table.encoding.steps import NO_HEAPS, Heaps
@@ -29,9 +29,17 @@ from privsyn.table.schema.yaml_file import as_schema
 
 if TYPE_CHECKING:
     from privsyn.private.laws import Law
+    from privsyn.private.noise import Noise
     from privsyn.private.sampler import Bits
+    from privsyn.private.spend import Spend
     from privsyn.release.acceptance.criteria import Criteria
     from privsyn.settings import Settings
+
+# The bound on each person's rows relies on these facts too.
+OF_PERSONS = (
+    "that one person has one identifier in {!r}",
+    "that two persons never share one in {!r}, where 7 and 007 are two identifiers",
+)
 
 
 @dataclass(frozen=True)
@@ -112,6 +120,26 @@ class Opened:
         kept = codec.schema.randomised
         return PublicFacts(target, codec.axes, codec.possible, doubtful, kept, codec.nullable)
 
+    def ledger(
+        self, spends: tuple[Spend, ...], codec: Codec, noise: Noise, inputs: tuple[str, ...]
+    ) -> Ledger:
+        """Return the ledger of a run that put questions to the private table."""
+        settings, local = self.settings, local_promises(codec)
+        epsilon, delta = settings.promise
+        unit = settings.unit
+        of_persons = () if unit is None else [fact.format(unit) for fact in OF_PERSONS]
+        return Ledger(
+            (*spends, *local),
+            promised_epsilon=epsilon,
+            promised_delta=delta,
+            accounting=settings.algorithm.accounting_of(noise.law),
+            randomness=noise.name,
+            private=noise.private,
+            public_inputs=(*PUBLIC, *of_persons, *facts_of(local), *inputs),
+            unit=unit,
+            rows_per_unit=None if unit is None else settings.most_rows,
+        )
+
     def output_type(self, codec: Codec) -> OutputType:
         """Return the type of the synthetic table, which has no identifiers of persons."""
         return self.rows.form.only(set(codec.names).difference(codec.dropped))
@@ -147,7 +175,8 @@ def open_schema_of(
     known = declared_or_by_names(schema, rows.head, guessed)
     known = known.without_missing(rows.form.never_missing if nullable else None)
     open_schema = OpenSchema.of(known, rows.head)
-    check_dtypes(open_schema.schema, rows.head)
+    if open_schema.schema.randomised:
+        codec_of_randomised(open_schema.schema, rows.head)  # refuses a dtype that cannot hold all values
     if target is not None:
         check_column(spelled("target"), target, open_schema.schema.coded, read=True)
     warn_columns(open_schema.schema.dropped, open_schema.objects, open_schema.unordered)

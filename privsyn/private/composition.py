@@ -111,7 +111,33 @@ class Composition:
 
 
 def compose(ledgers: Iterable[Ledger], delta: float | None = None, *, disjoint: bool = False) -> Composition:
-    """Return what the releases of several ledgers promise together; see `Ledger.compose`."""
+    """Return what several releases from one table promise together, by several theorems.
+
+    Parameters
+    ----------
+    ledgers : iterable of Ledger
+        All protect the same: a row, or all rows of one person in the same column. They may protect
+        different numbers of rows per person.
+    delta : float, optional
+        The delta of the joint promise. Default: the sum of all deltas. A larger one lowers epsilon.
+    disjoint : bool
+        Your statement that no person's row is in the tables of two releases (disjoint filters). It cannot
+        be checked.
+
+    Raises
+    ------
+    InputError
+        If a ledger is not private or is of a randomised table, or ledgers protect different units.
+
+    Examples
+    --------
+    >>> from privsyn.private.ledger import Ledger
+    >>> def release(epsilon):
+    ...     return Ledger((), epsilon, 1e-9, "gaussian", "operating system", True, (), "1.0")
+    >>> joint = Ledger.compose([release(1.0), release(0.5)])
+    >>> joint.best.theorem, f"{joint.epsilon:.3f}", joint.delta
+    ('exact', '1.106', 2e-09)
+    """
     runs = list(ledgers)
     _check(runs)
     target = fsum(run.promised_delta for run in runs) if delta is None else delta

@@ -11,19 +11,22 @@ and a second grid, follow from these counts only (`privsyn.table.encoding.bounds
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field
 from math import ceil, fsum, isqrt
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy.special import ndtri
 
 from privsyn.errors import InputError
 from privsyn.marginals.domain import Integers, Ints
-from privsyn.private.accounting import sigma_for
+from privsyn.private.laws import GAUSSIAN
 from privsyn.private.ledger import Ledger
 from privsyn.private.noise import Noise, release
-from privsyn.private.spend import Spend
+from privsyn.private.spend import QueryLog
+
+K = TypeVar("K")
 
 ROUNDS = (0.2, 0.8)  # shares of the budget for values: the first round finds the common ones
 
@@ -44,18 +47,21 @@ DistinctValues = Mapping[Kind, tuple[Sequence[Any], Integers]]
 """Some rows: for each kind its distinct values, and the index of each row's value among them, or -1.
 A row has a value of at most one kind per column. Private."""
 
-Votes = dict[Kind, dict[Any, int]]
+Votes = Mapping[Kind, Mapping[Any, int]]
 """The sum of the votes for each value that occurs, in units of 1 / VOTE. Private."""
 
 Found = Mapping[Kind, Set[Any]]
 """The values of each kind that were found before. Released."""
+
+Cells = Mapping[str, Ints]
+"""For each column, the number of rows in each cell of its grid. Private."""
 
 
 def count_votes(rows: DistinctValues, found: Found) -> Votes:
     """Count the votes of some rows for values that are not found yet. Private.
 
     Each row votes on its own (`_votes`), so the votes of a table are the sum of the votes of its parts
-    (`add_votes`).
+    (`add_parts`).
 
     Examples
     --------
@@ -79,78 +85,135 @@ def count_votes(rows: DistinctValues, found: Found) -> Votes:
     return votes
 
 
-def add_votes(some: Votes, others: Votes) -> Votes:
-    """Add the votes of two parts of a table.
+def add_parts(some: Mapping[K, Any], others: Mapping[K, Any]) -> dict[K, Any]:
+    """Add the votes, or the cells, of two parts of a table.
 
     Neither argument is changed, because a cluster that loses a machine may add the same part again.
 
-    >>> add_votes({("town", "str"): {"Rome": 1024}}, {("town", "str"): {"Oslo": 1024, "Rome": 724}})
+    >>> add_parts({("town", "str"): {"Rome": 1024}}, {("town", "str"): {"Oslo": 1024, "Rome": 724}})
     {('town', 'str'): {'Oslo': 1024, 'Rome': 1748}}
+    >>> add_parts({"age": np.array([1, 2])}, {"age": np.array([3, 4])})
+    {'age': array([4, 6])}
     """
-    votes = {}
-    for kind in {**some, **others}:
-        fewer, more = sorted((some.get(kind, {}), others.get(kind, {})), key=len)
-        votes[kind] = sums = dict(more)
+    added = {**some, **others}
+    for key in some.keys() & others.keys():
+        if isinstance(some[key], np.ndarray):
+            added[key] = some[key] + others[key]
+            continue
+        fewer, more = sorted((some[key], others[key]), key=len)
+        added[key] = sums = dict(more)
         for value, units in fewer.items():
             sums[value] = sums.get(value, 0) + units
-    return votes
+    return added
 
 
-def find_values(
-    columns: Sequence[str],
-    ask: Callable[[Found], Votes],
-    *,
-    rho: float,
-    delta: float,
-    noise: Noise,
-    rows_per_unit: int = 1,
-) -> tuple[dict[str, tuple[Any, ...]], tuple[Spend, ...]]:
-    """Return the values of each column that enough rows share, and what it cost to find them.
+@dataclass(frozen=True)
+class Finder:
+    """Adds noise to what was counted of columns that the schema leaves open, and logs each question.
 
-    Privacy. Noise is added only to values that occur. The values that occur in both of two neighbouring
-    tables form one vector of votes. One row moves it by at most 1 in L2 (`_votes`), and a person with k rows
-    by at most k: this is the Gaussian mechanism. A value that only one person has gets at most k votes, and
-    there are at most k such values in each column. `threshold` bounds the probability that any of them is
-    found by the round's part of `delta`. If none is found, they do not change the release, because their
-    noise is independent. `Ledger` combines delta and rho. The order of the found values follows from the
-    noisy votes and the values themselves.
+    Every method takes the budget of its answers for all rows of a person, and releases nothing else.
 
     Parameters
     ----------
-    columns : sequence of str
-        The columns whose values are to be found.
-    ask : callable
-        Return the votes of all rows for values that are not among the found ones.
-    rho, delta : float
-        Budget of both rounds together.
     noise : Noise
     rows_per_unit : int
         The most rows of one person.
+    log : QueryLog
 
     Examples
     --------
     >>> from privsyn.private.noise import SeededGaussian
     >>> rows = {("town", "str"): (["Rome", "Oslo", "Atlantis"], np.repeat([0, 1, 2], [900, 500, 1]))}
-    >>> ask = lambda found: count_votes(rows, found)
-    >>> find_values(["town"], ask, rho=0.01, delta=1e-10, noise=SeededGaussian(0))[0]
+    >>> finder = Finder(SeededGaussian(0))
+    >>> finder.values(["town"], count_votes(rows, {}), number=1, rho=0.01, delta=1e-10)
     {'town': ('Rome', 'Oslo')}
     """
-    found: dict[str, list[Any]] = {name: [] for name in columns}
-    spends: list[Spend] = []
-    for number, share in enumerate(ROUNDS if columns else (), start=1):
-        sensitivity, round_delta = float(rows_per_unit * VOTE), delta / len(ROUNDS)
-        sigma = sigma_for(share * rho, sensitivity)
+
+    noise: Noise
+    rows_per_unit: int = 1
+    log: QueryLog = field(default_factory=QueryLog)
+
+    def values(
+        self, columns: Sequence[str], votes: Votes, *, number: int, rho: float, delta: float
+    ) -> dict[str, tuple[Any, ...]]:
+        """Return the values of each column that enough rows share, those with most noisy votes first.
+
+        Privacy. Noise is added only to values that occur. The values that occur in both of two neighbouring
+        tables form one vector of votes. One row moves it by at most 1 in L2 (`_votes`), and a person with k
+        rows by at most k: this is the Gaussian mechanism. A value that only one person has gets at most k
+        votes, and there are at most k such values in each column. `threshold` bounds the probability that any
+        of them is found by the round's part of `delta`. If none is found, they do not change the release,
+        because their noise is independent. `Ledger` combines delta and rho. The order of the found values
+        follows from the noisy votes and the values themselves.
+
+        Parameters
+        ----------
+        columns : sequence of str
+            The columns whose values are to be found.
+        votes : Votes
+            Those of all rows for values that are not found yet.
+        number : int
+            Which of the `ROUNDS` this is, from 1.
+        rho, delta : float
+            Budget of all rounds together.
+        """
+        sensitivity, round_delta = float(self.rows_per_unit * VOTE), delta / len(ROUNDS)
         what = f"{VALUES} {', '.join(columns)} (round {number} of {len(ROUNDS)})"
-        spends.append(Spend(what, len(columns), sensitivity, sigma, delta=round_delta))
-        enough = threshold(sigma, round_delta, columns=len(columns), rows_per_unit=rows_per_unit)
-        for name, values in _passed(columns, ask(_by_kind(found)), sigma, enough, noise).items():
-            found[name] += values
-    return {name: tuple(values) for name, values in found.items()}, tuple(spends)
+        cost = ROUNDS[number - 1] * rho
+        sigma = self.log.charge(what, len(columns), sensitivity, cost, GAUSSIAN, round_delta)
+        enough = threshold(sigma, round_delta, columns=len(columns), rows_per_unit=self.rows_per_unit)
+        return _passed(columns, votes, sigma, enough, self.noise)
+
+    def numbers(self, counts: Cells, rho: float) -> float:
+        """Return the noisy mean number of rows with a number in a column.
+
+        A row lies in at most one cell of each column's grid. So one more record changes the sum over all
+        grids by at most the number of columns, and a person with k rows changes it by k times as much.
+
+        Parameters
+        ----------
+        counts : mapping of a column to the number of rows in each cell of its grid
+            Private.
+        rho : float
+            Budget, in zCDP.
+        """
+        sensitivity = float(self.rows_per_unit * len(counts))
+        exact = np.array([sum(int(cells.sum()) for cells in counts.values())], np.int64)
+        what = f"{BOUNDS} {', '.join(counts)}{SIZE}"
+        scale = self.log.charge(what, 1, sensitivity, rho, self.noise.law)
+        return int(release(exact, scale, self.noise)[0]) / len(counts)
+
+    def cells(
+        self, counts: Cells, rho: float, *, what: str = BOUNDS, look: str = ""
+    ) -> dict[str, tuple[Ints, float]]:
+        """Return the noisy number of rows in each cell of each column's grid, and the sigma of the noise.
+
+        A row lies in at most one cell of each column's grid: of bounds, or of the lattices on which numbers
+        lie (`privsyn.table.discovery.lattices`), where its cell is the coarsest lattice that holds its
+        number. One more record changes each count vector in one cell by 1: sqrt(columns) in L2 for all
+        columns together (with Laplace noise: `columns` in L1), and k times that for a person with k rows.
+        This holds for any grid that follows from public facts and released counts, such as the second grid.
+
+        Parameters
+        ----------
+        counts : mapping of a column to the number of rows in each cell of its grid
+            Private.
+        rho : float
+            Budget of all columns together, in zCDP.
+        what, look : str
+            Texts for the ledger, before and after the columns.
+        """
+        law = self.noise.law
+        sensitivity = self.rows_per_unit * law.joint(len(counts))
+        answers = sum(exact.size for exact in counts.values())
+        scale = self.log.charge(f"{what} {', '.join(counts)}{look}", answers, sensitivity, rho, law)
+        sigma = law.tail(scale)
+        return {name: (release(exact, scale, self.noise), sigma) for name, exact in counts.items()}
 
 
 def _passed(
     columns: Sequence[str], votes: Votes, sigma: float, enough: int, noise: Noise
-) -> dict[str, list[Any]]:
+) -> dict[str, tuple[Any, ...]]:
     """Return the values of each column whose noisy votes are enough, those with most votes first."""
     found = {}
     for name in columns:
@@ -163,14 +226,6 @@ def _passed(
         passed = np.flatnonzero(noisy >= enough)
         found[name] = _sorted([occur[place] for place in passed.tolist()], noisy[passed].tolist())
     return found
-
-
-def _by_kind(found: Mapping[str, Sequence[Any]]) -> Found:
-    kinds: dict[Kind, set[Any]] = {}
-    for name, values in found.items():
-        for value in values:
-            kinds.setdefault((name, type(value).__name__), set()).add(value)
-    return kinds
 
 
 def threshold(sigma: float, delta: float, *, columns: int, rows_per_unit: int) -> int:
@@ -197,6 +252,15 @@ def threshold(sigma: float, delta: float, *, columns: int, rows_per_unit: int) -
     return rows_per_unit * VOTE + margin
 
 
+def by_kind(found: Mapping[str, Sequence[Any]]) -> Found:
+    """Return the values found of each column, by kind."""
+    kinds: dict[Kind, set[Any]] = {}
+    for name, values in found.items():
+        for value in values:
+            kinds.setdefault((name, type(value).__name__), set()).add(value)
+    return kinds
+
+
 def _left(values: Sequence[Any], codes: Integers, found: Set[Any]) -> Integers:
     """Return the index of each row's value, and -1 if that value is found."""
     if not found:
@@ -216,91 +280,23 @@ def _votes(left: Sequence[Integers]) -> Ints:
     return np.array(weights, np.int64)[values_left]
 
 
-def _sorted(values: list[Any], votes: list[int]) -> list[Any]:
+def _sorted(values: list[Any], votes: list[int]) -> tuple[Any, ...]:
     """Sort by most votes, then by type and text: never by the order of the rows."""
     order = sorted(
         zip(votes, values, strict=True), key=lambda pair: (-pair[0], str(type(pair[1])), repr(pair[1]))
     )
-    return [value for _, value in order]
-
-
-def count_numbers(
-    counts: Mapping[str, Ints], *, rho: float, noise: Noise, rows_per_unit: int = 1
-) -> tuple[float, tuple[Spend, ...]]:
-    """Return the noisy mean number of rows with a number in a column, and what it cost.
-
-    A row lies in at most one cell of each column's grid. So one more record changes the sum over all grids by
-    at most the number of columns, and a person with k rows changes it by k times as much.
-
-    Parameters
-    ----------
-    counts : mapping of a column to the number of rows in each cell of its grid
-        Private.
-    rho : float
-        Budget, in zCDP.
-    noise : Noise
-    rows_per_unit : int
-        The most rows of one person.
-    """
-    if not counts:
-        return 0.0, ()
-    sensitivity = float(rows_per_unit * len(counts))
-    scale = noise.law.scale(rho, sensitivity)
-    spend = Spend(f"{BOUNDS} {', '.join(counts)}{SIZE}", 1, sensitivity, scale, law=noise.law.name)
-    exact = np.array([sum(int(cells.sum()) for cells in counts.values())], np.int64)
-    return int(release(exact, scale, noise)[0]) / len(counts), (spend,)
-
-
-def count_cells(
-    counts: Mapping[str, Ints],
-    *,
-    rho: float,
-    noise: Noise,
-    rows_per_unit: int = 1,
-    what: str = BOUNDS,
-    look: str = "",
-) -> tuple[dict[str, tuple[Ints, float]], tuple[Spend, ...]]:
-    """Return the noisy number of rows in each cell of each column's grid, and what it cost.
-
-    A row lies in at most one cell of each column's grid: of bounds, or of the lattices on which numbers lie
-    (`privsyn.table.discovery.lattices`), where its cell is the coarsest lattice that holds its number. One
-    more record changes each count vector in one cell by 1: sqrt(columns) in L2 for all columns together (with
-    Laplace noise: `columns` in L1), and k times that for a person with k rows. This holds for any grid that
-    follows from public facts and released counts, such as the second grid.
-
-    Parameters
-    ----------
-    counts : mapping of a column to the number of rows in each cell of its grid
-        Private.
-    rho : float
-        Budget of all columns together, in zCDP.
-    noise : Noise
-    rows_per_unit : int
-        The most rows of one person.
-    what, look : str
-        Texts for the ledger, for the ledger, before and after the columns.
-    """
-    if not counts:
-        return {}, ()
-    law = noise.law
-    sensitivity = rows_per_unit * law.joint(len(counts))
-    scale = law.scale(rho, sensitivity)
-    answers = sum(exact.size for exact in counts.values())
-    spend = Spend(f"{what} {', '.join(counts)}{look}", answers, sensitivity, scale, law=law.name)
-    sigma = law.tail(scale)
-    return {name: (release(exact, scale, noise), sigma) for name, exact in counts.items()}, (spend,)
+    return tuple(value for _, value in order)
 
 
 def summary(ledger: Ledger) -> str | None:
     """Return one line on what was looked for and its part of the budget; None if nothing was."""
-    values = [spend for spend in ledger.spends if spend.what.startswith(VALUES)]
-    bounds = [spend for spend in ledger.spends if spend.what.startswith(BOUNDS)]
-    grids = [spend for spend in ledger.spends if spend.what.startswith(GRIDS)]
-    found = values + bounds + grids
+    asked = (
+        [spend for spend in ledger.spends if spend.what.startswith(kind)] for kind in (VALUES, BOUNDS, GRIDS)
+    )
+    found = [spends for spends in asked if spends]
     if not found:
         return None
-    first = [spends[0].what for spends in (values, bounds, grids) if spends]
-    what = [text.split(" (round ")[0].removesuffix(SIZE) for text in first]
-    share = fsum(spend.cost for spend in found) / ledger.budget
+    what = [spends[0].what.split(" (round ")[0].removesuffix(SIZE) for spends in found]
+    share = fsum(spend.cost for spends in found for spend in spends) / ledger.budget
     delta = f" and {ledger.reserved / ledger.promised_delta:.0%} of delta" if ledger.reserved else ""
     return f"looked for under privacy, for {share:.0%} of the budget{delta}: {'; '.join(what)}"

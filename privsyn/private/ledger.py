@@ -1,18 +1,19 @@
 """Ledger: every question to the private table, its cost, and the promise that covers the costs.
 
 A ledger may be published. It contains settings and what follows from noisy answers, and nothing else depends
-on a row. The questions (`Spend`) are separate from their price (`privsyn.private.accounting`), so that
-anybody can compute the price again.
+on a row. The charges are separate from their price (`privsyn.private.accounting`), so that anybody can
+compute the price again.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
+from importlib.metadata import version
 from math import fsum, inf, sqrt
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy.special import ndtri_exp
@@ -20,19 +21,23 @@ from scipy.special import ndtri_exp
 from privsyn.errors import printable, replace_errors
 from privsyn.private.acceptance import Acceptance
 from privsyn.private.accounting import Accounting, epsilon_for, rho_for
-from privsyn.private.composition import Composition, compose
-from privsyn.private.laws import epsilon_of
-from privsyn.private.ledger_text import (
-    from_plain,
-    names_of,
-    not_randomised,
-    randomised_cells,
-    to_html,
-    to_lines,
-    to_plain,
+from privsyn.private.composition import compose
+from privsyn.private.laws import LawName, epsilon_of
+from privsyn.private.ledger_text import names_of, not_randomised, randomised_cells, to_html, to_lines
+from privsyn.private.randomised_response import LocalPromise, Unchanged, local_epsilon
+from privsyn.private.spend import TERMS, Elsewhere, Spend
+
+T = TypeVar("T")
+
+VERSION = version("privsyn")  # looked up before any run: a paid run must not fail for want of it
+
+PUBLIC = (
+    "the names, the order and the dtypes of the columns, the type of each category column's values,"
+    " and which columns Arrow declares not null",
+    "all that the schema says, if there is one",
+    "the settings",
 )
-from privsyn.private.randomised_response import LocalPromise, local_epsilon
-from privsyn.private.spend import Spend
+"""What every run takes as public, in the words of the ledger."""
 
 NOT_PRIVATE = (
     "NOT PRIVATE: THE NOISE OF THIS RUN CAN BE REPEATED FROM ITS SEED AND SUBTRACTED. DO NOT PUBLISH."
@@ -40,20 +45,29 @@ NOT_PRIVATE = (
 
 UNCHANGED = "NOT PRIVATE: NOT RANDOMISED, EXACT IN THE TABLE: {}. DO NOT PUBLISH."
 
+CURVE = (1e-12, 1e-9, 1e-6, 1e-5, 1e-3)
+"""The deltas, besides the promised one, at which a ledger states epsilon."""
+
 NO_LEDGER = "not a ledger that privsyn wrote, or changed since then: save it again"
 
 SLACK = 1e-9
 """Largest excess of the spends over the budget, relative to it: the parts of a budget are rounded."""
 
+Charge = Spend | LocalPromise | Unchanged | Elsewhere
+"""What one line of a ledger charges: a question, a column of the respondents, or nothing of its own."""
+
 
 @dataclass(frozen=True)
 class Ledger:
-    """All questions of one run and its privacy promise. A ledger that overspends cannot be made.
+    """All charges of one run and its privacy promise. A ledger that overspends cannot be made.
 
     Parameters
     ----------
-    spends : tuple of Spend
-        In the order of the questions.
+    charges : tuple of Charge
+        A `Spend` for each question, in their order. A `LocalPromise` for each column that the respondents
+        randomised. Without a `Spend`, the promise is that of randomised response, and the other columns of
+        the table are `Unchanged`. `Elsewhere` stands alone: if all counts were measured elsewhere, the ledger
+        says nothing of its own about privacy, and its epsilon and delta are 0.
     promised_epsilon, promised_delta : float
         The promise: the run is (epsilon, delta)-differentially private.
     accounting : "gaussian", "zcdp", "classical" or "pure"
@@ -63,7 +77,7 @@ class Ledger:
         Distribution and source of the noise.
     private : bool
         False if the noise can be repeated: then the promise does not hold. Also false if columns are
-        `unchanged`: then it holds for the randomised cells alone.
+        `Unchanged`: then it holds for the randomised cells alone.
     public_inputs : tuple of str
         What is assumed to be public, in plain sentences.
     version : str
@@ -73,14 +87,6 @@ class Ledger:
         protects one row.
     rows_per_unit : int, optional
         With `unit`, the most rows kept per person.
-    elsewhere : str, optional
-        Who promises what, if all counts were measured elsewhere: this ledger then has no spends, and its
-        epsilon and delta are 0. It says nothing of its own about privacy.
-    local : tuple of LocalPromise, optional
-        The columns that the respondents randomised. If there are no spends, all columns are, and the promise
-        is that of randomised response.
-    unchanged : tuple of str, optional
-        Columns of a randomised table that nobody randomised. Their cells are in it, exact.
     acceptance : Acceptance, optional
         The verdict on the criteria that the release had to meet.
 
@@ -112,35 +118,33 @@ class Ledger:
     (0.03125, '0.0359', '1.000', '1.502')
     """
 
-    spends: tuple[Spend, ...]
+    charges: tuple[Charge, ...]
     promised_epsilon: float
     promised_delta: float
     accounting: Accounting
     randomness: str
     private: bool
     public_inputs: tuple[str, ...]
-    version: str
+    version: str = VERSION
     unit: str | None = None
     rows_per_unit: int | None = None
-    elsewhere: str | None = None
-    local: tuple[LocalPromise, ...] = ()
-    unchanged: tuple[str, ...] = ()
     acceptance: Acceptance | None = None
 
+    compose = staticmethod(compose)
+
     def __post_init__(self) -> None:
-        object.__setattr__(self, "local", tuple(self.local))
-        object.__setattr__(self, "unchanged", tuple(self.unchanged))
+        # Spends first, so that a ledger equals the one that is read from its text.
+        charges = sorted(self.charges, key=lambda charge: not isinstance(charge, Spend))
+        object.__setattr__(self, "charges", tuple(charges))
+        object.__setattr__(self, "public_inputs", tuple(self.public_inputs))
         if self.unchanged and (self.private or not self.all_local):
             raise ValueError("only a randomised table has unchanged columns, and it is not private")
-        if (self.unit is None) != (self.rows_per_unit is None):
+        rows = self.rows_per_unit
+        if (self.unit is None) != (rows is None) or (rows is not None and rows < 1):
             raise ValueError(
-                f"unit {self.unit!r} with rows_per_unit {self.rows_per_unit!r}: give both or neither"
+                f"unit {self.unit!r}, rows_per_unit {rows!r}: give both, 1 row or more, or neither"
             )
-        if self.rows_per_unit is not None and self.rows_per_unit < 1:
-            raise ValueError(f"rows_per_unit must be at least 1; got {self.rows_per_unit}")
-        object.__setattr__(self, "spends", tuple(self.spends))
-        object.__setattr__(self, "public_inputs", tuple(self.public_inputs))
-        if self.elsewhere is not None and (self.spends or self.promised_epsilon or self.promised_delta):
+        if self.elsewhere is not None and (charges[1:] or self.promised_epsilon or self.promised_delta):
             raise ValueError("a promise made elsewhere, beside one of this run")
         pure = self.accounting == "pure"
         if any((spend.law == "laplace") is not pure for spend in self.spends):
@@ -159,6 +163,34 @@ class Ledger:
             raise ValueError("randomised response does not keep this promise")
         if not pure and self.rho > self.budget * (1 + SLACK):
             raise ValueError(f"spent rho {self.rho:.6g} of the {self.budget:.6g} promised")
+
+    @property
+    def spends(self) -> tuple[Spend, ...]:
+        """The questions to the private table, in their order."""
+        return self._all(Spend)
+
+    @property
+    def local(self) -> tuple[LocalPromise, ...]:
+        """The columns that the respondents randomised."""
+        return self._all(LocalPromise)
+
+    @property
+    def unchanged(self) -> tuple[str, ...]:
+        """The columns of a randomised table that nobody randomised. Their cells are in it, exact."""
+        return tuple(charge.column for charge in self._all(Unchanged))
+
+    @property
+    def elsewhere(self) -> str | None:
+        """Who promises what, if all counts were measured elsewhere."""
+        return next((charge.promise for charge in self._all(Elsewhere)), None)
+
+    def _all(self, kind: type[T]) -> tuple[T, ...]:
+        return tuple(charge for charge in self.charges if isinstance(charge, kind))
+
+    @property
+    def law(self) -> LawName:
+        """The law of the noise."""
+        return "laplace" if self.accounting == "pure" else "gaussian"
 
     @property
     def neighbours(self) -> str:
@@ -235,41 +267,41 @@ class Ledger:
             return inf
         return epsilon_for(max(self.cost, self.budget), delta - self.reserved, self.accounting)
 
-    @staticmethod
-    def compose(
-        ledgers: Iterable[Ledger], delta: float | None = None, *, disjoint: bool = False
-    ) -> Composition:
-        """Return what several releases from one table promise together, by several theorems.
-
-        Parameters
-        ----------
-        ledgers : iterable of Ledger
-            All protect the same: a row, or all rows of one person in the same column. They may protect
-            different numbers of rows per person.
-        delta : float, optional
-            The delta of the joint promise. Default: the sum of all deltas. A larger one lowers epsilon.
-        disjoint : bool
-            Your statement that no person's row is in the tables of two releases (disjoint filters). It cannot
-            be checked.
-
-        Raises
-        ------
-        InputError
-            If a ledger is not private or is of a randomised table, or ledgers protect different units.
-
-        Examples
-        --------
-        >>> def release(epsilon):
-        ...     return Ledger((), epsilon, 1e-9, "gaussian", "operating system", True, (), "1.0")
-        >>> joint = Ledger.compose([release(1.0), release(0.5)])
-        >>> joint.best.theorem, f"{joint.epsilon:.3f}", joint.delta
-        ('exact', '1.106', 2e-09)
-        """
-        return compose(ledgers, delta, disjoint=disjoint)
-
     def to_dict(self) -> dict[str, Any]:
         """Return the ledger as plain data for JSON. If the run is not private, the first entry says so."""
-        return ({} if self.warning is None else {"warning": self.warning}) | to_plain(self)
+        if self.elsewhere is not None:
+            return {
+                "elsewhere": self.elsewhere,
+                "public_inputs": list(self.public_inputs),
+                "version": self.version,
+            }
+        deltas = {self.promised_delta, *(delta for delta in CURVE if delta > self.reserved)}
+        return {
+            **({} if self.warning is None else {"warning": self.warning}),
+            "promise": {"epsilon": self.promised_epsilon, "delta": self.promised_delta},
+            "private": self.private,
+            "neighbours": self.neighbours,
+            "unit": self.unit,
+            "rows_per_unit": self.rows_per_unit,
+            "accounting": self.accounting,
+            TERMS[self.law][1]: self.cost,
+            "budget": self.budget,
+            "reserved_delta": self.reserved,
+            "mu": self.mu,
+            "curve": [{"delta": delta, "epsilon": self.epsilon(delta)} for delta in sorted(deltas)],
+            "randomness": self.randomness,
+            "public_inputs": list(self.public_inputs),
+            "spends": [spend.to_plain() for spend in self.spends],
+            "version": self.version,
+            **({"local": self._local()} if self.local else {}),
+            **({} if self.acceptance is None else {"acceptance": self.acceptance.to_plain()}),
+        }
+
+    def _local(self) -> dict[str, Any]:
+        """Return the randomised columns with the epsilon of each, and that of all together."""
+        columns = [asdict(each) | {"epsilon": each.epsilon} for each in self.local]
+        unchanged = {"unchanged": list(self.unchanged)} if self.unchanged else {}
+        return {"epsilon": self.local_epsilon, "columns": columns, **unchanged}
 
     def to_json(self) -> str:
         """Return the ledger as JSON, for people and programs."""
@@ -285,7 +317,33 @@ class Ledger:
             If it is not a ledger, or it spends more than it promises.
         """
         with replace_errors(NO_LEDGER, (ArithmeticError, AttributeError, KeyError, TypeError, ValueError)):
-            return cls(**from_plain(plain))
+            fields: dict[str, Any] = {
+                "public_inputs": [_exactly(str, text) for text in plain["public_inputs"]],
+                "version": str(plain["version"]),
+            }
+            if "elsewhere" in plain:
+                promise = Elsewhere(str(plain["elsewhere"]))
+                return cls((promise,), 0.0, 0.0, "gaussian", "measured elsewhere", private=True, **fields)
+            law: LawName = "laplace" if plain["accounting"] == "pure" else "gaussian"
+            local = plain.get("local", {})
+            charges: Iterable[Charge] = (
+                *(Spend.from_plain(line, law) for line in plain["spends"]),
+                *map(LocalPromise.from_plain, local.get("columns", ())),
+                *(Unchanged(str(column)) for column in local.get("unchanged", ())),
+            )
+            for name, kind in (("unit", str), ("rows_per_unit", int)):
+                fields[name] = None if plain[name] is None else _exactly(kind, plain[name])
+            if "acceptance" in plain:
+                fields["acceptance"] = Acceptance.from_plain(plain["acceptance"])
+            return cls(
+                tuple(charges),
+                float(plain["promise"]["epsilon"]),
+                float(plain["promise"]["delta"]),
+                plain["accounting"],
+                str(plain["randomness"]),
+                _exactly(bool, plain["private"]),
+                **fields,
+            )
 
     @classmethod
     def from_json(cls, text: str) -> Ledger:
@@ -299,3 +357,10 @@ class Ledger:
     def __str__(self) -> str:
         lines = to_lines(self)
         return "\n".join(map(printable, lines if self.warning is None else [self.warning, *lines]))
+
+
+def _exactly(kind: type[T], value: object) -> T:
+    """Return `value`, which must be exactly of this type."""
+    if type(value) is not kind:
+        raise TypeError
+    return value

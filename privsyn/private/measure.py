@@ -288,8 +288,8 @@ class PrivateTable:
         law = self.law
         # Up to k records of one person: k times the sensitivity. `of_person` has the cost.
         sensitivity = law.joint(parts) * each * self._rows_per_unit
-        scale = law.scale(law.of_person(rho, self._rows_per_unit), sensitivity)
-        self._log.add(what, answers=exact.size, sensitivity=sensitivity, sigma=scale, law=law.name)
+        cost = law.of_person(rho, self._rows_per_unit)
+        scale = self._log.charge(what, exact.size, sensitivity, cost, law)
         return release(exact, scale, self._noise), scale
 
     def _measurement(self, attributes: Attributes, noisy: Ints, scale: float) -> Measurement:

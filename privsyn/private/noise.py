@@ -3,7 +3,7 @@
 The release is ``q + round(Z)``, where ``q`` is an exact integer and ``Z ~ N(0, sigma^2)``. Because ``q`` is
 an integer, this equals ``round(q + Z)``. Rounding is post-processing of the Gaussian mechanism, so the
 accounting of that mechanism holds exactly. `privsyn.private.sampler` draws ``round(Z)`` exactly. This module
-says where the random bits come from. With a delta of 0 the noise is discrete Laplace
+says where the random bits come from (`Alone`). With a delta of 0 the noise is discrete Laplace
 (`privsyn.private.laplace`), which needs no rounding. Several owners add a share each (`SharedNoise`).
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from privsyn.marginals.domain import Integers, Ints
 from privsyn.private.laplace import discrete_laplace
 from privsyn.private.laws import GAUSSIAN, LAPLACE, Law, LawName, share_sigma, shared_gaussian
 from privsyn.private.sampler import Bits, os_entropy, rounded_gaussian, seeded_bits
+
+if TYPE_CHECKING:
+    from privsyn.settings import Settings
 
 
 class Noise(Protocol):
@@ -205,3 +208,47 @@ def release(exact: Integers, scale: float, noise: Noise) -> Ints:
     if isinstance(noise, SharedNoise):
         return noise.answer(exact, scale)
     return exact + noise.draw(scale, exact.size).reshape(exact.shape)
+
+
+class Alone:
+    """A run on the table of one owner, who needs nobody else; `privsyn.owners` has that of several.
+
+    Streams 0 to 2 of a seed are noise, computations, and rows of persons.
+    """
+
+    def __init__(self, table: Any, settings: Settings) -> None:
+        self.table = table
+        self._seed, self._settings = settings.seed, settings
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None: ...
+
+    @property
+    def bits(self) -> Bits:
+        """Random words that decide which rows of a person are kept."""
+        return os_entropy if self._seed is None else seeded_bits(self._stream(2))
+
+    @property
+    def noise(self) -> Noise:
+        """The noise of all answers."""
+        return noise_source(self._seed, self._settings.promise[1])
+
+    def meet(self, opened: object) -> None:
+        """Agree on what is public: there is nobody else."""
+
+    def generator(self) -> np.random.Generator:
+        """Return the generator for computations on answers."""
+        return self._stream(1)
+
+    def public_inputs(self, unit: str | None) -> tuple[str, ...]:
+        """Return sentences for the ledger: none."""
+        return ()
+
+    def part(self, release: object) -> None:
+        """Compare the model with those of others: there are none."""
+
+    def _stream(self, number: int) -> np.random.Generator:
+        seeds = None if self._seed is None else np.random.SeedSequence(self._seed, spawn_key=(number,))
+        return np.random.default_rng(seeds)

@@ -16,18 +16,18 @@ of records is public.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import fsum, inf, nextafter
+from typing import Any
 
 import numpy as np
 from mpmath import libmp
 
 from privsyn.errors import InputError, safe_repr
-from privsyn.marginals.domain import Attributes, Domain, Integers, Ints
+from privsyn.marginals.domain import Attributes, Integers, Ints
 from privsyn.marginals.marginal import Marginal, Measurement
-from privsyn.marginals.recoding import Merging
 from privsyn.private.rows import Rows
 from privsyn.private.sampler import Bits, os_entropy
 
@@ -86,6 +86,24 @@ class LocalPromise:
         ratio = libmp.from_rational(self.ratio.numerator, self.ratio.denominator, DIGITS, "u")
         return nextafter(float(libmp.to_float(libmp.mpf_log(ratio, DIGITS, "u"))), inf)
 
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> LocalPromise:
+        """Return the promise of these fields. Its epsilon is computed again."""
+        return cls(str(plain["column"]), float(plain["keep"]), int(plain["values"]))
+
+    def __str__(self) -> str:
+        return (
+            f"randomised by the respondents: {self.column!r}, keep {self.keep!r}, {self.values} values:"
+            f" epsilon {self.epsilon:.4f}"
+        )
+
+
+@dataclass(frozen=True)
+class Unchanged:
+    """A column of a randomised table that nobody randomised. Its cells are in it, exact."""
+
+    column: str
+
 
 def local_epsilon(promises: Iterable[LocalPromise]) -> float:
     """Return the epsilon of all columns of a respondent together, rounded up."""
@@ -124,35 +142,22 @@ def uniform_below(bound: int, size: int, bits: Bits) -> Ints:
     return (words % np.uint64(bound)).astype(np.int64)
 
 
-class RandomisedTable:
-    """The encoded rows of a table in which every column is randomised. It answers without noise.
+def exact_counts(
+    rows: Rows, tables: tuple[Attributes, ...], randomised: Collection[str]
+) -> tuple[Measurement, ...]:
+    """Return the counts over each set of attributes, without noise, of a table that is all randomised.
 
     Parameters
     ----------
     rows : Rows
+    tables : tuple of attributes
     randomised : collection of str
         The columns that the schema declares randomised. A table with any other column is refused: its exact
         counts would reveal it.
     """
-
-    def __init__(self, rows: Rows, randomised: Collection[str]) -> None:
-        if others := set(rows.domain.names).difference(randomised):
-            raise ValueError(f"exact counts of columns that are not randomised: {sorted(others)}")
-        self._rows = rows
-        self._randomised = randomised
-
-    @property
-    def domain(self) -> Domain:
-        """Names and sizes of the attributes: public."""
-        return self._rows.domain
-
-    def merge(self, merging: Merging) -> RandomisedTable:
-        """Return the table with its codes merged."""
-        return RandomisedTable(self._rows.merge(merging), self._randomised)
-
-    def count(self, tables: tuple[Attributes, ...]) -> tuple[Measurement, ...]:
-        """Return the exact counts over each set of attributes."""
-        return tuple(
-            Measurement(Marginal(self.domain.project(attributes), counts.astype(np.float64)), np.array(0.0))
-            for attributes, counts in zip(tables, self._rows.count(tables), strict=True)
-        )
+    if others := set(rows.domain.names).difference(randomised):
+        raise ValueError(f"exact counts of columns that are not randomised: {sorted(others)}")
+    return tuple(
+        Measurement(Marginal(rows.domain.project(attributes), counts.astype(np.float64)), np.array(0.0))
+        for attributes, counts in zip(tables, rows.count(tables), strict=True)
+    )

@@ -1,17 +1,22 @@
-"""Spend, one question to the private table and its cost, and QueryLog, all questions in order."""
+"""Spend, one question to the private table and its cost; Elsewhere, none; QueryLog, all in order."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf
+from typing import Any
 
-from privsyn.private.laws import LAWS, LawName
+from privsyn.private.laws import LAWS, Law, LawName
 
 ONE_WAY = "one-way counts of"
 ONE_WAYS = f"{ONE_WAY} every attribute"
 """The text of the first question, with which its spends begin. A question about one attribute names it."""
+
+TERMS: dict[LawName, tuple[str, str]] = {"gaussian": ("sigma", "rho"), "laplace": ("scale", "epsilon")}
+"""What the scale and the cost of an answer are called."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +79,34 @@ class Spend:
         """The cost in zCDP; of Laplace noise epsilon^2 / 2 (Bun and Steinke, 2016, Proposition 1.4)."""
         return self.cost if self.law == "gaussian" else self.cost**2 / 2
 
+    def to_plain(self) -> dict[str, Any]:
+        """Return the question as plain data for JSON, with its cost."""
+        scale, cost = TERMS[self.law]
+        return {
+            "what": self.what,
+            "answers": self.answers,
+            "sensitivity": self.sensitivity,
+            scale: self.sigma,
+            cost: self.cost,
+            "delta": self.delta,
+        }
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any], law: LawName) -> Spend:
+        """Return the question that `to_plain` wrote. Its cost is computed again."""
+        sensitivity, sigma, delta = (float(plain[name]) for name in ("sensitivity", TERMS[law][0], "delta"))
+        return cls(plain["what"], int(plain["answers"]), sensitivity, sigma, delta, law)
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """No question, because all counts were measured elsewhere: who promises what about them."""
+
+    promise: str
+
+    def __str__(self) -> str:
+        return f"the counts were measured elsewhere: {self.promise}"
+
 
 @dataclass(frozen=True)
 class QueryLog:
@@ -81,9 +114,12 @@ class QueryLog:
 
     Examples
     --------
+    >>> from privsyn.private.laws import GAUSSIAN
     >>> log = QueryLog()
-    >>> log.add("counts over a", answers=2, sensitivity=1.0, sigma=5.0)
-    >>> log.add("counts over a", answers=2, sensitivity=1.0, sigma=3.0)
+    >>> log.charge("counts over a", 2, 1.0, cost=0.02, law=GAUSSIAN)
+    5.0
+    >>> log.charge("counts over a", 2, 1.0, cost=0.02, law=GAUSSIAN)
+    5.0
     >>> [spend.what for spend in log.spends]
     ['counts over a', 'counts over a (look 2)']
     """
@@ -96,10 +132,15 @@ class QueryLog:
         """What has been asked so far, and its cost."""
         return tuple(self._spends)
 
-    def add(
-        self, what: str, *, answers: int, sensitivity: float, sigma: float, law: LawName = "gaussian"
-    ) -> None:
-        """Record a question. A question that is asked again gets a number."""
+    def charge(
+        self, what: str, answers: int, sensitivity: float, cost: float, law: Law, delta: float = 0.0
+    ) -> float:
+        """Record a question, and return the scale at which its noise costs at most `cost` for a person.
+
+        A question that is asked again gets a number.
+        """
         self._times[what] += 1
         look = f"{what} (look {self._times[what]})" if self._times[what] > 1 else what
-        self._spends.append(Spend(look, answers, sensitivity, sigma, law=law))
+        scale = law.scale(cost, sensitivity)
+        self._spends.append(Spend(look, answers, sensitivity, scale, delta, law.name))
+        return scale

@@ -253,7 +253,7 @@ def epsilon_of_row(ledger: Ledger, part: float = 1.0) -> tuple[float, float]:
     """
     if ledger.elsewhere is not None or ledger.local:
         raise InputError("a forecast simulates the run: it needs counts with noise of privsyn's own")
-    law = LAWS["laplace" if ledger.accounting == "pure" else "gaussian"]
+    law = LAWS[ledger.law]
     first = next(place for place, spend in enumerate(ledger.spends) if spend.what.startswith(ONE_WAYS))
     cost = sum(spend.cost for spend in ledger.spends[first:])
     if ledger.acceptance is not None:

@@ -18,7 +18,7 @@ import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, partialmethod
 from math import fsum, sqrt
 from typing import Any
 from unittest.mock import patch
@@ -29,12 +29,11 @@ from scipy.stats import beta
 
 from audit.games import Game
 from privsyn import synthesizer
-from privsyn.methods import discovery as discovering
 from privsyn.methods import reading
 from privsyn.methods.discovery import discover
 from privsyn.methods.reading import bounded, coded
 from privsyn.private import discovery, measure
-from privsyn.private.discovery import count_cells, count_numbers
+from privsyn.private.discovery import Finder
 from privsyn.private.laws import GAUSSIAN
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import Noise, release
@@ -115,7 +114,7 @@ class Witnessed:
 
 
 class Beside:
-    """A table of which question 0 asks; what the other table says to the same is written to `looks`."""
+    """A table of which question 0 asks; with what the other table says, it is written to `looks`."""
 
     def __init__(self, table: RawTable, other: Callable[[], RawTable], looks: list[Any]) -> None:
         self._table, self._other, self._looks = table, other, looks
@@ -123,8 +122,9 @@ class Beside:
 
     def ask(self, question: Any, add: Any) -> Any:
         """What the table says."""
-        self._looks.append(self._other().ask(question, add))
-        return self._table.ask(question, add)
+        exact, others = self._table.ask(question, add), self._other().ask(question, add)
+        self._looks += zip(exact, others, strict=True)
+        return exact
 
 
 class SpentError(Exception):
@@ -171,17 +171,10 @@ def _witness(game: Game, exchanges: list[Exchange], *, inside: bool) -> Iterator
         rows = read_in_batches(game.table(inside=not inside))
         return bounded(rows, model.unit, model.most_rows, os_entropy)
 
-    def values_both(columns: Any, ask: Any, **settings: Any) -> Any:
-        found = discovery.find_values(columns, ask, **settings)
-        votes = (votes for votes, _, _ in looks)
-        discovery.find_values(columns, lambda _: next(votes), **settings | {"noise": Silence()})
-        return found
-
-    def both(count: Callable[..., Any], exact: Any, **settings: Any) -> Any:
-        answer = count(exact, **settings)
-        part = 2 if settings.get("what") == discovery.GRIDS else 1
-        last = next((look[part] for look in reversed(looks) if look[part]), {}) if exact else {}
-        count(last, **settings | {"noise": Silence()})
+    def both(finder: Finder, method: Callable[..., Any], *arguments: Any, **settings: Any) -> Any:
+        answer = method(finder, *arguments, **settings)
+        others = [next((twin for exact, twin in looks if exact is each), each) for each in arguments]
+        method(Finder(Silence(), finder.rows_per_unit), *others, **settings)
         return answer
 
     def opened(open_schema: Any, table: Any, chosen: Any, **budget: Any) -> Any:
@@ -214,9 +207,9 @@ def _witness(game: Game, exchanges: list[Exchange], *, inside: bool) -> Iterator
         patch.object(synthesizer, "PrivateTable", table),
         patch.object(measure, "release", spy),
         patch.object(discovery, "release", spy),
-        patch.object(discovering, "find_values", values_both),
-        patch.object(discovering, "count_numbers", partial(both, count_numbers)),
-        patch.object(discovering, "count_cells", partial(both, count_cells)),
+        patch.object(Finder, "values", partialmethod(both, Finder.values)),
+        patch.object(Finder, "numbers", partialmethod(both, Finder.numbers)),
+        patch.object(Finder, "cells", partialmethod(both, Finder.cells)),
         patch.object(synthesizer, "discover", opened),
     ):
         yield

@@ -10,9 +10,10 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
+from strategies import find_values
 
 from privsyn import PrivSyn
-from privsyn.private.discovery import ROUNDS, count_votes, find_values
+from privsyn.private.discovery import ROUNDS, count_votes
 from privsyn.private.noise import ExactGaussian
 
 UNIQUE = "Zebulon"

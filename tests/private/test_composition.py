@@ -15,7 +15,7 @@ from privsyn.private.accounting import epsilon_for, rho_for
 from privsyn.private.composition import _least, responses
 from privsyn.private.ledger import Ledger
 from privsyn.private.randomised_response import LocalPromise
-from privsyn.private.spend import Spend
+from privsyn.private.spend import Elsewhere, Spend
 
 SETS = 120
 CLOSE = 1e-3
@@ -130,7 +130,7 @@ def test_no_theorem_gives_less_than_follows_from_the_promises_that_it_rests_on()
 
 def with_threshold(epsilon, delta, reserved):
     """The ledger of a run that reserved a part of its delta for a threshold."""
-    return replace(release(epsilon, delta), spends=(Spend("values of a", 1, 1.0, 1e6, delta=reserved),))
+    return replace(release(epsilon, delta), charges=(Spend("values of a", 1, 1.0, 1e6, delta=reserved),))
 
 
 def test_what_thresholds_reserve_of_delta_is_not_left_for_the_noise():
@@ -150,7 +150,7 @@ def test_the_delta_of_another_accounting_is_not_left_for_the_noise():
     assert by_theorem(Ledger.compose(runs, 2e-6))["exact"] == pytest.approx(by_theorem(without)["exact"])
 
 
-ELSEWHERE = Ledger((), 0.0, 0.0, "gaussian", "elsewhere", True, (), "1.0", elsewhere="an office promises it")
+ELSEWHERE = Ledger((Elsewhere("an office promises it"),), 0.0, 0.0, "gaussian", "elsewhere", True, ())
 
 
 def test_disjoint_tables_cost_as_the_largest_and_only_if_that_is_stated():
@@ -164,7 +164,7 @@ def test_disjoint_tables_cost_as_the_largest_and_only_if_that_is_stated():
 def beside_randomised(epsilon, delta=0.0):
     """The ledger of a run that read a randomised column beside others."""
     spend = Spend("one-way counts", 3, 1.0, 1e3, law="gaussian" if delta else "laplace")
-    return replace(release(epsilon, delta), spends=(spend,), local=(LocalPromise("a", 0.5, 2),))
+    return replace(release(epsilon, delta), charges=(spend, LocalPromise("a", 0.5, 2)))
 
 
 def test_the_local_epsilon_is_added_if_a_run_has_randomised_columns_beside_others():

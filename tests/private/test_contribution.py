@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
-from privsyn.private.contribution import NOBODY, kept_rows
+from privsyn.private.rows import NOBODY, kept_rows
 from privsyn.private.sampler import os_entropy
 
 CHANCE = 1e-8

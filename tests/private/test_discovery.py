@@ -12,18 +12,16 @@ import pandas as pd
 import pytest
 from replay import Tape
 from scipy.stats import binomtest, norm
-from strategies import OfNoType, StubNoise
+from strategies import OfNoType, StubNoise, find_values
 
 from privsyn import Categorical, Datetime, InputError, Numerical, PrivSyn, Schema
 from privsyn.methods.discovery import BOUNDS, CLOSER_BOUNDS, SIZE, VALUES, discover, reserved_delta
 from privsyn.private import discovery
 from privsyn.private.discovery import (
     VOTE,
-    add_votes,
-    count_cells,
-    count_numbers,
+    Finder,
+    add_parts,
     count_votes,
-    find_values,
     summary,
     threshold,
 )
@@ -89,8 +87,8 @@ def test_a_row_more_moves_the_number_of_numbers_by_no_more_than_the_sensitivity(
         counts = {
             str(j): grid.count(column) for j, column in enumerate(np.array(rows, float).reshape(-1, 3).T)
         }
-        mean, (spend,) = count_numbers(counts, rho=0.5, noise=Recorder(), rows_per_unit=k)
-        return 3 * mean, spend.sensitivity
+        finder = Finder(Recorder(), rows_per_unit=k)
+        return 3 * finder.numbers(counts, 0.5), finder.log.spends[0].sensitivity
 
     moves = {
         asked([*rows, added])[0] - asked(rows)[0]
@@ -172,8 +170,11 @@ def test_a_second_look_that_nothing_wants_is_not_paid_for():
 
 
 def test_nothing_to_find_costs_nothing():
-    assert find_values([], dict, rho=1.0, delta=0.0, noise=SeededGaussian(0)) == ({}, ())
-    assert count_cells({}, rho=1.0, noise=SeededGaussian(0)) == ({}, ())
+    numbers = pd.DataFrame({"a": [1]})
+    public = OpenSchema.of(Schema({"a": Numerical(0, 1)}), numbers)
+    settings, budget = Settings(1.0), {"rho": 1.0, "delta": 0.0, "noise": SeededGaussian(0)}
+    discovered = discover(public, read_in_batches(numbers), settings, **budget)
+    assert (discovered.spends, discovered.share) == ((), 0.0)
     open_, closed = (
         OpenSchema.of(Schema({"a": column}), pd.DataFrame({"a": [1]}))
         for column in (Categorical(), Categorical([1]))
@@ -261,7 +262,7 @@ def test_the_votes_of_parts_add_up_to_those_of_the_table():
             for some in (slice(0, 200), slice(200, 201), slice(201, 500), slice(0, 0))
         ]
         kept = deepcopy(parts)
-        assert reduce(add_votes, parts) == reduce(add_votes, parts[::-1]) == whole(found)
+        assert reduce(add_parts, parts) == reduce(add_parts, parts[::-1]) == whole(found)
         assert parts == kept  # a part that is added once more is what it was
 
 
@@ -270,8 +271,7 @@ def test_a_few_extreme_numbers_do_not_move_the_bounds():
     ages = np.random.default_rng(0).integers(20, 61, 5000).astype(float)
     for extreme in ([], [1e15], [-1e15, 1e300]):
         counts = grid.count(np.array([*ages, *extreme]))
-        found, _ = count_cells({"age": counts}, rho=0.005, noise=SeededGaussian(1))
-        noisy, sigma = found["age"]
+        noisy, sigma = Finder(SeededGaussian(1)).cells({"age": counts}, 0.005)["age"]
         first, last = extent(noisy, sigma)
         assert (grid.lows[first], grid.highs[last]) == (16, 63)
 

@@ -15,10 +15,12 @@ from jsonschema import Draft202012Validator
 from scipy.stats import norm
 
 from privsyn.errors import InputError
+from privsyn.private.acceptance import Acceptance, Verdict
 from privsyn.private.accounting import Accounting, delta_for, epsilon_for, rho_for, sigma_for
-from privsyn.private.ledger import NOT_PRIVATE, Ledger
-from privsyn.private.ledger_text import CURVE, LINES, elsewhere
-from privsyn.private.spend import ONE_WAYS, Spend
+from privsyn.private.ledger import CURVE, NOT_PRIVATE, Ledger
+from privsyn.private.ledger_text import LINES
+from privsyn.private.randomised_response import LocalPromise
+from privsyn.private.spend import ONE_WAYS, Elsewhere, Spend
 
 PROMISE = (1.0, 1e-9)
 LEDGER_SCHEMA = json.loads(resources.files("privsyn.private").joinpath("ledger.schema.json").read_text())
@@ -75,7 +77,7 @@ def with_threshold(epsilon: float, delta: float, reserved: float) -> Ledger:
     rho = rho_for(epsilon, delta - reserved, "gaussian")
     return replace(
         a_ledger([]),
-        spends=(Spend("values", 1, 1.0, sigma_for(rho, 1.0), delta=reserved),),
+        charges=(Spend("values", 1, 1.0, sigma_for(rho, 1.0), delta=reserved),),
         promised_epsilon=epsilon,
         promised_delta=delta,
     )
@@ -92,9 +94,9 @@ def test_the_delta_of_a_threshold_is_set_aside_before_the_rest_is_priced(
     assert ledger.epsilon(delta) == pytest.approx(epsilon, rel=1e-6)
     assert ledger.epsilon(ledger.reserved) == ledger.epsilon(ledger.reserved / 2) == inf
     with pytest.raises(ValueError, match="spent rho"):
-        replace(ledger, spends=(*ledger.spends, replace(ledger.spends[0], delta=0.0)))
+        replace(ledger, charges=(*ledger.spends, replace(ledger.spends[0], delta=0.0)))
     with pytest.raises(ValueError, match="thresholds take"):
-        replace(ledger, spends=(replace(ledger.spends[0], delta=delta),))
+        replace(ledger, charges=(replace(ledger.spends[0], delta=delta),))
 
 
 @pytest.mark.parametrize("reserved", [1e-3, 0.01, 0.04])
@@ -158,7 +160,7 @@ def test_a_ledger_does_not_change() -> None:
     with pytest.raises(FrozenInstanceError):
         ledger.private = True  # type: ignore[misc]
     spends = [Spend("counts", 1, 1.0, 100.0)]
-    copied = replace(ledger, spends=spends)  # type: ignore[arg-type]
+    copied = replace(ledger, charges=spends)  # type: ignore[arg-type]
     spends.clear()
     assert len(copied.spends) == 1
 
@@ -170,6 +172,15 @@ def test_writing_and_reading_give_the_same_ledger(shares: list[float], private: 
     assert Ledger.from_json(ledger.to_json()) == ledger
     assert Ledger.from_dict(ledger.to_dict()) == ledger
     assert json.loads(ledger.to_json()) == ledger.to_dict()
+
+
+def test_a_verdict_and_spends_after_local_promises_are_read_as_they_were_written() -> None:
+    ledger = a_ledger([0.5])
+    acceptance = Acceptance(0.1, 0.05, (Verdict("mean of age", met=True, bound=1.0),))
+    charges = (*ledger.spends, LocalPromise("smokes", 0.5, 2), Spend("acceptance: mean of age", 1, 1.0, 1e3))
+    judged = replace(ledger, charges=charges, acceptance=acceptance)
+    assert [spend.what for spend in judged.spends] == ["question 0", "acceptance: mean of age"]
+    assert Ledger.from_json(judged.to_json()) == judged
 
 
 def test_the_written_ledger_says_all() -> None:
@@ -302,7 +313,7 @@ def test_it_shows_the_one_ways_and_then_what_cost_most_and_is_written_in_the_ord
     ledger = a_ledger([0.01, 0.02, 0.05, 0.06, 0.07, 0.08, 0.09, 0.1, 0.12, 0.4])
     named = {1: ONE_WAYS, 3: f"{ONE_WAYS} (look 2)"}
     spends = [replace(spend, what=named.get(j, spend.what)) for j, spend in enumerate(ledger.spends)]
-    ledger = replace(ledger, spends=tuple(spends))
+    ledger = replace(ledger, charges=tuple(spends))
     lines = [line for line in str(ledger).splitlines() if line.startswith(("one-way", "question"))]
     order = (1, 3, 9, 8, 7, 6, 5, 4)
     assert [line.split("  ")[0] for line in lines] == [spends[j].what for j in order]
@@ -320,15 +331,15 @@ def test_a_long_ledger_is_read_as_easily() -> None:
 
 
 def test_a_promise_made_elsewhere_stands_alone() -> None:
-    one = Spend("a count", 1, 1.0, 10.0)
-    fields = ("gaussian", "a test", True, (), "1.0")
+    one, fields = Spend("a count", 1, 1.0, 10.0), ("gaussian", "a test", True, (), "1.0")
     for spends, epsilon, delta in (((one,), 0.0, 0.0), ((), 1.0, 0.0), ((), 0.0, 1e-9)):
         with pytest.raises(ValueError, match="elsewhere"):
-            Ledger(spends, epsilon, delta, *fields, elsewhere="a census office promises it")
+            Ledger((*spends, Elsewhere("a census office promises it")), epsilon, delta, *fields)
 
 
 def test_a_ledger_of_counts_from_elsewhere_is_written_and_read_and_says_who_promises() -> None:
-    ledger = Ledger(**elsewhere("a census office promises it", ("The columns.",), "1.0"))
+    promise, inputs = Elsewhere("a census office promises it"), ("The columns.",)
+    ledger = Ledger((promise,), 0.0, 0.0, "gaussian", "measured elsewhere", True, inputs, "1.0")
     assert Ledger.from_json(ledger.to_json()) == ledger
     for text in (str(ledger), ledger._repr_html_()):
         assert "the counts were measured elsewhere: a census office promises it" in text

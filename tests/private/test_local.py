@@ -20,7 +20,8 @@ from privsyn.marginals.recoding import Merging
 from privsyn.private.ledger import Ledger
 from privsyn.private.randomised_response import (
     LocalPromise,
-    RandomisedTable,
+    Unchanged,
+    exact_counts,
     keep_probability,
     local_epsilon,
     randomised,
@@ -124,11 +125,11 @@ def rows():
 
 
 def test_exact_counts_need_that_every_column_is_randomised():
-    tables = RandomisedTable(rows(), {"a", "b", "c"}).count((("a",), ("a", "b")))
+    tables = exact_counts(rows(), (("a",), ("a", "b")), {"a", "b", "c"})
     assert [table.marginal.counts.tolist() for table in tables] == [[2, 1], [[0, 2], [0, 1]]]
     assert not any(table.variance.any() for table in tables)
     with pytest.raises(ValueError, match="not randomised"):
-        RandomisedTable(rows(), {"a"})
+        exact_counts(rows(), (("a",),), {"a"})
 
 
 def test_merged_codes_are_counted_exactly_too():
@@ -139,9 +140,9 @@ def test_merged_codes_are_counted_exactly_too():
         (np.zeros(2, int), np.arange(2)),
         (np.full(2, 0.5), np.ones(2)),
     )
-    merged = RandomisedTable(rows(), {"a", "b"}).merge(together)
-    assert merged.domain == together.merged
-    assert [table.marginal.counts.tolist() for table in merged.count((("a",), ("b",)))] == [[3], [0, 3]]
+    tables = exact_counts(rows().merge(together), (("a",), ("b",)), {"a", "b"})
+    assert [table.marginal.domain for table in tables] == [together.merged.project(n) for n in ("a", "b")]
+    assert [table.marginal.counts.tolist() for table in tables] == [[3], [0, 3]]
 
 
 PROMISES = (LocalPromise("a", 0.5, 2), LocalPromise("b", 0.75, 3))
@@ -150,7 +151,7 @@ PROMISES = (LocalPromise("a", 0.5, 2), LocalPromise("b", 0.75, 3))
 TOGETHER = local_epsilon(PROMISES)
 
 
-def ledger(epsilon=TOGETHER, **changed):
+def ledger(epsilon=TOGETHER, local=PROMISES, unchanged=(), **changed):
     settings = {
         "promised_delta": 0.0,
         "accounting": "pure",
@@ -158,9 +159,8 @@ def ledger(epsilon=TOGETHER, **changed):
         "private": True,
         "public_inputs": (),
         "version": "1.0",
-        "local": PROMISES,
     }
-    return Ledger((), epsilon, **{**settings, **changed})
+    return Ledger((*local, *map(Unchanged, unchanged)), epsilon, **{**settings, **changed})
 
 
 def test_a_ledger_of_randomised_columns_states_each_epsilon_and_their_sum():
@@ -212,7 +212,7 @@ def test_a_ledger_that_promises_less_than_its_channels_keep_cannot_exist():
 def test_randomised_columns_beside_questions_change_neither_cost_nor_neighbours():
     spends = (Spend("one-way counts", answers=3, sensitivity=1.0, sigma=8.0),)
     settings = (1.0, 1e-9, "gaussian", "os", True, (), "1.0")
-    with_local, without = Ledger(spends, *settings, local=PROMISES), Ledger(spends, *settings)
+    with_local, without = Ledger((*PROMISES, *spends), *settings), Ledger(spends, *settings)
     assert with_local.cost == without.cost
     assert with_local.neighbours == without.neighbours == "add or remove one record"
     assert Ledger.from_json(with_local.to_json()) == with_local

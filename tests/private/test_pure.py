@@ -21,7 +21,7 @@ from privsyn.inference.fitted import laplace_intervals
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.marginal import Marginal
 from privsyn.private.accounting import delta_for, epsilon_for, rho_for
-from privsyn.private.discovery import count_cells
+from privsyn.private.discovery import Finder
 from privsyn.private.laplace import discrete_laplace
 from privsyn.private.laws import LAPLACE, epsilon_of
 from privsyn.private.ledger import Ledger
@@ -91,7 +91,8 @@ def test_k_rows_cost_k_times_as_much_and_no_more_than_their_share(k):
 
 def test_bounds_of_several_columns_have_their_number_as_sensitivity():
     counts = {name: np.zeros(9, np.int64) for name in "abcd"}
-    found, (spend,) = count_cells(counts, rho=0.5, noise=SeededLaplace(0), rows_per_unit=3)
+    finder = Finder(SeededLaplace(0), rows_per_unit=3)
+    found, (spend,) = finder.cells(counts, 0.5), finder.log.spends
     assert spend.sensitivity == 12.0
     assert epsilon_of(spend.sigma, 12.0) <= Fraction(0.5)
     assert set(found) == set(counts)

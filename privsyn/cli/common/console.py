@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 
 from privsyn.cli.common.terminal import say
 from privsyn.errors import NOT_FOUND, InputError, plural, printable
-from privsyn.methods.run_ledger import PUBLIC
 from privsyn.private.discovery import summary
-from privsyn.private.ledger import Ledger
+from privsyn.private.ledger import PUBLIC, Ledger
 from privsyn.private.ledger_text import acceptance_lines, not_randomised, randomised_cells
 from privsyn.progress import Progress
 

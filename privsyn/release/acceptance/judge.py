@@ -97,8 +97,8 @@ def judge(release: Release, criteria: Criteria, private: PrivateTable, rho: floa
             verdict = Verdict(str(criterion), met=False, bound=criterion.bound, problem=test)
         verdicts.append(verdict)
     acceptance = Acceptance(criteria.share, criteria.risk, tuple(verdicts))
-    spends = (*release.ledger.spends, *private.spends[before:])
-    return replace(release, ledger=replace(release.ledger, spends=spends, acceptance=acceptance))
+    charges = (*release.ledger.charges, *private.spends[before:])
+    return replace(release, ledger=replace(release.ledger, charges=charges, acceptance=acceptance))
 
 
 def tests_of(release: Release, criteria: Criteria) -> list[Test | str]:

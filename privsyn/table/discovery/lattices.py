@@ -22,7 +22,7 @@ from privsyn.table.schema.columns import Coded
 from privsyn.table.schema.schema import Schema
 
 Released = Mapping[str, tuple[Ints, float]]
-"""For each column, the noisy counts of its lattices and of no lattice, and the standard deviation."""
+"""For each column, the noisy counts of cells, and the standard deviation of their noise."""
 
 LEFT_OUT = 0.01
 """Share of the numbers that may lie off a grid that is found."""
@@ -49,12 +49,10 @@ class LatticeQuestion:
 
     Parameters
     ----------
-    encoders : mapping of a column to the encoder that reads its numbers
-    lattices : mapping of a column to its lattices, the coarsest first
+    asked : mapping of a column to the encoder that reads its numbers, and its lattices, the coarsest first
     """
 
-    encoders: Mapping[str, OrderedEncoder]
-    lattices: Mapping[str, tuple[Lattice, ...]]
+    asked: Mapping[str, tuple[OrderedEncoder, tuple[Lattice, ...]]]
 
     @classmethod
     def of(cls, schema: Schema, dtypes: Mapping[str, Dtype], finest: Mapping[str, Coded]) -> LatticeQuestion:
@@ -69,7 +67,7 @@ class LatticeQuestion:
         dtypes : mapping of each column of the table to its dtype
         finest : mapping of a column to the column that it may be, such as one of times in place of dates
         """
-        encoders, lattices = {}, {}
+        asked = {}
         for name, column in schema.coded.items():
             dtype = dtypes.get(name, OBJECT)
             if name in schema.computed or family(dtype) == "nothing":
@@ -79,12 +77,8 @@ class LatticeQuestion:
             if listed := tuple(x for x in column.lattices(dtype) if x.step <= high - low):
                 encoder = cast(OrderedEncoder, column.encoder(dtype))
                 if encoder.grid.points > FINE:
-                    encoders[name], lattices[name] = encoder, listed
-        return cls(encoders, lattices)
-
-    def __bool__(self) -> bool:
-        """Return whether there is anything to ask."""
-        return bool(self.lattices)
+                    asked[name] = encoder, listed
+        return cls(asked)
 
     def count(self, table: pd.DataFrame) -> dict[str, Ints]:
         """Return for each column how many rows lie on each lattice and on no coarser one. Private.
@@ -93,10 +87,10 @@ class LatticeQuestion:
         lies on none. It adds nothing if the cell is missing, or zero, which lies on all.
         """
         with replace_errors("the grids could not be counted: please report this, unless memory ran out"):
-            return {name: self._count(name, table[name]) for name in self.lattices}
+            return {name: self._count(name, table[name]) for name in self.asked}
 
     def _count(self, name: str, cells: pd.Series) -> Ints:
-        encoder, listed = self.encoders[name], self.lattices[name]
+        encoder, listed = self.asked[name]
         numbers = encoder.read(cells)
         numbers = numbers[~np.isnan(numbers) & (numbers != 0)]
         dtype = number_type(cells.dtype) if family(cells.dtype) == "real" else np.dtype(np.float64)
@@ -109,7 +103,7 @@ class LatticeQuestion:
         """Return the schema with the steps found, and the heaps of each column, from released counts."""
         heaps: dict[str, Heaps] = {}
         for name, (noisy, sigma) in seen.items():
-            listed, encoder = self.lattices[name], self.encoders[name]
+            encoder, listed = self.asked[name]
             base = None if encoder.grid.decimals is None else Lattice(encoder.grid.step)
             found = grid_of(noisy, sigma, listed)
             if found is not None and (finer := _with_step(schema, name, found, encoder.dtype)):

@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import cached_property
 from typing import Any, cast
 
+import numpy as np
 import pandas as pd
 
 from privsyn.errors import InputError, replace_errors
-from privsyn.marginals.domain import Integers, Ints
+from privsyn.marginals.domain import Floats, Integers, Ints
 from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.find_bounds import cluster, extent
-from privsyn.table.discovery.lattices import LatticeQuestion
-from privsyn.table.discovery.values import by_type, distinct_cells
+from privsyn.table.discovery.lattices import LatticeQuestion, Released
 from privsyn.table.encoding.bounds_cells import BoundsGrid
 from privsyn.table.encoding.dtypes import OBJECT, TEXT, Dtype, family
+from privsyn.table.encoding.encoders import STRAY
 from privsyn.table.schema.columns import (
     Categorical,
     Column,
@@ -32,12 +34,12 @@ from privsyn.table.schema.columns import (
 from privsyn.table.schema.constraint import add_declared
 from privsyn.table.schema.schema import Schema, check_column_names, with_identifiers
 
-Released = Mapping[str, tuple[Ints, float]]
-"""For each column, the noisy counts of cells and the standard deviation of their noise."""
-
 FAR = 3
 """Cells of the first grid. Numbers in at most this many cells are close together and far from zero (years,
 degrees, codes), so a second grid narrows their bounds."""
+
+LARGEST = 2**63
+"""Numbers of this size or larger are not found."""
 
 
 @dataclass(frozen=True)
@@ -67,8 +69,7 @@ class OpenSchema:
         >>> open_schema.values, open_schema.bounds, open_schema.schema.columns["adult"].values
         (('sex',), ('age',), (False, True))
         """
-        check_column_names(table.columns)
-        dtypes = {cast(str, name): dtype for name, dtype in table.dtypes.items()}
+        dtypes = _dtypes_of(table)
         schema = declared_or_by_names(schema, table)
         columns = {
             name: _known_by_dtype(column, dtypes.get(name, OBJECT)) for name, column in schema.columns.items()
@@ -114,19 +115,16 @@ class OpenSchema:
         The value of a row depends on its own cell alone. The place is -1 if a cell is missing, or is not a
         string, number or boolean.
         """
-        return {
-            (name, kind): column
-            for name in self.values
-            for kind, column in self._distinct_values(table[name]).items()
-        }
-
-    def _distinct_values(self, cells: pd.Series) -> dict[str, tuple[Sequence[Any], Integers]]:
+        columns = self.schema.coded
         with replace_errors("the values could not be counted: please report this, unless memory ran out"):
-            return by_type(*distinct_cells(cells, self._marks(str(cells.name))))
-
-    def _marks(self, name: str) -> set[str]:
-        """Return the texts that mean missing. The empty text does only if the schema says so."""
-        return {*self.schema.missing, *self.schema.coded[name].missing}
+            return {
+                (name, kind): column
+                for name in self.values
+                # The empty text means missing only if the schema says so.
+                for kind, column in by_type(
+                    *distinct_cells(table[name], {*self.schema.missing, *columns[name].missing})
+                ).items()
+            }
 
     @cached_property
     def grids(self) -> dict[str, BoundsGrid]:
@@ -186,7 +184,8 @@ class OpenSchema:
 
         Each row is in one cell, or in none if it is missing.
         """
-        return {name: self._count(name, grid, table[name]) for name, grid in grids.items()}
+        with replace_errors("the numbers could not be counted: please report this, unless memory ran out"):
+            return {name: grid.count(self._numbers(name, table[name])) for name, grid in grids.items()}
 
     def fill(
         self, values: Mapping[str, tuple[Any, ...]], bounds: Mapping[str, tuple[float, float]]
@@ -227,11 +226,10 @@ class OpenSchema:
     def _dtype(self, name: str) -> Dtype:
         return self.dtypes.get(name, OBJECT)
 
-    def _count(self, name: str, grid: BoundsGrid, cells: pd.Series) -> Ints:
-        """Return the count of a column's numbers, days or seconds in each cell. Private."""
+    def _numbers(self, name: str, cells: pd.Series) -> Floats:
+        """Return a column's numbers, days or seconds. Private."""
         column, dtype = cast(Ordinal, self.schema.columns[name]), self._dtype(name)
-        with replace_errors("the numbers could not be counted: please report this, unless memory ran out"):
-            return grid.count(column.widest(dtype).encoder(dtype).read(cells))
+        return column.widest(dtype).encoder(dtype).read(cells)
 
 
 def declared_or_by_names(given: Schema | None, table: pd.DataFrame, kinds: Schema | None = None) -> Schema:
@@ -243,10 +241,14 @@ def declared_or_by_names(given: Schema | None, table: pd.DataFrame, kinds: Schem
 
 def by_names(table: pd.DataFrame, kinds: Schema | None = None) -> Schema:
     """Return the schema that names and dtypes imply; `kinds` replaces the dtypes of a file without any."""
-    check_column_names(table.columns)
-    dtypes = {cast(str, name): dtype for name, dtype in table.dtypes.items()}
+    dtypes = _dtypes_of(table)
     columns = {name: column_of(dtype) for name, dtype in dtypes.items()}
     return with_identifiers(kinds or Schema(columns), dtypes)
+
+
+def _dtypes_of(table: pd.DataFrame) -> dict[str, Dtype]:
+    check_column_names(table.columns)
+    return {str(name): dtype for name, dtype in table.dtypes.items()}
 
 
 def column_of(dtype: Dtype) -> Column:
@@ -274,3 +276,62 @@ def _known_by_dtype(column: Column, dtype: Dtype) -> Column:
 def _hull(one: Any, other: Any) -> Column:
     """Return the column with bounds that contain those of both."""
     return replace(one, low=min(one.low, other.low), high=max(one.high, other.high))
+
+
+def distinct_cells(cells: pd.Series, marks: set[str]) -> tuple[Sequence[Any], Integers]:
+    """Return the distinct values of a column, and the place of each row's value. Private.
+
+    The value of a row is a function of its own cell, independent of all other rows and of their order.
+    """
+    values: list[Any]
+    if cells.dtype == OBJECT:
+        # 1, 1.0 and True are equal. Keep their types, or the first row would decide which one is listed.
+        keys = [None if plain is None else (type(plain), plain) for plain in map(_plain, cells)]
+        places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
+        codes = np.fromiter((places[key] for key in keys), np.int64, len(keys))
+        values = [None if key is None else key[1] for key in places]
+    elif isinstance(cells.dtype, pd.CategoricalDtype):
+        codes, values = cells.cat.codes.to_numpy().astype(np.int64), cells.cat.categories.tolist()
+    else:
+        found, uniques = pd.factorize(cells)
+        codes, values = found.astype(np.int64), uniques.tolist()
+    values = [_plain(float(value) if type(value) is Decimal else value) for value in values]
+    values = [value + 0.0 if type(value) is float else value for value in values]  # -0.0 is 0.0
+    sound = np.array([_is_sound(value, marks) for value in [*values, None]], np.bool_)
+    return values, np.where(sound[codes], codes, STRAY)
+
+
+def by_type(values: Sequence[Any], codes: Integers) -> dict[str, tuple[Sequence[Any], Integers]]:
+    """Return the distinct values of each type, and the place of each row's value among them.
+
+    >>> held = by_type([1, True], np.array([0, 1, 1, -1]))
+    >>> {kind: (values, codes.tolist()) for kind, (values, codes) in held.items()}
+    {'bool': ([True], [-1, 0, 0, -1]), 'int': ([1], [0, -1, -1, -1])}
+    """
+    types = [type(value) for value in values]
+    held: dict[str, tuple[Sequence[Any], Integers]] = {}
+    for kind in sorted({bool, int, float, str}.intersection(types), key=lambda kind: kind.__name__):
+        distinct = dict.fromkeys(value for value, its in zip(values, types, strict=True) if its is kind)
+        if len(distinct) == len(values):
+            return {kind.__name__: (values, codes)}
+        places = {value: place for place, value in enumerate(distinct)}
+        of = [places[value] if its is kind else STRAY for value, its in zip(values, types, strict=True)]
+        held[kind.__name__] = list(distinct), np.array([*of, STRAY])[codes]
+    return held
+
+
+def _plain(cell: Any) -> bool | int | float | str | None:
+    """Return a Python string, number or boolean, also for NumPy scalars; None for other objects."""
+    try:
+        plain = cell.item() if issubclass(type(cell), np.generic) else cell
+    except Exception:  # a subclass may raise any exception
+        return None
+    its = type(plain)  # a type may raise if hashed or compared, so test identity
+    return plain if its is str or its is int or its is float or its is bool else None
+
+
+def _is_sound(value: Any, marks: set[str]) -> bool:
+    """Return whether a schema and a file can hold a value: it is no mark of missing, and not too large."""
+    if type(value) is str:  # half of a surrogate pair cannot be written in any file
+        return value not in marks and value.encode("utf-8", "ignore") == value.encode("utf-8", "replace")
+    return type(value) in (bool, int, float) and abs(value) < LARGEST and str(value) not in marks

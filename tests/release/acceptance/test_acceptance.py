@@ -105,7 +105,7 @@ def test_a_table_just_above_its_bound_is_hardly_ever_accepted():
     error = distance(other["job"], made["job"].astype(object)) * 0.999
     criteria = read_criteria([{"margin": ["job"], "error": error}])
     codes, noise = model.release_.codec.encode(other.astype({"sex": "str"})), SeededGaussian(2)
-    spent = replace(model.release_, ledger=replace(model.ledger_, spends=()))
+    spent = replace(model.release_, ledger=replace(model.ledger_, charges=()))
     verdicts = [judge(spent, criteria, PrivateTable(codes, noise), 0.01) for _ in range(60)]
     accepted = sum(verdict.ledger.acceptance.met for verdict in verdicts)
     assert accepted <= binom.ppf(1 - 1e-7, 60, criteria.risk)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from strategies import Grumpy, OfNoType, junk
 
 from privsyn import InputError
-from privsyn.private.contribution import kept_rows
+from privsyn.private.rows import kept_rows
 from privsyn.table.encoding.dtypes import OBJECT, TEXT
 from privsyn.table.io.persons import ABSENT, KeptRows, codes_of, fingerprints, identifiers, persons_of
 from privsyn.table.io.read_in_batches import read_in_batches
