@@ -28,6 +28,7 @@ IMPORTED_AS = {
     "check-wheel-contents": "check_wheel_contents",
     "dp-accounting": "dp_accounting",
     "ipython": "IPython",
+    "pytest-xdist": "xdist",
     "pyyaml": "yaml",
     "scikit-learn": "sklearn",
 }
@@ -38,7 +39,6 @@ NEVER_IMPORTED = {  # tools, beside the stubs
     "mkdocstrings",
     "mypy",
     "pytest-cov",
-    "pytest-xdist",
     "ruff",
 }
 

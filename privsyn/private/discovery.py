@@ -157,6 +157,8 @@ class Finder:
         rho, delta : float
             Budget of all rounds together.
         """
+        if self.noise.law is not GAUSSIAN:  # the threshold holds for this law alone
+            raise ValueError("a search for values needs Gaussian noise")
         sensitivity, round_delta = float(self.rows_per_unit * VOTE), delta / len(ROUNDS)
         what = f"{VALUES} {', '.join(columns)} (round {number} of {len(ROUNDS)})"
         cost = ROUNDS[number - 1] * rho

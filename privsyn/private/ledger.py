@@ -137,6 +137,8 @@ class Ledger:
         charges = sorted(self.charges, key=lambda charge: not isinstance(charge, Spend))
         object.__setattr__(self, "charges", tuple(charges))
         object.__setattr__(self, "public_inputs", tuple(self.public_inputs))
+        if not all(isinstance(charge, Charge) for charge in charges):
+            raise ValueError("a charge that is neither a Spend nor a LocalPromise, Unchanged or Elsewhere")
         if self.unchanged and (self.private or not self.all_local):
             raise ValueError("only a randomised table has unchanged columns, and it is not private")
         rows = self.rows_per_unit

@@ -74,6 +74,13 @@ class LocalPromise:
     keep: float
     values: int
 
+    def __post_init__(self) -> None:
+        # Fewer values would make epsilon smaller than it is, or negative: it would be subtracted from others.
+        if type(self.values) is not int or self.values < 1:
+            raise ValueError(
+                f"{self.column!r}: values must be a whole number, at least 1; got {self.values!r}"
+            )
+
     @property
     def ratio(self) -> Fraction:
         """The largest ratio of the probabilities of a value, given two cells."""
@@ -89,7 +96,7 @@ class LocalPromise:
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> LocalPromise:
         """Return the promise of these fields. Its epsilon is computed again."""
-        return cls(str(plain["column"]), float(plain["keep"]), int(plain["values"]))
+        return cls(str(plain["column"]), float(plain["keep"]), plain["values"])
 
     def __str__(self) -> str:
         return (

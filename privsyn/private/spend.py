@@ -108,7 +108,7 @@ class Elsewhere:
         return f"the counts were measured elsewhere: {self.promise}"
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class QueryLog:
     """All questions to one private table, in order, under whichever domain they were asked.
 

@@ -127,7 +127,7 @@ def parse_given(columns: Columns, texts: Sequence[str]) -> dict[str, Any]:
     given: dict[str, Any] = {}
     for text in texts:
         name, equals, said = text.partition("=")
-        if name in columns and not said.startswith("="):
+        if equals and name in columns and not said.startswith("="):
             read = {name: _read_text(name, columns[name], said)}
         elif SIGN.search(text):
             with about("--given"):

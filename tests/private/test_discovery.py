@@ -26,7 +26,7 @@ from privsyn.private.discovery import (
     threshold,
 )
 from privsyn.private.laws import GAUSSIAN
-from privsyn.private.noise import ExactGaussian, SeededGaussian
+from privsyn.private.noise import ExactGaussian, SeededGaussian, SeededLaplace
 from privsyn.settings import Settings
 from privsyn.table.discovery.find_bounds import extent
 from privsyn.table.discovery.open_schema import OpenSchema
@@ -600,3 +600,10 @@ def test_a_person_of_many_rows_is_protected_by_question_0_too():
     assert [spend.sensitivity for spend in ledger.spends[:3]] == [3 * VOTE, 3 * VOTE, 3]
     assert ledger.rho == pytest.approx(ledger.budget, rel=1e-9)
     assert "who" not in ledger.spends[0].what
+
+
+def test_values_are_not_searched_with_noise_for_which_the_threshold_does_not_hold():
+    finder = Finder(SeededLaplace(0))
+    with pytest.raises(ValueError, match="needs Gaussian noise"):
+        finder.values(("a",), {"a": {"x": 9}}, number=1, rho=1.0, delta=1e-9)
+    assert not finder.log.spends

@@ -135,6 +135,12 @@ def test_a_ledger_that_overspends_cannot_exist() -> None:
         replace(a_ledger([1.0]), promised_epsilon=-1.0)
 
 
+@pytest.mark.parametrize("charge", [(Spend("counts", 2, 1.0, 0.5),), "counts", {"what": "counts"}, None])
+def test_a_charge_of_an_unknown_kind_is_refused_and_not_left_out(charge) -> None:
+    with pytest.raises(ValueError, match="a charge that is neither"):
+        Ledger((charge,), *PROMISE, "gaussian", "operating system", private=True, public_inputs=())
+
+
 def test_nothing_asked_is_a_ledger_too() -> None:
     ledger = a_ledger([])
     assert ledger.rho == 0

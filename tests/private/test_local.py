@@ -163,6 +163,16 @@ def ledger(epsilon=TOGETHER, local=PROMISES, unchanged=(), **changed):
     return Ledger((*local, *map(Unchanged, unchanged)), epsilon, **{**settings, **changed})
 
 
+@pytest.mark.parametrize("values", [0, -1, 1.99, 2.0, True, "2"])
+def test_a_promise_that_would_lower_the_epsilon_of_others_is_refused(values):
+    with pytest.raises(ValueError, match="values must be a whole number, at least 1"):
+        LocalPromise("a", 0.4, values)
+    plain = json.loads(ledger().to_json())
+    plain["local"]["columns"][0]["values"] = values
+    with pytest.raises(InputError):
+        Ledger.from_dict(plain)
+
+
 def test_a_ledger_of_randomised_columns_states_each_epsilon_and_their_sum():
     plain = json.loads(ledger().to_json())
     Draft202012Validator(LEDGER_SCHEMA).validate(plain)

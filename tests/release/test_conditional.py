@@ -568,6 +568,11 @@ def test_ranges_on_the_command_line_are_read_as_the_column_has_them(text, expect
     assert list(parse_given(schema.coded, [text]).values()) == [expected]
 
 
+def test_a_given_column_without_a_value_is_refused():
+    with pytest.raises(InputError, match="--given needs a column and a value"):
+        parse_given({"age": Numerical(0, 9)}, ["age"])
+
+
 def test_a_range_on_the_command_line(model, tmp_path, capsys):
     model.save(tmp_path / "model.privsyn")
     ran = [capsys, "sample", tmp_path / "model.privsyn", tmp_path / "out.csv", "--rows", "60"]

@@ -1,1 +1,1 @@
-"""Priors of columns and pairs: a distribution of counts, smoothness, a copula, latent classes."""
+"""Priors of columns and pairs: a distribution of counts, smoothness, a copula."""

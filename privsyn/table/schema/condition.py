@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
-from itertools import chain, pairwise
+from itertools import chain, islice, pairwise
 from types import MappingProxyType
 from typing import Any, Final, Self
 
@@ -29,6 +29,9 @@ DEEPEST = 50
 
 MOST = 100
 """Boxes that a text may join to."""
+
+LONGEST = 10_000
+"""Characters of a text: the time to find what is quoted grows with their square."""
 
 LARGEST = 1e300
 
@@ -247,6 +250,8 @@ class Reader:
         """Return text in which each name in backticks is replaced by one that Python can read."""
         if not isinstance(text, str):
             raise InputError(f"it is no text: {self.forms}")
+        if len(text) > LONGEST:
+            raise InputError(f"it is longer than {LONGEST:,} characters")
         return QUOTED.sub(self._name_for, text)
 
     def _name_for(self, found: re.Match[str]) -> str:
@@ -293,7 +298,7 @@ class Reader:
                 return [{self.column(node): (truth,)}]
             case _:
                 raise InputError(f"it is no comparison: {self.forms}")
-        return reduce(self.joined, found) if together else list(chain.from_iterable(found))
+        return reduce(self.joined, found) if together else _few(chain.from_iterable(found))
 
     def pair(self, left: ast.expr, sign: str, right: ast.expr, truth: bool) -> list[Box]:
         """Return the boxes in which one comparison is true, or false."""
@@ -317,17 +322,16 @@ class Reader:
 
     def joined(self, some: list[Box], others: list[Box]) -> list[Box]:
         """Return each of some boxes together with each of others, where they agree."""
-        joined: list[Box] = []
+        return _few(self._joined(some, others))
+
+    def _joined(self, some: list[Box], others: list[Box]) -> Iterator[Box]:
         for one in some:
             for other in others:
                 shared = {
                     name: _shared(self.columns[name], one[name], other[name]) for name in one.keys() & other
                 }
                 if () not in shared.values():
-                    joined.append({**one, **other, **shared})
-        if len(joined) > MOST:
-            raise InputError(f"it has more than {MOST} combinations of values: split it into several")
-        return joined
+                    yield {**one, **other, **shared}
 
     def column(self, node: ast.expr) -> str:
         """Return the column that a side of a comparison names."""
@@ -360,6 +364,14 @@ class Reader:
 def names_column(node: ast.expr) -> bool:
     """Return whether a part of an expression names a column."""
     return any(isinstance(each, ast.Name) and each.id != "missing" for each in ast.walk(node))
+
+
+def _few(boxes: Iterable[Box]) -> list[Box]:
+    """Return the boxes as a list; refuse too many before they are made."""
+    few = list(islice(boxes, MOST + 1))
+    if len(few) > MOST:
+        raise InputError(f"it has more than {MOST} combinations of values: split it into several")
+    return few
 
 
 def _shared(column: Coded, one: Values, other: Values) -> Values:

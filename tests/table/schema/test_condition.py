@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from privsyn import Categorical, Datetime, Numerical
+from privsyn.errors import InputError
 from privsyn.table.schema.condition import Condition
 
 COLUMNS = {
@@ -90,3 +92,19 @@ def test_a_date_equals_its_text():
     days = {"day": np.array([COLUMNS["day"].number_of(day) for day in DAYS])}
     found = Condition.read("day == '2020-01-02' or day in ['2020-01-05']", COLUMNS).holds(days)
     assert found.tolist() == [False, True, False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("'\\\\" * 20_000, "longer than"),
+        (" or ".join(f"age == {i}" for i in range(101)), "more than 100 combinations"),
+        (
+            f"({' or '.join(['age > 1'] * 90)}) and ({' or '.join(['age < 4'] * 90)})",
+            "more than 100 combinations",
+        ),
+    ],
+)
+def test_a_text_that_would_take_long_is_refused_first(text, said):
+    with pytest.raises(InputError, match=said):
+        Condition.read(text, COLUMNS)
