@@ -180,7 +180,8 @@ class Accuracy:
         ----------
         where : str
             Comparisons of columns with values, joined by ``and``, ``or`` and ``not``, such as
-            ``"age >= 65 and sex == 'Female'"``. Names with spaces are put in backticks. A missing cell meets ``is missing`` only.
+            ``"age >= 65 and sex == 'Female'"``. Names with spaces are put in backticks.
+            A missing cell meets ``is missing`` only.
         progress : callable, optional
             Called as ``progress(stage, done, total)``.
 
