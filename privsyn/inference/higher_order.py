@@ -8,6 +8,7 @@ The ordered codes of an attribute are joined into few groups, so that tables wit
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from heapq import nsmallest
 from itertools import combinations
@@ -159,6 +160,23 @@ def measured_as(table: Estimate, measured: Measurement) -> Estimate:
         table.variance * measured.variance, scatter, out=np.zeros_like(scatter), where=scatter > 0
     )
     return replace(table, measured=measured, left=left)
+
+
+def all_measured(
+    answers: Sequence[Measurement], pairs: tuple[Marginal, ...], one_ways: tuple[Marginal, ...]
+) -> tuple[Estimate, ...]:
+    """Return estimates of tables that were measured without a score. Their residuals show their dispersions.
+
+    Before the measurement a table has the counts that follow from its pairs without any interaction of more.
+    """
+    one_way = {table.attributes[0]: table for table in one_ways}
+    expected = []
+    for answer in answers:
+        independent = product(answer.marginal.domain, tuple(one_way[name] for name in answer.attributes))
+        expected.append(fit_margins(independent, margins_inside(answer.attributes, pairs, one_ways)))
+    found = pooled_dispersions(residual_likelihoods(answers, [table.counts for table in expected]))
+    scored = (Estimate(table, dispersion=d) for table, d in zip(expected, found.tolist(), strict=True))
+    return tuple(map(measured_as, scored, answers))
 
 
 def denoise_bigger(

@@ -156,7 +156,7 @@ def estimate_pairs(
     rng : numpy.random.Generator
     concordances : sequence of Concordance, optional
     """
-    total, margins = problem.margins((*problem.one_ways, *(pair.measured for pair in measured)))
+    total, margins = problem.margins(problem.about_one_ways(pair.measured for pair in measured))
     one_way = {margin.attributes[0]: margin for margin in margins}
     tables = []
     for pair in measured:

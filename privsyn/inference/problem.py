@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
@@ -76,6 +76,9 @@ class Problem:
         The attribute to be predicted.
     one_ways : tuple of Measurement, one per attribute, optional
         The counts of each attribute, from questions about it alone.
+    by_residuals : bool
+        Whether larger tables were asked for their residuals. Their margins are those of `one_ways` then, and
+        say nothing new.
     """
 
     merging: Merging
@@ -84,11 +87,16 @@ class Problem:
     channels: Channels = NO_CHANNELS
     target: str | None = None
     one_ways: tuple[Measurement, ...] = ()
+    by_residuals: bool = False
 
     @property
     def domain(self) -> Domain:
         """The domain in which tables are counted."""
         return self.merging.merged
+
+    def about_one_ways(self, tables: Iterable[Measurement]) -> tuple[Measurement, ...]:
+        """Return the measurements that say something of one-ways: theirs, and those of larger tables."""
+        return self.one_ways if self.by_residuals else (*self.one_ways, *tables)
 
     def margins(self, measured: tuple[Measurement, ...]) -> tuple[float, tuple[Marginal, ...]]:
         """Return the number of records and the one-way tables, estimated from all measurements."""

@@ -22,6 +22,7 @@ from itertools import pairwise
 import numpy as np
 
 from privsyn.inference import _kernels
+from privsyn.inference.prior.dispersion import MEAN_OF_ABSOLUTE
 from privsyn.inference.prior.smoothing import Waves, groups_of
 from privsyn.inference.problem import Estimate
 from privsyn.marginals.domain import Attributes, Codes, Floats, Ints
@@ -71,6 +72,16 @@ def slopes_of(variances: list[Floats], rho: float, rho_of: RhoOf | None = None) 
     if rho_of is None:
         return _kernels.slopes(cells, ends, rho * STEPS)
     return slopes_along(_kernels.errors(cells, ends, rho_of(rho * STEPS)), rho)
+
+
+def expected_errors(variances: list[Floats], rhos: Floats) -> Floats:
+    """Return the expected L1 error of each table, in records, at its budget in zCDP.
+
+    >>> expected_errors([np.full((2, 2), 100.0)], np.array([0.0])).round(1).tolist()
+    [31.9]
+    """
+    pairs = zip(variances, rhos.tolist(), strict=True)
+    return MEAN_OF_ABSOLUTE * np.array([np.sqrt(v / (1 + 2 * rho * v)).sum() for v, rho in pairs])
 
 
 def slopes_along(errors: Floats, rho: float) -> Floats:

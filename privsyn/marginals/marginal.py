@@ -163,6 +163,14 @@ class Marginal:
         """Sum of all cells, in records."""
         return float(self.counts.sum())
 
+    @property
+    def residual(self) -> Marginal:
+        """The counts centred along every axis: what they add to those over fewer attributes."""
+        counts = self.counts
+        for axis in range(counts.ndim):
+            counts = counts - counts.mean(axis=axis, keepdims=True)
+        return Marginal(self.domain, counts)
+
     def project(self, attributes: Attributes) -> Marginal:
         """Return the counts over `attributes`, in the order given, with all others summed out."""
         if attributes == self.attributes:

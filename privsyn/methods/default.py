@@ -3,6 +3,7 @@
 Pairs are scored against the released one-ways, with a quarter of InDif's noise, or less if they have the
 target. One convex step selects them and allocates their budget. They are then shrunk towards a latent class
 model of all pairs. A second look measures bigger tables that the pairs do not explain, or pairs again.
+Where cells are few, all pairs and triples are measured instead, by their residuals.
 
 `fit_tables` and what follows it in this file read answers only.
 """
@@ -13,18 +14,41 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
 from math import prod
+from operator import mul
 
 import numpy as np
 
 from privsyn.inference.consistency import combine_measurements, combine_one_ways
 from privsyn.inference.fitted import Fitted, one_way_certainty, table_certainties
-from privsyn.inference.higher_order import candidates, denoise_bigger, expected_by, measured_as, score_bigger
+from privsyn.inference.higher_order import (
+    all_measured,
+    candidates,
+    denoise_bigger,
+    expected_by,
+    measured_as,
+    score_bigger,
+)
 from privsyn.inference.ordered.concordance import Concordance, signs_of, within_intervals
 from privsyn.inference.pairs import Pairs, estimate_pairs, independent_pairs, score_pairs, variances_in
 from privsyn.inference.prior.dispersion import pooled_dispersions
 from privsyn.inference.prior.smoothing import Waves, is_smooth
 from privsyn.inference.problem import GROUPS, UNKNOWN, Estimate, Problem, PublicFacts
-from privsyn.inference.selection import STEPS, Resolutions, allocate, near_pairs, slopes_along, slopes_of
+from privsyn.inference.residuals import (
+    one_ways_with,
+    residual_budgets,
+    residual_cost,
+    residual_sets,
+    whole_tables,
+)
+from privsyn.inference.selection import (
+    STEPS,
+    Resolutions,
+    allocate,
+    expected_errors,
+    near_pairs,
+    slopes_along,
+    slopes_of,
+)
 from privsyn.marginals.domain import Attributes, Domain, Floats, Mask
 from privsyn.marginals.marginal import NO_GROUPS, Marginal
 from privsyn.marginals.recoding import Merging
@@ -76,6 +100,11 @@ def learn(
     split = split if pairs.concordances else split.without("concordances")
     report("counting", 2, 4)
 
+    rho = split.pairs + split.sets + split.second_look
+    if split.sets and (rhos := _residual_budgets(problem, pairs, rho)):
+        fitted = _learn_residuals(private, problem, pairs, rhos, rng)
+        report("counting", 4, 4)
+        return fitted
     measured = _measure_pairs(private, problem, pairs, split.pairs)
     pairs = estimate_pairs(problem, measured, rng, pairs.concordances)
     report("counting", 3, 4)
@@ -151,10 +180,7 @@ def _concordances(private: PrivateTable, problem: Problem, pairs: Pairs, rho: fl
 def _measure_pairs(private: PrivateTable, problem: Problem, pairs: Pairs, rho: float) -> tuple[Estimate, ...]:
     """Return the pairs worth measuring, measured at their best resolution."""
     tables, resolutions = pairs.estimates, Resolutions(pairs.waves, private.rho_of)
-    dispersions = np.maximum(
-        pooled_dispersions([pair.evidence for pair in tables], tables[0].table.total, hopeful=True),
-        SAMPLING_DISPERSION,
-    )
+    dispersions = _hoped_dispersions(tables)
     attributes = tuple(pair.attributes for pair in tables)
     smooth = np.array([is_smooth(pair.table.domain) for pair in tables])
     gains = np.empty((len(tables), len(STEPS)))
@@ -182,6 +208,48 @@ def _measure_pairs(private: PrivateTable, problem: Problem, pairs: Pairs, rho: f
     return tuple(
         replace(tables[i], measured=problem.zeros.clean(m)) for i, m in zip(chosen, measured, strict=True)
     )
+
+
+def _hoped_dispersions(tables: tuple[Estimate, ...]) -> Floats:
+    """Return the dispersion of each pair before it is measured."""
+    found = pooled_dispersions([pair.evidence for pair in tables], tables[0].table.total, hopeful=True)
+    return np.maximum(found, SAMPLING_DISPERSION)
+
+
+def _residual_budgets(problem: Problem, pairs: Pairs, rho: float) -> dict[Attributes, float]:
+    """Return the budget of the residual of each set of attributes; none if a choice of pairs errs less.
+
+    The pairs decide. If their residuals err less although triples are measured too, the triples are a gain.
+    """
+    domain, sets = problem.domain, residual_sets(problem)
+    if not sets:
+        return {}
+    rhos = residual_budgets(domain, sets, _weights(domain, sets, problem.target), rho)
+    variances = list(map(mul, _hoped_dispersions(pairs.estimates), (t.counts for t in pairs.tables)))
+    weights = _weights(domain, tuple(t.attributes for t in pairs.tables), problem.target)
+    chosen = allocate(slopes_of(variances, rho), rho, weights=weights)
+    all_of_them = np.array([rhos[t.attributes] / residual_cost(t.domain) for t in pairs.tables])
+    by_choice, by_residuals = (weights @ expected_errors(variances, of) for of in (chosen, all_of_them))
+    return rhos if by_residuals < by_choice else {}
+
+
+def _learn_residuals(
+    private: PrivateTable,
+    problem: Problem,
+    pairs: Pairs,
+    rhos: dict[Attributes, float],
+    rng: np.random.Generator,
+) -> Fitted:
+    """Return the model of one-ways, and of all pairs and triples by their residuals."""
+    answers = private.residuals(tuple(rhos), np.array([*rhos.values()]))
+    residuals = dict(zip(rhos, answers, strict=True))
+    one_ways = one_ways_with(problem.one_ways, residuals)
+    measured = whole_tables(residuals, one_ways)
+    problem = replace(problem, one_ways=one_ways, by_residuals=True)
+    two_way = tuple(replace(pair, measured=measured.pop(pair.attributes)) for pair in pairs.estimates)
+    pairs = estimate_pairs(problem, two_way, rng)
+    bigger = all_measured(tuple(measured.values()), pairs.tables, pairs.one_ways)
+    return fit_tables(problem, two_way, bigger, rng)
 
 
 def _most(gains: Floats, rho: float, weights: Floats, *, jumps: bool) -> Floats:
@@ -312,7 +380,7 @@ def fit_tables(
     pairs = estimate_pairs(problem, measured, rng, concordances)
     # A table with structural zeros omits rows that break a constraint: error bars of one-ways do not use it.
     whole = (m.measured for m in measured if zeros.of(domain.project(m.attributes)).all())
-    combined = tuple(map(unbiased, combine_one_ways(domain, (*problem.one_ways, *whole))))
+    combined = tuple(map(unbiased, combine_one_ways(domain, problem.about_one_ways(whole))))
     shared = problem.shared(combined)
     two_way = tuple(replace(pair, measured=unbiased(pair.measured)) for pair in pairs.estimates)
     two_way = within_intervals(two_way, pairs.one_ways, shared, zeros)

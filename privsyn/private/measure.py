@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
-from math import sqrt
+from math import prod, sqrt
 from typing import Literal
 
 import numpy as np
@@ -245,6 +245,39 @@ class PrivateTable:
             domain = grouping.domain(self.domain.project(attributes))
             noisy_table = Marginal(domain, noisy.astype(np.float64))
             measured.append(Measurement(noisy_table, np.array(self.law.variance(scale)), grouping))
+        return tuple(measured)
+
+    def residuals(self, tables: tuple[Attributes, ...], rhos: Floats) -> tuple[Measurement, ...]:
+        """Question 4 without margins: what counts over some attributes add to those over fewer of them.
+
+        Along an axis of k codes a count becomes k times itself, less the sum over the axis. So a record adds
+        the outer product of one vector per axis: k - 1 at its code, -1 at the k - 1 others. The squared norm
+        of a vector is (k - 1)^2 + (k - 1) = k (k - 1), and that of the product prod k (k - 1). Its root is
+        the L2 sensitivity. Whole numbers are at most their squares, so that in L1 it is at most the product.
+
+        The answer over prod k is the residual, with the noise of independent cells without its margins.
+
+        Parameters
+        ----------
+        tables : tuple of attributes
+            Each attribute has at least two codes: with one, the residual is 0.
+        rhos : array of shape (number of tables,)
+            The budget of each, in zCDP.
+
+        Returns
+        -------
+        tuple of Measurement
+            With margins of 0, and the variance of the independent cells.
+        """
+        measured = []
+        for attributes, rho, counts in zip(tables, rhos.tolist(), self._rows.count(tables), strict=True):
+            exact = counts.astype(np.int64)
+            for axis, size in enumerate(counts.shape):
+                exact = size * exact - exact.sum(axis=axis, keepdims=True)
+            norm = prod(size * (size - 1) for size in counts.shape)  # squared
+            noisy, scale = self._answer(f"residual over {', '.join(attributes)}", exact, norm, rho)
+            table = Marginal(self.domain.project(attributes), noisy / counts.size)
+            measured.append(Measurement(table.residual, np.array(self.law.variance(scale) / counts.size**2)))
         return tuple(measured)
 
     def excesses(self, tests: Sequence[Excess], rho: float) -> tuple[tuple[int, float], ...]:

@@ -316,6 +316,7 @@ def test_small_tables_get_more_only_if_a_target_is_named(monkeypatch):
 
 def test_an_error_in_a_bigger_table_weighs_less(monkeypatch):
     """An exclusive or, 42 % of its values wrong, beside a chain: the set and the pairs are worth a look."""
+    monkeypatch.setattr(default, "residual_sets", lambda problem: ())
     rng = np.random.default_rng(4)
     a, b, wrong = rng.integers(0, 2, 4000), rng.integers(0, 2, 4000), rng.random(4000) < 0.42
     columns = [a, b, a ^ b ^ wrong]
@@ -329,6 +330,36 @@ def test_an_error_in_a_bigger_table_weighs_less(monkeypatch):
     weighted = share()
     monkeypatch.setattr(default, "BIGGER", 1.0)
     assert 0 < weighted < 0.95 * share()
+
+
+def test_all_triples_of_few_cells_are_measured_and_of_many_cells_some():
+    """The residuals of binary columns cost an eighth of their counts, those of ten codes nearly as much."""
+    rng = np.random.default_rng(6)
+    for size, asked in ((2, 6 + 15 + 20), (10, 0)):
+        columns = [rng.integers(0, size, 4000)]
+        for _ in range(5):
+            columns.append(np.where(rng.random(4000) < 0.7, columns[-1], rng.integers(0, size, 4000)))
+        records = Records(Domain(tuple("abcdef"), (size,) * 6), np.stack(columns, axis=1))
+        fitted, private = run(default.learn, records, 0.02)
+        assert sum(spend.what.startswith("residual") for spend in private.spends) == asked
+        assert fsum(spend.rho for spend in private.spends) == pytest.approx(0.02)
+        if asked:
+            assert sum(len(table.domain) == 3 for table in fitted.marginals) == 20
+
+
+def test_a_triple_that_is_measured_by_its_residual_is_exact_without_noise():
+    """Any table of three binary columns, here one with an exclusive or, is its residuals together."""
+    rng = np.random.default_rng(7)
+    a, b = rng.integers(0, 2, (2, 4000))
+    wrong = rng.random(4000) < 0.1
+    records = Records(binary("abcd"), np.stack([a, b, a ^ b ^ wrong, rng.integers(0, 2, 4000)], axis=1))
+    fitted, private = run(default.learn, records, 1e9)
+    assert any(spend.what == "residual over a, b, c" for spend in private.spends)
+    for table in fitted.marginals:
+        assert np.abs(table.counts - reference.count(records, table.attributes).counts).max() < 1
+    for certainty in fitted.certainties:
+        exact = reference.count(records, certainty.attributes).counts
+        assert np.abs(certainty.measured.marginal.counts - exact).max() < 0.1
 
 
 # --- progress ----------------------------------------------------------------------------------------------

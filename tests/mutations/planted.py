@@ -296,6 +296,13 @@ QUESTIONS = (
         "tests/private/test_measure.py::test_no_record_moves_an_answer_further_than_the_ledger_says",
     ),
     bug(
+        "residuals with the sensitivity of a table of counts",
+        "privsyn/private/measure.py",
+        '", exact, norm, rho)',
+        '", exact, 1, rho)',
+        "tests/private/test_measure.py::test_no_record_moves_an_answer_further_than_the_ledger_says",
+    ),
+    bug(
         "selection without noise",
         "privsyn/private/measure.py",
         "return noisy.astype(np.float64), sqrt(",

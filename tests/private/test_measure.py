@@ -65,6 +65,12 @@ def marginals(private, rho=1.0):
     return np.concatenate([m.marginal.counts.ravel() for m in measured])
 
 
+def residuals(private, rho=1.0):
+    """In whole steps: times the number of cells."""
+    measured = private.residuals(THREE, np.full(3, rho / 3))
+    return np.concatenate([m.marginal.counts.ravel() * m.marginal.domain.cells for m in measured])
+
+
 QUESTIONS = {
     "one_ways": one_ways,
     "columns": columns,
@@ -72,6 +78,7 @@ QUESTIONS = {
     "departures": departures,
     "concordances": concordances,
     "marginals": marginals,
+    "residuals": residuals,
 }
 each_question = pytest.mark.parametrize("ask", QUESTIONS.values(), ids=QUESTIONS.keys())
 
@@ -144,6 +151,45 @@ def test_each_marginal_moves_by_one_cell():
     for move in moves(marginals):
         assert [np.abs(part).tolist().count(1) for part in np.split(move, [8, 12])] == [1, 1, 1]
         assert np.abs(move).sum() == 3
+
+
+@pytest.mark.parametrize("shape", [(2,), (2, 2), (5,), (2, 3, 4)])
+def test_every_record_moves_a_residual_exactly_as_far_as_the_ledger_says(shape):
+    """The root of prod k (k - 1), from any table; never further than that in L1 with Laplace noise."""
+    domain = Domain(tuple("abc"[: len(shape)]), shape)
+    for row in cells_of(shape):
+        before, after = (
+            private_table([(0,) * len(shape)], domain),
+            private_table([(0,) * len(shape), row], domain),
+        )
+        one, two = (
+            table.residuals((domain.names,), np.ones(1))[0].marginal.counts * domain.cells
+            for table in (before, after)
+        )
+        (spend,) = before.spends
+        assert l2(two - one) == pytest.approx(spend.sensitivity, rel=1e-12)
+        assert np.abs(two - one).sum() <= spend.sensitivity**2 * (1 + 1e-12)
+
+
+@given(coded_tables())
+def test_a_residual_has_no_margins_and_is_what_the_counts_add_to_them(records):
+    if min(records.domain.sizes) < 2:
+        return
+    (answer,) = PrivateTable(records, StubNoise()).residuals((records.domain.names,), np.ones(1))
+    counts = reference.count(records, records.domain.names).counts
+    for axis in range(counts.ndim):
+        counts = counts - counts.mean(axis=axis, keepdims=True)
+    assert np.allclose(answer.marginal.counts, counts)
+
+
+def test_the_noise_of_a_residual_is_that_of_independent_cells_without_its_margins():
+    private, rows = private_table([(0, 1, 1)], noise=StubNoise(count(1))), private_table([(0, 1, 1)])
+    (noisy,), (plain,) = (table.residuals((("a", "b"),), np.ones(1)) for table in (private, rows))
+    excess = (noisy.marginal.counts - plain.marginal.counts) * 4
+    independent = np.arange(1.0, 5.0).reshape(2, 2)
+    independent -= independent.mean(axis=0)
+    assert np.allclose(excess, independent - independent.mean(axis=1, keepdims=True))
+    assert np.allclose(noisy.variance, private.spends[0].sigma ** 2 / 16)
 
 
 @pytest.mark.parametrize("d", [2, 3, 6])
@@ -301,7 +347,8 @@ def test_every_number_has_noise_of_its_own():
     """The stub counts on from 1: what the answers have in excess is each of its numbers, once."""
     rows = [(0, 1, 1), (1, 0, 1), (1, 1, 1)]
     private = private_table(rows, noise=StubNoise(count(1)))
-    excess = np.concatenate([ask(private) - exactly(ask, rows) for ask in QUESTIONS.values()])
+    asked = [ask for ask in QUESTIONS.values() if ask is not residuals]  # these lose their margins
+    excess = np.concatenate([ask(private) - exactly(ask, rows) for ask in asked])
     assert excess.tolist() == [*range(1, len(excess) + 1)]
     assert len(excess) == sum(spend.answers for spend in private.spends)
 
@@ -342,6 +389,9 @@ def test_the_questions_are_written_down_in_words():
         "counts over a, b, c",
         "counts over c, b",
         "counts over a",
+        "residual over a, b, c",
+        "residual over c, b",
+        "residual over a",
     ]
 
 

@@ -56,6 +56,7 @@ def answers(rows, k, epsilon):
     exact.append(private.departures(EXPECTED, epsilon)[0])
     exact.append(private.concordances(PAIRS, SIGNS, epsilon)[0])
     exact += [m.marginal.counts.ravel() for m in private.marginals(PAIRS, np.full(3, epsilon))]
+    exact += [m.marginal.counts.ravel() * 4 for m in private.residuals(PAIRS, np.full(3, epsilon))]
     return exact, private
 
 
@@ -66,7 +67,7 @@ TABLES = [rows for size in range(3) for rows in combinations_with_replacement(CE
 @pytest.mark.parametrize("k", [1, 2])
 def test_no_person_moves_an_answer_further_in_l1_than_the_ledger_says_and_one_as_far(k):
     """Sensitivity replay: every tiny table, every person of up to k rows, every question."""
-    furthest = np.zeros(6)
+    furthest = np.zeros(9)
     for rows in TABLES:
         before, private = answers(rows, k, 1.0)
         for size in range(1, k + 1):
@@ -75,7 +76,7 @@ def test_no_person_moves_an_answer_further_in_l1_than_the_ledger_says_and_one_as
                 moved = [np.abs(y - x).sum() for x, y in zip(before, after, strict=True)]
                 furthest = np.maximum(furthest, moved)
     claimed = [spend.sensitivity for spend in private.spends]
-    assert claimed == [3.0 * k, 3.0 * k, 3.0 * k, *[1.0 * k] * 3]
+    assert claimed == [3.0 * k, 3.0 * k, 3.0 * k, *[1.0 * k] * 3, *[4.0 * k] * 3]
     assert furthest.tolist() == claimed
 
 

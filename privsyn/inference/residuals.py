@@ -1,0 +1,152 @@
+r"""All pairs and triples by their residuals: what each table adds to the tables over fewer of its attributes.
+
+A table of counts repeats what its margins say. In a triple of binary attributes seven eighths of a
+measurement do. Residuals repeat nothing, and :math:`\prod (1 - 1/k)` of the budget gives them the same noise.
+Where cells are few, all triples then cost less than a choice among pairs.
+
+The residual of a set S of attributes is part of every table over S and others. It has the weight
+:math:`w_S`, the sum over these tables. With noise variance :math:`c_S / 2 \rho_S`, the weighted sum of
+variances is least at :math:`\rho_S \propto \sqrt{c_S w_S}`.
+
+References
+----------
+Xiao et al., "An optimal and scalable matrix mechanism for noisy marginals under convex loss functions",
+NeurIPS 2023 (ResidualPlanner).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, combinations
+from math import comb, fsum, prod, sqrt
+
+import numpy as np
+
+from privsyn.inference.consistency import EXACT, estimate_total
+from privsyn.inference.higher_order import MOST_CELLS, MOST_SETS
+from privsyn.inference.problem import Problem
+from privsyn.marginals.domain import Attributes, Domain, Floats
+from privsyn.marginals.marginal import Marginal, Measurement, lift
+
+LARGEST = 3  # attributes of a table
+
+
+def residual_sets(problem: Problem) -> tuple[Attributes, ...]:
+    """Return all sets of one to three attributes, or none if some cannot be measured by their residuals.
+
+    Every attribute has at least two codes, without an order, and was not randomised. No constraint rules out
+    a cell. Triples are few, and have few cells.
+    """
+    domain, sizes = problem.domain, sorted(problem.domain.sizes)
+    few = len(sizes) >= LARGEST and comb(len(sizes), LARGEST) <= MOST_SETS
+    if not few or sizes[0] < 2 or prod(sizes[-LARGEST:]) > MOST_CELLS or max(domain.ordered) > 2:
+        return ()
+    if problem.zeros.masks or problem.channels.random(domain.names):
+        return ()
+    return tuple(chain.from_iterable(combinations(domain.names, size) for size in range(1, LARGEST + 1)))
+
+
+def residual_cost(domain: Domain) -> float:
+    """Return what a residual costs, over what a table of counts with the same noise costs.
+
+    >>> residual_cost(Domain(("a", "b", "c"), (2, 2, 2)))
+    0.125
+    """
+    return prod(1 - 1 / size for size in domain.sizes)
+
+
+def residual_budgets(
+    domain: Domain, sets: Sequence[Attributes], weights: Floats, rho: float
+) -> dict[Attributes, float]:
+    """Split `rho` over the residuals of `sets` for the least weighted variance of all tables over them.
+
+    One-way tables, pairs and triples count equally: the weights of each size are scaled to a sum of 1.
+
+    Parameters
+    ----------
+    domain : Domain
+    sets : sequence of attributes
+    weights : array of shape (sets,)
+        Weight of an error in the table over each set, relative to others of its size.
+    rho : float
+
+    Examples
+    --------
+    >>> coins = Domain(("a", "b"), (2, 2))
+    >>> budgets = residual_budgets(coins, [("a",), ("b",), ("a", "b")], np.ones(3), 1.0)
+    >>> [round(budget, 3) for budget in budgets.values()]
+    [0.354, 0.354, 0.293]
+    """
+    sizes = np.array(list(map(len, sets)))
+    shares = weights / np.bincount(sizes, weights)[sizes]
+    gathered = dict.fromkeys(sets, 0.0)
+    for attributes, share in zip(sets, shares.tolist(), strict=True):
+        for part in _parts(attributes):
+            gathered[part] += share
+    parts = {s: sqrt(residual_cost(domain.project(s)) * weight) for s, weight in gathered.items()}
+    whole = fsum(parts.values())
+    return {s: rho * (part / whole) for s, part in parts.items()}
+
+
+def _parts(attributes: Attributes) -> Iterator[Attributes]:
+    """Yield all sets of at least one of the attributes, smaller ones first."""
+    return chain.from_iterable(combinations(attributes, size) for size in range(1, len(attributes) + 1))
+
+
+def one_ways_with(
+    one_ways: tuple[Measurement, ...], residuals: Mapping[Attributes, Measurement]
+) -> tuple[Measurement, ...]:
+    r"""Return the one-way tables with what their residuals say; their sums stay those of all of them.
+
+    A table with the noise variance v and its residual are averaged with weights s and 1 - s, by precision.
+    What the residual measures then has the variance s v. The sum over the size has
+    :math:`s^2 v + (1 - s^2) V`, where V is that of the sum of all tables over the size. The larger of the two
+    is stated, so that no sum of cells is less certain than stated.
+    """
+    total, of_total = estimate_total(one_ways), _variance_of_total(one_ways)
+    found = []
+    for measured in one_ways:
+        residual = residuals[measured.attributes]
+        size = residual.marginal.counts.size
+        known, added = np.maximum(measured.variance, EXACT), np.maximum(residual.variance, EXACT)
+        share = added / (known + added)
+        counts = share * measured.marginal.counts + (1 - share) * (residual.marginal.counts + total / size)
+        variance = np.maximum(share * known, share**2 * known + (1 - share**2) * (of_total / size))
+        found.append(Measurement(Marginal(measured.marginal.domain, counts), variance))
+    return tuple(found)
+
+
+def _variance_of_total(measurements: Sequence[Measurement]) -> float:
+    """Return the variance of `estimate_total`."""
+    return 1 / float(sum(1 / max(float(m.variance.sum()), EXACT) for m in measurements))
+
+
+def whole_tables(
+    residuals: Mapping[Attributes, Measurement], one_ways: tuple[Measurement, ...]
+) -> dict[Attributes, Measurement]:
+    """Return a measurement of each pair and triple: its residual, and those of all smaller tables in it.
+
+    The stated variance is that of independent cells with the noise of the table's own residual. The margins
+    are at least as certain as those of such cells: otherwise the variance is raised to that of the total. So
+    a posterior that takes the margins from elsewhere has the right noise, and intervals are not too narrow.
+
+    Parameters
+    ----------
+    residuals : mapping from attributes to Measurement
+        Of all sets of two and three attributes; others are not read.
+    one_ways : tuple of Measurement, one per attribute
+    """
+    total, of_total = estimate_total(one_ways), _variance_of_total(one_ways)
+    known = {m.attributes: m.marginal.residual for m in one_ways}
+    known |= {s: m.marginal for s, m in residuals.items() if len(s) > 1}
+    found = {}
+    for attributes, measured in residuals.items():
+        if len(attributes) < 2:
+            continue
+        domain = measured.marginal.domain
+        counts = np.full(domain.shape, total / domain.cells)
+        for part in _parts(attributes):
+            counts = counts + lift(known[part], domain) * (known[part].domain.cells / domain.cells)
+        variance = np.maximum(measured.variance, of_total / domain.cells)
+        found[attributes] = Measurement(Marginal(domain, counts), variance)
+    return found
