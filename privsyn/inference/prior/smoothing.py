@@ -12,7 +12,8 @@ The posterior mean, its variance and the likelihood are sums over them. For a ta
 codes, the same matrices give the prior inside its groups.
 
 The prior mean is independence. A copula, Gaussian or with tail dependence, replaces it if that explains the
-measured counts better. In the prior `Cells`, each cell departs alone.
+measured counts better. It may leave a share of the records unrelated (`copula.with_unrelated`). In the prior
+`Cells`, each cell departs alone.
 """
 
 from __future__ import annotations
@@ -24,7 +25,14 @@ from typing import Protocol
 import numpy as np
 
 from privsyn.inference.consistency import FLOOR, denoise_all, settle
-from privsyn.inference.prior.copula import best_correlation, best_gumbel, copula, gumbel, hermite
+from privsyn.inference.prior.copula import (
+    best_correlation,
+    best_gumbel,
+    copula,
+    gumbel,
+    hermite,
+    with_unrelated,
+)
 from privsyn.inference.prior.dispersion import DISPERSIONS, residual_likelihoods
 from privsyn.inference.problem import Estimate
 from privsyn.marginals.domain import Codes, Domain, Floats, keep
@@ -209,13 +217,14 @@ class Waves:
         residual, joined = away[block] / total, (groups[0], groups[1])
         a, b = (self._integrals(name) for name in measured.attributes)
         shares = independent[both].sum(axis=1) / total, independent[both].sum(axis=0) / total
+        sigma = float(measured.variance.mean()) ** 0.5 / total
         candidates = [table.table]
-        for cells in (
-            copula(best_correlation(residual, joined, (a, b)), (a, b)),
-            gumbel(*best_gumbel(residual, joined, shares), shares),
+        for fit in (
+            lambda left: copula(best_correlation(left, joined, (a, b)), (a, b)),
+            lambda left: gumbel(*best_gumbel(left, joined, shares), shares),
         ):
             found = independent.copy()
-            found[both] = total * cells
+            found[both] = total * with_unrelated(fit, residual, joined, shares, sigma)
             candidates.append(fit_margins(Marginal(table.table.domain, found), sides))
         residuals = [away, *(_residual(measured, found.counts) for found in candidates[1:])]
         fits = self.likelihoods(measured, residuals)

@@ -17,6 +17,7 @@ from privsyn.inference.prior.copula import (
     copula,
     gumbel,
     hermite,
+    with_unrelated,
 )
 from privsyn.inference.prior.dispersion import DISPERSIONS
 from privsyn.inference.prior.smoothing import Waves, covariance, fitted_waves, is_smooth, spectrum_of
@@ -44,8 +45,13 @@ SMOOTH = FLAT * (1 + 3 * np.outer(PLACES, PLACES))  # a rank correlation of a qu
 CHECKERED = FLAT * (1 + 0.3 * np.outer((-1) ** np.arange(SIZE), (-1) ** np.arange(SIZE)))
 
 
-def errors(true, *, ordered=True, level=SIZE, sigma=SIGMA):
+def errors(true, **settings):
     """Share of the records that are misplaced by the estimate of one pair, over ten noises. Seeded."""
+    return np.array([np.abs(counts - true).sum() / TOTAL for counts in estimated(true, **settings)])
+
+
+def estimated(true, *, ordered=True, level=SIZE, sigma=SIGMA):
+    """Return the estimated counts of one pair, over ten noises. Seeded."""
     found, sides = [], even_sides(ordered)
     for seed in range(10):
         rng = np.random.default_rng(seed)
@@ -59,8 +65,8 @@ def errors(true, *, ordered=True, level=SIZE, sigma=SIGMA):
         problem = Problem(reference.unmerged(square(ordered)), one_ways=one_ways)
         pair = Estimate(noisy, measured=measured)
         (estimate,) = estimate_pairs(problem, (pair,), rng).tables
-        found.append(np.abs(estimate.counts - true).sum() / TOTAL)
-    return np.array(found)
+        found.append(estimate.counts)
+    return found
 
 
 def test_what_is_smooth_is_estimated_with_less_error_than_cell_by_cell():
@@ -186,6 +192,55 @@ def test_tail_dependence_is_kept_inside_groups(corner):
     """With a Gaussian copula alone, 12 % of the records are misplaced."""
     true = TOTAL * gumbel(0.5, corner, (np.full(SIZE, 1 / SIZE),) * 2)
     assert errors(true, level=4).max() < 0.02
+
+
+def shares_far_off(correlation, unrelated, sigma):
+    """Share of records in cells whose ranks are more than half apart, real and estimated, over ten noises."""
+    even = np.full(SIZE, 1 / SIZE)
+    side = hermite(even_sides(True)[0])
+    cells = unrelated * np.outer(even, even) + (1 - unrelated) * copula(correlation, (side, side))
+    true, far = TOTAL * cells / cells.sum(), np.abs(np.subtract.outer(PLACES, PLACES)) > 0.5
+    found = [estimate[far].sum() / TOTAL for estimate in estimated(true, level=8, sigma=sigma)]
+    return true[far].sum() / TOTAL, np.array(found)
+
+
+@pytest.mark.parametrize("unrelated", [0.1, 0.3])
+@pytest.mark.parametrize("correlation", [0.8, 0.97])
+def test_unrelated_records_beside_a_copula_stay_as_many(correlation, unrelated):
+    """With a copula alone, up to all of them are lost."""
+    true, found = shares_far_off(correlation, unrelated, 25.0)
+    assert (0.6 * true < found).all()
+    assert (found < 1.5 * true).all()
+
+
+def test_beside_a_copula_few_unrelated_records_are_made_up():
+    _, found = shares_far_off(0.97, 0.0, 25.0)
+    assert np.median(found) < 0.002
+    assert found.max() < 0.01
+
+
+@pytest.mark.parametrize("unrelated", [0.0, 0.1, 0.5])
+def test_the_part_of_a_copula_is_found_whatever_its_family(unrelated):
+    """Without noise the cells are found; with noise above all counts the copula alone is fitted."""
+    even = np.full(SIZE, 1 / SIZE)
+    group, side = np.arange(SIZE, dtype=np.int32), hermite(even_sides(True)[0])
+
+    def gaussian(residual):
+        return copula(best_correlation(residual, (group, group), (side, side)), (side, side))
+
+    def of_gumbel(residual):
+        return gumbel(*best_gumbel(residual, (group, group), (even, even)), (even, even))
+
+    for fit, related in (
+        (gaussian, copula(0.93, (side, side))),
+        (of_gumbel, gumbel(0.8, CORNERS[0], (even,) * 2)),
+    ):
+        true = unrelated * np.outer(even, even) + (1 - unrelated) * related
+        residual = true - np.outer(even, even)
+        found = with_unrelated(fit, residual, (group, group), (even, even), 1e-6)
+        assert np.abs(found - true).sum() < 0.03
+        found = with_unrelated(fit, residual, (group, group), (even, even), 1.0)
+        np.testing.assert_array_equal(found, fit(residual))
 
 
 def test_a_pair_is_smooth_if_one_attribute_has_an_order():
