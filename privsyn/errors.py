@@ -165,6 +165,21 @@ def about_absent(name: str, values: Sequence[object]) -> str:
     return f"balance {name!r}: left out, for the release counts no row of them: {named}"
 
 
+class DisagreementWarning(UserWarning):
+    """Synthetic rows leave what their release says."""
+
+
+SHOWN = 3  # disagreements in one line
+
+
+def warn_disagreements(found: Sequence[object]) -> None:
+    """Warn the caller of `sample` of what the rows contradict. It depends on released answers alone."""
+    if found:
+        more = f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+        text = f"the rows leave what the release says: {'; '.join(map(str, found[:SHOWN]))}{more}"
+        warnings.warn(printable(text), DisagreementWarning, stacklevel=5)
+
+
 class DroppedWarning(UserWarning):
     """The schema declares a column as free text, so the synthetic table lacks it."""
 

@@ -26,9 +26,12 @@ from privsyn.cli.sample import forecast, report, sample
 from privsyn.cli.schema import randomize, schema
 from privsyn.cli.survey import demo
 from privsyn.cli.synth import owner, synth
-from privsyn.errors import InputError, NoiseWarning, spelling
+from privsyn.errors import DisagreementWarning, InputError, NoiseWarning, spelling
 
 DONE, FAILED, MISTAKE, INTERRUPTED = 0, 1, 2, 130
+
+SHOWN = (NoiseWarning, DisagreementWarning)
+"""Warnings that are printed. Their texts say settings and released answers alone."""
 
 RARELY = (50_000, 20, 100)
 """New objects, and collections of younger objects, before a collection of each generation."""
@@ -71,7 +74,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with warnings.catch_warnings(), spelling(spelling_of), _ended_as_by_ctrl_c(), _rare_collections():
             warnings.simplefilter("ignore")
-            warnings.simplefilter("always", NoiseWarning)
+            for kind in SHOWN:
+                warnings.simplefilter("always", kind)
             warnings.showwarning = _show_warning  # type: ignore[assignment]
             code = app(args=arguments, prog_name="privsyn", standalone_mode=False)
     except InputError as error:
@@ -92,7 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _show_warning(warning: Warning | str, *_: object) -> None:
-    if isinstance(warning, NoiseWarning):  # another text may quote a cell
+    if isinstance(warning, SHOWN):  # another text may quote a cell
         say(str(warning))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,11 +17,13 @@ from privsyn.marginals.domain import Codes, Floats, Mask, Records
 from privsyn.notebook import html, html_table
 from privsyn.progress import Progress
 from privsyn.release.accuracy_of_numbers import OrderedColumns
+from privsyn.release.agreement import Agreement
 from privsyn.release.draws.bias import Bias
 from privsyn.release.draws.draws import codec_of
 from privsyn.release.draws.pooling import pool
 from privsyn.table.codec.codec import Codec
 from privsyn.table.codec.labels import labels, labels_of
+from privsyn.table.io.read_in_memory import read_in_memory
 from privsyn.table.schema.columns import Identifier
 from privsyn.table.schema.condition import Condition
 
@@ -207,6 +210,21 @@ class Accuracy:
                 f"column {safe_repr(column)} is generated: it says nothing about the private table"
             )
         return self._estimates.mean(column, where, progress)
+
+    def agreement(self, rows: Any) -> pd.DataFrame:
+        """Return where a sample from this release leaves what it says, the worst first; see `agreement`.
+
+        Each row has ``columns``, ``what`` is compared, its value in the ``rows`` and in the ``release``, and
+        the widened interval from ``low`` to ``high``. For counts it is the share of rows in other cells.
+
+        Raises
+        ------
+        InputError
+            If the rows do not have the columns and dtypes of a sample.
+        """
+        agreement = Agreement(self.codec, self.fitted, self.not_found)
+        agreement.add(read_in_memory(rows, self.codec.schema).frame)
+        return agreement.table()
 
     @cached_property
     def _estimates(self) -> Estimates:

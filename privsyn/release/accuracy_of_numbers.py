@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache, partial
 from itertools import combinations
 from math import nan
@@ -22,6 +22,7 @@ from privsyn.inference.ordered.number_intervals import (
     within_cells,
 )
 from privsyn.inference.posterior.tables import noise_of
+from privsyn.marginals.domain import Attributes
 from privsyn.marginals.marginal import Marginal
 from privsyn.table.codec.codec import Codec
 from privsyn.table.encoding.encoders import OrderedEncoder
@@ -98,8 +99,7 @@ class OrderedColumns:
 
     def correlations(self) -> pd.DataFrame:
         """Return one row for each pair of columns; see `Accuracy.correlations`."""
-        measured = {frozenset(c.attributes): (c, table) for c, table in self._pairs()}
-        tied = [set(constraint.columns) for constraint in self._codec.schema.constraints]
+        measured = {frozenset(c.attributes): (c, table) for c, table in self.pairs()}
         rows: list[dict[str, Any]] = []
         for pair in combinations(self.names, 2):
             found = UNKNOWN
@@ -107,12 +107,17 @@ class OrderedColumns:
                 certainty, released = measured[frozenset(pair)]
                 a, b = (self.ranks(name) for name in certainty.attributes)
                 found = correlation_interval(certainty.measured, released, (a, b)).extended()
-                if any(set(pair) <= columns for columns in tied):
+                if self.tied(pair):
                     found = Interval(found.estimate, nan, nan)
             rows.append({"columns": pair, **vars(found), "covered": not np.isnan(found.low)})
         return pd.DataFrame(rows, columns=["columns", "estimate", "low", "high", "covered"])
 
-    def _pairs(self) -> Iterator[tuple[Certainty, Marginal]]:
+    def tied(self, pair: Attributes) -> bool:
+        """Return whether a constraint links both columns."""
+        return any(set(pair) <= set(constraint.columns) for constraint in self._codec.schema.constraints)
+
+    def pairs(self) -> Iterator[tuple[Certainty, Marginal]]:
+        """Yield the measured pairs of the columns with counts."""
         first = len(self._fitted.one_ways)
         for certainty, table in zip(self._fitted.certainties[first:], self._fitted.marginals, strict=True):
             if len(table.attributes) == 2 and set(table.attributes) <= self._encoders.keys():
@@ -143,8 +148,11 @@ class OrderedColumns:
 
     def _shown(self, name: str, found: Interval) -> dict[str, Any]:
         """Return an interval in the units of the column; times as cells of the table."""
-        encoder = self._encoders.get(name)
         values: dict[str, Any] = vars(found)
-        if encoder is not None:
-            values = dict(zip(values, encoder.interval(found.estimate, found.low, found.high), strict=True))
-        return {**values, "covered": encoder is not None}
+        if name in self._encoders:
+            values = dict(zip(values, self.in_units(name, **values), strict=True))
+        return {**values, "covered": name in self._encoders}
+
+    def in_units(self, name: str, estimate: float, low: float, high: float) -> Sequence[Any]:
+        """Return an estimate and the ends of its interval as cells of a column with counts."""
+        return self._encoders[name].interval(estimate, low, high)

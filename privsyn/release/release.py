@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial, wraps
 from hashlib import sha256
@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 import numpy as np
 
 from privsyn.arguments import check_column, check_whole
-from privsyn.errors import InputError, not_found_in, plural, warn_absent
+from privsyn.errors import InputError, not_found_in, plural, warn_absent, warn_disagreements
 from privsyn.files import atomic_path, check_target
 from privsyn.inference.fitted import Fitted
-from privsyn.marginals.domain import Ints, Records
+from privsyn.marginals.domain import Records
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.structural_zeros import StructuralZeros
 from privsyn.methods.methods import Method
@@ -23,6 +23,7 @@ from privsyn.notebook import html
 from privsyn.private.ledger import Ledger
 from privsyn.progress import Progress, no_progress, with_progress
 from privsyn.release.accuracy import Accuracy
+from privsyn.release.agreement import Agreement
 from privsyn.release.checkpoint import unfinished
 from privsyn.release.conditional import absent, balanced, completed
 from privsyn.release.draws.draws import Draws, frames_of
@@ -107,11 +108,17 @@ class Release:
         ------
         InputError
             If `n` or `seed` is not a whole number of at least 0, or no row can have the given values.
+
+        Warns
+        -----
+        DisagreementWarning
+            If the rows leave what the release says: `Accuracy.agreement` lists where. Rows with given values
+            or balanced classes are not compared, nor fewer than 100.
         """
         if balance is not None:
             check_column("balance", balance, self.codec.schema.coded)
         if given is None and balance is None:
-            frame = stacked(self.blocks(n, seed, progress))
+            frame = stacked(self._compared(self.blocks(n, seed, progress)))
         else:
             frame = self._completed(n, given, balance, seed, progress)
         return self.form.cast(frame, self.codec.schema)
@@ -120,7 +127,8 @@ class Release:
         self, n: int | None = None, *, seed: int | None = None, progress: Progress | None = None
     ) -> Iterator[Any]:
         """Yield the table of `sample` in blocks of about 100,000 rows. All together are about as accurate."""
-        return (self.form.cast(block, self.codec.schema) for block in self.blocks(n, seed, progress))
+        blocks = self._compared(self.blocks(n, seed, progress))
+        return (self.form.cast(block, self.codec.schema) for block in blocks)
 
     def sample_to(
         self,
@@ -163,7 +171,7 @@ class Release:
         domain, model = self.fitted.merging.merged, sha256(self.packed()).hexdigest()
         seed = None if seed is None else check_whole("seed", seed)
         with unfinished(path, domain, model=model, rows=rows, seed=seed) as checkpoint:
-            frames = self.blocks(rows, checkpoint.seed, progress, checkpoint.block)
+            frames = self._compared(self.blocks(rows, checkpoint.seed, progress, checkpoint.block))
             blocks = (self.form.cast(frame, self.codec.schema) for frame in frames)
             return write_blocks(
                 blocks, path, self.codec.schema, self.form, within=checkpoint.folder, excel_safe=excel_safe
@@ -189,6 +197,18 @@ class Release:
         blocks = with_progress(records, "synthesising", len(ends), progress or no_progress)
         for start, block in zip((0, *ends), blocks, strict=False):
             yield self._decoded(block, rng, start)
+
+    def _compared(self, blocks: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+        """Yield the blocks of a table; after the last, warn if the rows leave what the release says."""
+        agreement = self._agreement
+        for block in blocks:
+            agreement.add(block)
+            yield block
+        warn_disagreements(agreement.disagreements())
+
+    @property
+    def _agreement(self) -> Agreement:
+        return Agreement(self.codec, self.fitted, self.accuracy_.not_found)
 
     def _completed(
         self, n: int | None, given: Any, balance: str | None, seed: int | None, progress: Progress | None
@@ -247,11 +267,13 @@ class Release:
         restored = self.fitted.merging.restore(chosen, rng)
         return self.codec.decode(restored, rng, self.fitted.merging, start)
 
-    def drawn_counts(self, n: int, seed: int) -> dict[str, Ints]:
-        """Count each column of `n` rows drawn from the release, in merged codes. This costs no privacy."""
-        rng, merging = np.random.default_rng(seed), self.fitted.merging
+    def compared(self, n: int, seed: int) -> Agreement:
+        """Draw `n` rows and compare them with the release. This costs no privacy."""
+        rng, merging, agreement = np.random.default_rng(seed), self.fitted.merging, self._agreement
         numbers = self.codec.numbers(merging.restore(self.records(n, rng), rng), rng, merging)
-        return {name: cells.count(numbers[name]) for name, cells in self.codec.cells(merging).items()}
+        codes = [cells.merged_codes(numbers[name]) for name, cells in self.codec.cells(merging).items()]
+        agreement.add_records(Records(merging.merged, np.stack(codes, axis=1)))
+        return agreement
 
     def draws(
         self, m: int, n: int | None = None, *, seed: int | None = None, progress: Progress | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 from itertools import combinations, compress
-from math import exp, prod, sqrt
+from math import exp
 from statistics import median
 from typing import Any
 
@@ -16,6 +16,7 @@ from privsyn.marginals.domain import Floats
 from privsyn.marginals.statistics import total_variation
 from privsyn.pages.sections import many, percent, whole
 from privsyn.private.ledger import Ledger
+from privsyn.release.agreement import error_limit
 from privsyn.release.release import Release
 
 MOST_LEVELS = 14
@@ -32,13 +33,6 @@ WELL, WELL_ROWS = 1 / 4, 0.1
 
 ROUGHLY = 1 / 2
 """It is kept roughly if its interval ends within this share of its strength: most of it has its direction."""
-
-MODEL, MORE_COLUMNS, CHANCE = 1.5, 1.0, 1.5
-"""Parts of the limit of the error of a strength, in expected errors: for the model, more for each further
-column, and for chance, divided by the root of the degrees of freedom. A mean of `n` absolute normal errors is
-below 1 + 1.96 sqrt(pi / 2 - 1) / sqrt(n) times its expectation with probability 0.95 or more. The rest is for
-the model behind the expected error. The strength was outside its interval in 27 of 2,915 pairs of four tables
-(experiments/relationships.py)."""
 
 FEW = 1 / 3
 """Few pairs are kept well if they are less than this share of those that are decided."""
@@ -81,7 +75,7 @@ def relationships(release: Release) -> list[dict[str, Any]]:
     measured = zip(release.fitted.certainties[first:], release.fitted.marginals, strict=True)
     for certainty, table in compress(measured, covered):
         estimate = certainty.measured.grouping.join(table.counts)
-        power, limit = strength(estimate), _limit(certainty.error, estimate.shape)
+        power, limit = strength(estimate), error_limit(certainty.error, estimate.shape)
         rows.append(
             {
                 "columns": certainty.attributes,
@@ -107,12 +101,6 @@ def strength(counts: Floats) -> float:
     axes = range(shares.ndim)
     alone = [shares.sum(axis=tuple(other for other in axes if other != axis)) for axis in axes]
     return round(total_variation(shares, reduce(np.multiply.outer, alone)), 12)
-
-
-def _limit(error: float, shape: tuple[int, ...]) -> float:
-    """Return the error that the strength of a table of this shape hardly exceeds."""
-    freedom = max(prod(size - 1 for size in shape), 1)
-    return error * (MODEL + MORE_COLUMNS * (len(shape) - 2) + CHANCE / sqrt(freedom))
 
 
 def kept_how(power: float, limit: float) -> str:

@@ -16,10 +16,11 @@ from privsyn.errors import InputError
 from privsyn.files import atomic_path
 from privsyn.inference.consistency import norm_sub
 from privsyn.inference.fitted import HALF, LEVEL, TWO_SIDED
-from privsyn.marginals.domain import Floats
+from privsyn.marginals.domain import Ints
 from privsyn.pages import sections as pages
 from privsyn.pages.picture import Axis, Bins, error_bars, outside, percent_of
 from privsyn.pages.sections import Section, at_most, interval
+from privsyn.release.agreement import Agreement
 from privsyn.release.release import Release
 from privsyn.studies.release_facts import facts, pair_map, pair_tables
 from privsyn.synthesizer import PrivSyn
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 SECTIONS = (
     Section("public", "In short"),
     Section("columns", "Columns"),
+    Section("agreement", "Where the rows leave it", "Rows"),
     Section("tables", "Which relationships are kept", "Relationships"),
     Section("schema", "What the columns are", "Schema"),
     Section("covered", "What is covered"),
@@ -90,7 +92,10 @@ def report(release: Release | PrivSyn, path: str | PathLike[str]) -> None:
 
 def render(release: Release) -> str:
     """Return the page as text."""
-    drawn, known = _drawn(release), facts(release)
+    known, agreement = facts(release), _compared(release)
+    drawn = (
+        {} if agreement is None else {name: n for (name, *more), n in agreement.counts.items() if not more}
+    )
     words = members(release.codec, release.fitted.merging.groups)
     columns = [
         _column(release, name, drawn.get(name), own)
@@ -107,6 +112,7 @@ def render(release: Release) -> str:
         "least": TWO_SIDED * max(certainty.sigma for certainty in alone),
         "least_pair": TWO_SIDED * median(row["sigma"] for row in rows) if rows else None,
         "drawn": sum(next(iter(drawn.values()))) if drawn else 0,
+        "agreement": [] if agreement is None else list(map(str, agreement.disagreements())),
         "uncovered": _uncovered(release),
         "schema": _schema(release),
         "outside": sum(row["outside"] for column in columns for row in column["rows"]),
@@ -133,14 +139,14 @@ def estimates(release: Release) -> str:
     return text.getvalue()
 
 
-def _drawn(release: Release) -> dict[str, Floats]:
-    """Return the counts of each column in synthetic rows; empty if no row can be sampled."""
+def _compared(release: Release) -> Agreement | None:
+    """Compare synthetic rows with the release; None if no row can be sampled."""
     columns = len(release.codec.domain)
     rows = min(round(release.fitted.total), ROWS, max(LEAST_ROWS, CELLS // columns))
     try:
-        return {name: np.asarray(n, float) for name, n in release.drawn_counts(rows, SEED).items()}
+        return release.compared(rows, SEED)
     except InputError:  # no row satisfies the constraints; the page says that they are not covered
-        return {}
+        return None
 
 
 def _schema(release: Release) -> list[tuple[str, str]]:
@@ -168,7 +174,7 @@ def _uncovered(release: Release) -> dict[str, list[str]]:
 
 
 def _column(
-    release: Release, name: str, drawn: Floats | None, words: tuple[tuple[str, ...], ...]
+    release: Release, name: str, drawn: Ints | None, words: tuple[tuple[str, ...], ...]
 ) -> dict[str, Any]:
     """Return a column: its error, its counts and a plot of them; `words` are the values of each count."""
     codec, fitted = release.codec, release.fitted

@@ -24,6 +24,7 @@ from privsyn.cli import survey
 from privsyn.cli.common import console as screen
 from privsyn.errors import NoiseWarning
 from privsyn.private.ledger import Ledger
+from privsyn.release.agreement import Agreement, Disagreement
 from privsyn.table.io import read_in_memory, write
 from privsyn.table.kinds.csv_format import CsvFormat
 
@@ -396,6 +397,17 @@ def test_an_epsilon_that_leaves_noise_alone_is_warned_of_before_the_run(folder, 
         PrivSyn(1e-6)
     with pytest.warns(NoiseWarning, match="comes out as noise"):
         PrivSyn(0.1, unit="who", rows_per_unit=200)
+
+
+def test_where_the_rows_leave_the_release_it_is_said_in_one_line(folder, capsys, monkeypatch):
+    few = (*SYNTH[:3], "--schema", "schema.yaml", "--rows", 200, "--epsilon", 1)
+    assert "the rows leave" not in run(capsys, *few).out
+    found = [Disagreement((f"a{place}",), "missing", 0.8, 0.7, 0.6, 0.75, 2.0) for place in range(4)]
+    monkeypatch.setattr(Agreement, "disagreements", lambda agreement: found)
+    said = [line for line in run(capsys, *few, "--force").out.splitlines() if "the rows leave" in line]
+    assert len(said) == 1
+    assert said[0].startswith("the rows leave what the release says: a0: 80% missing in the rows, 70% in the")
+    assert said[0].endswith("; and 1 more")
 
 
 def test_where_no_value_was_found_it_is_said(folder, capsys):

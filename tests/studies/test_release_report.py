@@ -27,6 +27,7 @@ from privsyn import (
     report,
 )
 from privsyn.errors import DroppedWarning, NotFoundWarning
+from privsyn.marginals.domain import Records
 from privsyn.private.ledger import Ledger
 from privsyn.release.release import Release
 from privsyn.studies.release_facts import in_plain_words, overview, relationships
@@ -212,8 +213,9 @@ def test_a_column_that_a_constraint_changed_says_so_and_how_much(constrained):
     assert "Changed by a constraint" in first
     found = re.search(r"expected error ([\d.]+)%, from noise alone ([\d.]+)%", first)
     error, noise = map(float, found.groups())
-    drawn = release.drawn_counts(4000, seed=1)["first"]
-    true = release.codec.cells(release.fitted.merging)["first"].count(rows["first"].to_numpy(float))
+    drawn = release.compared(4000, seed=1).counts["first",]
+    cells = release.codec.cells(release.fitted.merging)["first"]
+    true = np.bincount(cells.merged_codes(rows["first"].to_numpy(float)), minlength=cells.merged)
     found = 100 * np.abs(drawn / drawn.sum() - true / true.sum()).sum() / 2
     assert 0.8 * found < error < 1.4 * found
     assert noise < 0.3 * found
@@ -223,16 +225,20 @@ def test_a_column_that_a_constraint_changed_says_so_and_how_much(constrained):
 def test_the_expected_error_is_that_of_the_rows_that_are_drawn(model, monkeypatch):
     """Were all rows drawn with the first of two values, half of them would be wrong."""
 
-    def first_only(release, n, seed):
-        merged = release.fitted.merging.merged
-        return {name: np.eye(1, size)[0] * n for name, size in zip(merged.names, merged.sizes, strict=True)}
+    def first_only(release, n, rng):
+        domain = release.fitted.merging.merged
+        return Records(domain, np.zeros((n, len(domain)), np.int32))
 
-    monkeypatch.setattr(Release, "drawn_counts", first_only)
-    said = figure(render(model.release_), "p")
+    monkeypatch.setattr(Release, "records", first_only)
+    text = render(model.release_)
+    said = figure(text, "p")
     error = float(re.search(r"expected error ([\d.]+)%", said)[1])
     second = model.accuracy_.counts("p")["estimate"][1] / model.release_.fitted.total
     assert error == pytest.approx(100 * second, abs=2)
     assert "Changed when rows are drawn" in said
+    assert re.search(
+        r"Where the rows leave it.* of the rows lie in other cells than in the release", visible(text)
+    )
 
 
 def test_the_page_says_what_its_error_bars_cover_and_what_not(constrained):
@@ -249,7 +255,7 @@ def test_a_release_that_cannot_be_drawn_from_still_has_a_page_that_says_so(const
     def fail(*_):
         raise InputError("no row was found that keeps the constraints")
 
-    monkeypatch.setattr(Release, "drawn_counts", fail)
+    monkeypatch.setattr(Release, "compared", fail)
     text = render(constrained[0])
     assert "Not covered: what the constraints on this column change" in figure(text, "second")
     assert "Not covered: what the constraints" not in figure(text, "free")

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from privsyn.marginals.domain import Floats, Integers, Ints, keep
+from privsyn.marginals.domain import Floats, Integers, keep
 
 
 class Grid(Protocol):
@@ -100,9 +100,9 @@ class Cells:
         codes = np.clip(np.searchsorted(known, numbers, side="right") - 1, 0, None)
         return np.where(np.isnan(numbers), len(known), codes)
 
-    def count(self, numbers: Floats) -> Ints:
-        """Return the count of numbers in each merged code."""
-        return np.bincount(self.groups[self.find(numbers)], minlength=self.merged)
+    def merged_codes(self, numbers: Floats) -> Integers:
+        """Return the merged code of each number."""
+        return self.groups[self.find(numbers)]
 
     def draw(self, lows: Floats, highs: Floats, rng: np.random.Generator) -> Floats:
         """Draw a number from each low to each high, both included; NaN where there is none."""

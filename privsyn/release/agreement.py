@@ -1,0 +1,273 @@
+r"""Agreement: whether synthetic rows show what their release says. It uses released answers alone: no cost.
+
+The rows are compared with the release's own estimates: the counts of each column and of each measured table,
+the missing cells of each column, the means of ordered columns, and Spearman's correlation of each measured
+pair of them. What the rows show must lie in the interval of the release, widened by what drawing n rows adds.
+
+**False alarms.** The interval contains the estimate. So n rows that are drawn from the estimates leave it
+only if they differ from its estimate by more than it was widened. With m comparisons, each is widened so that
+this has a probability of at most `ALARM` / m, however the comparisons depend on each other:
+
+- A mean of numbers with variance v, at most b from their mean, by :math:`\sqrt{2 v L / n} + b L / 3n` with
+  :math:`L = \ln(2 m / \mathrm{ALARM})` (Bernstein's inequality). A share is a mean of zeros and ones.
+- The share of rows in other cells than in the release: its expectation is at most
+  :math:`\sum \sqrt{p (1 - p) / n} / 2`, and one row changes it by at most 1 / n. So it exceeds its
+  expectation by :math:`\sqrt{L / 2n}` (McDiarmid's inequality).
+- A correlation by :math:`\sqrt{2 L / n}`, as for ranks that are independent: the variance is 1 / n.
+
+The method that makes rows scatters them less than independent draws. See docs/inference.md for how often
+it was silent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import log, prod, sqrt
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from privsyn.inference.fitted import Certainty, Fitted
+from privsyn.inference.ordered.number_intervals import (
+    Interval,
+    correlation_interval,
+    correlation_of,
+    mean_interval,
+    share_interval,
+)
+from privsyn.marginals.counting import Tables, block_of
+from privsyn.marginals.domain import Attributes, Floats, Ints, Records
+from privsyn.marginals.marginal import Marginal
+from privsyn.marginals.statistics import total_variation
+from privsyn.release.accuracy_of_numbers import OrderedColumns
+from privsyn.table.codec.codec import Codec
+
+ALARM = 0.01
+"""Largest probability that rows drawn from the estimates are said to leave them."""
+
+FEW = 100
+"""Fewer rows are not compared: they may differ from any release by chance."""
+
+CLEAR = 0.02
+"""Shares that are further apart are shown without decimals."""
+
+MODEL, MORE_COLUMNS, CHANCE = 1.5, 1.0, 1.5
+"""Parts of the limit of an error, in expected errors: for the model, more for each further column, and for
+chance, divided by the root of the degrees of freedom. A mean of `n` absolute normal errors is below
+1 + 1.96 sqrt(pi / 2 - 1) / sqrt(n) times its expectation with probability 0.95 or more. The rest is for the
+model behind the expected error; that of one column needs none. The strength of a relationship was outside its
+interval in 27 of 2,915 pairs of four tables (experiments/relationships.py)."""
+
+
+def error_limit(error: float, shape: Sequence[int]) -> float:
+    """Return the error that a table of this shape and expected error hardly exceeds."""
+    freedom = max(prod(size - 1 for size in shape), 1)
+    model = 1.0 if len(shape) == 1 else MODEL + MORE_COLUMNS * (len(shape) - 2)
+    return error * (model + CHANCE / sqrt(freedom))
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """Something that synthetic rows show and that lies outside the interval of the release.
+
+    Parameters
+    ----------
+    columns : tuple of str
+    what : str
+        ``counts`` (the share of rows in other cells than in the release), ``missing``, ``mean`` or
+        ``correlation``.
+    rows, release : number, or for a mean a cell of the column
+        What the rows show, and the estimate of the release.
+    low, high : the same
+        The ends of the widened interval.
+    times : float
+        Distance from the estimate, over the largest in the interval.
+    """
+
+    columns: tuple[str, ...]
+    what: str
+    rows: Any
+    release: Any
+    low: Any
+    high: Any
+    times: float
+
+    def __str__(self) -> str:
+        name = " x ".join(self.columns)
+        if self.what == "counts":
+            return f"{name}: {self.rows:.0%} of the rows lie in other cells than in the release"
+        if self.what == "missing":
+            rows, release = (
+                f"{x:.{0 if abs(self.rows - self.release) > CLEAR else 2}%}"
+                for x in (self.rows, self.release)
+            )
+            return f"{name}: {rows} missing in the rows, {release} in the release"
+        texts = [f"{x:.3g}" if isinstance(x, float) else str(x) for x in (self.rows, self.release)]
+        return f"{name}: {self.what} {texts[0]} in the rows, {texts[1]} in the release"
+
+
+class Agreement:
+    """Compares rows, which may come in blocks, with the release from which they were drawn.
+
+    Parameters
+    ----------
+    codec : Codec
+    fitted : Fitted
+    not_found : tuple of str
+        Columns whose cells are invented. They are not compared.
+    """
+
+    def __init__(self, codec: Codec, fitted: Fitted, not_found: tuple[str, ...] = ()) -> None:
+        self._codec, self._fitted = codec, fitted
+        self._ordered = OrderedColumns(codec, fitted, not_found)
+        self._tables = list(zip(fitted.certainties, (*fitted.one_ways, *fitted.marginals), strict=True))
+        self._not_found = not_found
+        self._counts: list[Ints] = []
+        self._rows = 0
+
+    def add(self, rows: pd.DataFrame) -> None:
+        """Add rows of the synthetic table, as pandas has them."""
+        coded = self._codec.encode(rows.reindex(columns=list(self._codec.names)))
+        self.add_records(self._fitted.merging.merge(coded))
+
+    def add_records(self, records: Records) -> None:
+        """Add rows in merged codes."""
+        sets = [table.attributes for _, table in self._tables]
+        found = Tables(records.domain, sets).count([block_of(records)])
+        self._counts = list(map(np.add, self._counts, found)) if self._counts else found
+        self._rows += len(records)
+
+    @property
+    def counts(self) -> dict[Attributes, Ints]:
+        """The counts of the rows in each table, in merged codes."""
+        return {
+            table.attributes: found for (_, table), found in zip(self._tables, self._counts, strict=False)
+        }
+
+    def disagreements(self) -> list[Disagreement]:
+        """Return where the rows leave the release, the worst first.
+
+        Each set of columns is named once, and a set only if none of its columns is named alone.
+        """
+        if self._rows < FEW:
+            return []
+        found = sorted(self._all(), key=lambda one: (len(one.columns) > 1, -one.times))
+        named: dict[tuple[str, ...], Disagreement] = {}
+        for one in found:
+            if one.columns not in named and not any((name,) in named for name in one.columns):
+                named[one.columns] = one
+        return sorted(named.values(), key=lambda one: -one.times)
+
+    def table(self) -> pd.DataFrame:
+        """Return the disagreements as a table."""
+        names = ["columns", "what", "rows", "release", "low", "high"]
+        return pd.DataFrame(
+            [[getattr(one, name) for name in names] for one in self.disagreements()], columns=names
+        )
+
+    def _all(self) -> Iterator[Disagreement]:
+        cells, counts = self._codec.cells(self._fitted.merging), self.counts
+        for certainty, table in self._tables:
+            found, name = counts[table.attributes], table.attributes[0]
+            if self._is_invented(table):
+                continue
+            yield from self._elsewhere(certainty, table, found)
+            if len(table.attributes) > 1:
+                continue
+            missing = cells[name].missing
+            if missing >= 0 and int((cells[name].groups == missing).sum()) == 1:
+                yield from self._missing(certainty, table, found, missing)
+            if name in self._ordered.counted:
+                yield from self._mean(certainty, table, found)
+        for certainty, table in self._ordered.pairs():
+            if not self._ordered.tied(table.attributes):
+                yield from self._correlation(certainty, table, counts[table.attributes])
+
+    @cached_property
+    def _surprise(self) -> float:
+        """L in the formulas above; at most three comparisons of a column and two of other tables."""
+        return log(2 * 3 * len(self._tables) / ALARM)
+
+    def _widened(self, variance: float, farthest: float, rows: int) -> float:
+        """Return how far the mean of this number of rows may lie from its expectation."""
+        return sqrt(2 * variance * self._surprise / rows) + farthest * self._surprise / (3 * rows)
+
+    def _elsewhere(self, certainty: Certainty, table: Marginal, found: Ints) -> Iterator[Disagreement]:
+        grouping = certainty.measured.grouping
+        expected, seen = (_shares(grouping.join(np.asarray(of, np.float64))) for of in (table.counts, found))
+        apart = total_variation(expected, seen)
+        chance = float(np.sqrt(expected * (1 - expected) / self._rows).sum()) / 2
+        high = chance + sqrt(self._surprise / (2 * self._rows)) + error_limit(certainty.error, expected.shape)
+        if apart > high:
+            yield Disagreement(self._named(table), "counts", apart, 0.0, 0.0, high, apart / high)
+
+    def _missing(
+        self, certainty: Certainty, table: Marginal, found: Ints, code: int
+    ) -> Iterator[Disagreement]:
+        parts = (np.arange(len(table.counts)) == code).astype(np.float64)
+        expected, seen = float(_shares(table.counts)[code]), float(_shares(found)[code])
+        widened = self._widened(expected * (1 - expected), max(expected, 1 - expected), self._rows)
+        if abs(seen - expected) > widened:
+            noise = self._ordered.noise(table.attributes[0])
+            interval = share_interval(certainty.measured, table, parts, noise).extended()
+            yield from _outside(
+                (self._codec.column_of(table.attributes[0]),), "missing", seen, interval, widened
+            )
+
+    def _mean(self, certainty: Certainty, table: Marginal, found: Ints) -> Iterator[Disagreement]:
+        (name,) = table.attributes
+        cells = self._ordered.cells(name)
+        size, numbers = len(cells.middles), int(found[: len(cells.middles)].sum())
+        expected = _shares(table.counts[:size])
+        if not numbers or not expected.any():
+            return
+        mean = float(expected @ cells.middles)
+        away = np.abs(cells.middles - mean)[expected > 0]
+        widened = self._widened(float(expected[expected > 0] @ away**2), float(away.max()), numbers)
+        seen = float(_shares(found[:size]) @ cells.middles)
+        if abs(seen - mean) > widened:
+            noise = self._ordered.noise(name)
+            interval = mean_interval(certainty.measured, table, cells, noise).extended()
+            for one in _outside((name,), "mean", seen, interval, widened):
+                ends = max(one.low, cells.lows[0]), min(one.high, cells.highs[-1])
+                rows, low, high = self._ordered.in_units(name, one.rows, *ends)
+                release, *_ = self._ordered.in_units(name, one.release, *ends)
+                yield replace(one, rows=rows, release=release, low=low, high=high)
+
+    def _correlation(self, certainty: Certainty, table: Marginal, found: Ints) -> Iterator[Disagreement]:
+        one, other = (self._ordered.ranks(name) for name in table.attributes)
+        sides = one, other
+        block = tuple(slice(int(side.merged.max()) + 1) for side in sides)
+        numbers = int(found[block].sum())
+        if not numbers:
+            return
+        widened = sqrt(2 * self._surprise / numbers)
+        seen = correlation_of(found.astype(np.float64), sides)
+        if abs(seen - correlation_of(table.counts, sides)) > widened:
+            interval = correlation_interval(certainty.measured, table, sides).extended()
+            yield from _outside(self._named(table), "correlation", seen, interval, widened)
+
+    def _is_invented(self, table: Marginal) -> bool:
+        return any(name in self._not_found for name in self._named(table))
+
+    def _named(self, table: Marginal) -> tuple[str, ...]:
+        """Return the columns of a table."""
+        return tuple(dict.fromkeys(map(self._codec.column_of, table.attributes)))
+
+
+def _shares(counts: Floats | Ints) -> Floats:
+    return np.asarray(counts / max(float(counts.sum()), 1e-9))
+
+
+def _outside(
+    columns: tuple[str, ...], what: str, seen: float, interval: Interval, widened: float
+) -> Iterator[Disagreement]:
+    """Yield the disagreement if a number lies outside the interval, widened on both sides."""
+    low, high = interval.low - widened, interval.high + widened
+    end = high if seen > interval.estimate else low
+    times = (seen - interval.estimate) / (end - interval.estimate)
+    if times > 1:
+        yield Disagreement(columns, what, seen, interval.estimate, low, high, times)

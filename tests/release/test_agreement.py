@@ -1,0 +1,121 @@
+"""Rows that show what the release says are silent; rows that do not are named, and by what."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from privsyn import Categorical, Datetime, InputError, Numerical, PrivSyn, Schema
+from privsyn.errors import DisagreementWarning
+from privsyn.marginals.domain import Records
+from privsyn.release.agreement import FEW, Agreement
+from privsyn.release.release import Release
+
+SCHEMA = Schema(
+    {"age": Numerical(0, 99, integer=True), "pay": Numerical(0, 999, integer=True, nullable=False)}
+)
+
+
+def people(rows=4000):
+    """Pay rises with age; a fifth of the ages are missing."""
+    rng = np.random.default_rng(0)
+    age = rng.integers(20, 80, rows)
+    pay = (age * 8 + rng.normal(0, 60, rows)).clip(0, 999).astype(int)
+    return pd.DataFrame({"age": pd.array(np.where(rng.random(rows) < 0.2, -1, age), "Int64"), "pay": pay})
+
+
+@pytest.fixture(scope="module")
+def model():
+    table = people()
+    table.loc[table.age < 0, "age"] = pd.NA
+    return PrivSyn(5.0, 1e-6, SCHEMA, seed=0).fit(table)
+
+
+def test_rows_drawn_from_the_estimates_agree(model):
+    """By the bounds each of 300 tables is named with a probability below 0.01. They are wide: far fewer are.
+
+    More than 20 of 300 have a probability below 1e-10 (binomial).
+    """
+    release, rng = model.release_, np.random.default_rng(1)
+    fitted, domain = release.fitted, release.fitted.merging.merged
+    (table,) = fitted.marginals
+    shares = table.counts.ravel() / table.counts.sum()
+    named = 0
+    for _ in range(300):
+        cells = rng.choice(len(shares), size=4000, p=shares)
+        codes = np.stack(np.unravel_index(cells, table.counts.shape), axis=1)
+        rows = Agreement(release.codec, fitted)
+        rows.add_records(Records(domain, codes.astype(np.int32)))
+        named += bool(rows.disagreements())
+    assert named <= 20
+
+
+def test_a_sample_is_silent(model):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DisagreementWarning)
+        rows = model.sample(seed=1)
+        assert sum(len(block) for block in model.sample_blocks(seed=1)) == len(rows)
+    assert model.accuracy_.agreement(rows).empty
+
+
+@pytest.mark.parametrize(
+    ("change", "what", "columns"),
+    [
+        (lambda rows: rows.assign(age=rows.age.mask(rows.index % 10 == 0)), "missing", ("age",)),
+        (lambda rows: rows.assign(pay=(rows.pay + 60).clip(0, 999)), "mean", ("pay",)),
+        (lambda rows: rows.assign(pay=rows.pay.to_numpy()[::-1]), "correlation", ("age", "pay")),
+        (lambda rows: rows.assign(pay=(rows.pay // 250) * 250 + 125), "counts", ("pay",)),
+    ],
+)
+def test_what_rows_show_against_the_release_is_named(model, change, what, columns):
+    """The sample has a seed, so each change is the same in every run."""
+    found = model.accuracy_.agreement(change(model.sample(seed=1)))
+    first = found.iloc[0]
+    assert (first["columns"], first.what) == (columns, what)
+    assert not first.low <= first.rows <= first.high
+    assert first.low <= first.release <= first.high
+
+
+def test_few_rows_and_rows_of_another_kind_are_not_compared(model):
+    few = model.sample(FEW - 1, seed=1).assign(pay=0)
+    assert model.accuracy_.agreement(few).empty
+    assert not model.accuracy_.agreement(model.sample(1000, seed=1).assign(pay=0)).empty
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DisagreementWarning)
+        assert (model.sample(500, given={"pay": (0, 99)}, seed=1).pay <= 99).all()
+    with pytest.raises(InputError, match="columns or dtypes differ"):
+        model.accuracy_.agreement(pd.DataFrame({"pay": [1] * FEW}))
+
+
+def test_a_sample_that_leaves_the_release_says_the_worst_three_in_one_line(model, monkeypatch):
+    """Were all rows alike, columns and pair would be wrong."""
+    monkeypatch.setattr(
+        Release,
+        "_records",
+        lambda release, tables, n, rng, progress=None: Records(
+            release.fitted.merging.merged, np.zeros((n, len(release.fitted.merging.merged)), np.int32)
+        ),
+    )
+    with pytest.warns(DisagreementWarning) as raised:
+        model.sample(seed=1)
+    (line,) = [str(one.message) for one in raised]
+    assert line.startswith("the rows leave what the release says: ")
+    assert "\n" not in line
+    assert line.count("in the rows") <= 3
+
+
+def test_what_the_rows_of_times_show_is_said_in_times():
+    """Means of times are times in the table of disagreements."""
+    days = pd.Timestamp("2020-01-01") + pd.to_timedelta(np.random.default_rng(0).integers(0, 300, 3000), "D")
+    table = pd.DataFrame({"day": days, "sex": ["f", "m"] * 1500})
+    columns = {
+        "day": Datetime("2020-01-01", "2020-12-31", nullable=False),
+        "sex": Categorical(["f", "m"], nullable=False),
+    }
+    model = PrivSyn(5.0, 1e-6, Schema(columns), seed=0).fit(table)
+    rows = model.sample(seed=1)
+    found = model.accuracy_.agreement(rows.assign(day=rows.day + pd.Timedelta(days=60)))
+    first = found[found["columns"] == ("day",)].iloc[0]
+    assert first.what == "mean"
+    assert first.rows.round("D") > first.high > first.release > first.low > pd.Timestamp("2020-01-01")
