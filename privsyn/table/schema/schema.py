@@ -126,7 +126,7 @@ class Schema:
         id: names the row. Its cells are never read; synthetic rows get generated ones.
         low: whole numbers from 0 to 9; others are clipped. A cell may be missing.
         high: whole numbers from 0 to 9; others are clipped. A cell may be missing.
-        Constraint 1: low <= high. The first column and the gaps are counted, the others computed.
+        Constraint 1: low <= high. One column and the gaps of the others are counted.
         """
         columns = [f"{name}: {self.sentence_on(name)}" for name in self.columns]
         rules = [f"Constraint {place}: {each.explain()}" for place, each in enumerate(self.constraints, 1)]
