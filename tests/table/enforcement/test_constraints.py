@@ -463,3 +463,36 @@ def test_a_public_table_that_cannot_be_read_is_refused(tmp_path):
         Schema(TRIPS, constraints=[Lookup(str(tmp_path / "none.csv"), ["origin"], ["distance"])])
     with pytest.raises(InputError, match="give the path of a CSV file, or a data frame"):
         Schema(TRIPS, constraints=[Lookup(3, ["origin"], ["distance"])])
+
+
+def test_a_number_of_days_between_two_dates_is_never_asked_and_follows_in_every_row():
+    rng = np.random.default_rng(0)
+    booked = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 300, 2000), "D")
+    table = pd.DataFrame({"booked": booked, "seen": booked + pd.to_timedelta(rng.integers(0, 40, 2000), "D")})
+    table["days"] = (table.seen - table.booked).dt.days
+    dates = {name: Datetime("2024-01-01", "2024-12-31", nullable=False) for name in ("booked", "seen")}
+    schema = Schema(
+        {**dates, "days": Numerical(integer=True, nullable=False)},
+        constraints=["booked <= seen", "days == seen - booked"],
+    )
+    assert (schema.columns["days"].low, schema.columns["days"].high) == (-365, 365)
+    model = PrivSyn(2.0, 1e-9, schema, seed=1).fit(table)
+    assert model.release_.codec.domain.names == ("booked", "seen - booked")
+    made = model.sample(2000, seed=1)
+    assert (made.days == (made.seen - made.booked).dt.days).all()
+    assert made.days.between(0, 365).all()
+
+
+@pytest.mark.parametrize(
+    ("expression", "complaint"),
+    [
+        ("days == seen + booked", "subtract each date from another"),
+        ("days == seen - at", "'at' has times of day"),
+        ("seen == booked + days", "column 'seen' is not numerical"),
+    ],
+)
+def test_dates_that_make_no_number_of_days_are_refused(expression, complaint):
+    dates = {name: Datetime("2024-01-01", "2024-12-31") for name in ("booked", "seen")}
+    columns = {**dates, "at": Datetime("2024-01-01", "2024-12-31", unit="s"), "days": Numerical(integer=True)}
+    with pytest.raises(InputError, match=complaint):
+        Schema(columns, constraints=[expression])
