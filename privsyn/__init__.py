@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from privsyn.table.enforcement.equal import Equal
     from privsyn.table.enforcement.forbidden import Forbidden, MissingWhen
     from privsyn.table.enforcement.increasing import Increasing
+    from privsyn.table.enforcement.lookup import Lookup
     from privsyn.table.enforcement.total import Total
     from privsyn.table.kinds.csv_format import CsvFormat
     from privsyn.table.schema.columns import (
@@ -61,6 +62,7 @@ __all__ = [
     "Identifier",
     "Increasing",
     "InputError",
+    "Lookup",
     "MissingWhen",
     "Numerical",
     "Owners",
@@ -119,6 +121,7 @@ _HOMES = {
     "privsyn.table.enforcement.equal": ("Equal",),
     "privsyn.table.enforcement.forbidden": ("Forbidden", "MissingWhen"),
     "privsyn.table.enforcement.increasing": ("Increasing",),
+    "privsyn.table.enforcement.lookup": ("Lookup",),
     "privsyn.table.enforcement.total": ("Total",),
     "privsyn.table.schema.schema": ("Schema",),
     "privsyn.table.schema.yaml_file": ("read_schema",),

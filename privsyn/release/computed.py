@@ -62,7 +62,7 @@ def encoded_given(pool: Pool, given: Numbers, n: int) -> dict[str, Floats]:
 def _whole_times(pool: Pool, given: Numbers) -> dict[str, Floats]:
     """Return times for the columns whose date is given, and from which a given column follows by a gap.
 
-    A time of day that is not given is drawn from the records. No time is later than the given column.
+    A time of day that is not given is drawn from the records. No time lies beyond the given column.
     """
     codec, found = pool.codec, {}
     for gap in codec.computed:
@@ -74,9 +74,11 @@ def _whole_times(pool: Pool, given: Numbers) -> dict[str, Floats]:
             continue
         at = pool.rng.integers(len(pool.records), size=len(given[date]))
         drawn = pool.numbers(pool.records)[first][at] % DAY if clock not in given else given[clock]
-        ends = _floored(codec, first, given[gap.column] / gap.scales[0])
+        sign = gap.side.sign
+        ends = _rounded(codec, first, given[gap.column] / gap.side.scales[0], sign)
         whole = given[date] * DAY + np.nan_to_num(drawn)
-        found[first] = np.where(np.floor(ends / DAY) == given[date], np.minimum(whole, ends), whole)
+        nearer = sign * np.minimum(sign * whole, sign * ends)
+        found[first] = np.where(np.floor(ends / DAY) == given[date], nearer, whole)
     return found
 
 
@@ -100,26 +102,27 @@ def _keys(pool: Pool, maker: LookUp, wanted: Floats) -> Floats:
 
 
 def _split(pool: Pool, known: Numbers, gap: Gap, n: int) -> dict[str, Floats]:
-    """Return the columns before a given one, and the gap to it.
+    """Return the columns from which a given one is measured, and the gap to it.
 
-    Columns before that are not given come from a record whose value of the column is near the given one. They
-    are shifted by the difference.
+    Those that are not given come from a record whose value of the column is near the given one. They are
+    shifted by the difference.
     """
-    codec, found = pool.codec, dict(known)
-    if not set(gap.before) <= set(known):
+    codec, found, side, wanted = pool.codec, dict(known), gap.side, known[gap.column]
+    missing = [name for name in side.columns if name not in known]
+    if missing:
         records, at = _near(pool, known, gap.column, n)
-        shift = known[gap.column] - records[gap.column][at]
-        for name, scale in zip(gap.before, gap.scales, strict=True):
-            if name not in known:
-                numbers = np.minimum(records[name][at] + shift / scale, known[gap.column] / scale)
-                found[name] = _floored(codec, name, numbers)
-        if (last := gap.before[-1]) not in known:  # strictly below, on a grid of its own
-            step = codec.own_cells(last).grid.step  # type: ignore[union-attr]
-            found[last] = np.where(
-                gap.distance(found) < 0, _floored(codec, last, found[last] - step), found[last]
-            )
+        shift = wanted - records[gap.column][at]
+        for name, scale in zip(side.columns, side.scales, strict=True):
+            if name in missing:
+                moved = side.sign * (records[name][at] + shift / scale)
+                numbers = side.sign * np.minimum(moved, side.sign * wanted / scale)
+                found[name] = _rounded(codec, name, numbers, side.sign)
+        broken = gap.distance(found) < 0  # strictly below or above, on grids of their own
+        for name in missing:
+            step = side.sign * codec.own_cells(name).grid.step  # type: ignore[union-attr]
+            found[name] = np.where(broken, _rounded(codec, name, found[name] - step, side.sign), found[name])
     if (gap.distance(found) < 0).any():
-        names = ", ".join((*gap.before, gap.column))
+        names = ", ".join((*side.columns, gap.column)[:: side.sign])
         raise InputError(
             f"no row was found that keeps the constraints on {names}: "
             "change the constraints, or the given values"
@@ -127,10 +130,10 @@ def _split(pool: Pool, known: Numbers, gap: Gap, n: int) -> dict[str, Floats]:
     return {**found, gap.name: gap.gap_of(found)}
 
 
-def _floored(codec: Codec, name: str, numbers: Floats) -> Floats:
-    """Return the largest number of a column at or below each number; the lower bound if there is none."""
+def _rounded(codec: Codec, name: str, numbers: Floats, sign: int) -> Floats:
+    """Return the largest number of a column at or below each number; the smallest above if `sign` is -1."""
     grid = codec.own_cells(name).grid
-    points = np.floor((numbers - grid.low) * grid.scale + ROUNDING)  # type: ignore[union-attr]
+    points = sign * np.floor(sign * (numbers - grid.low) * grid.scale + ROUNDING)  # type: ignore[union-attr]
     return number_of(grid, np.clip(points, 0, grid.points - 1))  # type: ignore[arg-type, union-attr]
 
 

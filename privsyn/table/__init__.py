@@ -8,12 +8,14 @@ from privsyn.table.enforcement.determined import Determined
 from privsyn.table.enforcement.equal import Equal
 from privsyn.table.enforcement.forbidden import Forbidden, MissingWhen
 from privsyn.table.enforcement.increasing import Increasing
+from privsyn.table.enforcement.lookup import Lookup
 from privsyn.table.enforcement.total import Total
 from privsyn.table.schema.constraint import CONSTRAINTS
 
 CONSTRAINTS["forbidden"] = Forbidden
 CONSTRAINTS["allowed"] = Allowed
 CONSTRAINTS["determined"] = Determined
+CONSTRAINTS["lookup"] = Lookup
 CONSTRAINTS["increasing"] = Increasing
 CONSTRAINTS["total"] = Total
 CONSTRAINTS["equal"] = Equal

@@ -120,7 +120,7 @@ class Codec:
         several = {
             name: parts.parts(name, cast(Datetime, schema.columns[name]))
             for name in self.split
-            if columns[name].size and parts.named_with(schema, name) <= set(gaps)
+            if columns[name].size and name not in gaps and parts.named_with(schema, name) <= set(gaps)
         }
         rules = Repair.of(coded, schema.constraints)
         check_computed(rules.computations, columns, nullable)
@@ -249,7 +249,7 @@ class Codec:
             column = self.column_of(name)
             gap = self.gaps.get(column)
             if gap is not None:
-                found = gap.codes({of: self._read(of, table[of]) for of in (*gap.before, column)})
+                found = gap.codes({of: self._read(of, table[of]) for of in (*gap.side.columns, column)})
             else:
                 found = encoder.encode(table[column])
             codes[:, place] = found

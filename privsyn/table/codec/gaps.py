@@ -1,11 +1,15 @@
-"""Gaps: columns that increase are encoded as their distance from the column before.
+"""Gaps: a column of an order is encoded as its distance from the other columns of the order.
 
 Of ``Increasing(["start", "end"])`` the release counts `start` and the gap `end - start`. `end` is computed
 from the two, so every row keeps the constraint, and hardly any row is repaired.
 
+Columns without missing cells come first: a column that may be missing is measured from them, forward or
+backward, and never the reverse. So a constraint leaves the counts of a complete column alone.
+
 Privacy: the code of a gap is a function of the cells of its own row and of public facts. A row that breaks
 the constraint has a gap below 0, which becomes 0. So adding or removing a row adds or removes one code of
-each attribute, as without gaps, and all sensitivities stay the same.
+each attribute, as without gaps, and all sensitivities stay the same. Which columns come first follows from
+the schema and the dtypes.
 """
 
 from __future__ import annotations
@@ -103,60 +107,85 @@ class GapEncoder(OrderedEncoder):
         return self.of.distance_words(low, high)
 
 
+@dataclass(frozen=True)
+class Side:
+    """The columns on one side of a column, and how near it may come to them.
+
+    Parameters
+    ----------
+    columns : tuple of str
+    scales : tuple of float
+        The number of units of the column in one unit of each of `columns`.
+    strict : tuple of bool
+        Whether the column may not equal each of them.
+    sign : int
+        1 if the column lies above them, -1 if below.
+    """
+
+    columns: tuple[str, ...]
+    scales: tuple[float, ...]
+    strict: tuple[bool, ...]
+    sign: int
+
+    def nearest(self, grid: Grid, numbers: Numbers) -> Floats:
+        """Return the nearest point of a grid that keeps the order; NaN where all columns are missing."""
+        slack = ROUNDING if grid.decimals is not None else REAL_ROUNDING
+        found = np.array(np.nan)
+        for name, scale, strict in zip(self.columns, self.scales, self.strict, strict=True):
+            with np.errstate(over="ignore"):  # a warning would reveal a cell
+                place = self.sign * (numbers[name] * scale - grid.low) * grid.scale
+            found = np.fmax(found, np.floor(place + slack) + 1 if strict else np.ceil(place - slack))
+        return self.sign * found
+
+    def end(self, numbers: Numbers) -> Floats:
+        """Return the nearest number of the columns themselves; NaN where all are missing."""
+        found = np.array(np.nan)
+        for name, scale in zip(self.columns, self.scales, strict=True):
+            found = np.fmax(found, self.sign * numbers[name] * scale)
+        return self.sign * found
+
+
 @dataclass(frozen=True, eq=False)
 class Gap(Computation):
-    """Computes a column from the columns before it and the gap to them.
+    """Computes a column from the columns on one side of it and the gap to the nearest of them.
 
     Parameters
     ----------
     column : str
     name : str
         The name of the gap among the attributes.
-    before : tuple of str
-        The columns before, in order.
-    scales : tuple of float
-        The number of units of `column` in one unit of each column before.
-    strict : bool
+    side : Side
+        The columns from which the gap is measured.
+    limit : Side
+        The columns on the other side, which the column may not pass.
     encoder : GapEncoder
     """
 
     column: str
     name: str
-    before: tuple[str, ...]
-    scales: tuple[float, ...]
-    strict: bool
+    side: Side
+    limit: Side
     encoder: GapEncoder = field(repr=False)
 
     @property
     def by(self) -> tuple[str, ...]:  # type: ignore[override]
-        """The columns before, and the gap."""
-        return (*self.before, self.name)
+        """The columns from which the gap is measured, and the gap."""
+        return (*self.side.columns, self.name)
 
     @property
     def decimals(self) -> int | None:  # type: ignore[override]
         """Number of decimals; None for reals."""
         return self.encoder.of.grid.decimals
 
-    def last(self, numbers: Numbers) -> Floats:
-        """Return the number of the last column before that is not missing, in units of the column."""
-        found = np.full(np.shape(numbers[self.before[0]]), np.nan)
-        with np.errstate(over="ignore"):  # a warning would reveal a cell
-            for name, scale in zip(self.before, self.scales, strict=True):
-                found = np.where(np.isnan(numbers[name]), found, numbers[name] * scale)
-        return found
-
-    def least(self, last: Floats) -> Floats:
-        """Return the first point of the column's grid that keeps the constraint; NaN where `last` is NaN."""
-        grid = self.encoder.of.grid
-        slack = ROUNDING if grid.decimals is not None else REAL_ROUNDING
-        with np.errstate(over="ignore"):  # a warning would reveal a cell
-            place = (last - grid.low) * grid.scale
-        return np.floor(place + slack) + 1 if self.strict else np.ceil(place - slack)
+    def nearest(self, numbers: Numbers) -> Floats:
+        """Return the point of the column's grid at gap 0; NaN where no column gives one."""
+        return self.side.nearest(self.encoder.of.grid, numbers)
 
     def distance(self, numbers: Numbers) -> Floats:
-        """Return the steps from the least number that keeps the constraint; below 0 if a row breaks it."""
+        """Return the steps from the nearest number that keeps the order; below 0 if a row breaks it."""
         with np.errstate(invalid="ignore"):  # of two infinite numbers, which have no distance
-            return point_of(self.encoder.of.grid, numbers[self.column]) - self.least(self.last(numbers))
+            steps = point_of(self.encoder.of.grid, numbers[self.column]) - self.nearest(numbers)
+        return self.side.sign * steps
 
     def gap_of(self, numbers: Numbers) -> Floats:
         """Return the number of the gap of each row, NaN where the column is missing. Private: row by row."""
@@ -173,16 +202,16 @@ class Gap(Computation):
     def make(self, numbers: Numbers) -> Floats:
         """Return the column, clipped to its bounds; NaN where the gap is missing."""
         encoder, grid = self.encoder, self.encoder.of.grid
-        gap, last = numbers[self.name], self.last(numbers)
+        gap, near = numbers[self.name], self.nearest(numbers)
         steps = np.rint(gap * grid.scale)
-        alone = np.isnan(last) | (gap > encoder.farthest)
-        point = np.where(alone, np.maximum(steps - encoder.distances, 0), self.least(last) + steps)
+        alone = np.isnan(near) | (gap > encoder.farthest)
+        point = np.where(alone, np.maximum(steps - encoder.distances, 0), near + self.side.sign * steps)
         point = np.clip(point, 0, grid.points - 1)
         made = np.where(np.isnan(point), np.nan, number_of(grid, point))
-        if (
-            grid.decimals is None and not self.strict
-        ):  # doubles round: a value may lie just below the one before
-            made = np.where(alone, made, np.minimum(np.maximum(made, last), grid.high))
+        if grid.decimals is None:  # doubles round: a value may lie just beyond the number it is measured from
+            sign = self.side.sign
+            kept = sign * np.maximum(sign * made, sign * self.side.end(numbers))
+            made = np.where(alone, made, np.clip(kept, grid.low, grid.high))
         return made
 
     def pseudo_column(self, *, nullable: bool) -> Coded:
@@ -207,30 +236,78 @@ def number_of(grid: Grid, points: Floats) -> Floats:
     )
 
 
+Sides = tuple[dict[str, bool], dict[str, bool]]
+"""The columns below and those above a column; whether each may not equal it."""
+
+
 def choose_gaps(
     schema: Schema, encoders: Mapping[str, Encoder], nullable: Mapping[str, bool], *, fine: bool
 ) -> dict[str, Gap]:
     """Return the columns that are encoded as gaps, in the order in which they are computed.
 
-    A column stays as it is if another constraint lists its values or computes it, if it already has a gap by
-    another constraint, or if columns would be computed from each other in a circle.
+    A column stays as it is if another constraint lists its values or computes it, or if columns would be
+    computed from each other in a circle.
     """
-    gaps: dict[str, Gap] = {}
-    computing = computed_by(schema.constraints)
-    needs = {name: set(c.columns) - {name} for name, c in computing.items()}
+    needs = {name: set(c.columns) - {name} for name, c in computed_by(schema.constraints).items()}
     listed = {n for c in schema.constraints if isinstance(c, Allowed | Determined) for n in c.columns}
+    orders = _orders(schema, encoders, nullable)
+    settled = {name for name in orders if name in needs or name in listed}
+    gaps: dict[str, Gap] = {}
+    for name in _complete_first(orders, nullable):
+        if name in settled:
+            continue
+        known = {of for of in settled if nullable[name] or not nullable[of]}
+        below, above = ({of: strict for of, strict in side.items() if of in known} for side in orders[name])
+        settled.add(name)
+        if (needing := {*below, *above}) and _is_possible({**needs, name: needing}):
+            needs[name] = needing
+            gaps[name] = _gap(schema, encoders, nullable, name, (below, above), orders, fine=fine)
+    return {name: gaps[name] for name in TopologicalSorter(needs).static_order() if name in gaps}
+
+
+def _orders(
+    schema: Schema, encoders: Mapping[str, Encoder], nullable: Mapping[str, bool]
+) -> dict[str, Sides]:
+    """Return the columns on both sides of each column, from the lowest up.
+
+    A constraint that closes a circle is left out.
+    """
+    orders: dict[str, Sides] = {}
     for constraint in schema.constraints:
         if not isinstance(constraint, Increasing):
             continue
-        for place, name in enumerate(constraint.columns[1:], 1):
-            before = tuple(constraint.columns[:place])
-            ordered = all(encoders[of].ordered for of in (*before, name))
-            wanted = {**needs, name: set(before)}
-            if name in needs or name in listed or not ordered or not _is_possible(wanted):
-                continue
-            needs = wanted
-            gaps[name] = _gap(schema, encoders, nullable, constraint, place, fine=fine)
-    return {name: gaps[name] for name in TopologicalSorter(needs).static_order() if name in gaps}
+        pairs = [pair for pair in constraint.pairs(nullable) if all(encoders[name].ordered for name in pair)]
+        graph = {name: {*below} for name, (below, _) in orders.items()}
+        for low, high in pairs:
+            graph.setdefault(high, set()).add(low)
+        for low, high in pairs if _is_possible(graph) else ():
+            for name, other, side in ((high, low, 0), (low, high, 1)):
+                found = orders.setdefault(name, ({}, {}))[side]
+                found[other] = found.get(other, False) or constraint.strict
+    upward = list(TopologicalSorter({name: [*below] for name, (below, _) in orders.items()}).static_order())
+    return {
+        name: (
+            {of: below[of] for of in upward if of in below},
+            {of: above[of] for of in upward if of in above},
+        )
+        for name, (below, above) in ((name, orders[name]) for name in upward)
+    }
+
+
+def _complete_first(orders: Mapping[str, Sides], nullable: Mapping[str, bool]) -> list[str]:
+    """Return the columns in the order in which they are encoded.
+
+    Complete columns come first, then those that may be missing: above a complete column from the lowest up,
+    and below one from the highest down.
+    """
+    upward = list(orders)
+    beyond: list[set[str]] = []  # the columns above and those below a complete column
+    for side, names in enumerate((upward, upward[::-1])):
+        beyond.append(found := set())
+        found |= {name for name in names if any(not nullable[of] or of in found for of in orders[name][side])}
+    complete = [name for name in upward if not nullable[name]]
+    downward = [name for name in upward[::-1] if name in beyond[1] - beyond[0]]
+    return list(dict.fromkeys([*complete, *(n for n in upward if n in beyond[0]), *downward, *upward]))
 
 
 def _is_possible(needs: Mapping[str, set[str]]) -> bool:
@@ -245,27 +322,42 @@ def _gap(
     schema: Schema,
     encoders: Mapping[str, Encoder],
     nullable: Mapping[str, bool],
-    constraint: Increasing,
-    place: int,
+    name: str,
+    sides: Sides,
+    orders: Mapping[str, Sides],
     *,
     fine: bool,
 ) -> Gap:
-    """Return the gap of one column of a constraint; its columns are all encoded on grids."""
-    before, name = tuple(constraint.columns[:place]), constraint.columns[place]
-    columns, ordered = (
-        cast(Mapping[str, Ordinal], schema.columns),
-        cast(Mapping[str, OrderedEncoder], encoders),
-    )
+    """Return the gap of a column from one side: from that of a complete column, or else from below."""
+    columns = cast(Mapping[str, Ordinal], schema.columns)
+    ordered = cast(Mapping[str, OrderedEncoder], encoders)
     column, of = columns[name], ordered[name]
-    scales = tuple(columns[other].scale / column.scale for other in before)
-    free = f"{name} - {before[-1]}"
+    complete = [any(not nullable[other] for other in side) for side in sides]
+    upward = complete[0] or bool(sides[0] and not complete[1])
+    below, above = (
+        Side(
+            tuple(side),
+            tuple(columns[other].scale / column.scale for other in side),
+            tuple(side.values()),
+            sign,
+        )
+        for side, sign in zip((sides[0], dict(reversed(sides[1].items()))), (1, -1), strict=True)
+    )
+    side, limit = (below, above) if upward else (above, below)
+    nearest = side.columns[-1]
+    if {*side.columns} - {nearest, *orders[nearest][0 if upward else 1]}:  # of no one order
+        nearest = f"{'max' if upward else 'min'}({', '.join(side.columns)})"
+    free = f"{name} - {nearest}" if upward else f"{nearest} - {name}"
     while free in schema.columns:
         free += "'"
+    points, starts = of.grid.points, []
+    for other, scale, strict in zip(side.columns, side.scales, side.strict, strict=True):
+        bound = ordered[other].grid.low if upward else ordered[other].grid.high
+        starts.append(
+            Side((other,), (scale,), (strict,), side.sign).nearest(of.grid, {other: np.array(bound)})
+        )
+    first = np.clip(min(starts) if upward else max(starts), 0, points - 1)
+    most = int(points - 1 - first if upward else first)
     bins = max(FINE, column.bins) if fine else column.bins
-    alone = all(nullable[other] for other in before)
-    most = of.grid.points - 1
-    widest = GapEncoder.between(before, of, most, bins, alone=alone)
-    whole = Gap(name, free, before, scales, constraint.strict, widest)
-    first = min(ordered[other].grid.low * scale for other, scale in zip(before, scales, strict=True))
-    most = max(0, most - int(np.clip(whole.least(np.array(first)), 0, most)))
-    return replace(whole, encoder=GapEncoder.between(before, of, most, bins, alone=alone))
+    alone = all(nullable[other] for other in side.columns)
+    return Gap(name, free, side, limit, GapEncoder.between(side.columns, of, most, bins, alone=alone))

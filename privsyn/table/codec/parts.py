@@ -50,8 +50,8 @@ def splittable(schema: Schema, target: str | None = None) -> tuple[str, ...]:
     """Return the columns of times that are counted as several attributes. Public.
 
     They have a step below a day and go over more than `LEAST_DAYS` days. They are not the target. Constraints
-    name them at most as the start of an `Increasing` whose other columns are encoded as gaps: rows that break
-    any other constraint are repaired as whole columns.
+    name them at most in one `Increasing`. Of its columns, the one from which all others are encoded as gaps
+    is split. Rows that break any other constraint are repaired as whole columns.
 
     >>> splittable(Schema({"at": Datetime("2015-01-01 00:00", "2016-01-01 08:00")}))
     ('at',)
@@ -71,14 +71,15 @@ def splittable(schema: Schema, target: str | None = None) -> tuple[str, ...]:
 
 
 def _constrained(schema: Schema) -> set[str]:
-    """Return the columns that constraints name, apart from starts whose later columns no other one names."""
+    """Return the columns that constraints name, apart from orders whose columns no other one names."""
     named = Counter(name for constraint in schema.constraints for name in constraint.columns)
-    starts = {
-        constraint.columns[0]
+    alone = {
+        name
         for constraint in schema.constraints
         if isinstance(constraint, Increasing) and all(named[name] == 1 for name in constraint.columns)
+        for name in constraint.columns
     }
-    return set(named) - starts
+    return set(named) - alone
 
 
 @dataclass(frozen=True, eq=False)

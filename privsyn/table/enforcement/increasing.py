@@ -1,6 +1,6 @@
 """Increasing: columns whose values increase from each to the next.
 
-The first column and the gap to each next one are counted, so all rules are expressed in terms of gaps.
+One column and the gaps of the others are counted, so all rules are expressed in terms of gaps.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 class Increasing(Constraint):
     """Requires columns of numbers, or of dates, to increase from each to the next in every row.
 
-    The release counts the first column, and the gap from each column to the next. The other columns are
-    computed; see `privsyn.table.codec.gaps`.
+    The release counts one column without missing cells, by default the first, and the gaps of the others. The
+    other columns are computed; see `privsyn.table.codec.gaps`.
 
     Parameters
     ----------
@@ -88,7 +88,16 @@ class Increasing(Constraint):
     def explain(self) -> str:
         """Return what the constraint does, in plain English."""
         sign = " < " if self.strict else " <= "
-        return f"{sign.join(self.columns)}. The first column and the gaps are counted, the others computed."
+        return f"{sign.join(self.columns)}. One column and the gaps of the others are counted."
+
+    def pairs(self, nullable: Mapping[str, bool]) -> list[tuple[str, str]]:
+        """Return the pairs without a complete column between them: their order implies that of all."""
+        return [
+            (low, high)
+            for j, high in enumerate(self.columns)
+            for i, low in enumerate(self.columns[:j])
+            if all(nullable[name] for name in self.columns[i + 1 : j])
+        ]
 
     def rules(self, columns: Columns) -> list[Rule]:
         """Return the one rule that keeps the order."""
@@ -169,15 +178,18 @@ class IncreasingRule(Rule):
 
 @dataclass(frozen=True, eq=False)
 class GapRule(Rule):
-    """Requires a gap to fit the columns before it: a distance where one is given, within the column's bounds.
+    """Requires a gap to fit the other columns of the order.
+
+    It is a distance where a column is given from which it is measured. The column lies within its bounds, and
+    does not pass the columns on the other side.
 
     Parameters
     ----------
     gap : Gap
     columns : tuple of str
-        The attributes of the columns before, and last the gap.
+        The attributes of the other columns, and last the gap.
     chain : tuple of Gap
-        The gaps among the columns before, and last this one.
+        The gaps among the other columns, and last this one.
     """
 
     gap: Gap
@@ -189,52 +201,81 @@ class GapRule(Rule):
         known = dict(numbers)
         for gap in self.chain[:-1]:
             known[gap.column] = gap.make(known)
-        encoder, last, gaps = self.gap.encoder, self.gap.last(known), numbers[self.gap.name]
-        point = self.gap.least(last) + np.rint(gaps * encoder.grid.scale)
-        inside = (point >= 0) & (point < encoder.of.grid.points)
-        fits = np.where(np.isnan(last), gaps > encoder.farthest, (gaps < encoder.farthest) & inside)
-        return np.isnan(gaps) | fits
+        gaps, (first, last) = numbers[self.gap.name], self._ends(known)
+        steps = np.rint(gaps * self.gap.encoder.grid.scale)
+        return np.isnan(gaps) | ((first <= steps) & (steps <= last))
+
+    def _ends(self, numbers: Numbers) -> tuple[Floats, Floats]:
+        """Return the least and the largest gap of each row in steps; the first is larger if none fits."""
+        encoder, sign = self.gap.encoder, self.gap.side.sign
+        points, near = encoder.of.grid.points, self.gap.nearest(numbers)
+        far = np.nan_to_num(self.gap.limit.nearest(encoder.of.grid, numbers), nan=sign * np.inf)
+        low, high = (0.0, np.minimum(far, points - 1)) if sign > 0 else (np.maximum(far, 0), points - 1.0)
+        first = np.maximum(low - near if sign > 0 else near - high, 0)
+        last = np.minimum(high - near if sign > 0 else near - low, encoder.distances - 1)
+        alone = np.isnan(near)
+        return np.where(alone, encoder.distances + low, first), np.where(
+            alone, encoder.distances + high, last
+        )
 
     def possible(self, cells: list[Cells]) -> Mask:
-        """Return the cells in which some numbers fit."""
-        chain = {gap.name: gap for gap in self.chain}
-        lows: dict[str, Floats] = {}  # the least number of each column, NaN where it is missing
+        """Return the cells in which some numbers fit, for a rule without a limit.
+
+        A limit gives no zeros: through the wide cells of a third column they would be loose and in tables of
+        three attributes, and fitting these moves the counts of all.
+        """
+        if self.gap.limit.columns:
+            return np.ones([c.merged for c in cells], np.bool_)
+        chain, whole = {gap.name: gap for gap in self.chain}, tuple(c.merged for c in cells)
+        ends: dict[str, tuple[Floats, Floats]] = {}  # of each column, NaN where it is missing
         kept = np.array(True)
         for axis, (name, c) in enumerate(zip(self.columns, cells, strict=True)):
             shape = [-1 if axis == other else 1 for other in range(len(cells))]
-            low, high = (end.reshape(shape) for end in c.reach)
+            low, high = (np.broadcast_to(end.reshape(shape), whole) for end in c.reach)
             gap = chain.get(name)
             if gap is None:
-                lows[name] = low
+                ends[name] = low, high
                 continue
-            shaped = {of: np.broadcast_to(lows[of], self._shape(cells)) for of in gap.before}
-            last, points = gap.last(shaped), gap.encoder.of.grid.points
-            distance, alone = low < gap.encoder.farthest, high > gap.encoder.farthest
-            inside = gap.least(last) + np.rint(low * gap.encoder.grid.scale) < points
-            missing = np.arange(c.merged).reshape(shape) == c.missing
-            kept = kept & (missing | np.where(np.isnan(last), alone, distance & inside))
-            made = gap.make({**shaped, gap.name: np.broadcast_to(low, self._shape(cells))})
-            lows[gap.column] = np.where(np.isnan(low), np.nan, made)
+            encoder, grid, sign = gap.encoder, gap.encoder.of.grid, gap.side.sign
+            lows, highs = ({of: end[k] for of, end in ends.items()} for k in (0, 1))
+            near, far = (lows, highs) if sign > 0 else (highs, lows)
+            start = gap.nearest(near)
+            point = start + sign * np.rint(low * encoder.grid.scale)
+            inside = point < grid.points if sign > 0 else point >= 0
+            fits = np.where(np.isnan(start), high > encoder.farthest, (low < encoder.farthest) & inside)
+            kept = kept & (fits | (np.arange(c.merged).reshape(shape) == c.missing))
+            made = [
+                gap.make({**near, gap.name: low}),
+                gap.make({**far, gap.name: np.minimum(high, encoder.farthest)}),
+            ]
+            free = np.isnan(start) & ~np.isnan(low)  # the column's own value: any
+            low_end, high_end = made[::sign]
+            ends[gap.column] = np.where(free, grid.low, low_end), np.where(free, grid.high, high_end)
         return np.asarray(kept)
 
-    def _shape(self, cells: list[Cells]) -> tuple[int, ...]:
-        return tuple(c.merged for c in cells)
-
     def repair(self, rows: DrawnRows, at: Integers, rng: np.random.Generator) -> None:
-        """Draw a distance again within its group, or clip it, so that the column lies within its bounds."""
+        """Draw a gap again within its group, or move it as little as possible; it never becomes missing."""
         gap, name = self.gap, self.gap.name
         if not rows.is_free(name):
             return
-        least = gap.least(gap.last({of: rows.numbers[of][at] for of in gap.before}))
-        grid, numbers = gap.encoder.of.grid, rows.numbers[name][at]
-        first = np.maximum(-least, 0) / grid.scale
-        last = np.minimum(grid.points - 1 - least, gap.encoder.distances - 1) / grid.scale
+        encoder, numbers = gap.encoder, {of: number[at] for of, number in rows.numbers.items()}
+        near, (first, last) = gap.nearest(numbers), self._ends(numbers)
+        scale, distances = encoder.grid.scale, encoder.distances
+        steps, alone = np.rint(numbers[name] * scale), np.isnan(near)
+        own = np.where(~alone & (steps >= distances), gap.side.sign * (steps - distances - near), steps)
+        own = np.where(alone & (steps < distances), self._alone(rows, len(at), rng), own)
+        moved = np.where(first <= last, np.clip(own, first, last), steps) / scale
         lows, highs = rows.room(name, at)
-        drawn = rows.cells[name].draw(np.maximum(lows, first), np.minimum(highs, last), rng)
-        clipped = np.where(
-            (first <= last) & (numbers < gap.encoder.farthest), np.clip(numbers, first, last), numbers
-        )
-        rows.numbers[name][at] = np.where(np.isnan(drawn), clipped, drawn)
+        drawn = rows.cells[name].draw(np.maximum(lows, first / scale), np.minimum(highs, last / scale), rng)
+        rows.numbers[name][at] = np.where(np.isnan(drawn), moved, drawn)
+
+    def _alone(self, rows: DrawnRows, n: int, rng: np.random.Generator) -> Floats:
+        """Return the steps of `n` rows without a distance: as in such rows, or uniform if there are none."""
+        encoder, gaps = self.gap.encoder, rows.numbers[self.gap.name]
+        known = gaps[np.isnan(self.gap.nearest(rows.numbers)) & (gaps > encoder.farthest)]
+        if len(known):
+            return np.rint(rng.choice(known, n) * encoder.grid.scale)
+        return encoder.distances + rng.integers(encoder.of.grid.points, size=n).astype(np.float64)
 
 
 def rules_with_gaps(
@@ -242,19 +283,25 @@ def rules_with_gaps(
 ) -> Repair:
     """Return the rules and computations in terms of the gaps.
 
-    A rule about whether a column is missing becomes one about its gap. A constraint whose columns are all
-    encoded as gaps needs no rule.
+    A rule about whether a column is missing becomes one about its gap. A constraint needs no rule if the gaps
+    keep the order of all its columns.
     """
     if not gaps:
         return repair
+    kept = {
+        pair: strict
+        for gap in gaps.values()
+        for side in (gap.side, gap.limit)
+        for other, strict in zip(side.columns, side.strict, strict=True)
+        for pair in [(other, gap.column)[:: side.sign]]
+    }
     rules: list[Rule] = []
     for constraint in schema.constraints:
         coded = isinstance(constraint, Increasing) and all(
-            name in gaps and gaps[name].before == tuple(constraint.columns[:place])
-            for place, name in enumerate(constraint.columns[1:], 1)
+            kept.get(pair, -1) >= constraint.strict for pair in constraint.pairs(nullable)
         )
         rules += [] if coded else map(partial(_renamed, gaps), constraint.rules(schema.coded))
-    rules += [_gap_rule(gaps, gap) for gap in gaps.values()]
+    rules += [rule for gap in gaps.values() for rule in _gap_rules(gaps, gap)]
     computing = {c.column: c for c in (*repair.computations, *gaps.values())}
     order = TopologicalSorter({name: set(c.by) for name, c in computing.items()}).static_order()
     columns = {gap.name: gap.pseudo_column(nullable=nullable[gap.column]) for gap in gaps.values()}
@@ -262,16 +309,19 @@ def rules_with_gaps(
     return Repair({**repair.columns, **columns}, tuple(rules), computations)
 
 
-def _gap_rule(gaps: Mapping[str, Gap], gap: Gap) -> GapRule:
-    """Return the rule of a gap, with all that the columns before it are computed from."""
-    needed, left = {gap.column}, [gap.column]
-    while left:
-        new = {of for name in left if name in gaps for of in gaps[name].before} - needed
-        needed |= new
-        left = list(new)
-    chain = tuple(each for name, each in gaps.items() if name in needed)  # in the order of computation
-    counted = sorted(needed - set(gaps), key=str)
-    return GapRule(gap, (*counted, *(each.name for each in chain)), chain)
+def _gap_rules(gaps: Mapping[str, Gap], gap: Gap) -> list[GapRule]:
+    """Return the rule of a gap without its limit, and that with it, each with all that its columns need."""
+    free = replace(gap, limit=replace(gap.limit, columns=(), scales=(), strict=()))
+    rules = []
+    for each in (free, gap) if gap.limit.columns else (gap,):
+        needed, new = {gap.column}, {*each.side.columns, *each.limit.columns}
+        while new:
+            needed |= new
+            new = {of for name in new if name in gaps for of in gaps[name].side.columns} - needed
+        chain = [other for name, other in gaps.items() if name in needed - {gap.column}]
+        counted = sorted(needed - set(gaps), key=str)  # a chain is in the order of computation
+        rules.append(GapRule(each, (*counted, *(of.name for of in chain), gap.name), (*chain, each)))
+    return rules
 
 
 def _renamed(gaps: Mapping[str, Gap], rule: Rule) -> Rule:

@@ -12,7 +12,7 @@ import numpy as np
 from privsyn.errors import InputError, safe_repr
 from privsyn.marginals.domain import Floats, Numbers
 from privsyn.table.enforcement.rules import Computation, Rule
-from privsyn.table.schema.columns import Coded, Numerical
+from privsyn.table.schema.columns import Coded, Datetime, Numerical
 from privsyn.table.schema.constraint import Columns, Constraint, check_names
 
 ROUNDING = 1e-6
@@ -28,6 +28,7 @@ class Total(Constraint):
     column : str
     of : list of str, or mapping of str to number
         The parts. A mapping gives each part a factor; -1 subtracts it. If a part is missing, so is the total.
+        Dates without a time of day may be subtracted from each other: the total is a number of days.
 
     Examples
     --------
@@ -68,14 +69,23 @@ class Total(Constraint):
         """Return the total with the bounds that follow from its parts."""
         total: Any = columns[self.column]
         parts: dict[str, Any] = {name: columns[name] for name in self.factors}
+        dates = {name: part for name, part in parts.items() if isinstance(part, Datetime)}
         for name, part in {self.column: total, **parts}.items():
-            if not isinstance(part, Numerical):
+            if not (isinstance(part, Numerical) or name in dates):
                 raise InputError(f"column {name!r} is not numerical: a total and its parts are")
+        if sum(self.factors[name] for name in dates) != 0:
+            raise InputError(f"{self.column!r} is a number of days: subtract each date from another")
+        for name, part in dates.items():
+            if part.is_public and part.unit != "D":
+                raise InputError(f"{name!r} has times of day: only dates are subtracted, in days")
         if not all(part.is_public for part in parts.values()):
             if total.is_public:
                 raise InputError(f"leave out the bounds of {self.column!r}, or give those of all its parts")
             return {}
-        ends = [sorted((n * parts[name].low, n * parts[name].high)) for name, n in self.factors.items()]
+        ends = [
+            sorted(n * end for end in (part.bounds if name in dates else (part.low, part.high)))
+            for (name, n), part in zip(self.factors.items(), parts.values(), strict=True)
+        ]
         low, high = sum(end[0] for end in ends), sum(end[1] for end in ends)
         decimals = self._decimals(columns)
         if decimals is not None:

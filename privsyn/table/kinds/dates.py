@@ -47,8 +47,8 @@ class Datetime(Timed):
         ``["day"]`` counts the date and the time of day as two attributes, so that the time of day and what it
         has to do with other columns survive; ``["day", "week"]`` the day of the week too; ``[]`` counts one.
         Default: the day if the times range over more than a week, and the week over more than eight. It needs
-        a step below a day. A column that a constraint names is one attribute, unless it is the start of an
-        `Increasing` and no other constraint names its columns.
+        a step below a day. A column that a constraint names is one attribute, unless the other columns of an
+        `Increasing` are measured from it, and no other constraint names them.
     format : str, optional
         How dates are written in a column of text or in a CSV, in the terms of ``datetime.strftime``, such as
         ``"%d.%m.%Y"``. Default: ISO form.

@@ -49,6 +49,10 @@ class Constraint(ABC):
         """The column that is computed from the others, if there is one. It costs no budget."""
         return None
 
+    def meant(self, columns: Columns) -> list[Constraint]:
+        """Return the constraints that a schema has in its place. Default: itself."""
+        return [self]
+
     def derive(self, columns: Columns) -> Columns:
         """Return the columns that become public by the constraint; raise `InputError` if it cannot hold."""
         return {}
@@ -134,7 +138,7 @@ def constraint_from_plain(place: int, plain: object) -> Constraint:
     place : int
         Where it stands in the list of constraints, counted from 1.
     plain : mapping
-        A constraint that has no settings but its columns may be written as ``{kind: columns}``.
+        The kind may also be the first key, with the first setting as its value: ``{kind: columns}``.
 
     Examples
     --------
@@ -144,9 +148,9 @@ def constraint_from_plain(place: int, plain: object) -> Constraint:
     Equal(columns=('billed', 'paid'))
     """
     with about(f"constraint {place}"):
-        if isinstance(plain, Mapping) and len(plain) == 1:
-            ((short, columns),) = plain.items()
-            plain = {"kind": short, "columns": columns} if isinstance(columns, list) else plain
+        if isinstance(plain, Mapping) and (short := next(iter(plain), None)) in CONSTRAINTS:
+            first = fields(CONSTRAINTS[str(short)])[0].name
+            plain = {"kind": short, first: plain[short], **{key: plain[key] for key in plain if key != short}}
         kind = plain.get("kind") if isinstance(plain, Mapping) else None
         if not isinstance(kind, str) or kind not in CONSTRAINTS:
             raise InputError(f"it is a mapping whose kind is one of {', '.join(CONSTRAINTS)}")

@@ -35,7 +35,7 @@ class Schema:
     csv : CsvFormat, optional
         How a CSV file is written. If a schema has nothing else, columns follow from names and dtypes, as
         without a schema.
-    constraints : list of str, Forbidden, Allowed, Determined, Increasing, Total, Equal or MissingWhen
+    constraints : list of str, Forbidden, Allowed, Determined, Lookup, Increasing, Total, Equal or MissingWhen
         What holds in every row, and is public; see `privsyn.table.schema.constraint`. Text is an expression
         such as ``"end >= start"``. The schema keeps the constraints that it means.
 
@@ -126,7 +126,7 @@ class Schema:
         id: names the row. Its cells are never read; synthetic rows get generated ones.
         low: whole numbers from 0 to 9; others are clipped. A cell may be missing.
         high: whole numbers from 0 to 9; others are clipped. A cell may be missing.
-        Constraint 1: low <= high. The first column and the gaps are counted, the others computed.
+        Constraint 1: low <= high. One column and the gaps of the others are counted.
         """
         columns = [f"{name}: {self.sentence_on(name)}" for name in self.columns]
         rules = [f"Constraint {place}: {each.explain()}" for place, each in enumerate(self.constraints, 1)]
@@ -229,7 +229,10 @@ def _read_expressions(
     places: list[int] = []
     for place, constraint in enumerate(constraints, 1):
         with about_constraint(place):
-            read += parse_expression(constraint, coded) if isinstance(constraint, str) else [constraint]
+            if isinstance(constraint, str):
+                read += parse_expression(constraint, coded)
+            else:
+                read += constraint.meant(coded) if isinstance(constraint, Constraint) else [constraint]
         places += [place] * (len(read) - len(places))
     return tuple(read), places
 

@@ -20,6 +20,7 @@ from privsyn import (
     Forbidden,
     Increasing,
     InputError,
+    Lookup,
     MissingWhen,
     Numerical,
     PrivSyn,
@@ -401,3 +402,97 @@ def test_what_is_fitted_under_constraints_can_be_loaded(rows, kept, tmp_path):
         assert all(
             t.total == pytest.approx(fitted.total, rel=1e-8) for t in (*fitted.one_ways, *fitted.marginals)
         )
+
+
+def distances(
+    tmp_path, text="origin,dest,distance,note\nOslo,Rome,2008.5,x\nRome,Oslo,2008.5,y\nOslo,Bergen,305,z\n"
+):
+    (tmp_path / "distances.csv").write_text(text)
+    return str(tmp_path / "distances.csv")
+
+
+TRIPS = {
+    "origin": Categorical(["Oslo", "Rome"], nullable=False),
+    "dest": Categorical(["Oslo", "Rome", "Bergen"], nullable=False),
+    "distance": Numerical(0, 3000, decimals=1, nullable=False),
+}
+
+
+def test_a_column_of_a_public_table_is_never_asked_and_follows_in_every_row(tmp_path):
+    path = distances(tmp_path)
+    written = to_plain(Schema(TRIPS)) | {
+        "constraints": [{"lookup": path, "by": ["origin", "dest"], "gives": "distance"}]
+    }
+    schema = from_plain(written)
+    assert schema == Schema(TRIPS, constraints=[Lookup(path, by=["origin", "dest"], gives="distance")])
+    frame = pd.read_csv(path)
+    assert schema == Schema(TRIPS, constraints=[Lookup(frame, ["origin", "dest"], ["distance"])])
+    assert from_plain(to_plain(schema)) == schema
+    rng = np.random.default_rng(0)
+    known = frame.iloc[rng.integers(0, 3, 3000)][["origin", "dest", "distance"]].reset_index(drop=True)
+    known.loc[:200, "dest"] = "Rome"  # pairs without an entry break the constraint
+    model = PrivSyn(2.0, 1e-9, schema, seed=1).fit(known)
+    assert model.release_.codec.domain.names == ("origin", "dest")
+    made = model.sample(2000, seed=1).merge(frame, on=["origin", "dest"], how="left")
+    assert (made.distance_x == made.distance_y).all()
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("origin,dest\nOslo,Rome\n", "the table has no column 'distance'"),
+        ("origin,dest,distance\nOslo,Rome,far\n", "'far' in column 'distance' of the table is no number"),
+        ("origin,dest,distance\nOslo,Rome\n", "more or fewer cells than its header"),
+        ("origin,dest,distance\nOslo,Rome,\n", "do not list missing values"),
+        ("origin,dest,distance\nOslo,Rome,1\nOslo,Rome,2\n", "gives one key two values of 'distance'"),
+        ("origin,dest,distance\nOslo,Paris,1\n", "'Paris'"),
+        ("origin,dest,distance\n", "at least one row"),
+    ],
+)
+def test_a_public_table_that_fits_no_column_is_refused_in_one_line(tmp_path, text, complaint):
+    with pytest.raises(InputError, match=complaint):
+        plan(
+            schema=Schema(
+                TRIPS, constraints=[Lookup(distances(tmp_path, text), ["origin", "dest"], "distance")]
+            )
+        )
+
+
+def test_a_public_table_that_cannot_be_read_is_refused(tmp_path):
+    with pytest.raises(InputError, match="cannot be read as CSV in UTF-8"):
+        Schema(TRIPS, constraints=[Lookup(str(tmp_path / "none.csv"), ["origin"], ["distance"])])
+    with pytest.raises(InputError, match="give the path of a CSV file, or a data frame"):
+        Schema(TRIPS, constraints=[Lookup(3, ["origin"], ["distance"])])
+
+
+def test_a_number_of_days_between_two_dates_is_never_asked_and_follows_in_every_row():
+    rng = np.random.default_rng(0)
+    booked = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 300, 2000), "D")
+    table = pd.DataFrame({"booked": booked, "seen": booked + pd.to_timedelta(rng.integers(0, 40, 2000), "D")})
+    table["days"] = (table.seen - table.booked).dt.days
+    dates = {name: Datetime("2024-01-01", "2024-12-31", nullable=False) for name in ("booked", "seen")}
+    schema = Schema(
+        {**dates, "days": Numerical(integer=True, nullable=False)},
+        constraints=["booked <= seen", "days == seen - booked"],
+    )
+    assert (schema.columns["days"].low, schema.columns["days"].high) == (-365, 365)
+    model = PrivSyn(2.0, 1e-9, schema, seed=1).fit(table)
+    assert model.release_.codec.domain.names == ("booked", "seen - booked")
+    made = model.sample(2000, seed=1)
+    assert (made.days == (made.seen - made.booked).dt.days).all()
+    assert made.days.between(0, 365).all()
+
+
+@pytest.mark.parametrize(
+    ("expression", "complaint"),
+    [
+        ("days == seen + booked", "subtract each date from another"),
+        ("days == seen - at", "'at' has times of day"),
+        ("seen == booked + days", "column 'seen' is not numerical"),
+    ],
+)
+def test_dates_that_make_no_number_of_days_are_refused(expression, complaint):
+    dates = {name: Datetime("2024-01-01", "2024-12-31") for name in ("booked", "seen")}
+    columns = {**dates, "at": Datetime("2024-01-01", "2024-12-31", unit="s"), "days": Numerical(integer=True)}
+    with pytest.raises(InputError, match=complaint):
+        Schema(columns, constraints=[expression])

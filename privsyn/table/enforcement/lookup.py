@@ -1,0 +1,101 @@
+"""Lookup: columns that follow from others through a public table."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from privsyn.errors import InputError, replace_errors, safe_repr
+from privsyn.table.enforcement.determined import Determined
+from privsyn.table.enforcement.rules import Rule
+from privsyn.table.schema.constraint import Columns, Constraint, check_names
+
+
+@dataclass(frozen=True, eq=False)
+class Lookup(Constraint):
+    """Computes columns from others through a public table, without a query of the private table.
+
+    A schema reads the table once, and has a `Determined` for each column that it gives.
+
+    Parameters
+    ----------
+    table : path of a CSV file with a header and commas, in UTF-8; or pandas.DataFrame
+        Public. Other columns than those in `by` and `gives` are ignored.
+    by : str or list of str
+        The columns that are looked up. Combinations that the table does not have never occur.
+    gives : str or list of str
+        The columns that follow.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> towns = pd.DataFrame({"city": ["Oslo", "Rome"], "country": ["Norway", "Italy"]})
+    >>> Lookup(towns, by="city", gives="country").columns
+    ('city', 'country')
+    """
+
+    table: Any
+    by: str | Sequence[str]
+    gives: str | Sequence[str]
+
+    def __post_init__(self) -> None:
+        for name in ("by", "gives"):
+            said = getattr(self, name)
+            object.__setattr__(self, name, check_names(name, (said,) if isinstance(said, str) else said))
+        check_names("by and gives", self.columns)
+
+    @property
+    def columns(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The columns in `by`, and those that follow."""
+        return (*self.by, *self.gives)
+
+    def rules(self, columns: Columns) -> list[Rule]:
+        """Return no rule: a schema has what `meant` returns instead."""
+        return []
+
+    def meant(self, columns: Columns) -> list[Constraint]:
+        """Return a `Determined` for each column that the table gives."""
+        cells = self._cells(columns)
+        keys = list(zip(*(cells[name] for name in self.by), strict=True))
+        return [
+            Determined(name, self.by, [(*key, value) for key, value in zip(keys, cells[name], strict=True)])
+            for name in self.gives
+        ]
+
+    def _cells(self, columns: Columns) -> dict[str, list[Any]]:
+        """Return the cells of the table by column, as values of the schema's columns."""
+        if hasattr(self.table, "columns") and hasattr(self.table, "itertuples"):
+            self._require(list(self.table.columns))
+            return {name: self.table[name].tolist() for name in self.columns}
+        if not isinstance(self.table, str | Path):
+            raise InputError("table: give the path of a CSV file, or a data frame")
+        with (
+            replace_errors(
+                f"the file {str(self.table)!r} cannot be read as CSV in UTF-8",
+                (OSError, ValueError, csv.Error),
+            ),
+            Path(self.table).open(encoding="utf-8-sig", newline="") as file,
+        ):
+            header, *rows = list(csv.reader(file)) or [[]]
+        self._require(header)
+        if any(len(row) != len(header) for row in rows):
+            raise InputError(f"a line of {str(self.table)!r} has more or fewer cells than its header")
+        return {
+            name: [self._value(columns, name, row[header.index(name)]) for row in rows]
+            for name in self.columns
+        }
+
+    def _require(self, header: list[Any]) -> None:
+        for name in self.columns:
+            if header.count(name) != 1:
+                raise InputError(f"the table has no column {name!r}, or several: correct its header")
+
+    def _value(self, columns: Columns, name: str, text: str) -> Any:
+        """Return the value that a text means; an empty cell is missing, which `Determined` refuses."""
+        if not text or name not in columns:
+            return text or None
+        with replace_errors(f"{safe_repr(text)} in column {name!r} of the table is no number", ValueError):
+            return columns[name].value_of(text)
