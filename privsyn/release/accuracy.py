@@ -182,9 +182,8 @@ class Accuracy:
         Parameters
         ----------
         where : str
-            Comparisons of columns with values, joined by ``and``, ``or`` and ``not``, such as
-            ``"age >= 65 and sex == 'Female'"``. Names with spaces are put in backticks.
-            A missing cell meets ``is missing`` only.
+            Comparisons of columns with values, such as ``"age >= 65 and not sex == 'Female'"``. Names with
+            spaces are put in backticks. A missing cell meets ``is missing`` only.
         progress : callable, optional
             Called as ``progress(stage, done, total)``.
 
