@@ -31,8 +31,11 @@ from privsyn.table.io.output_type import OutputType
 from privsyn.table.schema.columns import Ordinal
 from privsyn.table.schema.yaml_file import from_plain
 
-FORMAT = 4  # increased when an older reader would misread the file
-READABLE = (2, 3, FORMAT)
+FORMAT = 5  # increased when an older reader would misread the file
+READABLE = (2, 3, 4, FORMAT)
+NEW_GAPS = (
+    5  # since this format, an order encodes other columns as gaps: older releases with gaps are refused
+)
 SAME_TOTAL = 1e-6  # largest relative difference between the totals of consistent tables
 
 ZIP = b"PK"  # the first bytes of any zip file
@@ -123,7 +126,9 @@ def read_parts(path: str | PathLike[str]) -> Parts:
                     raise ValueError(f"members {file.namelist()}")
                 packed = file.read("arrays.npz")
                 with zipfile.ZipFile(io.BytesIO(packed)) as arrays:
-                    return _unpacked(text, arrays, most=_most(len(packed)))
+                    parts = _unpacked(text, arrays, most=_most(len(packed)))
+                if not parts.codec.gaps or text["format"] >= NEW_GAPS:
+                    return parts
             problem = "a release of another version of privsyn; sample it with that one"
     except FileNotFoundError:
         problem = "there is no such file"

@@ -281,6 +281,20 @@ def test_a_release_of_another_version_is_called_that(version, saved, tmp_path):
     assert "another version" in refusal(tmp_path / "m.privsyn")
 
 
+def test_an_older_release_is_read_unless_its_gaps_would_be_misread(saved, tmp_path):
+    text, arrays = parts(saved["default"])
+    write(tmp_path / "m.privsyn", text | {"format": 4}, arrays)
+    load(tmp_path / "m.privsyn")
+    days = Schema({name: Numerical(0, 9) for name in "ab"}, constraints=["a <= b"])
+    PrivSyn(1.0, 1e-9, days, seed=1).fit(pd.DataFrame({"a": [1, 2], "b": [3, 4]})).save(
+        tmp_path / "g.privsyn"
+    )
+    text, arrays = parts((tmp_path / "g.privsyn").read_bytes())
+    load(tmp_path / "g.privsyn")
+    write(tmp_path / "g.privsyn", text | {"format": 4}, arrays)
+    assert "another version" in refusal(tmp_path / "g.privsyn")
+
+
 WRONG_ARRAYS = {
     "negative": lambda array: (
         array + np.where(np.arange(array.size) == 0, -999, 999 / (array.size - 1)).reshape(array.shape)
