@@ -86,7 +86,7 @@ class Split:
         one_ways : float
             Share of the one-ways, including the first look; 1 if no pairs are measured.
         attributes : int
-            Number of attributes. With one there is nothing else to measure: the first look gets all.
+            Number of attributes. With one and Laplace noise, the first look gets all: two would be noisier.
         departures : float
             Share of the pairs' departures in what the one-ways leave.
         concordances : float
@@ -94,7 +94,7 @@ class Split:
         pure : bool
             Whether the noise is Laplace.
         """
-        first = rho if attributes < 2 else FIRST_LOOK * rho
+        first = rho if attributes < 2 and pure else FIRST_LOOK * rho
         if one_ways >= 1:
             return cls(first, rho - first, 0.0, 0.0, 0.0, 0.0, 0.0)
         rest, left = one_ways * rho - first, rho - one_ways * rho

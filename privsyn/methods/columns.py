@@ -38,8 +38,8 @@ def measure_columns(
     joined: a sum of many cells is far noisier than one count of the group. Both looks together determine the
     rare values.
     """
-    share = FIRST_LOOK if len(private.domain) > 1 else 1.0
-    first, cells = _first_look(private, rho * share, facts.axes)
+    whole = len(private.domain) < 2 and private.law.name == "laplace"
+    first, cells = _first_look(private, rho if whole else rho * FIRST_LOOK, facts.axes)
     total = estimate_total(first)
     channels = Channels.for_domain(facts.kept, private.domain)
     unbiased = tuple(map(channels.unbiased, first))

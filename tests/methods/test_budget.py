@@ -14,6 +14,7 @@ from privsyn.methods.budget import (
     CERTAIN,
     CLEAR,
     DEPARTURES,
+    FIRST_LOOK,
     HOPELESS,
     LEAST,
     LEAST_CONCORDANCES,
@@ -42,9 +43,11 @@ def test_the_parts_sum_to_the_whole_and_none_is_negative(rho, share):
 @given(shares)
 def test_what_is_not_asked_gets_nothing(share):
     assert Split.of(1.0, one_ways=share).without("sets").sets == 0
-    hopeless, alone = (Split.of(1.0, one_ways=1.0, attributes=d) for d in (2, 1))
-    assert hopeless.first_look + hopeless.one_ways == 1
-    assert alone.first_look == 1
+    for attributes, pure in ((2, False), (2, True), (1, False)):
+        columns = Split.of(1.0, one_ways=1.0, attributes=attributes, pure=pure)
+        assert columns.first_look + columns.one_ways == 1
+        assert columns.first_look == FIRST_LOOK
+    assert Split.of(1.0, one_ways=1.0, attributes=1, pure=True).first_look == 1
 
 
 @given(shares)
