@@ -10,13 +10,14 @@ from typing import cast
 
 import numpy as np
 import pandas as pd
+from scipy.special import ndtri
 
 from privsyn.errors import InputError, replace_errors
 from privsyn.marginals.domain import Ints
 from privsyn.table.encoding.dtypes import OBJECT, Dtype, family, number_type
 from privsyn.table.encoding.encoders import OrderedEncoder
 from privsyn.table.encoding.grid import FINE
-from privsyn.table.encoding.steps import Heap, Heaps, Lattice
+from privsyn.table.encoding.steps import NUMBERS, Heap, Heaps, Lattice
 from privsyn.table.enforcement.repair import check_constraints
 from privsyn.table.schema.columns import Coded
 from privsyn.table.schema.schema import Schema
@@ -30,12 +31,17 @@ LEFT_OUT = 0.01
 MARGIN = 2.0
 """Standard deviations of noise by which more numbers may seem to lie off it."""
 
-MOST_MARGIN = 0.2
-"""Share of the numbers. If the margin is larger, the table is too small to tell, and no grid is found."""
+SURE, MOST_MARGIN = 0.06, 0.2
+"""Shares of the numbers. If the margin is larger than the first, no grid of tens, hundreds and so on is taken
+(many rows might lie off it): heaps keep it. Decimals and times are usually rounded in all rows alike. If the
+margin is larger than the second, the table is too small to tell, and no grid is found at all."""
 
 STANDS_OUT = 3.0
 """Standard deviations by which a heap exceeds its share of evenly spread points, and the numbers of one finer
 lattice the share that may lie off a grid."""
+
+FALSE_HEAPS = 0.01
+"""Probability that noise alone makes a heap in any column of a table, about."""
 
 LEAST_HEAP = 0.01
 """Share of the numbers by which it exceeds it, too."""
@@ -102,15 +108,15 @@ class LatticeQuestion:
     def fill(self, schema: Schema, seen: Released) -> tuple[Schema, dict[str, Heaps]]:
         """Return the schema with the steps found, and the heaps of each column, from released counts."""
         heaps: dict[str, Heaps] = {}
+        clear = -float(ndtri(FALSE_HEAPS / max(sum(noisy.size for noisy, _ in seen.values()), 1)))
         for name, (noisy, sigma) in seen.items():
             encoder, listed = self.asked[name]
             base = None if encoder.grid.decimals is None else Lattice(encoder.grid.step)
             found = grid_of(noisy, sigma, listed)
             if found is not None and (finer := _with_step(schema, name, found, encoder.dtype)):
                 schema, base = finer, found
-            low, high = schema.coded[name].bounds
-            if base is not None and (high - low) / base.step >= FINE:  # else each point has its own cell
-                heaps[name] = heaps_of(noisy, sigma, listed, base)
+            if base is not None:
+                heaps[name] = heaps_of(noisy, sigma, listed, base, clear)
         return schema, {name: found for name, found in heaps.items() if found}
 
 
@@ -126,6 +132,7 @@ def grid_of(noisy: Ints, sigma: float, listed: Sequence[Lattice]) -> Lattice | N
     Lattice(step=10, offset=0.0)
     """
     total = float(noisy.sum())
+    finest = None
     for lattice in listed:
         outside = np.array([*(not other.within(lattice) for other in listed), True])
         margin = MARGIN * sigma * sqrt(outside.sum())
@@ -135,11 +142,15 @@ def grid_of(noisy: Ints, sigma: float, listed: Sequence[Lattice]) -> Lattice | N
             and noisy[outside].sum() <= LEFT_OUT * total + margin
             and noisy[outside].max() <= LEFT_OUT * total + STANDS_OUT * sigma
         ):
-            return lattice
-    return None
+            if margin <= SURE * total or lattice.step <= 1 or lattice not in NUMBERS:
+                return lattice
+            finest = lattice
+    return finest
 
 
-def heaps_of(noisy: Ints, sigma: float, listed: Sequence[Lattice], base: Lattice) -> Heaps:
+def heaps_of(
+    noisy: Ints, sigma: float, listed: Sequence[Lattice], base: Lattice, clear: float = STANDS_OUT
+) -> Heaps:
     """Return the lattices within a grid that hold clearly more numbers than evenly spread points would.
 
     Examples
@@ -148,19 +159,25 @@ def heaps_of(noisy: Ints, sigma: float, listed: Sequence[Lattice], base: Lattice
     >>> heaps_of(np.array([400, 60, 540, 0]), 5.0, listed, Lattice(1))
     (Heap(step=100, offset=0.0, share=0.4),)
     """
-    noisy = np.where(noisy > STANDS_OUT * sigma, noisy, 0)  # many counts of noise would add up
-    inside = [lattice.within(base) for lattice in listed]
-    total = float(noisy[:-1][inside].sum())
-    if base not in listed:  # numbers on no coarser lattice lie on the public grid
-        total += float(noisy[-1])
-    found, even = [], 0.0
-    for lattice, count, is_inside in zip(listed, noisy[:-1].tolist(), inside, strict=True):
-        if not is_inside or lattice == base or total <= 0 or (lattice.offset and base.step != CENT):
+    # Numbers on none of the lattices lie on the public grid.
+    inside = np.array([*(lattice.within(base) for lattice in listed), base not in listed])
+    stands_out = noisy > STANDS_OUT * sigma
+    rest = noisy[inside & ~stands_out]  # mostly noise: what their sum shows counts, less its error
+    total = float(noisy[inside & stands_out].sum()) + max(float(rest.sum()) - sigma * sqrt(len(rest)), 0.0)
+    found: list[tuple[Lattice, float]] = []
+    coarser: list[float] = []  # counts of coarser lattices that are no heaps: their numbers lie on this one
+    even = 0.0
+    for lattice, count in zip(listed, np.where(stands_out, noisy, 0).tolist(), strict=False):
+        if lattice == base or not lattice.within(base) or (lattice.offset and base.step != CENT):
             continue
+        counts = [count] if lattice.offset else [*coarser, count]
         share = base.step / lattice.step - (0.0 if lattice.offset else even)
-        even = even if lattice.offset else base.step / lattice.step
-        if count - share * total > max(STANDS_OUT * sigma, LEAST_HEAP * total):
-            found.append((lattice, count / total))
+        noise = sigma * sqrt(max(sum(each > 0 for each in counts), 1))
+        is_heap = sum(counts) - share * total > max(clear * noise, LEAST_HEAP * total)
+        if is_heap:
+            found.append((lattice, sum(counts) / total))
+        if not lattice.offset:
+            even, coarser = (base.step / lattice.step, []) if is_heap else (even, counts)
     scale = max(1.0, sum(share for _, share in found))
     return tuple(Heap(lattice.step, lattice.offset, share / scale) for lattice, share in found)
 
