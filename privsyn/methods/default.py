@@ -34,6 +34,7 @@ from privsyn.inference.prior.dispersion import pooled_dispersions
 from privsyn.inference.prior.smoothing import Waves, is_smooth
 from privsyn.inference.problem import GROUPS, UNKNOWN, Estimate, Problem, PublicFacts
 from privsyn.inference.residuals import (
+    LARGEST,
     one_ways_with,
     residual_budgets,
     residual_cost,
@@ -100,18 +101,18 @@ def learn(
     split = split if pairs.concordances else split.without("concordances")
     report("counting", 2, 4)
 
-    rho = split.pairs + split.sets + split.second_look
-    if split.sets and (rhos := _residual_budgets(problem, pairs, rho)):
-        fitted = _learn_residuals(private, problem, pairs, rhos, rng)
-        report("counting", 4, 4)
-        return fitted
-    measured = _measure_pairs(private, problem, pairs, split.pairs)
-    pairs = estimate_pairs(problem, measured, rng, pairs.concordances)
+    triples: tuple[Estimate, ...] = ()
+    if split.sets and (rhos := _residual_budgets(problem, pairs, split.pairs)):
+        problem, pairs, triples = _measure_residuals(private, problem, pairs, rhos, rng)
+        sets = tuple(s for s in sets if len(s) > LARGEST)
+    else:
+        measured = _measure_pairs(private, problem, pairs, split.pairs)
+        pairs = estimate_pairs(problem, measured, rng, pairs.concordances)
     report("counting", 3, 4)
 
     bigger = _unexplained(private, problem, sets, pairs, split.sets, rng)
     measured, bigger = _measure_again(private, problem, pairs, bigger, split.second_look)
-    fitted = fit_tables(problem, measured, bigger, rng, pairs.concordances)
+    fitted = fit_tables(problem, measured, (*triples, *bigger), rng, pairs.concordances)
     report("counting", 4, 4)
     return fitted
 
@@ -233,14 +234,14 @@ def _residual_budgets(problem: Problem, pairs: Pairs, rho: float) -> dict[Attrib
     return rhos if by_residuals < by_choice else {}
 
 
-def _learn_residuals(
+def _measure_residuals(
     private: PrivateTable,
     problem: Problem,
     pairs: Pairs,
     rhos: dict[Attributes, float],
     rng: np.random.Generator,
-) -> Fitted:
-    """Return the model of one-ways, and of all pairs and triples by their residuals."""
+) -> tuple[Problem, Pairs, tuple[Estimate, ...]]:
+    """Return the problem with better one-ways, and all pairs and triples, measured by their residuals."""
     answers = private.residuals(tuple(rhos), np.array([*rhos.values()]))
     residuals = dict(zip(rhos, answers, strict=True))
     one_ways = one_ways_with(problem.one_ways, residuals)
@@ -248,8 +249,7 @@ def _learn_residuals(
     problem = replace(problem, one_ways=one_ways, by_residuals=True)
     two_way = tuple(replace(pair, measured=measured.pop(pair.attributes)) for pair in pairs.estimates)
     pairs = estimate_pairs(problem, two_way, rng)
-    bigger = all_measured(tuple(measured.values()), pairs.tables, pairs.one_ways)
-    return fit_tables(problem, two_way, bigger, rng)
+    return problem, pairs, all_measured(tuple(measured.values()), pairs.tables, pairs.one_ways)
 
 
 def _most(gains: Floats, rho: float, weights: Floats, *, jumps: bool) -> Floats:
