@@ -33,7 +33,7 @@ VARIATES = 4096  # random numbers that all draws share, from random places on
 NEVER = 1e6  # weight of a record in a structural zero: no table gains as much by a move
 COLUMNS, SUMS = 100.0, 10.0  # weights of a column and of a coarse sum, relative to a cell of a table
 STRONGEST = 3.0  # largest weight of a table: with 10, unrelated columns of beans get correlations
-DENSE = 5.0  # records a cell: bigger tables with fewer are fitted in groups of codes
+DENSE = 5.0  # records a cell: with fewer, bigger tables are fitted in groups, and nominal columns not held
 COARSE = 6  # groups in a coarse sum: with 4 draws lose more dependence, with 8 beans get false correlations
 TINY = 1e-12  # shares
 TIGHT = 0.8  # least coupling of two attributes that are also moved together
@@ -65,7 +65,9 @@ def finish(
     one_ways : tuple of Marginal, optional
         The counts of each attribute. If given, records are also fitted to the columns and to coarse sums of
         pairs. A cell with a target under one half is fitted best by a count of 0. So sparse tables alone
-        would move records from thin regions into dense ones.
+        would move records from thin regions into dense ones. Noisy tables that contradict each other would
+        make rare values rarer: small targets weigh most. A column without order is held to its counts if
+        no value is rare; see `_frequent`.
     sweeps : int, optional
         Number of times that every attribute of every row is drawn again. Default: `SWEEPS`.
     possible : StructuralZeros
@@ -87,8 +89,7 @@ def finish(
     """
     if not tables or not len(start):
         return start
-    # Nominal columns are left free: held to them, no single value could move in a table of few records.
-    one_ways = tuple(one_way for one_way in one_ways if one_way.domain.ordered[0])
+    one_ways = tuple(t for t in one_ways if t.domain.ordered[0] or _frequent(t, tables, len(start)))
     pairs, groupings = _coarse_pairs(tables, one_ways)
     weight = {table.attributes: w for table, w in zip(tables, weights_of(tables), strict=True)}
     sums = tuple(map(Marginal.join, pairs, groupings))
@@ -144,6 +145,19 @@ def _counted(records: Records, tables: tuple[Marginal, ...], joined: Mapping[int
     found = dict(zip(sets, Tables(records.domain, sets).count([block_of(records)]), strict=True))
     counts = [found[table.attributes] for table in tables]
     return np.concatenate([joined.get(i, NO_GROUPS).join(c).ravel() for i, c in enumerate(counts)])
+
+
+def _frequent(one_way: Marginal, tables: tuple[Marginal, ...], n: int) -> bool:
+    """Return whether even the rarest value has `DENSE` records for each cell that it has in a table.
+
+    A column with rarer values is left free: held to them, no value could move in a table of few records.
+    """
+    names = one_way.attributes
+    rarest = one_way.counts[one_way.counts > 0].min(initial=one_way.total) * (n / one_way.total)
+    cells = (
+        max((t.domain.cells for t in tables if names[0] in t.attributes), default=0) / one_way.domain.cells
+    )
+    return bool(rarest >= DENSE * cells)
 
 
 def _sparse(tables: tuple[Marginal, ...], n: int, possible: StructuralZeros) -> dict[int, Grouping]:
