@@ -264,8 +264,9 @@ class Codec:
 
     def _coded_as(self, name: str, text: str, own: str | None) -> str:
         """Return the dtype as which cells of dtype `text` are encoded, in a column of dtype `own`."""
-        if text == CATEGORY and name in self.listed_texts:
-            return "str"
+        if own is not None and name not in self.schema.coded:
+            return own  # no cell of it is read: identifiers of many rows may have a wider dtype
+        text = "str" if text == CATEGORY and name in self.listed_texts else text
         return CATEGORY if (text, own) == (ORDERED_CATEGORY, CATEGORY) else text
 
     def decode(
