@@ -30,7 +30,7 @@ from privsyn.errors import DisagreementWarning, InputError, NoiseWarning, spelli
 
 DONE, FAILED, MISTAKE, INTERRUPTED = 0, 1, 2, 130
 
-SHOWN = (NoiseWarning, DisagreementWarning)
+PRINTED = (NoiseWarning, DisagreementWarning)
 """Warnings that are printed. Their texts say settings and released answers alone."""
 
 RARELY = (50_000, 20, 100)
@@ -74,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with warnings.catch_warnings(), spelling(spelling_of), _ended_as_by_ctrl_c(), _rare_collections():
             warnings.simplefilter("ignore")
-            for kind in SHOWN:
+            for kind in PRINTED:
                 warnings.simplefilter("always", kind)
             warnings.showwarning = _show_warning  # type: ignore[assignment]
             code = app(args=arguments, prog_name="privsyn", standalone_mode=False)
@@ -96,7 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _show_warning(warning: Warning | str, *_: object) -> None:
-    if isinstance(warning, SHOWN):  # another text may quote a cell
+    if isinstance(warning, PRINTED):  # another text may quote a cell
         say(str(warning))
 
 

@@ -171,6 +171,9 @@ def _most_codes(codec: Mapping[str, Any]) -> int:
 def _unpacked(text: dict[str, Any], file: zipfile.ZipFile, *, most: int) -> Parts:
     """Return the parts; raise if they are inconsistent, or take more than `most` bytes of memory."""
     _restore_key_types(text["codec"]["schema"])
+    for constraint in text["codec"]["schema"].get("constraints", ()):
+        if isinstance(constraint, Mapping) and "lookup" in (constraint.get("kind"), *constraint):
+            raise ValueError("`pack` writes what a look-up means: a model names no other file to be read")
     memory = _memory(_unpacked_size(file), text["codec"])
     if memory > most:
         raise TooLargeError(f"needs {memory / 1e6:,.0f} MB of memory: not a release that privsyn saved")

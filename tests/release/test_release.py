@@ -295,6 +295,26 @@ def test_an_older_release_is_read_unless_its_gaps_would_be_misread(saved, tmp_pa
     assert "another version" in refusal(tmp_path / "g.privsyn")
 
 
+@pytest.mark.parametrize("form", [{"lookup": "t.csv"}, {"kind": "lookup", "table": "t.csv"}])
+def test_a_model_cannot_name_a_file_to_be_read(form, saved, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text, arrays = parts(saved["default"])
+    name, other = list(text["codec"]["schema"]["columns"])[:2]
+    text["codec"]["schema"]["constraints"] = [form | {"by": [name], "gives": [other]}]
+    opened = []
+    original = Path.open
+
+    def watched(self, *args, **kwargs):
+        opened.append(self.name)
+        return original(self, *args, **kwargs)
+
+    write(tmp_path / "m.privsyn", text, arrays)
+    Path("t.csv").write_text(f"{name},{other}\n")
+    monkeypatch.setattr(Path, "open", watched)
+    refusal(tmp_path / "m.privsyn")
+    assert "t.csv" not in opened
+
+
 WRONG_ARRAYS = {
     "negative": lambda array: (
         array + np.where(np.arange(array.size) == 0, -999, 999 / (array.size - 1)).reshape(array.shape)
