@@ -364,6 +364,26 @@ def test_no_bounds_that_are_found_contradict_the_constraints():
             assert found.columns[name].low <= bounds[name][0] < bounds[name][1] <= found.columns[name].high
 
 
+def test_no_bounds_that_are_found_stop_columns_of_other_units_that_increase():
+    """Bounds of one column go over to others, which may have no such number: seconds in a column of days."""
+    rng = np.random.default_rng(1)
+    dtypes = {"x": "float64", "i": "int64", "f": "float32", "cents": "float64"}
+    dates = dict.fromkeys(["day", "minute", "when"], "datetime64[s]")
+    frame = pd.DataFrame({name: pd.Series([], dtype=dtype) for name, dtype in (dtypes | dates).items()})
+    columns = {"x": Numerical(), "i": Numerical(), "f": Numerical(), "cents": Numerical(decimals=2)}
+    columns |= {"day": Datetime(unit="D"), "minute": Datetime(unit="min"), "when": Datetime()}
+    for _ in range(60):
+        orders = [Increasing(rng.permutation(list(kind)).tolist()) for kind in (dtypes, dates)]
+        open_schema = OpenSchema.of(Schema(columns, constraints=orders), frame)
+        numbers = {name: np.sort(10.0 ** rng.uniform(0, 19, 2) * rng.choice([-1, 1], 2)) for name in dtypes}
+        numbers |= {"i": np.round(numbers["i"] % 2**40), "cents": np.round(numbers["cents"] % 1e6, 2)}
+        times = {
+            name: rng.integers(0, 20_000, 2) * per for name, per in zip(dates, (1, 1440, 1), strict=True)
+        }
+        bounds = {name: tuple(map(float, np.sort(ends))) for name, ends in (numbers | times).items()}
+        Codec.for_table(open_schema.fill({}, bounds), frame, fine=True)
+
+
 def test_no_other_file_has_the_name_of_the_rescue_model(folder, capsys):
     done = run(capsys, *SYNTH, "--ledger", "out.csv.rescue.privsyn")
     assert done.code == 2

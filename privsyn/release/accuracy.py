@@ -201,8 +201,7 @@ class Accuracy:
         Without a condition it is that of `means`, if the column has one.
         """
         if where is None and column in self._ordered.names:
-            found = self._ordered.mean(column)
-            if found["covered"]:
+            if (found := self._ordered.mean(column))["covered"]:
                 return pd.Series({key: found[key] for key in SHOWN}, dtype=object)
         if isinstance(self.codec.schema.columns.get(column), Identifier):
             raise InputError(
@@ -215,6 +214,7 @@ class Accuracy:
 
         Each row has ``columns``, ``what`` is compared, its value in the ``rows`` and in the ``release``, and
         the widened interval from ``low`` to ``high``. For counts it is the share of rows in other cells.
+        Values in the rows are exact: give a sample, not private rows.
 
         Raises
         ------

@@ -20,6 +20,7 @@ from privsyn.table.discovery.lattices import LatticeQuestion, Released
 from privsyn.table.encoding.bounds_cells import BoundsGrid
 from privsyn.table.encoding.dtypes import OBJECT, TEXT, Dtype, family
 from privsyn.table.encoding.encoders import STRAY
+from privsyn.table.enforcement.repair import check_constraints
 from privsyn.table.schema.columns import (
     Categorical,
     Column,
@@ -199,12 +200,27 @@ class OpenSchema:
         """
         found = self._filled(values, bounds)
         with suppress(InputError):
-            return replace(self.schema, columns=add_declared(found, self.open, self.schema.constraints))
+            filled = replace(self.schema, columns=self._declared(found))
+            check_constraints(filled.coded, filled.constraints)
+            return filled
         # No row within the found bounds keeps the constraints, which need not hold in the private table.
         # `of` has checked that the bounds of an empty table leave one.
         least = self._filled({}, {})
         found |= {name: _hull(found[name], least[name]) for name in self.bounds}
-        return replace(self.schema, columns=add_declared(found, self.open, self.schema.constraints))
+        return replace(self.schema, columns=self._declared(found))
+
+    def _declared(self, found: dict[str, Column]) -> dict[str, Column]:
+        """Return the columns with what constraints need of them, unless the dtype cannot hold it.
+
+        Nothing may be raised that depends on what was found.
+        """
+        declared = add_declared(found, self.open, self.schema.constraints)
+        for name in self.bounds:
+            try:
+                cast(Ordinal, declared[name]).encoder(self._dtype(name))
+            except InputError:
+                declared[name] = found[name]
+        return declared
 
     def _filled(
         self, values: Mapping[str, tuple[Any, ...]], bounds: Mapping[str, tuple[float, float]]

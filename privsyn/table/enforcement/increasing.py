@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from graphlib import TopologicalSorter
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -65,12 +65,16 @@ class Increasing(Constraint):
 
     def add_declared(self, columns: Columns, found: Collection[str]) -> Columns:
         """Widen the bounds that were found under privacy to those of all the columns."""
-        widened: dict[str, Any] = {name: columns[name] for name in self.columns if name in found}
-        if not widened:
+        ordered = {name: cast(Ordinal, columns[name]) for name in self.columns if columns[name].is_public}
+        if not any(name in found for name in ordered):
             return {}
-        public: list[Any] = [columns[name] for name in self.columns if columns[name].is_public]
-        low, high = min(column.low for column in public), max(column.high for column in public)
-        return {name: replace(column, low=low, high=high) for name, column in widened.items()}
+        low = min(column.bounds[0] * column.scale for column in ordered.values())
+        high = max(column.bounds[1] * column.scale for column in ordered.values())
+        return {
+            name: column.covering(low / column.scale, high / column.scale)
+            for name, column in ordered.items()
+            if name in found
+        }
 
     def check(self, columns: Columns) -> None:
         """Refuse a column that begins above the end of a later one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from math import inf
 from typing import Any, ClassVar, Literal, Self, cast
@@ -16,7 +17,7 @@ from privsyn.table.encoding.bounds_cells import BoundsGrid
 from privsyn.table.encoding.dtypes import Dtype, family
 from privsyn.table.encoding.encoders import OrderedEncoder
 from privsyn.table.encoding.grid import Grid
-from privsyn.table.encoding.steps import multiples_within
+from privsyn.table.encoding.steps import multiples_around, multiples_within
 from privsyn.table.encoding.words import RangeWords
 from privsyn.table.kinds.column import COMPARES, Coded
 from privsyn.table.kinds.column_settings import check_decimals, number_bounds
@@ -181,6 +182,18 @@ class Ordinal(Coded):
             Whether the dtype of the column holds whole numbers only.
         """
         raise InputError(self.public_hint)
+
+    def covering(self, low: float, high: float) -> Self:
+        """Return the column with bounds that contain two numbers; as it is if it cannot have such bounds.
+
+        The numbers are bounds that were found under privacy, so nothing may be raised.
+        """
+        decimals = self.fixed_decimals
+        if decimals is not None:
+            low, high = multiples_around(low, high, 10.0**-decimals, decimals)
+        with suppress(InputError):
+            return self.with_bounds((low, high), whole=decimals == 0)
+        return self
 
     @property
     def public_hint(self) -> str:
