@@ -201,7 +201,8 @@ class Accuracy:
         Without a condition it is that of `means`, if the column has one.
         """
         if where is None and column in self._ordered.names:
-            if (found := self._ordered.mean(column))["covered"]:
+            found = self._ordered.mean(column)
+            if found["covered"]:
                 return pd.Series({key: found[key] for key in SHOWN}, dtype=object)
         if isinstance(self.codec.schema.columns.get(column), Identifier):
             raise InputError(
@@ -213,8 +214,8 @@ class Accuracy:
         """Return where a sample from this release leaves what it says, the worst first; see `agreement`.
 
         Each row has ``columns``, ``what`` is compared, its value in the ``rows`` and in the ``release``, and
-        the widened interval from ``low`` to ``high``. For counts it is the share of rows in other cells.
-        Values in the rows are exact: give a sample, not private rows.
+        the widened interval from ``low`` to ``high``; for counts the share of rows in other cells. It shows
+        exact values of the rows: give a sample, not private rows.
 
         Raises
         ------
