@@ -104,10 +104,10 @@ def learn(
 
     triples: tuple[Estimate, ...] = ()
     larger = tuple(s for s in sets if len(s) > LARGEST)
-    rho = split.pairs if larger else split.pairs + split.sets
-    if split.sets and (rhos := _residual_budgets(problem, pairs, rho)):
+    with_residuals = split if larger else split.without("sets")
+    if split.sets and (rhos := _residual_budgets(problem, pairs, with_residuals.pairs)):
         problem, pairs, triples = _measure_residuals(private, problem, pairs, rhos, rng)
-        sets = larger
+        sets, split = larger, with_residuals
     else:
         measured = _measure_pairs(private, problem, pairs, split.pairs)
         pairs = estimate_pairs(problem, measured, rng, pairs.concordances)
