@@ -166,17 +166,18 @@ def about_absent(name: str, values: Sequence[object]) -> str:
 
 
 class DisagreementWarning(UserWarning):
-    """Synthetic rows leave what their release says."""
+    """Synthetic rows differ from their release by more than chance."""
 
 
 SHOWN = 3  # disagreements in one line
 
 
 def warn_disagreements(found: Sequence[object]) -> None:
-    """Warn the caller of `sample` of what the rows contradict. It depends on released answers alone."""
+    """Warn the caller of `sample` of where the rows differ. It depends on released answers alone."""
     if found:
         more = f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
-        text = f"the rows leave what the release says: {'; '.join(map(str, found[:SHOWN]))}{more}"
+        worst = "; ".join(map(str, found[:SHOWN]))
+        text = f"the rows differ from the release by more than chance: {worst}{more}"
         warnings.warn(printable(text), DisagreementWarning, stacklevel=5)
 
 

@@ -234,9 +234,9 @@ class Settings:
     @property
     def law(self) -> "Law":
         """The law of the noise of one owner: discrete Laplace if delta is 0."""
-        from privsyn.private.laws import GAUSSIAN, LAPLACE
+        from privsyn.private.laws import law_of
 
-        return GAUSSIAN if self.promise[1] else LAPLACE
+        return law_of(self.promise[1])
 
     @property
     def promise(self) -> tuple[float, float]:

@@ -42,7 +42,7 @@ from privsyn.errors import AbsentWarning
 from privsyn.table.codec.codec import Codec
 from privsyn.table.encoding.dtypes import holds_missing
 from privsyn.table.schema.schema import dtypes_of
-from privsyn.table.schema.yaml_file import to_plain, to_yaml
+from privsyn.table.schema.yaml_file import from_plain, to_plain, to_yaml
 
 ROWS = 24
 SCHEMA_OF_SCHEMAS = json.loads(
@@ -205,6 +205,24 @@ def test_a_specimen_has_every_listed_value_and_the_dtypes_of_the_table(drawn):
     assert sum(codec.misfits(specimen).values()) == 0
     for name in specimen:
         assert specimen[name].nunique() >= codec.listed(name)
+
+
+@pytest.mark.parametrize(
+    "constraint",
+    [
+        {"kind": "forbidden", "when": {"a": {"high": 0}, "b": 1}},
+        {"kind": "increasing", "columns": ["a", "b"], "strict": True},
+        {"kind": "total", "column": "a", "of": ["b"]},
+        {"kind": "missing", "column": "a", "when": {"b": 1}},
+    ],
+)
+def test_the_kind_of_a_constraint_may_come_first_with_its_first_setting(constraint):
+    whole = to_plain(Schema({"a": Numerical(0, 1), "b": Numerical(0, 1)})) | {"constraints": [constraint]}
+    (_, kind), (_, first), *others = constraint.items()
+    short = whole | {"constraints": [{kind: first, **dict(others)}]}
+    for plain in (whole, short):
+        Draft202012Validator(SCHEMA_OF_SCHEMAS).validate(plain)
+    assert from_plain(short) == from_plain(whole)
 
 
 @pytest.mark.parametrize("kind", VALUES)

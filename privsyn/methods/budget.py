@@ -86,7 +86,7 @@ class Split:
         one_ways : float
             Share of the one-ways, including the first look; 1 if no pairs are measured.
         attributes : int
-            Number of attributes. With one and Laplace noise, the first look gets all: two would be noisier.
+            Number of attributes; see `first_look`.
         departures : float
             Share of the pairs' departures in what the one-ways leave.
         concordances : float
@@ -94,7 +94,7 @@ class Split:
         pure : bool
             Whether the noise is Laplace.
         """
-        first = rho if attributes < 2 and pure else FIRST_LOOK * rho
+        first = first_look(rho, attributes, pure=pure)
         if one_ways >= 1:
             return cls(first, rho - first, 0.0, 0.0, 0.0, 0.0, 0.0)
         rest, left = one_ways * rho - first, rho - one_ways * rho
@@ -149,6 +149,18 @@ class Split:
     def total(self) -> float:
         """The budget that was split."""
         return fsum(astuple(self))
+
+
+def first_look(rho: float, attributes: int, *, pure: bool) -> float:
+    """Return the budget of the first look at the one-ways.
+
+    With a single attribute nothing else is measured. It then gets all of a Laplace budget, because two looks
+    would be noisier than one.
+
+    >>> first_look(1.0, 1, pure=True), first_look(1.0, 1, pure=False)
+    (1.0, 0.05)
+    """
+    return rho if attributes < 2 and pure else FIRST_LOOK * rho
 
 
 def one_way_share(noise: float, informative: float) -> float:

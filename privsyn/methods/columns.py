@@ -17,7 +17,7 @@ from privsyn.inference.rare_values import THRESHOLD, merge_cells, merge_rare
 from privsyn.marginals.channel import Channels
 from privsyn.marginals.domain import Floats
 from privsyn.marginals.marginal import Measurement
-from privsyn.methods.budget import FIRST_LOOK, TREND_GROUPS, Split
+from privsyn.methods.budget import TREND_GROUPS, Split, first_look
 from privsyn.private.laws import Law
 from privsyn.private.measure import PrivateTable
 
@@ -38,8 +38,8 @@ def measure_columns(
     joined: a sum of many cells is far noisier than one count of the group. Both looks together determine the
     rare values.
     """
-    whole = len(private.domain) < 2 and private.law.name == "laplace"
-    first, cells = _first_look(private, rho if whole else rho * FIRST_LOOK, facts.axes)
+    cost = first_look(rho, len(private.domain), pure=private.law.name == "laplace")
+    first, cells = _first_look(private, cost, facts.axes)
     total = estimate_total(first)
     channels = Channels.for_domain(facts.kept, private.domain)
     unbiased = tuple(map(channels.unbiased, first))

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
 from math import prod
-from operator import mul
 
 import numpy as np
 
@@ -104,10 +103,11 @@ def learn(
 
     triples: tuple[Estimate, ...] = ()
     larger = tuple(s for s in sets if len(s) > LARGEST)
-    rho = split.pairs if larger else split.pairs + split.sets
-    if split.sets and (rhos := _residual_budgets(problem, pairs, rho)):
+    with_residuals = split if larger else split.without("sets")
+    # With Laplace noise, which leaves no budget for sets, a residual costs no less than its counts.
+    if split.sets and (rhos := _residual_budgets(problem, pairs, with_residuals.pairs)):
         problem, pairs, triples = _measure_residuals(private, problem, pairs, rhos, rng)
-        sets = larger
+        sets, split = larger, with_residuals
     else:
         measured = _measure_pairs(private, problem, pairs, split.pairs)
         pairs = estimate_pairs(problem, measured, rng, pairs.concordances)
@@ -229,11 +229,11 @@ def _residual_budgets(problem: Problem, pairs: Pairs, rho: float) -> dict[Attrib
     if not sets:
         return {}
     rhos = residual_budgets(domain, sets, _weights(domain, sets, problem.target), rho)
-    variances = list(map(mul, _hoped_dispersions(pairs.estimates), (t.counts for t in pairs.tables)))
+    variances = [d * t.counts for d, t in zip(_hoped_dispersions(pairs.estimates), pairs.tables, strict=True)]
     weights = _weights(domain, tuple(t.attributes for t in pairs.tables), problem.target)
     chosen = allocate(slopes_of(variances, rho), rho, weights=weights)
-    all_of_them = np.array([rhos[t.attributes] / residual_cost(t.domain) for t in pairs.tables])
-    by_choice, by_residuals = (weights @ expected_errors(variances, of) for of in (chosen, all_of_them))
+    equivalent = np.array([rhos[t.attributes] / residual_cost(t.domain) for t in pairs.tables])
+    by_choice, by_residuals = (weights @ expected_errors(variances, of) for of in (chosen, equivalent))
     quiet = by_residuals <= QUIET * 2 * weights.sum() * pairs.total
     return rhos if quiet and by_residuals < by_choice else {}
 

@@ -40,13 +40,14 @@ Counts = Mapping[Any, Any]
 # Shares of the whole budget, spent only if something of the kind is to be found. Mean total variation of
 # pairs at epsilon 1 without a schema, on adult, hmeq and br2000: .0328 .155 .0124 for shares of 0.1 and 0.06,
 # and .0325 .148 .0113 for 0.15 and 0.1. Larger shares cost more than they gain.
-VALUES, BOUNDS, CLOSER_BOUNDS = 0.15, 0.1, 0.02
-SIZE = 0.005  # how many numbers there are, which decides the share of their bounds
-MOST_BOUNDS = 0.4  # share for bounds, if few rows would not stand out of the noise otherwise
+FOR_VALUES, FOR_BOUNDS, FOR_CLOSER_BOUNDS = 0.15, 0.1, 0.02
+FOR_SIZE = 0.005  # how many numbers there are, which decides the share of their bounds
+MOST_FOR_BOUNDS = 0.4  # share for bounds, if few rows would not stand out of the noise otherwise
+ALL_FOR_BOUNDS = FOR_SIZE + FOR_BOUNDS, FOR_SIZE + MOST_FOR_BOUNDS + FOR_CLOSER_BOUNDS  # at least, at most
 SHARES_TRIED = 16  # from the least to the most
 CLEAR, LOST = 32.0, 8.0  # numbers in a column over the noise of a cell: enough, and too few for any bounds
 SPREAD = 100.0  # the same: enough for dates of ten years to be found in months; with fewer, years are counted
-LATTICES = 0.01  # a count of ten to twenty cells a column, of which only shares of some percent matter
+FOR_LATTICES = 0.01  # a count of ten to twenty cells a column, of which only shares of some percent matter
 THRESHOLDS = 0.3  # share of delta, if values are to be found
 
 
@@ -67,10 +68,10 @@ def expected_share(
     """
     lattices = open_schema.lattices(open_schema.fill({}, {})).asked
     parts = (
-        VALUES * bool(open_schema.values),
-        SIZE * bool(open_schema.bounds),
+        FOR_VALUES * bool(open_schema.values),
+        FOR_SIZE * bool(open_schema.bounds),
         bounds_share(rows, len(open_schema.bounds), rho, law, rows_per_unit),
-        LATTICES * bool(lattices),
+        FOR_LATTICES * bool(lattices),
     )
     return fsum(parts)
 
@@ -99,12 +100,12 @@ def bounds_share(size: float, columns: int, rho: float, law: Law, rows_per_unit:
     """
     if not columns:
         return 0.0
-    shares = np.linspace(BOUNDS, MOST_BOUNDS, SHARES_TRIED).tolist()
+    shares = np.linspace(FOR_BOUNDS, MOST_FOR_BOUNDS, SHARES_TRIED).tolist()
     noise = [_noise(share * rho, columns, law, rows_per_unit) for share in shares]
     if size < LOST * noise[-1]:
-        return BOUNDS
+        return FOR_BOUNDS
     enough = (share for share, each in zip(shares, noise, strict=True) if size >= CLEAR * each)
-    return next(enough, MOST_BOUNDS)
+    return next(enough, MOST_FOR_BOUNDS)
 
 
 def _noise(rho: float, columns: int, law: Law, rows_per_unit: int) -> float:
@@ -172,7 +173,7 @@ class Discovered:
         self._cells: Released = {}
         self._closer_cells: Released = {}
         self._on_lattices: Released = {}
-        self._shares = [VALUES * bool(self._values)]
+        self._shares = [FOR_VALUES * bool(self._values)]
 
     @property
     def not_found(self) -> tuple[str, ...]:
@@ -216,26 +217,26 @@ class Discovered:
         return Question(self._values, count, partial(self._use_votes, number))
 
     def _use_votes(self, number: int, votes: Counts) -> None:
-        rho, columns = VALUES * self._rho, tuple(self._values)
+        rho, columns = FOR_VALUES * self._rho, tuple(self._values)
         found = self._finder.values(columns, votes, number=number, rho=rho, delta=self._delta)
         self._values = {name: (*values, *found[name]) for name, values in self._values.items()}
 
     def _use_bounds(self, near: Counts) -> None:
         columns, law, rows_per_unit = len(near), self._finder.noise.law, self._finder.rows_per_unit
-        size = self._finder.numbers(near, SIZE * self._rho)
+        size = self._finder.numbers(near, FOR_SIZE * self._rho)
         share = bounds_share(size, columns, self._rho, law, rows_per_unit)
         if size < SPREAD * _noise(share * self._rho, columns, law, rows_per_unit):
             near = self._public.by_year(near)
         self._cells = self._finder.cells(near, share * self._rho)
-        self._shares += [SIZE, share]
+        self._shares += [FOR_SIZE, share]
 
     def _use_closer_bounds(self, close: Counts) -> None:
-        self._closer_cells = self._finder.cells(close, CLOSER_BOUNDS * self._rho, look=" (closer)")
-        self._shares.append(CLOSER_BOUNDS)
+        self._closer_cells = self._finder.cells(close, FOR_CLOSER_BOUNDS * self._rho, look=" (closer)")
+        self._shares.append(FOR_CLOSER_BOUNDS)
 
     def _use_lattices(self, counts: Counts) -> None:
-        self._on_lattices = self._finder.cells(counts, LATTICES * self._rho, what=GRIDS)
-        self._shares.append(LATTICES)
+        self._on_lattices = self._finder.cells(counts, FOR_LATTICES * self._rho, what=GRIDS)
+        self._shares.append(FOR_LATTICES)
 
 
 def discover(

@@ -230,6 +230,11 @@ LAPLACE: Final[Law] = _Laplace()
 LAWS: Final[dict[LawName, Law]] = {law.name: law for law in (GAUSSIAN, LAPLACE)}
 
 
+def law_of(delta: float) -> Law:
+    """Return the law of the noise of one owner who promises this delta."""
+    return GAUSSIAN if delta else LAPLACE
+
+
 def epsilon_of(scale: float, sensitivity: float) -> Fraction:
     """Return the epsilon of a Laplace answer of L1 `sensitivity`: Delta / scale, without rounding.
 

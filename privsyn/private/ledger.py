@@ -310,6 +310,23 @@ class Ledger:
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
 
     @classmethod
+    def measured_elsewhere(
+        cls, promise: str, public_inputs: tuple[str, ...], version: str = VERSION
+    ) -> Ledger:
+        """Return the ledger of counts that were measured elsewhere; `promise` says who promises what."""
+        charges, randomness = (Elsewhere(promise),), "measured elsewhere"
+        return cls(
+            charges,
+            0.0,
+            0.0,
+            "gaussian",
+            randomness,
+            private=True,
+            public_inputs=public_inputs,
+            version=version,
+        )
+
+    @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Ledger:
         """Return the ledger that `to_dict` wrote. Costs and curve are computed again, not read.
 
@@ -324,8 +341,7 @@ class Ledger:
                 "version": str(plain["version"]),
             }
             if "elsewhere" in plain:
-                promise = Elsewhere(str(plain["elsewhere"]))
-                return cls((promise,), 0.0, 0.0, "gaussian", "measured elsewhere", private=True, **fields)
+                return cls.measured_elsewhere(str(plain["elsewhere"]), **fields)
             law: LawName = "laplace" if plain["accounting"] == "pure" else "gaussian"
             local = plain.get("local", {})
             charges: Iterable[Charge] = (

@@ -211,7 +211,7 @@ class Accuracy:
         return self._estimates.mean(column, where, progress)
 
     def agreement(self, rows: Any) -> pd.DataFrame:
-        """Return where a sample from this release leaves what it says, the worst first; see `agreement`.
+        """Return where a sample differs from this release by more than chance, the worst first.
 
         Each row has ``columns``, ``what`` is compared, its value in the ``rows`` and in the ``release``, and
         the widened interval from ``low`` to ``high``; for counts the share of rows in other cells. It shows

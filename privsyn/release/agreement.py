@@ -46,7 +46,7 @@ from privsyn.release.accuracy_of_numbers import OrderedColumns
 from privsyn.table.codec.codec import Codec
 
 ALARM = 0.01
-"""Largest probability that rows drawn from the estimates are said to leave them."""
+"""Largest probability that rows drawn from the estimates are reported."""
 
 FEW = 100
 """Fewer rows are not compared: they may differ from any release by chance."""
@@ -83,7 +83,7 @@ class Disagreement:
         What the rows show, and the estimate of the release.
     low, high : the same
         The ends of the widened interval.
-    times : float
+    ratio : float
         Distance from the estimate, over the largest in the interval.
     """
 
@@ -93,7 +93,7 @@ class Disagreement:
     release: Any
     low: Any
     high: Any
-    times: float
+    ratio: float
 
     def __str__(self) -> str:
         name = " x ".join(self.columns)
@@ -148,18 +148,18 @@ class Agreement:
         }
 
     def disagreements(self) -> list[Disagreement]:
-        """Return where the rows leave the release, the worst first.
+        """Return where the rows differ from the release by more than chance, the worst first.
 
         Each set of columns is named once, and a set only if none of its columns is named alone.
         """
         if self._rows < FEW:
             return []
-        found = sorted(self._all(), key=lambda one: (len(one.columns) > 1, -one.times))
+        found = sorted(self._found(), key=lambda one: (len(one.columns) > 1, -one.ratio))
         named: dict[tuple[str, ...], Disagreement] = {}
         for one in found:
             if one.columns not in named and not any((name,) in named for name in one.columns):
                 named[one.columns] = one
-        return sorted(named.values(), key=lambda one: -one.times)
+        return sorted(named.values(), key=lambda one: -one.ratio)
 
     def table(self) -> pd.DataFrame:
         """Return the disagreements as a table."""
@@ -168,13 +168,13 @@ class Agreement:
             [[getattr(one, name) for name in names] for one in self.disagreements()], columns=names
         )
 
-    def _all(self) -> Iterator[Disagreement]:
+    def _found(self) -> Iterator[Disagreement]:
         cells, counts = self._codec.cells(self._fitted.merging), self.counts
         for certainty, table in self._tables:
             found, name = counts[table.attributes], table.attributes[0]
             if self._is_invented(table):
                 continue
-            yield from self._elsewhere(certainty, table, found)
+            yield from self._other_cells(certainty, table, found)
             if len(table.attributes) > 1:
                 continue
             missing = cells[name].missing
@@ -187,22 +187,24 @@ class Agreement:
                 yield from self._correlation(certainty, table, counts[table.attributes])
 
     @cached_property
-    def _surprise(self) -> float:
+    def _logarithm(self) -> float:
         """L in the formulas above; at most three comparisons of a column and two of other tables."""
         return log(2 * 3 * len(self._tables) / ALARM)
 
     def _widened(self, variance: float, farthest: float, rows: int) -> float:
         """Return how far the mean of this number of rows may lie from its expectation."""
-        return sqrt(2 * variance * self._surprise / rows) + farthest * self._surprise / (3 * rows)
+        return sqrt(2 * variance * self._logarithm / rows) + farthest * self._logarithm / (3 * rows)
 
-    def _elsewhere(self, certainty: Certainty, table: Marginal, found: Ints) -> Iterator[Disagreement]:
+    def _other_cells(self, certainty: Certainty, table: Marginal, found: Ints) -> Iterator[Disagreement]:
         grouping = certainty.measured.grouping
         expected, seen = (_shares(grouping.join(np.asarray(of, np.float64))) for of in (table.counts, found))
         apart = total_variation(expected, seen)
         chance = float(np.sqrt(expected * (1 - expected) / self._rows).sum()) / 2
-        high = chance + sqrt(self._surprise / (2 * self._rows)) + error_limit(certainty.error, expected.shape)
+        high = (
+            chance + sqrt(self._logarithm / (2 * self._rows)) + error_limit(certainty.error, expected.shape)
+        )
         if apart > high:
-            yield Disagreement(self._named(table), "counts", apart, 0.0, 0.0, high, apart / high)
+            yield Disagreement(self._columns_of(table), "counts", apart, 0.0, 0.0, high, apart / high)
 
     def _missing(
         self, certainty: Certainty, table: Marginal, found: Ints, code: int
@@ -244,17 +246,17 @@ class Agreement:
         numbers = int(found[block].sum())
         if not numbers:
             return
-        widened = sqrt(2 * self._surprise / numbers)
+        widened = sqrt(2 * self._logarithm / numbers)
         seen = correlation_of(found.astype(np.float64), sides)
         if abs(seen - correlation_of(table.counts, sides)) > widened:
             interval = correlation_interval(certainty.measured, table, sides).extended()
-            yield from _outside(self._named(table), "correlation", seen, interval, widened)
+            yield from _outside(self._columns_of(table), "correlation", seen, interval, widened)
 
     def _is_invented(self, table: Marginal) -> bool:
-        return any(name in self._not_found for name in self._named(table))
+        return any(name in self._not_found for name in self._columns_of(table))
 
-    def _named(self, table: Marginal) -> tuple[str, ...]:
-        """Return the columns of a table."""
+    def _columns_of(self, table: Marginal) -> tuple[str, ...]:
+        """Return the columns that a table counts, once each if they are counted in parts."""
         return tuple(dict.fromkeys(map(self._codec.column_of, table.attributes)))
 
 
@@ -268,6 +270,6 @@ def _outside(
     """Yield the disagreement if a number lies outside the interval, widened on both sides."""
     low, high = interval.low - widened, interval.high + widened
     end = high if seen > interval.estimate else low
-    times = (seen - interval.estimate) / (end - interval.estimate)
-    if times > 1:
-        yield Disagreement(columns, what, seen, interval.estimate, low, high, times)
+    ratio = (seen - interval.estimate) / (end - interval.estimate)
+    if ratio > 1:
+        yield Disagreement(columns, what, seen, interval.estimate, low, high, ratio)

@@ -33,9 +33,7 @@ from privsyn.table.schema.yaml_file import from_plain
 
 FORMAT = 5  # increased when an older reader would misread the file
 READABLE = (2, 3, 4, FORMAT)
-NEW_GAPS = (
-    5  # since this format, an order encodes other columns as gaps: older releases with gaps are refused
-)
+NEW_GAPS = 5  # since it, an order encodes other columns as gaps: an older release with gaps is refused
 SAME_TOTAL = 1e-6  # largest relative difference between the totals of consistent tables
 
 ZIP = b"PK"  # the first bytes of any zip file

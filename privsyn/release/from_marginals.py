@@ -28,7 +28,7 @@ from privsyn.marginals.marginal import Grouping, Marginal, Measurement
 from privsyn.marginals.recoding import Merging
 from privsyn.methods.default import fit_one_ways, fit_tables, predicted_by_pairs
 from privsyn.methods.methods import DEFAULT
-from privsyn.private.ledger import VERSION, Ledger
+from privsyn.private.ledger import Ledger
 from privsyn.release.release import Release
 from privsyn.table.codec.codec import Codec
 from privsyn.table.encoding.encoders import CategoricalEncoder, Encoder
@@ -96,9 +96,8 @@ def from_marginals(
     encoders = dict(zip(codec.domain.names, codec.encoders, strict=True))
     read = [read_counts(frame, public, encoders, codec.domain) for frame in frames]
     fitted = _fit(codec, read, np.random.default_rng(check_whole("seed", seed)))
-    promise = NOBODY if ledger is None else ledger
-    says = Ledger.from_dict({"elsewhere": promise, "public_inputs": PUBLIC, "version": VERSION})
-    return Release(codec, fitted, says, DEFAULT)
+    promise = Ledger.measured_elsewhere(NOBODY if ledger is None else ledger, PUBLIC)
+    return Release(codec, fitted, promise, DEFAULT)
 
 
 def _with_missing(schema: Schema, frames: list[pd.DataFrame]) -> Schema:

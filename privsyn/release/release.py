@@ -112,13 +112,13 @@ class Release:
         Warns
         -----
         DisagreementWarning
-            If the rows leave what the release says: `Accuracy.agreement` lists where. Rows with given values
-            or balanced classes are not compared, nor fewer than 100.
+            If the rows differ from the release by more than chance: `Accuracy.agreement` lists where. Rows
+            with given values or balanced classes are not compared, nor fewer than 100.
         """
         if balance is not None:
             check_column("balance", balance, self.codec.schema.coded)
         if given is None and balance is None:
-            frame = stacked(self._compared(self.blocks(n, seed, progress)))
+            frame = stacked(self._with_warning(self.blocks(n, seed, progress)))
         else:
             frame = self._completed(n, given, balance, seed, progress)
         return self.form.cast(frame, self.codec.schema)
@@ -127,7 +127,7 @@ class Release:
         self, n: int | None = None, *, seed: int | None = None, progress: Progress | None = None
     ) -> Iterator[Any]:
         """Yield the table of `sample` in blocks of about 100,000 rows. All together are about as accurate."""
-        blocks = self._compared(self.blocks(n, seed, progress))
+        blocks = self._with_warning(self.blocks(n, seed, progress))
         return (self.form.cast(block, self.codec.schema) for block in blocks)
 
     def sample_to(
@@ -171,7 +171,7 @@ class Release:
         domain, model = self.fitted.merging.merged, sha256(self.packed()).hexdigest()
         seed = None if seed is None else check_whole("seed", seed)
         with unfinished(path, domain, model=model, rows=rows, seed=seed) as checkpoint:
-            frames = self._compared(self.blocks(rows, checkpoint.seed, progress, checkpoint.block))
+            frames = self._with_warning(self.blocks(rows, checkpoint.seed, progress, checkpoint.block))
             blocks = (self.form.cast(frame, self.codec.schema) for frame in frames)
             return write_blocks(
                 blocks, path, self.codec.schema, self.form, within=checkpoint.folder, excel_safe=excel_safe
@@ -198,16 +198,15 @@ class Release:
         for start, block in zip((0, *ends), blocks, strict=False):
             yield self._decoded(block, rng, start)
 
-    def _compared(self, blocks: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-        """Yield the blocks of a table; after the last, warn if the rows leave what the release says."""
-        agreement = self._agreement
+    def _with_warning(self, blocks: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+        """Yield the blocks of a table, and warn after the last if the rows differ from the release."""
+        agreement = self._new_agreement()
         for block in blocks:
             agreement.add(block)
             yield block
         warn_disagreements(agreement.disagreements())
 
-    @property
-    def _agreement(self) -> Agreement:
+    def _new_agreement(self) -> Agreement:
         return Agreement(self.codec, self.fitted, self.accuracy_.not_found)
 
     def _completed(
@@ -269,7 +268,7 @@ class Release:
 
     def compared(self, n: int, seed: int) -> Agreement:
         """Draw `n` rows and compare them with the release. This costs no privacy."""
-        rng, merging, agreement = np.random.default_rng(seed), self.fitted.merging, self._agreement
+        rng, merging, agreement = np.random.default_rng(seed), self.fitted.merging, self._new_agreement()
         numbers = self.codec.numbers(merging.restore(self.records(n, rng), rng), rng, merging)
         codes = [cells.merged_codes(numbers[name]) for name, cells in self.codec.cells(merging).items()]
         agreement.add_records(Records(merging.merged, np.stack(codes, axis=1)))

@@ -24,9 +24,9 @@ from privsyn.inference.prior.dispersion import MEAN_OF_ABSOLUTE
 from privsyn.marginals.domain import Domain, Floats
 from privsyn.methods.budget import FIRST_LOOK, Split
 from privsyn.methods.default import TARGET
-from privsyn.methods.discovery import BOUNDS, CLOSER_BOUNDS, MOST_BOUNDS, SIZE, expected_share, reserved_delta
+from privsyn.methods.discovery import ALL_FOR_BOUNDS, expected_share, reserved_delta
 from privsyn.private.accounting import rho_for
-from privsyn.private.laws import GAUSSIAN, LAPLACE, Law
+from privsyn.private.laws import Law, law_of
 from privsyn.settings import Settings
 from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.open_schema import OpenSchema
@@ -234,8 +234,8 @@ class Plan:
         if self.untyped:
             head.append(
                 "which columns hold numbers is not known before the file is read:"
-                f" to find their bounds takes {SIZE + BOUNDS:.0%} more, or"
-                f" up to {SIZE + MOST_BOUNDS + CLOSER_BOUNDS:.0%} if there are few rows"
+                f" to find their bounds takes {ALL_FOR_BOUNDS[0]:.0%} more, or"
+                f" up to {ALL_FOR_BOUNDS[1]:.0%} if there are few rows"
             )
         head += self.notes
         table = [f"{title:<{width}}" + "".join(f"{cell:>12}" for cell in cells) for title, cells in lines]
@@ -316,7 +316,7 @@ def plan(
 
     def expected(delta: float) -> tuple[float, tuple[Expectation, ...]]:
         """Return the budget for a row, and the expectations."""
-        law = GAUSSIAN if delta else LAPLACE
+        law = law_of(delta)
         person = rho_for(epsilon, delta - reserved_delta(delta, open_schema), law.accounting)
         most = settings.most_rows
         rho, find = law.of_row(person, most), partial(expected_share, open_schema)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 SECTIONS = (
     Section("public", "In short"),
     Section("columns", "Columns"),
-    Section("agreement", "Where the rows leave it", "Rows"),
+    Section("agreement", "Where rows differ", "Rows"),
     Section("tables", "Which relationships are kept", "Relationships"),
     Section("schema", "What the columns are", "Schema"),
     Section("covered", "What is covered"),

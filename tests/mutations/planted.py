@@ -626,8 +626,8 @@ DISCOVERY = (
     bug(
         "the second look at bounds without noise",
         "privsyn/methods/discovery.py",
-        'self._closer_cells = self._finder.cells(close, CLOSER_BOUNDS * self._rho, look=" (closer)")',
-        "cells = self._finder.cells(close, CLOSER_BOUNDS * self._rho)\n"
+        'self._closer_cells = self._finder.cells(close, FOR_CLOSER_BOUNDS * self._rho, look=" (closer)")',
+        "cells = self._finder.cells(close, FOR_CLOSER_BOUNDS * self._rho)\n"
         "        self._closer_cells = {n: (close[n], sigma) for n, (_, sigma) in cells.items()}",
         "tests/test_released_only.py::test_both_looks_at_bounds_leave_with_noise",
     ),

@@ -15,7 +15,14 @@ from scipy.stats import binomtest, norm
 from strategies import OfNoType, StubNoise, find_values
 
 from privsyn import Categorical, Datetime, InputError, Numerical, PrivSyn, Schema
-from privsyn.methods.discovery import BOUNDS, CLOSER_BOUNDS, SIZE, VALUES, discover, reserved_delta
+from privsyn.methods.discovery import (
+    FOR_BOUNDS,
+    FOR_CLOSER_BOUNDS,
+    FOR_SIZE,
+    FOR_VALUES,
+    discover,
+    reserved_delta,
+)
 from privsyn.private import discovery
 from privsyn.private.discovery import (
     VOTE,
@@ -115,7 +122,9 @@ def test_the_ledger_of_discovery_says_what_was_asked(rows, columns):
         noise=Recorder(),
     )
     rhos = [spend.rho for spend in discovered.spends]
-    assert rhos == pytest.approx([2 * VALUES, 8 * VALUES, 10 * SIZE, 10 * BOUNDS, 10 * CLOSER_BOUNDS])
+    assert rhos == pytest.approx(
+        [2 * FOR_VALUES, 8 * FOR_VALUES, 10 * FOR_SIZE, 10 * FOR_BOUNDS, 10 * FOR_CLOSER_BOUNDS]
+    )
     assert discovered.share == pytest.approx(sum(rhos) / 10)
     assert sum(spend.delta for spend in discovered.spends) == pytest.approx(1e-10)
     sensitivities = [rows * VOTE, rows * VOTE, rows * 3, rows * sqrt(3), rows * sqrt(3)]
@@ -166,7 +175,7 @@ def test_a_second_look_that_nothing_wants_is_not_paid_for():
         delta=0.0,
         noise=Recorder(),
     )
-    assert (len(discovered.spends), discovered.share) == (2, BOUNDS + SIZE)
+    assert (len(discovered.spends), discovered.share) == (2, FOR_BOUNDS + FOR_SIZE)
 
 
 def test_nothing_to_find_costs_nothing():

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import reference
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from reference import binary, cells_of
 from strategies import StubNoise, coded_tables, domains, neighbours
@@ -173,8 +173,7 @@ def test_every_record_moves_a_residual_exactly_as_far_as_the_ledger_says(shape):
 
 @given(coded_tables())
 def test_a_residual_has_no_margins_and_is_what_the_counts_add_to_them(records):
-    if min(records.domain.sizes) < 2:
-        return
+    assume(min(records.domain.sizes) > 1)
     (answer,) = PrivateTable(records, StubNoise()).residuals((records.domain.names,), np.ones(1))
     counts = reference.count(records, records.domain.names).counts
     for axis in range(counts.ndim):

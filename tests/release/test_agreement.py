@@ -1,4 +1,4 @@
-"""Rows that show what the release says are silent; rows that do not are named, and by what."""
+"""Rows that differ from their release by more than chance are reported, and no others."""
 
 import warnings
 
@@ -32,8 +32,8 @@ def model():
     return PrivSyn(5.0, 1e-6, SCHEMA, seed=0).fit(table)
 
 
-def test_rows_drawn_from_the_estimates_agree(model):
-    """By the bounds each of 300 tables is named with a probability below 0.01. They are wide: far fewer are.
+def test_rows_drawn_from_the_estimates_are_hardly_ever_reported(model):
+    """By the bounds each of 300 tables is reported with a probability below 0.01. They are wide: fewer are.
 
     More than 20 of 300 have a probability below 1e-10 (binomial).
     """
@@ -41,17 +41,17 @@ def test_rows_drawn_from_the_estimates_agree(model):
     fitted, domain = release.fitted, release.fitted.merging.merged
     (table,) = fitted.marginals
     shares = table.counts.ravel() / table.counts.sum()
-    named = 0
+    reported = 0
     for _ in range(300):
         cells = rng.choice(len(shares), size=4000, p=shares)
         codes = np.stack(np.unravel_index(cells, table.counts.shape), axis=1)
         rows = Agreement(release.codec, fitted)
         rows.add_records(Records(domain, codes.astype(np.int32)))
-        named += bool(rows.disagreements())
-    assert named <= 20
+        reported += bool(rows.disagreements())
+    assert reported <= 20
 
 
-def test_a_sample_is_silent(model):
+def test_a_sample_that_follows_its_release_gives_no_warning(model):
     with warnings.catch_warnings():
         warnings.simplefilter("error", DisagreementWarning)
         rows = model.sample(seed=1)
@@ -68,7 +68,7 @@ def test_a_sample_is_silent(model):
         (lambda rows: rows.assign(pay=(rows.pay // 250) * 250 + 125), "counts", ("pay",)),
     ],
 )
-def test_what_rows_show_against_the_release_is_named(model, change, what, columns):
+def test_what_differs_most_is_reported_first(model, change, what, columns):
     """The sample has a seed, so each change is the same in every run."""
     found = model.accuracy_.agreement(change(model.sample(seed=1)))
     first = found.iloc[0]
@@ -88,7 +88,7 @@ def test_few_rows_and_rows_of_another_kind_are_not_compared(model):
         model.accuracy_.agreement(pd.DataFrame({"pay": [1] * FEW}))
 
 
-def test_a_sample_that_leaves_the_release_says_the_worst_three_in_one_line(model, monkeypatch):
+def test_a_sample_that_differs_from_its_release_warns_of_the_worst_three_in_one_line(model, monkeypatch):
     """Were all rows alike, columns and pair would be wrong."""
     monkeypatch.setattr(
         Release,
@@ -100,12 +100,12 @@ def test_a_sample_that_leaves_the_release_says_the_worst_three_in_one_line(model
     with pytest.warns(DisagreementWarning) as raised:
         model.sample(seed=1)
     (line,) = [str(one.message) for one in raised]
-    assert line.startswith("the rows leave what the release says: ")
+    assert line.startswith("the rows differ from the release by more than chance: ")
     assert "\n" not in line
     assert line.count("in the rows") <= 3
 
 
-def test_what_the_rows_of_times_show_is_said_in_times():
+def test_means_of_times_are_reported_as_times():
     """Means of times are times in the table of disagreements."""
     days = pd.Timestamp("2020-01-01") + pd.to_timedelta(np.random.default_rng(0).integers(0, 300, 3000), "D")
     table = pd.DataFrame({"day": days, "sex": ["f", "m"] * 1500})

@@ -9,7 +9,7 @@ import pytest
 from command import SCHEMA, run
 
 from privsyn import Categorical, Identifier, InputError, Numerical, PrivSyn, Schema, Total, plan, read_schema
-from privsyn.methods.discovery import BOUNDS, LATTICES, SIZE, VALUES
+from privsyn.methods.discovery import FOR_BOUNDS, FOR_LATTICES, FOR_SIZE, FOR_VALUES
 from privsyn.table.codec.codec import Codec
 
 LETTERS = list("abcdefgh")
@@ -105,7 +105,7 @@ def test_what_is_to_be_found_costs_its_share():
     found = plan(schema=schema, epsilon=1.0, rows=1000)
     assert found.to_find == ("a", "b")
     assert found.expectations[0].parts["values, bounds and grids"] == pytest.approx(
-        VALUES + SIZE + BOUNDS + LATTICES
+        FOR_VALUES + FOR_SIZE + FOR_BOUNDS + FOR_LATTICES
     )
     assert "to be found: a, b" in str(found)
 

@@ -236,9 +236,7 @@ def test_the_expected_error_is_that_of_the_rows_that_are_drawn(model, monkeypatc
     second = model.accuracy_.counts("p")["estimate"][1] / model.release_.fitted.total
     assert error == pytest.approx(100 * second, abs=2)
     assert "Changed when rows are drawn" in said
-    assert re.search(
-        r"Where the rows leave it.* of the rows lie in other cells than in the release", visible(text)
-    )
+    assert re.search(r"Where rows differ.* of the rows lie in other cells than in the release", visible(text))
 
 
 def test_the_page_says_what_its_error_bars_cover_and_what_not(constrained):

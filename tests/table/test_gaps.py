@@ -422,12 +422,6 @@ def test_equal_needs_two_columns():
         Equal("a", "b", "c")
 
 
-def test_a_constraint_with_columns_alone_has_a_short_form():
-    plain = to_plain(Schema({"a": Numerical(0, 1), "b": Numerical(0, 1)}))
-    plain["constraints"] = [{"increasing": ["a", "b"]}]
-    assert from_plain(plain).constraints == (Increasing(["a", "b"]),)
-
-
 def test_rows_in_batches_and_of_persons_are_encoded_as_one_table():
     """Dask, Spark and streams give blocks: the codes of a row do not depend on its block."""
     real = stays(2000)

@@ -41,7 +41,7 @@ STANDS_OUT = 3.0
 lattice the share that may lie off a grid."""
 
 FALSE_HEAPS = 0.01
-"""Probability that noise alone makes a heap in any column of a table, about."""
+"""Probability, about, that noise alone makes a heap in any column of a table."""
 
 LEAST_HEAP = 0.01
 """Share of the numbers by which it exceeds it, too."""
