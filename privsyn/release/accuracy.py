@@ -39,8 +39,7 @@ Draw = Callable[[frozenset[str] | None, Progress | None], Iterable[pd.DataFrame]
 ShareOf = Callable[[Condition], Interval | None]
 """Returns the share of rows that meet a condition by the counts of its column; None if it has none."""
 
-SHOWN = ("estimate", "low", "high", "covered")
-"""Parts of an estimate under a condition."""
+SHOWN = ("estimate", "low", "high", "covered")  # parts of an estimate under a condition
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -213,9 +212,10 @@ class Accuracy:
     def agreement(self, rows: Any) -> pd.DataFrame:
         """Return where a sample differs from this release by more than chance, the worst first.
 
-        Each row has ``columns``, ``what`` is compared, its value in the ``rows`` and in the ``release``, and
-        the widened interval from ``low`` to ``high``; for counts the share of rows in other cells. It shows
-        exact values of the rows: give a sample, not private rows.
+        Each line has ``columns``, ``what`` is compared, its value in the ``rows`` and in the ``release``, and
+        the widened interval from ``low`` to ``high``; for counts the share of rows in other cells.
+
+        Give a sample, not private rows: it shows their exact values.
 
         Raises
         ------
