@@ -214,7 +214,6 @@ class Accuracy:
 
         Each line has ``columns``, ``what`` is compared, its value in the ``rows`` and in the ``release``, and
         the widened interval from ``low`` to ``high``; for counts the share of rows in other cells.
-
         Give a sample, not private rows: it shows their exact values.
 
         Raises
