@@ -177,7 +177,10 @@ def warn_disagreements(found: Sequence[object]) -> None:
     if found:
         more = f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
         worst = "; ".join(map(str, found[:SHOWN]))
-        text = f"the rows differ from the release by more than chance: {worst}{more}"
+        text = (
+            f"the rows differ from the release by more than chance: {worst}{more}. For these, use the"
+            " release's estimates (accuracy_, --public-report)"
+        )
         warnings.warn(printable(text), DisagreementWarning, stacklevel=5)
 
 

@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from privsyn.errors import InputError, replace_errors
 from privsyn.inference.fitted import Certainty, Fitted
 from privsyn.inference.ordered.number_intervals import (
     Interval,
@@ -129,9 +130,33 @@ class Agreement:
         self._rows = 0
 
     def add(self, rows: pd.DataFrame) -> None:
-        """Add rows of the synthetic table, as pandas has them."""
-        coded = self._codec.encode(rows.reindex(columns=list(self._codec.names)))
+        """Add rows of the synthetic table, also if they were written to a file and read again.
+
+        Raises
+        ------
+        InputError
+            If a column is absent, or its cells are not like those of a sample.
+        """
+        coded = self._codec.encode(self._like_a_sample(rows).reindex(columns=list(self._codec.names)))
         self.add_records(self._fitted.merging.merge(coded))
+
+    def _like_a_sample(self, rows: pd.DataFrame) -> pd.DataFrame:
+        dtypes, cells = self._dtypes, {}
+        for name, dtype in dtypes.items():
+            if name not in rows:
+                raise InputError(f"the rows have no column {name!r}, which a sample of this release has")
+            what = (
+                f"column {name!r} has other cells than a sample of this release: give its file or data frame"
+            )
+            with replace_errors(what, (TypeError, ValueError)):
+                cells[name] = rows[name] if rows[name].dtype == dtype else rows[name].astype(dtype)
+        return pd.DataFrame(cells)
+
+    @cached_property
+    def _dtypes(self) -> dict[str, Any]:
+        """The dtype of each counted column in a sample."""
+        sample = self._codec.specimen(np.random.default_rng(0))
+        return {name: sample[name].dtype for name in self._codec.schema.coded if name in sample}
 
     def add_records(self, records: Records) -> None:
         """Add rows in merged codes."""

@@ -84,7 +84,7 @@ def test_few_rows_and_rows_of_another_kind_are_not_compared(model):
     with warnings.catch_warnings():
         warnings.simplefilter("error", DisagreementWarning)
         assert (model.sample(500, given={"pay": (0, 99)}, seed=1).pay <= 99).all()
-    with pytest.raises(InputError, match="columns or dtypes differ"):
+    with pytest.raises(InputError, match="the rows have no column"):
         model.accuracy_.agreement(pd.DataFrame({"pay": [1] * FEW}))
 
 
@@ -103,6 +103,24 @@ def test_a_sample_that_differs_from_its_release_warns_of_the_worst_three_in_one_
     assert line.startswith("the rows differ from the release by more than chance: ")
     assert "\n" not in line
     assert line.count("in the rows") <= 3
+
+
+def test_rows_agree_alike_after_they_were_written_and_read_again(tmp_path):
+    rng = np.random.default_rng(0)
+    days = pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 300, 3000), "D")
+    table = pd.DataFrame({"a": rng.integers(0, 50, 3000), "b": rng.choice(["x", "y"], 3000), "day": days})
+    table.to_csv(tmp_path / "t.csv", index=False)
+    model = PrivSyn(1.0, 1e-6, seed=0).fit(tmp_path / "t.csv")
+    rows = model.sample(seed=1).assign(a=7)
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    found = model.accuracy_.agreement(rows)
+    assert len(found)
+    for again in (tmp_path / "rows.csv", pd.read_csv(tmp_path / "rows.csv")):
+        pd.testing.assert_frame_equal(model.accuracy_.agreement(again), found)
+    with pytest.raises(InputError, match="the rows have no column 'a'"):
+        model.accuracy_.agreement(rows.drop(columns="a"))
+    with pytest.raises(InputError, match="column 'day' has other cells than a sample"):
+        model.accuracy_.agreement(rows.assign(day="soon"))
 
 
 def test_means_of_times_are_reported_as_times():

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from privsyn.errors import InputError, replace_errors, safe_repr
+from privsyn.errors import InputError, did_you_mean, replace_errors, safe_repr
 from privsyn.table.enforcement.determined import Determined
 from privsyn.table.enforcement.rules import Rule
 from privsyn.table.schema.constraint import Columns, Constraint, check_names
@@ -68,19 +68,16 @@ class Lookup(Constraint):
     def _cells(self, columns: Columns) -> dict[str, list[Any]]:
         """Return the cells of the table by column, as values of the schema's columns."""
         if hasattr(self.table, "columns") and hasattr(self.table, "itertuples"):
-            self._require(list(self.table.columns))
+            self._require(list(self.table.columns), "the data frame")
             return {name: self.table[name].tolist() for name in self.columns}
         if not isinstance(self.table, str | Path):
             raise InputError("table: give the path of a CSV file, or a data frame")
         with (
-            replace_errors(
-                f"the file {str(self.table)!r} cannot be read as CSV in UTF-8",
-                (OSError, ValueError, csv.Error),
-            ),
+            replace_errors(self._unreadable, (OSError, ValueError, csv.Error)),
             Path(self.table).open(encoding="utf-8-sig", newline="") as file,
         ):
             header, *rows = list(csv.reader(file)) or [[]]
-        self._require(header)
+        self._require(header, f"the public table {str(self.table)!r}")
         if any(len(row) != len(header) for row in rows):
             raise InputError(f"a line of {str(self.table)!r} has more or fewer cells than its header")
         return {
@@ -88,10 +85,16 @@ class Lookup(Constraint):
             for name in self.columns
         }
 
-    def _require(self, header: list[Any]) -> None:
+    def _unreadable(self, error: Exception) -> str:
+        if isinstance(error, FileNotFoundError):
+            return f"there is no file {str(self.table)!r}: give a path from the folder of the schema file"
+        return f"the file {str(self.table)!r} cannot be read as CSV in UTF-8"
+
+    def _require(self, header: list[Any], what: str) -> None:
         for name in self.columns:
             if header.count(name) != 1:
-                raise InputError(f"the table has no column {name!r}, or several: correct its header")
+                meant = did_you_mean(name, map(str, header))
+                raise InputError(f"{what} has no column {name!r}, or several: correct its header{meant}")
 
     def _value(self, columns: Columns, name: str, text: str) -> Any:
         """Return the value that a text means; an empty cell is missing, which `Determined` refuses."""

@@ -36,7 +36,23 @@ def read_schema(path: str | PathLike[str]) -> Schema:
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None
     with replace_errors(lambda error: f"{path}{_located(text, str(error))}", InputError):
-        return from_plain(parse(text))
+        plain = parse(text)
+        for each in _lookups(plain):
+            each["lookup"] = str(Path(path).parent / each["lookup"])  # an absolute path stays as it is
+        return from_plain(plain)
+
+
+def look_up_files(path: str | PathLike[str]) -> list[Path]:
+    """Return the files of public tables that a readable schema file names, in its folder or elsewhere."""
+    plain = parse(Path(path).read_text(encoding="utf-8-sig"))
+    return [Path(path).parent / each["lookup"] for each in _lookups(plain)]
+
+
+def _lookups(plain: object) -> list[dict[str, Any]]:
+    """Return the constraints that name the file of a public table."""
+    said = plain.get("constraints") if isinstance(plain, Mapping) else None
+    constraints = said if isinstance(said, list) else []
+    return [each for each in constraints if isinstance(each, dict) and isinstance(each.get("lookup"), str)]
 
 
 SchemaOrPath = Schema | str | PathLike[str]

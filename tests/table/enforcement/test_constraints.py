@@ -10,6 +10,7 @@ from datetime import datetime, time, timedelta
 import numpy as np
 import pandas as pd
 import pytest
+from command import run
 
 from privsyn import (
     Allowed,
@@ -440,7 +441,7 @@ def test_a_column_of_a_public_table_is_never_asked_and_follows_in_every_row(tmp_
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("origin,dest\nOslo,Rome\n", "the table has no column 'distance'"),
+        ("origin,dest\nOslo,Rome\n", "has no column 'distance'"),
         ("origin,dest,distance\nOslo,Rome,far\n", "'far' in column 'distance' of the table is no number"),
         ("origin,dest,distance\nOslo,Rome\n", "more or fewer cells than its header"),
         ("origin,dest,distance\nOslo,Rome,\n", "do not list missing values"),
@@ -458,8 +459,20 @@ def test_a_public_table_that_fits_no_column_is_refused_in_one_line(tmp_path, tex
         )
 
 
+def test_a_public_table_is_found_beside_its_schema_and_is_not_the_private_one(tmp_path, capsys):
+    distances(tmp_path)
+    (path,) = tmp_path.glob("*.csv")
+    rule = {"lookup": path.name, "by": ["origin", "dest"], "gives": "distance"}
+    schema = tmp_path / "schema.yaml"
+    schema.write_text(to_yaml(Schema(TRIPS)) + f"constraints:\n  - {json.dumps(rule)}\n")
+    assert read_schema(schema).constraints[0].column == "distance"
+    done = run(capsys, "synth", path, tmp_path / "out.csv", "--schema", schema, "--epsilon", "1")
+    assert done.code == 2
+    assert "the private table: give a public one" in done.err
+
+
 def test_a_public_table_that_cannot_be_read_is_refused(tmp_path):
-    with pytest.raises(InputError, match="cannot be read as CSV in UTF-8"):
+    with pytest.raises(InputError, match="there is no file"):
         Schema(TRIPS, constraints=[Lookup(str(tmp_path / "none.csv"), ["origin"], ["distance"])])
     with pytest.raises(InputError, match="give the path of a CSV file, or a data frame"):
         Schema(TRIPS, constraints=[Lookup(3, ["origin"], ["distance"])])
