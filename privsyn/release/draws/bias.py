@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from math import inf
 
 import numpy as np
 import pandas as pd
@@ -60,6 +61,9 @@ class Bias:
     ) -> float:
         """Return what is added to the variance of a mean; 0 if no table holds all columns.
 
+        It is infinite if the noise exceeds what the prior allows: then the group is too small for the release
+        to know its mean, and the draws show the mean of similar rows.
+
         Parameters
         ----------
         frames : sequence of DataFrame
@@ -78,7 +82,7 @@ class Bias:
             return 0.0
         moved, noise = self._moved(table, self._places(table, frames), numbers, met, len(frames))
         prior = PRIOR**2 * spread
-        return (prior / (prior + noise) * moved) ** 2
+        return inf if noise > prior else (prior / (prior + noise) * moved) ** 2
 
     @cached_property
     def _cells(self) -> Mapping[str, Cells]:

@@ -11,8 +11,8 @@ from scipy.stats import binom
 
 from privsyn import Categorical, Numerical, PrivSyn, Schema
 from privsyn.marginals.marginal import Marginal, Measurement
-from privsyn.release.accuracy import Estimates
 from privsyn.release.draws.bias import PRIOR, Bias
+from privsyn.release.estimates import Estimates
 
 SCHEMA = Schema(
     {
@@ -97,6 +97,9 @@ def test_draws_without_a_bias_get_hardly_wider_and_at_most_by_the_prior(release,
     places = bias._places(known.measured, frames)
     _, noise = Bias._moved(known.measured, places, every, where, DRAWS)
     prior = PRIOR**2 * np.nanvar(numbers)
+    if noise > prior:  # nothing is known of the group
+        assert set(added) == {np.inf}
+        return
     expected = noise * (prior / (prior + noise)) ** 2
     # A squared normal variable has a relative standard deviation of sqrt(2): within 6 standard errors.
     assert np.mean(added) == pytest.approx(expected, rel=6 * (2 / RUNS) ** 0.5)
@@ -109,3 +112,20 @@ def test_a_condition_beyond_all_measured_tables_adds_nothing(release):
     numbers, met = np.ones(2 * ROWS), np.ones(2 * ROWS, bool)
     assert bias.variance(frames, COLUMNS | {"town"}, numbers, met) == 0
     assert bias.variance(frames, COLUMNS, numbers, met) == 0  # numbers that are all the same
+
+
+def test_the_mean_of_a_group_smaller_than_its_noise_has_no_interval():
+    """A few rich rows among thousands: draws show the mean of similar rows, far below theirs."""
+    rng = np.random.default_rng(0)
+    rare = np.arange(4000) < 60
+    table = pd.DataFrame(
+        {"lake": np.where(rare, "y", "n"), "pay": np.where(rare, 95, rng.integers(0, 50, 4000))}
+    )
+    columns = {"lake": Categorical(["y", "n"], nullable=False)}
+    columns["pay"] = Numerical(0, 100, integer=True, nullable=False)
+    accuracy = PrivSyn(0.3, 1e-9, Schema(columns), seed=0).fit(table).accuracy_
+    few = accuracy.mean("pay", where="lake == 'y'")
+    assert (few["covered"], bool(np.isnan(few["low"]))) == (False, True)
+    many = accuracy.mean("pay", where="lake == 'n'")
+    assert many["covered"]
+    assert 0 <= many["low"] < table.pay[~rare].mean() < many["high"] <= 100

@@ -8,7 +8,7 @@ import pytest
 from command import run
 
 from privsyn import Categorical, Identifier, InputError, Numerical, PrivSyn, Schema, load
-from privsyn.release.accuracy import Estimates
+from privsyn.release.estimates import Estimates
 from privsyn.table.codec.codec import Codec
 
 ROWS = 2000
@@ -137,7 +137,9 @@ def test_a_condition_that_cannot_be_used_is_explained_and_says_what_can(model):
         asked.share("age.isna()")
     with pytest.raises(InputError, match="column 'sex' has no numbers: `share` estimates"):
         asked.mean("sex")
-    with pytest.raises(InputError, match="no such row with a number: choose a condition that more"):
+    with pytest.raises(
+        InputError, match="no draw has such a row with a number: choose a condition that more"
+    ):
         asked.mean("age", "age > 89 and age < 20")
 
 
