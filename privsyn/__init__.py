@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from privsyn.synthesizer import PrivSyn
     from privsyn.table.enforcement.allowed import Allowed
     from privsyn.table.enforcement.determined import Determined
+    from privsyn.table.enforcement.elapsed import Elapsed
     from privsyn.table.enforcement.equal import Equal
     from privsyn.table.enforcement.forbidden import Forbidden, MissingWhen
     from privsyn.table.enforcement.increasing import Increasing
@@ -55,6 +56,7 @@ __all__ = [
     "Determined",
     "Draws",
     "Duration",
+    "Elapsed",
     "Equal",
     "Faker",
     "Forbidden",
@@ -118,6 +120,7 @@ _HOMES = {
     ),
     "privsyn.table.enforcement.allowed": ("Allowed",),
     "privsyn.table.enforcement.determined": ("Determined",),
+    "privsyn.table.enforcement.elapsed": ("Elapsed",),
     "privsyn.table.enforcement.equal": ("Equal",),
     "privsyn.table.enforcement.forbidden": ("Forbidden", "MissingWhen"),
     "privsyn.table.enforcement.increasing": ("Increasing",),

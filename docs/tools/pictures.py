@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -22,7 +23,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 from scipy.stats import norm
 
-from privsyn import Numerical, PrivSyn, Release, Schema, plan, read_schema, sweep
+from privsyn import Datetime, Numerical, PrivSyn, Release, Schema, plan, read_schema, sweep
 
 ROOT = Path(__file__).parents[2]
 sys.path.append(str(ROOT / "experiments"))
@@ -228,6 +229,59 @@ def correlations(table: pd.DataFrame) -> Figure:
     return figure
 
 
+def orders(table: pd.DataFrame) -> Figure:
+    """Visits by month, and shares of missing dates: real, without constraints, and with them."""
+    del table
+    real, schema = visits()
+    samples = {"real": real}
+    for name, free in (("without constraints", True), ("with constraints", False)):
+        one = replace(schema, constraints=[]) if free else schema
+        samples[name] = PrivSyn(1.0, DELTA, one, seed=1).fit(real).sample(seed=2)
+    figure = Figure(figsize=(8.2, 2.8), layout="constrained")
+    one, other = figure.subplots(1, 2)
+    inks = dict(zip(samples, (GREY, BLUE, ORANGE), strict=True))
+    for place, (name, rows) in enumerate(samples.items()):
+        months = rows["visit"].dt.to_period("M").value_counts(normalize=True).sort_index()
+        style = ":" if name == "real" else "-"
+        one.plot(months.index.to_timestamp(), months, style, color=inks[name], label=name)
+        missing = rows.drop(columns="visit").isna().mean()
+        other.barh(np.arange(len(missing)) + (place - 1) * 0.27, missing, 0.25, color=inks[name])
+    one.set(title="visits by month, a complete date", ylim=(0, None))
+    one.tick_params(axis="x", rotation=30)
+    other.set(title="share of cells that are missing", xlim=(0, 1))
+    other.set_yticks(np.arange(len(missing)), missing.index)
+    other.invert_yaxis()
+    one.legend(frameon=False, fontsize=8)
+    return figure
+
+
+def visits(n: int = 7000) -> tuple[pd.DataFrame, Schema]:
+    """Generated visits: a complete date, and dates before and after it that are mostly missing."""
+    rng = np.random.default_rng(0)
+    visit = pd.Timestamp("2013-01-01") + pd.to_timedelta((rng.beta(1.2, 1.6, n) * 730).astype(int), "D")
+    table = pd.DataFrame({"visit": visit})
+    table["referral"] = (visit - days(rng.integers(0, 30, n))).where(rng.random(n) < 0.16)
+    again, ward = rng.random(n) < 0.34, rng.random(n) < 0.7
+    relapse = visit + days(rng.exponential(250, n) + 1)
+    table["relapse"] = relapse.where(again)
+    table["ward_in"] = (relapse + days(rng.integers(0, 3, n))).where(again & ward)
+    table["ward_out"] = table["ward_in"] + days(rng.exponential(20, n))
+    columns = {name: Datetime("2012-11-01", "2019-12-31", nullable=name != "visit") for name in table}
+    orders = [
+        "referral <= visit",
+        "visit < relapse",
+        "visit < ward_in",
+        "relapse <= ward_in",
+        "ward_in <= ward_out",
+    ]
+    return table, Schema(columns, constraints=orders)
+
+
+def days(numbers: Counts) -> pd.TimedeltaIndex:
+    """Return whole days."""
+    return pd.to_timedelta(numbers.astype(int), "D")
+
+
 def growth(table: pd.DataFrame) -> Figure:
     """How time and memory of a fit grow with rows and with columns: experiments/growth.csv."""
     del table
@@ -251,7 +305,7 @@ def drawn_households(epsilon: float) -> tuple[PrivSyn, pd.DataFrame]:
 
 DRAWN: Sequence[Callable[[pd.DataFrame], Figure]] = (
     *(stages, column, pair, budget, mu, epsilon),
-    *(numbers, correlations, growth),
+    *(numbers, correlations, orders, growth),
 )
 
 

@@ -31,9 +31,9 @@ from privsyn.table.io.output_type import OutputType
 from privsyn.table.schema.columns import Ordinal
 from privsyn.table.schema.yaml_file import from_plain
 
-FORMAT = 5  # increased when an older reader would misread the file
-READABLE = (2, 3, 4, FORMAT)
-NEW_GAPS = 5  # since it, an order encodes other columns as gaps: an older release with gaps is refused
+FORMAT = 6  # increased when an older reader would misread the file
+READABLE = (2, 3, 4, 5, FORMAT)
+NEW_GAPS = 6  # since this format, gaps are encoded as they are now: older releases with gaps are refused
 SAME_TOTAL = 1e-6  # largest relative difference between the totals of consistent tables
 
 ZIP = b"PK"  # the first bytes of any zip file

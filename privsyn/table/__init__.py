@@ -5,6 +5,7 @@ The kinds of constraint are registered here, each under its name in a schema fil
 
 from privsyn.table.enforcement.allowed import Allowed
 from privsyn.table.enforcement.determined import Determined
+from privsyn.table.enforcement.elapsed import Elapsed
 from privsyn.table.enforcement.equal import Equal
 from privsyn.table.enforcement.forbidden import Forbidden, MissingWhen
 from privsyn.table.enforcement.increasing import Increasing
@@ -18,5 +19,6 @@ CONSTRAINTS["determined"] = Determined
 CONSTRAINTS["lookup"] = Lookup
 CONSTRAINTS["increasing"] = Increasing
 CONSTRAINTS["total"] = Total
+CONSTRAINTS["elapsed"] = Elapsed
 CONSTRAINTS["equal"] = Equal
 CONSTRAINTS["missing"] = MissingWhen

@@ -53,15 +53,24 @@ class Axis:
         Number of grid points in each code.
     groups : int
         Largest number of groups after joining.
+    second : int
+        First code of a second part, such as values beside distances; no group and no tail goes across. 0 if
+        there is one part.
     """
 
     widths: Floats
     groups: int
+    second: int = 0
 
     def __post_init__(self) -> None:
         keep(self, "widths", dtype=np.float64)
         if not (self.widths > 0).all() or self.groups < 1:
             raise ValueError(f"{self.groups} groups of widths of which some are not above 0")
+
+    @property
+    def parts(self) -> tuple[slice, ...]:
+        """The codes of each part."""
+        return (slice(0, self.second), slice(self.second, None)) if self.second else (slice(None),)
 
 
 def join_cells(expected: Floats, sigma: float, axis: Axis) -> Codes:
@@ -83,6 +92,13 @@ def join_cells(expected: Floats, sigma: float, axis: Axis) -> Codes:
     >>> join_cells(expected, 4.0, Axis(np.ones(10), 4)).tolist()
     [0, 1, 1, 2, 3, 3, 3, 3, 3, 3]
     """
+    if axis.second:
+        shares = [expected[of].sum() / max(expected.sum(), TINY) for of in axis.parts]
+        one, other = (
+            join_cells(expected[of], sigma, Axis(axis.widths[of], max(round(axis.groups * share), 2)))
+            for of, share in zip(axis.parts, shares, strict=True)
+        )
+        return np.concatenate([one, one.max() + 1 + other]).astype(np.int32)
     enough = expected >= max(LEAST * sigma, expected.sum() / axis.groups)
     spikes = _spikes(expected / axis.widths, enough)
     starts = np.union1d(_intervals(expected, axis), [edge for cell in spikes for edge in (cell, cell + 1)])

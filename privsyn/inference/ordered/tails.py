@@ -100,39 +100,63 @@ class Tails:
     def _of(self, measured: Measurement) -> list[tuple[Ints, Floats]]:
         """Return for each tail its original codes, going outwards, and the expected records of each."""
         axis = self.axes.get(measured.attributes[0])
-        ordered = measured.marginal.domain.ordered[0]
-        if axis is None or ordered < 2:
+        if axis is None or measured.marginal.domain.ordered[0] < 2:
             return []
-        group = self._groups(measured)[: len(axis.widths)]
-        counts, variances = measured.marginal.counts[:ordered], measured.variance[:ordered]
-        widths = np.bincount(group, axis.widths).astype(np.float64)
+        groups = self._groups(measured)[: len(axis.widths)]
         (place,) = self.merging.original.axes(measured.attributes)
-        shares = self.merging.shares[place]
+        # Rare values at the end of one part and the start of the other may share a group, which has no tail.
+        shared = groups[axis.second] if axis.second and groups[axis.second - 1] == groups[axis.second] else -1
         found = []
-        for step in (1, -1):
-            start, clear, before = _edge(counts[::step], variances[::step], widths[::step])
-            tail = np.flatnonzero(group >= start if step == 1 else group < ordered - start)[::step]
-            if before is None or not len(tail):
+        for part in axis.parts:
+            codes = np.arange(len(groups))[part]
+            codes = codes[groups[codes] != shared]
+            first, last = groups[codes[[0, -1]]] if len(codes) else (0, 0)
+            if first == last:
                 continue
-            first = np.flatnonzero(np.diff(group[tail], prepend=-1))
-            places = group[tail][first]
-            cells, strange = expected_tail(
-                counts[places],
-                variances[places],
-                axis.widths[tail],
-                first,
-                before=before,
-                usual=float(np.diff(_quartiles(counts, widths))[0]),
-                records=max(float(counts.sum()), 1.0),
-                clear=clear,
-                careless=bool(widths[places[clear:]].sum() > LONG * widths.sum()),
+            held, group = slice(first, last + 1), groups[codes] - first
+            counts, variances = measured.marginal.counts[held], measured.variance[held]
+            tails = _both_tails(
+                counts, variances, group, axis.widths[codes], self.merging.shares[place][codes]
             )
-            known = _known(shares[tail], axis.widths[tail], first) * counts[places]
-            strange[known > APART * np.sqrt(variances[places])] = 1.0
-            sizes = np.diff([*first, len(tail)])
-            apart, totals = np.repeat(strange, sizes), np.repeat(np.add.reduceat(cells, first), sizes)
-            found.append((tail, apart * totals * shares[tail] + (1 - apart) * cells))
+            found += [(codes[tail], cells) for tail, cells in tails]
         return found
+
+
+def _both_tails(
+    counts: Floats, variances: Floats, group: Integers, cell_widths: Floats, shares: Floats
+) -> Iterator[tuple[Ints, Floats]]:
+    """Yield the cells of both tails of one part, going outwards, and the expected records of each.
+
+    Parameters
+    ----------
+    counts, variances : arrays of shape (groups,)
+    group, cell_widths, shares : arrays of shape (cells,)
+        The group of each cell, its width, and its share of the group.
+    """
+    widths = np.bincount(group, cell_widths).astype(np.float64)
+    for step in (1, -1):
+        start, clear, before = _edge(counts[::step], variances[::step], widths[::step])
+        tail = np.flatnonzero(group >= start if step == 1 else group < len(counts) - start)[::step]
+        if before is None or not len(tail):
+            continue
+        first = np.flatnonzero(np.diff(group[tail], prepend=-1))
+        places = group[tail][first]
+        cells, strange = expected_tail(
+            counts[places],
+            variances[places],
+            cell_widths[tail],
+            first,
+            before=before,
+            usual=float(np.diff(_quartiles(counts, widths))[0]),
+            records=max(float(counts.sum()), 1.0),
+            clear=clear,
+            careless=bool(widths[places[clear:]].sum() > LONG * widths.sum()),
+        )
+        known = _known(shares[tail], cell_widths[tail], first) * counts[places]
+        strange[known > APART * np.sqrt(variances[places])] = 1.0
+        sizes = np.diff([*first, len(tail)])
+        apart, totals = np.repeat(strange, sizes), np.repeat(np.add.reduceat(cells, first), sizes)
+        yield tail, apart * totals * shares[tail] + (1 - apart) * cells
 
 
 def _known(shares: Floats, widths: Floats, first: Ints) -> Floats:

@@ -216,7 +216,7 @@ class Codec:
         ordered = {name: encoder for name, encoder in self._encoders.items() if self.fine and encoder.ordered}
         bins = {name: cast(Ordinal, self.schema.columns[self.column_of(name)]).bins for name in ordered}
         encoders = cast(Mapping[str, OrderedEncoder], ordered)
-        return {name: Axis(of.grid.widths[: of.ordered], bins[name]) for name, of in encoders.items()}
+        return {name: Axis(of.grid.widths, bins[name], of.second) for name, of in encoders.items()}
 
     @cached_property
     def listed_texts(self) -> tuple[str, ...]:

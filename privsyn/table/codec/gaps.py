@@ -32,9 +32,6 @@ from privsyn.table.schema.columns import Coded, Numerical, Ordinal
 from privsyn.table.schema.constraint import computed_by
 from privsyn.table.schema.schema import Schema
 
-ALONE = 8
-"""Bins of a column in rows where all columns before it are missing."""
-
 REAL_ROUNDING = 0.01
 """As `ROUNDING`, for reals: their grid has up to 2^40 points, and doubles are exact to 2^-12 of a step."""
 
@@ -45,7 +42,7 @@ class GapEncoder(OrderedEncoder):
 
     Distances are whole steps of the column's own grid, from the smallest value that keeps the constraint.
     Their bins are fine near 0. If all columns before are missing, there is no distance: codes after those of
-    the distances, which have no order, then hold the column's own value.
+    the distances, the bins of the column itself, then hold its own value.
 
     Parameters
     ----------
@@ -72,7 +69,7 @@ class GapEncoder(OrderedEncoder):
         own, points = of.grid, most + 1
         whole = points + alone * own.points
         distances = replace(own, low=0.0, high=most / own.scale, points=points, cuts=(), heaps=()).fine(bins)
-        ends = [points + own.points * k // ALONE for k in range(1, ALONE + 1)] if alone else []
+        ends = (points + own.edges[1:]).tolist() if alone else []
         cuts = tuple(dict.fromkeys([*distances.edges.tolist(), *ends]))
         high = (whole - 1) / own.scale
         return cls(
@@ -84,9 +81,9 @@ class GapEncoder(OrderedEncoder):
         )
 
     @property
-    def ordered(self) -> int:
-        """Number of bins of distances."""
-        return int(np.searchsorted(self.grid.edges, self.distances))
+    def second(self) -> int:
+        """The first code of a value of the column itself; 0 if there are none."""
+        return int(np.searchsorted(self.grid.edges, self.distances)) % self.size
 
     @property
     def farthest(self) -> float:
@@ -104,6 +101,9 @@ class GapEncoder(OrderedEncoder):
         if low > self.farthest:
             start = self.of.grid.low - self.distances / self.grid.scale
             return f"no {self.before[-1]}: {self.of.range_words(start + low, start + high)}"
+        if high > self.farthest:
+            ends = (self.distances - 1) / self.grid.scale, self.distances / self.grid.scale
+            return f"{self.range_words(low, ends[0])}, or {self.range_words(ends[1], high)}"
         return self.of.distance_words(low, high)
 
 

@@ -22,7 +22,7 @@ from privsyn.marginals.domain import Floats, Ints, Mask
 from privsyn.table.drafting.candidates import HEAD, RARE, Drivers, LookUps, driver, possible_sums
 from privsyn.table.enforcement.determined import Determined
 from privsyn.table.enforcement.repair import check_constraints
-from privsyn.table.enforcement.total import ROUNDING
+from privsyn.table.enforcement.rules import ROUNDING
 from privsyn.table.schema.columns import Coded, Datetime, Numerical
 from privsyn.table.schema.constraint import constraint_from_plain, constraint_to_plain
 from privsyn.table.schema.schema import Schema

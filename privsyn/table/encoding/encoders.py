@@ -183,6 +183,11 @@ class OrderedEncoder(Encoder):
         """Number of bins: all of them are ordered."""
         return self.grid.bins
 
+    @property
+    def second(self) -> int:
+        """First code of a second part of the bins, in which numbers mean something else; 0 if none."""
+        return 0
+
     def fine(self, heaps: Heaps, bins: int) -> Encoder:
         """Return the encoder of fine cells."""
         return replace(self, grid=replace(self.grid, heaps=heaps).fine(max(FINE, bins)))

@@ -22,6 +22,9 @@ from privsyn.table.encoding.encoders import Encoder
 from privsyn.table.enforcement.draws import Cells, DrawnRows
 from privsyn.table.schema.columns import Coded
 
+ROUNDING = 1e-6
+"""Largest relative error of what is computed of reals: a column may hold float32."""
+
 
 class Rule(ABC):
     """One constraint on the numbers of its columns."""

@@ -11,12 +11,10 @@ import numpy as np
 
 from privsyn.errors import InputError, safe_repr
 from privsyn.marginals.domain import Floats, Numbers
-from privsyn.table.enforcement.rules import Computation, Rule
-from privsyn.table.schema.columns import Coded, Datetime, Numerical
+from privsyn.table.enforcement.elapsed import Elapsed
+from privsyn.table.enforcement.rules import ROUNDING, Computation, Rule
+from privsyn.table.schema.columns import Coded, Datetime, Duration, Numerical
 from privsyn.table.schema.constraint import Columns, Constraint, check_names
-
-ROUNDING = 1e-6
-"""Largest relative error of a sum of reals: a column may hold float32."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +26,9 @@ class Total(Constraint):
     column : str
     of : list of str, or mapping of str to number
         The parts. A mapping gives each part a factor; -1 subtracts it. If a part is missing, so is the total.
-        Dates without a time of day may be subtracted from each other: the total is a number of days.
+        Dates without a time of day may be subtracted from each other: the total is a number of days. A date
+        that is the sum of another and days is the same constraint: the days are computed. `Elapsed` counts
+        the time between two dates in other units.
 
     Examples
     --------
@@ -65,6 +65,20 @@ class Total(Constraint):
         """The total's column."""
         return self.column
 
+    def meant(self, columns: Columns) -> list[Constraint]:
+        """Return the sum solved for its number if the total is a date; of a duration, the time elapsed."""
+        total, of = self.column, dict(self.factors)
+        dates = {name for name in self.columns if isinstance(columns.get(name), Datetime)}
+        numbers = [name for name, factor in of.items() if name not in dates and abs(factor) == 1]
+        if total in dates and numbers:
+            factor = of.pop(numbers[0])
+            of = {total: factor, **{name: -factor * other for name, other in of.items()}}
+            total = numbers[0]
+        if isinstance(columns.get(total), Duration) and sorted(of.values()) == [-1, 1] and dates == {*of}:
+            start, end = sorted(of, key=of.__getitem__)
+            return [Elapsed(total, start, end)]
+        return [Total(total, of)]
+
     def derive(self, columns: Columns) -> Columns:
         """Return the total with the bounds that follow from its parts."""
         total: Any = columns[self.column]
@@ -77,7 +91,9 @@ class Total(Constraint):
             raise InputError(f"{self.column!r} is a number of days: subtract each date from another")
         for name, part in dates.items():
             if part.is_public and part.unit != "D":
-                raise InputError(f"{name!r} has times of day: only dates are subtracted, in days")
+                raise InputError(
+                    f"{name!r} has times of day: say the unit, such as {self.column} == hours(end - start)"
+                )
         if not all(part.is_public for part in parts.values()):
             if total.is_public:
                 raise InputError(f"leave out the bounds of {self.column!r}, or give those of all its parts")

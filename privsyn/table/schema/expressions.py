@@ -53,9 +53,9 @@ class _Expressions(Reader):
     """Reads expressions, each as the constraints that it means."""
 
     forms = (
-        "write columns in order (start <= end), a sum (total == a + b), a copy (paid == billed), or"
-        " comparisons of columns with values, joined by and, or, not, implies, iff"
-        " (age < 15 implies job is missing)"
+        "write columns in order (start <= end), a sum (total == a + b), the time between dates"
+        " (age == years(seen - born)), a copy (paid == billed), or comparisons of columns with values, joined"
+        " by and, or, not, implies, iff (age < 15 implies job is missing)"
     )
 
     def constraints(self, text: str) -> list[Constraint]:
@@ -109,7 +109,13 @@ class _Expressions(Reader):
         """Return the constraint that computes the column that stands alone on one side."""
         if not isinstance(left, ast.Name):
             left, right = right, left
-        total, factors = self.column(left), self._sum(right)
+        total = self.column(left)
+        match right:
+            case ast.Call(ast.Name(unit), [ast.BinOp(end, ast.Sub(), start)], []):
+                return KINDS["elapsed"](
+                    column=total, start=self.column(start), end=self.column(end), unit=unit
+                )
+        factors = self._sum(right)
         if list(factors.values()) == [1]:
             return KINDS["equal"](columns=(*factors, total))
         return KINDS["total"](column=total, of=factors)

@@ -35,7 +35,7 @@ class Schema:
     csv : CsvFormat, optional
         How a CSV file is written. If a schema has nothing else, columns follow from names and dtypes, as
         without a schema.
-    constraints : list of str, Forbidden, Allowed, Determined, Lookup, Increasing, Total, Equal or MissingWhen
+    constraints : list of str and of Forbidden, Allowed, Determined, Lookup, Increasing, Total, Elapsed, ...
         What holds in every row, and is public; see `privsyn.table.schema.constraint`. Text is an expression
         such as ``"end >= start"``. The schema keeps the constraints that it means.
 
@@ -229,10 +229,9 @@ def _read_expressions(
     places: list[int] = []
     for place, constraint in enumerate(constraints, 1):
         with about_constraint(place):
-            if isinstance(constraint, str):
-                read += parse_expression(constraint, coded)
-            else:
-                read += constraint.meant(coded) if isinstance(constraint, Constraint) else [constraint]
+            said = parse_expression(constraint, coded) if isinstance(constraint, str) else [constraint]
+            for each in said:
+                read += each.meant(coded) if isinstance(each, Constraint) else [each]
         places += [place] * (len(read) - len(places))
     return tuple(read), places
 
