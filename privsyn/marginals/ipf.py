@@ -93,13 +93,13 @@ def fit_alike(
     sides : the margins, see `lift_all`
     totals : array of shape (tables,)
     """
-    possible, fitted, left = counts > 0, counts.copy(), np.arange(len(counts))
+    fitted = counts.copy()
     if [side.shape[1:] for side in sides] == [(*counts.shape[1:2], 1), (1, *counts.shape[2:])]:
         rows, columns = (side.reshape(len(counts), -1) for side in sides)
         sums = _kernels.fit_pairs(fitted, rows, columns, rounds, enough, STALLED)
         met = (sums > 0) & (np.abs(sums - totals) <= SAME * np.maximum(sums, totals))
-        return fitted if met.all() else _with_totals(fitted, possible, totals)
-    missed = np.full(len(counts), np.inf)
+        return fitted if met.all() else _with_totals(fitted, counts > 0, totals)
+    possible, left, missed = counts > 0, np.arange(len(counts)), np.full(len(counts), np.inf)
     for _ in range(rounds):
         before, missed = missed, np.zeros(len(left))
         for margin in sides:

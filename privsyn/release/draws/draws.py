@@ -20,6 +20,7 @@ from privsyn.inference.fitted import Fitted
 from privsyn.inference.posterior.tables import Posterior, made_up
 from privsyn.progress import Progress, no_progress
 from privsyn.release.accuracy_of_numbers import OrderedColumns
+from privsyn.synthesis.synthesise import ENOUGH
 from privsyn.table.codec.codec import Codec
 from privsyn.table.io.write import stacked, write_blocks
 from privsyn.threads import ahead
@@ -33,9 +34,6 @@ NUMBER = "draw"
 
 MOST_THREADS = 4
 """Tables that are made at once: each takes memory."""
-
-MOST_TRIED = 50_000
-"""Most records that are made to see what they fall short of."""
 
 
 class Draws(Sequence[Any]):
@@ -124,7 +122,7 @@ class Draws(Sequence[Any]):
         posterior, synthesis = np.random.SeedSequence(self._entropy, spawn_key=(k,)).spawn(2)
         rng = np.random.default_rng(posterior)
         drawn = self._posterior.draw(rng)
-        records = replace(self._release, fitted=drawn).records(min(self._n, MOST_TRIED), rng)
+        records = replace(self._release, fitted=drawn).records(min(self._n, ENOUGH), rng)
         drawn = made_up(drawn, records, self._posterior.numbers)
         # With this total, exactly n records are made. More records, thinned to n, would add sampling noise.
         release = replace(self._release, fitted=replace(drawn, total=float(self._n)))
