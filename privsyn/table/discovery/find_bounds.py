@@ -112,6 +112,7 @@ def extent(noisy: Ints, sigma: float, *, zero: int | None = None) -> Extent:
         if one_side and first < zero < end and _highest_run(noisy[first:zero])[0] <= OTHER_SIDE * sigma:
             first = zero
         before, after = _thinned(noisy[::-1], len(noisy) - first, sigma), _thinned(noisy, end, sigma)
+        before = min(before, first - zero) if first >= zero else before
         first, end = _with_zero(noisy, first - before, end + after, zero, sigma)
     return first, end - 1
 
