@@ -615,3 +615,12 @@ def test_values_are_not_searched_with_noise_for_which_the_threshold_does_not_hol
     with pytest.raises(ValueError, match="needs Gaussian noise"):
         finder.values(("a",), {"a": {"x": 9}}, number=1, rho=1.0, delta=1e-9)
     assert not finder.log.spends
+
+
+def test_flags_that_are_floats_have_both_values():
+    """Where 0 was lost in noise, all rows were 1."""
+    grid = BoundsGrid.numbers(decimals=None, dtype=np.dtype("float64"))
+    noisy, one = np.zeros(len(grid.lows), np.int64), int(grid.find(np.ones(1))[0])
+    noisy[one] = 900
+    assert grid.span(*grid.widened(one, one, noisy, 30.0)) == (0.0, 1.5)
+    assert grid.span(*grid.widened(grid.zero, one, noisy, 30.0)) == (0.0, 1.5)

@@ -62,8 +62,7 @@ def occurring(
     first, last = int(clear[0]), int(clear[-1])
     needed = float(deviations(FALSE_END / (2 * columns) if last - first < FEW else LONGER))
     if first == last and len(counts) > 1:  # the other value of a flag may be too rare to be seen
-        below, above = np.concatenate([[-np.inf], counts, [-np.inf]])[[first, first + 2]]
-        first, last = first - (below > above), last + (below <= above)
+        first, last = (first - 1, last) if first else (0, 1)
     first -= _further(counts[:first][::-1], variances[:first][::-1], needed)
     last += _further(counts[last + 1 :], variances[last + 1 :], needed)
     found[first : last + 1] = True

@@ -151,7 +151,7 @@ class OpenSchema:
         closer, grids = {}, self._grids_of(cells)
         for name, (first, last) in self._extents(cells).items():
             low, high = grids[name].span(first, last)
-            if last - first < FAR and low * high > 0:
+            if last - first < FAR and low * high > 0 and low < high:  # a single number may be one of a flag
                 decimals = self.schema.coded[name].exact_decimals(self._dtype(name))
                 step = None if decimals is None else 10.0**-decimals
                 closer[name] = grids[name].between(first, last, step=step)

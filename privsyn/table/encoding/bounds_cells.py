@@ -138,8 +138,8 @@ class BoundsGrid:
     def widened(self, first: int, last: int, noisy: Ints, sigma: float) -> tuple[int, int]:
         """Return the cells with one more on both sides, for whole numbers, where noise can hide some.
 
-        Numbers on one side of zero stay there. Small ones begin at zero. Nothing is added to 0 and 1: most
-        such columns are flags.
+        Numbers on one side of zero stay there. Small ones begin at zero. Only 0 is added to 1, and nothing to
+        both: most such columns are flags.
 
         >>> whole = BoundsGrid.numbers(decimals=0, dtype=np.dtype("float64"))
         >>> noisy = np.zeros(len(whole.lows), np.int64)
@@ -148,8 +148,9 @@ class BoundsGrid:
         >>> [whole.span(*whole.widened(first, last, noisy, sigma)) for sigma in (5.0, 90.0)]
         [(2.0, 3.0), (0.0, 5.0)]
         """
-        is_flag = self.zero <= first and self.lows[last] <= 1
-        if is_flag or MARGIN * sigma <= HIDDEN * float(noisy[first : last + 1].sum()):
+        if self.zero <= first and self.lows[last] <= 1:
+            return self.zero, last
+        if MARGIN * sigma <= HIDDEN * float(noisy[first : last + 1].sum()):
             return first, last
         low = max(first - 1, self.zero if first >= self.zero else 0)
         high = min(last + 1, self.zero if last <= self.zero and first < self.zero else len(self.lows) - 1)
