@@ -56,7 +56,7 @@ TARGETS: dict[str, str | None] = {
     **WOOLDRIDGE,
     "adult": "income",
     "wide": None,
-    "wide, drafted": None,
+    "wide drafted": None,
 }
 KINDS = (
     "scores of 1 to 10",
