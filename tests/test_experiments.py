@@ -31,6 +31,7 @@ INSIDE = {
     "relationships": "real counts in the codes of a release, and the words beside them",
     "robustness": "independent columns with the whole budget",
     "several_owners": "a schema is written to a file",
+    "unprepared": "drafts a schema, and which columns of a release are identifiers",
     "runs": "the measures of a sweep, run by run",
     "verdicts": "many verdicts on one release",
 }

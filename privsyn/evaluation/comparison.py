@@ -313,8 +313,8 @@ def pool_rare(
 ) -> tuple[dict[str, pd.DataFrame], dict[str, Floats]]:
     """Return the tables with the real values pooled that the synthetic table pools.
 
-    A schema names the value that stands for the others, or it is ``"other"``, as in `Categorical`. Without a
-    list of values, those that the synthetic table lacks are pooled, if it has that value and, unless the
+    A schema names the value that stands for the others, or it is ``"(other)"``, as in `Categorical`. Without
+    a list of values, those that the synthetic table lacks are pooled, if it has that value and, unless the
     schema names it, the real table has not.
 
     Parameters
@@ -332,10 +332,10 @@ def pool_rare(
     Examples
     --------
     >>> real = pd.DataFrame({"city": ["Rome", "Rome", "Bari", "Lodi"]})
-    >>> synthetic = pd.DataFrame({"city": ["Rome", "other"]})
+    >>> synthetic = pd.DataFrame({"city": ["Rome", "(other)"]})
     >>> frames, pooled = pool_rare({"real": real, "synthetic": synthetic}, None)
     >>> frames["real"]["city"].tolist(), pooled["city"].tolist()
-    (['Rome', 'Rome', 'other', 'other'], [0.25, 0.25])
+    (['Rome', 'Rome', '(other)', '(other)'], [0.25, 0.25])
     """
     tables, pooled = dict(frames), {}
     for name in frames["synthetic"].columns if schema is None else schema.coded:

@@ -57,6 +57,7 @@ def merge_rare(
     spared: int = 0,
     doubtful: Collection[str] = (),
     nullable: Mapping[str, float] = MappingProxyType({}),
+    occurs: Mapping[str, Mask] = MappingProxyType({}),
 ) -> Merging:
     """Pool the values of each attribute whose noisy count is under `THRESHOLD` standard deviations.
 
@@ -75,6 +76,9 @@ def merge_rare(
     nullable : mapping of an attribute to a number of records
         Attributes whose last code is that of missing cells. It is never drawn if its count is under this
         number, and if there is another code: most columns have no missing cell.
+    occurs : mapping of an attribute to an array, optional
+        Which ordered codes occur. One that does not shares the group of the one before, or of the first that
+        does, and is never drawn.
 
     Examples
     --------
@@ -98,9 +102,12 @@ def merge_rare(
         thresholds = np.full(len(counts), -np.inf) if whole else THRESHOLD * np.sqrt(one_way.variance)
         if name in nullable:
             thresholds[-1] = nullable[name]
-        runs = _join_ordered(counts[:count], thresholds[:count])
-        runs = np.arange(count, dtype=np.int32) if whole else runs
+        some = occurs.get(name, np.ones(len(counts), np.bool_))[:count]
+        runs = _join_ordered(counts[:count][some], thresholds[:count][some])
+        runs = np.arange(len(runs), dtype=np.int32) if whole else runs
+        runs = runs[np.maximum(np.cumsum(some) - 1, 0)]
         group, dropped = _pool(counts, thresholds, runs)
+        dropped[:count] |= ~some
         # In a pool it would be drawn, so it is dropped there too. What shares its group is drawn instead.
         dropped[-1] |= name in nullable and counts[-1] < thresholds[-1] and group[-1] in group[:-1]
         weights[dropped] = 0.0

@@ -11,12 +11,13 @@ import numpy as np
 
 from privsyn.inference.consistency import EXACT, combine_measurements, estimate_total, norm_sub
 from privsyn.inference.ordered.binning import LEVELS, Axis, expected_cells, in_runs
+from privsyn.inference.ordered.support import occurring
 from privsyn.inference.ordered.tails import Tails
 from privsyn.inference.problem import Problem, PublicFacts
 from privsyn.inference.rare_values import THRESHOLD, merge_cells, merge_rare
 from privsyn.marginals.channel import Channels
-from privsyn.marginals.domain import Floats
-from privsyn.marginals.marginal import Measurement
+from privsyn.marginals.domain import Floats, Mask
+from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.methods.budget import TREND_GROUPS, Split, first_look
 from privsyn.private.laws import Law
 from privsyn.private.measure import PrivateTable
@@ -26,6 +27,7 @@ ANY = 2**31  # values: no attribute has more
 FALSE_ALARM = 0.01  # probability that a table without missing cells gets some
 FALSE_DISCOVERY = 0.05  # rate: share of complete columns among those that get missing cells
 FALSE_ALARM_OF_TARGET = 1e-6  # the same for the target column: a row without it trains no model
+NOWHERE = 1e-9  # width of a cell that does not occur
 MANY_VALUES = 500  # an attribute with more has its rare values pooled: its pairs would be too large to count
 
 
@@ -59,13 +61,43 @@ def measure_columns(
     unbiased = tuple(map(channels.unbiased, one_ways))
     total, nullable = estimate_total(one_ways), set(facts.nullable).difference(facts.kept)
     thresholds = missing_thresholds(unbiased, total, nullable, private.law, facts.target)
-    pooled = merge_rare(unbiased, total, spared=spared, doubtful=facts.doubtful, nullable=thresholds)
+    axes, occurs = _found_axes(unbiased, facts, private.law)
+    one_ways = tuple(_emptied(m, occurs[m.attributes[0]]) for m in one_ways)
+    unbiased = tuple(map(channels.unbiased, one_ways))
+    pooled = merge_rare(
+        unbiased, total, spared=spared, doubtful=facts.doubtful, nullable=thresholds, occurs=occurs
+    )
     one_ways = tuple(map(pooled.merge_counts, one_ways))
     merging = joined.then(pooled)
-    tails = Tails(merging, facts.axes)
+    tails = Tails(merging, axes)
     channels = Channels.for_domain(facts.kept, merging.original).merge(merging)
     problem = Problem(merging, facts.zeros_after(merging), tails, channels, facts.target, one_ways)
     return private.merge(pooled), problem, split
+
+
+def _found_axes(
+    one_ways: tuple[Measurement, ...], facts: PublicFacts, law: Law
+) -> tuple[dict[str, Axis], dict[str, Mask]]:
+    """Return the layouts of the cells that occur, and which codes of each attribute do; see `occurring`.
+
+    It is asked of whole numbers that are counted one by one. Tails reach no cell that is so narrow.
+    """
+    axes, occurs = dict(facts.axes), {}
+    for one_way in one_ways:
+        (name,), (ordered,) = one_way.attributes, one_way.marginal.domain.ordered
+        occurs[name] = np.ones(len(one_way.marginal.counts), np.bool_)
+        if name in facts.doubtful and name in axes and (axes[name].widths == 1).sum() == ordered:
+            counts, variances = one_way.marginal.counts[:ordered], one_way.variance[:ordered]
+            occurs[name][:ordered] = occurring(counts, variances, law.deviations, len(one_ways))
+            axes[name] = replace(axes[name], widths=np.where(occurs[name][:ordered], 1.0, NOWHERE))
+    return axes, occurs
+
+
+def _emptied(one_way: Measurement, occurs: Mask) -> Measurement:
+    """Return the counts with exact zeros where no record is."""
+    counts = np.where(occurs, one_way.marginal.counts, 0.0)
+    variance = np.where(occurs, one_way.variance, 0.0)
+    return Measurement(Marginal(one_way.marginal.domain, counts), variance, one_way.grouping)
 
 
 def missing_thresholds(

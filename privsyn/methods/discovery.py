@@ -208,8 +208,12 @@ class Discovered:
             Question(closer, partial(public.count, grids=closer), self._use_closer_bounds),
             Question(lattices.asked, lattices.count, self._use_lattices),
         )
-        schema = public.fill(self._values, public.bounds_of(self._cells, closer, self._closer_cells))
-        self.schema, self.heaps = lattices.fill(schema, self._on_lattices)
+        whole: tuple[str, ...] = ()
+        for _ in range(2):  # a grid shows whether numbers are whole, and these have wider bounds
+            bounds = public.bounds_of(self._cells, closer, self._closer_cells, whole)
+            schema = public.fill(self._values, bounds)
+            self.schema, self.heaps = lattices.fill(schema, self._on_lattices)
+            whole = public.whole(self.schema)
 
     def _round(self, number: int) -> Question:
         """Return the question of a round, in which a row votes for the values that are not found yet."""

@@ -380,7 +380,7 @@ def cities(rows: int = 1000) -> tuple[pd.DataFrame, pd.DataFrame]:
     rare = [f"town {place}" for place in range(80)]
     city = np.array(["Rome"] * 400 + ["Oslo"] * 200 + [rare[place % 80] for place in range(400)])
     real = pd.DataFrame({"city": city, "number": np.arange(rows) % 7, "sex": ["F", "M"] * (rows // 2)})
-    return real, real.assign(city=real["city"].where(~real["city"].isin(rare), "other"))
+    return real, real.assign(city=real["city"].where(~real["city"].isin(rare), "(other)"))
 
 
 @pytest.mark.parametrize(
@@ -388,7 +388,7 @@ def cities(rows: int = 1000) -> tuple[pd.DataFrame, pd.DataFrame]:
     [
         None,
         Schema({"city": Categorical(), "sex": Categorical(["F", "M"])}),
-        Schema({"city": Categorical(["Rome", "Oslo"], other="other"), "sex": Categorical(["F", "M"])}),
+        Schema({"city": Categorical(["Rome", "Oslo"], other="(other)"), "sex": Categorical(["F", "M"])}),
     ],
     ids=["no schema", "found", "listed"],
 )
@@ -416,15 +416,15 @@ def test_too_few_pooled_rows_are_an_error():
     assert scores.column_errors["city"]["error"] == pytest.approx(0.5)
 
 
-def test_a_real_value_called_other_pools_nothing():
+def test_a_real_value_called_as_the_pool_pools_nothing():
     real, synthetic = cities()
-    real.loc[0, "city"] = "other"
+    real.loc[0, "city"] = "(other)"
     assert evaluate(real, synthetic, models=False).column_errors["city"]["error"] > 0.39
 
 
 def test_codes_pooled_as_text_are_compared_with_whole_numbers():
     real = pd.DataFrame({"zip": [98001] * 50 + [98052] * 40 + [*range(98100, 98110)], "a": ["x", "y"] * 50})
-    synthetic = real.assign(zip=["98001"] * 50 + ["98052"] * 40 + ["other"] * 10)
+    synthetic = real.assign(zip=["98001"] * 50 + ["98052"] * 40 + ["(other)"] * 10)
     scores = evaluate(real, synthetic, models=False, test=real.sample(40, random_state=0))
     assert scores.column_errors["zip"]["error"] == 0
     assert scores.column_errors["zip"]["pooled"] == pytest.approx(0.1)
@@ -432,12 +432,12 @@ def test_codes_pooled_as_text_are_compared_with_whole_numbers():
 
 @pytest.mark.parametrize("dtype", [object, "category"])
 @pytest.mark.parametrize(
-    "column", [Categorical([1, 2], other="other"), Categorical()], ids=["listed", "found"]
+    "column", [Categorical([1, 2], other="(other)"), Categorical()], ids=["listed", "found"]
 )
 def test_numbers_beside_a_word_are_compared_as_numbers(column, dtype):
     """They were all compared as text, so every cell was pooled, and the column was 90 % off."""
     real = pd.DataFrame({"a": [1] * 50 + [2] * 40 + [*range(10, 20)], "b": ["x", "y"] * 50})
-    synthetic = real.assign(a=[1] * 50 + [2] * 40 + ["other"] * 10)
+    synthetic = real.assign(a=[1] * 50 + [2] * 40 + ["(other)"] * 10)
     schema = Schema({"a": column, "b": Categorical(["x", "y"])})
     scores = evaluate(real.astype({"a": dtype}), synthetic.astype({"a": dtype}), schema, models=False)
     assert scores.column_errors["a"]["error"] == 0

@@ -443,7 +443,7 @@ def test_equal_values_of_different_types_are_told_apart_until_they_are_released(
     }
     assert count_votes(held, {("a", "int"): {1}})["a", "bool"] == {True: 4 * VOTE}
     listed = open_schema.fill({"a": (True, 1, 1.0)}, {}).columns["a"].values
-    assert [(type(value), value) for value in listed] == [(bool, True), (str, "other")]
+    assert [(type(value), value) for value in listed] == [(bool, True), (str, "(other)")]
 
 
 def test_a_category_that_nobody_foresaw_is_no_value():
@@ -459,11 +459,19 @@ def test_a_value_that_is_found_may_have_the_name_for_all_others():
     assert open_schema.fill({"a": ("z", "y")}, {}).columns["a"].values == ("z", "y")
 
 
+def test_the_pool_never_has_the_name_of_a_value_that_is_found():
+    """A real value "other" was counted together with all rare ones."""
+    open_schema = OpenSchema.of(Schema({"a": Categorical()}), pd.DataFrame({"a": ["z"]}))
+    for found, pool in ((("z", "other"), "(other)"), (("(other)", "z"), "((other))")):
+        column = open_schema.fill({"a": found}, {}).columns["a"]
+        assert (column.values, column.other) == ((*found, pool), pool)
+
+
 @pytest.mark.parametrize(
     ("cells", "values"),
     [
-        (pd.Series(["a"], dtype="object"), ("other",)),
-        (pd.Series(["a"], dtype="category"), ("other",)),
+        (pd.Series(["a"], dtype="object"), ("(other)",)),
+        (pd.Series(["a"], dtype="category"), ("(other)",)),
         (pd.Series([3]), (0,)),
         (pd.Series([0.5]), (0,)),
         (pd.Series([True]), (False, True)),
@@ -583,7 +591,7 @@ def test_the_command_line_says_what_was_found(tmp_path, capsys):
         "looked for under privacy, for 26% of the budget and 30% of delta: values of town; bounds of age"
         in said
     )
-    assert set(pd.read_csv(tmp_path / "o.csv")["town"].dropna()) <= {"Rome", "Oslo", "other"}
+    assert set(pd.read_csv(tmp_path / "o.csv")["town"].dropna()) <= {"Rome", "Oslo", "(other)"}
 
 
 def test_checking_a_schema_passes_over_what_is_to_be_found():
@@ -616,3 +624,12 @@ def test_values_are_not_searched_with_noise_for_which_the_threshold_does_not_hol
     with pytest.raises(ValueError, match="needs Gaussian noise"):
         finder.values(("a",), {"a": {"x": 9}}, number=1, rho=1.0, delta=1e-9)
     assert not finder.log.spends
+
+
+def test_flags_that_are_floats_have_both_values():
+    """Where 0 was lost in noise, all rows were 1."""
+    grid = BoundsGrid.numbers(decimals=None, dtype=np.dtype("float64"))
+    noisy, one = np.zeros(len(grid.lows), np.int64), int(grid.find(np.ones(1))[0])
+    noisy[one] = 900
+    assert grid.span(*grid.widened(one, one, noisy, 30.0)) == (0.0, 1.5)
+    assert grid.span(*grid.widened(grid.zero, one, noisy, 30.0)) == (0.0, 1.5)

@@ -50,8 +50,8 @@ def test_whole_numbers_that_become_text_are_reported_after_the_run(tmp_path, cap
     (tmp_path / "s.yaml").write_text(yaml.safe_dump({"columns": columns}))
     done = run(capsys, "synth", "t.csv", "o.csv", "--epsilon", 1, "--schema", "s.yaml", "--seed", 1)
     assert done.code == 0
-    assert "\nrare values come out as 'other', so that the column is text: zip\n" in done.out
-    assert "other" in set(pd.read_csv("o.csv", dtype=str)["zip"])
+    assert "\nrare values come out as '(other)', so that the column is text: zip\n" in done.out
+    assert "(other)" in set(pd.read_csv("o.csv", dtype=str)["zip"])
 
 
 def test_columns_that_are_mostly_other_are_reported_with_their_share(tmp_path, capsys, monkeypatch):
@@ -67,6 +67,6 @@ def test_columns_that_are_mostly_other_are_reported_with_their_share(tmp_path, c
     done = run(capsys, "synth", "t.csv", "o.csv", *options)
     (line,) = [line for line in done.out.splitlines() if "too few" in line]
     assert re.sub("7[0-9]%", "75%", line) == (
-        "too few rows share a value: many (75% of the cells are other), place (75% of the cells are"
+        "too few rows share a value: many (75% of the cells are (other)), place (75% of the cells are"
         " elsewhere); give the right kind, or list public values"
     )

@@ -112,7 +112,7 @@ def show_columns(release: Release, public: Schema | None = None) -> None:
         "entirely missing in the synthetic table, or nearly: {}; does the schema give the right kind?": (
             empty_columns(codec, fitted)
         ),
-        "rare values come out as 'other', so that the column is text: {}": (
+        "rare values come out as '(other)', so that the column is text: {}": (
             codes_with_other(codec, fitted, public)
         ),
         "too few rows share a value: {}; give the right kind, or list public values": (

@@ -99,15 +99,20 @@ def extent(noisy: Ints, sigma: float, *, zero: int | None = None) -> Extent:
     (1, 9)
     """
     height, first, end = _highest_run(noisy)
+    one_side = True
     if zero is not None:
         both, _, farthest = _highest_run(_folded(noisy, zero))
         if both > sqrt(2) * height:
+            one_side = False
             height, first, end = both / sqrt(2), zero - farthest, zero + farthest + 1
     if height <= (STANDS_OUT if zero is None else FOUND) * sigma:
         return None
     first, end = first - _further(noisy[:first][::-1], sigma), end + _further(noisy[end:], sigma)
     if zero is not None:
+        if one_side and first < zero < end and _highest_run(noisy[first:zero])[0] <= OTHER_SIDE * sigma:
+            first = zero
         before, after = _thinned(noisy[::-1], len(noisy) - first, sigma), _thinned(noisy, end, sigma)
+        before = min(before, first - zero) if first >= zero else before
         first, end = _with_zero(noisy, first - before, end + after, zero, sigma)
     return first, end - 1
 

@@ -13,7 +13,7 @@ import pandas as pd
 from scipy.special import ndtri
 
 from privsyn.errors import InputError, replace_errors
-from privsyn.marginals.domain import Ints
+from privsyn.marginals.domain import Floats, Ints
 from privsyn.table.encoding.dtypes import OBJECT, Dtype, family, number_type
 from privsyn.table.encoding.encoders import OrderedEncoder
 from privsyn.table.encoding.grid import FINE
@@ -35,6 +35,15 @@ SURE, MOST_MARGIN = 0.06, 0.2
 """Shares of the numbers. If the margin is larger than the first, no grid of tens, hundreds and so on is taken
 (many rows might lie off it): heaps keep it. Decimals and times are usually rounded in all rows alike. If the
 margin is larger than the second, the table is too small to tell, and no grid is found at all."""
+
+LIKELY = 0.998
+"""Probability from which a grid of reals is taken although noise might hide many numbers that lie off it."""
+
+GRIDS = tuple(lattice for lattice in NUMBERS if lattice.step <= 1 and not lattice.offset)
+"""The grids of whole numbers and of decimals."""
+
+ROUNDS = 30
+"""Rounds in which the columns of a table learn from each other which grids are usual. Ten are enough."""
 
 STANDS_OUT = 3.0
 """Standard deviations by which a heap exceeds its share of evenly spread points, and the numbers of one finer
@@ -109,10 +118,13 @@ class LatticeQuestion:
         """Return the schema with the steps found, and the heaps of each column, from released counts."""
         heaps: dict[str, Heaps] = {}
         clear = -float(ndtri(FALSE_HEAPS / max(sum(noisy.size for noisy, _ in seen.values()), 1)))
+        likely = likely_grids({name: (*of, self.asked[name][1]) for name, of in seen.items()})
         for name, (noisy, sigma) in seen.items():
             encoder, listed = self.asked[name]
             base = None if encoder.grid.decimals is None else Lattice(encoder.grid.step)
             found = grid_of(noisy, sigma, listed)
+            if name in likely and (found is None or found.step < likely[name].step):
+                found = likely[name]
             if found is not None and (finer := _with_step(schema, name, found, encoder.dtype)):
                 schema, base = finer, found
             if base is not None:
@@ -134,18 +146,80 @@ def grid_of(noisy: Ints, sigma: float, listed: Sequence[Lattice]) -> Lattice | N
     total = float(noisy.sum())
     finest = None
     for lattice in listed:
-        outside = np.array([*(not other.within(lattice) for other in listed), True])
-        margin = MARGIN * sigma * sqrt(outside.sum())
-        if (
-            not lattice.offset
-            and margin <= MOST_MARGIN * total
-            and noisy[outside].sum() <= LEFT_OUT * total + margin
-            and noisy[outside].max() <= LEFT_OUT * total + STANDS_OUT * sigma
-        ):
+        fits, margin = _may_hold(lattice, noisy, sigma, listed)
+        if fits and not lattice.offset and margin <= MOST_MARGIN * total:
             if margin <= SURE * total or lattice.step <= 1 or lattice not in NUMBERS:
                 return lattice
             finest = lattice
     return finest
+
+
+def _may_hold(lattice: Lattice, noisy: Ints, sigma: float, listed: Sequence[Lattice]) -> tuple[bool, float]:
+    """Return whether a grid may hold nearly all numbers, and how many of the others noise can hide."""
+    outside = np.array([*(not other.within(lattice) for other in listed), True])
+    margin, some = MARGIN * sigma * sqrt(outside.sum()), LEFT_OUT * float(noisy.sum())
+    few = noisy[outside].sum() <= some + margin and noisy[outside].max() <= some + STANDS_OUT * sigma
+    return bool(few), margin
+
+
+def likely_grids(seen: Mapping[str, tuple[Ints, float, Sequence[Lattice]]]) -> dict[str, Lattice]:
+    """Return the grid of whole numbers, or of decimals, of each column of reals of which one is `LIKELY`.
+
+    With much noise, `grid_of` cannot tell how many numbers lie off a grid. But if the numbers of a column lie
+    on another grid, nearly all of them are counted elsewhere. So each grid predicts the proportions of the
+    counts, and the likelihoods of all columns together say how usual it is in this table (empirical Bayes).
+
+    Parameters
+    ----------
+    seen : mapping of a column to its noisy counts, the standard deviation of their noise, and its lattices
+
+    Examples
+    --------
+    >>> listed = (Lattice(10), Lattice(5), Lattice(1), Lattice(0.5), Lattice(0.1), Lattice(0.01))
+    >>> counts = np.array([90, 140, 700, 150, -120, 90, -110])
+    >>> grid_of(counts, 120.0, listed), likely_grids({"rooms": (counts, 120.0, listed)})
+    (None, {'rooms': Lattice(step=1.0, offset=0.0)})
+    """
+    of_reals = {name: of for name, of in seen.items() if Lattice(1.0) in of[2] and of[2][-1].step < 1}
+    if not of_reals:
+        return {}
+    fits = np.array([_fits(*of) for of in of_reals.values()])
+    usual = np.full(fits.shape[1], 1 / fits.shape[1])
+    for _ in range(ROUNDS):
+        likely = usual * np.exp(fits - fits.max(axis=1, keepdims=True))
+        likely /= likely.sum(axis=1, keepdims=True)
+        usual = (1 + likely.sum(axis=0)) / (len(likely) + likely.shape[1])
+    grids = (*GRIDS, None)
+    best = dict(zip(of_reals, likely.argmax(axis=1).tolist(), strict=True))
+    sure = dict(zip(of_reals, (likely.max(axis=1) >= LIKELY).tolist(), strict=True))
+    found = {name: grid for name, place in best.items() if sure[name] and (grid := grids[place]) is not None}
+    return {name: grid for name, grid in found.items() if _may_hold(grid, *of_reals[name])[0]}
+
+
+def _fits(noisy: Ints, sigma: float, listed: Sequence[Lattice]) -> list[float]:
+    """Return the log-likelihood of each grid from whole numbers to thousandths, and of numbers on none.
+
+    The multiples of a grid are evenly spread, or half of them on one ten times as coarse. Of other numbers,
+    half may be whole. Their number is unknown.
+    """
+    steps = [grid.step for grid in GRIDS]
+    on_none = np.eye(len(noisy))[-1]
+    parts = [(_evenly(step, listed), _evenly(10 * step, listed)) for step in steps]
+    parts.append((on_none, _evenly(1.0, listed)))
+    return [max(_fit(noisy, sigma, fine), _fit(noisy, sigma, fine + coarse)) for fine, coarse in parts]
+
+
+def _evenly(step: float, listed: Sequence[Lattice]) -> Floats:
+    """Return the shares of numbers, evenly spread on a grid, that are counted on each lattice."""
+    on = [min(step / of.step, 1.0) if step <= of.step and not of.offset else 0.0 for of in listed]
+    reached = np.maximum.accumulate(on)
+    return np.append(np.diff(reached, prepend=0.0), 1.0 - reached[-1])
+
+
+def _fit(noisy: Ints, sigma: float, shares: Floats) -> float:
+    """Return the log-likelihood of counts in these proportions, less that of no number at all."""
+    along = max(float(noisy @ shares), 0.0)
+    return along**2 / float(2 * sigma**2 * (shares @ shares))
 
 
 def heaps_of(

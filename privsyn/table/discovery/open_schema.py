@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -152,27 +152,41 @@ class OpenSchema:
         closer, grids = {}, self._grids_of(cells)
         for name, (first, last) in self._extents(cells).items():
             low, high = grids[name].span(first, last)
-            if last - first < FAR and low * high > 0:
+            if last - first < FAR and low * high > 0 and low < high:  # a single number may be one of a flag
                 decimals = self.schema.coded[name].exact_decimals(self._dtype(name))
                 step = None if decimals is None else 10.0**-decimals
                 closer[name] = grids[name].between(first, last, step=step)
         return closer
 
     def bounds_of(
-        self, cells: Released, closer: Mapping[str, BoundsGrid], seen: Released
+        self, cells: Released, closer: Mapping[str, BoundsGrid], seen: Released, whole: Collection[str] = ()
     ) -> dict[str, tuple[float, float]]:
-        """Return bounds from the released counts of both grids, if any cell of the column is significant."""
-        grids = self._grids_of(cells)
-        bounds = {name: grids[name].bounds_of(*found) for name, found in self._extents(cells).items()}
+        """Return bounds from the released counts of both grids, if any cell of the column is significant.
+
+        Those of columns of `whole` numbers have a margin, where noise can hide numbers.
+        """
+        grids, bounds = self._grids_of(cells), {}
+        for name, found in self._extents(cells).items():
+            margin = grids[name].widened(*found, *cells[name]) if name in whole else found
+            bounds[name] = grids[name].bounds_of(*margin)
         for name, (noisy, sigma) in seen.items():
-            if found := cluster(noisy, sigma):
-                bounds[name] = closer[name].span(*found)
+            if narrow := cluster(noisy, sigma):
+                bounds[name] = closer[name].span(*narrow)
         return bounds
 
     def not_found(self, values: Mapping[str, Sequence[Any]], cells: Released) -> tuple[str, ...]:
         """Return the open columns of which no value and no cell is above the noise, from released counts."""
         bounds = self._extents(cells)
         return tuple(name for name in self.open if name not in bounds and not values.get(name))
+
+    def whole(self, filled: Schema) -> tuple[str, ...]:
+        """Return the open columns of whole numbers, by the dtype or by a grid that was found."""
+        columns = {name: filled.coded[name] for name in self.bounds}
+        return tuple(
+            name
+            for name, column in columns.items()
+            if isinstance(column, Numerical) and column.exact_decimals(self._dtype(name)) == 0
+        )
 
     def lattices(self, filled: Schema) -> LatticeQuestion:
         """Return the question on lattices about the completed schema, in which dates may have times."""

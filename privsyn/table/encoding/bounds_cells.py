@@ -23,6 +23,13 @@ and 8, 2 did well on tables of 6,000 to 50,000 rows; 8 lost the bounds of the sm
 LEAST, MOST = -30, 62
 """Powers of two where a grid of real numbers begins and ends."""
 
+MARGIN, HIDDEN = 2.0, 0.01
+"""Standard deviations of the noise in a cell, and the share of the numbers. If that much noise may hide more
+numbers, bounds of whole numbers are widened: the counts of the column decide later."""
+
+SMALL = 64.0
+"""Widened bounds of whole numbers above zero begin at zero if they end before this number."""
+
 CLOSER = 64
 """Cells of the second grid, between the bounds that the first grid found."""
 
@@ -127,6 +134,27 @@ class BoundsGrid:
     def span(self, first: int, last: int) -> tuple[float, float]:
         """Return the smallest number of one cell and the largest of another."""
         return float(self.lows[first]), float(self.highs[last])
+
+    def widened(self, first: int, last: int, noisy: Ints, sigma: float) -> tuple[int, int]:
+        """Return the cells with one more on both sides, for whole numbers, where noise can hide some.
+
+        Numbers on one side of zero stay there. Small ones begin at zero. Only 0 is added to 1, and nothing to
+        both: most such columns are flags.
+
+        >>> whole = BoundsGrid.numbers(decimals=0, dtype=np.dtype("float64"))
+        >>> noisy = np.zeros(len(whole.lows), np.int64)
+        >>> noisy[whole.zero + 2 : whole.zero + 4] = 900
+        >>> first, last = whole.zero + 2, whole.zero + 3
+        >>> [whole.span(*whole.widened(first, last, noisy, sigma)) for sigma in (5.0, 90.0)]
+        [(2.0, 3.0), (0.0, 5.0)]
+        """
+        if self.zero <= first and self.lows[last] <= 1:
+            return self.zero, last
+        if MARGIN * sigma <= HIDDEN * float(noisy[first : last + 1].sum()):
+            return first, last
+        low = max(first - 1, self.zero if first >= self.zero else 0)
+        high = min(last + 1, self.zero if last <= self.zero and first < self.zero else len(self.lows) - 1)
+        return (self.zero if low > self.zero and self.highs[high] < SMALL else low), high
 
     def bounds_of(self, first: int, last: int) -> tuple[float, float]:
         """Return the `span` of cells; of a single whole number, from it to the next one towards 0.

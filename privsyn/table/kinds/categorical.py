@@ -22,8 +22,8 @@ from privsyn.table.kinds.column import COMPARES, FOR_FAMILY, Coded, in_words, nu
 from privsyn.table.kinds.column_settings import distinct_values, normalise, normalise_shared, probability
 from privsyn.table.kinds.csv_format import CsvFormat
 
-OTHER = "other"
-"""Default name, in dtypes that hold text, for all values that are not found."""
+OTHER = "(other)"
+"""Default name, in dtypes that hold text, for all values that are not found. Tables may have an "other"."""
 
 MOST_SHOWN = 12
 """Listed values that the sheet of a release names."""
@@ -43,8 +43,8 @@ class Categorical(Coded):
         Default: the list is not public, and the values that enough rows share are found under privacy.
     other : hashable value, optional
         Replaces a value that is not listed, or not found. Default: if the values are listed, missing, or the
-        first value with ``nullable=False``; if they are found, ``"other"`` where the dtype can hold that, and
-        else missing or the most frequent value.
+        first value with ``nullable=False``; if they are found, ``"(other)"`` where the dtype can hold that,
+        and else missing or the most frequent value.
     nullable : bool
         Whether a cell may be missing. If not, a missing cell counts as the first value.
     missing : str or list of str
@@ -132,9 +132,11 @@ class Categorical(Coded):
         kind = dtypes.family(dtype)
         is_text = kind in ("text", "object", "category")
         other = self.other
+        values = dict.fromkeys(found or ())  # of equal values such as 1 and True, keep the most frequent
         if other is None and is_text and OTHER not in marks:
             other = OTHER
-        values = dict.fromkeys(found or ())  # of equal values such as 1 and True, keep the most frequent
+            while other in values:  # a value of the table, which is found itself
+                other = f"({other})"
         if other is not None:
             values.setdefault(other)
         if not values:

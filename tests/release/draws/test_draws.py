@@ -150,13 +150,13 @@ def test_generated_identifiers_have_no_mean():
 
 
 def test_a_value_that_was_not_found_has_no_share_of_its_own():
-    """Its rows are counted as "other": Bari was estimated as 0 to 0.0006 of the rows, and has 2 %."""
+    """Its rows are counted as "(other)": Bari was estimated as 0 to 0.0006 of the rows, and has 2 %."""
     days = pd.date_range("2024-01-01", periods=1000)
     cities = ["Rome"] * 500 + ["Oslo"] * 480 + ["Bari"] * 20
     table = pd.DataFrame({"city": cities, "x": [1, 2] * 500, "first day": days})
     accuracy = PrivSyn(1.0, 1e-9, seed=0).fit(table).accuracy_
     assert accuracy.share("city == 'Rome'")["covered"]
-    assert accuracy.share("city in ['Rome', 'Oslo', 'other'] and x > 1")["covered"]
+    assert accuracy.share("city in ['Rome', 'Oslo', '(other)'] and x > 1")["covered"]
     assert accuracy.share("`first day` > '2025-01-01' and city == 'Rome'")["covered"]
     for where in ("city == 'Bari'", "city != 'Bari'", "`city` in ['Rome', 'Bari'] and x > 1"):
         assert not accuracy.share(where)["covered"], where

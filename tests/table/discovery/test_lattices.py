@@ -13,7 +13,7 @@ from privsyn import Categorical, Datetime, Increasing, Numerical, PrivSyn, Schem
 from privsyn.methods.discovery import FOR_LATTICES
 from privsyn.private.ledger import Ledger
 from privsyn.table.codec.codec import Codec
-from privsyn.table.discovery.lattices import grid_of, heaps_of
+from privsyn.table.discovery.lattices import grid_of, heaps_of, likely_grids
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.encoding.steps import NUMBERS, TIMES, Heap, Lattice
 
@@ -143,6 +143,32 @@ def test_real_numbers_stay_real():
 def test_no_grid_is_found_where_noise_could_hide_most_rows():
     assert grid_of(np.array([50, 0, 0]), 10.0, (Lattice(10.0), Lattice(1.0))) is None
     assert grid_of(np.array([500, 3, 0]), 10.0, (Lattice(10.0), Lattice(1.0))) == Lattice(10.0)
+
+
+def test_whole_numbers_stay_whole_under_noise_and_other_numbers_are_never_rounded():
+    """Years of education had steps of 0.005. With 1,500 draws, one wrong grid in a thousand would be seen."""
+    rng, listed = np.random.default_rng(0), tuple(x for x in NUMBERS if x.step <= 10 and not x.offset)
+    kinds = {
+        "whole": lambda: rng.integers(0, 18, 2000).astype(float),
+        "half of them whole": lambda: np.where(rng.random(2000) < 0.5, 1, rng.random(2000)),
+        "real": lambda: rng.random(2000) * 20,
+        "cents": lambda: np.round(rng.random(2000) * 20, 2),
+    }
+    found = {name: [] for name in kinds}
+    for _ in range(250):
+        seen = {}
+        for name, draw in kinds.items():
+            numbers = draw()
+            lie = [lattice.holds(numbers, np.dtype(float)) & (numbers != 0) for lattice in listed]
+            first = np.append(
+                np.diff([x.sum() for x in lie], prepend=0), (numbers != 0).sum() - lie[-1].sum()
+            )
+            seen[name] = (np.rint(first + rng.normal(0, 150, len(first))).astype(int), 150.0, listed)
+        for name, grid in likely_grids(seen).items():
+            found[name].append(grid.step)
+    assert {*found["whole"]} == {1.0}
+    assert len(found["whole"]) > 150
+    assert not {1.0, 0.5, 0.1} & {*found["real"], *found["half of them whole"], *found["cents"]}
 
 
 def test_evenly_spread_numbers_have_no_heaps():
