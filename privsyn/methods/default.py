@@ -3,7 +3,8 @@
 Pairs are scored against the released one-ways, with a quarter of InDif's noise, or less if they have the
 target. One convex step selects them and allocates their budget. They are then shrunk towards a latent class
 model of all pairs. A second look measures bigger tables that the pairs do not explain, or pairs again.
-Where cells are few, all pairs and triples are measured instead, by their residuals.
+Where cells are few, all pairs and triples are measured instead, by their residuals. A second look at whole
+pairs would show less for its cost.
 
 `fit_tables` and what follows it in this file read answers only.
 """
@@ -101,13 +102,12 @@ def learn(
     pairs = _concordances(private, problem, pairs, split.concordances)
     split = split if pairs.concordances else split.without("concordances")
     report("counting", 2, 4)
-
     triples: tuple[Estimate, ...] = ()
     larger = tuple(s for s in sets if len(s) > LARGEST)
-    rho = split.pairs if larger else split.pairs + split.sets
-    if split.sets and (rhos := _residual_budgets(problem, pairs, rho)):
+    whole = split if larger else split.without("sets").without("second_look")
+    if split.sets and (rhos := _residual_budgets(problem, pairs, whole.pairs)):
         problem, pairs, triples = _measure_residuals(private, problem, pairs, rhos, rng)
-        sets = larger
+        sets, split = larger, whole
     else:
         measured = _measure_pairs(private, problem, pairs, split.pairs)
         pairs = estimate_pairs(problem, measured, rng, pairs.concordances)
