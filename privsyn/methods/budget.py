@@ -137,7 +137,7 @@ class Split:
             pure=law.name == "laplace",
         )
 
-    def without(self, part: Literal["departures", "concordances", "sets"]) -> Split:
+    def without(self, part: Literal["departures", "concordances", "sets", "second_look"]) -> Split:
         """Return the split if a question is not asked: the pairs get its part.
 
         >>> Split.of(1.0, one_ways=0.5).without("sets").total

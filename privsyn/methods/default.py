@@ -3,7 +3,8 @@
 Pairs are scored against the released one-ways, with a quarter of InDif's noise, or less if they have the
 target. One convex step selects them and allocates their budget. They are then shrunk towards a latent class
 model of all pairs. A second look measures bigger tables that the pairs do not explain, or pairs again.
-Where cells are few, all pairs and triples are measured instead, by their residuals.
+Where cells are few, all pairs and triples are measured instead, by their residuals. A second look at whole
+pairs would show less for its cost.
 
 `fit_tables` and what follows it in this file read answers only.
 """
@@ -103,7 +104,7 @@ def learn(
 
     triples: tuple[Estimate, ...] = ()
     larger = tuple(s for s in sets if len(s) > LARGEST)
-    with_residuals = split if larger else split.without("sets")
+    with_residuals = split if larger else split.without("sets").without("second_look")
     # With Laplace noise, which leaves no budget for sets, a residual costs no less than its counts.
     if split.sets and (rhos := _residual_budgets(problem, pairs, with_residuals.pairs)):
         problem, pairs, triples = _measure_residuals(private, problem, pairs, rhos, rng)
