@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import reduce
 from math import sqrt
+from types import MappingProxyType
 
 import numpy as np
 
@@ -28,6 +29,8 @@ FALSE_ALARM = 0.01  # probability that a table without missing cells gets some
 FALSE_DISCOVERY = 0.05  # rate: share of complete columns among those that get missing cells
 FALSE_ALARM_OF_TARGET = 1e-6  # the same for the target column: a row without it trains no model
 NOWHERE = 1e-9  # width of a cell that does not occur
+FAR = 0.01  # share of the records: the noise of the first look may put as many far from all others
+TINY = 1e-12  # avoids division by 0
 MANY_VALUES = 500  # an attribute with more has its rare values pooled: its pairs would be too large to count
 
 
@@ -49,7 +52,7 @@ def measure_columns(
     fewest = merge_cells(unbiased, total, facts.axes, cells)
     kept = merge_rare(tuple(map(fewest.merge_counts, unbiased)), total, spared=MANY_VALUES).merged
     split = Split.for_domain(rho, kept, total, informative_cells(unbiased, total), law=private.law)
-    shares = column_shares(unbiased, total)
+    shares = column_shares(unbiased, total, {name: reach(cells[name], facts.axes[name]) for name in cells})
     costs = dict(zip(private.domain.names, (split.one_ways * shares).tolist(), strict=True))
     axes = grouped(facts.axes, costs, total, private.law)
     joined = merge_cells(unbiased, total, axes, cells)
@@ -163,11 +166,15 @@ def missing_thresholds(
     return dict(zip(names, (surplus + needed * sigmas).tolist(), strict=True))
 
 
-def column_shares(one_ways: tuple[Measurement, ...], total: float) -> Floats:
-    """Return each column's share of a budget, with which the columns' L1 errors together are smallest.
+def column_shares(
+    one_ways: tuple[Measurement, ...], total: float, reaches: Mapping[str, float] = MappingProxyType({})
+) -> Floats:
+    """Return each column's share of a budget, with which the columns' errors together are smallest.
 
-    k counts with noise of standard deviation s have an error in proportion to k s, and s to the inverse root
-    of the budget. So the best shares are in proportion to k^(2/3), where k is that of `informative_cells`.
+    k counts with noise of standard deviation s have an L1 error in proportion to k s, and s to the inverse
+    root of the budget. So the best shares are in proportion to k^(2/3), where k is that of
+    `informative_cells`. In a column with a long tail, noise at its end moves the mean more than that: one
+    record moves it by `reach` standard deviations over the number of records. There k is the reach.
 
     Parameters
     ----------
@@ -175,6 +182,7 @@ def column_shares(one_ways: tuple[Measurement, ...], total: float) -> Floats:
         Released counts of each column, without bias.
     total : float
         Estimated number of records.
+    reaches : mapping of an attribute to its reach, optional
 
     Examples
     --------
@@ -184,9 +192,39 @@ def column_shares(one_ways: tuple[Measurement, ...], total: float) -> Floats:
     >>> b = Measurement(Marginal(Domain(("b",), (20,)), np.array([6.0] * 16 + [-2.0] * 4)), 9.0)
     >>> column_shares((a, b), 100.0).round(2).tolist()
     [0.2, 0.8]
+    >>> column_shares((a, b), 100.0, {"a": 16.0}).round(2).tolist()
+    [0.5, 0.5]
     """
-    weights = np.maximum(informative_cells(one_ways, total), 2.0) ** (2 / 3)
+    least = [max(reaches.get(one_way.attributes[0], 0.0), 2.0) for one_way in one_ways]
+    weights = np.maximum(informative_cells(one_ways, total), least) ** (2 / 3)
     return np.asarray(weights / weights.sum())
+
+
+def reach(expected: Floats, axis: Axis) -> float:
+    """Return the distance of the farther end of a column from its median, in standard deviations.
+
+    The standard deviation is that of the records nearest to the median: all but `FAR`, which may be noise.
+    The reach is at most the number of groups, or a column of which only one cell was seen would get all.
+
+    Parameters
+    ----------
+    expected : array of shape (cells,)
+        Expected counts, at least 0.
+    axis : Axis
+
+    Examples
+    --------
+    >>> [round(reach(np.array([50.0, 50, 0]), Axis(np.array([1.0, 1, end]), 32)), 2) for end in (1, 9, 99)]
+    [4.0, 20.0, 32.0]
+    """
+    ends, shares = np.cumsum([0.0, *axis.widths]), expected / max(float(expected.sum()), TINY)
+    median = float(np.interp(0.5, np.cumsum([0.0, *shares]), ends))
+    away = np.abs((ends[1:] + ends[:-1]) / 2 - median)
+    nearest = np.argsort(away, kind="stable")
+    below = np.cumsum(shares[nearest])
+    near = np.diff(np.minimum(below, 1 - FAR), prepend=0.0)
+    deviation = sqrt(float(near @ away[nearest] ** 2) / (1 - FAR))
+    return min(max(median, float(ends[-1]) - median) / max(deviation, TINY), float(axis.groups))
 
 
 def grouped(axes: Mapping[str, Axis], costs: Mapping[str, float], total: float, law: Law) -> dict[str, Axis]:

@@ -15,7 +15,14 @@ from privsyn.inference.rare_values import THRESHOLD
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.methods.budget import TREND_GROUPS
-from privsyn.methods.columns import FALSE_ALARM, FEWEST_GROUPS, column_shares, grouped, missing_thresholds
+from privsyn.methods.columns import (
+    FALSE_ALARM,
+    FEWEST_GROUPS,
+    column_shares,
+    grouped,
+    missing_thresholds,
+    reach,
+)
 from privsyn.methods.default import LIKELY_TARGET, SMOOTH, TARGET, _weights
 from privsyn.private.laws import GAUSSIAN, LAPLACE
 
@@ -42,6 +49,22 @@ def test_values_that_drown_in_the_noise_add_nothing_to_a_share():
 def test_a_number_counts_for_few_groups_whatever_its_cells():
     fine, coarse = looked([10.0] * 100, ordered=100), looked([125.0] * TREND_GROUPS, ordered=TREND_GROUPS)
     assert column_shares((fine, coarse), 1000.0).tolist() == [0.5, 0.5]
+
+
+def test_a_column_with_a_long_tail_gets_more_and_one_without_the_same():
+    bulk = np.full(20, 50.0)
+    short, long = Axis(np.ones(20), 32), Axis(np.append(np.ones(20), [20.0, 40, 40]), 32)
+    reaches = {"a": reach(bulk, short), "b": reach(np.append(bulk, [3.0, 1, 1]), long)}
+    assert reaches["a"] < 2 < TREND_GROUPS < reaches["b"] < 32
+    table = Measurement(Marginal(Domain(("b",), (20,), (20,)), np.full(20, 50.0)), 9.0)
+    first, second = column_shares((looked([50.0] * 20, ordered=20), table), 1000.0, reaches)
+    assert second / first == pytest.approx((reaches["b"] / TREND_GROUPS) ** (2 / 3))
+
+
+@given(st.lists(st.floats(0, 1e6), min_size=3, max_size=20), st.floats(1, 1e9))
+def test_a_reach_is_finite_and_at_most_the_number_of_groups(expected, last):
+    widths = np.append(np.ones(len(expected) - 1), last)
+    assert 0 < reach(np.array(expected), Axis(widths, 32)) <= 32
 
 
 @given(st.floats(1e-5, 10), st.floats(1, 1e6), st.integers(7, 64), st.sampled_from([GAUSSIAN, LAPLACE]))

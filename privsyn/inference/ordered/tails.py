@@ -30,6 +30,7 @@ from privsyn.marginals.recoding import Merging
 STANDS_OUT = 4.0
 """Standard deviations of noise: one of 30,000 empty groups exceeds this by chance."""
 
+RISES = 2.0  # as STANDS_OUT, for the density of a group over that of the one before: tails seldom get denser
 BEYOND = 5.0  # standard deviations of the noise's energy, beyond which counts do not fit any steps
 WIDER = 1.5  # a group that many times as wide as the one before is no longer part of the bulk
 LONG = 2 / 3  # share of the range: the bounds of a longer tail are careless
@@ -176,16 +177,18 @@ def _edge(counts: Floats, variances: Floats, widths: Floats) -> tuple[int, int, 
     """Return the first group of the tail, how many of its groups are clear, and a (count, width) before it.
 
     The tail begins beyond Tukey's whisker, and with the group of the whisker if it is much wider than the one
-    before. Up to the last group that stands out, the tail is clear; there, no group is denser than the one
-    before: the tail begins after the last that is. Count and width are those of the fewest groups, going
-    inwards, that stand out together.
+    before. Up to the last group that stands out, the tail is clear; there, no group is clearly denser than
+    the one before: the tail begins after the last that is. Count and width are those of the fewest groups,
+    going inwards, that stand out together.
     """
     first, third = _quartiles(counts, widths)
     last = int(np.count_nonzero(np.cumsum(widths) - widths < third + WHISKER * (third - first))) - 1
     last -= last > 0 and widths[last] > WIDER * widths[last - 1]
     density, clear = counts / widths, np.flatnonzero(counts > STANDS_OUT * np.sqrt(variances))
     farthest = max(last, int(clear.max(initial=-1)))
-    denser = np.flatnonzero(density[last + 1 : farthest + 1] > density[last:farthest])
+    noise, inner, outer = variances / widths**2, slice(last, farthest), slice(last + 1, farthest + 1)
+    rises = density[outer] - density[inner] > RISES * np.sqrt(noise[outer] + noise[inner])
+    denser = np.flatnonzero(rises)
     last += int(denser.max(initial=-1)) + 1
     inwards = slice(last, None, -1)
     sums = np.cumsum(counts[inwards])

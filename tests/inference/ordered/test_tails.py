@@ -191,3 +191,17 @@ def test_a_tail_beside_a_value_that_most_rows_have_lies_where_the_counts_put_it(
     )
     assert 1500 < cells.sum() < 4500
     assert cells[10:].sum() > 0.8 * cells.sum()
+
+
+def test_noise_in_a_thin_group_does_not_make_the_next_one_part_of_the_bulk():
+    """The last group is 17 times as wide as the one before. Taken as bulk, its records are drawn evenly."""
+    widths = np.concatenate([np.ones(20), 5.0 * 2 ** np.arange(4), np.ones(17) * 40])
+    group = np.minimum(np.arange(len(widths)), 24).astype(np.int32)
+    whole, joined = Domain(("a",), (41,), ordered=(41,)), Domain(("a",), (25,), ordered=(25,))
+    tails = Tails(
+        Merging(whole, joined, (group,), (widths / np.bincount(group, widths)[group],)),
+        {"a": Axis(widths, 25)},
+    )
+    counts = np.concatenate([np.full(20, 800.0), [760.0, 680, 300, 7, 246]])
+    (shares,) = tails.share((Measurement(Marginal(joined, counts), 55.0**2),)).shares
+    assert shares[24] > 2 * widths[24] / widths[24:].sum()  # densest at its start
