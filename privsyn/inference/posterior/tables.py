@@ -6,8 +6,8 @@ All noise is taken as normal, also where it is discrete Laplace: sums of many ce
 
 Drawn pairs contradict each other, because each has its own noise. Records that fit them all have other
 trends, in house sales weaker ones. So records are made twice: the targets of the second time exceed the drawn
-trends by 1.5 times what the first records fell short of them. This meets trends that some records can have;
-where no records follow all pairs, a part of the shortfall stays.
+trends by what the first records fell short of them. This meets trends that some records can have; where no
+records follow all pairs, a part of the shortfall stays.
 
 Records also need places inside merged codes: shares of the original codes, and their dependence. A merged
 code of a number joins many original ones. A synthetic table has the expected shares of these, and they do not
@@ -38,11 +38,6 @@ from privsyn.marginals.recoding import Merging
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
 
 FARTHEST = 3.0  # standard deviations: a number beyond counts as this one, so that no tilt is steep
-BEYOND = 1.5
-"""Times the shortfall of the first records by which the second are to exceed the drawn trends.
-
-Records follow no trend wholly, so 1 leaves a part. With 2, ten numbers of one cause get too weak trends."""
-
 ENOUGH = 0.1  # standard deviations of the trend of independent records: a gap that does not matter
 
 
@@ -105,7 +100,7 @@ class Posterior:
 
 
 def made_up(drawn: Fitted, records: Records, numbers: Mapping[str, Floats]) -> Fitted:
-    """Return drawn tables whose pairs have trends beyond their own, by `BEYOND` times what the records miss.
+    """Return drawn tables whose pairs have trends beyond their own by what the records fell short.
 
     Parameters
     ----------
@@ -122,7 +117,7 @@ def made_up(drawn: Fitted, records: Records, numbers: Mapping[str, Floats]) -> F
         if len(table.domain) == 2 and max(table.domain.ordered) > 1:
             a, b = (functions[name] for name in table.attributes)
             found = count(records, table.attributes) * (table.total / len(records))
-            wanted = a.T @ (table.counts + BEYOND * (table.counts - found)) @ b
+            wanted = a.T @ (2 * table.counts - found) @ b
             enough = np.full(wanted.shape, ENOUGH * np.sqrt(table.total))
             sides = tuple(one_ways[name] for name in table.attributes)
             table = Trend((a, b), (a, b), NO_GROUPS, wanted, enough).impose(table, sides)
