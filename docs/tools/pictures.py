@@ -211,6 +211,27 @@ def numbers(table: pd.DataFrame) -> Figure:
     return figure
 
 
+def minority(table: pd.DataFrame) -> Figure:
+    """Two numbers that agree in nine rows of ten, and are unrelated in the tenth: real and synthetic."""
+    del table
+    rng = np.random.default_rng(0)
+    normal = rng.multivariate_normal([0, 0], [[1, 0.99], [0.99, 1]], 24_000)
+    normal[:2400, 1] = rng.standard_normal(2400)
+    real = pd.DataFrame(np.clip(100 + 25 * normal, 0, 200).round(), columns=["billed", "paid"])
+    schema = Schema({name: Numerical(0, 200, nullable=False) for name in real})
+    figure = Figure(figsize=(8.2, 2.6), layout="constrained")
+    panels = figure.subplots(1, 4, sharex=True, sharey=True)
+    for axes, eps in zip(panels, (None, 0.2, 1.0, 5.0), strict=True):
+        rows = real if eps is None else PrivSyn(eps, DELTA, schema, seed=0).fit(real).sample(24_000, seed=0)
+        ranks = rows.rank(pct=True)
+        far = (ranks["billed"] - ranks["paid"]).abs().gt(0.5).mean()
+        points = rows.sample(1500, random_state=0)
+        axes.scatter(points["billed"], points["paid"], s=2, color=ORANGE if eps else BLUE, rasterized=True)
+        axes.set(title=f"{f'epsilon {eps:g}' if eps else 'real'}: {far:.1%} far off", xlabel="billed")
+    panels[0].set_ylabel("paid")
+    return figure
+
+
 def correlations(table: pd.DataFrame) -> Figure:
     """Intervals of the households' rank correlations, from released answers alone, and the true ones."""
     del table
@@ -305,7 +326,7 @@ def drawn_households(epsilon: float) -> tuple[PrivSyn, pd.DataFrame]:
 
 DRAWN: Sequence[Callable[[pd.DataFrame], Figure]] = (
     *(stages, column, pair, budget, mu, epsilon),
-    *(numbers, correlations, orders, growth),
+    *(numbers, minority, correlations, orders, growth),
 )
 
 
