@@ -194,9 +194,12 @@ def anneal(codes, sets, shape, targets, sweeps, temperature, rng, together=()):
     moves = [(axis,) for axis in sorted(alone)] + list(together)
     noise = rng.gumbel(size=VARIATES + max(len(values_of(codes, move)) for move in moves)).astype(np.float32)
     for sweep in range(sweeps):
-        heat = temperature * (1 - (sweep + 1) / sweeps)
+        cooling = temperature * (1 - (sweep + 1) / sweeps)
         for move in moves:
-            values = values_of(codes, move)
+            values, heat = (
+                values_of(codes, move),
+                cooling * sum(bool({*move} & {*columns}) for columns in sets),
+            )
             rows = resample(rows, move, values, sets, own, targets, heat, noise, rng)
     return rows
 

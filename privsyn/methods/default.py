@@ -3,8 +3,7 @@
 Pairs are scored against the released one-ways, with a quarter of InDif's noise, or less if they have the
 target. One convex step selects them and allocates their budget. They are then shrunk towards a latent class
 model of all pairs. A second look measures bigger tables that the pairs do not explain, or pairs again.
-Where cells are few, all pairs and triples are measured instead, by their residuals. A second look at whole
-pairs would show less for its cost.
+Where cells are few, all pairs and triples are measured by their residuals, with the second look's budget.
 
 `fit_tables` and what follows it in this file read answers only.
 """
@@ -350,7 +349,7 @@ def _weights(domain: Domain, tables: tuple[Attributes, ...], target: str | None)
 MOST_RECORDS = 100_000  # synthesised to find what the pairs leave unexplained
 MOST_LOOKUPS = 2 * 10**9  # of cells, to synthesise them: with very many tables, fewer records are made
 MOST_TABLES = 5_000  # of pairs that are all synthesised: those of 100 columns
-ROUGH = 2  # sweeps over them: unexplained departures show long before the fit is exact
+ROUGH = 3  # sweeps over them: unexplained departures show long before the fit is exact
 
 
 def fit_one_ways(problem: Problem) -> Fitted:

@@ -28,7 +28,9 @@ from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros, produc
 from privsyn.synthesis import _kernels
 
 SWEEPS = 5  # fewer fit wide tables poorly; with more, models learnt from the rows are no better
-TEMPERATURE = 0.2  # in units of the objective; if 0, triples of nltcs are 15 % farther off
+TEMPERATURE = (
+    0.03  # in units of the objective, for each table of a move: colder, rows keep traces of the start
+)
 VARIATES = 4096  # random numbers that all draws share, from random places on
 NEVER = 1e6  # weight of a record in a structural zero: no table gains as much by a move
 COLUMNS, SUMS = 100.0, 10.0  # weights of a column and of a coarse sum, relative to a cell of a table
@@ -130,8 +132,9 @@ def _anneal(
     most = max((len(move.values) for move in moves), default=0)
     noise = rng.gumbel(size=VARIATES + most).astype(np.float32)
     for sweep in range(sweeps):
-        heat = TEMPERATURE * (1 - (sweep + 1) / sweeps)
+        cooling = TEMPERATURE * (1 - (sweep + 1) / sweeps)
         for move in moves:
+            heat = cooling * len(move.starts)  # a cost is a sum over the tables
             own, weight = counts[move.cells], weights[move.cells]
             costs = (weight * (1 + 2 * (own - targets[move.cells]))).astype(np.float32)
             _kernels.resample(codes, move, costs, (2 * weight).astype(np.float32), own, heat, noise, rng)
