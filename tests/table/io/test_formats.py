@@ -2,6 +2,7 @@
 
 import sqlite3
 from datetime import date
+from importlib.util import find_spec
 
 import numpy as np
 import pandas as pd
@@ -31,8 +32,9 @@ LABELS = {"sex": {1: "male", 2: "female"}, "health": {1: "good", 2: "bad", 9: "r
 
 def needs(name):
     """Skip a test of a format whose library is not installed."""
-    if library := Place.of(name).format.library:
-        pytest.importorskip(library)
+    library = Place.of(name).format.library
+    if library and find_spec(library) is None:
+        pytest.skip(f"{library} is not installed")
 
 
 def people(rows=400):
