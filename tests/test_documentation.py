@@ -18,6 +18,7 @@ from threadpoolctl import threadpool_limits
 import privsyn
 from privsyn import Categorical, read_schema
 from privsyn.cli.survey import SCHEMA, survey
+from privsyn.table.io.write import write_table
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("datasets/*.md")])
@@ -71,6 +72,9 @@ def folder(tmp_path, monkeypatch):
     survey()[:ROWS].to_csv(tmp_path / "survey.csv", index=False)
     german = "Größe;Umsatz\n" + "172;1.234,50\n181;99,95\n" * ROWS
     (tmp_path / "kunden.csv").write_text(german, encoding="cp1252")
+    orders = pd.DataFrame({"age": np.arange(ROWS) % 60, "amount": np.arange(ROWS) / 4, "year": 2025})
+    for place in ("book.xlsx::People", "shop.duckdb::orders", "panel.dta"):
+        write_table(orders, tmp_path / place)
     (tmp_path / "survey.yaml").write_text(SCHEMA.read_text())
     (tmp_path / "criteria.yaml").write_text("criteria: [{margin: [female], error: 0.9}]\n")  # few rows pass
     monkeypatch.chdir(tmp_path)

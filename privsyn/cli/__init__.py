@@ -7,6 +7,7 @@ import gc
 import os
 import re
 import signal
+import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -50,6 +51,12 @@ COMMANDS = (synth, owner, sample, report, forecast, schema, evaluate, attack, pl
 
 for command in COMMANDS:
     app.command()(command)
+
+
+def _freeze() -> None:
+    """Let Python exit without a last collection, except where DuckDB would print each object that is left."""
+    if "duckdb" not in sys.modules:
+        gc.freeze()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -122,8 +129,8 @@ def _rare_collections() -> Iterator[None]:
     """
     before = gc.get_threshold()
     gc.set_threshold(*RARELY)
-    atexit.unregister(gc.freeze)  # `main` may run many times in one process
-    atexit.register(gc.freeze)
+    atexit.unregister(_freeze)  # `main` may run many times in one process
+    atexit.register(_freeze)
     try:
         yield
     finally:

@@ -53,7 +53,8 @@ def sample(
         from privsyn.cli.common.outputs import check_outputs
         from privsyn.errors import InputError, about_absent
         from privsyn.release.given import parse_given
-        from privsyn.table.io.read_in_memory import check_excel_safe, ending_of
+        from privsyn.table.io.formats import ending_of
+        from privsyn.table.io.read_in_memory import check_excel_safe
         from privsyn.table.io.write import write_table
 
         plain = not given and balance is None

@@ -88,9 +88,7 @@ def _check(data: Path, check: Path, output: Path | None, unit: str | None, publi
 @options.takes(csv=options.CSV)
 def randomize(
     data: options.Data,
-    out: Annotated[
-        Path, typer.Argument(metavar="OUT", help="The randomised table: .csv, .csv.gz or .parquet.")
-    ],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help=options.OUT.replace("synthetic", "randomised"))],
     schema: Annotated[Path, typer.Option(help="The values of the columns, as YAML.")],
     keep: Annotated[
         float | None,
@@ -108,7 +106,7 @@ def randomize(
     from privsyn.cli.common.outputs import check_new, check_outputs, check_table, staged, write_text
     from privsyn.errors import plural
     from privsyn.methods.randomise import randomize as randomise
-    from privsyn.table.io.read_in_memory import ending_of
+    from privsyn.table.io.formats import ending_of
     from privsyn.table.io.write import write_table
     from privsyn.table.schema.yaml_file import to_yaml
 

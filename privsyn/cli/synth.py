@@ -113,7 +113,7 @@ def _check_files(
     """Refuse files that cannot be read or written."""
     from privsyn.cli.common import outputs as check
     from privsyn.cli.common.keeping import check_rescue
-    from privsyn.table.io.read_in_memory import ending_of
+    from privsyn.table.io.formats import ending_of
 
     check.check_table(data)
     ending_of(out)

@@ -32,8 +32,9 @@ from privsyn.release.given import Given, read_given
 from privsyn.release.pool import Pool
 from privsyn.synthesis.synthesise import ENOUGH, Keep, block_ends, in_blocks, make_block
 from privsyn.table.codec.codec import Codec
+from privsyn.table.io.formats import ending_of
 from privsyn.table.io.output_type import PANDAS, OutputType
-from privsyn.table.io.read_in_memory import check_excel_safe, ending_of
+from privsyn.table.io.read_in_memory import check_excel_safe
 from privsyn.table.io.write import stacked, write_blocks
 
 if TYPE_CHECKING:
@@ -145,7 +146,8 @@ class Release:
         Parameters
         ----------
         path : str or path
-            Ends in .csv, .csv.gz or .parquet.
+            Ends in .csv, .csv.gz, .parquet, .xlsx, .dta, .sav, .duckdb or .sqlite. A table in a database or
+            workbook is ``out.duckdb::orders``.
         n, seed, progress : optional
             See `sample`.
         resume : bool, optional

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
 from math import comb, hypot, isnan, sqrt
-from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,8 +30,9 @@ from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.encoding.grid import FINE
 from privsyn.table.io.csv_table import check_header
+from privsyn.table.io.formats import Place, is_typed
 from privsyn.table.io.persons import check_unit_column
-from privsyn.table.io.read_in_memory import ending_of, read_columns
+from privsyn.table.io.read_in_memory import read_columns
 from privsyn.table.schema.columns import Numerical
 from privsyn.table.schema.schema import Schema, declared
 from privsyn.table.schema.yaml_file import SchemaOrPath, as_schema
@@ -301,10 +300,10 @@ def plan(
     settings = Settings(epsilon, delta, schema, unit=unit, rows_per_unit=rows_per_unit, target=target)
     numbers = ROWS if rows is None else (check_whole("rows", rows, least=1),)
     columns = read_columns(schema if table is None else table, schema)
-    text = isinstance(table, str | PathLike) and ending_of(table) != ".parquet"
+    text = not is_typed(table)
     if text:
         known = () if schema is None else schema.columns
-        check_header(Path(table), columns.columns.tolist(), known if unit is None else (*known, unit))
+        check_header(Place.of(table), columns.columns.tolist(), known if unit is None else (*known, unit))
     if unit is not None:
         if table is not None:
             check_unit_column(columns.columns, unit)

@@ -19,6 +19,7 @@ from privsyn.pages.sections import percent
 from privsyn.release.release import Release
 from privsyn.studies.release_facts import facts
 from privsyn.synthesizer import PrivSyn
+from privsyn.table.io.formats import Place
 from privsyn.table.schema.columns import Column, Numerical
 from privsyn.table.schema.yaml_file import kind_of
 
@@ -119,7 +120,8 @@ def metadata(release: Release, data: Path | None = None) -> dict[str, Any]:
     }
     if data is None:
         return plain
-    kind = "application/vnd.apache.parquet" if data.suffix == ".parquet" else "text/csv"
+    place = Place.of(data)
+    kind, data = place.format.media, place.file
     with data.open("rb") as file:
         digest = file_digest(file, "sha256").hexdigest()
     fields = [

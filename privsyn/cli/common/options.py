@@ -18,10 +18,24 @@ from privsyn.settings import Settings
 if TYPE_CHECKING:
     from privsyn.table.schema.schema import Schema
 
+FORMATS = ".csv, .csv.gz, .parquet, .xlsx, .dta, .sav, .duckdb or .sqlite"
+OUT = f"The synthetic table: {FORMATS} ('out.duckdb::orders')."
+
+
+def _table(text: str) -> Path:
+    """Return the path of a table; refuse a query that a path would change."""
+    if "::" in text and str(Path(text)) != text:
+        raise typer.BadParameter("a query must not have // or /./ or end in /: make a view of it")
+    return Path(text)
+
+
 Data = Annotated[
     Path,
     typer.Argument(
-        metavar="DATA", help="The private table: .csv, .csv.gz or .parquet, or a folder of Parquet files."
+        metavar="DATA",
+        parser=_table,
+        help=f"The private table: {FORMATS}, or a folder of Parquet files. In a workbook or database:"
+        " 'book.xlsx::Sheet2', 'shop.duckdb::orders', or a query as 'shop.duckdb::select ...'.",
     ),
 ]
 
@@ -39,7 +53,7 @@ Metrics = Annotated[
     ),
 ]
 
-Out = Annotated[Path, typer.Argument(metavar="OUT", help="The synthetic table: .csv, .csv.gz or .parquet.")]
+Out = Annotated[Path, typer.Argument(metavar="OUT", help=OUT)]
 
 Rows = Annotated[
     int | None,

@@ -17,10 +17,11 @@ from privsyn.errors import InputError, plural
 from privsyn.files import atomic_path
 from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.open_schema import OpenSchema
+from privsyn.table.io.formats import Place, ending_of, file_of, is_typed
 from privsyn.table.io.output_type import PANDAS, OutputType
 from privsyn.table.io.parquet import left_out
 from privsyn.table.io.read_in_batches import read_in_batches
-from privsyn.table.io.read_in_memory import ending_of, read_columns
+from privsyn.table.io.read_in_memory import read_columns
 from privsyn.table.io.write import write_table
 from privsyn.table.schema.schema import Schema
 
@@ -30,7 +31,7 @@ Outputs = Mapping[str, Path | None]
 
 def check_table(path: Path) -> None:
     """Refuse a name that is not that of a table; print which files of a folder are not read."""
-    ending_of(path)
+    Place.of(path).format.require()
     if others := left_out(path):
         what = f"{others[0].name!r} is" if len(others) == 1 else f"{plural(len(others), 'file')} are"
         say(f"privsyn: {path}: {what} not read, not ending in .parquet", err=True)
@@ -38,15 +39,16 @@ def check_table(path: Path) -> None:
 
 def check_outputs(outputs: Outputs, *, inputs: Iterable[Path | None]) -> None:
     """Refuse a path that cannot be written, and a file in two roles."""
-    taken = {path.resolve(): "an input" for path in inputs if path is not None}
+    taken = {file_of(path).resolve(): "an input" for path in inputs if path is not None}
     for name, path in outputs.items():
         if path is None:
             continue
-        _check_output(name, path)
-        if (place := path.resolve()) in taken:
+        file = file_of(path)
+        _check_output(name, file)
+        if (place := file.resolve()) in taken:
             raise InputError(f"{name} {path}: is {taken[place]} too: give it a name of its own")
         taken[place] = name
-    _tell_of_leftovers(path for path in outputs.values() if path is not None)
+    _tell_of_leftovers(file_of(path) for path in outputs.values() if path is not None)
 
 
 def _check_output(name: str, path: Path) -> None:
@@ -150,8 +152,8 @@ def rehearse(
 
 def _columns(data: Path, schema: Schema | None, unit: str | None) -> tuple[pd.DataFrame, OutputType]:
     """Return a table with the names and dtypes of the columns, without the unit column, and its type."""
-    if ending_of(data) == ".parquet":
-        table = read_in_batches(data)
+    if is_typed(data):
+        table = read_in_batches(data, schema)
         head, form = table.head, table.form
     else:
         head, form = read_columns(data, schema), PANDAS

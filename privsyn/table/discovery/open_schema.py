@@ -22,15 +22,10 @@ from privsyn.table.encoding.dtypes import OBJECT, TEXT, Dtype, family
 from privsyn.table.encoding.encoders import STRAY
 from privsyn.table.enforcement.repair import check_constraints
 from privsyn.table.schema.columns import (
-    Categorical,
     Column,
-    Datetime,
-    Duration,
     Identifier,
-    Numerical,
     Ordinal,
-    Text,
-    Time,
+    column_of,
 )
 from privsyn.table.schema.constraint import add_declared
 from privsyn.table.schema.schema import Schema, check_column_names, with_identifiers
@@ -279,23 +274,6 @@ def by_names(table: pd.DataFrame, kinds: Schema | None = None) -> Schema:
 def _dtypes_of(table: pd.DataFrame) -> dict[str, Dtype]:
     check_column_names(table.columns)
     return {str(name): dtype for name, dtype in table.dtypes.items()}
-
-
-def column_of(dtype: Dtype) -> Column:
-    """Return the column type that a dtype implies."""
-    match family(dtype):
-        case "integer" | "real" | "decimal":
-            return Numerical()
-        case "datetime":
-            return Datetime()
-        case "time":
-            return Time()
-        case "duration":
-            return Duration()
-        case "binary":
-            return Text()
-        case _:
-            return Categorical()
 
 
 def _known_by_dtype(column: Column, dtype: Dtype) -> Column:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from math import sqrt
 from os import PathLike
-from pathlib import Path
 from typing import TypeGuard, cast
 
 import numpy as np
@@ -22,10 +21,13 @@ from privsyn.table.encoding.encoders import missing_cells
 from privsyn.table.encoding.number_bounds import FEW_NUMBERS
 from privsyn.table.enforcement.repair import rows_that_keep
 from privsyn.table.io.csv_table import PLAIN, check_header, marks_in, read_header, read_text
+from privsyn.table.io.formats import Place, is_typed
 from privsyn.table.io.persons import persons_of
-from privsyn.table.io.read_in_memory import ending_of, read_columns, read_in_memory
+from privsyn.table.io.read_in_batches import read_in_batches
+from privsyn.table.io.read_in_memory import read_columns, read_in_memory
 from privsyn.table.kinds.csv_format import CsvFormat
 from privsyn.table.schema import columns as kinds
+from privsyn.table.schema.columns import column_of
 from privsyn.table.schema.constraint import kind_of
 from privsyn.table.schema.schema import Schema, can_name, names_rows
 
@@ -116,15 +118,18 @@ def draft_schema(
     True
     """
     if not read:
-        return replace(by_names(without(unit, _empty(table, csv))), csv=csv)
+        head, known = _empty(table, csv, unit)
+        return replace(by_names(head, known), csv=csv)
     return draft_with_rows(table, unit, csv)[0]
 
 
 def draft_with_rows(table: object, unit: str | None, csv: CsvFormat) -> tuple[Schema, pd.DataFrame]:
     """Return the draft from the rows, and the rows."""
     form = None if csv == PLAIN else Schema({}, csv=csv)
-    frame = without(unit, read_in_memory(table, form, unit=unit).frame)
+    loaded = read_in_memory(table, form, unit=unit)
+    frame = without(unit, loaded.frame)
     columns = {str(name): _draft_column(str(name), cells) for name, cells in frame.items()}
+    columns |= loaded.form.listed()
     order = Order(frame)
     for name, column in columns.items():
         if (
@@ -133,7 +138,7 @@ def draft_with_rows(table: object, unit: str | None, csv: CsvFormat) -> tuple[Sc
             and order.is_code(name)
         ):
             columns[name] = kinds.Categorical.draft(frame[name].dropna(), column.nullable) or column
-    missing = marks_in(Path(table), csv) if is_csv(table) else ()
+    missing = marks_in(Place.of(table), csv) if is_text(table) else ()
     return Schema(columns, missing=missing, csv=csv), frame
 
 
@@ -145,18 +150,24 @@ def without(unit: str | None, frame: pd.DataFrame) -> pd.DataFrame:
     return frame.drop(columns=unit)
 
 
-def is_csv(table: object) -> TypeGuard[str | PathLike[str]]:
-    """Return whether a table is a CSV file."""
-    return isinstance(table, str | PathLike) and ending_of(table) != ".parquet"
+def is_text(table: object) -> TypeGuard[str | PathLike[str]]:
+    """Return whether a table is a file whose cells are read as text."""
+    return not is_typed(table)
 
 
-def _empty(table: object, csv: CsvFormat) -> pd.DataFrame:
-    """Return the names and dtypes of a table without reading a row. Columns of a CSV are text."""
-    if is_csv(table):
-        path = Path(table)
-        check_header(path, names := read_header(path, csv))
-        return pd.DataFrame({name: [] for name in names}, dtype=TEXT)
-    return read_columns(table)
+def _empty(table: object, csv: CsvFormat, unit: str | None) -> tuple[pd.DataFrame, Schema | None]:
+    """Return the names and dtypes of a table without reading a row, and what else its file declares.
+
+    Columns of a CSV are text.
+    """
+    if not is_text(table):
+        head = without(unit, read_columns(table))
+        listed = read_in_batches(table).form.listed() if isinstance(table, str | PathLike) else {}
+        columns = {str(name): listed.get(str(name), column_of(dtype)) for name, dtype in head.dtypes.items()}
+        return head, Schema(columns) if listed else None
+    place = Place.of(table)
+    check_header(place, names := read_header(place, csv))
+    return without(unit, pd.DataFrame({name: [] for name in names}, dtype=TEXT)), None
 
 
 def _draft_column(name: str, cells: pd.Series) -> kinds.Column:
@@ -243,9 +254,9 @@ def _of_cells(table: object, open_schema: OpenSchema, frame: pd.DataFrame) -> li
 
 def _unreadable(table: object, schema: Schema, frame: pd.DataFrame) -> dict[str, int]:
     """Count, for each column of a CSV, the cells of text that could not be read and became missing."""
-    if not is_csv(table):
+    if not is_text(table):
         return {}
-    text = read_text(Path(table), schema.csv)
+    text = read_text(Place.of(table), schema.csv)
     counts = {}
     for name, column in schema.coded.items():
         marks = pa.array(schema.markers(name), pa.string())

@@ -13,7 +13,7 @@ import pandas as pd
 
 from privsyn.errors import InputError, plural
 from privsyn.marginals.domain import Floats
-from privsyn.table.drafting.draft import draft_schema, draft_with_rows, is_csv
+from privsyn.table.drafting.draft import draft_schema, draft_with_rows, is_text
 from privsyn.table.drafting.relations import propose
 from privsyn.table.encoding.dtypes import family
 from privsyn.table.encoding.number_bounds import COARSE, FEW_ROWS, outwards
@@ -257,7 +257,7 @@ def draft_text(table: object, *, unit: str | None = None, read: bool = True, csv
     if not read:
         draft = draft_schema(table, unit=unit, read=False, csv=csv)
         notes = {name: column.review(None) for name, column in draft.columns.items()}
-        header = UNREAD + (NO_TYPES if is_csv(table) else "")
+        header = UNREAD + (NO_TYPES if is_text(table) else "")
         return header + to_yaml(draft, {name: note for name, note in notes.items() if note})
     draft, frame = draft_with_rows(table, unit, csv)
     if not len(frame):

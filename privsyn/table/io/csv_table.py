@@ -26,8 +26,10 @@ import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
 from privsyn.errors import InputError, replace_errors
+from privsyn.table.io.formats import CSV, Place
 from privsyn.table.kinds.csv_format import DELIMITERS, CsvFormat
-from privsyn.table.schema.columns import Categorical, Column, Datetime, Numerical
+from privsyn.table.schema.columns import Categorical, Column
+from privsyn.table.schema.guesses import MARKS, blank, guess_columns, guessed_facts
 from privsyn.table.schema.schema import Schema, check_column_names
 
 LONGEST_LINE = 2**20
@@ -39,14 +41,22 @@ DAMAGED = (csv.Error, OSError, EOFError, zlib.error)
 _NUMBER = re.compile(r"\s*[-+]?([0-9]+[.,]?[0-9]*|[.,][0-9]+)([eE][-+]?[0-9]+)?\s*")
 
 
-def read_header(path: Path, dialect: CsvFormat) -> list[str]:
-    """Return the names of the columns of a CSV file without reading a row.
+def read_header(path: Path | Place, dialect: CsvFormat) -> list[str]:
+    """Return the names of the columns of a CSV file, or another file of text, without reading a row.
 
     Raises
     ------
     InputError
         If the line cannot be read, or holds no names that a table can have.
     """
+    if isinstance(path, Place):
+        if path.format is not CSV:
+            names = path.format.door.header(path)
+            if not names:
+                raise InputError(f"{path}: is empty: its first row must hold the names of the columns")
+            check_column_names(names, f"{path}: ")
+            return names
+        path = path.file
     encoding = "utf-8-sig" if dialect.encoding == "utf-8" else dialect.encoding
     with (
         replace_errors(partial(unreadable, path), DAMAGED),
@@ -69,7 +79,7 @@ def read_header(path: Path, dialect: CsvFormat) -> list[str]:
     return names
 
 
-def check_header(path: Path, names: Sequence[str], known: Collection[str] = ()) -> None:
+def check_header(path: Path | Place, names: Sequence[str], known: Collection[str] = ()) -> None:
     """Refuse a first line that looks like a row, or that has another delimiter.
 
     The names of columns are public: they are printed and stand in the synthetic table. A refused line may be
@@ -182,14 +192,23 @@ A row of up to this length is always read. A longer one is refused, unless it en
 """
 
 
-def read_text(path: Path, dialect: CsvFormat = PLAIN) -> pa.Table:
-    """Return every cell of a CSV file as text, an empty one as empty text. A blank line is no row."""
+NO_FORMATS: Mapping[str, str] = {}
+
+
+def read_text(
+    path: Path | Place, dialect: CsvFormat = PLAIN, formats: Mapping[str, str] = NO_FORMATS
+) -> pa.Table:
+    """Return every cell of a file as text, an empty one as empty text. A blank line is no row."""
     empty = pa.table({name: pa.array([], pa.string()) for name in check_text(path, dialect)})
-    return pa.concat_tables([empty, *walk_text(path, dialect)])
+    return pa.concat_tables([empty, *walk_text(path, dialect, formats)])
 
 
-def check_text(path: Path, dialect: CsvFormat) -> list[str]:
-    """Return the names in the header of a CSV file; refuse a file with an open quote, without quoting it."""
+def check_text(path: Path | Place, dialect: CsvFormat) -> list[str]:
+    """Return the names in the header of a file; refuse a CSV with an open quote, without quoting it."""
+    if isinstance(path, Place):
+        if path.format is not CSV:
+            return read_header(path, dialect)
+        path = path.file
     quotes = 0
     with replace_errors(partial(unreadable, path), DAMAGED), _open(path) as file:
         while block := file.read(2**20):
@@ -201,8 +220,18 @@ def check_text(path: Path, dialect: CsvFormat) -> list[str]:
     return read_header(path, dialect)
 
 
-def walk_text(path: Path, dialect: CsvFormat) -> Iterator[pa.Table]:
-    """Yield the cells of a CSV file as text, a block of rows at a time."""
+def walk_text(
+    path: Path | Place, dialect: CsvFormat, formats: Mapping[str, str] = NO_FORMATS
+) -> Iterator[pa.Table]:
+    """Yield the cells of a file as text, a block of rows at a time.
+
+    Dates of a sheet are spelled in the `formats` of their columns, so that they read as in a CSV.
+    """
+    if isinstance(path, Place):
+        if path.format is not CSV:
+            yield from path.format.door.texts(path, dialect, formats)
+            return
+        path = path.file
     names = read_header(path, dialect)
     with replace_errors(partial(_message, path, dialect)), ExitStack() as stack:
         batches: Iterable[pa.RecordBatch] = ()
@@ -258,24 +287,6 @@ def _open(path: Path) -> IO[bytes]:
     return cast(IO[bytes], gzip.open(path) if is_gzip(path) else path.open("rb"))
 
 
-MARKS = ("", "?", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None", "none")
-"""Texts that stand for a missing cell if no schema says which do."""
-
-GUESSES: Mapping[Column, str] = {
-    Numerical(integer=True): "whole numbers",
-    Numerical(integer=False): "real numbers",
-    Categorical([False, True]): "true and false",
-    Datetime(unit="D"): "dates",
-    Datetime(unit="s"): "times",
-    Categorical(): "text",
-}
-"""What is guessed from the cells without a schema, and its name; text if nothing else fits."""
-
-_FLAG = r"^(?i:true|false)$"
-_DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
-_TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?)?$"
-
-
 def well_formed(dialect: CsvFormat) -> str:
     """Return what the ledger says about every CSV file."""
     return (
@@ -290,7 +301,7 @@ class CsvTable:
 
     Parameters
     ----------
-    path : path
+    place : Place
     columns : mapping of each name in the header to its Column
     missing : mapping of each name to the texts that stand for a missing cell
     public_inputs : tuple of str
@@ -300,7 +311,7 @@ class CsvTable:
     dialect : CsvFormat
     """
 
-    path: Path
+    place: Place
     columns: Mapping[str, Column]
     missing: Mapping[str, Sequence[str]]
     public_inputs: tuple[str, ...]
@@ -308,10 +319,10 @@ class CsvTable:
     dialect: CsvFormat
 
     @classmethod
-    def open(cls, path: Path, schema: Schema | None, unit: str | None = None) -> CsvTable:
+    def open(cls, place: Place, schema: Schema | None, unit: str | None = None) -> CsvTable:
         """Read the header and, for columns that the schema does not declare, the cells."""
         dialect = PLAIN if schema is None else schema.csv
-        names = check_text(path, dialect)
+        names = check_text(place, dialect)
         known: dict[str, Column] = {}
         missing: dict[str, Sequence[str]] = dict.fromkeys(names, MARKS)
         if schema is not None:
@@ -320,10 +331,21 @@ class CsvTable:
             missing |= {name: schema.markers(name) for name in known}
         if unit in names:
             known |= {unit: Categorical()}
-        check_header(path, names, known)
-        guessed = _guess(path, {name: missing[name] for name in names if name not in known}, dialect)
+        declared, facts = dict[str, Column](), (well_formed(dialect),)
+        if place.format is not CSV:
+            declared, facts = place.format.door.declared(place)
+        check_header(place, names, {**declared, **known})
+        known = {**declared, **known}
+        unknown = {name: missing[name] for name in names if name not in known}
+        guessed = guess_columns(walk_text(place, dialect) if unknown else (), unknown, dialect)
         columns = {name: known[name] if name in known else guessed[name] for name in names}
-        return cls(path, columns, missing, (well_formed(dialect), *_facts(guessed)), unit, dialect)
+        return cls(place, columns, missing, (*facts, *guessed_facts(guessed)), unit, dialect)
+
+    @property
+    def formats(self) -> Mapping[str, str]:
+        """How dates are spelled in the columns where the schema says so."""
+        found = {name: getattr(column, "format", None) for name, column in self.columns.items()}
+        return {name: text for name, text in found.items() if text is not None}
 
     @property
     def schema(self) -> Schema | None:
@@ -334,18 +356,18 @@ class CsvTable:
     def frame(self, text: pa.Table) -> pd.DataFrame:
         """Return rows of text as a data frame, each cell converted alone."""
         typed = {
-            name: column.read_cells(_blank(text[name], self.missing[name]), self.dialect)
+            name: column.read_cells(blank(text[name], self.missing[name]), self.dialect)
             for name, column in self.columns.items()
         }
         return pd.DataFrame(typed, copy=False)
 
 
 def read_csv(
-    path: Path, schema: Schema | None, unit: str | None = None
+    place: Place, schema: Schema | None, unit: str | None = None
 ) -> tuple[pd.DataFrame, tuple[str, ...], Schema | None]:
-    """Return the table in a CSV file, its `public_inputs`, and its columns."""
-    table = CsvTable.open(path, schema, unit)
-    return table.frame(read_text(path, table.dialect)), table.public_inputs, table.schema
+    """Return the table in a file of text, its `public_inputs`, and its columns."""
+    table = CsvTable.open(place, schema, unit)
+    return table.frame(read_text(place, table.dialect, table.formats)), table.public_inputs, table.schema
 
 
 def no_rows(names: Iterable[str], schema: Schema | None) -> pd.DataFrame:
@@ -355,58 +377,10 @@ def no_rows(names: Iterable[str], schema: Schema | None) -> pd.DataFrame:
     return pd.DataFrame({name: known.get(name, Categorical()).read_cells(empty, PLAIN) for name in names})
 
 
-def marks_in(path: Path, dialect: CsvFormat = PLAIN) -> tuple[str, ...]:
+def marks_in(path: Path | Place, dialect: CsvFormat = PLAIN) -> tuple[str, ...]:
     """Return which of `MARKS` the file uses, without the empty cell. It reads the rows."""
     text = read_text(path, dialect)
     cells = {
         mark for name in text.column_names for mark in pc.unique(text[name]).to_pylist() if mark in MARKS[1:]
     }
     return tuple(mark for mark in MARKS if mark in cells)
-
-
-def _blank(cells: pa.ChunkedArray, marks: Sequence[str]) -> pa.ChunkedArray:
-    """Return the cells with null in place of the texts that stand for missing."""
-    return pc.if_else(
-        pc.is_in(cells, value_set=pa.array(marks, pa.string())), pa.scalar(None, pa.string()), cells
-    )
-
-
-def _guess(path: Path, missing: Mapping[str, Sequence[str]], dialect: CsvFormat) -> dict[str, Column]:
-    """Return for each column the first kind that all its cells match."""
-    kinds = dict(zip((*_numbers(dialect), _FLAG, _DATE, _TIME), GUESSES, strict=False))
-    matching, present = {name: list(kinds) for name in missing}, set()
-    for text in walk_text(path, dialect) if missing else ():
-        for name, patterns in matching.items():
-            cells = _blank(text[name], missing[name])
-            if cells.null_count < len(cells):
-                present.add(name)
-            matching[name] = [
-                p for p in patterns if pc.all(pc.match_substring_regex(cells, p)).as_py() is not False
-            ]
-    return {
-        name: kinds[patterns[0]] if patterns and name in present else Categorical()
-        for name, patterns in matching.items()
-    }
-
-
-def _numbers(dialect: CsvFormat) -> tuple[str, str]:
-    """Return the patterns of whole and of real numbers. Groups of digits are of three, unlike those of dates.
-
-    >>> _numbers(CsvFormat(point=",", thousands="."))[0]
-    '^[-+]?(0|[1-9][0-9]{0,14}|[1-9][0-9]{0,2}([.][0-9]{3}){1,4})$'
-    """
-    groups = "" if dialect.thousands is None else f"|[1-9][0-9]{{0,2}}([{dialect.thousands}][0-9]{{3}})"
-    whole = rf"^[-+]?(0|[1-9][0-9]{{0,14}}{groups and groups + '{1,4}'})$"
-    digits = rf"(0|[1-9][0-9]*{groups and groups + '+'})([{dialect.point}][0-9]*)?|[{dialect.point}][0-9]+"
-    return whole, rf"^[-+]?({digits})([eE][-+]?[0-9]+)?$"
-
-
-def _facts(guessed: Mapping[str, Column]) -> Iterator[str]:
-    """Yield a sentence for each kind that was guessed, and one for the texts that stand for missing."""
-    kinds: dict[str, list[str]] = {}
-    for name, column in guessed.items():
-        kinds.setdefault(GUESSES[column], []).append(repr(name))
-    for kind, names in kinds.items():
-        yield f"that these columns are of {kind} (read off the file): {', '.join(names)}"
-    if guessed:
-        yield f"that these texts stand for a missing cell, as the empty one does: {' '.join(MARKS[1:])}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import pandas as pd
@@ -14,7 +14,8 @@ import pyarrow as pa
 from privsyn.errors import replace_errors
 from privsyn.table.encoding.dtypes import INDEX, number_type
 from privsyn.table.io.arrow import public_schema
-from privsyn.table.schema.columns import Column, Identifier
+from privsyn.table.io.formats import Labels
+from privsyn.table.schema.columns import Categorical, Column, Identifier
 from privsyn.table.schema.schema import Schema
 
 
@@ -31,6 +32,8 @@ class OutputType:
         synthetic cells.
     enums : tuple of str
         The columns of type Enum in polars. Their values are those of the schema.
+    labels : mapping
+        The value labels of a file of Stata or SPSS, so that a synthetic file has the same codes.
 
     Examples
     --------
@@ -43,6 +46,7 @@ class OutputType:
     kind: Literal["pandas", "polars", "pyarrow"] = "pandas"
     types: pa.Schema | None = None
     enums: tuple[str, ...] = ()
+    labels: Labels = field(default_factory=dict)
 
     @classmethod
     def of(cls, table: pa.Table, polars: Any = None) -> OutputType:
@@ -56,11 +60,16 @@ class OutputType:
     def only(self, names: Collection[str]) -> OutputType:
         """Return the type of some columns only. Nothing is kept of columns that are not released."""
         types = None if self.types is None else pa.schema([f for f in self.types if f.name in names])
-        return OutputType(self.kind, types, tuple(name for name in self.enums if name in names))
+        labels = {name: codes for name, codes in self.labels.items() if name in names}
+        return OutputType(self.kind, types, tuple(name for name in self.enums if name in names), labels)
 
     def unordered(self, names: Collection[str]) -> OutputType:
         """Return the type with categories in these columns: an Enum of polars always has an order."""
         return replace(self, enums=tuple(name for name in self.enums if name not in names))
+
+    def listed(self) -> dict[str, Categorical]:
+        """Return the columns whose values have labels. They are metadata, so the lists are public."""
+        return {name: Categorical([label for _, label in codes]) for name, codes in self.labels.items()}
 
     @property
     def never_missing(self) -> tuple[str, ...]:
@@ -108,14 +117,17 @@ class OutputType:
     def to_plain(self) -> dict[str, Any]:
         """Return plain data for JSON."""
         encoded = None if self.types is None else base64.b64encode(self.types.serialize()).decode("ascii")
-        return {"kind": self.kind, "types": encoded, "enums": list(self.enums)}
+        return {"kind": self.kind, "types": encoded, "enums": list(self.enums)} | (
+            {"labels": {name: list(codes) for name, codes in self.labels.items()}} if self.labels else {}
+        )
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> OutputType:
         """Return the type that `to_plain` wrote."""
         encoded = plain["types"]
         types = None if encoded is None else pa.ipc.read_schema(pa.py_buffer(base64.b64decode(encoded)))
-        return cls(plain["kind"], types, tuple(plain["enums"]))
+        labels = {name: tuple(map(tuple, codes)) for name, codes in plain.get("labels", {}).items()}
+        return cls(plain["kind"], types, tuple(plain["enums"]), labels)
 
 
 PANDAS = OutputType()

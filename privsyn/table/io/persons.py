@@ -15,7 +15,7 @@ import pandas as pd
 from privsyn.errors import InputError, replace_errors
 from privsyn.marginals.domain import Ints, Mask
 from privsyn.table.encoding.dtypes import OBJECT, TEXT, Dtype, family, number_type, shown_dtype
-from privsyn.table.io.csv_table import MARKS
+from privsyn.table.schema.guesses import MARKS
 from privsyn.table.schema.schema import check_column_names
 
 ABSENT = {*MARKS, "NaT"}

@@ -19,9 +19,10 @@ from privsyn.table.codec.codec import Codec
 from privsyn.table.io import source as raw
 from privsyn.table.io.arrow import empty_table, frame_of, public_schema
 from privsyn.table.io.csv_table import CsvTable, walk_text
+from privsyn.table.io.formats import PARQUET, Place
 from privsyn.table.io.output_type import OutputType
 from privsyn.table.io.parquet import parquet_schema, parts_of, walk_parquet
-from privsyn.table.io.read_in_memory import ending_of, read_in_memory
+from privsyn.table.io.read_in_memory import known_of, open_typed, read_in_memory
 from privsyn.table.schema.schema import Schema, check_column_names
 from privsyn.threads import ahead
 
@@ -89,11 +90,11 @@ def read_in_batches(source: object, schema: Schema | None = None, *, unit: str |
     (0, [3])
     """
     if isinstance(source, str | PathLike):
-        path = Path(source)
-        if ending_of(path) == ".parquet":
-            return _parquet(parts_of(path))
-        check_file(path)
-        return _csv(path, schema, unit)
+        place = Place.of(source)
+        if place.format is PARQUET:
+            return _parquet(parts_of(place.file))
+        check_file(place.file)
+        return _typed(place, schema, unit) if place.format.typed else _csv(place, schema, unit)
     if isinstance(source, raw.RawTable):
         return source
     engine = type(source).__module__.split(".")[0]
@@ -111,9 +112,19 @@ def read_in_batches(source: object, schema: Schema | None = None, *, unit: str |
     return Stream(table.frame.iloc[:0], partial(raw.slices, table.frame), form=table.form, lasting=True)
 
 
-def _csv(path: Path, schema: Schema | None, unit: str | None) -> Stream:
-    stamps = raw.stamps_of((path,))
-    table = CsvTable.open(path, schema, unit)
+def _typed(place: Place, schema: Schema | None, unit: str | None) -> Stream:
+    stamps = raw.stamps_of((place.file,))
+    opened = open_typed(place, schema)
+    walk = partial(raw.unchanged, stamps, opened.batches)
+    stream = _arrow(opened.schema, walk, str(place))
+    known, form = known_of(opened, stream.head.drop(columns=unit or [], errors="ignore"))
+    return replace(stream, public_inputs=opened.public_inputs, schema=known, form=form, stamps=stamps)
+
+
+def _csv(place: Place, schema: Schema | None, unit: str | None) -> Stream:
+    logs = (place.file.with_name(f"{place.file.name}-wal"),) if place.format.name == "SQLite" else ()
+    stamps = raw.stamps_of((place.file, *logs))  # SQLite may write the newest rows into its log
+    table = CsvTable.open(place, schema, unit)
     empty = pa.table({name: pa.array([], pa.string()) for name in table.columns})
     walk = partial(raw.unchanged, stamps, partial(_csv_frames, table))
     public = table.public_inputs
@@ -124,7 +135,7 @@ def _csv(path: Path, schema: Schema | None, unit: str | None) -> Stream:
 
 def _csv_frames(table: CsvTable) -> Iterator[pd.DataFrame]:
     rows = raw.batch_rows(len(table.columns))
-    for text in walk_text(table.path, table.dialect):
+    for text in walk_text(table.place, table.dialect, table.formats):
         for start in range(0, text.num_rows, rows):
             yield table.frame(text.slice(start, rows))
 

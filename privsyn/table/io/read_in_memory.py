@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,19 +13,16 @@ import pyarrow as pa
 from privsyn.errors import InputError, replace_errors, safe_repr
 from privsyn.files import check_file
 from privsyn.table.encoding.dtypes import is_wide_float
-from privsyn.table.io.arrow import check_type, empty_table, frame_of, plain_cells, readable
+from privsyn.table.io.arrow import check_type, check_types, empty_table, frame_of, plain_cells, readable
 from privsyn.table.io.csv_table import PLAIN, no_rows, read_csv, read_header
+from privsyn.table.io.formats import PARQUET, Place, TypedFile
 from privsyn.table.io.output_type import PANDAS, OutputType
-from privsyn.table.io.parquet import is_folder, parquet_schema, parts_of, read_parquet
+from privsyn.table.io.parquet import parquet_schema, parts_of, read_parquet
+from privsyn.table.schema.columns import column_of
 from privsyn.table.schema.schema import Schema
-
-ENDINGS = (".csv", ".csv.gz", ".parquet")
 
 _BETTER = {"Int128": "Int64 or Float64", "UInt128": "UInt64 or Float64", "Object": "String"}
 """Types of polars that are not supported, each with others that are."""
-
-LONGEST_NAME = 200
-"""Characters: a longer text is hardly a path, and may be the table itself."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +53,9 @@ def read_in_memory(source: object, schema: Schema | None = None, *, unit: str | 
     Parameters
     ----------
     source : pandas, polars or pyarrow table, object that exports an Arrow stream, str or path
-        A path ends in one of `ENDINGS`, or leads to a folder of Parquet files. DuckDB's relations and other
-        tables with ``__arrow_c_stream__`` are read as Arrow tables, polars' lazy frames are collected.
+        A path ends in one of `formats.ENDINGS`, or leads to a folder of Parquet files. In a workbook or
+        database it is ``shop.duckdb::orders``. DuckDB's relations and other tables with
+        ``__arrow_c_stream__`` are read as Arrow tables, polars' lazy frames are collected.
     schema : Schema, optional
         Says how the cells of a CSV file are read. Without it their types are guessed from the file.
     unit : str, optional
@@ -77,18 +74,44 @@ def read_in_memory(source: object, schema: Schema | None = None, *, unit: str | 
     if isinstance(source, pd.DataFrame):
         return LoadedTable(readable(source))
     if isinstance(source, str | PathLike):
-        path = Path(source)
-        if ending_of(path) == ".parquet":
-            table = read_parquet(parts_of(path))
-            return LoadedTable(frame_of(table, str(path)), form=replace(OutputType.of(table), kind="pandas"))
-        check_file(path)
-        return LoadedTable(*read_csv(path, schema, unit))
+        place = Place.of(source)
+        if place.format is PARQUET:
+            table = read_parquet(parts_of(place.file))
+            return LoadedTable(
+                frame_of(table, str(source)), form=replace(OutputType.of(table), kind="pandas")
+            )
+        check_file(place.file)
+        if place.format.typed:
+            opened = open_typed(place, schema)
+            table = pa.Table.from_batches(opened.batches(), opened.schema)
+            frame = frame_of(table, str(place))
+            known, form = known_of(opened, frame.drop(columns=unit or [], errors="ignore"))
+            return LoadedTable(frame, opened.public_inputs, known, form)
+        return LoadedTable(*read_csv(place, schema, unit))
     if type(source).__module__.startswith("polars") and hasattr(source, "collect"):
         with replace_errors("the lazy frame cannot be collected: collect it yourself to see why"):
             source = source.collect()
     table = arrow_of(source)
     polars = source if hasattr(source, "to_arrow") else None
     return LoadedTable(frame_of(table, "the table"), form=OutputType.of(table, polars))
+
+
+def open_typed(place: Place, schema: Schema | None) -> TypedFile:
+    """Return the columns and rows of a file that has types; refuse types that are not supported."""
+    opened: TypedFile = place.format.door.open_typed(place, schema)
+    check_types(opened.schema, str(place))
+    return opened
+
+
+def known_of(opened: TypedFile, head: pd.DataFrame) -> tuple[Schema | None, OutputType]:
+    """Return what the value labels of a file say about its columns, if it has any, and its output type.
+
+    A list of labels is metadata, which the ledger declares public. The rows had no part in it.
+    """
+    form = replace(OutputType.of(opened.schema.empty_table()), kind="pandas", labels=dict(opened.labels))
+    listed = form.listed()
+    columns = {str(name): listed.get(str(name), column_of(dtype)) for name, dtype in head.dtypes.items()}
+    return (Schema(columns) if opened.labels and columns else None), form
 
 
 def arrow_of(source: Any) -> pa.Table:
@@ -138,32 +161,18 @@ def read_columns(source: object, schema: Schema | None = None) -> pd.DataFrame:
         source = source.collect_schema().to_frame()
     if not isinstance(source, str | PathLike):
         return frame_of(empty_table(arrow_of(source).schema, "the table"), "the table")
-    path = Path(source)
-    if ending_of(path) == ".parquet":
-        return frame_of(empty_table(parquet_schema(parts_of(path)), str(path)), str(path))
-    check_file(path)
-    return no_rows(read_header(path, PLAIN if schema is None else schema.csv), schema)
-
-
-def ending_of(path: str | PathLike[str]) -> str:
-    """Return which of `ENDINGS` a path has, ``.parquet`` for a folder; an `InputError` if none.
-
-    >>> ending_of("a.b/table.CSV.gz")
-    '.csv.gz'
-    """
-    if is_folder(Path(path)):
-        return ".parquet"
-    text = str(path)
-    for ending in ENDINGS:
-        if text.lower().endswith(ending):
-            return ending
-    where = "" if "\n" in text or len(text) > LONGEST_NAME else f"{text}: "  # else a table, not its path
-    raise InputError(f"{where}the ending is none of {', '.join(ENDINGS)}")
+    place = Place.of(source)
+    if place.format is PARQUET:
+        return frame_of(empty_table(parquet_schema(parts_of(place.file)), str(source)), str(source))
+    check_file(place.file)
+    if place.format.typed:
+        return frame_of(empty_table(open_typed(place, schema).schema, str(place)), str(place))
+    return no_rows(read_header(place, PLAIN if schema is None else schema.csv), schema)
 
 
 def check_excel_safe(path: str | PathLike[str], *, excel_safe: bool) -> None:
-    """Refuse the option for spreadsheets where the file is no CSV."""
-    if excel_safe and ending_of(path) == ".parquet":
+    """Refuse the option for spreadsheets where the file is none. A sheet of Excel is always safe."""
+    if excel_safe and Place.of(path).format.name not in ("CSV", "Excel"):
         raise InputError(f"{path}: only a CSV can be made safe for spreadsheets: choose .csv or .csv.gz")
 
 

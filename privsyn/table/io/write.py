@@ -23,8 +23,9 @@ from privsyn.errors import replace_errors
 from privsyn.files import atomic_path
 from privsyn.table.encoding.dtypes import OBJECT, family
 from privsyn.table.io.csv_table import PLAIN
+from privsyn.table.io.formats import CSV, PARQUET, Place, ending_of
 from privsyn.table.io.output_type import PANDAS, OutputType
-from privsyn.table.io.read_in_memory import LoadedTable, check_excel_safe, ending_of, read_in_memory
+from privsyn.table.io.read_in_memory import LoadedTable, check_excel_safe, read_in_memory
 from privsyn.table.schema.columns import Datetime, Numerical
 from privsyn.table.schema.schema import Schema
 
@@ -146,7 +147,8 @@ def write_blocks(
 ) -> tuple[int, int]:
     """Write blocks of rows to a file, all of them or nothing.
 
-    A missing cell of a CSV file is written as an empty cell. The same table gives the same bytes.
+    A missing cell of a CSV file is written as an empty cell. The same table gives the same bytes in CSV and
+    Parquet; a table in a database is written into a copy of it, which replaces the database.
 
     Parameters
     ----------
@@ -167,7 +169,7 @@ def write_blocks(
     -------
     (rows, columns) : tuple of int
     """
-    ending = ending_of(path)
+    place = Place.of(path)
     check_excel_safe(path, excel_safe=excel_safe)
     rows, columns = 0, 0
 
@@ -178,13 +180,31 @@ def write_blocks(
             rows, columns = rows + len(source.frame), len(source.frame.columns)
             yield source if form is PANDAS else replace(source, form=form)
 
-    with atomic_path(path, within) as part:
-        if ending == ".parquet":
+    with atomic_path(place.file, within) as part:
+        if place.format is PARQUET:
             write_parquet(read(), part, Path(path), schema)
+        elif place.format is not CSV:
+            blocks_of = _arrow_of if place.format.arrow else _frames_of
+            place.format.door.write(blocks_of(read(), schema), part, place, form.labels)
         else:
-            packed = ending == ".csv.gz"
+            packed = ending_of(path) == ".csv.gz"
             write_csv(read(), part, Path(path), schema, packed=packed, excel_safe=excel_safe)
     return rows, columns
+
+
+def _frames_of(blocks: Iterator[LoadedTable], _: Schema | None) -> Iterator[pd.DataFrame]:
+    return (block.frame for block in blocks)
+
+
+def _arrow_of(blocks: Iterator[LoadedTable], schema: Schema | None) -> Iterator[pa.Table]:
+    for block in blocks:
+        with replace_errors(
+            "some column mixes types: write .csv", (pa.ArrowException, ValueError, TypeError)
+        ):
+            if schema is None or block.form.types is None:
+                yield pa.Table.from_pandas(block.frame, preserve_index=False)
+            else:
+                yield block.form.arrow(block.frame, schema)
 
 
 def stacked(blocks: Iterator[pd.DataFrame]) -> pd.DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from privsyn.table.encoding.dtypes import Dtype, family
 from privsyn.table.kinds.categorical import Categorical
 from privsyn.table.kinds.column import COLUMNS, Coded, Column
 from privsyn.table.kinds.dates import Datetime
@@ -11,7 +12,7 @@ from privsyn.table.kinds.ordinal import Ordinal
 from privsyn.table.kinds.times import Duration, Time
 
 __all__ = ["COLUMNS", "Categorical", "Coded", "Column", "Datetime", "Duration", "Faker", "Generated"]
-__all__ += ["Identifier", "Numerical", "Ordinal", "Text", "Time"]
+__all__ += ["Identifier", "Numerical", "Ordinal", "Text", "Time", "column_of"]
 
 Categorical.register_as("categorical")
 Numerical.register_as("numerical")
@@ -21,3 +22,20 @@ Duration.register_as("duration")
 Identifier.register_as("identifier")
 Faker.register_as("faker")
 Text.register_as("text")
+
+
+def column_of(dtype: Dtype) -> Column:
+    """Return the column type that a dtype implies."""
+    match family(dtype):
+        case "integer" | "real" | "decimal":
+            return Numerical()
+        case "datetime":
+            return Datetime()
+        case "time":
+            return Time()
+        case "duration":
+            return Duration()
+        case "binary":
+            return Text()
+        case _:
+            return Categorical()

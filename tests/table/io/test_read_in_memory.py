@@ -622,7 +622,7 @@ def test_odd_but_legal_files(tmp_path):
     ("name", "content", "complaint"),
     [
         ("none.csv", None, "there is no such file"),
-        ("t.xlsx", b"x", "the ending is none of .csv, .csv.gz, .parquet"),
+        ("t.xls", b"x", "the ending is none of .csv, .csv.gz, .parquet"),
         ("t.csv", b"", "is empty"),
         ("t.csv", b"\n\n", "is empty"),
         ("t.csv", b"a,b,a\n1,2,3\n", "columns 1 and 3 have the same name"),
@@ -756,7 +756,7 @@ def test_where_nothing_can_be_written_is_said(tmp_path):
     with pytest.raises(InputError, match="is a folder"):
         write_table(frame, tmp_path / "d.csv")
     with pytest.raises(InputError, match="the ending is none of"):
-        write_table(frame, tmp_path / "t.xlsx")
+        write_table(frame, tmp_path / "t.xls")
     with pytest.raises(InputError, match="mixes types"):
         write_table(pd.DataFrame({"a": pd.Series([1, "x"], dtype=object)}), tmp_path / "t.parquet")
     with pytest.raises(InputError, match="cannot be written"):

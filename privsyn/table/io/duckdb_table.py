@@ -1,0 +1,111 @@
+"""Tables and queries of DuckDB. The database is opened to be read only."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from privsyn.errors import InputError, replace_errors
+from privsyn.table.io.formats import Labels, Place, TypedFile, label_facts, query_fact
+from privsyn.table.schema.schema import Schema
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+ROWS = 2**17
+"""Rows of a batch."""
+
+
+def open_typed(place: Place, _: Schema | None) -> TypedFile:
+    """Return the columns of a table, view or query, and its rows.
+
+    A view or query is run once, into a temporary table: if it were run again, it could return other rows, or
+    the same ones in another order. Its own access to other files is switched off.
+    """
+    import duckdb
+
+    bad_query = f"{place.file}: the query does not run: is it one SELECT that DuckDB knows, on tables there?"
+    with replace_errors(_say(f"{place.file}: not a DuckDB database, or a damaged or locked one")):
+        base = duckdb.connect(
+            str(place.file), read_only=True, config={"enable_external_access": "false", "threads": "1"}
+        )
+        listed = "SELECT table_name, table_type FROM information_schema.tables ORDER BY table_name"
+        tables = dict(base.execute(listed).fetchall())
+        query = place.query
+        if not query:
+            name = place.choose(list(tables))
+            query = f"FROM {quoted(name)}"
+    if place.query or tables[name] != "BASE TABLE":
+        with replace_errors(_say(bad_query)):
+            _check_one(duckdb.extract_statements(query))
+            base.execute(f"CREATE TEMP TABLE privsyn_query AS {query}")
+            query = "FROM temp.privsyn_query"
+    with replace_errors(_say(f"{place.file}: the columns cannot be read")):
+        relation = base.sql(query)
+        enums: list[tuple[str, Any]] = [
+            (column, dict(kind.children)["values"])
+            for column, kind in zip(relation.columns, relation.types, strict=True)
+            if kind.id == "enum"
+        ]
+        labels: Labels = {column: tuple(enumerate(values)) for column, values in enums}
+        schema = relation.limit(0).to_arrow_table().schema
+    walk = _batches(base, query, f"{place.file}: the rows cannot be read to their end")
+    return TypedFile(schema, walk, labels, (*query_fact(place), *label_facts(labels)))
+
+
+def _say(message: str) -> Callable[[Exception], str]:
+    """Return what to say of an error: DuckDB's own may quote a cell."""
+    return lambda error: str(error) if isinstance(error, InputError) else message
+
+
+def _check_one(statements: list[Any]) -> None:
+    if len(statements) != 1 or statements[0].type.name != "SELECT":
+        raise InputError("a query must be one SELECT")
+
+
+def _batches(base: DuckDBPyConnection, query: str, failed: str) -> Callable[[], Iterator[pa.RecordBatch]]:
+    def walk() -> Iterator[pa.RecordBatch]:
+        with replace_errors(failed):
+            yield from base.sql(query).to_arrow_reader(ROWS)
+
+    return walk
+
+
+def quoted(name: str) -> str:
+    """Return a name as SQL writes it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def write(tables: Iterator[pa.Table], part: Path, place: Place, _: Labels) -> None:
+    """Write a table into a copy of the database, or into a new one. A table of that name is replaced."""
+    import duckdb
+
+    name = quoted(place.inside or "synthetic")
+    if place.file.exists():
+        shutil.copyfile(place.file, part)
+    failed = (
+        f"{place}: the table cannot be written: is this a DuckDB database, and no view of that name there?"
+    )
+    with replace_errors(failed, duckdb.Error), duckdb.connect(str(part)) as base:
+        base.execute(f"DROP TABLE IF EXISTS {name}")
+        for number, table in enumerate(tables):
+            base.register("privsyn_block", table)
+            if not number:
+                columns = ", ".join(f"{quoted(f.name)} {_declared(base, f, table)}" for f in table.schema)
+                base.execute(f"CREATE TABLE {name} ({columns})")
+            base.execute(f"INSERT INTO {name} FROM privsyn_block")
+            base.unregister("privsyn_block")
+
+
+def _declared(base: DuckDBPyConnection, field: pa.Field, table: pa.Table) -> str:
+    """Return the type of a column: an ENUM of its categories, if it has any that are text."""
+    if pa.types.is_dictionary(field.type) and table.num_rows:
+        values = table[field.name].chunk(0).dictionary.to_pylist()
+        if values and all(isinstance(value, str) for value in values):
+            return "ENUM (" + ", ".join("'" + value.replace("'", "''") + "'" for value in values) + ")"
+    relation = base.sql(f"SELECT {quoted(field.name)} FROM privsyn_block LIMIT 0")  # noqa: S608
+    return str(relation.types[0])

@@ -1,0 +1,185 @@
+"""Sheets of Excel workbooks. A sheet has no types: each cell is read as text and converted alone."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import date, datetime, time, timedelta
+from functools import partial
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+
+from privsyn.errors import InputError, replace_errors
+from privsyn.table.io.formats import Labels, Place
+from privsyn.table.kinds.csv_format import CsvFormat
+from privsyn.table.schema.columns import Column
+
+MOST_ROWS = 2**20 - 1
+"""Rows of a sheet without its header."""
+
+BLOCK = 65_536
+"""Rows that are converted at a time."""
+
+FACT = "that the sheet has no cell to the right of its header"
+
+
+@contextmanager
+def _rows(place: Place) -> Iterator[Iterator[tuple[Any, ...]]]:
+    """Yield the rows of a sheet. A formula has the value that was computed last."""
+    from openpyxl import load_workbook
+
+    damaged = f"{place.file}: not an Excel workbook (.xlsx), or a damaged one"
+    with replace_errors(lambda error: str(error) if isinstance(error, InputError) else damaged):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # some name a cell
+            book = load_workbook(place.file, read_only=True, data_only=True)
+        try:
+            sheets = {sheet.title: sheet for sheet in book.worksheets}
+            sheet = sheets[place.choose(list(sheets))]
+            sheet.reset_dimensions()  # those in the file may be wrong
+            yield _silently(sheet.iter_rows(values_only=True))
+        finally:
+            book.close()
+
+
+def _silently(rows: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows without the warnings of openpyxl, which say where a cell has a date out of range."""
+    while True:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            row = next(rows, None)
+        if row is None:
+            return
+        yield row
+
+
+def header(place: Place) -> list[str]:
+    """Return the names of the columns, which are in the first row that is not blank."""
+    with _rows(place) as rows:
+        first = next((row for row in rows if any(cell is not None for cell in row)), ())
+    return _names(first)
+
+
+def _names(row: tuple[Any, ...]) -> list[str]:
+    while row and row[-1] is None:
+        row = row[:-1]
+    return ["" if cell is None else str(cell) for cell in row]
+
+
+def declared(_: Place) -> tuple[dict[str, Column], tuple[str, ...]]:
+    """Return no column, for a sheet has no types, and what is taken as public about every sheet."""
+    return {}, (FACT,)
+
+
+def texts(place: Place, dialect: CsvFormat, formats: Mapping[str, str]) -> Iterator[pa.Table]:
+    """Yield the cells as text, as they would be in a CSV."""
+    with _rows(place) as rows:
+        names: list[str] = []
+        block: list[list[str]] = []
+        spell: list[Callable[[Any], str]] = []
+        for row in rows:
+            if all(cell is None for cell in row):
+                continue
+            if not names:
+                names = _names(row)
+                spell = [partial(text_of, dialect=dialect, pattern=formats.get(name)) for name in names]
+                continue
+            if any(cell is not None for cell in row[len(names) :]):
+                raise InputError(f"{place}: some row is longer than the header")
+            cells = [*row[: len(names)], *[None] * (len(names) - len(row))]
+            block.append([write(cell) for write, cell in zip(spell, cells, strict=True)])
+            if len(block) == BLOCK:
+                yield _table(names, block)
+                block = []
+        if block:
+            yield _table(names, block)
+
+
+def _table(names: list[str], rows: list[list[str]]) -> pa.Table:
+    return pa.table([pa.array(cells, pa.string()) for cells in zip(*rows, strict=True)], names=names)
+
+
+def text_of(cell: Any, dialect: CsvFormat, pattern: str | None = None) -> str:
+    """Return a cell as it would be in a CSV of this format.
+
+    >>> [text_of(cell, CsvFormat()) for cell in (None, 3.0, 2.5, True, datetime(2020, 1, 2), "a")]
+    ['', '3', '2.5', 'true', '2020-01-02', 'a']
+    """
+    match cell:
+        case None:
+            return ""
+        case bool():
+            return str(cell).lower()
+        case int():
+            return dialect.spell(str(cell))
+        case float():
+            whole = cell.is_integer() and abs(cell) < 2**53
+            return dialect.spell(str(int(cell) if whole else cell)) if math.isfinite(cell) else ""
+        case date() if pattern is not None:
+            return cell.strftime(pattern)
+        case datetime() if cell.time() == time():
+            return cell.date().isoformat()
+        case datetime():
+            return cell.isoformat(" ", "seconds")
+        case timedelta():
+            return str(pd.Timedelta(cell))
+        case bytes():
+            return cell.decode("utf-8", "replace").encode("utf-8", "replace").decode()
+        case _:
+            return str(cell).encode("utf-8", "replace").decode()  # halves of surrogate pairs are no text
+
+
+def write(frames: Iterator[pd.DataFrame], part: Path, place: Place, _: Labels) -> None:
+    """Write a workbook of one sheet. Text is stored as text, also if it begins like a formula."""
+    from openpyxl import Workbook
+    from openpyxl.cell import WriteOnlyCell
+
+    book = Workbook(write_only=True)
+    with replace_errors(f"{place}: no sheet of Excel can have that name", ValueError):
+        sheet = book.create_sheet(place.inside or "Sheet1")
+    book.properties.created = book.properties.modified = datetime(2000, 1, 1)
+
+    def stored(value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        cell = WriteOnlyCell(sheet, value)
+        cell.data_type = "s"  # never "f", a formula
+        return cell
+
+    unwritable = f"{place}: some cell cannot be stored in a sheet (control characters, dates): write .csv"
+    rows, head = 0, False
+    with replace_errors(lambda error: str(error) if isinstance(error, InputError) else unwritable):
+        for frame in frames:
+            if not head:
+                sheet.append([stored(str(name)) for name in frame.columns])
+                head = True
+            if (rows := rows + len(frame)) > MOST_ROWS:
+                raise InputError(f"{place}: a sheet of Excel holds {MOST_ROWS:,} rows: write another format")
+            for row in zip(*(frame[name].astype(object) for name in frame.columns), strict=True):
+                sheet.append([stored(plain(value)) for value in row])
+        book.save(part)
+
+
+def plain(value: Any) -> Any:
+    """Return a cell of pandas as a number, text, date, or None if it is missing."""
+    if value is None or value is pd.NA or value is pd.NaT:
+        return None
+    if isinstance(value, pd.Timestamp):
+        if value.tzinfo is not None:
+            return value.isoformat()
+        return value.date() if value == value.normalize() else value.to_pydatetime(warn=False)
+    if isinstance(value, pd.Timedelta):
+        return value.to_pytimedelta()
+    if isinstance(value, bool | str | datetime | date | time | timedelta):
+        return value
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real) or type(value).__name__ == "Decimal":
+        return None if math.isnan(value) else float(value)
+    return bool(value) if type(value).__name__ == "bool" else str(value)

@@ -1,0 +1,206 @@
+"""The formats of tables in files: one row each, which says how a file is named, read and written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from os import PathLike
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pyarrow as pa
+
+from privsyn.errors import InputError, did_you_mean, replace_errors
+from privsyn.table.io.parquet import is_folder
+
+SEPARATOR = "::"
+"""Between a file and the name of a table within it."""
+
+LONGEST_NAME = 200
+"""Characters: a longer text is hardly a path, and may be the table itself."""
+
+QUERY = (
+    "the query, that it runs without an error, and that what is protected is a row of its result, not of the"
+    " tables that it reads: {}"
+)
+
+Labels = Mapping[str, tuple[tuple[float, str], ...]]
+"""The codes of a column, each with its label, by the name of the column."""
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format of files.
+
+    Parameters
+    ----------
+    endings : tuple of str
+    name : str
+    typed : bool
+        Whether the file says of which type each column is. If not, each cell is read as text and converted
+        alone, as the schema says.
+    module : str
+        What reads and writes it, in this folder. A typed one has `open_typed`, another one `header`,
+        `declared` and `texts`; both have `write`.
+    library, extra : str
+        The package that it needs, and the extra of privsyn that installs it.
+    inside : str
+        What has a name within the file, if anything has.
+    arrow : bool
+        Whether Arrow tables are written, not data frames.
+    media : str
+        The media type, for the metadata of a published table.
+    """
+
+    endings: tuple[str, ...]
+    name: str
+    typed: bool = False
+    module: str = ""
+    library: str = ""
+    extra: str = ""
+    inside: str = ""
+    arrow: bool = False
+    media: str = "application/octet-stream"
+
+    @property
+    def door(self) -> ModuleType:
+        """What reads and writes the format; an `InputError` if its library is missing."""
+        self.require()
+        return import_module(f"privsyn.table.io.{self.module}")
+
+    def require(self) -> None:
+        """Refuse a format whose library is missing."""
+        missing = f"{self.name} needs {self.library}: run pip install 'privsyn[{self.extra}]'"
+        with replace_errors(missing, ImportError):
+            if self.library:
+                import_module(self.library)
+
+
+CSV = Format((".csv", ".csv.gz"), "CSV", media="text/csv")
+PARQUET = Format((".parquet",), "Parquet", typed=True, media="application/vnd.apache.parquet")
+FORMATS = (
+    CSV,
+    PARQUET,
+    Format((".xlsx",), "Excel", module="excel", library="openpyxl", extra="excel", inside="sheet"),
+    Format((".dta",), "Stata", True, "labelled", "pyreadstat", "stata"),
+    Format((".sav",), "SPSS", True, "labelled", "pyreadstat", "spss"),
+    Format((".duckdb",), "DuckDB", True, "duckdb_table", "duckdb", "duckdb", "table", arrow=True),
+    Format((".sqlite", ".sqlite3"), "SQLite", module="sqlite_table", inside="table"),
+)
+
+ENDINGS = tuple(ending for each in FORMATS for ending in each.endings)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a table is: a file, and in some formats the name of a table or a query within it.
+
+    Examples
+    --------
+    >>> place = Place.of("shop.duckdb::orders")
+    >>> place.file.name, place.inside, place.format.name
+    ('shop.duckdb', 'orders', 'DuckDB')
+    """
+
+    file: Path
+    inside: str
+    format: Format
+
+    @classmethod
+    def of(cls, path: str | PathLike[str]) -> Place:
+        """Return the place that a path or text names; an `InputError` if its ending is of no format."""
+        text = str(path)
+        if is_folder(Path(path)):
+            return cls(Path(path), "", PARQUET)
+        before, separator, inside = text.partition(SEPARATOR)
+        for each in FORMATS:
+            if text.lower().endswith(each.endings) and not (each.inside and separator):
+                return cls(Path(path), "", each)
+            if separator and each.inside and before.lower().endswith(each.endings):
+                return cls(Path(before), inside.strip(), each)
+        where = "" if "\n" in text or len(text) > LONGEST_NAME else f"{text}: "  # else a table, not its path
+        raise InputError(f"{where}the ending is none of {', '.join(ENDINGS)}")
+
+    def __str__(self) -> str:
+        return f"{self.file}{SEPARATOR}{self.inside}" if self.inside else str(self.file)
+
+    def choose(self, names: list[str]) -> str:
+        """Return which of the tables or sheets in the file is meant: the one named, or the only one."""
+        what, listed = self.format.inside, ", ".join(map(repr, names[:10]))
+        if not names:
+            raise InputError(f"{self.file}: has no {what}")
+        if self.inside in names:
+            return self.inside
+        if self.inside:
+            meant = did_you_mean(self.inside, names)
+            raise InputError(f"{self.file}: has no {what} {self.inside!r}, but {listed}{meant}")
+        if len(names) > 1:
+            raise InputError(
+                f"{self.file}: has {len(names)} {what}s, {listed}: name one, as"
+                f" '{self.file.name}::{names[0]}'"
+            )
+        return names[0]
+
+    @property
+    def query(self) -> str:
+        """The SQL query that is given instead of the name of a table, or ""."""
+        first = self.inside.split(maxsplit=1)
+        return self.inside if len(first) == 2 and first[0].lower() in ("select", "with", "from") else ""
+
+
+@dataclass(frozen=True)
+class TypedFile:
+    """A file that says of which type each column is.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+        The types, without a look at the rows.
+    batches : callable
+        Returns the rows, in the same order each time.
+    labels : mapping, optional
+        The value labels of columns: metadata of the file.
+    public_inputs : tuple of str
+        What is taken as public about the rows.
+    """
+
+    schema: pa.Schema
+    batches: Callable[[], Iterator[pa.RecordBatch]]
+    labels: Labels = field(default_factory=dict)
+    public_inputs: tuple[str, ...] = ()
+
+
+def ending_of(path: str | PathLike[str]) -> str:
+    """Return which of `ENDINGS` a path has, ``.parquet`` for a folder; an `InputError` if none.
+
+    >>> ending_of("a.b/table.CSV.gz"), ending_of("book.xlsx::Sheet2")
+    ('.csv.gz', '.xlsx')
+    """
+    place = Place.of(path)
+    place.format.require()
+    name = place.file.name.lower()
+    return next((ending for ending in place.format.endings[::-1] if name.endswith(ending)), ".parquet")
+
+
+def file_of(path: Path) -> Path:
+    """Return the file in which a table is; a path that names no table is returned as it is."""
+    before, separator, _ = str(path).partition(SEPARATOR)
+    return Path(before) if separator and before.lower().endswith(ENDINGS) else path
+
+
+def is_typed(table: Any) -> bool:
+    """Return whether a table has types of its own: it is no path, or leads to a file that has them."""
+    return not isinstance(table, str | PathLike) or Place.of(table).format.typed
+
+
+def query_fact(place: Place) -> tuple[str, ...]:
+    """Return what a query takes as public."""
+    return (QUERY.format(place.query),) if place.query else ()
+
+
+def label_facts(labels: Labels) -> tuple[str, ...]:
+    """Return what value labels take as public."""
+    named = ", ".join(map(repr, labels))
+    return (f"the value labels in the file, as lists of values: {named}",) if labels else ()

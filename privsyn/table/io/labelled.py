@@ -1,0 +1,209 @@
+"""Files of Stata and SPSS. Their value labels are metadata, as a codebook is: public lists of values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from privsyn.errors import InputError, replace_errors
+from privsyn.table.encoding.dtypes import INDEX, family
+from privsyn.table.io.excel import plain, text_of
+from privsyn.table.io.formats import Labels, Place, TypedFile, label_facts
+from privsyn.table.kinds.csv_format import CsvFormat
+from privsyn.table.schema.columns import Categorical
+from privsyn.table.schema.schema import Schema
+
+ROWS = 2**16
+"""Rows of a batch."""
+
+_NUMBERS = {"int8": pa.int8(), "int16": pa.int16(), "int32": pa.int32(), "float": pa.float32()}
+_DAY = re.compile(r"%-?t?d.*|(A|E|S|J)?DATE[0-9.]*", re.IGNORECASE)
+_TIME = re.compile(r"%-?t[cC].*|(DATETIME|YMDHMS)[0-9.]*", re.IGNORECASE)
+_WHOLE = re.compile(r"[FN][0-9]+(\.0)?", re.IGNORECASE)
+
+_STATA, _SPSS = np.datetime64("1960-01-01", "ms"), np.datetime64("1582-10-14", "ms")
+"""When the clocks of both begin: Stata counts days or milliseconds, SPSS seconds."""
+
+
+def open_typed(place: Place, schema: Schema | None) -> TypedFile:
+    """Return the columns of a file, their value labels, and the rows. Missing codes of SPSS are missing."""
+    import pyreadstat
+
+    stata = place.format.name == "Stata"
+    read = pyreadstat.read_dta if stata else pyreadstat.read_sav
+    damaged = f"{place.file}: not a file of {place.format.name}, or a damaged one"
+    with replace_errors(damaged):
+        meta = read(place.file, metadataonly=True, user_missing=True)[1]
+        labels = {
+            name: found
+            for name in meta.column_names
+            if (found := _labels_of(name, meta)) and _is_listed(name, found, schema)
+        }
+        types = pa.schema([(name, _type_of(name, meta, labels)) for name in meta.column_names])
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        with replace_errors(damaged):
+            chunks = pyreadstat.read_file_in_chunks(
+                read, place.file, chunksize=ROWS, disable_datetime_conversion=True
+            )
+            for frame, _ in chunks:
+                cells = [_cells(frame[field.name], field, labels, stata=stata) for field in types]
+                yield pa.RecordBatch.from_arrays(cells, schema=types)
+
+    return TypedFile(types, batches, labels, label_facts(labels))
+
+
+def _labels_of(name: str, meta: Any) -> tuple[tuple[Any, str], ...]:
+    """Return the codes with their labels, in order, without those that stand for a missing cell."""
+    given: Mapping[Any, str] = meta.variable_value_labels.get(name, {})
+    is_text = meta.readstat_variable_types[name] == "string"
+    missing = meta.missing_ranges.get(name, [])
+    found, seen = [], set()
+    for code, label in sorted((c, t) for c, t in given.items() if isinstance(c, str) == is_text):
+        if any(ends["lo"] <= code <= ends["hi"] for ends in missing):
+            continue
+        label = label.strip() or str(code)
+        while label in seen:  # two codes of one label stay two values
+            label = f"{label} ({code:g})" if not is_text else f"{label} ({code})"
+        seen.add(label)
+        found.append((code if is_text else float(code), label))
+    return tuple(found)
+
+
+def _is_listed(name: str, labels: tuple[tuple[Any, str], ...], schema: Schema | None) -> bool:
+    """Return whether a column is one of labelled values, not a number of which a few values have a label.
+
+    A schema decides. Without one, a single label is a remark on a number (99: "unknown"). So are two that
+    are more than one apart: the ends of a scale.
+    """
+    if schema is not None and name in schema.columns:
+        column = schema.columns[name]
+        texts = {label for _, label in labels}
+        return isinstance(column, Categorical) and (column.values is None or bool(texts & set(column.values)))
+    codes = [code for code, _ in labels]
+    return len(codes) > 2 or (len(codes) == 2 and (isinstance(codes[0], str) or codes[1] - codes[0] <= 1))
+
+
+def _type_of(name: str, meta: Any, labels: Labels) -> pa.DataType:
+    kind, shown = meta.readstat_variable_types[name], meta.original_variable_types[name]
+    if name in labels:
+        return pa.dictionary(INDEX, pa.string(), ordered=True)
+    if kind == "string":
+        return pa.string()
+    if _DAY.fullmatch(shown):
+        return pa.date32()
+    if _TIME.fullmatch(shown):
+        return pa.timestamp("ms")
+    if kind == "double" and _WHOLE.fullmatch(shown):  # SPSS has no type of whole numbers
+        return pa.int64()
+    return _NUMBERS.get(kind, pa.float64())
+
+
+def _cells(cells: pd.Series, field: pa.Field, labels: Labels, *, stata: bool) -> pa.Array:
+    """Return a column in its type. Each cell is converted alone; one that does not fit is missing."""
+    kind = field.type
+    if field.name in labels:
+        places = {code: place for place, (code, _) in enumerate(labels[field.name])}
+        codes = cells.astype(object).map(places.get)
+        indices = pa.array(codes.fillna(-1).to_numpy(np.int32), INDEX, mask=codes.isna().to_numpy(bool))
+        return pa.DictionaryArray.from_arrays(
+            indices, pa.array([label for _, label in labels[field.name]]), ordered=True
+        )
+    if pa.types.is_string(kind):
+        return pa.array([cell if isinstance(cell, str) and cell else None for cell in cells], kind)
+    numbers = pd.to_numeric(cells, errors="coerce").to_numpy(np.float64, na_value=np.nan)
+    if pa.types.is_temporal(kind):
+        step = (86_400_000 if pa.types.is_date(kind) else 1) if stata else 1000
+        numbers = np.round(numbers * step) + float(np.int64(_STATA if stata else _SPSS))
+        if pa.types.is_date(kind):
+            numbers = np.floor(numbers / 86_400_000)
+    if pa.types.is_floating(kind):
+        return pa.array(numbers, kind, mask=np.isnan(numbers))
+    whole = pa.int32() if pa.types.is_date(kind) else pa.int64() if pa.types.is_timestamp(kind) else kind
+    limits = np.iinfo(whole.to_pandas_dtype())
+    numbers = np.rint(numbers)
+    absent = ~((numbers >= max(limits.min, -(2**53))) & (numbers <= min(limits.max, 2**53)))
+    values = np.where(absent, 0, numbers).astype(whole.to_pandas_dtype())
+    return pa.array(values, whole, mask=absent).cast(kind)
+
+
+def write(frames: Iterator[pd.DataFrame], part: Path, place: Place, labels: Labels) -> None:
+    """Write a file of Stata or SPSS, with the value labels that the private table had."""
+    import pyreadstat
+
+    stata = place.format.name == "Stata"
+    frame = pd.concat(list(frames), ignore_index=True)
+    columns: dict[str, Any] = {}
+    texts: dict[str, dict[Any, str]] = {}
+    shown: dict[str, str] = {}
+    for name, cells in ((str(name), frame[name]) for name in frame.columns):
+        kind = family(cells.dtype)
+        if kind == "category" and (
+            name in labels or family(cells.cat.categories.dtype) in ("text", "object")
+        ):
+            columns[name], texts[name] = _coded(cells, labels.get(name, ()))
+        elif kind == "datetime":
+            columns[name], shown[name] = _clock(cells, stata=stata)
+        elif kind in ("integer", "boolean"):
+            whole = cells.astype("Int64")
+            fits = bool((whole.abs() < 2**31).fillna(True).all())  # neither has longer integers
+            columns[name] = whole.astype("Int32" if fits else "Float64")
+        elif kind in ("real", "decimal"):
+            columns[name] = cells.astype("float64")
+        else:
+            columns[name] = pd.Series([_text(cell) for cell in cells], dtype=object)
+    unwritable = (
+        f"{place}: cannot be written: {place.format.name} limits the names of columns (letters, digits and _,"
+        f" at most {32 if stata else 64}) and the length of texts: rename or leave out a column"
+    )
+    save = pyreadstat.write_dta if stata else pyreadstat.write_sav
+    with replace_errors(lambda error: str(error) if isinstance(error, InputError) else unwritable):
+        save(pd.DataFrame(columns), part, variable_value_labels=texts, variable_format=shown)
+
+
+def _text(cell: Any) -> str:
+    cell = plain(cell)
+    return cell if isinstance(cell, str) else text_of(cell, CsvFormat())
+
+
+def _coded(cells: pd.Series, known: tuple[tuple[Any, str], ...]) -> tuple[pd.Series, dict[Any, str]]:
+    """Return categories as the codes of the private table, and further ones after its last code."""
+    listed = [str(category) for category in cells.cat.categories]
+    codes: dict[str, Any] = {label: code for code, label in known}
+    if any(isinstance(code, str) for code in codes.values()):
+        values = [codes.get(label, label) for label in listed]
+        coded = pd.Series([values[place] if place >= 0 else "" for place in cells.cat.codes], dtype=object)
+        return coded, dict(zip(values, listed, strict=True))
+    last = max(codes.values(), default=0)
+    for label in listed:
+        if label not in codes:
+            codes[label] = last = last + 1
+    whole = all(float(code).is_integer() for code in codes.values())
+    of_places = np.array([codes[label] for label in listed] + [np.nan])
+    numbers = pd.Series(of_places[cells.cat.codes.to_numpy()])
+    if whole:
+        return numbers.astype("Int32"), {int(code): label for label, code in codes.items()}
+    return numbers, {float(code): label for label, code in codes.items()}
+
+
+def _clock(cells: pd.Series, *, stata: bool) -> tuple[pd.Series, str]:
+    """Return dates or times as the numbers of Stata or SPSS, and the format that shows them."""
+    times = np.array([np.datetime64("NaT" if pd.isna(c) else str(plain_time(c)), "ms") for c in cells])
+    times = times.astype("datetime64[ms]")
+    elapsed = (times - (_STATA if stata else _SPSS)) / np.timedelta64(1, "ms" if stata else "s")
+    days = bool((times == times.astype("datetime64[D]"))[~np.isnat(times)].all())
+    if stata:
+        return pd.Series(elapsed / (86_400_000 if days else 1)), "%td" if days else "%tc"
+    return pd.Series(elapsed), "DATE11" if days else "DATETIME20"
+
+
+def plain_time(value: Any) -> str:
+    """Return a date or time in ISO form, without its time zone."""
+    text = value.isoformat() if hasattr(value, "isoformat") else str(value)
+    return re.sub(r"(?<=:[0-9]{2})(\.[0-9]+)?([+-][0-9]{2}:[0-9]{2}|Z)$", r"\1", text)

@@ -1,0 +1,158 @@
+"""Tables and queries of SQLite. A column may hold cells of any type: each is read as text, alone."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pandas as pd
+import pyarrow as pa
+
+from privsyn.errors import InputError, replace_errors
+from privsyn.table.encoding.dtypes import family
+from privsyn.table.io.excel import BLOCK, plain, text_of
+from privsyn.table.io.formats import Labels, Place, query_fact
+from privsyn.table.kinds.csv_format import CsvFormat
+from privsyn.table.schema.columns import Categorical, Column, Datetime, Numerical
+
+_READS = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE)
+_VOLATILE = (
+    "random",
+    "randomblob",
+    "load_extension",
+    "last_insert_rowid",
+    "changes",
+    "total_changes",
+    "current_date",
+    "current_time",
+    "current_timestamp",
+)
+
+_DECLARED: tuple[tuple[str, Column], ...] = (
+    ("BOOL", Categorical([False, True])),
+    ("INT", Numerical(integer=True)),
+    ("CHAR", Categorical()),
+    ("TEXT", Categorical()),
+    ("CLOB", Categorical()),
+    ("TIMESTAMP", Datetime(unit="s")),
+    ("DATETIME", Datetime(unit="s")),
+    ("DATE", Datetime(unit="D")),
+    ("REAL", Numerical(integer=False)),
+    ("FLOA", Numerical(integer=False)),
+    ("DOUB", Numerical(integer=False)),
+    ("NUMERIC", Numerical(integer=False)),
+    ("DECIMAL", Numerical(integer=False)),
+)
+"""What a declared type begins with or contains, and the column that it means."""
+
+_TYPES = {"boolean": "BOOLEAN", "integer": "INTEGER", "real": "REAL", "decimal": "REAL"}
+
+
+def _allow(action: int, _first: Any, name: Any, *_: Any) -> int:
+    """Allow a query to read alone, and nothing that would give other rows the next time."""
+    if action in _READS:
+        return sqlite3.SQLITE_OK
+    allowed = action == sqlite3.SQLITE_FUNCTION and str(name).lower() not in _VOLATILE
+    return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
+
+
+@contextmanager
+def _opened(place: Place) -> Iterator[tuple[sqlite3.Connection, str]]:
+    """Yield a connection that reads only, and the query of the table."""
+    failed = f"{place.file}: not a SQLite database, or a damaged or locked one"
+    if place.query:
+        failed = (
+            f"{place.file}: the query does not run: is it one SELECT that SQLite knows, without random()?"
+        )
+    uri = f"file:{quote(str(place.file.absolute()))}?mode=ro"
+    with (
+        replace_errors(lambda error: str(error) if isinstance(error, InputError) else failed),
+        closing(sqlite3.connect(uri, uri=True, check_same_thread=False)) as connection,
+    ):
+        connection.text_factory = bytes  # text that is not UTF-8 must not fail
+        found = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name"
+        names = [name.decode("utf-8", "replace") for (name,) in connection.execute(found)]
+        names = [name for name in names if not name.startswith("sqlite_")]
+        if "'now'" in place.query.lower():
+            raise InputError(
+                f"{place.file}: a query must give the same rows each time, so it cannot use 'now'"
+            )
+        yield connection, place.query or f"SELECT * FROM {quoted(place.choose(names))}"  # noqa: S608
+
+
+def quoted(name: str) -> str:
+    """Return a name as SQL writes it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def header(place: Place) -> list[str]:
+    """Return the names of the columns; no row is read."""
+    with _opened(place) as (connection, query):
+        connection.set_authorizer(_allow)
+        return [column[0] for column in connection.execute(f"SELECT * FROM ({query}) LIMIT 0").description]  # noqa: S608
+
+
+def declared(place: Place) -> tuple[dict[str, Column], tuple[str, ...]]:
+    """Return the columns whose type the database declares, and what is taken as public. No row is read."""
+    with _opened(place) as (connection, query):
+        connection.execute(f"CREATE TEMP VIEW privsyn_query AS {query}")
+        listed = connection.execute("PRAGMA table_info(privsyn_query)").fetchall()
+    types = {name.decode(): (kind or b"").decode().upper() for _, name, kind, *_ in listed}
+    known = {
+        name: next((kind for word, kind in _DECLARED if word in its), None) for name, its in types.items()
+    }
+    return {name: kind for name, kind in known.items() if kind is not None}, query_fact(place)
+
+
+def texts(place: Place, dialect: CsvFormat, _: Mapping[str, str]) -> Iterator[pa.Table]:
+    """Yield the cells as text, as they would be in a CSV."""
+    with _opened(place) as (connection, query):
+        connection.set_authorizer(_allow)
+        cursor = connection.execute(query)
+        names = [column[0] for column in cursor.description]
+        while rows := cursor.fetchmany(BLOCK):
+            columns = (
+                pa.array([text_of(cell, dialect) for cell in cells], pa.string())
+                for cells in zip(*rows, strict=True)
+            )
+            yield pa.table(list(columns), names=names)
+
+
+def write(frames: Iterator[pd.DataFrame], part: Path, place: Place, _: Labels) -> None:
+    """Write a table into a copy of the database, or into a new one. A table of that name is replaced."""
+    name = quoted(place.inside or "synthetic")
+    if place.file.exists():
+        shutil.copyfile(place.file, part)
+    failed = (
+        f"{place}: the table cannot be written: is this a SQLite database, and no view of that name there?"
+    )
+    with replace_errors(failed, (sqlite3.Error, OverflowError)), closing(sqlite3.connect(part)) as connection:
+        connection.execute(f"DROP TABLE IF EXISTS {name}")
+        for number, frame in enumerate(frames):
+            if not number:
+                columns = ", ".join(f"{quoted(str(n))} {_declared(frame[n])}" for n in frame.columns)
+                connection.execute(f"CREATE TABLE {name} ({columns})")
+            rows = zip(*(map(_cell, frame[n].astype(object)) for n in frame.columns), strict=True)
+            marks = ", ".join("?" * len(frame.columns))
+            connection.executemany(f"INSERT INTO {name} VALUES ({marks})", rows)  # noqa: S608
+        connection.commit()
+
+
+def _declared(cells: pd.Series) -> str:
+    kind = family(cells.dtype)
+    if kind == "datetime":
+        present = cells.dropna()
+        return "DATE" if all(_cell(value) == str(_cell(value))[:10] for value in present) else "TIMESTAMP"
+    return _TYPES.get(str(kind), "TEXT")
+
+
+def _cell(value: Any) -> Any:
+    value = plain(value)
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    return text_of(value, CsvFormat())
