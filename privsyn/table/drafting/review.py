@@ -215,6 +215,12 @@ def _of_text(present: pd.Series) -> Iterator[str]:
         yield f"READ: DATES? It is not clear which number is the day. Write {choices}."
 
 
+def _of_others(cells: int) -> Iterator[str]:
+    """Yield how many cells are written in another way."""
+    if cells:
+        yield f"READ: OTHERS, {plural(cells, 'cell')} written in another way. Such cells become missing."
+
+
 def _short(present: pd.Series) -> bool:
     """Return whether the cells could be keys: short, and of nearly the same length."""
     lengths = present.astype(str).str.len()
@@ -259,7 +265,7 @@ def draft_text(table: object, *, unit: str | None = None, read: bool = True, csv
         notes = {name: column.review(None) for name, column in draft.columns.items()}
         header = UNREAD + (NO_TYPES if is_csv(table) else "")
         return header + to_yaml(draft, {name: note for name, note in notes.items() if note})
-    draft, frame = draft_with_rows(table, unit, csv)
+    draft, frame, others = draft_with_rows(table, unit, csv)
     if not len(frame):
         raise InputError(
             "the table has no rows to draft from: --from-dtypes drafts from names and types alone"
@@ -268,7 +274,11 @@ def draft_text(table: object, *, unit: str | None = None, read: bool = True, csv
     notes = {
         name: "\n".join(
             line
-            for remark in (column.review(frame[name]), *remarks_on(name, column, frame[name]))
+            for remark in (
+                column.review(frame[name]),
+                *_of_others(others.get(name, 0)),
+                *remarks_on(name, column, frame[name]),
+            )
             for line in wrap(remark, WIDTH, break_long_words=False, break_on_hyphens=False)
         )
         for name, column in draft.columns.items()
