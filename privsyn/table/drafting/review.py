@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from textwrap import wrap
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -254,6 +255,7 @@ WIDTH = 110
 
 PROPOSALS = """\
 # READ: every row keeps these. Remove the # of those that anybody may know to hold, also of rows to come.
+# The rows beside each are those that show it: without a missing cell, or with the gap.
 constraints:
 """
 
@@ -287,6 +289,15 @@ def draft_text(table: object, *, unit: str | None = None, read: bool = True, csv
     # To look for the values of a column without a cell would take a part of the budget.
     empty = {name: Text() for name in draft.coded if frame[name].isna().all()}
     draft = replace(draft, columns={**draft.columns, **empty})
-    lines = "".join(f"#{line}\n" for line in constraint_lines(proposals))
+    lines = "".join(_commented(proposal, rows) for proposal, rows in proposals)
     footer = PROPOSALS + lines if lines else ""
     return header + to_yaml(draft, {name: note for name, note in notes.items() if note}) + footer
+
+
+def _commented(proposal: Any, rows: int) -> str:
+    """Return the lines of a proposal behind a #, and the rows that show it."""
+    lines = constraint_lines([proposal])
+    lines[-1 if isinstance(proposal, str) else 0] += (
+        f"  # READ: {plural(rows, 'row')}"  # a text may be wrapped
+    )
+    return "".join(f"#{line}\n" for line in lines)

@@ -20,6 +20,8 @@ _DIGITS = re.compile(r"\d+(\.\d*)?|\.\d+")
 MOSTLY = 0.95
 """Least share of the texts that a drafted format reads."""
 
+FIRST = 20
+
 CONVENTIONS = ((",", "."), (".", ","), (" ", ","), ("\u00a0", ","), ("\u202f", ","), ("'", "."), (" ", "."))
 """Separators of groups of three digits and decimal signs that are drafted."""
 
@@ -128,6 +130,8 @@ def number_format(texts: Sequence[str]) -> NumberFormat | None:
     (NumberFormat(example='1234,5 %'), None, None)
     """
     bare = [text.strip().strip("()").lstrip(_SIGNS + "+") for text in texts]
+    if 2 * sum(map(bool, map(_AROUND.fullmatch, bare[:FIRST]))) < len(bare[:FIRST]):
+        return None  # most texts are no numbers, and the first show it
     found = [match for match in map(_AROUND.fullmatch, bare) if match]
     if not found or len(found) < MOSTLY * len(texts):
         return None

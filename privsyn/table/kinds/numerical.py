@@ -188,9 +188,10 @@ class Numerical(Ordinal):
     def draft(cls, present: pd.Series, nullable: bool) -> Self | None:
         """Return a column for numbers, with bounds; None for two numbers, or for codes."""
         kind = dtypes.family(present.dtype)
-        is_text = kind in ("text", "object") and present.map(lambda cell: isinstance(cell, str)).all()
-        if is_text and (form := number_format(present.tolist())) is not None:
-            read = pd.Series(form.numbers(present.tolist())).dropna()
+        cells = present.tolist() if kind in ("text", "object") else []
+        is_text = all(isinstance(cell, str) for cell in cells)
+        if is_text and (form := number_format(cells)) is not None:
+            read = pd.Series(form.numbers(cells)).dropna()
             drafted = cls.draft(read, nullable or len(read) < len(present))
             return None if drafted is None else replace(drafted, format=form.example)
         if kind == "object":
