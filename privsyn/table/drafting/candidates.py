@@ -10,11 +10,16 @@ from math import ceil, log
 from typing import Any
 
 import numpy as np
+from scipy.optimize import nnls
 
 from privsyn.marginals.domain import Floats, Ints, Mask
 
 RARE = 1e-9
 """Probability below which missing cells in a group of rows are no chance, if cells are missing at random."""
+
+ACCIDENT = 1e-4
+"""Probability below which different numbers beyond a bound do not all have missing cells by accident. Rows of
+one number, as of one agent or firm, are alike: they are one piece of evidence."""
 
 MOST_VALUES = 50
 """Most values of a column that may decide."""
@@ -23,21 +28,23 @@ Driver = tuple[str, tuple[Ints, list[Any]], Floats | None]
 """A column as an expression names it, its codes and values, and its numbers if it has an order."""
 
 
-def driver(missing: Mask, others: Sequence[Driver]) -> str | None:
-    """Return the part of an expression that says when cells are missing, or None.
+def driver(missing: Mask, others: Sequence[Driver]) -> tuple[str, int] | None:
+    """Return the part of an expression that says when cells are missing, and in how many rows; or None.
 
     It is ``iff ...`` if they are missing in these rows and no others, and ``if ...`` else.
 
     >>> married = (np.array([0, 1] * 50), ["yes", "no"])
     >>> driver(np.array([False, True] * 50), [("married", married, None)])
-    "iff married == 'no'"
+    ("iff married == 'no'", 50)
     """
     found = [says for each in others if (says := _by_values(missing, *each) or _by_order(missing, *each))]
-    found.sort(key=lambda says: (says.startswith("if "), len(says)))
+    found.sort(key=lambda says: (says[0].startswith("if "), len(says[0])))
     return found[0] if found else None
 
 
-def _by_values(missing: Mask, name: str, coded: tuple[Ints, list[Any]], numbers: Floats | None) -> str | None:
+def _by_values(
+    missing: Mask, name: str, coded: tuple[Ints, list[Any]], numbers: Floats | None
+) -> tuple[str, int] | None:
     """Return the listed values with which all cells are missing."""
     codes, values = coded
     if not 2 <= len(values) <= MOST_VALUES or numbers is not None:
@@ -52,10 +59,12 @@ def _by_values(missing: Mask, name: str, coded: tuple[Ints, list[Any]], numbers:
         return None
     word = "iff" if gone[gone < rows].sum() == 0 else "if"
     values_text = f"== {empty[0]!r}" if len(empty) == 1 else f"in {sorted(empty, key=str)!r}"
-    return f"{word} {name} {values_text}"
+    return f"{word} {name} {values_text}", int(rows[gone == rows].sum())
 
 
-def _by_order(missing: Mask, name: str, coded: tuple[Ints, list[Any]], numbers: Floats | None) -> str | None:
+def _by_order(
+    missing: Mask, name: str, coded: tuple[Ints, list[Any]], numbers: Floats | None
+) -> tuple[str, int] | None:
     """Return the bound below or above which all cells are missing."""
     if numbers is None or not (numbers == np.rint(numbers))[np.isfinite(numbers)].all():
         return None
@@ -67,8 +76,11 @@ def _by_order(missing: Mask, name: str, coded: tuple[Ints, list[Any]], numbers: 
         ("<", present.min(), gone < present.min()),
         (">", present.max(), gone > present.max()),
     ):
+        values = len(np.unique(gone[beyond]))
+        if not beyond.all() and (len(gone) / (len(gone) + len(present))) ** values >= ACCIDENT:
+            continue  # the bound happens to separate
         if abs(bound) < 1e9 and beyond.any() and _is_rare(missing, int(beyond.sum())):
-            return f"{'iff' if beyond.all() else 'if'} {name} {sign} {int(bound)}"
+            return f"{'iff' if beyond.all() else 'if'} {name} {sign} {int(bound)}", int(beyond.sum())
     return None
 
 
@@ -76,6 +88,11 @@ def _is_rare(missing: Mask, rows: int) -> bool:
     """Return whether that many missing cells in a row would be no chance."""
     return bool(missing.mean() ** rows < RARE)
 
+
+TINY = 1e-300
+
+NEAR_ONE = 1e-3
+"""A weight this near to 1 is that of a part of a sum, up to rounded cells."""
 
 HEAD = 64
 """Rows that are read of all columns."""
@@ -202,3 +219,38 @@ def possible_sums(numbers: Floats, rounding: float) -> Iterator[tuple[int, int, 
             for k in sorted(order[first[near] : last[near]].tolist()):
                 if k not in (i, i + 1 + near):
                     yield i, i + 1 + near, k
+
+
+def sum_of_many(numbers: Floats, total: int, without: Sequence[int]) -> tuple[int, ...]:
+    """Return three rows or more that may add up to a row, by least squares in some of the cells; or none.
+
+    Parameters
+    ----------
+    numbers : array of shape (rows, cells)
+        Rows with other gaps (NaN) are no parts.
+    total : int
+    without : sequence of int
+        Rows that are no parts.
+
+    Examples
+    --------
+    >>> parts = np.random.default_rng(0).gamma(1, 9, (4, 200))
+    >>> sum_of_many(np.vstack([parts, parts[:3].sum(axis=0)]), 4, [])
+    (0, 1, 2)
+    """
+    gone = np.isnan(numbers)
+    alike = (gone == gone[total]).all(axis=1)
+    alike[[total, *without]] = False
+    parts = np.flatnonzero(alike)
+    given = np.flatnonzero(np.isfinite(numbers[total]) & np.isfinite(numbers[parts]).all(axis=0))
+    some = given[: 4 * len(parts) + HEAD]
+    if len(parts) < 3 or len(some) <= len(parts):
+        return ()
+    cells = numbers[np.ix_(parts, some)].T
+    scale = np.maximum(np.abs(cells).max(axis=0), TINY)
+    try:
+        weights = nnls(cells / scale, numbers[total, some])[0] / scale
+    except RuntimeError:  # too many steps
+        return ()
+    found = np.flatnonzero(np.abs(weights - 1) < NEAR_ONE)
+    return tuple(parts[found].tolist()) if len(found) >= 3 else ()

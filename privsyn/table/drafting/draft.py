@@ -123,12 +123,26 @@ def draft_schema(
     return draft_with_rows(table, unit, csv)[0]
 
 
-def draft_with_rows(table: object, unit: str | None, csv: CsvFormat) -> tuple[Schema, pd.DataFrame]:
-    """Return the draft from the rows, and the rows."""
+def draft_with_rows(
+    table: object, unit: str | None, csv: CsvFormat
+) -> tuple[Schema, pd.DataFrame, dict[str, int]]:
+    """Return the draft, the rows with texts of numbers and dates read, and how many such texts are not."""
     form = None if csv == PLAIN else Schema({}, csv=csv)
     loaded = read_in_memory(table, form, unit=unit)
-    frame = without(unit, loaded.frame)
+    frame = without(unit, loaded.frame).copy(deep=False)
     columns = {str(name): _draft_column(str(name), cells) for name, cells in frame.items()}
+    known = {column.format for column in columns.values() if isinstance(column, kinds.Datetime)} - {None}
+    others = {}
+    for name, column in [*columns.items()]:
+        if family(frame[name].dtype) not in ("text", "object"):
+            continue
+        if known and isinstance(column, kinds.Categorical):
+            dates = kinds.Datetime.draft(frame[name].dropna(), column.nullable, known)
+            columns[name] = column = dates or column
+        if isinstance(column, kinds.Numerical | kinds.Datetime):
+            given = frame[name].notna()
+            frame[name] = _as_numbers(column, frame[name])
+            others[name] = int((given & frame[name].isna()).sum())
     columns |= loaded.form.listed()
     order = Order(frame)
     for name, column in columns.items():
@@ -139,7 +153,15 @@ def draft_with_rows(table: object, unit: str | None, csv: CsvFormat) -> tuple[Sc
         ):
             columns[name] = kinds.Categorical.draft(frame[name].dropna(), column.nullable) or column
     missing = marks_in(Place.of(table), csv) if is_text(table) else ()
-    return Schema(columns, missing=missing, csv=csv), frame
+    return Schema(columns, missing=missing, csv=csv), frame, others
+
+
+def _as_numbers(column: kinds.Numerical | kinds.Datetime, cells: pd.Series) -> pd.Series:
+    """Return texts as the numbers or the dates that they are."""
+    read = column.numbers(cells)
+    if isinstance(column, kinds.Numerical):
+        return pd.Series(read, cells.index)
+    return pd.Series(pd.to_datetime(read, unit="s"), cells.index)
 
 
 def without(unit: str | None, frame: pd.DataFrame) -> pd.DataFrame:

@@ -6,7 +6,7 @@ Not private: each proposal was read from the rows.
 from __future__ import annotations
 
 import keyword
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,7 +19,7 @@ import pandas as pd
 
 from privsyn.errors import InputError
 from privsyn.marginals.domain import Floats, Ints, Mask
-from privsyn.table.drafting.candidates import HEAD, RARE, Drivers, LookUps, driver, possible_sums
+from privsyn.table.drafting.candidates import HEAD, RARE, Drivers, LookUps, driver, possible_sums, sum_of_many
 from privsyn.table.enforcement.determined import Determined
 from privsyn.table.enforcement.repair import check_constraints
 from privsyn.table.enforcement.rules import ROUNDING
@@ -33,8 +33,11 @@ LEAST = 30
 CHANCE = 0.95
 """An order that holds for more pairs of rows than this would hold by chance."""
 
-MOST_KEYS = 50
+MOST_KEYS = 126
 """Most keys of a look-up that is proposed."""
+
+MOST_SUMMED = 200
+"""Most columns of numbers among which sums of three and more are looked for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,8 +81,8 @@ def _can_be_compared(cells: Cells) -> bool:
     return False
 
 
-def propose(schema: Schema, frame: pd.DataFrame) -> tuple[Schema, list[Any]]:
-    """Return constraints that all rows keep and that do not contradict each other.
+def propose(schema: Schema, frame: pd.DataFrame) -> tuple[Schema, list[tuple[Any, int]]]:
+    """Return constraints that all rows keep and that do not contradict each other, and the rows of each.
 
     The schema that is returned has no constraints. The bounds of a sum in it follow from those of its parts.
 
@@ -89,7 +92,7 @@ def propose(schema: Schema, frame: pd.DataFrame) -> tuple[Schema, list[Any]]:
     >>> start = np.arange(300) % 30
     >>> stays = pd.DataFrame({"start": start, "end": start + np.arange(300) % 7, "again": start})
     >>> propose(draft_schema(stays), stays)[1]
-    ['again == start', 'start <= end']
+    [('again == start', 300), ('start <= end', 300)]
     """
     found = (
         Cells(name, column, column.as_read(frame[name]))
@@ -105,27 +108,37 @@ def propose(schema: Schema, frame: pd.DataFrame) -> tuple[Schema, list[Any]]:
     free_of_both = [each for each in free if each.name not in looked_up]
     numbers: Mapping[str, Any] = schema.columns
     open_sums = {name: replace(numbers[name], low=None, high=None) for name in sums}
-    proposals = [*copies.values(), *sums.values(), *looked_up.values()]
+    given = [*copies.values(), *sums.values(), *looked_up.values(), *_orders(free)]
+    proposals: list[tuple[Any, int | None]] = [(plain, None) for plain in given]
     # A column whose rare values alone are missing, as the draft does not list them, has no gap.
     with_gaps = [each for each in free_of_both if frame[each.name].isna().any()]
-    proposals += [*_orders(free), *_gaps(with_gaps, rest)]
-    whole, kept = _accepted(replace(schema, columns={**schema.columns, **open_sums}), proposals)
+    proposals += _gaps(with_gaps, rest)
+    whole, kept = _accepted(replace(schema, columns={**schema.columns, **open_sums}), proposals, cells)
     wider = {
         name: column if column.is_public else schema.columns[name] for name, column in whole.columns.items()
     }
     return replace(schema, columns=wider), kept
 
 
-def _accepted(schema: Schema, found: list[Any]) -> tuple[Schema, list[Any]]:
-    """Return the schema with the proposals that it can have together, and these."""
+def _accepted(
+    schema: Schema, found: list[tuple[Any, int | None]], cells: list[Cells]
+) -> tuple[Schema, list[tuple[Any, int]]]:
+    """Return the schema with the proposals that it can have together; and these, and how many rows show each.
+
+    Where `found` does not say how many rows these are, they are those without a missing cell.
+    """
     kept = []
-    for proposal in found:
+    for proposal, rows in found:
         constraint = proposal if isinstance(proposal, str) else constraint_from_plain(1, proposal)
         with suppress(InputError):
             whole = replace(schema, constraints=[*schema.constraints, constraint])
             check_constraints(whole.coded, whole.constraints)
+            names = {name for each in whole.constraints[len(schema.constraints) :] for name in each.columns}
             schema = whole
-            kept.append(proposal)
+            if rows is None:
+                gaps = np.array([each.missing for each in cells if each.name in names])
+                rows = int((~gaps).all(axis=0).sum())
+            kept.append((proposal, rows))
     return schema, kept
 
 
@@ -189,7 +202,7 @@ def _below(one: Cells, other: Cells) -> str:
 
 
 def _sums(cells: list[Cells]) -> Iterator[tuple[str, str]]:
-    """Yield each column of numbers that is the sum of two others, and the constraint."""
+    """Yield each column of numbers that is the sum of others, and the constraint; sums of two come first."""
     listed = [each for each in cells if isinstance(each.column, Numerical) and len(each.coded[1]) > 2]
     if len(listed) < 3 or len(listed[0].raw) < LEAST:
         return
@@ -200,18 +213,28 @@ def _sums(cells: list[Cells]) -> Iterator[tuple[str, str]]:
         if k not in totals | parts and not {i, j} & totals and _is_sum(numbers[[i, j, k]]):
             totals.add(k)
             parts |= {i, j}
-            a, b, total = (listed[each].quoted for each in (i, j, k))
-            yield listed[k].name, f"{total} == {a} + {b}"
+            yield listed[k].name, _sum_of(listed, k, (i, j))
+    # A part of a sum may be the sum of other columns, but no total is.
+    for k in range(len(listed) if len(listed) <= MOST_SUMMED else 0):
+        found = () if k in totals else sum_of_many(numbers, k, sorted(totals))
+        if found and _is_sum(numbers[[*found, k]]):
+            totals.add(k)
+            parts |= {*found}
+            yield listed[k].name, _sum_of(listed, k, found)
+
+
+def _sum_of(listed: list[Cells], total: int, parts: Sequence[int]) -> str:
+    return f"{listed[total].quoted} == {' + '.join(listed[part].quoted for part in parts)}"
 
 
 def _is_sum(numbers: Floats) -> bool:
-    """Return whether two rows of numbers add up to the third, up to rounding, and each of them varies."""
+    """Return whether rows of numbers add up to the last, up to rounding, and each of them varies."""
     gone = np.isnan(numbers)
     numbers = numbers[:, ~gone.any(axis=0)]
     if numbers.shape[1] < LEAST or (gone != gone[0]).any():
         return False
     varied = all(len(np.unique(each)) > 2 for each in numbers)
-    error = np.abs(numbers[0] + numbers[1] - numbers[2])
+    error = np.abs(numbers[:-1].sum(axis=0) - numbers[-1])
     return varied and bool((error <= ROUNDING * np.abs(numbers).sum(axis=0)).all())
 
 
@@ -240,20 +263,22 @@ def _look_ups(cells: list[Cells]) -> Iterator[tuple[str, dict[str, Any]]]:
                     break
 
 
-def _gaps(cells: list[Cells], drivers: list[Cells]) -> Iterator[str]:
-    """Yield when each column is missing, as far as another column says so."""
+def _gaps(cells: list[Cells], drivers: list[Cells]) -> Iterator[tuple[str, int]]:
+    """Yield when each column is missing, as far as another column says so, and in how many rows."""
     patterns: dict[bytes, Cells] = {}
     sparse = [each for each in cells if each.missing.any() and len(each.missing) >= LEAST]
     known = Drivers([(d.quoted, d.coded, d.numbers) for d in drivers if _may_decide(d)] if sparse else [])
     for each in sparse:
-        word, _, condition = (driver(each.missing, known.of(each.missing)) or "").partition(" ")
+        says, rows = driver(each.missing, known.of(each.missing)) or ("", 0)
+        word, _, condition = says.partition(" ")
         pattern = np.packbits(each.missing).tobytes()
         if word == "iff":
-            yield f"{each.quoted} is missing iff {condition}"
-        elif word == "if":
-            yield f"{condition} implies {each.quoted} is missing"
+            yield f"{each.quoted} is missing iff {condition}", rows
         elif pattern in patterns:
-            yield f"{each.quoted} is missing iff {patterns[pattern].quoted} is missing"
+            text = f"{each.quoted} is missing iff {patterns[pattern].quoted} is missing"
+            yield text, int(each.missing.sum())
+        elif word == "if":
+            yield f"{condition} implies {each.quoted} is missing", rows
         patterns.setdefault(pattern, each)
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from textwrap import wrap
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -215,6 +216,12 @@ def _of_text(present: pd.Series) -> Iterator[str]:
         yield f"READ: DATES? It is not clear which number is the day. Write {choices}."
 
 
+def _of_others(cells: int) -> Iterator[str]:
+    """Yield how many cells are written in another way."""
+    if cells:
+        yield f"READ: OTHERS, {plural(cells, 'cell')} written in another way. Such cells become missing."
+
+
 def _short(present: pd.Series) -> bool:
     """Return whether the cells could be keys: short, and of nearly the same length."""
     lengths = present.astype(str).str.len()
@@ -248,6 +255,7 @@ WIDTH = 110
 
 PROPOSALS = """\
 # READ: every row keeps these. Remove the # of those that anybody may know to hold, also of rows to come.
+# The rows beside each are those that show it: without a missing cell, or with the gap.
 constraints:
 """
 
@@ -259,7 +267,7 @@ def draft_text(table: object, *, unit: str | None = None, read: bool = True, csv
         notes = {name: column.review(None) for name, column in draft.columns.items()}
         header = UNREAD + (NO_TYPES if is_text(table) else "")
         return header + to_yaml(draft, {name: note for name, note in notes.items() if note})
-    draft, frame = draft_with_rows(table, unit, csv)
+    draft, frame, others = draft_with_rows(table, unit, csv)
     if not len(frame):
         raise InputError(
             "the table has no rows to draft from: --from-dtypes drafts from names and types alone"
@@ -268,7 +276,11 @@ def draft_text(table: object, *, unit: str | None = None, read: bool = True, csv
     notes = {
         name: "\n".join(
             line
-            for remark in (column.review(frame[name]), *remarks_on(name, column, frame[name]))
+            for remark in (
+                column.review(frame[name]),
+                *_of_others(others.get(name, 0)),
+                *remarks_on(name, column, frame[name]),
+            )
             for line in wrap(remark, WIDTH, break_long_words=False, break_on_hyphens=False)
         )
         for name, column in draft.columns.items()
@@ -277,6 +289,15 @@ def draft_text(table: object, *, unit: str | None = None, read: bool = True, csv
     # To look for the values of a column without a cell would take a part of the budget.
     empty = {name: Text() for name in draft.coded if frame[name].isna().all()}
     draft = replace(draft, columns={**draft.columns, **empty})
-    lines = "".join(f"#{line}\n" for line in constraint_lines(proposals))
+    lines = "".join(_commented(proposal, rows) for proposal, rows in proposals)
     footer = PROPOSALS + lines if lines else ""
     return header + to_yaml(draft, {name: note for name, note in notes.items() if note}) + footer
+
+
+def _commented(proposal: Any, rows: int) -> str:
+    """Return the lines of a proposal behind a #, and the rows that show it."""
+    lines = constraint_lines([proposal])
+    lines[-1 if isinstance(proposal, str) else 0] += (
+        f"  # READ: {plural(rows, 'row')}"  # a text may be wrapped
+    )
+    return "".join(f"#{line}\n" for line in lines)

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from privsyn.marginals.domain import Floats, Integers, Ints, Mask
 from privsyn.table.encoding.dtypes import OBJECT, Dtype, family
 from privsyn.table.encoding.grid import FINE, Grid
+from privsyn.table.encoding.number_format import NumberFormat
 from privsyn.table.encoding.parsing import missing_among, numbers
 from privsyn.table.encoding.steps import Heaps
 from privsyn.table.encoding.words import MISSING, bin_range, grid_words, joined
@@ -236,7 +237,10 @@ class OrderedEncoder(Encoder):
 
 @dataclass(frozen=True, eq=False)
 class NumericalEncoder(OrderedEncoder):
-    """Encodes numbers within bounds."""
+    """Encodes numbers within bounds; in a column of text they have a format."""
+
+    form: NumberFormat | None = None
+    decimals: int | None = None
 
     def interval(self, estimate: float, low: float, high: float) -> Sequence[Any]:
         """Return the numbers, which may lie between those of the column."""
@@ -249,6 +253,8 @@ class NumericalEncoder(OrderedEncoder):
     def read(self, cells: pd.Series) -> Floats:
         """Return the cells as float64."""
         with np.errstate(over="ignore", invalid="ignore"):  # a warning would reveal a cell
+            if self.form is not None and family(cells.dtype) in ("text", "object"):
+                return self.form.numbers(cells.tolist())
             if cells.dtype == OBJECT:
                 return numbers(cells.tolist())
             if family(cells.dtype) == "decimal":
@@ -260,6 +266,9 @@ class NumericalEncoder(OrderedEncoder):
         drawn = pd.Series(numbers)
         if family(self.dtype) == "decimal":
             return self._decimals(drawn, missing)
+        if self.form is not None and family(self.dtype) in ("text", "object"):
+            texts = [self.form.spell(number, self.decimals) for number in drawn.tolist()]
+            return pd.Series(texts, dtype=self.dtype).mask(missing)
         whole = self.grid.decimals == 0 and family(self.dtype) in ("integer", "object")
         return (drawn.astype(np.int64) if whole else drawn).astype(self.dtype).mask(missing)
 

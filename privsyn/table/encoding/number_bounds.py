@@ -31,7 +31,9 @@ EXTREME = 0.001
 COARSE = 5
 """A step is drafted if it is at least this many times that of the decimals."""
 
-STEPS = tuple(sorted((*NUMBERS, Lattice(0.25)), key=lambda lattice: -lattice.step))
+_QUARTERS = map(Lattice, (25_000, 2_500, 250, 25, 2.5, 0.25))
+
+STEPS = tuple(sorted((*NUMBERS, *_QUARTERS), key=lambda lattice: -lattice.step))
 """Grids that a draft may propose, the coarsest first."""
 
 

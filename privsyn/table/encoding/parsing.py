@@ -158,29 +158,60 @@ def convert_distinct(
     return convert(texts).take(places).reset_index(drop=True)
 
 
-DATES = ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d")
+DATES = (
+    *("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d"),
+    *("%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%d-%m-%y", "%m-%d-%y"),
+    *("%d %b %Y", "%d-%b-%Y", "%d-%b-%y", "%b %d, %Y", "%d %B %Y", "%B %d, %Y"),
+)
 """Formats of dates that are drafted besides ISO 8601, each also with a time of day."""
+
+CLOCKS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
+
+OTHERS = 0.05
+"""Largest share of the texts in a column of dates that a drafted format does not read."""
+
+FIRST_CELLS = 20
 
 
 def date_formats(present: pd.Series) -> list[str | None]:
-    """Return the formats that read all cells as dates; None stands for ISO 8601, which comes alone.
+    """Return the formats that read most cells as dates, and nearly all; None stands for ISO 8601.
+
+    If it is unclear which number is the day, but one choice makes each date a first of a month, take it.
 
     >>> date_formats(pd.Series(["31.01.2020"])), date_formats(pd.Series(["01/02/2020"]))
     (['%d.%m.%Y'], ['%d/%m/%Y', '%m/%d/%Y'])
+    >>> date_formats(pd.Series(["02/01/2020", "11/01/2020"])), date_formats(pd.Series(["May 7, 2020"]))
+    (['%m/%d/%Y'], ['%b %d, %Y'])
     """
-    times = ("", " %H:%M", " %H:%M:%S") if family(present.dtype) == "text" else ()
+    clocks = CLOCKS if family(present.dtype) in ("text", "object") else ()
     try:
-        cells = present.drop_duplicates().tolist()
+        places, values = pd.factorize(present)
     except TypeError:
         return []  # cells that are lists
-    found: list[str | None] = []
-    for pattern in (None, *(day + clock for day in DATES for clock in times)):
-        # Most texts are no dates, and one shows it.
-        if not any(np.isnat(moments(some, pattern)).any() for some in (cells[:1], cells)):
-            found.append(pattern)
-            if pattern is None:
-                break
-    return found
+    cells, rows = pd.Index(values).tolist(), np.bincount(places)
+    if cells and not all(isinstance(cell, str) for cell in cells):
+        return [] if np.isnat(moments(cells)).any() else [None]
+    found: dict[str | None, npt.NDArray[np.datetime64]] = {}
+    others: dict[str | None, int] = {}
+    for pattern in (None, *(day + clock for day in DATES for clock in clocks)):
+        # Most texts are no dates, and the first show it.
+        first = np.isnat(moments(cells[:FIRST_CELLS], pattern))
+        if 2 * first.sum() > len(first) or (len(cells) <= FIRST_CELLS and first.any()):
+            continue
+        read = moments(cells, pattern)
+        count = int(rows[np.isnat(read)].sum())
+        same = any(np.array_equal(read, other, equal_nan=True) for other in found.values())
+        if count <= OTHERS * len(present) and not same:
+            found[pattern], others[pattern] = read, count
+    found = {pattern: read for pattern, read in found.items() if others[pattern] == min(others.values())}
+    if len(found) > 1 and len(cells) > 1:
+        monthly = [
+            pattern
+            for pattern, read in found.items()
+            if (read == read.astype("datetime64[M]"))[~np.isnat(read)].all()
+        ]
+        return monthly if len(monthly) == 1 else list(found)
+    return list(found)
 
 
 def distinct(cells: pd.Series) -> tuple[npt.NDArray[np.intp], list[Any]]:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from os import PathLike
 from pathlib import Path
@@ -238,6 +239,9 @@ def _formatted(cells: pd.Series, name: str, schema: Schema) -> pd.Series:
         return _texts(cells, cells.dt.strftime(column.format))
     if kind not in ("integer", "real"):
         return cells
+    if isinstance(column, Numerical) and column.form is not None:
+        spell = partial(column.form.spell, decimals=column.fixed_decimals)
+        return _texts(cells, cells.map(spell, na_action="ignore"))
     decimals = None
     if isinstance(column, Numerical) and kind == "real":
         decimals = 0 if column.integer else column.decimals

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time, timedelta
 from typing import Any, Literal, Self, cast
@@ -25,6 +25,9 @@ from privsyn.table.kinds.ordinal import plain_grid
 from privsyn.table.kinds.times import Timed
 
 EPOCH = datetime(1970, 1, 1)
+
+SOME_YEARS = 2
+"""Dates that range over at least this many years are drafted with bounds at the ends of years."""
 
 CYCLES: tuple[list[str], ...] = ([], ["day"], ["day", "week"])
 
@@ -125,23 +128,30 @@ class Datetime(Timed):
         return replace(self, low=low, high=high, unit=unit)
 
     @classmethod
-    def draft(cls, present: pd.Series, nullable: bool) -> Self | None:
-        """Return a column for dates or times, with bounds at the ends of years."""
+    def draft(cls, present: pd.Series, nullable: bool, known: Collection[str | None] = ()) -> Self | None:
+        """Return a column for dates or times, with bounds at ends of months, or of years if there are two.
+
+        `known` are formats of other columns: they say which number is the day if the cells do not.
+        """
         kind = family(present.dtype)
         if present.empty or kind not in ("datetime", "text", "object"):
             return None
         formats = date_formats(present)
+        if len(formats) > 1:
+            formats = [pattern for pattern in formats if pattern in known]
         if len(formats) != 1:
             return None
         pattern = formats[0]
         read = moments(present.drop_duplicates().tolist(), pattern)
-        first, last = read.min().item().year, read.max().item().year
+        nullable = nullable or bool(np.isnat(read).any())
+        read = read[~np.isnat(read)]
+        low, after = _around(read.min(), read.max())
         if (read == read.astype("datetime64[D]")).all():
-            return cls(datetime(first, 1, 1), datetime(last, 12, 31), format=pattern, nullable=nullable)
+            return cls(low, after - timedelta(days=1), format=pattern, nullable=nullable)
         step = coarsest_step(read.astype("datetime64[s]").astype(np.float64), TIMES, 2)
-        high = datetime(last, 12, 31, 23, 59, 59)
+        high = after - timedelta(seconds=1)
         text = None if step is None else step_text(int(step))
-        return cls(datetime(first, 1, 1), high, step=text, format=pattern, nullable=nullable)
+        return cls(low, high, step=text, format=pattern, nullable=nullable)
 
     @property
     def data_type(self) -> str:
@@ -181,9 +191,15 @@ class Datetime(Timed):
         """Return the format, the years and the step."""
         return [
             *([] if self.format is None else ["format"]),
-            "first and last year",
+            f"first and last {'month' if self._ends_in_a_year else 'year'}",
             *([] if self.step is None else [f"all multiples of {self.step}"]),
         ]
+
+    @property
+    def _ends_in_a_year(self) -> bool:
+        """Whether a bound is no end of a year."""
+        low, high = cast(datetime, self.low), cast(datetime, self.high)
+        return (low.month, high.month) != (1, 12)
 
     def numbers(self, cells: pd.Series) -> Floats:
         """Return the seconds since 1970."""
@@ -237,3 +253,15 @@ class Datetime(Timed):
         if (self.is_public or self.step) and Datetime(self.low, self.high, step=self.step).unit == self.unit:
             del plain["unit"]
         return plain
+
+
+def _around(first: np.datetime64, last: np.datetime64) -> tuple[datetime, datetime]:
+    """Return the beginning of the first month or year, and the end of the last one.
+
+    >>> _around(np.datetime64("2019-10-02"), np.datetime64("2020-03-28"))
+    (datetime.datetime(2019, 10, 1, 0, 0), datetime.datetime(2020, 4, 1, 0, 0))
+    """
+    many = last - first >= np.timedelta64(365 * SOME_YEARS, "D")
+    unit = "Y" if many else "M"
+    low, high = first.astype(f"datetime64[{unit}]"), last.astype(f"datetime64[{unit}]") + 1
+    return low.astype("datetime64[s]").item(), high.astype("datetime64[s]").item()

@@ -17,6 +17,7 @@ from privsyn.table.encoding import number_bounds as drafts
 from privsyn.table.encoding.bounds_cells import BoundsGrid
 from privsyn.table.encoding.encoders import NumericalEncoder
 from privsyn.table.encoding.grid import Grid, holds, spacing
+from privsyn.table.encoding.number_format import NumberFormat, number_format
 from privsyn.table.encoding.parsing import distinct, numbers
 from privsyn.table.encoding.words import RangeWords, grid_words
 from privsyn.table.kinds import column_settings as settings
@@ -47,6 +48,9 @@ class Numerical(Ordinal):
     step : number, optional
         All numbers are multiples of it, such as 0.05 or 10_000. A number between two multiples is taken to
         the nearer one. The outermost multiples within the bounds are the first and the last number.
+    format : str, optional
+        How 1234.5 is written in a column of text or in a CSV, such as ``"$1,234.50"``, ``"1.234,50 EUR"`` or
+        ``"1234.5 %"``. Its digits say the number of decimals if nothing else does. Default: a plain number.
     bins : int
         The largest number of intervals that are counted.
     nullable : bool
@@ -67,12 +71,16 @@ class Numerical(Ordinal):
     integer: bool | None = field(default=None, kw_only=True)
     decimals: int | None = field(default=None, kw_only=True)
     step: float | None = field(default=None, kw_only=True)
+    format: str | None = field(default=None, kw_only=True)
     bins: int = field(default=32, kw_only=True)
     nullable: bool = field(default=True, kw_only=True)
     missing: str | Sequence[str] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
         settings.normalise_shared(self)
+        if self.form is not None and self.integer is self.decimals is self.step is None:
+            decimals = self.form.decimals
+            settings.normalise(self, **({"decimals": decimals} if decimals else {"integer": True}))
         if self.integer is not None:
             settings.normalise(self, integer=settings.flag("integer", self.integer))
         if self.decimals is not None:
@@ -93,6 +101,11 @@ class Numerical(Ordinal):
         settings.normalise(self, low=low, high=high)
         if self.step is not None:
             settings.check_decimals(*self.bounds, steps.decimals_of_step(self.step) or 0)
+
+    @property
+    def form(self) -> NumberFormat | None:
+        """How numbers are written as text; None if plainly."""
+        return None if self.format is None else NumberFormat(self.format)
 
     @property
     def noun(self) -> str:
@@ -175,6 +188,12 @@ class Numerical(Ordinal):
     def draft(cls, present: pd.Series, nullable: bool) -> Self | None:
         """Return a column for numbers, with bounds; None for two numbers, or for codes."""
         kind = dtypes.family(present.dtype)
+        cells = present.tolist() if kind in ("text", "object") else []
+        is_text = all(isinstance(cell, str) for cell in cells)
+        if is_text and (form := number_format(cells)) is not None:
+            read = pd.Series(form.numbers(cells)).dropna()
+            drafted = cls.draft(read, nullable or len(read) < len(present))
+            return None if drafted is None else replace(drafted, format=form.example)
         if kind == "object":
             present = present if present.map(lambda cell: type(cell) in (int, float)).all() else present[:0]
         elif kind not in ("integer", "real", "decimal"):
@@ -238,7 +257,7 @@ class Numerical(Ordinal):
         if dtypes.family(cells.dtype) in ("integer", "real"):
             return cells.to_numpy(dtype=np.float64, na_value=np.nan)
         places, found = distinct(cells)
-        return np.append(numbers(found), np.nan)[places]
+        return np.append(self._numbers(found), np.nan)[places]
 
     def own_grid(self, dtype: dtypes.Dtype) -> Grid:
         """Return the grid of the encoder in doubles: the dtypes of the tables may differ."""
@@ -256,6 +275,7 @@ class Numerical(Ordinal):
         exact = self.integer and drafts.is_exact(self.low, self.high, cells.dropna().to_numpy(np.float64))
         digits = "all whole" if self.integer else plural(self.decimals or 0, "decimal")
         return [
+            *([] if self.format is None else ["format"]),
             "exact bounds" if exact else "bounds",
             *([] if is_plain else [digits]),
             *([] if self.step is None else [f"all multiples of {self.step:,}"]),
@@ -275,15 +295,17 @@ class Numerical(Ordinal):
 
     def numbers(self, cells: pd.Series) -> Floats:
         """Return the cells as numbers."""
+        if dtypes.family(cells.dtype) == "text":
+            return self.measured(cells)
         return np.asarray(cells.astype("Float64").to_numpy(np.float64, na_value=np.nan))
 
     def make_encoder(self, dtype: dtypes.Dtype, family: dtypes.Family) -> NumericalEncoder:
         """Return the encoder; refuse a dtype that cannot hold the bounds, or is too coarse for the step."""
-        return NumericalEncoder(self._grid(dtype, family), dtype)
+        return NumericalEncoder(self._grid(dtype, family), dtype, self.form, self.fixed_decimals)
 
     def _grid(self, dtype: dtypes.Dtype, kind: dtypes.Family) -> Grid:
         low, high = self._ends
-        if kind not in ("integer", "real", "decimal", "object"):
+        if kind not in ("integer", "real", "decimal", "object") and not (kind == "text" and self.format):
             hint = FOR_FAMILY.get(kind, "Categorical([...]), or convert it to numbers")
             raise InputError(f"{dtypes.its(dtype)}, not numbers: use {hint}")
         floats = np.dtype(np.float64)
@@ -321,14 +343,22 @@ class Numerical(Ordinal):
             raise InputError(f"{dtypes.its(dtype)}, too coarse for {decimals} decimals from {low} to {high}")
         return Grid.exact(low, high, decimals=decimals, bins=self.bins, step=self.step)
 
+    def _numbers(self, cells: Sequence[object]) -> Floats:
+        return numbers(cells) if self.form is None else self.form.numbers(cells)
+
     def read_texts(self, texts: Sequence[str | None], csv_format: CsvFormat) -> pd.Series:
         """Return numbers, whole ones if the schema says so."""
+        if self.format is not None:
+            return self._typed(self._numbers(texts))
         if not csv_format.spells_plainly:
             texts = [None if text is None else csv_format.plain_number(text) for text in texts]
         try:
             read = np.array([np.nan if text is None else float(text) for text in texts], np.float64)
-        except ValueError:  # one of them is no number
+        except ValueError:  # one of them is no plain number
             read = numbers(texts)
+        return self._typed(read)
+
+    def _typed(self, read: Floats) -> pd.Series:
         if self.fixed_decimals != 0:
             return pd.Series(read)
         missing = np.isnan(read)  # clipping keeps too large numbers out of bounds

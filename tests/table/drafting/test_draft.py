@@ -180,7 +180,7 @@ def test_each_column_is_asked_about_in_a_line():
         "price": "READ: bounds, all multiples of 0.25, no cell missing.",
         "notes": "READ: no cell missing. Common values are found. Free text? {kind: text} leaves it out."
         " READ: UNIQUE, nearly every row has a text of its own. If it names the row: {kind: identifier}.",
-        "day": "READ: first and last year.",
+        "day": "READ: first and last month.",
     }
     assert "secret" not in text
     assert max(map(len, text.splitlines())) <= 120
@@ -407,22 +407,6 @@ def test_the_reference_names_every_option():
     page = (Path(__file__).parents[3] / "docs" / "schema.md").read_text(encoding="utf-8")
     for kind in (Categorical, Numerical, Datetime, Time, Duration, Identifier, CsvFormat):
         assert all(f"`{option.name}`" in page for option in fields(kind)), kind
-
-
-def test_dates_that_are_not_iso_are_drafted_with_their_format_and_none_is_lost(tmp_path):
-    days = pd.date_range("2019-05-03 10:00", periods=400, freq="D")
-    for number, (pattern, offset) in enumerate(
-        [("%d.%m.%Y", 0), ("%d/%m/%Y", 0), ("%m/%d/%Y", 0), ("%Y/%m/%d", 0), ("%d.%m.%Y %H:%M", 3)]
-    ):
-        rows = pd.DataFrame({"start": days, "end": days + pd.Timedelta(days=offset)})
-        path = tmp_path / f"{number}.csv"
-        rows.apply(lambda cells, pattern=pattern: cells.dt.strftime(pattern)).to_csv(path, index=False)
-        schema = draft_schema(path)
-        assert [column.format for column in schema.columns.values()] == [pattern, pattern]
-        assert schema.columns["end"].low == pd.Timestamp("2019-01-01")
-        assert check_schema(path, schema) == ["every cell fits"]
-        assert "READ: format, first and last year" in draft_text(path)
-        assert ("start < end" in draft_text(path)) == (offset > 0)
 
 
 def test_dates_that_may_begin_with_day_or_month_are_not_guessed_but_remarked():

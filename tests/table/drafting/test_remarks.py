@@ -284,3 +284,47 @@ def test_of_a_table_with_46_columns_a_person_writes_no_line():
     assert (made["start"] <= made["paid"]).all()
     assert (made["ill3"].isna() == (made["ill"] == "no")).all()
     assert made["town"].equals(made["city"])
+
+
+def test_a_sum_of_three_and_more_is_proposed_also_of_sums():
+    parts = np.random.default_rng(5).gamma(2, 100, (5, N)).round(2)
+    rows = pd.DataFrame({f"p{k}": part for k, part in enumerate(parts)})
+    rows = rows.assign(three=parts[:3].sum(axis=0).round(2), all=parts.sum(axis=0).round(2))
+    text = draft_text(rows)
+    assert parse("\n".join(proposals(text))) == ["three == p0 + p1 + p2", "all == p0 + p1 + p2 + p3 + p4"]
+    assert check_schema(rows, from_plain(parse(uncommented(text)))) == [
+        "every cell fits",
+        "every row keeps every constraint",
+    ]
+    off = rows.assign(three=rows["three"] + (np.arange(N) == 7))
+    assert "three ==" not in draft_text(off)
+
+
+def test_equal_gaps_are_proposed_before_implications_and_each_says_its_rows():
+    rng = np.random.default_rng(6)
+    kind = np.repeat(["a", "b"], [600, N - 600])
+    gone = (kind == "a") | (np.arange(N) >= N - 100)
+    one, other = (np.where(gone, None, rng.choice(values, N)) for values in (["x", "y"], ["u", "v"]))
+    lines = proposals(draft_text(pd.DataFrame({"kind": kind, "one": one, "other": other})))
+    assert lines == [
+        "- kind == 'a' implies one is missing  # READ: 600 rows",
+        "- other is missing iff one is missing  # READ: 700 rows",
+    ]
+
+
+def test_a_bound_that_happens_to_separate_few_different_numbers_is_not_proposed():
+    """Many rows of one agent are alike: that those of four agents have no firm shows nothing of a bound."""
+    rng = np.random.default_rng(7)
+    agent = rng.integers(1, 60, N)
+    gone = np.append([True] * 5 + [False], rng.random(54) < 0.5)[
+        agent
+    ]  # all of the agents 1 to 4, by accident
+    text = draft_text(pd.DataFrame({"agent": agent, "firm": np.where(gone, None, rng.choice(["x", "y"], N))}))
+    assert "agent <" not in text
+
+
+@pytest.mark.parametrize("step", [25_000, 2500, 250, 25, 2.5, 0.25, 50, 5])
+def test_the_true_grid_is_drafted(step):
+    numbers = np.random.default_rng(8).integers(1, 300, N) * step
+    text = draft_text(pd.DataFrame({"a": numbers}))
+    assert from_plain(parse(text)).columns["a"].step == step

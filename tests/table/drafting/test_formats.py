@@ -1,0 +1,121 @@
+"""Texts of dates and numbers are drafted with their format, and written again in it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from privsyn import Categorical, Numerical, PrivSyn
+from privsyn.table.drafting.draft import check_schema, draft_schema
+from privsyn.table.drafting.review import draft_text
+from privsyn.table.schema.yaml_file import from_plain, parse
+
+
+def test_dates_that_are_not_iso_are_drafted_with_their_format_and_none_is_lost(tmp_path):
+    days = pd.date_range("2019-05-03 10:00", periods=400, freq="D")
+    for number, (pattern, offset) in enumerate(
+        [
+            *(("%d.%m.%Y", 0), ("%d/%m/%Y", 0), ("%m/%d/%Y", 0), ("%Y/%m/%d", 0), ("%d.%m.%Y %H:%M", 3)),
+            *(("%m/%d/%y", 0), ("%d %b %Y", 0), ("%B %d, %Y", 0), ("%m/%d/%Y %I:%M %p", 3)),
+        ]
+    ):
+        rows = pd.DataFrame({"start": days, "end": days + pd.Timedelta(days=offset)})
+        path = tmp_path / f"{number}.csv"
+        rows.apply(lambda cells, pattern=pattern: cells.dt.strftime(pattern)).to_csv(path, index=False)
+        schema = draft_schema(path)
+        assert [column.format for column in schema.columns.values()] == [pattern, pattern]
+        assert schema.columns["end"].low == pd.Timestamp("2019-05-01")
+        assert check_schema(path, schema) == ["every cell fits"]
+        assert "READ: format, first and last month" in draft_text(path)
+        assert ("start < end" in draft_text(path)) == (offset > 0)
+
+
+def test_dates_are_rounded_outwards_to_months_and_over_two_years_to_years():
+    for last, low, high in (
+        ("2020-03-28", "2019-10-01", "2020-03-31"),
+        ("2021-09-28", "2019-10-01", "2021-09-30"),
+        ("2021-10-28", "2019-01-01", "2021-12-31"),
+    ):
+        day = draft_schema(pd.DataFrame({"day": pd.date_range("2019-10-02", last)})).columns["day"]
+        assert (day.low, day.high) == (pd.Timestamp(low), pd.Timestamp(high))
+
+
+def test_dates_written_in_another_way_become_missing_and_the_draft_says_how_many():
+    days = pd.date_range("2020-01-01", periods=200)
+    cells = days.strftime("%m/%d/%Y").where(days.day != 31, days.strftime("%Y-%m-%d"))
+    text = draft_text(pd.DataFrame({"day": cells}))
+    assert "READ: OTHERS, 3 cells written in another way. Such cells become missing." in text
+    day = from_plain(parse(text)).columns["day"]
+    assert (day.format, day.nullable) == ("%m/%d/%Y", True)
+    mostly_text = cells.where(days.day < 25, "none")
+    assert isinstance(draft_schema(pd.DataFrame({"day": mostly_text})).columns["day"], Categorical)
+
+
+def test_another_column_says_which_number_is_the_day():
+    unclear = ["01/02/2020", "03/04/2021", "05/06/2020", "07/08/2020"] * 40
+    for clear, pattern in (("31/12/2020", "%d/%m/%Y"), ("12/31/2020", "%m/%d/%Y")):
+        schema = draft_schema(pd.DataFrame({"unclear": unclear, "clear": [clear, "01/02/2020"] * 80}))
+        assert schema.columns["unclear"].format == pattern
+    monthly = draft_schema(pd.DataFrame({"month": [f"{month:02}/01/2020" for month in range(1, 13)] * 9}))
+    assert monthly.columns["month"].format == "%m/%d/%Y"
+
+
+def written(numbers, group, point, decimals, around):
+    """Numbers as a clerk writes them."""
+    texts = [f"{abs(number):,.{decimals}f}" for number in numbers]
+    texts = [text.translate({44: group, 46: point}) for text in texts]
+    return [
+        ("-" if number < 0 else "") + around.format(text) for number, text in zip(numbers, texts, strict=True)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("group", "point", "decimals", "around", "example"),
+    [
+        (",", ".", 2, "${}", "$1,234.50"),
+        (".", ",", 2, "{} EUR", "1.234,50 EUR"),
+        ("'", ".", 2, "CHF {}", "CHF 1'234.50"),
+        (" ", ",", 2, "{} \u20ac", "1 234,50 \u20ac"),
+        ("", ".", 1, "{} %", "1234.5 %"),
+        ("", ",", 1, "{}%", "1234,5%"),
+        (",", ".", 0, "{}", "1,234"),
+        (".", ",", 0, "{} kg", "1.234 kg"),
+        ("", ",", 2, "{}", "1234,50"),
+    ],
+)
+def test_numbers_in_text_are_drafted_and_written_again_in_their_format(
+    tmp_path, group, point, decimals, around, example
+):
+    rng = np.random.default_rng(0)
+    amounts = np.append([-12.0, 4321.0], rng.normal(3000, 900, 600)).round(decimals)
+    rows = pd.DataFrame(
+        {"amount": written(amounts, group, point, decimals, around), "no": ["A12", "A13"] * 301}
+    )
+    path = tmp_path / "t.csv"
+    rows.to_csv(path, index=False)
+    for table in (path, rows):
+        schema = draft_schema(table)
+        amount = schema.columns["amount"]
+        assert (amount.format, amount.fixed_decimals, amount.nullable) == (example, decimals, False)
+        assert amount.low <= -12 < 4321 <= amount.high
+        assert isinstance(schema.columns["no"], Categorical)
+        assert check_schema(table, schema) == ["every cell fits"]
+        model = PrivSyn(1.0, 1e-9, schema, seed=0).fit(table)
+        model.sample_to(tmp_path / "s.csv", 50, seed=0)
+        again = pd.read_csv(tmp_path / "s.csv", dtype=str)
+        numbers = amount.form.numbers(again["amount"].tolist())
+        assert written(numbers, group, point, decimals, around) == again["amount"].tolist()
+    assert model.sample(50, seed=0)["amount"].tolist() == again["amount"].tolist()
+
+
+def test_codes_names_and_dates_are_no_numbers_in_a_format():
+    for cells in (
+        ["A12", "B13"],
+        ["10.1.2020", "11.1.2020"],
+        ["1-2", "2-3"],
+        ["007", "012"],
+        ["x", "y"],
+        ["12"],
+    ):
+        assert not isinstance(draft_schema(pd.DataFrame({"a": cells * 40})).columns["a"], Numerical)
