@@ -184,7 +184,8 @@ def _pairs(release: Release) -> list[tuple[Attributes, float, float]]:
     The rows of independent columns depend on each other by chance. Strengths exclude the square of this
     expected dependence, and errors include it: it would be another one in another table.
     """
-    fitted, found = release.fitted, []
+    fitted = release.fitted
+    found: list[tuple[Attributes, float, float]] = []
     for table, certainty in zip(fitted.marginals, fitted.certainties[len(fitted.one_ways) :], strict=True):
         if len(table.attributes) == 2:
             counts = certainty.measured.grouping.join(table.counts)
