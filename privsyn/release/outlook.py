@@ -28,7 +28,7 @@ TARGET = (2.0, 1.0)
 
 INSIDE = 0.5
 """Expected error inside a group of values that were counted together, for a probability of 1 that two rows
-share one. The thresholds and this number were chosen on half of the tables of experiments/unprepared.py."""
+share one. The thresholds and this number were chosen on the tables of experiments/unprepared.py."""
 
 TINY = 1e-12
 
