@@ -147,6 +147,13 @@ class PrivSyn(ReleasedModel, Estimator, Settings):
         warn_not_found(self.not_found_)
         return self
 
+    def outlook(self, target: str | None = None) -> str:
+        """Return one sentence on how good the synthetic rows are likely to be; see `Release.outlook`.
+
+        The target of the model is the default.
+        """
+        return self._fitted.outlook(self.target if target is None else target)
+
     def _from_answers(self, opened: Opened, run: Alone | Run) -> Release:
         """Discover what the schema leaves open, put questions to the rows, and estimate from the answers."""
         noise, report = run.noise, self.progress or no_progress

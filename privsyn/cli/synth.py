@@ -102,6 +102,7 @@ def synth(
             _show(fitted, public)
             if report is not None:
                 _compare(fitted, data, whole, public, report)
+            say(fitted.outlook())
     if not accepted:
         console.show_refused(fitted.ledger_, out, model)
         raise typer.Exit(1)
@@ -144,7 +145,7 @@ def _show(fitted: PrivSyn, public: Schema | None) -> None:
             "--no-missing: a missing cell of the table counts as the lower bound, or as the first value"
             " listed; if many are missing, fill the cells of the synthetic table instead"
         )
-    console.show_privacy(fitted.ledger_)  # last: it says what noise hid
+    console.show_privacy(fitted.ledger_)  # after all facts: it says what noise hid
 
 
 def _compare(fitted: PrivSyn, data: Path, synthetic: Any, public: Schema | None, report: Path) -> None:

@@ -29,6 +29,7 @@ from privsyn.release.conditional import absent, balanced, completed
 from privsyn.release.draws.draws import Draws, frames_of
 from privsyn.release.file_format import Parts, check_loads, pack, read_parts
 from privsyn.release.given import Given, read_given
+from privsyn.release.outlook import Outlook
 from privsyn.release.pool import Pool
 from privsyn.synthesis.synthesise import ENOUGH, Keep, block_ends, in_blocks, make_block
 from privsyn.table.codec.codec import Codec
@@ -304,6 +305,16 @@ class Release:
         laplace = self.ledger.accounting == "pure" and not self.ledger.all_local
         not_found = not_found_in(self.ledger.public_inputs, self.codec.names)
         return Accuracy(self.codec, self.fitted, laplace, partial(frames_of, self), not_found)
+
+    def outlook(self, target: str | None = None) -> str:
+        """Return one sentence on how good the synthetic rows are likely to be, and what would help.
+
+        It names single columns, relationships between columns and, if there is a `target`, a model of it. It
+        follows from released counts, so it costs no privacy. See docs/epsilon.md for how often it was right.
+        """
+        if target is not None:
+            check_column("target", target, self.codec.schema.coded)
+        return str(Outlook.of(self, target))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the release to one file, whole or not at all, after reading it back; see `file_format`.

@@ -9,23 +9,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from itertools import combinations
-from math import comb, hypot, isnan, sqrt
+from math import comb
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from privsyn.arguments import check_column, check_whole
 from privsyn.errors import InputError, plural, printable, spelled
-from privsyn.inference.higher_order import candidates
-from privsyn.inference.prior.dispersion import MEAN_OF_ABSOLUTE
-from privsyn.marginals.domain import Domain, Floats
-from privsyn.methods.budget import FIRST_LOOK, Split
+from privsyn.marginals.domain import Domain
 from privsyn.methods.default import TARGET
 from privsyn.methods.discovery import ALL_FOR_BOUNDS, expected_share, reserved_delta
 from privsyn.private.accounting import rho_for
 from privsyn.private.laws import Law, law_of
+from privsyn.release.acceptance.criteria import check_accept
+from privsyn.release.acceptance.layout import check_testable
 from privsyn.settings import Settings
+from privsyn.studies.expectation import Expectation, expect
+from privsyn.studies.feasibility import Feasibility, feasible
 from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.encoding.grid import FINE
@@ -39,121 +39,6 @@ from privsyn.table.schema.yaml_file import SchemaOrPath, as_schema
 
 if TYPE_CHECKING:
     import pandas as pd
-
-USUAL_DEPENDENCE = 0.06
-"""Assumed total variation between a pair of columns and the product of its marginals. Planned errors of pairs
-were 0.7 to 2.3 times the measured errors on five tables at epsilon 0.2, 1 and 5."""
-
-SHARES_MEASURED = (1.0, 0.5, 0.25, 0.125)
-"""Shares of the pairs that may be measured. With Laplace noise, fewer pairs are measured much better."""
-
-# Seconds on one core of 2025, and bytes, fitted to tables of 6,000 to 49,000 rows.
-START, A_PAIR, A_CELL = 0.7, 0.5e-6, 2.5e-6  # s; a pair and row of the fit; a cell of the synthetic table
-PROGRAM, A_ROW = 250e6, 80.0  # bytes; a cell of the table
-
-
-@dataclass(frozen=True)
-class Expectation:
-    """The expected result for a table with this number of rows.
-
-    Parameters
-    ----------
-    rows : int
-    parts : mapping of a question to its share of the budget
-    count_noise : float
-        Standard deviation of the noise in a one-way count, from all measurements combined, in rows.
-    one_way_error, pair_error : float
-        Mean expected total variation of the tables of one and of two columns; the second is NaN without
-        pairs.
-    seconds : float
-    memory : float
-        In bytes.
-    """
-
-    rows: int
-    parts: dict[str, float]
-    count_noise: float
-    one_way_error: float
-    pair_error: float
-    seconds: float
-    memory: float
-
-    @property
-    def error(self) -> float:
-        """The error of two columns, or of one if there are no two."""
-        return self.one_way_error if isnan(self.pair_error) else self.pair_error
-
-
-def expect(domain: Domain, rho: float, rows: int, law: Law, *, finding: float) -> Expectation:
-    """Return the parts of the budget and the expected errors, following `methods.default`."""
-    left = (1 - finding) * rho
-    split = Split.for_domain(left, domain, rows, _informative(domain, left, rows, law), law=law)
-    if not candidates(domain):
-        split = split.without("sets")
-    first, second = split.first_look + split.one_ways, split.pairs + split.second_look
-    spent = {
-        "values, bounds and grids": finding * rho,
-        "one-ways": first,
-        "scores": split.departures + split.concordances + split.sets,
-        "pairs and bigger tables": second,
-    }
-    number = len(domain) * (len(domain) - 1) // 2
-    a_pair = second / max(number, 1)
-    # Each pair also measures its two columns; a pair with b values sums b noisy counts for a value.
-    of_others = 2 * law.rho(a_pair) * sum(1 / size for size in domain.sizes)
-    both = (split.first_look, split.one_ways)
-    sigma = 1 / sqrt(2 * sum(law.rho(cost / len(domain)) for cost in both) + of_others)
-    one_ways = [_one_way_error(size, sigma, rows) for size in domain.sizes]
-    of_pairs = [
-        hypot(_pair_error(a, b, a_pair, rows, law), one, two)
-        for (a, one), (b, two) in combinations(zip(domain.sizes, one_ways, strict=True), 2)
-    ]
-    cells = rows * len(domain)
-    return Expectation(
-        rows=rows,
-        parts={what: part / rho for what, part in spent.items() if part},
-        count_noise=sigma,
-        one_way_error=float(np.mean(one_ways)),
-        pair_error=float(np.mean(of_pairs)) if of_pairs else float("nan"),
-        seconds=START + A_PAIR * rows * number + A_CELL * cells,
-        memory=PROGRAM + A_ROW * cells,
-    )
-
-
-def _informative(domain: Domain, rho: float, rows: int, law: Law) -> Floats:
-    """Return how many values of each column are expected to stand out of the noise of the first look."""
-    sigma = 1 / sqrt(2 * law.rho(FIRST_LOOK * rho / len(domain)))
-    return np.array([np.count_nonzero(rows * _shares(size) > sigma) for size in domain.sizes], float)
-
-
-def _shares(size: int) -> Floats:
-    """Return typical shares of the values of a column, by Zipf's law: the k-th is 1/k of the first."""
-    weights = 1 / np.arange(1, size + 1)
-    return np.asarray(weights / weights.sum())
-
-
-def _one_way_error(size: int, sigma: float, rows: int) -> float:
-    """Return the expected error; the error of a value is at most its number of rows."""
-    errors = np.minimum(MEAN_OF_ABSOLUTE * sigma * sqrt(1 - 1 / size), rows * _shares(size))
-    return float(errors.sum() / (2 * rows))
-
-
-def _pair_error(a: int, b: int, cost: float, rows: int, law: Law) -> float:
-    """Return the mean error of pairs whose budget is split evenly among the best share of them to measure."""
-    return min(
-        share * _table_error(a, b, law.rho(cost / share), rows) + (1 - share) * _table_error(a, b, 0.0, rows)
-        for share in SHARES_MEASURED
-    )
-
-
-def _table_error(a: int, b: int, rho: float, rows: int) -> float:
-    """Return the posterior error of a typical dependence; see `privsyn.inference.selection`."""
-    expected = rows * np.multiply.outer(_shares(a), _shares(b))
-    root = USUAL_DEPENDENCE * 2 * rows / (MEAN_OF_ABSOLUTE * np.sqrt(expected).sum())
-    prior = root**2 * expected
-    left = MEAN_OF_ABSOLUTE * np.sqrt(prior / (1 + 2 * rho * prior)).sum()
-    return float(left / (2 * rows) * sqrt((1 - 1 / a) * (1 - 1 / b)))
-
 
 ROWS = (1_000, 10_000, 100_000, 1_000_000)
 """Default numbers of rows to plan for."""
@@ -191,6 +76,8 @@ class Plan:
     advice : str
         How the other law of noise compares at this epsilon: delta 0 if delta is above 0, and `USUAL_DELTA` if
         it is 0. Empty if there is nothing to gain.
+    criteria : tuple of Feasibility
+        Whether each criterion is likely to be met.
     """
 
     epsilon: float
@@ -203,6 +90,7 @@ class Plan:
     given: bool = False
     notes: tuple[str, ...] = ()
     advice: str = ""
+    criteria: tuple[Feasibility, ...] = ()
 
     def __str__(self) -> str:
         all_rows = self.expectations
@@ -238,7 +126,8 @@ class Plan:
             )
         head += self.notes
         table = [f"{title:<{width}}" + "".join(f"{cell:>12}" for cell in cells) for title, cells in lines]
-        return "\n".join(map(printable, [*head, "", *table, "", *NOTES]))
+        tests = ["criteria:", *map(str, self.criteria), ""] if self.criteria else []
+        return "\n".join(map(printable, [*head, "", *table, "", *tests, *NOTES]))
 
 
 PARTS = {
@@ -265,6 +154,7 @@ def plan(
     unit: str | None = None,
     rows_per_unit: int | None = None,
     target: str | None = None,
+    accept: object = None,
 ) -> Plan:
     """Plan ``PrivSyn(epsilon, delta, schema).fit(table)`` from public facts alone.
 
@@ -273,7 +163,7 @@ def plan(
     table : pandas, polars or pyarrow table, or a path to a .csv, .csv.gz or .parquet file, optional
         Only the names and dtypes of its columns are read; of a CSV file, the header. Default: the columns of
         the schema. A Schema is accepted here, too.
-    epsilon, delta, schema, unit, rows_per_unit, target : as for PrivSyn
+    epsilon, delta, schema, unit, rows_per_unit, target, accept : as for PrivSyn
     rows : int, optional
         A rough, public number of rows: do not count them. Default: from a thousand to a million.
 
@@ -297,7 +187,11 @@ def plan(
     schema = as_schema(schema)
     if table is None and declared(schema) is None:
         raise InputError("a plan needs the columns: give a table, a schema, or both")
-    settings = Settings(epsilon, delta, schema, unit=unit, rows_per_unit=rows_per_unit, target=target)
+    settings = Settings(
+        epsilon, delta, schema, unit=unit, rows_per_unit=rows_per_unit, target=target, accept=accept
+    )
+    if accept is not None and rows is None:
+        raise InputError(f"{spelled('accept')} needs a rough, public number of rows: give rows")
     numbers = ROWS if rows is None else (check_whole("rows", rows, least=1),)
     columns = read_columns(schema if table is None else table, schema)
     text = not is_typed(table)
@@ -312,22 +206,38 @@ def plan(
     if target is not None:
         check_column(spelled("target"), target, open_schema.schema.coded, read=True)
     epsilon, delta = settings.promise
+    accepted = settings.criteria
+    if accepted is not None:
+        check_accept(accepted, open_schema.schema, epsilon)
+        fine = settings.algorithm.fine_cells
+        codec = Codec.for_table(open_schema.fill({}, {}), columns, fine=fine, target=target)
+        check_testable(codec, accepted)
+    tests = 0.0 if accepted is None else accepted.share
 
-    def expected(delta: float) -> tuple[float, tuple[Expectation, ...]]:
+    def expected(delta: float, epsilon: float = epsilon) -> tuple[float, tuple[Expectation, ...]]:
         """Return the budget for a row, and the expectations."""
         law = law_of(delta)
-        person = rho_for(epsilon, delta - reserved_delta(delta, open_schema), law.accounting)
+        person = (1 - tests) * rho_for(epsilon, delta - reserved_delta(delta, open_schema), law.accounting)
         most = settings.most_rows
         rho, find = law.of_row(person, most), partial(expected_share, open_schema)
         return rho, tuple(expect(domain, rho, n, law, finding=find(n, person, law, most)) for n in numbers)
 
+    def with_tests(epsilon: float) -> tuple[Law, float, Expectation]:
+        """Return the law, the cost of all tests for a row, and what is expected of the rest."""
+        rho, (first, *_) = expected(delta, epsilon)
+        law = law_of(delta)
+        return law, rho * tests / (1 - tests), first
+
     rho, expectations = expected(delta)
+    criteria = () if accepted is None else feasible(accepted, codec, domain, epsilon, with_tests)
     to_find = (*open_schema.values, *open_schema.bounds)
     other = () if open_schema.values else expected(0.0 if delta else USUAL_DELTA)[1]
     sizes = dict(zip(domain.names, domain.sizes, strict=True))
     untyped, said = text and declared(schema) is None, (*uncounted, *notes(open_schema.schema, target))
     advice = _advice(delta, expectations, other)
-    return Plan(epsilon, delta, rho, sizes, to_find, untyped, expectations, rows is not None, said, advice)
+    return Plan(
+        epsilon, delta, rho, sizes, to_find, untyped, expectations, rows is not None, said, advice, criteria
+    )
 
 
 def _advice(delta: float, planned: tuple[Expectation, ...], other: tuple[Expectation, ...]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 from itertools import combinations, compress
 from math import exp
 from statistics import median
@@ -13,10 +12,10 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from privsyn.marginals.domain import Floats
-from privsyn.marginals.statistics import total_variation
 from privsyn.pages.sections import many, percent, whole
 from privsyn.private.ledger import Ledger
 from privsyn.release.agreement import error_limit
+from privsyn.release.outlook import strength
 from privsyn.release.release import Release
 
 MOST_LEVELS = 14
@@ -59,6 +58,7 @@ def facts(release: Release) -> dict[str, Any]:
         "overview": kept,
         "typical_pair": median(row["error"] for row in rows) if rows else None,
         "good_for": good_for(rows, kept),
+        "outlook": release.outlook(),
         "odds": in_plain_words(release.ledger),
     }
 
@@ -89,18 +89,6 @@ def relationships(release: Release) -> list[dict[str, Any]]:
             }
         )
     return sorted(rows, key=lambda row: -row["strength"])
-
-
-def strength(counts: Floats) -> float:
-    """Return the total variation distance of a table from independence.
-
-    >>> strength(np.array([[5.0, 0.0], [0.0, 5.0]])), strength(np.ones((2, 3)))
-    (0.5, 0.0)
-    """
-    shares = counts / max(counts.sum(), 1e-300)
-    axes = range(shares.ndim)
-    alone = [shares.sum(axis=tuple(other for other in axes if other != axis)) for axis in axes]
-    return round(total_variation(shares, reduce(np.multiply.outer, alone)), 12)
 
 
 def kept_how(power: float, limit: float) -> str:
@@ -152,7 +140,7 @@ def good_for(rows: Sequence[dict[str, Any]], found: dict[str, Any]) -> str:
     well, measured = found["kept"][KEPT[0]], many(found["measured"], "measured pair")
     if all(row["kept"] == KEPT[2] for row in rows):
         alone = "shares and averages of single columns, with their error bars"
-        return f"{alone}. Not for what columns have to do with each other: noise hides it"
+        return f"{alone}. Not for what any two columns have to do with each other: noise hides it"
     if found["few"]:
         kept = "only in the few pairs that are kept well" if well else "hardly"
         some = f"{whole(well)} of {measured}{'' if well else ' kept well'}"

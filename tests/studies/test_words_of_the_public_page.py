@@ -117,7 +117,7 @@ def test_the_page_says_how_many_pairs_are_kept_well_and_allows_relationships_onl
     [
         (5.0, 4000, 0.0, "Shares and averages, and comparisons of groups in the pairs of columns that are"),
         (1.0, 400, 0.7, "relationships between columns: hardly (0 of 1 measured pair kept well)"),
-        (0.05, 400, 1.0, "Not for what columns have to do with each other: noise hides it"),
+        (0.05, 400, 1.0, "Not for what any two columns have to do with each other: noise hides it"),
     ],
 )
 def test_the_sheet_recommends_what_the_public_page_does(epsilon, rows, noise, words):

@@ -24,6 +24,7 @@ from privsyn.table.enforcement.repair import check_constraints
 from privsyn.table.schema.columns import (
     Column,
     Identifier,
+    Numerical,
     Ordinal,
     column_of,
 )

@@ -1,0 +1,209 @@
+"""Outlook: one sentence on what a release is good for. It follows from released counts, so it is free."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from math import hypot, sqrt
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from privsyn.errors import plural
+from privsyn.inference.prior.dispersion import MEAN_OF_ABSOLUTE
+from privsyn.marginals.domain import Attributes, Floats
+from privsyn.marginals.statistics import total_variation
+
+if TYPE_CHECKING:
+    from privsyn.release.release import Release
+
+COLUMNS = (0.04, 0.15)
+"""Mean expected errors of single columns below which they are called usable, and rough. See `Outlook.of`."""
+
+RELATIONSHIPS = (2.2, 0.55)
+"""Strengths over expected errors from which relationships are called usable, and rough."""
+
+TARGET = (2.0, 1.0)
+"""The same of the strongest relationship of the target."""
+
+INSIDE = 0.5
+"""Expected error inside a group of values that were counted together, for a probability of 1 that two rows
+share one. The thresholds and this number were chosen on the tables of experiments/unprepared.py."""
+
+TINY = 1e-12
+
+EPSILONS = (0.1, 0.2, 0.5, 1, 2, 3, 5, 10)
+"""Values of epsilon that are suggested."""
+
+POWER = 1.5
+"""Errors are divided by less than epsilon is multiplied by: the more budget, the finer the counts."""
+
+COLUMNS_ARE = "usable", "rough", "poor"
+RELATIONSHIPS_ARE = "usable", "rough", "mostly noise"
+A_MODEL = "likely works", "may work", "likely fails"
+
+MANY = 10
+"""From this number of columns, fewer are suggested."""
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """How good the columns, the relationships and a model of the target are likely to be.
+
+    Parameters
+    ----------
+    columns : int
+        Number of columns that were counted.
+    rows : float
+        The private estimate of the number of rows.
+    epsilon : float
+        0 if it is no setting: the counts were measured elsewhere, or the respondents randomised them.
+    lost : bool
+        Whether values or bounds of a column were not found.
+    error : float
+        Mean expected total variation of a single column.
+    strength : float
+        Mean strength of the measured pairs of columns over their mean expected error; 0 if none was measured.
+    of_target : float, optional
+        The largest strength over expected error of a pair with the target. None if there is no target.
+    """
+
+    columns: int
+    rows: float
+    epsilon: float
+    lost: bool
+    error: float
+    strength: float
+    of_target: float | None = None
+
+    @classmethod
+    def of(cls, release: Release, target: str | None = None) -> Outlook:
+        """Return the outlook of a release; see `Release.outlook`.
+
+        The error of a column includes what its counts do not show. A column of which nothing was found has
+        the error 1. Where several values were counted together, their shares inside the group are unknown:
+        the error grows with the probability that two rows share such a group.
+        """
+        codec, fitted, lost = release.codec, release.fitted, release.accuracy_.not_found
+        errors = []
+        for name, table, certainty, group, share in zip(
+            codec.domain.names,
+            fitted.one_ways,
+            fitted.certainties[: len(fitted.one_ways)],
+            fitted.merging.groups,
+            fitted.merging.shares,
+            strict=True,
+        ):
+            unknown = 1 - np.bincount(group, share**2)  # 0 where one value has all rows of its group
+            weights = table.counts / max(table.counts.sum(), 1.0)
+            known = certainty.error + INSIDE * float((weights**2 * unknown).sum())
+            errors.append(1.0 if codec.column_of(name) in lost else min(known, 1.0))
+        pairs = _pairs(release)
+        of_target = None
+        if target is not None and target in codec.schema.coded:
+            own = [s / max(e, TINY) for names, s, e in pairs if target in map(codec.column_of, names)]
+            of_target = max(own, default=0.0)
+        return cls(
+            columns=len(codec.schema.coded),
+            rows=fitted.total,
+            epsilon=0.0 if release.ledger.local else release.ledger.promised_epsilon,
+            lost=bool(lost),
+            error=float(np.mean(errors)) if errors else 0.0,
+            strength=sum(s for _, s, _ in pairs) / max(sum(e for *_, e in pairs), TINY),
+            of_target=of_target,
+        )
+
+    @property
+    def level_of_columns(self) -> int:
+        """0 if single columns are usable, 1 if they are rough, 2 if they are poor."""
+        return sum(self.error >= limit for limit in COLUMNS)
+
+    @property
+    def level_of_relationships(self) -> int:
+        """0 if relationships between columns are usable, 1 if they are rough, 2 if they are mostly noise."""
+        return sum(self.strength < limit for limit in RELATIONSHIPS)
+
+    @property
+    def level_of_target(self) -> int:
+        """0 if a model of the target likely works, 1 if it may work, 2 if it likely fails."""
+        return 0 if self.of_target is None else sum(self.of_target < limit for limit in TARGET)
+
+    def __str__(self) -> str:
+        shape = f"{plural(self.columns, 'column')}{f' at epsilon {self.epsilon:g}' if self.epsilon else ''}"
+        columns, relationships = self.level_of_columns, self.level_of_relationships
+        if self.columns < 2:
+            parts = [f"the column is {COLUMNS_ARE[columns]}"]
+        elif columns == relationships < 2:
+            parts = [f"single columns and relationships are {COLUMNS_ARE[columns]}"]
+        else:
+            parts = [
+                f"single columns are {COLUMNS_ARE[columns]}",
+                f"relationships are {RELATIONSHIPS_ARE[relationships]}",
+            ]
+        if self.of_target is not None:
+            parts.append(f"a model of the target {A_MODEL[self.level_of_target]}")
+        *more, last = self._help() or [""]
+        advice = f"; {', '.join(more)}{' or ' if more else ''}{last} may help" if last else ""
+        return f"{shape} on about {plural(self.rows, 'row')}: {', '.join(parts)}{advice}"
+
+    def _help(self) -> list[str]:
+        """Return what would make a result better that is not usable."""
+        weak = self.columns > 1 and self.level_of_relationships > 0
+        if not (self.level_of_columns or weak or self.level_of_target):
+            return []
+        found = ["a schema"] if self.lost else []
+        if self.columns >= MANY:
+            found.append("fewer columns")
+        if weak and self.columns > 2 and self.of_target is None:
+            found.append("a target")
+        if self.epsilon:
+            lacking = max(
+                (self.error / COLUMNS[self.level_of_columns - 1]) if self.level_of_columns else 1.0,
+                RELATIONSHIPS[self.level_of_relationships - 1] / max(self.strength, TINY) if weak else 1.0,
+            )
+            enough = next((e for e in EPSILONS if e > self.epsilon and e >= self.epsilon * lacking**POWER), 0)
+            found.append(f"epsilon {enough:g}" if enough else "more rows")
+        return found
+
+
+def strength(counts: Floats) -> float:
+    """Return the total variation distance of a table from independence.
+
+    >>> strength(np.array([[5.0, 0.0], [0.0, 5.0]])), strength(np.ones((2, 3)))
+    (0.5, 0.0)
+    """
+    shares = counts / max(counts.sum(), 1e-300)
+    axes = range(shares.ndim)
+    alone = [shares.sum(axis=tuple(other for other in axes if other != axis)) for axis in axes]
+    return round(total_variation(shares, reduce(np.multiply.outer, alone)), 12)
+
+
+def _pairs(release: Release) -> list[tuple[Attributes, float, float]]:
+    """Return the columns, the strength and the error of each measured pair, both without and with chance.
+
+    The rows of independent columns depend on each other by chance. Strengths exclude the square of this
+    expected dependence, and errors include it: it would be another one in another table.
+    """
+    fitted = release.fitted
+    found: list[tuple[Attributes, float, float]] = []
+    for table, certainty in zip(fitted.marginals, fitted.certainties[len(fitted.one_ways) :], strict=True):
+        if len(table.attributes) == 2:
+            counts = certainty.measured.grouping.join(table.counts)
+            chance = _chance(counts)
+            power = sqrt(max(strength(counts) ** 2 - chance**2, 0.0))
+            found.append((table.attributes, power, hypot(certainty.error, chance)))
+    return found
+
+
+def _chance(counts: Floats) -> float:
+    """Return the expected total variation from independence of rows of two independent columns.
+
+    A cell of probability a b has the variance a (1 - a) b (1 - b) / n about the product of the margins.
+
+    >>> round(_chance(np.full((2, 2), 25.0)), 3)
+    0.04
+    """
+    total = max(float(counts.sum()), 1.0)
+    shares = (np.clip(counts.sum(axis=axis) / total, 0, 1) for axis in (1, 0))
+    first, second = (float(np.sqrt(share * (1 - share)).sum()) for share in shares)
+    return MEAN_OF_ABSOLUTE * first * second / (2 * sqrt(total))

@@ -1,0 +1,177 @@
+"""Feasibility: whether criteria are likely to be met, from public facts alone, before anything is spent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from itertools import combinations
+from math import inf, prod, sqrt
+
+import numpy as np
+
+from privsyn.inference.prior.dispersion import MEAN_OF_ABSOLUTE
+from privsyn.marginals.domain import Domain
+from privsyn.pages.sections import at_most
+from privsyn.private.acceptance import UNIT, margins
+from privsyn.private.laws import Law
+from privsyn.release.acceptance.criteria import Criteria, Criterion, Margin, Mean, Proportion, Slope, spans
+from privsyn.studies.expectation import USUAL_DEPENDENCE, Expectation, one_way_error, pair_error
+from privsyn.table.codec.codec import Codec
+
+STEP, MOST = 1.25, 100.0
+"""Factor between the values of epsilon that are tried, and the largest."""
+
+HOPELESS = 0.1
+"""Largest probability of acceptance of an exact table at which a criterion is said not to be possible."""
+
+USUAL_CORRELATION = 0.3
+"""Assumed correlation of the variables of a slope. It matters for errors that are a share of the slope."""
+
+EVEN = sqrt(12)
+"""Range over standard deviation of evenly spread numbers."""
+
+LIKELY, UNLIKELY, NEVER = "likely", "unlikely", "cannot be met"
+
+
+@dataclass(frozen=True)
+class Feasibility:
+    """Whether a criterion is likely to be met.
+
+    Parameters
+    ----------
+    what : str
+    bound : float
+        The largest error allowed, in the unit of the criterion.
+    error : float
+        The expected error of the synthetic table.
+    hidden : float
+        The error that the noise of the test may hide: a table is accepted if its error is measured to be
+        below the bound by this much.
+    least : float
+        With a bound of at most this, an exact table is accepted with a probability of at most `HOPELESS`.
+    epsilon : float
+        The smallest epsilon tried at which it is likely to be met; infinite if there is none.
+    """
+
+    what: str
+    bound: float
+    error: float
+    hidden: float
+    least: float
+    epsilon: float = inf
+
+    @property
+    def verdict(self) -> str:
+        """Whether it is more likely than not to be met, or cannot be met even by an exact table."""
+        if self.bound <= self.least:
+            return NEVER
+        return LIKELY if self.error + self.hidden <= self.bound else UNLIKELY
+
+    def __str__(self) -> str:
+        said = (
+            f"{self.what}: {self.verdict} (expected error {self.error:.2g}, hidden by noise {self.hidden:.2g}"
+        )
+        if self.verdict == LIKELY:
+            return f"{said})"
+        none = self.epsilon == inf
+        enough = (
+            f"no epsilon up to {MOST:g} would do" if none else f"epsilon {at_most(self.epsilon)} would do"
+        )
+        return f"{said}; {enough})"
+
+
+Expected = Callable[[float], tuple[Law, float, Expectation]]
+"""A function of epsilon that returns the law, the cost of all tests for one row, and what to expect."""
+
+
+def feasible(
+    criteria: Criteria, codec: Codec, domain: Domain, epsilon: float, expected: Expected
+) -> tuple[Feasibility, ...]:
+    """Return the feasibility of each criterion.
+
+    Parameters
+    ----------
+    criteria : Criteria
+    codec : Codec
+        With the public values and bounds, as criteria are tested.
+    domain : Domain
+        The planned number of values or bins of each column.
+    epsilon : float
+    expected : function
+    """  # style: allow
+
+    def at(epsilon: float) -> Iterable[Feasibility]:
+        law, cost, known = expected(epsilon)
+        each = cost / len(criteria.criteria)
+        for criterion in criteria.criteria:
+            error, unit, sensitivity = _of(criterion, codec, domain, law, known)
+            scale = law.scale(each, sensitivity)
+            hidden, _ = margins(law, scale, criteria.risk, len(criteria.criteria))
+            least = (hidden - law.quantile(scale, HOPELESS)) * unit
+            yield Feasibility(str(criterion), _bound(criterion, codec), error, hidden * unit, least)
+
+    found = list(at(epsilon))
+    lacking = {place for place, one in enumerate(found) if one.verdict != LIKELY}
+    tried = epsilon
+    while lacking and tried * STEP <= MOST:
+        tried *= STEP
+        for place, one in enumerate(at(tried)):
+            if place in lacking and one.verdict == LIKELY:
+                lacking.remove(place)
+                found[place] = replace(found[place], epsilon=tried)
+    return tuple(found)
+
+
+def _bound(criterion: Criterion, codec: Codec) -> float:
+    if isinstance(criterion, Slope) and criterion.relative:
+        y, x = _reaches(criterion, codec)
+        return criterion.bound * USUAL_CORRELATION * y / x
+    return criterion.bound
+
+
+def _of(
+    criterion: Criterion, codec: Codec, domain: Domain, law: Law, known: Expectation
+) -> tuple[float, float, float]:
+    """Return the expected error, the value of a unit of the excess in its unit, and its sensitivity."""
+    rows, sizes = known.rows, dict(zip(domain.names, domain.sizes, strict=True))
+    of_pairs = 1 / sqrt(2 * law.rho(known.pair_cost)) if known.pair_cost else known.count_noise
+    if isinstance(criterion, Margin):
+        groups = [min(sizes[name], criterion.groups) for name in criterion.margin]
+        if len(groups) == 1:
+            spread = sqrt(sizes[criterion.margin[0]] / groups[0])
+            error = one_way_error(groups[0], known.count_noise * spread, rows)
+        else:
+            error = sum(pair_error(a, b, known.pair_cost, rows, law) for a, b in combinations(groups, 2))
+        return min(error, 1.0), 1 / (UNIT * rows), UNIT * (1 + criterion.error)
+    met = {
+        name: float(span.covers(codec.cells()[name].lows, codec.cells()[name].highs).mean())
+        for name, span in spans(criterion.conditions, codec.schema).items()
+    }
+    share, cells = prod(met.values()), prod(max(part * sizes[name], 1.0) for name, part in met.items())
+    among = max(rows * share, 1.0)
+    noise = MEAN_OF_ABSOLUTE * (of_pairs if len(criterion.columns) > 1 else known.count_noise)
+    if isinstance(criterion, Proportion):
+        most = USUAL_DEPENDENCE if len(criterion.columns) > 1 else 1.0
+        error = min(noise * sqrt(cells) / rows, share, most)
+        return error, (1 + criterion.within) / (UNIT * rows), UNIT
+    reaches = _reaches(criterion, codec)
+    numbers = prod(sizes[each] if isinstance(each, str) else 2 for each in criterion.variables)
+    if isinstance(criterion, Mean):
+        (reach,) = reaches
+        most = USUAL_DEPENDENCE if len(criterion.columns) > 1 else 1.0
+        error = min(noise * sqrt(cells * numbers) / (EVEN * among), most) * reach
+        return error, (reach / 2 + criterion.bound) / (UNIT * among), UNIT
+    y, x = reaches
+    error = min(noise * sqrt(cells * numbers) / among, USUAL_CORRELATION) * y / x
+    slope = USUAL_CORRELATION * y / x + _bound(criterion, codec)
+    unit = x / 2 * (y / 2 + slope * x / 2) / (UNIT * among * (x / EVEN) ** 2)
+    return error, unit, UNIT
+
+
+def _reaches(criterion: Criterion, codec: Codec) -> list[float]:
+    """Return the range of each variable, 1 for a condition."""
+    known = codec.cells()
+    return [
+        float(np.nanmax(known[each].highs) - np.nanmin(known[each].lows)) if isinstance(each, str) else 1.0
+        for each in criterion.variables
+    ]

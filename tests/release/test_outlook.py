@@ -1,0 +1,102 @@
+"""The outlook of a release: right at both ends, in one short line, and from released counts alone."""
+
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+from command import run
+
+from privsyn import Categorical, InputError, Numerical, PrivSyn, Schema, from_marginals, load, report
+from privsyn.errors import NotFoundWarning
+from privsyn.release.outlook import COLUMNS, RELATIONSHIPS, TARGET, Outlook
+
+VALUES = np.array(list("abcd"))
+NAMES = list("uvwxyz")
+OPEN = Schema({name: Categorical(VALUES.tolist(), nullable=False) for name in NAMES})
+
+
+def table(alike, rows=3000):
+    """Each column is the one before in a share of the rows, and random in the others."""
+    rng = np.random.default_rng(0)
+    codes = [rng.integers(0, 4, rows)]
+    for _ in NAMES[1:]:
+        codes.append(np.where(rng.random(rows) < alike, codes[-1], rng.integers(0, 4, rows)))
+    return pd.DataFrame({name: VALUES[code] for name, code in zip(NAMES, codes, strict=True)})
+
+
+def fitted(epsilon, alike, **settings):
+    return PrivSyn(epsilon, 1e-6, OPEN, seed=0, **settings).fit(table(alike))
+
+
+def test_what_is_strong_is_usable_with_much_budget_and_noise_with_little():
+    """All runs are seeded: nothing is left to chance."""
+    assert "single columns and relationships are usable" in fitted(10.0, 0.9).outlook()
+    assert "may help" not in fitted(10.0, 0.9).outlook()
+    poor = fitted(0.01, 0.9).outlook()
+    assert "relationships are mostly noise" in poor
+    assert poor.startswith("6 columns at epsilon 0.01 on about ")
+
+
+def test_columns_that_are_independent_have_no_relationships_at_any_budget():
+    for epsilon in (1.0, 50.0):
+        assert "single columns are usable, relationships are mostly noise" in fitted(epsilon, 0.0).outlook()
+
+
+def test_more_budget_promises_no_less():
+    found = [Outlook.of(fitted(epsilon, 0.9).release_) for epsilon in (0.02, 0.2, 2.0, 20.0)]
+    assert sorted(found, key=lambda one: -one.error) == sorted(found, key=lambda one: one.strength) == found
+
+
+def test_a_model_of_the_target_works_only_if_a_column_tells_of_it():
+    assert "a model of the target likely works" in fitted(3.0, 0.9, target="u").outlook()
+    assert "a model of the target likely fails" in fitted(3.0, 0.0, target="u").outlook()
+    with pytest.raises(InputError, match="'nobody'"):
+        fitted(3.0, 0.9).outlook("nobody")
+
+
+def test_a_column_of_which_nothing_was_found_has_the_error_one_and_needs_a_schema():
+    open_too = Schema(OPEN.columns | {"note": Categorical()})
+    rows = table(0.9, 400)
+    with pytest.warns(NotFoundWarning):
+        release = (
+            PrivSyn(1.0, 1e-9, open_too, seed=0).fit(rows.assign(note=[f"n{k}" for k in range(400)])).release_
+        )
+    assert Outlook.of(release).error > 1 / 7
+    assert "a schema, " in release.outlook()
+
+
+def test_numbers_counted_in_groups_have_an_error_that_no_count_shows():
+    rows = pd.DataFrame({"a": np.random.default_rng(0).permutation(np.repeat(np.arange(1000), 3))})
+    schema = Schema({"a": Numerical(0, 1000, integer=True, nullable=False)})
+    release = PrivSyn(1.0, 1e-6, schema, seed=0).fit(rows).release_
+    assert Outlook.of(release).error > 1.2 * release.accuracy_.tables["expected_error"].mean()
+    assert ": the column is " in release.outlook()
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_every_sentence_fits_in_200_characters(lost):
+    errors, strengths, ofs = (0.0, *COLUMNS), (9.0, 1.0, 0.0), (None, *TARGET, 0.0)
+    assert RELATIONSHIPS[0] > 1.0 > RELATIONSHIPS[1]
+    for error, strength, of_target in product(errors, strengths, ofs):
+        said = str(Outlook(1234, 123_456_789, 0.001, lost, error, strength, of_target))
+        assert len(said) <= 200
+        assert ("may help" in said) == (
+            error > 0 or strength < RELATIONSHIPS[0] or of_target in (TARGET[1], 0.0)
+        )
+
+
+def test_it_is_the_last_line_of_synth_and_on_the_public_page_and_follows_from_the_file(folder, capsys):
+    options = ("--epsilon", 1, "--schema", "schema.yaml", "--seed", 0, "--model", "m.privsyn")
+    done = run(capsys, "synth", "data.csv", "out.csv", *options, "--report", "real.html")
+    said = load("m.privsyn").outlook()
+    assert done.out.splitlines()[-1] == said
+    report(load("m.privsyn"), "public.html")
+    assert f"{said}." in (folder / "public.html").read_text()
+
+
+def test_counts_of_others_have_an_outlook_without_an_epsilon():
+    known = Schema({"a": Categorical(["x", "y"], nullable=False)})
+    counts = pd.DataFrame({"a": ["x", "y"], "count": [1000.0, 2000.0], "variance": 4.0})
+    said = from_marginals(known, [counts], "by an office").outlook()
+    assert said == "1 column on about 3,000 rows: the column is usable"
