@@ -7,10 +7,10 @@ of about two. Time and memory are rough.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import combinations
-from math import comb, hypot, isnan, sqrt
+from math import comb
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,15 +19,14 @@ import numpy as np
 
 from privsyn.arguments import check_column, check_whole
 from privsyn.errors import InputError, plural, printable, spelled
-from privsyn.inference.higher_order import candidates
-from privsyn.inference.prior.dispersion import MEAN_OF_ABSOLUTE
-from privsyn.marginals.domain import Domain, Floats
-from privsyn.methods.budget import FIRST_LOOK, Split
-from privsyn.methods.default import TARGET
+from privsyn.inference.weights import TARGET
+from privsyn.marginals.domain import Domain
 from privsyn.methods.discovery import ALL_FOR_BOUNDS, expected_share, reserved_delta
+from privsyn.methods.reading import attribute_sets
 from privsyn.private.accounting import rho_for
-from privsyn.private.laws import Law, law_of
+from privsyn.private.laws import law_of
 from privsyn.settings import Settings
+from privsyn.studies.expectation import Expectation, Named, expect
 from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.encoding.grid import FINE
@@ -35,126 +34,12 @@ from privsyn.table.io.csv_table import check_header
 from privsyn.table.io.persons import check_unit_column
 from privsyn.table.io.read_in_memory import ending_of, read_columns
 from privsyn.table.schema.columns import Numerical
+from privsyn.table.schema.important import Sets, check_important, in_words
 from privsyn.table.schema.schema import Schema, declared
 from privsyn.table.schema.yaml_file import SchemaOrPath, as_schema
 
 if TYPE_CHECKING:
     import pandas as pd
-
-USUAL_DEPENDENCE = 0.06
-"""Assumed total variation between a pair of columns and the product of its marginals. Planned errors of pairs
-were 0.7 to 2.3 times the measured errors on five tables at epsilon 0.2, 1 and 5."""
-
-SHARES_MEASURED = (1.0, 0.5, 0.25, 0.125)
-"""Shares of the pairs that may be measured. With Laplace noise, fewer pairs are measured much better."""
-
-# Seconds on one core of 2025, and bytes, fitted to tables of 6,000 to 49,000 rows.
-START, A_PAIR, A_CELL = 0.7, 0.5e-6, 2.5e-6  # s; a pair and row of the fit; a cell of the synthetic table
-PROGRAM, A_ROW = 250e6, 80.0  # bytes; a cell of the table
-
-
-@dataclass(frozen=True)
-class Expectation:
-    """The expected result for a table with this number of rows.
-
-    Parameters
-    ----------
-    rows : int
-    parts : mapping of a question to its share of the budget
-    count_noise : float
-        Standard deviation of the noise in a one-way count, from all measurements combined, in rows.
-    one_way_error, pair_error : float
-        Mean expected total variation of the tables of one and of two columns; the second is NaN without
-        pairs.
-    seconds : float
-    memory : float
-        In bytes.
-    """
-
-    rows: int
-    parts: dict[str, float]
-    count_noise: float
-    one_way_error: float
-    pair_error: float
-    seconds: float
-    memory: float
-
-    @property
-    def error(self) -> float:
-        """The error of two columns, or of one if there are no two."""
-        return self.one_way_error if isnan(self.pair_error) else self.pair_error
-
-
-def expect(domain: Domain, rho: float, rows: int, law: Law, *, finding: float) -> Expectation:
-    """Return the parts of the budget and the expected errors, following `methods.default`."""
-    left = (1 - finding) * rho
-    split = Split.for_domain(left, domain, rows, _informative(domain, left, rows, law), law=law)
-    if not candidates(domain):
-        split = split.without("sets")
-    first, second = split.first_look + split.one_ways, split.pairs + split.second_look
-    spent = {
-        "values, bounds and grids": finding * rho,
-        "one-ways": first,
-        "scores": split.departures + split.concordances + split.sets,
-        "pairs and bigger tables": second,
-    }
-    number = len(domain) * (len(domain) - 1) // 2
-    a_pair = second / max(number, 1)
-    # Each pair also measures its two columns; a pair with b values sums b noisy counts for a value.
-    of_others = 2 * law.rho(a_pair) * sum(1 / size for size in domain.sizes)
-    both = (split.first_look, split.one_ways)
-    sigma = 1 / sqrt(2 * sum(law.rho(cost / len(domain)) for cost in both) + of_others)
-    one_ways = [_one_way_error(size, sigma, rows) for size in domain.sizes]
-    of_pairs = [
-        hypot(_pair_error(a, b, a_pair, rows, law), one, two)
-        for (a, one), (b, two) in combinations(zip(domain.sizes, one_ways, strict=True), 2)
-    ]
-    cells = rows * len(domain)
-    return Expectation(
-        rows=rows,
-        parts={what: part / rho for what, part in spent.items() if part},
-        count_noise=sigma,
-        one_way_error=float(np.mean(one_ways)),
-        pair_error=float(np.mean(of_pairs)) if of_pairs else float("nan"),
-        seconds=START + A_PAIR * rows * number + A_CELL * cells,
-        memory=PROGRAM + A_ROW * cells,
-    )
-
-
-def _informative(domain: Domain, rho: float, rows: int, law: Law) -> Floats:
-    """Return how many values of each column are expected to stand out of the noise of the first look."""
-    sigma = 1 / sqrt(2 * law.rho(FIRST_LOOK * rho / len(domain)))
-    return np.array([np.count_nonzero(rows * _shares(size) > sigma) for size in domain.sizes], float)
-
-
-def _shares(size: int) -> Floats:
-    """Return typical shares of the values of a column, by Zipf's law: the k-th is 1/k of the first."""
-    weights = 1 / np.arange(1, size + 1)
-    return np.asarray(weights / weights.sum())
-
-
-def _one_way_error(size: int, sigma: float, rows: int) -> float:
-    """Return the expected error; the error of a value is at most its number of rows."""
-    errors = np.minimum(MEAN_OF_ABSOLUTE * sigma * sqrt(1 - 1 / size), rows * _shares(size))
-    return float(errors.sum() / (2 * rows))
-
-
-def _pair_error(a: int, b: int, cost: float, rows: int, law: Law) -> float:
-    """Return the mean error of pairs whose budget is split evenly among the best share of them to measure."""
-    return min(
-        share * _table_error(a, b, law.rho(cost / share), rows) + (1 - share) * _table_error(a, b, 0.0, rows)
-        for share in SHARES_MEASURED
-    )
-
-
-def _table_error(a: int, b: int, rho: float, rows: int) -> float:
-    """Return the posterior error of a typical dependence; see `privsyn.inference.selection`."""
-    expected = rows * np.multiply.outer(_shares(a), _shares(b))
-    root = USUAL_DEPENDENCE * 2 * rows / (MEAN_OF_ABSOLUTE * np.sqrt(expected).sum())
-    prior = root**2 * expected
-    left = MEAN_OF_ABSOLUTE * np.sqrt(prior / (1 + 2 * rho * prior)).sum()
-    return float(left / (2 * rows) * sqrt((1 - 1 / a) * (1 - 1 / b)))
-
 
 ROWS = (1_000, 10_000, 100_000, 1_000_000)
 """Default numbers of rows to plan for."""
@@ -215,6 +100,8 @@ class Plan:
         lines.append(("error of one column, expected", [_error(e.one_way_error) for e in all_rows]))
         if len(self.sizes) > 1:
             lines.append(("error of two columns, expected", [_error(e.pair_error) for e in all_rows]))
+        for what in all_rows[0].important:
+            lines.append((f"error of {what}, expected", [_error(e.important[what]) for e in all_rows]))
         lines.append(("time of fit and sample, about", [_duration(e.seconds) for e in all_rows]))
         lines.append(("memory, about", [f"{e.memory / 1e9:.1f} GB" for e in all_rows]))
         width = max(len(title) for title, _ in lines)
@@ -266,6 +153,7 @@ def plan(
     unit: str | None = None,
     rows_per_unit: int | None = None,
     target: str | None = None,
+    important: Sequence[Sequence[str]] | None = None,
 ) -> Plan:
     """Plan ``PrivSyn(epsilon, delta, schema).fit(table)`` from public facts alone.
 
@@ -274,7 +162,7 @@ def plan(
     table : pandas, polars or pyarrow table, or a path to a .csv, .csv.gz or .parquet file, optional
         Only the names and dtypes of its columns are read; of a CSV file, the header. Default: the columns of
         the schema. A Schema is accepted here, too.
-    epsilon, delta, schema, unit, rows_per_unit, target : as for PrivSyn
+    epsilon, delta, schema, unit, rows_per_unit, target, important : as for PrivSyn
     rows : int, optional
         A rough, public number of rows: do not count them. Default: from a thousand to a million.
 
@@ -298,7 +186,15 @@ def plan(
     schema = as_schema(schema)
     if table is None and declared(schema) is None:
         raise InputError("a plan needs the columns: give a table, a schema, or both")
-    settings = Settings(epsilon, delta, schema, unit=unit, rows_per_unit=rows_per_unit, target=target)
+    settings = Settings(
+        epsilon,
+        delta,
+        schema,
+        unit=unit,
+        rows_per_unit=rows_per_unit,
+        target=target,
+        important=important,
+    )
     numbers = ROWS if rows is None else (check_whole("rows", rows, least=1),)
     columns = read_columns(schema if table is None else table, schema)
     text = isinstance(table, str | PathLike) and ending_of(table) != ".parquet"
@@ -309,7 +205,7 @@ def plan(
         if table is not None:
             check_unit_column(columns.columns, unit)
         columns = columns.drop(columns=unit, errors="ignore")
-    domain, open_schema, uncounted = _domain(columns, schema)
+    domain, open_schema, uncounted, named = _domain(columns, schema, settings.matters_most)
     if target is not None:
         check_column(spelled("target"), target, open_schema.schema.coded, read=True)
     epsilon, delta = settings.promise
@@ -320,7 +216,9 @@ def plan(
         person = rho_for(epsilon, delta - reserved_delta(delta, open_schema), law.accounting)
         most = settings.most_rows
         rho, find = law.of_row(person, most), partial(expected_share, open_schema)
-        return rho, tuple(expect(domain, rho, n, law, finding=find(n, person, law, most)) for n in numbers)
+        return rho, tuple(
+            expect(domain, rho, n, law, finding=find(n, person, law, most), important=named) for n in numbers
+        )
 
     rho, expectations = expected(delta)
     to_find = (*open_schema.values, *open_schema.bounds)
@@ -345,9 +243,15 @@ def _advice(delta: float, planned: tuple[Expectation, ...], other: tuple[Expecta
     return f"with delta {USUAL_DELTA:g} the expected error is lower: {errors}"
 
 
-def _domain(columns: pd.DataFrame, schema: Schema | None) -> tuple[Domain, OpenSchema, list[str]]:
-    """Return the domain with the public values or bins of each column, and a line on columns not counted."""
+def _domain(
+    columns: pd.DataFrame, schema: Schema | None, important: Sets
+) -> tuple[Domain, OpenSchema, list[str], Named]:
+    """Return the domain with the public values or bins of each column, and a line on columns not counted.
+
+    The last are the sets of attributes of the columns that matter most together.
+    """
     open_schema = OpenSchema.of(schema, columns)
+    check_important(spelled("important"), important, open_schema.schema, read=True)
     public = open_schema.fill({}, {})
     codec = Codec.for_table(public, columns)
     sizes = []
@@ -362,7 +266,8 @@ def _domain(columns: pd.DataFrame, schema: Schema | None) -> tuple[Domain, OpenS
     counted = set(map(codec.column_of, codec.domain.names))
     others = ", ".join(name for name in columns.columns if name not in counted)
     line = [f"not counted, as they are computed, generated or left out: {others}"] if others else []
-    return Domain(codec.domain.names, tuple(sizes)), open_schema, line
+    named = {in_words((one,)): attribute_sets(codec, (one,)) for one in important}
+    return Domain(codec.domain.names, tuple(sizes)), open_schema, line, named
 
 
 def _error(share: float) -> str:
