@@ -54,7 +54,7 @@ def measure_columns(
     kept = merge_rare(tuple(map(fewest.merge_counts, unbiased)), total, spared=MANY_VALUES).merged
     split = Split.for_domain(rho, kept, total, informative_cells(unbiased, total), law=private.law)
     shares = column_shares(unbiased, total, {name: reach(cells[name], facts.axes[name]) for name in cells})
-    if split.pairs:
+    if split.pairs and facts.important:
         named = np.isin(private.domain.names, [name for one in facts.important for name in one])
         more = np.where(named, IMPORTANT_COLUMN, 1.0) * shares
         split, shares = split.with_one_ways(float(more.sum())), more / more.sum()
