@@ -11,11 +11,12 @@ from privsyn.errors import InputError, safe_repr, spelled
 from privsyn.progress import Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
     from privsyn.methods.methods import Method
     from privsyn.private.laws import Law
     from privsyn.release.acceptance.criteria import Criteria
+    from privsyn.table.schema.important import Sets
     from privsyn.table.schema.schema import Schema
     from privsyn.table.schema.yaml_file import SchemaOrPath
 
@@ -24,8 +25,8 @@ def _option(help: str, **more: Any) -> dict[str, Any]:  # noqa: A002
     """Return what the command line needs to know of a field; a field without it is no option.
 
     This is the help, with more where it is ``optional``; the ``type``, if it is not that of the field; the
-    ``least`` number; and the ``flag`` that gives the field the value ``means``. Settings that are ``agreed``
-    are the same at all owners.
+    ``least`` number; its ``metavar``; and the ``flag`` that gives the field the value ``means``. Settings
+    that are ``agreed`` are the same at all owners.
     """
     return {"help": help} | more
 
@@ -79,6 +80,15 @@ class Settings:
         default=None,
         metadata=_option("A column that models predict; its dependences get more weight.", agreed=True),
     )
+    important: "Sequence[Sequence[str]] | None" = field(
+        default=None,
+        metadata=_option(
+            "Two or three columns whose relation matters most: it is measured best. Repeat.",
+            type=list[str] | None,
+            metavar="COL,COL",
+            agreed=True,
+        ),
+    )
     nullable: bool = field(
         default=True,
         metadata=_option(
@@ -115,6 +125,7 @@ class Settings:
         from privsyn.private.accounting import rho_for
         from privsyn.release.acceptance.criteria import check_accept
         from privsyn.release.acceptance.layout import check_affordable
+        from privsyn.table.schema.important import check_important
 
         self._check_method(check_finite(spelled("delta"), self.delta))
         public = self.public
@@ -124,6 +135,8 @@ class Settings:
         self._check_unit(() if public is None else public.columns)
         if self.target is not None and public is not None:
             check_column(spelled("target"), self.target, public.coded, public=True)
+        if (important := self.matters_most) and public is not None:
+            check_important(spelled("important"), important, public)
         self._check_epsilon(public)
         if (criteria := self.criteria) is not None:
             check_accept(criteria, public, self.epsilon)
@@ -148,6 +161,12 @@ class Settings:
         if self.target is not None and not self.algorithm.takes_target:
             target, method = spelled("target"), spelled("method")
             raise InputError(f"method {self.method!r} takes no {target}: leave out {target}, or {method}")
+        if not self.algorithm.takes_important and self.matters_most:
+            important, method = spelled("important"), spelled("method")
+            raise InputError(
+                f"method {self.method!r} takes no {important}: leave out {important}, also in the schema,"
+                f" or {method}"
+            )
 
     def _check_unit(self, names: "Collection[str]") -> None:
         """Refuse one of the two settings of a unit without the other, and one among `names` of the schema."""
@@ -197,6 +216,11 @@ class Settings:
             raise InputError(f"give {spelled('epsilon')}, the privacy budget{why}")
         if others or not public.coded:
             return
+        if self.matters_most:
+            raise InputError(
+                f"leave out {spelled('important')}, also in the schema: the respondents randomised all"
+                " columns, so there is no budget to share out"
+            )
         if self.epsilon is not None:
             raise InputError(
                 f"leave out {spelled('epsilon')}: the respondents randomised all columns, so their counts"
@@ -216,6 +240,16 @@ class Settings:
 
         known = declared(as_schema(self.schema))
         return known if flag("nullable", self.nullable) or known is None else known.without_missing()
+
+    @property
+    def matters_most(self) -> "Sets":
+        """The sets of columns that matter most, by the setting and by the schema."""
+        from privsyn.table.schema.important import read_important
+        from privsyn.table.schema.yaml_file import as_schema
+
+        what, schema = spelled("important"), as_schema(self.schema)
+        said = read_important(what, self.important)
+        return said if schema is None else read_important(what, (*said, *schema.important))
 
     @property
     def criteria(self) -> "Criteria | None":
@@ -253,7 +287,8 @@ class Settings:
     @property
     def agreed(self) -> dict[str, Any]:
         """The values of the settings that are the same at all owners."""
-        exact = dict(zip(("epsilon", "delta"), self.promise, strict=True))
+        exact: dict[str, Any] = dict(zip(("epsilon", "delta"), self.promise, strict=True))
+        exact["important"] = self.matters_most
         return {name: exact.get(name, getattr(self, name)) for name in AGREED}
 
 

@@ -48,6 +48,9 @@ class PrivSyn(ReleasedModel, Estimator, Settings):
         is known about such tables, not from this table. The noise grows with it, and further rows are lost.
     target : str, optional
         A column to be predicted from the others. Tables of counts with it get more of the budget.
+    important : list of pairs and triples of names, optional
+        The columns whose relations matter most, as in ``[["sex", "outcome"], ["band", "price"]]``; the schema
+        may name others. More of the budget goes to their counts, so all others err slightly more.
     nullable : bool
         With False no synthetic cell is missing, as if the schema said so of every column. A missing cell of
         the private table then counts as the first value listed, or as the lower bound.
@@ -104,7 +107,7 @@ class PrivSyn(ReleasedModel, Estimator, Settings):
     ) -> PrivSyn:
         """Return a model that runs the published algorithm step by step, for experiments and comparison.
 
-        It takes the other `settings` of `PrivSyn`, except `method` and `target`.
+        It takes the other `settings` of `PrivSyn`, except `method`, `target` and `important`.
         """
         return cls(epsilon, delta, schema, method=PUBLISHED.name, **settings)
 

@@ -10,7 +10,7 @@ import typer
 from privsyn.cli.common import options
 from privsyn.cli.common.terminal import say, say_text
 
-PLANNED = ("epsilon", "delta", "schema", "unit", "rows_per_unit", "target", "accept")
+PLANNED = ("epsilon", "delta", "schema", "unit", "rows_per_unit", "target", "important", "accept")
 """The settings that change what is to be expected."""
 
 

@@ -38,12 +38,15 @@ MOST_MEASURED = 60  # sets, those that depart most; with 20, triples of nltcs at
 ROUNDS = 5  # of fitting single codes to the counts of their groups
 
 
-def candidates(domain: Domain, target: str | None = None) -> tuple[Attributes, ...]:
+def candidates(
+    domain: Domain, target: str | None = None, important: Sequence[Attributes] = ()
+) -> tuple[Attributes, ...]:
     """Return the sets of three, four and five attributes to be scored, those with the fewest cells.
 
     At most `MOST_SETS` of each size. A size above three with more sets than that is left out. Sets with an
     ordered attribute have three attributes. One of these is the target or, without a target, a nominal
-    attribute, which may be what a model predicts. Few sets are scored with less noise than many.
+    attribute, which may be what a model predicts. Few sets are scored with less noise than many. Sets that
+    are `important` are always candidates, unless they have more than `MOST_CODES` cells.
 
     Examples
     --------
@@ -63,6 +66,7 @@ def candidates(domain: Domain, target: str | None = None) -> tuple[Attributes, .
         sets = (axes for axes in combinations(range(len(domain)), size) if numbers.isdisjoint(axes))
         small = ((cells, axes) for axes in sets if (cells := prod(sizes[a] for a in axes)) <= MOST_CELLS)
         found += [axes for _, axes in nsmallest(MOST_SETS, small)]
+    found = list(dict.fromkeys([*(domain.axes(s) for s in important if len(s) > 2), *found]))
     kept = (axes for axes in found if prod(domain.sizes[axis] for axis in axes) <= MOST_CODES)
     return tuple(tuple(domain.names[axis] for axis in axes) for axes in kept)
 
@@ -107,6 +111,7 @@ def score_bigger(
     one_ways: tuple[Marginal, ...],
     scatter: float,
     of_pairs: tuple[Marginal, ...] = (),
+    important: Sequence[Attributes] = (),
 ) -> tuple[Estimate, ...]:
     """Return the sets that depart most from the counts that the pairs predict.
 
@@ -122,6 +127,8 @@ def score_bigger(
         Variance of a count in `found` over that count, from sampling the records. It adds to a departure.
     of_pairs : tuple of Marginal, optional
         Variance of the cells of estimated pairs. It adds to a departure too, but no bigger table reduces it.
+    important : sequence of attributes, optional
+        Sets that are returned whatever their score.
     """
     one_way = {table.attributes[0]: table for table in one_ways}
     expected = [_smoothed(table, one_way) for table in found]
@@ -132,7 +139,8 @@ def score_bigger(
         for departure, table in zip(departures, expected, strict=True)
     ]
     scored = map(Estimate, expected, likelihoods, pooled_dispersions(likelihoods).tolist())
-    return tuple(sorted(scored, key=lambda scored: -scored.dispersion)[:MOST_MEASURED])
+    ranked = sorted(scored, key=lambda s: (s.attributes not in important, -s.dispersion))
+    return tuple(ranked[:MOST_MEASURED])
 
 
 def _variance_by(pairs: tuple[Marginal, ...], table: Marginal) -> Floats:

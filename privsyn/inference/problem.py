@@ -42,6 +42,8 @@ class PublicFacts:
         The attributes that the respondents randomised, and the probability that a cell was kept.
     nullable : collection of attributes
         The attributes whose last code is that of missing cells.
+    important : tuple of attributes
+        Sets of two or three, in the domain's order. Their counts matter most.
     """
 
     target: str | None = None
@@ -50,6 +52,7 @@ class PublicFacts:
     doubtful: Collection[str] = ()
     kept: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     nullable: Collection[str] = ()
+    important: tuple[Attributes, ...] = ()
 
 
 GROUPS = 4  # blocks of the ordered codes of an attribute: in departures, and in tables of three to five
@@ -79,6 +82,8 @@ class Problem:
     by_residuals : bool
         Whether larger tables were asked for their residuals. Their margins are those of `one_ways` then, and
         say nothing new.
+    important : tuple of attributes, optional
+        Sets of two or three, in the domain's order. Their counts matter most.
     """
 
     merging: Merging
@@ -88,6 +93,7 @@ class Problem:
     target: str | None = None
     one_ways: tuple[Measurement, ...] = ()
     by_residuals: bool = False
+    important: tuple[Attributes, ...] = ()
 
     @property
     def domain(self) -> Domain:

@@ -17,7 +17,7 @@ from the pair's dispersion and the prior spectrum. A pair's error at a budget is
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 
@@ -25,7 +25,8 @@ from privsyn.inference import _kernels
 from privsyn.inference.prior.dispersion import MEAN_OF_ABSOLUTE
 from privsyn.inference.prior.smoothing import Waves, groups_of
 from privsyn.inference.problem import Estimate
-from privsyn.marginals.domain import Attributes, Codes, Floats, Ints
+from privsyn.inference.weights import IMPORTANT
+from privsyn.marginals.domain import Attributes, Codes, Floats, Ints, Mask
 from privsyn.marginals.marginal import LEVELS, Grouping, Marginal, groups_at
 
 RhoOf = Callable[[Floats], Floats]
@@ -33,11 +34,17 @@ RhoOf = Callable[[Floats], Floats]
 
 STEPS: Floats = np.append(0.0, np.logspace(-6, 0, 73))  # shares of the budget at which slopes are tabulated
 _STEPS: list[float] = STEPS.tolist()
+KEPT_BY_OTHERS = 0.6  # of their budget, if some tables matter most: their noise grows by less than a third
+FINELY = 1.25  # ratio of the weights that are tried for these
 HALVINGS = 100  # bisection steps for the common slope
 
 
-def near_pairs(names: Attributes, most: int, target: str | None = None) -> tuple[Attributes, ...]:
+def near_pairs(
+    names: Attributes, most: int, target: str | None = None, important: Sequence[Attributes] = ()
+) -> tuple[Attributes, ...]:
     """Return all pairs, in order, or at most `most` pairs of near columns, and those with the target.
+
+    Those inside an `important` set are always there too.
 
     The order of the columns is public. Related columns often stand together.
 
@@ -49,12 +56,13 @@ def near_pairs(names: Attributes, most: int, target: str | None = None) -> tuple
     width, found = 0, 0
     while width < len(names) and found + len(names) - width - 1 <= most:
         width, found = width + 1, found + len(names) - width - 1
-    reach = width if target is None else len(names)
+    named = {frozenset(pair) for one in important for pair in combinations(one, 2)}
+    reach = width if target is None and not named else len(names)
     return tuple(
         (a, b)
         for place, a in enumerate(names)
         for distance, b in enumerate(names[place + 1 : place + 1 + reach])
-        if distance < width or target in (a, b)
+        if distance < width or target in (a, b) or (named and frozenset((a, b)) in named)
     )
 
 
@@ -155,6 +163,35 @@ def allocate(gains: Floats, rho: float, *, weights: Floats | None = None, jumps:
     if jumps:
         budgets = _filled(budgets, _budgets(gains, low, rho), rho)
     return budgets * (rho / budgets.sum()) if budgets.sum() > 0 else np.full(len(gains), rho / len(gains))
+
+
+def allocate_first(
+    gains: Floats,
+    rho: float,
+    weights: Floats,
+    named: Mask,
+    *,
+    kept: float = KEPT_BY_OTHERS,
+    jumps: bool = False,
+) -> Floats:
+    """Split `rho` as `allocate` does, with more for the tables that are `named`.
+
+    Errors in these weigh `IMPORTANT` times, or less: the other tables together keep the share `kept` of what
+    they would get without names.
+
+    >>> alike = slopes_of([np.full((2, 2), 1e4)] * 10, 0.1)
+    >>> rhos = allocate_first(alike, 0.1, np.ones(10), np.arange(10) == 3, kept=0.6)
+    >>> bool(rhos[3] > 3 * rhos[0] > 0), round(float(rhos.sum()), 12)
+    (True, 0.1)
+    """
+    fair = allocate(gains, rho, weights=weights, jumps=jumps)
+    factor = IMPORTANT if named.any() else 1.0
+    while factor > 1:
+        rhos = allocate(gains, rho, weights=np.where(named, factor, 1.0) * weights, jumps=jumps)
+        if rhos[~named].sum() >= kept * fair[~named].sum():
+            return rhos
+        factor /= FINELY
+    return fair
 
 
 def _filled(budgets: Floats, more: Floats, rho: float) -> Floats:

@@ -32,6 +32,7 @@ MOST_DEPARTURES = 0.2  # at most: few records, many columns
 CLEAR = 0.1  # standard deviation of a departure, over the number of records, that suffices for the choice
 SETS = 0.02  # of the departures of sets of three to five attributes
 SECOND_LOOK = 0.15  # at pairs and bigger tables
+FROM_PAIRS = 0.15  # of the pairs' part: most that columns of important sets get of it
 
 # Of what is left for pairs, the concordances of pairs of numbers get a share. experiments/ordered.py shows
 # what they are worth.
@@ -144,6 +145,18 @@ class Split:
         1.0
         """
         return replace(self, pairs=self.pairs + getattr(self, part), **{part: 0.0})
+
+    def with_one_ways(self, factor: float) -> Split:
+        """Return the split with `factor` times the budget for the one-ways.
+
+        The pairs lose what these gain, at most `FROM_PAIRS` of theirs.
+
+        >>> split = Split.of(1.0, one_ways=0.5).with_one_ways(1.2)
+        >>> round(split.one_ways, 4), round(split.pairs, 4), round(split.total, 12)
+        (0.54, 0.3125, 1.0)
+        """
+        moved = min((factor - 1) * self.one_ways, FROM_PAIRS * self.pairs)
+        return replace(self, one_ways=self.one_ways + moved, pairs=self.pairs - moved)
 
     @property
     def total(self) -> float:

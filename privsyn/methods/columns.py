@@ -28,6 +28,7 @@ ANY = 2**31  # values: no attribute has more
 FALSE_ALARM = 0.01  # probability that a table without missing cells gets some
 FALSE_DISCOVERY = 0.05  # rate: share of complete columns among those that get missing cells
 FALSE_ALARM_OF_TARGET = 1e-6  # the same for the target column: a row without it trains no model
+IMPORTANT_COLUMN = 6.0  # budget of a column of an important set, over what it has else
 NOWHERE = 1e-9  # width of a cell that does not occur
 FAR = 0.01  # share of the records: the noise of the first look may put as many far from all others
 TINY = 1e-12  # avoids division by 0
@@ -53,6 +54,10 @@ def measure_columns(
     kept = merge_rare(tuple(map(fewest.merge_counts, unbiased)), total, spared=MANY_VALUES).merged
     split = Split.for_domain(rho, kept, total, informative_cells(unbiased, total), law=private.law)
     shares = column_shares(unbiased, total, {name: reach(cells[name], facts.axes[name]) for name in cells})
+    if split.pairs and facts.important:
+        named = np.isin(private.domain.names, [name for one in facts.important for name in one])
+        more = np.where(named, IMPORTANT_COLUMN, 1.0) * shares
+        split, shares = split.with_one_ways(float(more.sum())), more / more.sum()
     costs = dict(zip(private.domain.names, (split.one_ways * shares).tolist(), strict=True))
     axes = grouped(facts.axes, costs, total, private.law)
     joined = merge_cells(unbiased, total, axes, cells)
@@ -74,7 +79,15 @@ def measure_columns(
     merging = joined.then(pooled)
     tails = Tails(merging, axes)
     channels = Channels.for_domain(facts.kept, merging.original).merge(merging)
-    problem = Problem(merging, facts.zeros_after(merging), tails, channels, facts.target, one_ways)
+    problem = Problem(
+        merging,
+        facts.zeros_after(merging),
+        tails,
+        channels,
+        facts.target,
+        one_ways,
+        important=facts.important,
+    )
     return private.merge(pooled), problem, split
 
 

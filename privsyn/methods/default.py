@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
-from math import prod
 
 import numpy as np
 
@@ -31,7 +30,7 @@ from privsyn.inference.ordered.concordance import Concordance, signs_of, within_
 from privsyn.inference.pairs import Pairs, estimate_pairs, independent_pairs, score_pairs, variances_in
 from privsyn.inference.prior.dispersion import pooled_dispersions
 from privsyn.inference.prior.smoothing import Waves, is_smooth
-from privsyn.inference.problem import GROUPS, UNKNOWN, Estimate, Problem, PublicFacts
+from privsyn.inference.problem import UNKNOWN, Estimate, Problem, PublicFacts
 from privsyn.inference.residuals import (
     LARGEST,
     one_ways_with,
@@ -44,12 +43,14 @@ from privsyn.inference.selection import (
     STEPS,
     Resolutions,
     allocate,
+    allocate_first,
     expected_errors,
     near_pairs,
     slopes_along,
     slopes_of,
 )
-from privsyn.marginals.domain import Attributes, Domain, Floats, Mask
+from privsyn.inference.weights import IMPORTANT, TARGET, important_in, weights_of
+from privsyn.marginals.domain import Attributes, Floats, Mask
 from privsyn.marginals.marginal import NO_GROUPS, Marginal
 from privsyn.marginals.recoding import Merging
 from privsyn.methods.columns import measure_columns
@@ -62,11 +63,9 @@ MOST_CANDIDATES = 500_000  # scored pairs: those of 1,000 attributes. Each takes
 SAMPLING_DISPERSION = 1.0  # of an independent table by sampling alone: least dispersion of a pair
 BIGGER = 0.2  # weight of an error in a bigger table, relative to one in a pair
 IN_GROUPS = 0.8  # the same for a bigger table in groups of numbers: no pair shows what it shows
-TARGET = 4.0  # weight of an error in a table with the target, relative to one without
-LIKELY_TARGET = 2.0  # the same without target and numbers, for a column of fewest values: a likely target
-SMOOTH = 2.0  # weight of an error in a table for each ordered attribute: its few components matter most
+FINER = 1  # level of resolution that an important pair gains: its details matter as much as its trend
+KEPT_BY_SECOND_LOOK = 0.4  # of the budget of others, if some matter most: triples are measured there alone
 QUIET = 0.01  # largest mean error of pairs by residuals, of all records: nltcs gains at .004, not at .02
-SMALL_FIRST = 0.25  # with a target: errors weigh cells^-SMALL_FIRST, for models learn from small tables
 
 
 def learn(
@@ -86,7 +85,8 @@ def learn(
     """
     report("counting", 0, 4)
     private, problem, split = measure_columns(private, rho, facts)
-    sets = tuple(s for s in candidates(private.domain, facts.target) if not problem.channels.random(s))
+    found = candidates(private.domain, facts.target, facts.important)
+    sets = tuple(s for s in found if not problem.channels.random(s))
     if private.sums_only:
         sets, split = (), split.without("sets").without("departures")
     elif not sets:
@@ -125,7 +125,8 @@ def _departures(private: PrivateTable, problem: Problem, rho: float) -> Pairs:
     The pairs with the target are a question of their own, with less noise: their choice matters more. Without
     a budget nothing is asked.
     """
-    names, margins = near_pairs(private.domain.names, MOST_CANDIDATES, problem.target), problem.alone
+    names = near_pairs(private.domain.names, MOST_CANDIDATES, problem.target, problem.important)
+    margins = problem.alone
     expected = independent_pairs(private.domain, margins, problem.zeros, names)
     evidence, waves = [UNKNOWN] * len(expected), Waves(margins)
     with_target = np.array([problem.target in pair.attributes for pair in expected])
@@ -198,13 +199,15 @@ def _measure_pairs(private: PrivateTable, problem: Problem, pairs: Pairs, rho: f
     )
     if places:
         gains[places] = slopes_along(errors.min(axis=0), rho)
-    weights = _weights(private.domain, attributes, problem.target)
-    rhos = _most(gains, rho, weights, jumps=private.law.name == "laplace")
+    weights = weights_of(problem.domain, attributes, problem.target)
+    named = important_in(attributes, problem.important)
+    rhos = _most(gains, rho, weights, named, jumps=private.law.name == "laplace")
     chosen = np.flatnonzero(rhos).tolist()
     groupings = [NO_GROUPS] * len(tables)
     for row, i in enumerate(places):
         step = int(np.argmin(np.abs(rho * STEPS - rhos[i])))
-        groupings[i] = resolutions.groups(attributes[i], int(np.argmin(errors[:, row, step])))
+        level = int(np.argmin(errors[:, row, step])) + FINER * bool(named[i])
+        groupings[i] = resolutions.groups(attributes[i], level)
     measured = private.marginals(
         tuple(attributes[i] for i in chosen), rhos[chosen], [groupings[i] for i in chosen]
     )
@@ -228,9 +231,10 @@ def _residual_budgets(problem: Problem, pairs: Pairs, rho: float) -> dict[Attrib
     domain, sets = problem.domain, residual_sets(problem)
     if not sets:
         return {}
-    rhos = residual_budgets(domain, sets, _weights(domain, sets, problem.target), rho)
+    more = np.where(important_in(sets, problem.important), IMPORTANT, 1.0)
+    rhos = residual_budgets(domain, sets, more * weights_of(domain, sets, problem.target), rho)
     variances = [d * t.counts for d, t in zip(_hoped_dispersions(pairs.estimates), pairs.tables, strict=True)]
-    weights = _weights(domain, tuple(t.attributes for t in pairs.tables), problem.target)
+    weights = weights_of(domain, tuple(t.attributes for t in pairs.tables), problem.target)
     chosen = allocate(slopes_of(variances, rho), rho, weights=weights)
     equivalent = np.array([rhos[t.attributes] / residual_cost(t.domain) for t in pairs.tables])
     by_choice, by_residuals = (weights @ expected_errors(variances, of) for of in (chosen, equivalent))
@@ -256,14 +260,14 @@ def _measure_residuals(
     return problem, pairs, all_measured(tuple(measured.values()), pairs.tables, pairs.one_ways)
 
 
-def _most(gains: Floats, rho: float, weights: Floats, *, jumps: bool) -> Floats:
+def _most(gains: Floats, rho: float, weights: Floats, named: Mask, *, jumps: bool) -> Floats:
     """Return the budget of each pair; at most `MOST_PAIRS`, whose errors fall fastest, get any."""
-    rhos = allocate(gains, rho, weights=weights, jumps=jumps)
+    rhos = allocate_first(gains, rho, weights, named, jumps=jumps)
     if np.count_nonzero(rhos) <= MOST_PAIRS:
         return rhos
-    kept = np.sort(np.argsort(-gains[:, 0] * weights * (rhos > 0), kind="stable")[:MOST_PAIRS])
-    most = np.zeros(len(rhos))
-    most[kept] = allocate(gains[kept], rho, weights=weights[kept], jumps=jumps)
+    order = np.lexsort((-gains[:, 0] * weights * (rhos > 0), ~named))
+    kept, most = np.sort(order[:MOST_PAIRS]), np.zeros(len(rhos))
+    most[kept] = allocate_first(gains[kept], rho, weights[kept], named[kept], jumps=jumps)
     return most
 
 
@@ -282,7 +286,8 @@ def _unexplained(
     found, scatter = predicted_by_pairs(problem, sets, pairs, rng, blocks)
     departures, sigma = private.departures(found, rho, blocks, "sets of columns")
     one_ways = tuple(map(blocks.merge_table, pairs.one_ways))
-    scored = score_bigger(departures, sigma, found, one_ways, scatter, variances_in(blocks, pairs))
+    variances, important = variances_in(blocks, pairs), problem.important
+    scored = score_bigger(departures, sigma, found, one_ways, scatter, variances, important)
     return tuple(replace(s, grouping=blocks.grouping(s.attributes)) for s in scored)
 
 
@@ -300,8 +305,12 @@ def _measure_again(
         return once, ()
     attributes = tuple(table.attributes for table in (*once, *sets))
     groupings = [*(pair.measured.grouping for pair in once), *(s.grouping for s in sets)]
-    kind = [*(1.0 for _ in once), *(IN_GROUPS if s.grouping else BIGGER for s in sets)]
-    weights = np.array(kind) * _weights(private.domain, attributes, problem.target)
+    kind = [
+        1.0 if len(names) < 3 or names in problem.important else IN_GROUPS if grouping else BIGGER
+        for names, grouping in zip(attributes, groupings, strict=True)
+    ]
+    weights = np.array(kind) * weights_of(problem.domain, attributes, problem.target)
+    named = important_in(attributes, problem.important)
     smooth = [i for i, pair in enumerate(once) if pair.measured.grouping]
     others = [i for i, pair in enumerate(once) if not pair.measured.grouping]
     gains = np.empty((len(attributes), len(STEPS)))
@@ -311,7 +320,8 @@ def _measure_again(
     if smooth:
         resolutions = Resolutions(pairs.waves, private.rho_of)
         gains[smooth] = slopes_along(resolutions.errors_left([once[i] for i in smooth], rho), rho)
-    rhos = allocate(gains, rho, weights=weights, jumps=private.law.name == "laplace")
+    jumps = private.law.name == "laplace"
+    rhos = allocate_first(gains, rho, weights, named, kept=KEPT_BY_SECOND_LOOK, jumps=jumps)
     chosen = np.flatnonzero(rhos).tolist()
     answers = private.marginals(
         tuple(attributes[i] for i in chosen), rhos[chosen], [groupings[i] for i in chosen]
@@ -324,26 +334,6 @@ def _measure_again(
         else:
             bigger.append(measured_as(sets[i - len(once)], problem.zeros.clean(answer)))
     return tuple(again), tuple(bigger)
-
-
-def _weights(domain: Domain, tables: tuple[Attributes, ...], target: str | None) -> Floats:
-    """Return the weight of an error in each table."""
-    sizes = {
-        name: min(ordered, GROUPS) + size - ordered
-        for name, size, ordered in zip(domain.names, domain.sizes, domain.ordered, strict=True)
-    }
-    cells = np.array([prod(sizes[name] for name in attributes) for attributes in tables], float)
-    many = {name for name, ordered in zip(domain.names, domain.ordered, strict=True) if ordered > 2}
-    if target is not None and many:
-        many.add(target)  # what numbers say of it matters as much as what they say of each other
-    numbers = [len(many.intersection(attributes)) for attributes in tables]
-    smooth = np.power(SMOOTH, numbers)
-    wanted, weight = {target}, TARGET
-    if target is None:
-        wanted = set() if many else {name for name, size in sizes.items() if size == min(sizes.values())}
-        weight = LIKELY_TARGET
-    targets = np.where([not wanted.isdisjoint(attributes) for attributes in tables], weight, 1.0)
-    return np.asarray(targets * smooth * (1.0 if target is None else cells**-SMALL_FIRST))
 
 
 MOST_RECORDS = 100_000  # synthesised to find what the pairs leave unexplained

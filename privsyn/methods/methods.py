@@ -71,6 +71,8 @@ class Method:
         Whether numbers and times are encoded in fine cells, which `learn` joins to groups.
     takes_target : bool
         Whether `learn` can favour the tables that contain a column to be predicted.
+    takes_important : bool
+        Whether `learn` can favour the sets of columns that matter most.
     takes_randomised : bool
         Whether `learn` makes the counts of randomised columns unbiased.
     """
@@ -81,6 +83,7 @@ class Method:
     accounting: Accounting | None = None
     fine_cells: bool = True
     takes_target: bool = True
+    takes_important: bool = True
     takes_randomised: bool = False
 
     def accounting_of(self, law: Law) -> Accounting:
@@ -96,6 +99,7 @@ PUBLISHED = Method(
     accounting="classical",
     fine_cells=False,
     takes_target=False,
+    takes_important=False,
 )
 METHODS: dict[str, Method] = {method.name: method for method in (DEFAULT, PUBLISHED)}
 """The methods that `PrivSyn(method=...)` knows; docs/extending.md adds one."""

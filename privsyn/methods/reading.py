@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain, product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from privsyn.arguments import check_bytes, check_column
 from privsyn.errors import spelled, warn_columns
 from privsyn.inference.problem import PublicFacts
 from privsyn.marginals.counting import Packing
+from privsyn.marginals.domain import Attributes
 from privsyn.methods.discovery import reserved_delta
 from privsyn.methods.randomise import codec_of_randomised, facts_of, local_promises
 from privsyn.private.accounting import rho_for
@@ -24,6 +26,7 @@ from privsyn.table.encoding.steps import NO_HEAPS, Heaps
 from privsyn.table.io.output_type import OutputType
 from privsyn.table.io.read_in_batches import read_in_batches
 from privsyn.table.io.source import RawTable
+from privsyn.table.schema.important import Sets, check_important, in_words
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.yaml_file import as_schema
 
@@ -40,6 +43,8 @@ OF_PERSONS = (
     "that one person has one identifier in {!r}",
     "that two persons never share one in {!r}, where 7 and 007 are two identifiers",
 )
+
+MATTERS = "which columns matter most together, so that more of the budget goes to their counts: {}"
 
 
 @dataclass(frozen=True)
@@ -92,6 +97,10 @@ class Opened:
         source = read_in_batches(table, schema, unit=settings.unit)
         rows = bounded(source, settings.unit, settings.most_rows, bits)
         open_schema = open_schema_of(rows, schema, source.schema, target, nullable=settings.nullable)
+        if important := settings.matters_most:
+            check_important(spelled("important"), important, open_schema.schema, read=True)
+            whole = replace(open_schema.schema, important=important)  # so that the release names them
+            open_schema = replace(open_schema, schema=whole)
         rows = rows.unordered(open_schema.unordered)
         return cls(source, rows, open_schema, target, settings, settings.criteria)
 
@@ -118,7 +127,8 @@ class Opened:
         doubtful = tuple(attribute for name in self.schema.open for attribute in codec.attributes_of(name))
         target = None if self.target is None else codec.target_attribute(self.target)
         kept = codec.schema.randomised
-        return PublicFacts(target, codec.axes, codec.possible, doubtful, kept, codec.nullable)
+        important = attribute_sets(codec, codec.schema.important)
+        return PublicFacts(target, codec.axes, codec.possible, doubtful, kept, codec.nullable, important)
 
     def ledger(
         self, spends: tuple[Spend, ...], codec: Codec, noise: Noise, inputs: tuple[str, ...]
@@ -126,7 +136,8 @@ class Opened:
         """Return the ledger of a run that put questions to the private table."""
         settings, local = self.settings, local_promises(codec)
         epsilon, delta = settings.promise
-        unit = settings.unit
+        unit, important = settings.unit, codec.schema.important
+        most = (MATTERS.format(in_words(important)),) if important else ()
         of_persons = () if unit is None else [fact.format(unit) for fact in OF_PERSONS]
         return Ledger(
             (*spends, *local),
@@ -135,7 +146,7 @@ class Opened:
             accounting=settings.algorithm.accounting_of(noise.law),
             randomness=noise.name,
             private=noise.private,
-            public_inputs=(*PUBLIC, *of_persons, *facts_of(local), *inputs),
+            public_inputs=(*PUBLIC, *most, *of_persons, *facts_of(local), *inputs),
             unit=unit,
             rows_per_unit=None if unit is None else settings.most_rows,
         )
@@ -143,6 +154,14 @@ class Opened:
     def output_type(self, codec: Codec) -> OutputType:
         """Return the type of the synthetic table, which has no identifiers of persons."""
         return self.rows.form.only(set(codec.names).difference(codec.dropped))
+
+
+def attribute_sets(codec: Codec, sets: Sets) -> tuple[Attributes, ...]:
+    """Return the sets of attributes of sets of columns: one of each column, in the domain's order."""
+    place = {name: axis for axis, name in enumerate(codec.domain.names)}
+    chosen = (product(*map(codec.attributes_of, columns)) for columns in sets)
+    ordered = (tuple(sorted(set(one), key=place.__getitem__)) for one in chain.from_iterable(chosen))
+    return tuple(dict.fromkeys(one for one in ordered if len(one) > 1))
 
 
 def bounded(rows: RawTable, unit: str | None, rows_per_unit: int, bits: Bits) -> RawTable:

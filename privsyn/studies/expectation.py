@@ -1,20 +1,27 @@
-"""What to expect of a run on a table of which only the schema and a rough number of rows are known.
+"""Expectation: the split of a run's budget, its noise, error, time and memory, from public facts alone.
 
-Distributions and dependences are assumed to be typical, so errors are accurate to a factor of about two.
+Distributions and dependences are assumed to be typical, so errors are accurate to a factor of about two. Time
+and memory are rough.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import reduce
 from itertools import combinations
-from math import hypot, isnan, sqrt
+from math import hypot, isnan, prod, sqrt
+from types import MappingProxyType
 
 import numpy as np
 
 from privsyn.inference.higher_order import candidates
 from privsyn.inference.prior.dispersion import MEAN_OF_ABSOLUTE
-from privsyn.marginals.domain import Domain, Floats
+from privsyn.inference.selection import KEPT_BY_OTHERS
+from privsyn.inference.weights import IMPORTANT, important_in
+from privsyn.marginals.domain import Attributes, Domain, Floats
 from privsyn.methods.budget import FIRST_LOOK, Split
+from privsyn.methods.columns import IMPORTANT_COLUMN
 from privsyn.private.laws import Law
 
 USUAL_DEPENDENCE = 0.06
@@ -47,6 +54,8 @@ class Expectation:
         In bytes.
     pair_cost : float
         Budget of one pair, if all are measured, for one row.
+    important : mapping of a set of columns to its expected error
+        The columns that matter most together; see `in_words`.
     """
 
     rows: int
@@ -57,6 +66,7 @@ class Expectation:
     seconds: float
     memory: float
     pair_cost: float = 0.0
+    important: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def error(self) -> float:
@@ -64,12 +74,29 @@ class Expectation:
         return self.one_way_error if isnan(self.pair_error) else self.pair_error
 
 
-def expect(domain: Domain, rho: float, rows: int, law: Law, *, finding: float) -> Expectation:
+Named = Mapping[str, tuple[Attributes, ...]]
+"""Sets of columns that matter most, in words, and the sets of attributes that each is counted as."""
+
+
+def expect(
+    domain: Domain,
+    rho: float,
+    rows: int,
+    law: Law,
+    *,
+    finding: float,
+    important: Named = MappingProxyType({}),
+) -> Expectation:
     """Return the parts of the budget and the expected errors, following `methods.default`."""
     left = (1 - finding) * rho
     split = Split.for_domain(left, domain, rows, _informative(domain, left, rows, law), law=law)
-    if not candidates(domain):
+    sets = tuple(one for each in important.values() for one in each)
+    if not candidates(domain, important=sets):
         split = split.without("sets")
+    named = np.isin(domain.names, [name for one in sets for name in one])
+    shares = np.where(named, IMPORTANT_COLUMN, 1.0) / len(domain)
+    if split.pairs:
+        split, shares = split.with_one_ways(float(shares.sum())), shares / shares.sum()
     first, second = split.first_look + split.one_ways, split.pairs + split.second_look
     spent = {
         "values, bounds and grids": finding * rho,
@@ -77,27 +104,44 @@ def expect(domain: Domain, rho: float, rows: int, law: Law, *, finding: float) -
         "scores": split.departures + split.concordances + split.sets,
         "pairs and bigger tables": second,
     }
-    number = len(domain) * (len(domain) - 1) // 2
-    a_pair = second / max(number, 1)
+    pairs = list(combinations(domain.names, 2))
+    # Errors fall with the root of the budget. So their weighted sum is least with budgets as weight^(2/3).
+    among = important_in(pairs, sets)
+    weights = np.where(among, IMPORTANT ** (2 / 3), 1.0)
+    if among.any() and not among.all():
+        gained = 1 - KEPT_BY_OTHERS * float(np.mean(~among))  # most that the important pairs may have
+        gained = min(gained, float(weights[among].sum() / weights.sum()))
+        an_important, a_pair = second * gained / among.sum(), second * (1 - gained) / (~among).sum()
+    else:
+        an_important = a_pair = second / max(len(pairs), 1)
     # Each pair also measures its two columns; a pair with b values sums b noisy counts for a value.
     of_others = 2 * law.rho(a_pair) * sum(1 / size for size in domain.sizes)
-    both = (split.first_look, split.one_ways)
-    sigma = 1 / sqrt(2 * sum(law.rho(cost / len(domain)) for cost in both) + of_others)
-    one_ways = [one_way_error(size, sigma, rows) for size in domain.sizes]
-    of_pairs = [
-        hypot(pair_error(a, b, a_pair, rows, law), one, two)
-        for (a, one), (b, two) in combinations(zip(domain.sizes, one_ways, strict=True), 2)
-    ]
+    first_look = law.rho(split.first_look / len(domain))
+    sigmas = [1 / sqrt(2 * (first_look + law.rho(split.one_ways * share)) + of_others) for share in shares]
+    size = dict(zip(domain.names, domain.sizes, strict=True))
+    alone = {name: one_way_error(size[name], sigma, rows) for name, sigma in zip(size, sigmas, strict=True)}
+
+    def error_of(names: Attributes) -> float:
+        sizes = tuple(size[name] for name in names)
+        if not important_in([names], sets)[0]:
+            own = pair_error(sizes, a_pair, rows, law)
+        else:
+            measured = len(names) < 3 or split.sets  # triples are not measured with Laplace noise
+            own = _table_error(sizes, law.rho(an_important) if measured else 0.0, rows)
+        return hypot(own, *(alone[name] for name in names))
+
+    of_pairs = list(map(error_of, pairs))
     cells = rows * len(domain)
     return Expectation(
         rows=rows,
         parts={what: part / rho for what, part in spent.items() if part},
-        count_noise=sigma,
-        one_way_error=float(np.mean(one_ways)),
+        count_noise=float(np.mean(sigmas)),
+        one_way_error=float(np.mean([*alone.values()])),
         pair_error=float(np.mean(of_pairs)) if of_pairs else float("nan"),
-        seconds=START + A_PAIR * rows * number + A_CELL * cells,
+        seconds=START + A_PAIR * rows * len(pairs) + A_CELL * cells,
         memory=PROGRAM + A_ROW * cells,
         pair_cost=a_pair if of_pairs else 0.0,
+        important={what: float(np.mean([*map(error_of, each)])) for what, each in important.items()},
     )
 
 
@@ -119,18 +163,19 @@ def one_way_error(size: int, sigma: float, rows: int) -> float:
     return float(errors.sum() / (2 * rows))
 
 
-def pair_error(a: int, b: int, cost: float, rows: int, law: Law) -> float:
+def pair_error(sizes: tuple[int, ...], cost: float, rows: int, law: Law) -> float:
     """Return the mean error of pairs whose budget is split evenly among the best share of them to measure."""
     return min(
-        share * _table_error(a, b, law.rho(cost / share), rows) + (1 - share) * _table_error(a, b, 0.0, rows)
+        share * _table_error(sizes, law.rho(cost / share), rows)
+        + (1 - share) * _table_error(sizes, 0.0, rows)
         for share in SHARES_MEASURED
     )
 
 
-def _table_error(a: int, b: int, rho: float, rows: int) -> float:
+def _table_error(sizes: tuple[int, ...], rho: float, rows: int) -> float:
     """Return the posterior error of a typical dependence; see `privsyn.inference.selection`."""
-    expected = rows * np.multiply.outer(typical_shares(a), typical_shares(b))
+    expected = rows * reduce(np.multiply.outer, map(typical_shares, sizes))
     root = USUAL_DEPENDENCE * 2 * rows / (MEAN_OF_ABSOLUTE * np.sqrt(expected).sum())
     prior = root**2 * expected
     left = MEAN_OF_ABSOLUTE * np.sqrt(prior / (1 + 2 * rho * prior)).sum()
-    return float(left / (2 * rows) * sqrt((1 - 1 / a) * (1 - 1 / b)))
+    return float(left / (2 * rows) * sqrt(prod(1 - 1 / size for size in sizes)))

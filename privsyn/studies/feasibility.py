@@ -141,7 +141,7 @@ def _of(
             spread = sqrt(sizes[criterion.margin[0]] / groups[0])
             error = one_way_error(groups[0], known.count_noise * spread, rows)
         else:
-            error = sum(pair_error(a, b, known.pair_cost, rows, law) for a, b in combinations(groups, 2))
+            error = sum(pair_error((a, b), known.pair_cost, rows, law) for a, b in combinations(groups, 2))
         return min(error, 1.0), 1 / (UNIT * rows), UNIT * (1 + criterion.error)
     met = {
         name: float(span.covers(codec.cells()[name].lows, codec.cells()[name].highs).mean())

@@ -7,6 +7,7 @@ of about two. Time and memory are rough.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import comb
@@ -16,15 +17,16 @@ import numpy as np
 
 from privsyn.arguments import check_column, check_whole
 from privsyn.errors import InputError, plural, printable, spelled
+from privsyn.inference.weights import TARGET
 from privsyn.marginals.domain import Domain
-from privsyn.methods.default import TARGET
 from privsyn.methods.discovery import ALL_FOR_BOUNDS, expected_share, reserved_delta
+from privsyn.methods.reading import attribute_sets
 from privsyn.private.accounting import rho_for
 from privsyn.private.laws import Law, law_of
 from privsyn.release.acceptance.criteria import check_accept
 from privsyn.release.acceptance.layout import check_testable
 from privsyn.settings import Settings
-from privsyn.studies.expectation import Expectation, expect
+from privsyn.studies.expectation import Expectation, Named, expect
 from privsyn.studies.feasibility import Feasibility, feasible
 from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.open_schema import OpenSchema
@@ -34,6 +36,7 @@ from privsyn.table.io.formats import Place, is_typed
 from privsyn.table.io.persons import check_unit_column
 from privsyn.table.io.read_in_memory import read_columns
 from privsyn.table.schema.columns import Numerical
+from privsyn.table.schema.important import Sets, check_important, in_words
 from privsyn.table.schema.schema import Schema, declared
 from privsyn.table.schema.yaml_file import SchemaOrPath, as_schema
 
@@ -102,6 +105,8 @@ class Plan:
         lines.append(("error of one column, expected", [_error(e.one_way_error) for e in all_rows]))
         if len(self.sizes) > 1:
             lines.append(("error of two columns, expected", [_error(e.pair_error) for e in all_rows]))
+        for what in all_rows[0].important:
+            lines.append((f"error of {what}, expected", [_error(e.important[what]) for e in all_rows]))
         lines.append(("time of fit and sample, about", [_duration(e.seconds) for e in all_rows]))
         lines.append(("memory, about", [f"{e.memory / 1e9:.1f} GB" for e in all_rows]))
         width = max(len(title) for title, _ in lines)
@@ -155,6 +160,7 @@ def plan(
     rows_per_unit: int | None = None,
     target: str | None = None,
     accept: object = None,
+    important: Sequence[Sequence[str]] | None = None,
 ) -> Plan:
     """Plan ``PrivSyn(epsilon, delta, schema).fit(table)`` from public facts alone.
 
@@ -163,7 +169,7 @@ def plan(
     table : pandas, polars or pyarrow table, or a path to a .csv, .csv.gz or .parquet file, optional
         Only the names and dtypes of its columns are read; of a CSV file, the header. Default: the columns of
         the schema. A Schema is accepted here, too.
-    epsilon, delta, schema, unit, rows_per_unit, target, accept : as for PrivSyn
+    epsilon, delta, schema, unit, rows_per_unit, target, important, accept : as for PrivSyn
     rows : int, optional
         A rough, public number of rows: do not count them. Default: from a thousand to a million.
 
@@ -188,7 +194,14 @@ def plan(
     if table is None and declared(schema) is None:
         raise InputError("a plan needs the columns: give a table, a schema, or both")
     settings = Settings(
-        epsilon, delta, schema, unit=unit, rows_per_unit=rows_per_unit, target=target, accept=accept
+        epsilon,
+        delta,
+        schema,
+        unit=unit,
+        rows_per_unit=rows_per_unit,
+        target=target,
+        important=important,
+        accept=accept,
     )
     if accept is not None and rows is None:
         raise InputError(f"{spelled('accept')} needs a rough, public number of rows: give rows")
@@ -202,7 +215,7 @@ def plan(
         if table is not None:
             check_unit_column(columns.columns, unit)
         columns = columns.drop(columns=unit, errors="ignore")
-    domain, open_schema, uncounted = _domain(columns, schema)
+    domain, open_schema, uncounted, named = _domain(columns, schema, settings.matters_most)
     if target is not None:
         check_column(spelled("target"), target, open_schema.schema.coded, read=True)
     epsilon, delta = settings.promise
@@ -220,7 +233,9 @@ def plan(
         person = (1 - tests) * rho_for(epsilon, delta - reserved_delta(delta, open_schema), law.accounting)
         most = settings.most_rows
         rho, find = law.of_row(person, most), partial(expected_share, open_schema)
-        return rho, tuple(expect(domain, rho, n, law, finding=find(n, person, law, most)) for n in numbers)
+        return rho, tuple(
+            expect(domain, rho, n, law, finding=find(n, person, law, most), important=named) for n in numbers
+        )
 
     def with_tests(epsilon: float) -> tuple[Law, float, Expectation]:
         """Return the law, the cost of all tests for a row, and what is expected of the rest."""
@@ -254,9 +269,15 @@ def _advice(delta: float, planned: tuple[Expectation, ...], other: tuple[Expecta
     return f"with delta {USUAL_DELTA:g} the expected error is lower: {errors}"
 
 
-def _domain(columns: pd.DataFrame, schema: Schema | None) -> tuple[Domain, OpenSchema, list[str]]:
-    """Return the domain with the public values or bins of each column, and a line on columns not counted."""
+def _domain(
+    columns: pd.DataFrame, schema: Schema | None, important: Sets
+) -> tuple[Domain, OpenSchema, list[str], Named]:
+    """Return the domain with the public values or bins of each column, and a line on columns not counted.
+
+    The last are the sets of attributes of the columns that matter most together.
+    """
     open_schema = OpenSchema.of(schema, columns)
+    check_important(spelled("important"), important, open_schema.schema, read=True)
     public = open_schema.fill({}, {})
     codec = Codec.for_table(public, columns)
     sizes = []
@@ -271,7 +292,8 @@ def _domain(columns: pd.DataFrame, schema: Schema | None) -> tuple[Domain, OpenS
     counted = set(map(codec.column_of, codec.domain.names))
     others = ", ".join(name for name in columns.columns if name not in counted)
     line = [f"not counted, as they are computed, generated or left out: {others}"] if others else []
-    return Domain(codec.domain.names, tuple(sizes)), open_schema, line
+    named = {in_words((one,)): attribute_sets(codec, (one,)) for one in important}
+    return Domain(codec.domain.names, tuple(sizes)), open_schema, line, named
 
 
 def _error(share: float) -> str:

@@ -12,6 +12,7 @@ from privsyn import PrivSyn
 from privsyn.inference.consistency import estimate_total
 from privsyn.inference.ordered.binning import Axis
 from privsyn.inference.rare_values import THRESHOLD
+from privsyn.inference.weights import LIKELY_TARGET, SMOOTH, TARGET, weights_of
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.methods.budget import TREND_GROUPS
@@ -23,7 +24,6 @@ from privsyn.methods.columns import (
     missing_thresholds,
     reach,
 )
-from privsyn.methods.default import LIKELY_TARGET, SMOOTH, TARGET, _weights
 from privsyn.private.laws import GAUSSIAN, LAPLACE
 
 
@@ -83,13 +83,13 @@ def test_a_column_that_is_counted_once_keeps_its_groups():
 def test_tables_with_a_column_of_fewest_values_count_more_if_no_target_is_named():
     domain = Domain(tuple("abcd"), (2, 2, 5, 5))
     tables = (("a", "c"), ("b", "c"), ("c", "d"), ("a", "b"))
-    assert _weights(domain, tables, None).tolist() == [LIKELY_TARGET, LIKELY_TARGET, 1, LIKELY_TARGET]
+    assert weights_of(domain, tables, None).tolist() == [LIKELY_TARGET, LIKELY_TARGET, 1, LIKELY_TARGET]
 
 
 def test_with_numbers_no_column_counts_more_unless_it_is_the_target():
     domain, tables = Domain(tuple("abcd"), (2, 5, 20, 2), (0, 0, 20, 0)), (("a", "b"), ("b", "d"))
-    assert _weights(domain, tables, None).tolist() == [1, 1]
-    with_target, beside = _weights(domain, tables, "a")  # a target weighs like a number
+    assert weights_of(domain, tables, None).tolist() == [1, 1]
+    with_target, beside = weights_of(domain, tables, "a")  # a target weighs like a number
     assert with_target / beside == pytest.approx(TARGET * SMOOTH)
 
 

@@ -13,6 +13,7 @@ import reference
 from reference import binary
 from strategies import StubNoise
 
+from privsyn.inference import weights
 from privsyn.inference.pairs import Pairs
 from privsyn.inference.prior.smoothing import Waves
 from privsyn.inference.problem import Estimate, Problem, PublicFacts
@@ -309,7 +310,7 @@ def test_small_tables_get_more_only_if_a_target_is_named(monkeypatch):
         return spent_on(private, lambda names: set(names) <= set("ab"))
 
     weighted = share("e"), share(None)
-    monkeypatch.setattr(default, "SMALL_FIRST", 0.0)
+    monkeypatch.setattr(weights, "SMALL_FIRST", 0.0)
     assert weighted[0] > 1.1 * share("e")
     assert weighted[1] == share(None)
 
@@ -422,8 +423,8 @@ def test_pairs_of_numbers_weigh_more_than_pairs_of_listed_values():
     """They have few components, each of which shows in correlations and models."""
     domain = Domain(("age", "income", "sex", "job"), (4, 4, 4, 4), (4, 4, 0, 0))
     tables = (("age", "income"), ("age", "sex"), ("sex", "job"))
-    weights = default._weights(domain, tables, None)
-    assert weights[0] > weights[1] > weights[2]
+    of_numbers, of_one, of_none = weights.weights_of(domain, tables, None)
+    assert of_numbers > of_one > of_none
 
 
 def signs(n=8000, seed=0):

@@ -97,7 +97,8 @@ def _option_of(setting: Field, *, required: bool) -> Parameter:
     if flags:
         kind, default = bool, False
     text = setting.metadata["help"] + ("" if required else setting.metadata.get("optional", ""))
-    option = typer.Option(*flags, help=text, min=setting.metadata.get("least"))
+    least, shown = setting.metadata.get("least"), setting.metadata.get("metavar")
+    option = typer.Option(*flags, help=text, min=least, metavar=shown)
     return _parameter(setting.name, kind, option, Parameter.empty if required else default)
 
 

@@ -21,6 +21,7 @@ from privsyn.table.kinds.generated import Identifier
 from privsyn.table.schema.columns import Coded, Column
 from privsyn.table.schema.constraint import Constraint, about_constraint, computed_by, in_order
 from privsyn.table.schema.expressions import parse_expression
+from privsyn.table.schema.important import Sets, check_important, read_important
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,8 @@ class Schema:
     constraints : list of str and of Forbidden, Allowed, Determined, Lookup, Increasing, Total, Elapsed, ...
         What holds in every row, and is public; see `privsyn.table.schema.constraint`. Text is an expression
         such as ``"end >= start"``. The schema keeps the constraints that it means.
+    important : list of pairs and triples of names
+        The columns whose relations matter most: `fit` measures their counts best.
 
     Examples
     --------
@@ -51,6 +54,7 @@ class Schema:
     missing: str | Sequence[str] = field(default=(), kw_only=True)
     csv: CsvFormat = field(default=CsvFormat(), kw_only=True)
     constraints: Sequence[Any] = field(default=(), kw_only=True)  # Constraint; text is replaced
+    important: Sets = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
         if not isinstance(self.csv, CsvFormat):
@@ -75,11 +79,14 @@ class Schema:
         columns, constraints = _derive_columns(self.columns, self.constraints)
         object.__setattr__(self, "columns", MappingProxyType(columns))
         object.__setattr__(self, "constraints", constraints)
+        object.__setattr__(self, "important", read_important("important", self.important))
+        if self.columns:
+            check_important("important", self.important, self)
 
     def __reduce__(self) -> tuple[Callable[..., Schema], tuple[object, ...]]:
         # A read-only mapping cannot be copied or pickled; a plain one can.
-        rebuild = partial(Schema, missing=self.missing, csv=self.csv, constraints=self.constraints)
-        return rebuild, (dict(self.columns),)
+        others = ("missing", "csv", "constraints", "important")
+        return partial(Schema, **{name: getattr(self, name) for name in others}), (dict(self.columns),)
 
     @property
     def computed(self) -> tuple[str, ...]:

@@ -81,14 +81,14 @@ def to_yaml(schema: Schema, notes: Mapping[str, str] = NO_NOTES) -> str:
     <BLANKLINE>
     """
     plain = to_plain(schema)
-    columns, constraints = plain.pop("columns", {}), plain.pop("constraints", None)
+    columns, ends = plain.pop("columns", {}), ("constraints", "important")
+    last = {key: plain.pop(key) for key in ends if key in plain}
     lines = [*(_dump(plain).splitlines() if plain else ()), *(["columns:"] if columns else [])]
     for name, column in columns.items():
         if name in notes:
             lines += [f"  # {line}" for line in notes[name].split("\n")]
         lines += [f"  {line}" for line in _dump({name: column}).splitlines()]
-    if constraints:
-        lines += _dump({"constraints": constraints}).splitlines()
+    lines += _dump(last).splitlines() if last else []
     # What is escaped stands in double quotes, where YAML has the same escapes.
     return "\n".join(map(printable, lines)) + "\n"
 
@@ -125,7 +125,7 @@ def to_plain(schema: Schema) -> dict[str, Any]:
     }
     listed = {name for name, column in schema.columns.items() if column.lists_values}
     constraints = [constraint_to_plain(constraint, listed) for constraint in schema.constraints]
-    top |= {"constraints": constraints} if constraints else {}
+    top |= {"constraints": constraints, "important": list(map(list, schema.important))}
     return {key: value for key, value in top.items() if value}
 
 
@@ -134,7 +134,7 @@ def from_plain(plain: object) -> Schema:
     if not isinstance(plain, Mapping):
         raise InputError("a schema is a mapping that begins with 'columns:'")
     needed = () if "csv" in plain else ("columns",)
-    check_keys(plain, ("columns", "missing", "nullable", "csv", "constraints"), needed=needed)
+    check_keys(plain, ("columns", "missing", "nullable", "csv", "constraints", "important"), needed=needed)
     if not isinstance(plain.get("columns", {}), Mapping):
         raise InputError("'columns:' is a mapping of names to columns")
     nullable = flag("nullable", plain.get("nullable", True))
@@ -153,8 +153,9 @@ def from_plain(plain: object) -> Schema:
         each if isinstance(each, str) else constraint_from_plain(place, each)
         for place, each in enumerate(said, 1)
     ]
-    csv = _csv(plain.get("csv", {}))
-    return Schema(columns, missing=plain.get("missing", ()), csv=csv, constraints=constraints)
+    csv, important = _csv(plain.get("csv", {})), plain.get("important") or ()
+    marks = plain.get("missing", ())
+    return Schema(columns, missing=marks, csv=csv, constraints=constraints, important=important)
 
 
 def _csv(said: object) -> CsvFormat:
