@@ -102,7 +102,8 @@ def _found_axes(
     for one_way in one_ways:
         (name,), (ordered,) = one_way.attributes, one_way.marginal.domain.ordered
         occurs[name] = np.ones(len(one_way.marginal.counts), np.bool_)
-        if name in facts.doubtful and name in axes and (axes[name].widths == 1).sum() == ordered:
+        alone = name in axes and len(axes[name].widths) == ordered and (axes[name].widths == 1).all()
+        if name in facts.doubtful and alone:
             counts, variances = one_way.marginal.counts[:ordered], one_way.variance[:ordered]
             occurs[name][:ordered] = occurring(counts, variances, law.deviations, len(one_ways))
             axes[name] = replace(axes[name], widths=np.where(occurs[name][:ordered], 1.0, NOWHERE))

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from privsyn import PrivSyn
 from privsyn.inference.consistency import estimate_total
 from privsyn.inference.ordered.binning import Axis
+from privsyn.inference.problem import PublicFacts
 from privsyn.inference.rare_values import THRESHOLD
 from privsyn.inference.weights import LIKELY_TARGET, SMOOTH, TARGET, weights_of
 from privsyn.marginals.domain import Domain
@@ -19,6 +20,7 @@ from privsyn.methods.budget import TREND_GROUPS
 from privsyn.methods.columns import (
     FALSE_ALARM,
     FEWEST_GROUPS,
+    _found_axes,
     column_shares,
     grouped,
     missing_thresholds,
@@ -39,6 +41,16 @@ def test_shares_of_the_columns_have_the_least_expected_error(sizes, seed):
     other = shares * np.exp(np.random.default_rng(seed).normal(0, 0.3, len(sizes)))
     other /= other.sum()
     assert (np.array(sizes) / np.sqrt(shares)).sum() <= (np.array(sizes) / np.sqrt(other)).sum() + 1e-9
+
+
+@pytest.mark.parametrize("merged", [3, 5])
+def test_groups_of_fine_cells_are_no_values_although_as_many_cells_are_single_numbers(merged):
+    table = Marginal(Domain(("a",), (merged,), (merged,)), np.array([900.0, 0, 0, 0, 0])[:merged])
+    axis = Axis(np.array([1.0, 50, 1, 50, 1]), 32)
+    facts = PublicFacts(axes={"a": axis}, doubtful=("a",))
+    axes, occurs = _found_axes((Measurement(table, 1.0),), facts, GAUSSIAN)
+    assert axes["a"] is axis
+    assert occurs["a"].all()
 
 
 def test_values_that_drown_in_the_noise_add_nothing_to_a_share():
