@@ -147,7 +147,7 @@ def test_one_column_in_twenty_keeps_missing_cells_that_stand_out():
 
 def test_the_more_columns_have_missing_cells_the_fewer_each_needs():
     few, many = (kept_missing(GAUSSIAN, 20, 5, [3.8 * SIGMA] * count)[:, 0].mean() for count in (1, 10))
-    assert many > 0.95 > few > 0.6
+    assert many > 0.8 > few > 0.6
 
 
 def first_run(table, epsilon, seed):
