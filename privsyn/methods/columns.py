@@ -25,10 +25,11 @@ from privsyn.private.measure import PrivateTable
 
 FEWEST_GROUPS = 6  # groups of a column in fine cells, whatever the noise; not tuned
 ANY = 2**31  # values: no attribute has more
-# Probability that a table without missing cells gets some. In others, the share of complete columns among
-# those that get some. With 0.05 there, a table of 20 columns, three with missing cells, had an invented one in
-# 1 of 7 fits.
-FALSE_ALARM = 0.01
+FALSE_ALARM = 0.01  # probability that a table without missing cells gets some
+FALSE_DISCOVERY = 0.05  # rate: share of complete columns among those that get missing cells
+# The same if the schema leaves columns open: most are complete. With 0.05, 1 in 7 tables of 20 columns, three
+# with missing cells, had an invented one.
+OF_OPEN = 0.01
 FALSE_ALARM_OF_TARGET = 1e-6  # the same for the target column: a row without it trains no model
 IMPORTANT_COLUMN = 6.0  # budget of a column of an important set, over what it has else
 NOWHERE = 1e-9  # width of a cell that does not occur
@@ -70,7 +71,8 @@ def measure_columns(
     spared = MANY_VALUES if split.pairs else ANY
     unbiased = tuple(map(channels.unbiased, one_ways))
     total, nullable = estimate_total(one_ways), set(facts.nullable).difference(facts.kept)
-    thresholds = missing_thresholds(unbiased, total, nullable, private.law, facts.target)
+    rate = FALSE_DISCOVERY if nullable.isdisjoint(facts.doubtful) else OF_OPEN
+    thresholds = missing_thresholds(unbiased, total, nullable, private.law, facts.target, discovery=rate)
     axes, occurs = _found_axes(unbiased, facts, private.law)
     one_ways = tuple(_emptied(m, occurs[m.attributes[0]]) for m in one_ways)
     unbiased = tuple(map(channels.unbiased, one_ways))
@@ -125,13 +127,15 @@ def missing_thresholds(
     nullable: Collection[str],
     law: Law,
     target: str | None = None,
+    *,
+    discovery: float = FALSE_DISCOVERY,
 ) -> dict[str, float]:
     """Return for each nullable attribute the count from which its missing cells are kept.
 
-    All attributes decide together, by the rule of Benjamini and Hochberg (JRSS B 1995): about `FALSE_ALARM`
-    of those chosen are complete. So the more columns have missing cells, the fewer of them each needs. The
-    rule is wrong about a complete table with the same probability, however many columns it has (Simes,
-    Biometrika 1986).
+    All attributes decide together. First, does any column have missing cells? The test of Simes (Biometrika
+    1986) is wrong about a complete table with probability `FALSE_ALARM`, however many columns it has. If one
+    does, the rule of Benjamini and Hochberg (JRSS B 1995) chooses which: about `discovery` of those chosen
+    are complete. So the more columns have missing cells, the fewer of them each needs.
 
     A count is compared after the difference of the column's sum from `total`, which is nearly exact, is
     divided among its counts.
@@ -146,6 +150,8 @@ def missing_thresholds(
     law : Law
     target : str, optional
         The attribute to be predicted. Noise alone exceeds its threshold in `FALSE_ALARM_OF_TARGET` of fits.
+    discovery : float
+        Rate of false discoveries.
 
     Examples
     --------
@@ -174,6 +180,8 @@ def missing_thresholds(
     sigmas = np.sqrt(np.maximum(variances * (1 - share * (1 - of_total / of_sums)), EXACT))
     ranked, ranks = np.sort((counts - surplus) / sigmas)[::-1], np.arange(1, len(some) + 1) / len(some)
     least = law.deviations(FALSE_ALARM * ranks)
+    if (ranked >= least).any():
+        least = law.deviations(discovery * ranks)
     needed = np.full(len(some), least[np.flatnonzero(ranked >= least).max(initial=0)])
     names = [m.attributes[0] for m in some]
     needed[[name == target for name in names]] = law.deviations(FALSE_ALARM_OF_TARGET)

@@ -206,15 +206,8 @@ def plan(
     if accept is not None and rows is None:
         raise InputError(f"{spelled('accept')} needs a rough, public number of rows: give rows")
     numbers = ROWS if rows is None else (check_whole("rows", rows, least=1),)
-    columns = read_columns(schema if table is None else table, schema)
     text = not is_typed(table)
-    if text:
-        known = () if schema is None else schema.columns
-        check_header(Place.of(table), columns.columns.tolist(), known if unit is None else (*known, unit))
-    if unit is not None:
-        if table is not None:
-            check_unit_column(columns.columns, unit)
-        columns = columns.drop(columns=unit, errors="ignore")
+    columns = _columns(table, schema, unit)
     domain, open_schema, uncounted, named = _domain(columns, schema, settings.matters_most)
     if target is not None:
         check_column(spelled("target"), target, open_schema.schema.coded, read=True)
@@ -253,6 +246,17 @@ def plan(
     return Plan(
         epsilon, delta, rho, sizes, to_find, untyped, expectations, rows is not None, said, advice, criteria
     )
+
+
+def _columns(table: object, schema: Schema | None, unit: str | None) -> pd.DataFrame:
+    """Return the columns of a table or a schema, without rows and without that of persons."""
+    columns = read_columns(schema if table is None else table, schema)
+    if not is_typed(table):
+        known = () if schema is None else schema.columns
+        check_header(Place.of(table), columns.columns.tolist(), known if unit is None else (*known, unit))
+    if unit is not None and table is not None:
+        check_unit_column(columns.columns, unit)
+    return columns if unit is None else columns.drop(columns=unit, errors="ignore")
 
 
 def _advice(delta: float, planned: tuple[Expectation, ...], other: tuple[Expectation, ...]) -> str:

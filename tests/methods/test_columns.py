@@ -19,7 +19,9 @@ from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.methods.budget import TREND_GROUPS
 from privsyn.methods.columns import (
     FALSE_ALARM,
+    FALSE_DISCOVERY,
     FEWEST_GROUPS,
+    OF_OPEN,
     _found_axes,
     column_shares,
     grouped,
@@ -109,7 +111,7 @@ TABLES = 2000
 SIGMA = 20.0
 
 
-def kept_missing(law, columns, values, missing, target=None):
+def kept_missing(law, columns, values, missing, target=None, discovery=FALSE_DISCOVERY):
     """Return which columns keep missing cells in each of `TABLES` noisy tables; seeded."""
     rng, scale = np.random.default_rng(0), SIGMA if law is GAUSSIAN else SIGMA / np.sqrt(2)
     draw = rng.normal if law is GAUSSIAN else rng.laplace
@@ -127,7 +129,9 @@ def kept_missing(law, columns, values, missing, target=None):
             Measurement(Marginal(Domain((name,), (values + 1,)), cells), SIGMA**2)
             for name, cells in zip(names, counts, strict=True)
         )
-        least = missing_thresholds(one_ways, estimate_total(one_ways), names, law, target)
+        least = missing_thresholds(
+            one_ways, estimate_total(one_ways), names, law, target, discovery=discovery
+        )
         kept[place] = [cells[-1] >= least[name] for name, cells in zip(names, counts, strict=True)]
     return kept
 
@@ -147,7 +151,14 @@ def test_one_column_in_twenty_keeps_missing_cells_that_stand_out():
 
 def test_the_more_columns_have_missing_cells_the_fewer_each_needs():
     few, many = (kept_missing(GAUSSIAN, 20, 5, [3.8 * SIGMA] * count)[:, 0].mean() for count in (1, 10))
-    assert many > 0.8 > few > 0.6
+    assert many > 0.95 > few > 0.6
+
+
+@pytest.mark.parametrize("rate", [FALSE_DISCOVERY, OF_OPEN])
+def test_few_columns_with_missing_cells_are_invented_beside_real_ones(rate):
+    kept = kept_missing(GAUSSIAN, 20, 5, [8 * SIGMA] * 3, discovery=rate)
+    shares = kept[:, 3:].sum(axis=1) / kept.sum(axis=1)
+    assert rate / 2 < shares.mean() < rate
 
 
 def first_run(table, epsilon, seed):
