@@ -81,7 +81,7 @@ def measure_columns(
     )
     one_ways = tuple(map(pooled.merge_counts, one_ways))
     merging = joined.then(pooled)
-    tails = Tails(merging, axes, facts.doubtful)
+    tails = Tails(merging, axes)
     channels = Channels.for_domain(facts.kept, merging.original).merge(merging)
     problem = Problem(
         merging,

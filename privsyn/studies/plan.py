@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import comb
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -251,7 +252,7 @@ def plan(
 def _columns(table: object, schema: Schema | None, unit: str | None) -> pd.DataFrame:
     """Return the columns of a table or a schema, without rows and without that of persons."""
     columns = read_columns(schema if table is None else table, schema)
-    if not is_typed(table):
+    if isinstance(table, str | PathLike) and not is_typed(table):
         known = () if schema is None else schema.columns
         check_header(Place.of(table), columns.columns.tolist(), known if unit is None else (*known, unit))
     if unit is not None and table is not None:
