@@ -101,7 +101,10 @@ STEPS = (
     Variant("no copula", {"privsyn.inference.prior.smoothing.GAINED": 1e9}),
     Variant("no tail dependence", {"privsyn.inference.prior.smoothing.gumbel": independent}),
     Variant("coarse sums not kept", {"privsyn.inference.consistency.LEVELS": ()}),
-    Variant("no tables of three columns", {"privsyn.methods.default.candidates": lambda domain, target: ()}),
+    Variant(
+        "no tables of three columns",
+        {"privsyn.methods.default.candidates": lambda domain, target, important: ()},
+    ),
     Variant("no posterior of the tails", {"privsyn.methods.columns.Tails": no_tails}),
     Variant("tails by the posterior median", {"privsyn.inference.ordered.tails.LONG": -1.0}),
     Variant("wide last groups drawn evenly", {"privsyn.inference.ordered.tails.APART": float("-inf")}),

@@ -153,7 +153,7 @@ class Split:
 
         >>> split = Split.of(1.0, one_ways=0.5).with_one_ways(1.2)
         >>> round(split.one_ways, 4), round(split.pairs, 4), round(split.total, 12)
-        (0.54, 0.3125, 1.0)
+        (0.5104, 0.3421, 1.0)
         """
         moved = min((factor - 1) * self.one_ways, FROM_PAIRS * self.pairs)
         return replace(self, one_ways=self.one_ways + moved, pairs=self.pairs - moved)
