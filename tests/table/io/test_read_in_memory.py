@@ -818,7 +818,7 @@ def test_a_draft_of_a_frame_fits_its_dtypes():
     assert columns["flag"] == Categorical([False, True], nullable=False)
     assert columns["size"] == Categorical(["s", "m", "l"], nullable=False)
     assert columns["at"] == Datetime("2015-01-01", "2015-01-31 23:59:59", step="1h", nullable=False)
-    assert columns["iso"] == Datetime("2015-01-01", "2016-12-31", nullable=False)
+    assert columns["iso"] == Datetime("2015-01-01", "2016-02-29", nullable=False)
     assert columns["empty"] == Categorical()
     assert columns["half"] == Numerical(0.0, 1.0, integer=False, nullable=False)
     assert columns["number"] == Numerical(0, 300, integer=True, nullable=False)
