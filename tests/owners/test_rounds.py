@@ -32,7 +32,7 @@ def answers(drawn, folder, party, settings=b"same", scale=1.0):
         [("localhost", 7000 + place) for place in range(3)],
         tls=None,
         settings=digest(settings),
-        patience=30,
+        patience=600,
         report=lambda *stage: None,
     )
     try:
