@@ -43,7 +43,7 @@ class NumberFormat:
     [7.25, -1000.0, -3.0, 7.25, nan, nan]
     >>> euros.numbers(["1.000,50 EUR"]).tolist(), euros.spell(-12345.5, 2), euros.decimals
     ([1000.5], '-12.345,50 EUR', 2)
-    >>> NumberFormat("($1,234.50)").spell(-3, 2), NumberFormat("($1,234.50)").spell(3, 2)
+    >>> NumberFormat("($1,234.50)").spell(-3, 2), NumberFormat("($1,234.50)").spell(3, 1)
     ('($3.00)', '$3.00')
     >>> NumberFormat("USD")
     Traceback (most recent call last):
@@ -89,17 +89,18 @@ class NumberFormat:
         return np.array([_number(text, before, thousands, point, after) for text in texts], np.float64)
 
     def spell(self, number: float, decimals: int | None) -> str:
-        """Return a number as text, with all its digits if `decimals` is None."""
+        """Return a number as text, with all its digits if `decimals` is None, and those of the example."""
         before, thousands, point, after = self._parts
         digits = (
             np.format_float_positional(abs(number), trim="-")
             if decimals is None
             else f"{abs(number):.{decimals}f}"
         )
-        whole, dot, rest = digits.partition(".")
+        whole, _, rest = digits.partition(".")
+        rest = rest.ljust(self.decimals, "0")
         whole = f"{int(whole):,}".replace(",", thousands)
         is_below = number < 0 and digits.strip("0.") != ""
-        text = f"{before}{whole}{point if dot else ''}{rest}{after}"
+        text = f"{before}{whole}{point if rest else ''}{rest}{after}"
         if not is_below:
             return text
         return f"({text})" if self._in_parentheses else f"-{text}"
