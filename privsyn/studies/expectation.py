@@ -94,9 +94,10 @@ def expect(
     if not candidates(domain, important=sets):
         split = split.without("sets")
     named = np.isin(domain.names, [name for one in sets for name in one])
-    shares = np.where(named, IMPORTANT_COLUMN, 1.0) / len(domain)
+    shares = np.full(len(domain), 1 / len(domain))
     if split.pairs:
-        split, shares = split.with_one_ways(float(shares.sum())), shares / shares.sum()
+        more = np.where(named, IMPORTANT_COLUMN, 1.0) * shares
+        split, shares = split.with_one_ways(float(more.sum())), more / more.sum()
     first, second = split.first_look + split.one_ways, split.pairs + split.second_look
     spent = {
         "values, bounds and grids": finding * rho,

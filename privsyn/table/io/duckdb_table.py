@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from privsyn.errors import InputError, replace_errors
-from privsyn.table.io.formats import Labels, Place, TypedFile, label_facts, query_fact
+from privsyn.table.io.formats import Labels, Place, TypedFile, query_fact, quoted
 from privsyn.table.schema.schema import Schema
 
 if TYPE_CHECKING:
@@ -24,7 +24,8 @@ def open_typed(place: Place, _: Schema | None) -> TypedFile:
     """Return the columns of a table, view or query, and its rows.
 
     A view or query is run once, into a temporary table: if it were run again, it could return other rows, or
-    the same ones in another order. Its own access to other files is switched off.
+    the same ones in another order. Its own access to other files is switched off. The values of an ENUM are
+    not public: they are often made from the rows.
     """
     import duckdb
 
@@ -45,16 +46,9 @@ def open_typed(place: Place, _: Schema | None) -> TypedFile:
             base.execute(f"CREATE TEMP TABLE privsyn_query AS {query}")
             query = "FROM temp.privsyn_query"
     with replace_errors(_say(f"{place.file}: the columns cannot be read")):
-        relation = base.sql(query)
-        enums: list[tuple[str, Any]] = [
-            (column, dict(kind.children)["values"])
-            for column, kind in zip(relation.columns, relation.types, strict=True)
-            if kind.id == "enum"
-        ]
-        labels: Labels = {column: tuple(enumerate(values)) for column, values in enums}
-        schema = relation.limit(0).to_arrow_table().schema
+        schema = base.sql(query).limit(0).to_arrow_table().schema
     walk = _batches(base, query, f"{place.file}: the rows cannot be read to their end")
-    return TypedFile(schema, walk, labels, (*query_fact(place), *label_facts(labels)))
+    return TypedFile(schema, walk, public_inputs=query_fact(place))
 
 
 def _say(message: str) -> Callable[[Exception], str]:
@@ -75,11 +69,6 @@ def _batches(base: DuckDBPyConnection, query: str, failed: str) -> Callable[[], 
     return walk
 
 
-def quoted(name: str) -> str:
-    """Return a name as SQL writes it."""
-    return '"' + name.replace('"', '""') + '"'
-
-
 def write(tables: Iterator[pa.Table], part: Path, place: Place, _: Labels) -> None:
     """Write a table into a copy of the database, or into a new one. A table of that name is replaced."""
     import duckdb
@@ -90,7 +79,16 @@ def write(tables: Iterator[pa.Table], part: Path, place: Place, _: Labels) -> No
     failed = (
         f"{place}: the table cannot be written: is this a DuckDB database, and no view of that name there?"
     )
-    with replace_errors(failed, duckdb.Error), duckdb.connect(str(part)) as base:
+    with replace_errors(failed, duckdb.Error):
+        _insert(tables, part, name)
+        if place.file.exists():
+            _compact(part)
+
+
+def _insert(tables: Iterator[pa.Table], part: Path, name: str) -> None:
+    import duckdb
+
+    with duckdb.connect(str(part)) as base:
         base.execute(f"DROP TABLE IF EXISTS {name}")
         for number, table in enumerate(tables):
             base.register("privsyn_block", table)
@@ -101,11 +99,31 @@ def write(tables: Iterator[pa.Table], part: Path, place: Place, _: Labels) -> No
             base.unregister("privsyn_block")
 
 
+def _compact(part: Path) -> None:
+    """Copy what the database holds into a new file: in the old one, rows of a replaced table remain."""
+    import duckdb
+
+    fresh = part.with_name(f"{part.name}.compact")
+    try:
+        with duckdb.connect() as base:
+            for file, name, options in ((part, "before", " (READ_ONLY)"), (fresh, "after", "")):
+                base.execute(f"ATTACH {_text(str(file))} AS {name}{options}")
+            base.execute("COPY FROM DATABASE before TO after")
+        fresh.replace(part)
+    finally:
+        fresh.unlink(missing_ok=True)
+
+
+def _text(value: str) -> str:
+    """Return a text as SQL writes it."""
+    return "'" + value.replace("'", "''") + "'"
+
+
 def _declared(base: DuckDBPyConnection, field: pa.Field, table: pa.Table) -> str:
     """Return the type of a column: an ENUM of its categories, if it has any that are text."""
     if pa.types.is_dictionary(field.type) and table.num_rows:
         values = table[field.name].chunk(0).dictionary.to_pylist()
         if values and all(isinstance(value, str) for value in values):
-            return "ENUM (" + ", ".join("'" + value.replace("'", "''") + "'" for value in values) + ")"
+            return f"ENUM ({', '.join(map(_text, values))})"
     relation = base.sql(f"SELECT {quoted(field.name)} FROM privsyn_block LIMIT 0")  # noqa: S608
     return str(relation.types[0])

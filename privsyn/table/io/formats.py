@@ -22,8 +22,8 @@ LONGEST_NAME = 200
 """Characters: a longer text is hardly a path, and may be the table itself."""
 
 QUERY = (
-    "the query, that it runs without an error, and that what is protected is a row of its result, not of the"
-    " tables that it reads: {}"
+    "the query, that it runs without an error, the names and types of its columns, and that what is protected"
+    " is a row of its result, not of the tables that it reads: {}"
 )
 
 Labels = Mapping[str, tuple[tuple[float, str], ...]]
@@ -120,8 +120,8 @@ class Place:
                 return cls(Path(path), "", each)
             if separator and each.inside and before.lower().endswith(each.endings):
                 return cls(Path(before), inside.strip(), each)
-        where = "" if "\n" in text or len(text) > LONGEST_NAME else f"{text}: "  # else a table, not its path
-        raise InputError(f"{where}the ending is none of {', '.join(ENDINGS)}")
+        is_table = len(text.splitlines()) > 1 or len(text) > LONGEST_NAME  # then no cell may be shown
+        raise InputError(f"{'' if is_table else f'{text}: '}the ending is none of {', '.join(ENDINGS)}")
 
     def __str__(self) -> str:
         return f"{self.file}{SEPARATOR}{self.inside}" if self.inside else str(self.file)
@@ -195,6 +195,11 @@ def is_typed(table: Any) -> bool:
     return not isinstance(table, str | PathLike) or Place.of(table).format.typed
 
 
+def quoted(name: str) -> str:
+    """Return the name of a table or column as SQL writes it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
 def query_fact(place: Place) -> tuple[str, ...]:
     """Return what a query takes as public."""
     return (QUERY.format(place.query),) if place.query else ()
@@ -203,4 +208,5 @@ def query_fact(place: Place) -> tuple[str, ...]:
 def label_facts(labels: Labels) -> tuple[str, ...]:
     """Return what value labels take as public."""
     named = ", ".join(map(repr, labels))
-    return (f"the value labels in the file, as lists of values: {named}",) if labels else ()
+    said = "the value labels in the file, which no program may have made from the rows, as lists of values"
+    return (f"{said}: {named}",) if labels else ()

@@ -22,6 +22,8 @@ from privsyn.table.schema.schema import Schema
 ROWS = 2**16
 """Rows of a batch."""
 
+WELL_FORMED = "that all texts are in the encoding that the file declares"
+
 _NUMBERS = {"int8": pa.int8(), "int16": pa.int16(), "int32": pa.int32(), "float": pa.float32()}
 _DAY = re.compile(r"%-?t?d.*|(A|E|S|J)?DATE[0-9.]*", re.IGNORECASE)
 _TIME = re.compile(r"%-?t[cC].*|(DATETIME|YMDHMS)[0-9.]*", re.IGNORECASE)
@@ -56,7 +58,7 @@ def open_typed(place: Place, schema: Schema | None) -> TypedFile:
                 cells = [_cells(frame[field.name], field, labels, stata=stata) for field in types]
                 yield pa.RecordBatch.from_arrays(cells, schema=types)
 
-    return TypedFile(types, batches, labels, label_facts(labels))
+    return TypedFile(types, batches, labels, (WELL_FORMED, *label_facts(labels)))
 
 
 def _labels_of(name: str, meta: Any) -> tuple[tuple[Any, str], ...]:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from privsyn.errors import InputError, replace_errors
 from privsyn.table.encoding.dtypes import family
 from privsyn.table.io.excel import BLOCK, plain, text_of
-from privsyn.table.io.formats import Labels, Place, query_fact
+from privsyn.table.io.formats import Labels, Place, query_fact, quoted
 from privsyn.table.kinds.csv_format import CsvFormat
 from privsyn.table.schema.columns import Categorical, Column, Datetime, Numerical
 
@@ -85,11 +85,6 @@ def _opened(place: Place) -> Iterator[tuple[sqlite3.Connection, str]]:
         yield connection, place.query or f"SELECT * FROM {quoted(place.choose(names))}"  # noqa: S608
 
 
-def quoted(name: str) -> str:
-    """Return a name as SQL writes it."""
-    return '"' + name.replace('"', '""') + '"'
-
-
 def header(place: Place) -> list[str]:
     """Return the names of the columns; no row is read."""
     with _opened(place) as (connection, query):
@@ -132,6 +127,7 @@ def write(frames: Iterator[pd.DataFrame], part: Path, place: Place, _: Labels) -
         f"{place}: the table cannot be written: is this a SQLite database, and no view of that name there?"
     )
     with replace_errors(failed, (sqlite3.Error, OverflowError)), closing(sqlite3.connect(part)) as connection:
+        connection.execute("PRAGMA secure_delete = ON")  # no row of a replaced table stays in the file
         connection.execute(f"DROP TABLE IF EXISTS {name}")
         for number, frame in enumerate(frames):
             if not number:

@@ -101,8 +101,10 @@ def test_value_labels_are_public_lists_and_go_out_with_the_codes_that_they_had(t
     assert draft.columns["sex"].values == ("male", "female")
     assert draft.columns["health"].values == draft_schema(source).columns["health"].values == health
     fitted = PrivSyn(epsilon=20, seed=1).fit(source)
+    assert "that all texts are in the encoding that the file declares" in fitted.ledger_.public_inputs
     assert fitted.ledger_.public_inputs[-1] == (
-        "the value labels in the file, as lists of values: 'sex', 'health'"
+        "the value labels in the file, which no program may have made from the rows, as lists of values:"
+        " 'sex', 'health'"
     )
     fitted.save(model)
     out = tmp_path / f"out{ending}"
@@ -183,6 +185,36 @@ def test_a_table_of_a_database_is_replaced_and_the_others_stay(tmp_path):
 
 
 MARK = "Zachariah"
+
+
+def test_no_row_of_a_replaced_table_stays_in_the_file_of_a_database(tmp_path):
+    for name in ("t.duckdb", "t.sqlite"):
+        needs(name)
+        marked = people(500).assign(town=[f"{MARK} {place % 5}" for place in range(500)])
+        for table in (marked, people(30)):
+            write_table(table, f"{tmp_path}/{name}::a")
+        left = [file.name for file in tmp_path.iterdir() if MARK.encode() in file.read_bytes()]
+        assert not left
+        assert not list(tmp_path.glob("*.compact"))
+
+
+def test_values_of_an_enum_of_duckdb_are_found_not_read_off_its_type(tmp_path):
+    """Such a type is often made from the rows: CREATE TYPE t AS ENUM (SELECT DISTINCT town FROM people)."""
+    duckdb = pytest.importorskip("duckdb")
+    with duckdb.connect(str(tmp_path / "t.duckdb")) as base:
+        base.execute(f"CREATE TABLE people (town ENUM ('Oslo', 'Rome', '{MARK}'))")
+        base.execute(
+            "INSERT INTO people SELECT 'Oslo' FROM range(400) UNION ALL SELECT 'Rome' FROM range(300)"
+        )
+        base.execute("INSERT INTO people VALUES (?)", [MARK])
+    model = PrivSyn(epsilon=5, seed=1).fit(tmp_path / "t.duckdb")
+    values = set(model.release_.codec.schema.columns["town"].values)
+    assert {"Oslo", "Rome"} <= values
+    assert MARK not in values
+    model.sample_to(f"{tmp_path}/out.duckdb::people", 20, seed=1)
+    with duckdb.connect(str(tmp_path / "out.duckdb"), read_only=True) as base:
+        assert base.sql("FROM people").types[0].id == "enum"
+    assert MARK.encode() not in (tmp_path / "out.duckdb").read_bytes()
 
 
 @pytest.mark.parametrize(
