@@ -182,12 +182,8 @@ class Settings:
             return
         if not isinstance(self.unit, str):
             raise InputError(f"{unit} must be the name of a column; got {safe_repr(self.unit)}")
-        if self.rows_per_unit is None:
-            raise InputError(
-                f"{unit} needs {rows_per_unit}, the most rows kept per person: give a number that is publicly"
-                " known to be enough for most people; twice the rows mean twice the noise"
-            )
-        check_whole(rows_per_unit, self.rows_per_unit, least=1)
+        if self.rows_per_unit is not None:
+            check_whole(rows_per_unit, self.rows_per_unit, least=1)
         if self.unit in names:
             raise InputError(
                 f"{unit} {self.unit!r} is a column of the schema: remove it there, identifiers are not"
@@ -281,8 +277,10 @@ class Settings:
 
     @property
     def most_rows(self) -> int:
-        """The most rows of one person, which is 1 if each row is a person."""
-        return 1 if self.rows_per_unit is None else int(self.rows_per_unit)
+        """The most rows of one person: 1 if each row is a person, 0 if they are not limited."""
+        if self.unit is None:
+            return 1
+        return 0 if self.rows_per_unit is None else int(self.rows_per_unit)
 
     @property
     def agreed(self) -> dict[str, Any]:

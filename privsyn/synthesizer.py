@@ -8,13 +8,16 @@ import numpy as np
 
 from privsyn.errors import warn_not_found
 from privsyn.estimator import Estimator
+from privsyn.inference.all_rows import reweighted
 from privsyn.methods.discovery import discover
 from privsyn.methods.methods import PUBLISHED
 from privsyn.methods.randomise import facts_of, learn_randomised, ledger_of_randomised, local_promises
 from privsyn.methods.reading import Opened
 from privsyn.owners.owners import Owners, Run
+from privsyn.private.discovery import Finder
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import Alone
+from privsyn.private.spend import QueryLog
 from privsyn.progress import no_progress
 from privsyn.release.acceptance.criteria import check_accept
 from privsyn.release.acceptance.judge import judge
@@ -159,23 +162,26 @@ class PrivSyn(ReleasedModel, Estimator, Settings):
 
     def _from_answers(self, opened: Opened, run: Alone | Run) -> Release:
         """Discover what the schema leaves open, put questions to the rows, and estimate from the answers."""
-        noise, report = run.noise, self.progress or no_progress
+        noise, report, log = run.noise, self.progress or no_progress, QueryLog()
         law, budget = noise.law, opened.budget(noise.law)
+        sizes, contribution, left = opened.contribution(noise, log, budget.questions)
+        kept = opened.bound(contribution.most)
+        finder = Finder(noise, contribution.most, log)
         discovered = discover(
-            opened.schema, opened.rows, self, rho=budget.questions, delta=budget.reserved, noise=noise
+            opened.schema, kept, self, rho=left, delta=budget.reserved, finder=finder
         )
         self.not_found_ = discovered.not_found
         codec = opened.codec(discovered.schema, discovered.heaps)
-        private = PrivateTable(opened.coded(codec), noise, self.most_rows)
+        private = PrivateTable(opened.coded(codec, contribution, sizes), noise, contribution, log)
         # Of a person with k rows, each row has 1/k^2 of the budget, or 1/k.
         left, tests = (
-            law.of_row(cost, self.most_rows)
-            for cost in (budget.questions * (1 - discovered.share), budget.tests)
+            law.of_row(cost, contribution.most)
+            for cost in (left * (1 - discovered.share), budget.tests)
         )
         fitted = self.algorithm.learn(private, left, run.generator(), report, opened.facts(codec))
-        spends = (*discovered.spends, *private.spends)
+        fitted = reweighted(fitted, sizes.name, sizes.rows) if sizes else fitted
         inputs = (*discovered.remarks, *opened.source.public_inputs, *run.public_inputs(self.unit))
-        ledger = opened.ledger(spends, codec, noise, inputs)
+        ledger = opened.ledger(log.spends, codec, noise, inputs, contribution)
         release = Release(codec, fitted, ledger, self.algorithm, opened.output_type(codec))
         return release if opened.criteria is None else judge(release, opened.criteria, private, tests)
 

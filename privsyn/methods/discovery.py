@@ -250,7 +250,7 @@ def discover(
     *,
     rho: float,
     delta: float,
-    noise: Noise,
+    finder: Finder,
 ) -> Discovered:
     """Find the values, bounds and grids that the schema leaves open.
 
@@ -265,12 +265,13 @@ def discover(
         Budget of the whole run for a person. A share of it is spent here.
     delta : float
         Largest probability that a value which only one person has is found.
-    noise : Noise
+    finder : Finder
+        Knows the most rows of a person in the table.
     """
     report, is_open = settings.progress or no_progress, bool(open_schema.open)
     if is_open:
         table.require_again("what values and bounds the schema leaves out")
-    found = Discovered(open_schema, Finder(noise, settings.most_rows), rho, delta)
+    found = Discovered(open_schema, finder, rho, delta)
     for done, questions in enumerate(found.walks(grids=settings.algorithm.fine_cells and not table.once)):
         if is_open:
             report("finding values and bounds", done, 3)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import chain, product
 from typing import TYPE_CHECKING, Any
 
@@ -13,13 +12,18 @@ import numpy as np
 from privsyn.arguments import check_bytes, check_column
 from privsyn.errors import spelled, warn_columns
 from privsyn.inference.problem import PublicFacts
+from privsyn.inference.rows_per_person import best_bound
 from privsyn.marginals.counting import Packing
 from privsyn.marginals.domain import Attributes
+from privsyn.marginals.recoding import Merging
+from privsyn.marginals.structural_zeros import StructuralZeros
 from privsyn.methods.discovery import reserved_delta
+from privsyn.methods.persons import FOR_ROWS, NO_SIZES, Persons, Sizes, contribution_of
 from privsyn.methods.randomise import codec_of_randomised, facts_of, local_promises
 from privsyn.private.accounting import rho_for
 from privsyn.private.ledger import PUBLIC, Ledger
-from privsyn.private.rows import CachedWalk, Rows, kept_rows
+from privsyn.private.persons import ONE_ROW_EACH, Contribution
+from privsyn.private.rows import CachedWalk, Rows
 from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.open_schema import OpenSchema, declared_or_by_names
 from privsyn.table.encoding.steps import NO_HEAPS, Heaps
@@ -34,7 +38,7 @@ if TYPE_CHECKING:
     from privsyn.private.laws import Law
     from privsyn.private.noise import Noise
     from privsyn.private.sampler import Bits
-    from privsyn.private.spend import Spend
+    from privsyn.private.spend import QueryLog, Spend
     from privsyn.release.acceptance.criteria import Criteria
     from privsyn.settings import Settings
 
@@ -73,7 +77,10 @@ class Opened:
     source : RawTable
         All rows.
     rows : RawTable
-        Those to learn from: of each person at most as many as the settings say, without the identifiers.
+        Those to learn from, without the identifiers. Nothing is asked of them before `bound`, if persons may
+        have several.
+    persons : Persons, optional
+        Whose rows they are. Default: each row is a person.
     schema : OpenSchema
         What is public about the columns, and what has to be found.
     target : str, optional
@@ -85,6 +92,7 @@ class Opened:
 
     source: RawTable
     rows: RawTable
+    persons: Persons | None
     schema: OpenSchema
     target: str | None
     settings: Settings
@@ -95,14 +103,15 @@ class Opened:
         """Open a table, with random `bits` to choose the rows of each person. No row is counted."""
         schema = as_schema(settings.schema)
         source = read_in_batches(table, schema, unit=settings.unit)
-        rows = bounded(source, settings.unit, settings.most_rows, bits)
+        persons = None if settings.unit is None else Persons.of(source, settings.unit, bits)
+        rows = source if persons is None else persons.bounded(source, 0)
         open_schema = open_schema_of(rows, schema, source.schema, target, nullable=settings.nullable)
         if important := settings.matters_most:
             check_important(spelled("important"), important, open_schema.schema, read=True)
             whole = replace(open_schema.schema, important=important)  # so that the release names them
             open_schema = replace(open_schema, schema=whole)
         rows = rows.unordered(open_schema.unordered)
-        return cls(source, rows, open_schema, target, settings, settings.criteria)
+        return cls(source, rows, persons, open_schema, target, settings, settings.criteria)
 
     def budget(self, law: Law) -> Budget:
         """Return what the run may cost. It follows from public facts alone."""
@@ -118,9 +127,39 @@ class Opened:
         fine = self.settings.algorithm.fine_cells
         return Codec.for_table(schema, self.rows.head, fine=fine, heaps=heaps, target=self.target)
 
-    def coded(self, codec: Codec) -> Rows:
-        """Return the encoded rows."""
-        return coded(self.rows, codec, self.settings.memory)
+    def contribution(
+        self, noise: Noise, log: QueryLog, rho: float
+    ) -> tuple[Sizes, Contribution, float]:
+        """Return classes of the number of rows per person, a person's contribution, and the budget left.
+
+        Persons have one row each by default. One row of each person needs no choice.
+        """
+        if self.persons is None or self.settings.most_rows == 1:
+            return NO_SIZES, ONE_ROW_EACH, rho
+        rows = self.persons.count(log, noise, FOR_ROWS * rho)
+        left, columns = (1 - FOR_ROWS) * rho, len(self.schema.schema.coded)
+        together = self.rows.near and self.settings.algorithm.accounting is None
+        bound = best_bound(rows, noise.law.rho(left), columns, self.settings.rows_per_unit)
+        contribution = contribution_of(rows, bound, noise.law, together=together)
+        sizes = Sizes.of(f"rows of one {self.persons.unit}", rows) if together else NO_SIZES
+        return sizes, contribution, left
+
+    def bound(self, rows: int) -> RawTable:
+        """Return at most so many random rows of each person, without the identifiers."""
+        if self.persons is None:
+            return self.rows
+        return self.persons.bounded(self.source, rows).unordered(self.schema.unordered)
+
+    def coded(
+        self, codec: Codec, contribution: Contribution = ONE_ROW_EACH, sizes: Sizes = NO_SIZES
+    ) -> Rows:
+        """Return the encoded rows, of which each person adds no more than `contribution` to an answer."""
+        rows = self.bound(contribution.tables.rows)
+        if self.persons is None or not rows.near:
+            return coded(rows, codec, self.settings.memory)
+        memory, packing = check_bytes("memory", self.settings.memory), Packing(codec.domain.sizes)
+        walk = self.persons.together(rows.walk(codec), contribution.tables.rows, sizes, packing, memory / 2)
+        return Rows(sizes.extend(codec.domain), walk, memory / 4, of_persons=True)
 
     def facts(self, codec: Codec) -> PublicFacts:
         """Return what is public about the columns, as coded."""
@@ -128,10 +167,19 @@ class Opened:
         target = None if self.target is None else codec.target_attribute(self.target)
         kept = codec.schema.randomised
         important = attribute_sets(codec, codec.schema.important)
-        return PublicFacts(target, codec.axes, codec.possible, doubtful, kept, codec.nullable, important)
+
+        def possible(merging: Merging) -> StructuralZeros:
+            return codec.possible(merging.project(codec.domain.names))
+
+        return PublicFacts(target, codec.axes, possible, doubtful, kept, codec.nullable, important)
 
     def ledger(
-        self, spends: tuple[Spend, ...], codec: Codec, noise: Noise, inputs: tuple[str, ...]
+        self,
+        spends: tuple[Spend, ...],
+        codec: Codec,
+        noise: Noise,
+        inputs: tuple[str, ...],
+        contribution: Contribution,
     ) -> Ledger:
         """Return the ledger of a run that put questions to the private table."""
         settings, local = self.settings, local_promises(codec)
@@ -148,7 +196,7 @@ class Opened:
             private=noise.private,
             public_inputs=(*PUBLIC, *most, *of_persons, *facts_of(local), *inputs),
             unit=unit,
-            rows_per_unit=None if unit is None else settings.most_rows,
+            rows_per_unit=None if unit is None else contribution.most,
         )
 
     def output_type(self, codec: Codec) -> OutputType:
@@ -162,17 +210,6 @@ def attribute_sets(codec: Codec, sets: Sets) -> tuple[Attributes, ...]:
     chosen = (product(*map(codec.attributes_of, columns)) for columns in sets)
     ordered = (tuple(sorted(set(one), key=place.__getitem__)) for one in chain.from_iterable(chosen))
     return tuple(dict.fromkeys(one for one in ordered if len(one) > 1))
-
-
-def bounded(rows: RawTable, unit: str | None, rows_per_unit: int, bits: Bits) -> RawTable:
-    """Return the rows to learn from: at most `rows_per_unit` of each person, without the identifiers.
-
-    No row was counted before this, and the other rows are never looked at again.
-    """
-    if unit is None:
-        return rows
-    rows.require_again("whose rows they are")
-    return rows.bounded(unit, partial(kept_rows, rows_per_unit=rows_per_unit, bits=bits))
 
 
 def open_schema_of(

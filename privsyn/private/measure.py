@@ -4,14 +4,15 @@ Neighbouring tables differ by adding or removing one record. A record lies in ex
 counts. Adding it changes that cell by 1 and no other. So a table of counts has L2 sensitivity 1, and m tables
 that are asked together have sensitivity sqrt(m).
 
-If a person may have up to k records, neighbouring tables differ by all records of one person. These are k
-single additions, one after another, and each moves an answer by at most its sensitivity. By the triangle
-inequality, all k together move it by at most k times the sensitivity. Counts move exactly this far if the k
-records are equal. An answer that costs rho for a record therefore costs k^2 rho for a person.
+If a person may have many records, neighbouring tables differ by all records of one person, and a `Bound`
+limits what these add to an answer. At most k records are k single additions, one after another, and each
+moves an answer by at most its sensitivity. By the triangle inequality, all k together move it by at most k
+times the sensitivity. Counts move exactly this far if the k records are equal. Within squares the records of
+a person add a vector of L2 norm at most C to a table of counts: so its sensitivity is C.
 
 With a delta of 0 distances are measured in L1. One table of counts then has sensitivity 1, m tables together
-have m, and a person with k records k times as much. The cost is an epsilon, k times that of a record
-(`privsyn.private.laws`). Below, "rho" stands for a cost under either law.
+have m, and a person with k records k times as much. The cost is an epsilon (`privsyn.private.laws`). Below,
+"rho" stands for a cost under either law.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from privsyn.marginals.recoding import Merging
 from privsyn.private.acceptance import Excess
 from privsyn.private.laws import GAUSSIAN, Law
 from privsyn.private.noise import Noise, SharedNoise, release
+from privsyn.private.persons import ONE_ROW_EACH, Bound, Contribution
 from privsyn.private.rows import Rows
 from privsyn.private.spend import ONE_WAY, ONE_WAYS, QueryLog, Spend
 
@@ -44,19 +46,24 @@ class PrivateTable:
     rows : Rows or Records
         The private table in codes. Only its domain is public.
     noise : Noise
-    rows_per_unit : int
-        The most records of one person. The caller has enforced this bound. Each method takes the budget for
-        one record. The log has the cost for a person, which is `rows_per_unit` squared times as much.
+    contribution : Contribution
+        What one person may add to the answers. Each method takes the budget of an answer as that of a record
+        in a table, so that the noise of a table does not depend on the bound. The log has the cost for a
+        person, which is the bound of tables, squared, times as much.
     log : QueryLog, optional
         Where questions are recorded. Default: a new log.
     """
 
     def __init__(
-        self, rows: Rows | Records, noise: Noise, rows_per_unit: int = 1, log: QueryLog | None = None
+        self,
+        rows: Rows | Records,
+        noise: Noise,
+        contribution: Contribution = ONE_ROW_EACH,
+        log: QueryLog | None = None,
     ) -> None:
         self._rows = Rows.in_memory(rows) if isinstance(rows, Records) else rows
         self._noise = noise
-        self._rows_per_unit = rows_per_unit
+        self.contribution = contribution
         self._log = QueryLog() if log is None else log
 
     @property
@@ -71,8 +78,14 @@ class PrivateTable:
 
     @property
     def rho_of(self) -> Callable[[Floats], Floats] | None:
-        """From costs to the rho of Gaussian noise with the same variance; None if costs are rho already."""
-        return None if self.law is GAUSSIAN else self.law.rho
+        """From costs to the rho of Gaussian noise with the same variance; None if costs are rho already.
+
+        The variance is that of counts scaled to the rows that are counted in columns.
+        """
+        law, part = self.law, self.contribution.of_tables**2
+        if part == 1:
+            return None if law is GAUSSIAN else law.rho
+        return lambda cost: part * law.rho(cost)
 
     @property
     def sums_only(self) -> bool:
@@ -90,7 +103,7 @@ class PrivateTable:
         Each row is recoded on its own, so neighbours stay neighbours. Both tables contain the same persons,
         so they share one log.
         """
-        return PrivateTable(self._rows.merge(merging), self._noise, self._rows_per_unit, self._log)
+        return PrivateTable(self._rows.merge(merging), self._noise, self.contribution, self._log)
 
     def one_ways(self, rho: float, shares: Floats | None = None) -> tuple[Measurement, ...]:
         """Question 1: count the values of every attribute.
@@ -106,14 +119,15 @@ class PrivateTable:
             The share of each table, from released answers only. Default: the same noise in all.
         """
         tables: tuple[Attributes, ...] = tuple((name,) for name in self.domain.names)
-        exact = list(self._rows.count(tables))
+        bound = self.contribution.columns
+        exact = list(self._rows.count(tables, bound))
         if shares is None:
-            noisy, scale = self._answer(ONE_WAYS, np.concatenate(exact), len(tables), rho)
+            noisy, scale = self._answer(ONE_WAYS, np.concatenate(exact), len(tables), rho, bound)
             parts = np.split(noisy, np.cumsum(self.domain.sizes)[:-1])
             answers = [(part, scale) for part in parts]
         else:
             answers = [
-                self._answer(f"{ONE_WAY} {name}", counts, 1, rho * share)
+                self._answer(f"{ONE_WAY} {name}", counts, 1, rho * share, bound)
                 for name, counts, share in zip(self.domain.names, exact, shares.tolist(), strict=True)
             ]
         return tuple(self._measurement(names, *answer) for names, answer in zip(tables, answers, strict=True))
@@ -133,9 +147,10 @@ class PrivateTable:
         pairs = list(combinations(self.domain.names, 2))
         if not pairs:
             return {}
-        exact = np.array([indif_on_grid(counts) for counts in self._rows.count(pairs)], np.int64)
+        bound = self.contribution.columns
+        exact = np.array([indif_on_grid(counts) for counts in self._rows.count(pairs, bound)], np.int64)
         what = f"dependence (InDif) of every pair, in 1/{GRID} records"
-        noisy, _ = self._answer(what, exact, len(pairs), rho, INDIF_SENSITIVITY)
+        noisy, _ = self._answer(what, exact, len(pairs), rho, bound, INDIF_SENSITIVITY)
         return dict(zip(pairs, (noisy / GRID).tolist(), strict=True))
 
     def departures(
@@ -170,14 +185,15 @@ class PrivateTable:
         if blocks is not None and blocks.original != self.domain:  # a record could lie in no block, or in two
             raise ValueError(f"blocks of {blocks.original.shape} for a table of {self.domain.shape}")
         domain = self.domain if blocks is None else blocks.merged
+        bound = self.contribution.columns
         gaps = -whole_counts(expected, domain)  # before any row is counted; 64 bits hold counts less 2^53
         sets, starts = [table.attributes for table in expected], first_cells(expected)
-        for attributes, start, counts in zip(sets, starts.tolist(), self._rows.count(sets), strict=True):
+        for attributes, start, counts in zip(sets, starts.tolist(), self._rows.count(sets, bound), strict=True):
             joined = counts if blocks is None else blocks.grouping(attributes).join(counts)
             gaps[start : start + joined.size] += joined.ravel()
         distances = np.add.reduceat(np.abs(gaps), starts)
         what = f"distance from expected counts, {of}"
-        noisy, scale = self._answer(what, distances, len(expected), rho)
+        noisy, scale = self._answer(what, distances, len(expected), rho, bound)
         return noisy.astype(np.float64), sqrt(self.law.variance(scale))
 
     def concordances(
@@ -211,9 +227,10 @@ class PrivateTable:
         """
         for name in {name for pair in pairs for name in pair}:
             check_signs(signs[name], self.domain, name)  # before any row is counted
-        counted = zip(pairs, self._rows.count(pairs), strict=True)
+        bound = self.contribution.columns
+        counted = zip(pairs, self._rows.count(pairs, bound), strict=True)
         exact = np.array([signs[a] @ counts @ signs[b] for (a, b), counts in counted], np.int64)
-        noisy, scale = self._answer("concordance of pairs of numbers", exact, len(pairs), rho)
+        noisy, scale = self._answer("concordance of pairs of numbers", exact, len(pairs), rho, bound)
         return noisy.astype(np.float64), self.law.variance(scale)
 
     def marginals(
@@ -236,12 +253,11 @@ class PrivateTable:
         """
         measured = []
         of_tables = (NO_GROUPS,) * len(tables) if groupings is None else groupings
-        for attributes, rho, exact, grouping in zip(
-            tables, rhos.tolist(), self._rows.count(tables), of_tables, strict=True
-        ):
-            counts = grouping.join(exact)
+        bound = self.contribution.tables
+        exact = self._rows.count(tables, bound, of_tables)
+        for attributes, rho, counts, grouping in zip(tables, rhos.tolist(), exact, of_tables, strict=True):
             shape = f", {' x '.join(map(str, counts.shape))} groups" if grouping else ""
-            noisy, scale = self._answer(f"counts over {', '.join(attributes)}{shape}", counts, 1, rho)
+            noisy, scale = self._answer(f"counts over {', '.join(attributes)}{shape}", counts, 1, rho, bound)
             domain = grouping.domain(self.domain.project(attributes))
             noisy_table = Marginal(domain, noisy.astype(np.float64))
             measured.append(Measurement(noisy_table, np.array(self.law.variance(scale)), grouping))
@@ -269,13 +285,15 @@ class PrivateTable:
         tuple of Measurement
             With margins of 0, and the variance of the independent cells.
         """
-        measured = []
-        for attributes, rho, counts in zip(tables, rhos.tolist(), self._rows.count(tables), strict=True):
+        measured, bound = [], self.contribution.tables
+        if bound.by == "squares":
+            raise ValueError("residuals of counts within squares: their sensitivity is another")
+        for attributes, rho, counts in zip(tables, rhos.tolist(), self._rows.count(tables, bound), strict=True):
             exact = counts.astype(np.int64)
             for axis, size in enumerate(counts.shape):
                 exact = size * exact - exact.sum(axis=axis, keepdims=True)
             norm = prod(size * (size - 1) for size in counts.shape)  # squared
-            noisy, scale = self._answer(f"residual over {', '.join(attributes)}", exact, norm, rho)
+            noisy, scale = self._answer(f"residual over {', '.join(attributes)}", exact, norm, rho, bound)
             table = Marginal(self.domain.project(attributes), noisy / counts.size)
             measured.append(Measurement(table.residual, np.array(self.law.variance(scale) / counts.size**2)))
         return tuple(measured)
@@ -299,11 +317,11 @@ class PrivateTable:
         For each test the noisy excess, and the scale of its noise.
         """
         self._require_distances()
-        answers = []
+        answers, bound = [], self.contribution.columns
         for test in tests:
-            (counts,) = self._rows.merge(test.merging).count([test.attributes])
+            (counts,) = self._rows.merge(test.merging).count([test.attributes], bound)
             exact = np.array([test.of(counts)], np.int64)
-            noisy, scale = self._answer(test.what, exact, 1, rho / len(tests), test.sensitivity)
+            noisy, scale = self._answer(test.what, exact, 1, rho / len(tests), bound, test.sensitivity)
             answers.append((int(noisy[0]), scale))
         return tuple(answers)
 
@@ -312,16 +330,20 @@ class PrivateTable:
         if self.sums_only:
             raise ValueError("a distance is not a sum over the rows of several owners")
 
-    def _answer(self, what: str, exact: Ints, parts: int, rho: float, each: int = 1) -> tuple[Ints, float]:
+    def _answer(
+        self, what: str, exact: Ints, parts: int, rho: float, bound: Bound, each: int = 1
+    ) -> tuple[Ints, float]:
         """Return the exact answer plus noise, and its scale.
 
         The answer has `parts` numbers or tables, and one record moves each of them by at most `each`. The
-        question is logged before any noise is drawn.
+        records of a person, within `bound`, move it by `bound.most` times as much; see the top of this file.
+        The question is logged before any noise is drawn.
         """
         law = self.law
-        # Up to k records of one person: k times the sensitivity. `of_person` has the cost.
-        sensitivity = law.joint(parts) * each * self._rows_per_unit
-        cost = law.of_person(rho, self._rows_per_unit)
+        if bound.by == "squares" and (parts, each, law.name) != (1, 1, "gaussian"):
+            raise ValueError("squares bound the L2 norm of one table of counts")
+        sensitivity = law.joint(parts) * each * bound.most
+        cost = law.of_person(rho, self.contribution.most)
         scale = self._log.charge(what, exact.size, sensitivity, cost, law)
         return release(exact, scale, self._noise), scale
 

@@ -5,9 +5,7 @@ memory. The default method has three rounds: columns, pairs, and sets of three t
 its pairs take one more, and so does each criterion of acceptance. Blocks that fit in the memory limit are
 kept, so that no source is read twice.
 
-If a person may have many rows, neighbouring tables differ by all rows of one person. No noise covers an
-unbounded number of rows. So at most k rows of each person are kept (`kept_rows`), chosen before anything is
-counted, and k is public.
+If a person may have many rows, each question says what one person may add to the counts: a `Bound`.
 """
 
 from __future__ import annotations
@@ -15,19 +13,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from privsyn.marginals.counting import Ask, Block, Packing, Tables, Walk, block_of
-from privsyn.marginals.domain import Attributes, Domain, Ints, Mask, Records
+from privsyn.marginals.domain import Attributes, Domain, Ints, Records
 from privsyn.marginals.marginal import NO_GROUPS, Grouping
 from privsyn.marginals.recoding import Merging
-
-if TYPE_CHECKING:
-    from privsyn.private.sampler import Bits
+from privsyn.private.persons import ONE_ROW, Bound, WithinSquares, first_rows
 
 CELL = 8  # bytes of a count
+
+Known = tuple[Attributes, Bound]
+"""What a table of counts is of."""
 
 
 class CachedWalk:
@@ -94,6 +92,9 @@ class Rows:
         Bytes that the counts of one walk may take, and as many again for counts that are kept.
     grouping : Grouping, optional
         Of the original codes.
+    of_persons : bool
+        Whether a person may have several rows. Then the blocks are those of `PersonsTogether`. If not, each
+        row is a person, or the walk has at most as many rows of a person as any bound allows.
 
     Examples
     --------
@@ -106,7 +107,8 @@ class Rows:
     walk: Walk = field(repr=False)
     memory: float
     grouping: Grouping = field(default=NO_GROUPS, repr=False)
-    _known: dict[Attributes, Ints] = field(default_factory=dict, repr=False)
+    of_persons: bool = False
+    _known: dict[Known, Ints] = field(default_factory=dict, repr=False)
 
     @classmethod
     def in_memory(cls, records: Records) -> Rows:
@@ -126,91 +128,70 @@ class Rows:
         """
         if merging.original != self.domain:
             raise ValueError(f"a merging of {merging.original.shape} for rows of {self.domain.shape}")
-        known: dict[Attributes, Ints] = {}
+        known: dict[Known, Ints] = {}
         for axis, name in enumerate(self.domain.names):
-            if (counts := self._known.get((name,))) is not None:
-                known[(name,)] = np.zeros(merging.merged.sizes[axis], np.int64)
-                np.add.at(known[(name,)], merging.groups[axis], counts)
+            for (attributes, bound), counts in self._known.items():
+                if attributes == (name,) and bound.by == "rows":  # in merged codes, other rows are within squares
+                    known[attributes, bound] = np.zeros(merging.merged.sizes[axis], np.int64)
+                    np.add.at(known[attributes, bound], merging.groups[axis], counts)
         grouping = self.grouping.then(Grouping(merging.groups))
         return replace(self, domain=merging.merged, grouping=grouping, _known=known)
 
-    def count(self, sets: Sequence[Attributes]) -> Iterator[Ints]:
+    def count(
+        self, sets: Sequence[Attributes], bound: Bound = ONE_ROW, groupings: Sequence[Grouping] = ()
+    ) -> Iterator[Ints]:
         """Yield the exact counts over each set of attributes, in order.
 
         One walk counts as many sets as fit in memory. The counts are kept if they fit too. How many these are
         depends on the sets and the settings only.
+
+        Parameters
+        ----------
+        sets : sequence of attributes
+        bound : Bound
+            What one person may add to each table, in its groups.
+        groupings : sequence of Grouping, one per set, optional
+            The groups of the codes of each set.
         """
-        for batch in self._batches(sets):
-            new = [attributes for attributes in dict.fromkeys(batch) if attributes not in self._known]
-            tables = Tables(self.domain, new, self.grouping)
-            fresh = dict(zip(new, self.walk(tables.count) if new else (), strict=True))
+        of_sets = groupings or (NO_GROUPS,) * len(sets)
+        if self.of_persons and bound.by == "squares":
+            yield from self._within_squares(sets, bound.most, of_sets)
+            return
+        for batch in self._batches(sets, bound):
+            new = [sets[i] for i in batch if (sets[i], bound) not in self._known]
+            tables = Tables(self.domain, list(dict.fromkeys(new)), self.grouping)
+            counted = self.walk(self._ask(tables, bound)) if new else ()
+            fresh = dict(zip(tables.sets, counted, strict=True))
             size = sum(counts.nbytes for counts in (*self._known.values(), *fresh.values()))
             if size <= self.memory:
-                self._known.update(fresh)
-            for attributes in batch:
-                yield fresh[attributes] if attributes in fresh else self._known[attributes]
+                self._known.update({(attributes, bound): counts for attributes, counts in fresh.items()})
+            for i in batch:
+                counts = fresh[sets[i]] if sets[i] in fresh else self._known[sets[i], bound]
+                yield of_sets[i].join(counts)
 
-    def _batches(self, sets: Sequence[Attributes]) -> Iterator[list[Attributes]]:
-        """Yield the sets in order, in batches whose counts fit in memory; a larger set comes alone."""
-        batch: list[Attributes] = []
-        size = 0
-        for attributes in sets:
-            more = (
-                0
-                if attributes in self._known
-                else CELL * prod(self.domain.size_of[name] for name in attributes)
-            )
-            if batch and size + more > self.memory:
-                yield batch
-                batch, size = [], 0
-            batch.append(attributes)
+    def _ask(self, tables: Tables, bound: Bound) -> Ask:
+        """Return the question of counts to which a person adds at most `bound` rows."""
+        if not self.of_persons:
+            return tables.count
+        return lambda blocks: tables.count(first_rows(blocks, bound.most))
+
+    def _within_squares(
+        self, sets: Sequence[Attributes], most: int, groupings: Sequence[Grouping]
+    ) -> Iterator[Ints]:
+        """Yield counts to which each person adds a vector of norm `most`. They are not kept."""
+        for batch in self._batches(sets, Bound(most, "squares")):
+            some = [[each[i] for i in batch] for each in (sets, groupings)]
+            yield from self.walk(WithinSquares(self.domain, some[0], self.grouping, some[1], most).count)
+
+    def _batches(self, sets: Sequence[Attributes], bound: Bound) -> Iterator[range]:
+        """Yield ranges of places whose counts fit in memory together; a larger set comes alone."""
+        start = size = 0
+        for place, attributes in enumerate(sets):
+            known = (attributes, bound) in self._known
+            more = 0 if known else CELL * prod(self.domain.size_of[name] for name in attributes)
+            if place > start and size + more > self.memory:
+                yield range(start, place)
+                start, size = place, 0
             size += more
-        if batch:
-            yield batch
-
-
-NOBODY = -1
-"""The code of a row whose person is unknown."""
-
-
-def kept_rows(persons: Ints, rows_per_unit: int, bits: Bits) -> Mask:
-    """Return which rows are kept: `rows_per_unit` random rows of each person, or all if there are fewer.
-
-    Parameters
-    ----------
-    persons : integer array of shape (n,)
-        Rows with the same code belong to one person. Rows of `NOBODY` are not kept.
-    rows_per_unit : int
-        The most rows kept per person, at least 1. Public.
-    bits : Bits
-        One random word per row. The rows with the lowest words of a person are kept.
-
-    Notes
-    -----
-    Privacy. The words are independent, so which rows of a person are kept depends only on the words of that
-    person's rows. Remove a person: for any words of the others, their rows are kept or dropped as before, and
-    the kept rows lose at most k. So for every outcome of the words, the promise holds for tables that differ
-    in k rows. It also holds for the mixture, because the words have the same distribution on both sides. The
-    words must be unpredictable. In the known stream of a generator, a person who joins or leaves would shift
-    the words of all later rows. Hence the operating system's entropy, as for noise.
-
-    Rows are chosen at random, and not the first k, because tables are often sorted and their first rows
-    differ from later ones.
-
-    Rows of nobody are dropped. Counting them as one more person would be unsafe. A row whose identifier was
-    lost may belong to anybody. If that person leaves, then besides their k rows the choice among nobody's
-    rows changes too. Counting each as a separate person would let one person contribute any number of rows.
-
-    Examples
-    --------
-    >>> words = np.array([5, 1, 3, 2, 9], dtype=np.uint64)
-    >>> kept_rows(np.array([0, 0, 0, 1, -1]), 2, lambda size: words)
-    array([False,  True,  True,  True, False])
-    """
-    rows = len(persons)
-    order = np.lexsort((bits(rows), persons))  # by person, and the rows of each person by their words
-    begins = np.flatnonzero(np.diff(persons[order], prepend=NOBODY - 1))
-    rank = np.arange(rows) - np.repeat(begins, np.diff(begins, append=rows))
-    kept = np.empty(rows, dtype=bool)
-    kept[order] = rank < rows_per_unit
-    return kept & (persons != NOBODY)
+        if len(sets) > start:
+            yield range(start, len(sets))

@@ -19,7 +19,7 @@ from privsyn.marginals.counting import Ask, Block, Packing, Walk, block_of
 from privsyn.marginals.domain import Ints, Mask
 from privsyn.table.codec.codec import Codec
 from privsyn.table.io.output_type import PANDAS, OutputType
-from privsyn.table.io.persons import KEY, KeptRows, codes_of, fingerprints, persons_of
+from privsyn.table.io.persons import KEY, KeptRows, fingerprints, persons_of
 from privsyn.table.schema.schema import Schema
 from privsyn.threads import ahead
 
@@ -108,21 +108,31 @@ class RawTable(ABC):
         compute: Compute[pd.DataFrame, Block] = partial(ahead, threads=AHEAD) if self.lasting else map
         return lambda ask: self.ask(partial(ask_codes, codec, compute, ask), add_counts)
 
-    def bounded(self, unit: str, choose: Callable[[Ints], Mask]) -> RawTable:
-        """Return the table of the rows that are kept, without the identifiers.
+    def fingerprints(self, unit: str) -> list[Ints]:
+        """Return the `fingerprints` of the rows of each part.
 
         Parameters
         ----------
         unit : str
             The column of identifiers.
-        choose : callable
-            Returns which rows are kept, from a code for each: the same for all rows of a person, -1 for none.
         """
         persons_of(self.head, unit)  # refuses a missing column, or one of another kind
-        parts = self.each(partial(_fingerprints, unit, KEY))
-        ends = np.cumsum([len(prints) for prints in parts])[:-1]
-        kept = np.split(choose(codes_of(np.concatenate(parts))), ends)
-        bounds = [KeptRows.of(unit, *part) for part in zip(parts, kept, strict=True)]
+        return self.each(partial(_fingerprints, unit, KEY))
+
+    def bounded(self, unit: str, prints: Sequence[Ints], kept: Mask) -> RawTable:
+        """Return the table of some rows, without the identifiers.
+
+        Parameters
+        ----------
+        unit : str
+            The column of identifiers.
+        prints : sequence of arrays
+            The fingerprints of the rows of each part.
+        kept : array of shape (rows,)
+            Which rows of all parts are kept.
+        """
+        ends = np.cumsum([len(part) for part in prints])[:-1]
+        bounds = [KeptRows.of(unit, *part) for part in zip(prints, np.split(kept, ends), strict=True)]
         return replace(self, head=self.head.drop(columns=unit), bounds=tuple(bounds))
 
     def unordered(self, names: Sequence[str]) -> RawTable:

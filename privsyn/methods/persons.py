@@ -1,0 +1,153 @@
+"""Whose rows are whose, and how many rows of each person are counted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from privsyn.inference.rows_per_person import RowsPerPerson
+from privsyn.marginals.counting import Packing, Walk
+from privsyn.marginals.domain import Domain, Floats, Ints
+from privsyn.private.persons import (
+    MOST,
+    Contribution,
+    PersonsTogether,
+    classes,
+    random_order,
+    ranks,
+    rows_per_person,
+)
+from privsyn.table.io.persons import codes_of
+from privsyn.table.io.source import RawTable
+
+if TYPE_CHECKING:
+    from privsyn.private.laws import Law
+    from privsyn.private.noise import Noise
+    from privsyn.private.sampler import Bits
+    from privsyn.private.spend import QueryLog
+
+FOR_ROWS = 0.02  # share of the budget for the numbers of rows per person
+
+
+@dataclass(frozen=True, eq=False)
+class Persons:
+    """Whose rows are whose, and the random order of the rows of each person. Private.
+
+    Parameters
+    ----------
+    unit : str
+        The column of identifiers.
+    prints : tuple of arrays
+        The fingerprints of the rows of each part of the table.
+    codes : integer array of shape (rows,)
+        The same for all rows of a person, `NOBODY` where there is no identifier.
+    order : integer array
+        The places of the rows that belong to somebody; see `random_order`.
+    """
+
+    unit: str
+    prints: tuple[Ints, ...]
+    codes: Ints
+    order: Ints
+
+    @classmethod
+    def of(cls, source: RawTable, unit: str, bits: Bits) -> Persons:
+        """Read the identifiers, and draw the order of each person's rows. No row is counted."""
+        source.require_again("whose rows they are")
+        prints = tuple(source.fingerprints(unit))
+        codes = codes_of(np.concatenate(prints))
+        return cls(unit, prints, codes, random_order(codes, bits))
+
+    def first(self, most: int) -> Ints:
+        """Return the part of the order that has the first `most` rows of each person."""
+        return self.order[ranks(self.codes[self.order]) < most]
+
+    def bounded(self, source: RawTable, most: int) -> RawTable:
+        """Return the first `most` rows of each person, in the order of the source, without the identifiers."""
+        kept = np.zeros(len(self.codes), np.bool_)
+        kept[self.first(most)] = True
+        return source.bounded(self.unit, self.prints, kept)
+
+    def together(self, walk: Walk, most: int, sizes: Sizes, packing: Packing, memory: float) -> Walk:
+        """Return a walk in which the rows of a person stand together, given one over `bounded` rows."""
+        first = self.first(most)
+        kept = np.sort(first)
+        rows = np.bincount(self.codes[self.order], minlength=1)[self.codes[first]]
+        of_persons = (sizes.codes(rows),) if sizes else ()
+        order = np.searchsorted(kept, first)
+        return PersonsTogether(walk, self.codes[kept], order, of_persons, packing, memory)
+
+    def count(self, log: QueryLog, noise: Noise, rho: float) -> RowsPerPerson:
+        """Return the numbers of rows per person, estimated from a noisy answer."""
+        noisy, variance = rows_per_person(self.codes, log, noise, rho)
+        return RowsPerPerson.of(classes(MOST), noisy, variance)
+
+
+@dataclass(frozen=True, eq=False)
+class Sizes:
+    """Classes of the number of rows of a person, as one more attribute of each row.
+
+    Persons with many rows may have other rows than persons with few, and bounds leave out more of theirs. The
+    dependence of a column on these classes shows how it would be distributed with all rows.
+
+    Parameters
+    ----------
+    name : str
+        Of the attribute.
+    begins : integer array of shape (classes,)
+        The first number of rows of each class, from 1. With one class there is no attribute.
+    rows : array of shape (classes,)
+        Estimated number of rows of all persons of each.
+    """
+
+    name: str
+    begins: Ints
+    rows: Floats
+
+    @classmethod
+    def of(cls, name: str, rows: RowsPerPerson) -> Sizes:
+        """Return the groups of the numbers of rows.
+
+        >>> numbers = RowsPerPerson(np.array([1, 2, 3, 4, 5]), np.array([600.0, 50.0, 50.0, 25.0, 0.0]))
+        >>> sizes = Sizes.of("rows", numbers)
+        >>> sizes.begins.tolist(), sizes.rows.tolist(), sizes.codes(np.array([1, 3, 9])).tolist()
+        ([1, 2, 4], [600.0, 250.0, 100.0], [0, 1, 2])
+        """
+        return cls(name, rows.begins[rows.groups], rows.in_groups(rows.rows))
+
+    def __bool__(self) -> bool:
+        return len(self.begins) > 1
+
+    def codes(self, rows: Ints) -> npt.NDArray[np.unsignedinteger]:
+        """Return the class of each number of rows."""
+        return (np.searchsorted(self.begins, rows, side="right") - 1).astype(np.uint8)
+
+    def extend(self, domain: Domain) -> Domain:
+        """Return the domain with this attribute at its end."""
+        if not self:
+            return domain
+        classes = len(self.begins)
+        return Domain((*domain.names, self.name), (*domain.sizes, classes), (*domain.ordered, classes))
+
+
+NO_SIZES = Sizes("", np.ones(1, np.int64), np.zeros(1))
+
+
+def contribution_of(rows: RowsPerPerson, bound: int, law: Law, *, together: bool) -> Contribution:
+    """Return what one person may add to the answers.
+
+    Parameters
+    ----------
+    rows : RowsPerPerson
+    bound : int
+    law : Law
+    together : bool
+        Whether the rows of a person can be put together. If not, the same rows are kept for all questions.
+    """
+    if not together or law.name == "laplace":
+        return Contribution(bound)
+    in_tables, in_columns = (float(rows.persons @ kept) for kept in (rows.kept_within(bound), rows.kept(bound)))
+    return Contribution(bound, squares=True, of_tables=max(in_tables, 1.0) / max(in_columns, 1.0))

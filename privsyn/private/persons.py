@@ -1,0 +1,362 @@
+"""The rows of each person together, and the bounds on what one person may add to an answer.
+
+If a person may have many rows, neighbouring tables differ by all rows of one person. No noise covers an
+unbounded number of rows. So a bound applies to each person, before anything is counted. There are two:
+
+- *rows*: at most k random rows of a person are counted. All k may lie in one cell, so a table of counts has
+  sensitivity k, in L1 and in L2.
+- *squares*: a person's rows are counted in random order, as long as the sum over the cells of a table of the
+  squared number of this person's rows stays at most C^2. The table then has L2 sensitivity C, although up to
+  C^2 rows are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import prod
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from privsyn.marginals.counting import Ask, Block, Packing, Walk
+from privsyn.marginals.domain import Attributes, Domain, Integers, Ints
+from privsyn.marginals.marginal import Grouping
+from privsyn.private._kernels import add_within_squares
+from privsyn.private.noise import Noise, release
+
+if TYPE_CHECKING:
+    from privsyn.private.sampler import Bits
+    from privsyn.private.spend import QueryLog
+
+NOBODY = -1
+"""The code of a row whose person is unknown."""
+
+ROWS_AT_ONCE = 2**18
+"""Rows of a block that is counted, unless one person has more."""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What one person may add to a table of counts.
+
+    Parameters
+    ----------
+    most : int
+        At least 1: the most rows, or the root of the largest sum of squares.
+    by : "rows" or "squares"
+
+    Examples
+    --------
+    >>> Bound(3).rows, Bound(3, "squares").rows
+    (3, 9)
+    """
+
+    most: int = 1
+    by: Literal["rows", "squares"] = "rows"
+
+    @property
+    def rows(self) -> int:
+        """The most rows of a person that may be counted."""
+        return self.most if self.by == "rows" else self.most**2
+
+
+ONE_ROW = Bound()
+"""If each row is a person, every row is kept."""
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """What one person may add to the answers: public, or chosen from released answers.
+
+    Parameters
+    ----------
+    most : int
+        The bound of every answer, at least 1.
+    squares : bool
+        Whether it bounds the squares of a person's counts in tables of several columns. If not, it bounds the
+        rows there too.
+    of_tables : float
+        Estimate of how many rows are counted in such a table for each that is counted in a column: above 0.
+    """
+
+    most: int = 1
+    squares: bool = False
+    of_tables: float = 1.0
+
+    @property
+    def columns(self) -> Bound:
+        """In counts of single columns, in sums over rows, and in distances of tables."""
+        return Bound(self.most)
+
+    @property
+    def tables(self) -> Bound:
+        """In counts of several columns."""
+        return Bound(self.most, "squares" if self.squares else "rows")
+
+
+ONE_ROW_EACH = Contribution()
+
+
+def first_rows(blocks: Iterable[Block], most: int) -> Iterator[Block]:
+    """Yield of each block the first `most` rows of each person.
+
+    These depend on the person's rows and their random order alone. So if the person leaves, at most `most`
+    rows leave, and nothing else changes.
+
+    Parameters
+    ----------
+    blocks : iterable of Block
+        The last column has the number of rows of the same person before each row.
+    most : int
+
+    Examples
+    --------
+    >>> [block] = first_rows([(np.array([5, 6, 7], np.uint8), np.array([0, 1, 0], np.uint32))], 1)
+    >>> block[0].tolist()
+    [5, 7]
+    """
+    for block in blocks:
+        kept = block[-1] < most
+        yield block if kept.all() else tuple(column[kept] for column in block)
+
+
+@dataclass(frozen=True, eq=False)
+class WithinSquares:
+    """Tables of counts to which each person adds a vector of counts of an L2 norm of at most `most`.
+
+    Parameters
+    ----------
+    domain : Domain
+        Of the codes that are grouped.
+    sets : sequence of attributes, one per table
+    grouping : Grouping
+        Of the codes in the blocks.
+    further : sequence of Grouping, one per table
+        Of the codes of `domain`. The bound is that of the cells of the groups: the norm in groups may be
+        larger than in codes.
+    most : int
+
+    Notes
+    -----
+    Privacy. What is counted of a person depends on that person's rows and their random order alone. If the
+    person leaves, the table loses this vector of counts, and nothing else changes. The sum of its squares is
+    at most ``most**2`` by construction.
+    """
+
+    domain: Domain
+    sets: Sequence[Attributes]
+    grouping: Grouping
+    further: Sequence[Grouping]
+    most: int
+
+    def count(self, blocks: Iterable[Block]) -> list[Ints]:
+        """Return the counts of all blocks, each table in the shape of its groups.
+
+        Parameters
+        ----------
+        blocks : iterable of Block
+            Each person's rows stand together in one block, in random order. The last column has the number of
+            rows of the same person before each row.
+        """
+        tables = [self._table(*table) for table in zip(self.sets, self.further, strict=True)]
+        counts = [np.zeros(prod(shape), np.int64) for _, _, _, shape in tables]
+        places = np.empty(self.most**2, np.int64)
+        for block in blocks:
+            kind = np.result_type(np.uint8, *block[:-1])
+            codes = np.array(block[:-1], kind)
+            for (axes, firsts, offsets, _), into in zip(tables, counts, strict=True):
+                add_within_squares(codes[axes], block[-1], firsts, offsets, places, self.most, into)
+        return [into.reshape(shape) for into, (*_, shape) in zip(counts, tables, strict=True)]
+
+    def _table(self, attributes: Attributes, further: Grouping) -> tuple[Ints, Ints, Ints, tuple[int, ...]]:
+        """Return the axes of a table, what each code adds to the number of the cell, and the shape."""
+        axes = np.array(self.domain.axes(attributes), np.int64)
+        of_codes = further.of_codes(self.domain.project(attributes).shape)
+        shape = tuple(int(groups.max()) + 1 for groups in of_codes)
+        groups = [self.grouping.groups[axis] for axis in axes] if self.grouping else [...] * len(axes)
+        strides = [prod(shape[place + 1 :]) for place in range(len(shape))]
+        steps = [of[group] * step for of, group, step in zip(of_codes, groups, strides, strict=True)]
+        firsts = np.cumsum([0, *map(len, steps)])[:-1]
+        return axes, firsts, np.concatenate(steps).astype(np.int64), shape
+
+
+
+
+def random_order(persons: Ints, bits: Bits) -> Ints:
+    """Return the places of the rows that belong to somebody: person by person, each person's in random order.
+
+    Parameters
+    ----------
+    persons : integer array of shape (n,)
+        Rows with the same code belong to one person. Rows of `NOBODY` are left out.
+    bits : Bits
+        One random word per row, by which a person's rows are sorted.
+
+    Notes
+    -----
+    Privacy. The words are independent, so the order of a person's rows depends only on the words of these
+    rows. Remove a person: for any words of the others, their rows are in the same order as before. So for
+    every outcome of the words, the promise holds for what depends on each person's rows in their order. It
+    also holds for the mixture, because the words have the same distribution on both sides. The words must be
+    unpredictable. In the known stream of a generator, a person who joins or leaves would shift the words of
+    all later rows. Hence the operating system's entropy, as for noise.
+
+    The order is random, and not that of the table, because tables are often sorted and their first rows
+    differ from later ones.
+
+    Rows of nobody are dropped. Counting them as one more person would be unsafe. A row whose identifier was
+    lost may belong to anybody. If that person leaves, then besides their rows the choice among nobody's rows
+    changes too. Counting each as a separate person would let one person contribute any number of rows.
+
+    Examples
+    --------
+    >>> words = np.array([5, 1, 3, 2, 9], dtype=np.uint64)
+    >>> random_order(np.array([0, 0, 0, 1, -1]), lambda size: words)
+    array([1, 2, 0, 3])
+    """
+    order = np.lexsort((bits(len(persons)), persons))
+    return order[np.searchsorted(persons[order], NOBODY, side="right") :]
+
+
+def ranks(persons: Ints) -> Ints:
+    """Return for each row how many rows of the same person stand before it; a person's rows stand together.
+
+    >>> ranks(np.array([4, 4, 4, 2])).tolist()
+    [0, 1, 2, 0]
+    """
+    begins = np.flatnonzero(np.diff(persons, prepend=NOBODY - 1))
+    return np.arange(len(persons)) - np.repeat(begins, np.diff(begins, append=len(persons)))
+
+
+class PersonsTogether:
+    """A walk over blocks in which the rows of each person stand together, in random order.
+
+    Each block has more columns: those of the person, and how many rows of the same person stand before each
+    row. All rows pass through this process. Their packed codes are kept if they fit in memory. If not, each walk reads the
+    source several times, for some of the persons each time.
+
+    Parameters
+    ----------
+    walk : Walk
+        A walk over blocks of all rows, in the same order each time.
+    persons : integer array of shape (rows,)
+        Rows with the same code belong to one person.
+    order : integer array
+        The places of the rows that are kept, person by person; see `random_order`.
+    of_persons : Block
+        Columns of the person of each row, in the order of `order`. They depend on the person's rows alone.
+    packing : Packing
+        Of the columns of the blocks.
+    memory : float
+        Bytes that packed codes may take.
+    check : callable
+        Raises if the source has changed.
+    """
+
+    def __init__(
+        self,
+        walk: Walk,
+        persons: Ints,
+        order: Ints,
+        of_persons: Block,
+        packing: Packing,
+        memory: float,
+        check: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._walk, self._packing, self._check = walk, packing, check
+        self._order, self._before = order, ranks(persons[order]).astype(np.uint32)
+        self._of_persons = of_persons
+        size = len(packing.groups) * len(order)  # bytes, or a little more
+        self._parts = _between_persons(self._before, -(-len(order) // max(int(-(-size // max(memory, 1))), 1)))
+        self._rows = len(persons)
+        self._kept: Block | None = None
+
+    def __call__(self, ask: Ask) -> list[Ints]:
+        """Return the answer of `ask` for all blocks."""
+        self._check()
+        counts = ask(self._blocks())
+        self._check()
+        return counts
+
+    def _blocks(self) -> Iterator[Block]:
+        for start, end in pairwise(self._parts):
+            packed = self._packed(start, end)
+            within = self._before[start:end]
+            for first, last in pairwise(_between_persons(within, ROWS_AT_ONCE)):
+                block = self._packing.unpack(tuple(column[first:last] for column in packed))
+                of_persons = (column[start + first : start + last] for column in self._of_persons)
+                yield *block, *of_persons, within[first:last]
+
+    def _packed(self, start: int, end: int) -> Block:
+        """Return the packed codes of the rows at some places of the order."""
+        if self._kept is not None:
+            return self._kept
+        rows = self._order[start:end]
+        place = np.full(self._rows, -1, np.int64)
+        place[rows] = np.arange(len(rows))
+        found: list[Any] = []
+
+        def collect(blocks: Iterable[Block]) -> list[Ints]:
+            seen = 0
+            for block in blocks:
+                packed = self._packing.pack(block)
+                if not found:
+                    found.extend(np.empty(len(rows), column.dtype) for column in packed)
+                at = place[seen : seen + len(block[0])]
+                seen += len(block[0])
+                for column, into in zip(packed, found, strict=True):
+                    into[at[at >= 0]] = column[at >= 0]
+            return []
+
+        self._walk(collect)
+        if len(self._parts) == 2:
+            self._kept = tuple(found)
+        return tuple(found)
+
+
+def _between_persons(before: Integers, rows: int) -> list[int]:
+    """Return where parts of about `rows` rows begin and end, so that no person is in two.
+
+    >>> _between_persons(np.array([0, 1, 0, 0, 1, 2]), 2)
+    [0, 2, 3, 6]
+    """
+    begins = np.flatnonzero(before == 0)
+    wanted = np.arange(0, len(before), max(rows, 1))
+    return [*np.unique(begins[np.searchsorted(begins, wanted, side="right") - 1]).tolist(), len(before)]
+
+
+SINGLE = 12
+"""Numbers of rows that have a class of their own."""
+
+
+def classes(most: int) -> Ints:
+    """Return the first number of rows of each class, up to one that contains `most`.
+
+    Single numbers come first, and then classes that begin half as high again as the one before.
+
+    >>> classes(60)[[0, 1, -2, -1]].tolist()
+    [1, 2, 40, 60]
+    """
+    begins = list(range(1, SINGLE + 1))
+    while begins[-1] * 3 // 2 <= most:
+        begins.append(begins[-1] * 3 // 2)
+    return np.array(begins, np.int64)
+
+
+MOST = 100_000
+"""Rows of a person from which on all are in one class."""
+
+
+def rows_per_person(persons: Ints, log: QueryLog, noise: Noise, rho: float) -> tuple[Ints, float]:
+    """Return the noisy number of persons with a number of rows in each of the `classes`, and its variance.
+
+    All rows of a person decide its class, so one person is in one cell: sensitivity 1, however many rows
+    there are. Rows of `NOBODY` are of no person.
+    """
+    begins = classes(MOST)
+    rows = np.bincount(persons[persons != NOBODY])
+    exact = np.histogram(rows, [*begins.tolist(), np.inf])[0].astype(np.int64)
+    scale = log.charge("rows per person", exact.size, 1.0, rho, noise.law)
+    return release(exact, scale, noise), noise.law.variance(scale)
