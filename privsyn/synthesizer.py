@@ -167,16 +167,13 @@ class PrivSyn(ReleasedModel, Estimator, Settings):
         sizes, contribution, left = opened.contribution(noise, log, budget.questions)
         kept = opened.bound(contribution.most)
         finder = Finder(noise, contribution.most, log)
-        discovered = discover(
-            opened.schema, kept, self, rho=left, delta=budget.reserved, finder=finder
-        )
+        discovered = discover(opened.schema, kept, self, rho=left, delta=budget.reserved, finder=finder)
         self.not_found_ = discovered.not_found
         codec = opened.codec(discovered.schema, discovered.heaps)
         private = PrivateTable(opened.coded(codec, contribution, sizes), noise, contribution, log)
         # Of a person with k rows, each row has 1/k^2 of the budget, or 1/k.
         left, tests = (
-            law.of_row(cost, contribution.most)
-            for cost in (left * (1 - discovered.share), budget.tests)
+            law.of_row(cost, contribution.most) for cost in (left * (1 - discovered.share), budget.tests)
         )
         fitted = self.algorithm.learn(private, left, run.generator(), report, opened.facts(codec))
         fitted = reweighted(fitted, sizes.name, sizes.rows) if sizes else fitted

@@ -56,7 +56,9 @@ def reweighted(fitted: Fitted, classes: str, rows: Floats) -> Fitted:
         for place, ratio in enumerate(ratios.tolist()):
             of_class = np.full(table.domain.shape, kept[place])
             for name, shares in alone.items():
-                of_class = of_class * lift(Marginal(table.domain.project((name,)), shares[:, place]), table.domain)
+                of_class = of_class * lift(
+                    Marginal(table.domain.project((name,)), shares[:, place]), table.domain
+                )
             now, then = now + of_class, then + ratio * of_class
         return np.divide(then, now, out=np.ones_like(now), where=now > TINY)
 

@@ -108,7 +108,11 @@ def learn(
     with_residuals = split if larger else split.without("sets").without("second_look")
     # With Laplace noise, which leaves no budget for sets, a residual costs no less than its counts.
     counted = private.contribution.tables
-    if split.sets and counted == ONE_ROW and (rhos := _residual_budgets(problem, pairs, with_residuals.pairs)):
+    if (
+        split.sets
+        and counted == ONE_ROW
+        and (rhos := _residual_budgets(problem, pairs, with_residuals.pairs))
+    ):
         problem, pairs, triples = _measure_residuals(private, problem, pairs, rhos, rng)
         sets, split = larger, with_residuals
     else:

@@ -30,7 +30,6 @@ from privsyn.table.encoding.steps import Heaps
 if TYPE_CHECKING:
     import pandas as pd
 
-    from privsyn.private.noise import Noise
     from privsyn.settings import Settings
     from privsyn.table.io.source import RawTable
 

@@ -149,5 +149,7 @@ def contribution_of(rows: RowsPerPerson, bound: int, law: Law, *, together: bool
     """
     if not together or law.name == "laplace":
         return Contribution(bound)
-    in_tables, in_columns = (float(rows.persons @ kept) for kept in (rows.kept_within(bound), rows.kept(bound)))
+    in_tables, in_columns = (
+        float(rows.persons @ kept) for kept in (rows.kept_within(bound), rows.kept(bound))
+    )
     return Contribution(bound, squares=True, of_tables=max(in_tables, 1.0) / max(in_columns, 1.0))

@@ -127,9 +127,7 @@ class Opened:
         fine = self.settings.algorithm.fine_cells
         return Codec.for_table(schema, self.rows.head, fine=fine, heaps=heaps, target=self.target)
 
-    def contribution(
-        self, noise: Noise, log: QueryLog, rho: float
-    ) -> tuple[Sizes, Contribution, float]:
+    def contribution(self, noise: Noise, log: QueryLog, rho: float) -> tuple[Sizes, Contribution, float]:
         """Return classes of the number of rows per person, a person's contribution, and the budget left.
 
         Persons have one row each by default. One row of each person needs no choice.
@@ -150,9 +148,7 @@ class Opened:
             return self.rows
         return self.persons.bounded(self.source, rows).unordered(self.schema.unordered)
 
-    def coded(
-        self, codec: Codec, contribution: Contribution = ONE_ROW_EACH, sizes: Sizes = NO_SIZES
-    ) -> Rows:
+    def coded(self, codec: Codec, contribution: Contribution = ONE_ROW_EACH, sizes: Sizes = NO_SIZES) -> Rows:
         """Return the encoded rows, of which each person adds no more than `contribution` to an answer."""
         rows = self.bound(contribution.tables.rows)
         if self.persons is None or not rows.near:
@@ -197,6 +193,7 @@ class Opened:
             public_inputs=(*PUBLIC, *most, *of_persons, *facts_of(local), *inputs),
             unit=unit,
             rows_per_unit=None if unit is None else contribution.most,
+            squares=contribution.squares,
         )
 
     def output_type(self, codec: Codec) -> OutputType:

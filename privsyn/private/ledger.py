@@ -86,7 +86,9 @@ class Ledger:
         The column that identifies the person, if the promise protects all rows of a person. Default: it
         protects one row.
     rows_per_unit : int, optional
-        With `unit`, the most rows kept per person.
+        With `unit`, the bound on a person's rows.
+    squares : bool
+        Whether in tables of several columns it bounds the squares of a person's counts, and not the rows.
     acceptance : Acceptance, optional
         The verdict on the criteria that the release had to meet.
 
@@ -128,6 +130,7 @@ class Ledger:
     version: str = VERSION
     unit: str | None = None
     rows_per_unit: int | None = None
+    squares: bool = False
     acceptance: Acceptance | None = None
 
     compose = staticmethod(compose)
@@ -202,8 +205,18 @@ class Ledger:
             return f"change {randomised_cells(self)}, before randomisation{exact}"
         if self.rows_per_unit is None:
             return "add or remove one record"
+        return f"add or remove all rows of one person ({self.kept})"
+
+    @property
+    def kept(self) -> str:
+        """How many rows of a person are counted."""
         rows = "1 row" if self.rows_per_unit == 1 else f"{self.rows_per_unit} rows"
-        return f"add or remove all rows of one person (at most {rows} each kept)"
+        if not self.squares:
+            return f"at most {rows} each kept"
+        return (
+            f"at most {rows} each kept in a column; in tables of several columns, rows whose squared counts"
+            f" sum to at most {self.rows_per_unit}^2"
+        )
 
     @property
     def warning(self) -> str | None:
@@ -285,6 +298,7 @@ class Ledger:
             "neighbours": self.neighbours,
             "unit": self.unit,
             "rows_per_unit": self.rows_per_unit,
+            "squares": self.squares,
             "accounting": self.accounting,
             TERMS[self.law][1]: self.cost,
             "budget": self.budget,
@@ -351,6 +365,7 @@ class Ledger:
             )
             for name, kind in (("unit", str), ("rows_per_unit", int)):
                 fields[name] = None if plain[name] is None else _exactly(kind, plain[name])
+            fields["squares"] = _exactly(bool, plain["squares"])
             if "acceptance" in plain:
                 fields["acceptance"] = Acceptance.from_plain(plain["acceptance"])
             return cls(

@@ -188,7 +188,9 @@ class PrivateTable:
         bound = self.contribution.columns
         gaps = -whole_counts(expected, domain)  # before any row is counted; 64 bits hold counts less 2^53
         sets, starts = [table.attributes for table in expected], first_cells(expected)
-        for attributes, start, counts in zip(sets, starts.tolist(), self._rows.count(sets, bound), strict=True):
+        for attributes, start, counts in zip(
+            sets, starts.tolist(), self._rows.count(sets, bound), strict=True
+        ):
             joined = counts if blocks is None else blocks.grouping(attributes).join(counts)
             gaps[start : start + joined.size] += joined.ravel()
         distances = np.add.reduceat(np.abs(gaps), starts)
@@ -288,7 +290,9 @@ class PrivateTable:
         measured, bound = [], self.contribution.tables
         if bound.by == "squares":
             raise ValueError("residuals of counts within squares: their sensitivity is another")
-        for attributes, rho, counts in zip(tables, rhos.tolist(), self._rows.count(tables, bound), strict=True):
+        for attributes, rho, counts in zip(
+            tables, rhos.tolist(), self._rows.count(tables, bound), strict=True
+        ):
             exact = counts.astype(np.int64)
             for axis, size in enumerate(counts.shape):
                 exact = size * exact - exact.sum(axis=axis, keepdims=True)

@@ -182,8 +182,6 @@ class WithinSquares:
         return axes, firsts, np.concatenate(steps).astype(np.int64), shape
 
 
-
-
 def random_order(persons: Ints, bits: Bits) -> Ints:
     """Return the places of the rows that belong to somebody: person by person, each person's in random order.
 
@@ -234,8 +232,8 @@ class PersonsTogether:
     """A walk over blocks in which the rows of each person stand together, in random order.
 
     Each block has more columns: those of the person, and how many rows of the same person stand before each
-    row. All rows pass through this process. Their packed codes are kept if they fit in memory. If not, each walk reads the
-    source several times, for some of the persons each time.
+    row. All rows pass through this process. Their packed codes are kept if they fit in memory. If not, each
+    walk reads the source several times, for some of the persons each time.
 
     Parameters
     ----------
@@ -269,7 +267,9 @@ class PersonsTogether:
         self._order, self._before = order, ranks(persons[order]).astype(np.uint32)
         self._of_persons = of_persons
         size = len(packing.groups) * len(order)  # bytes, or a little more
-        self._parts = _between_persons(self._before, -(-len(order) // max(int(-(-size // max(memory, 1))), 1)))
+        self._parts = _between_persons(
+            self._before, -(-len(order) // max(int(-(-size // max(memory, 1))), 1))
+        )
         self._rows = len(persons)
         self._kept: Block | None = None
 

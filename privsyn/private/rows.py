@@ -131,7 +131,9 @@ class Rows:
         known: dict[Known, Ints] = {}
         for axis, name in enumerate(self.domain.names):
             for (attributes, bound), counts in self._known.items():
-                if attributes == (name,) and bound.by == "rows":  # in merged codes, other rows are within squares
+                if (
+                    attributes == (name,) and bound.by == "rows"
+                ):  # in merged codes, other rows are within squares
                     known[attributes, bound] = np.zeros(merging.merged.sizes[axis], np.int64)
                     np.add.at(known[attributes, bound], merging.groups[axis], counts)
         grouping = self.grouping.then(Grouping(merging.groups))

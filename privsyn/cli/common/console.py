@@ -160,7 +160,7 @@ def show_privacy(ledger: Ledger, *, spent_before: bool = False) -> None:
     if ledger.unchanged:
         promise += f"; NOT PRIVATE: {not_randomised(ledger)}"
     if ledger.unit is not None:
-        promise += f" for all rows of one {ledger.unit}, at most {ledger.rows_per_unit} each kept"
+        promise += f" for all rows of one {ledger.unit}, {ledger.kept}"
     say(promise if ledger.unchanged else ledger.warning or promise)
     if ledger.promised_epsilon > MUCH_EPSILON or ledger.promised_delta > MUCH_DELTA:
         say(f"THIS PROMISES NEXT TO NOTHING: {BETTER}")
