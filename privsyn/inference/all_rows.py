@@ -9,6 +9,7 @@ other through the classes alone, and fitted to the columns.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -18,8 +19,32 @@ from privsyn.marginals.domain import Floats
 from privsyn.marginals.ipf import fit_all
 from privsyn.marginals.marginal import Marginal, Measurement, lift
 
+UNCERTAIN = 0.25  # standard deviation of the expected number of rows in a table, over it
 MOST = 30.0  # largest ratio: of a class with almost no rows that were kept, the rows show almost nothing
 TINY = 1e-9  # records
+
+
+def scaled_to(total: float, measured: Sequence[Measurement], part: float | None) -> tuple[Measurement, ...]:
+    """Return counts of tables, scaled to another number of rows than were counted in them.
+
+    How many rows were counted follows from two estimates: the noisy counts themselves, and the `part` of the
+    total that is expected, whose standard deviation is taken to be `UNCERTAIN` times itself. Without a part
+    all rows were counted.
+
+    >>> from privsyn.marginals.domain import Domain
+    >>> table = Measurement(Marginal(Domain(("a",), (2,)), np.array([30.0, 50.0])), 1.0)
+    >>> scaled_to(160.0, [table], 0.6)[0].marginal.counts.round(1).tolist()
+    [59.9, 99.8]
+    """
+    return tuple(measured) if part is None else tuple(_scaled_to(total, table, part) for table in measured)
+
+
+def _scaled_to(total: float, measured: Measurement, part: float) -> Measurement:
+    of_expected, of_counts = (UNCERTAIN * part * total) ** 2, float(measured.variance.sum())
+    counted = measured.marginal.total * of_expected + part * total * of_counts
+    factor = total / max(counted / (of_expected + of_counts), 1.0)
+    counts = Marginal(measured.marginal.domain, factor * measured.marginal.counts)
+    return Measurement(counts, factor**2 * measured.variance, measured.grouping)
 
 
 def reweighted(fitted: Fitted, classes: str, rows: Floats) -> Fitted:
@@ -36,9 +61,9 @@ def reweighted(fitted: Fitted, classes: str, rows: Floats) -> Fitted:
     """
     names = tuple(name for name in fitted.merging.merged.names if name != classes)
     one_ways = {table.attributes[0]: table for table in fitted.one_ways}
-    kept = one_ways.pop(classes).counts
-    kept = np.bincount(fitted.merging.groups[-1], fitted.merging.shares[-1] * kept[fitted.merging.groups[-1]])
-    ratios, total = np.clip(rows / np.maximum(kept, TINY), 0.0, MOST), max(float(rows.sum()), 1.0)
+    kept, place = one_ways.pop(classes).counts, fitted.merging.original.names.index(classes)
+    of_classes = np.bincount(fitted.merging.groups[place], rows)
+    ratios, total = np.clip(of_classes / np.maximum(kept, TINY), 0.0, MOST), max(float(rows.sum()), 1.0)
     given = {
         name: table.project((name, classes)).counts / np.maximum(kept, TINY)
         for table in fitted.marginals

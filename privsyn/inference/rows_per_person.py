@@ -88,7 +88,7 @@ class RowsPerPerson:
         return np.array(begins)
 
     def in_groups(self, kept: Floats) -> Floats:
-        """Return the number of rows in each group, given the number that is kept of a person of each class."""
+        """Return the number of rows in each group, given how many are kept of a person of each class."""
         return np.add.reduceat(self.persons * kept, self.groups)
 
     def kept(self, most: int) -> Floats:

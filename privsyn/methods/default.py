@@ -16,6 +16,7 @@ from itertools import chain
 
 import numpy as np
 
+from privsyn.inference.all_rows import scaled_to
 from privsyn.inference.consistency import combine_measurements, combine_one_ways
 from privsyn.inference.fitted import Fitted, one_way_certainty, table_certainties
 from privsyn.inference.higher_order import (
@@ -51,11 +52,11 @@ from privsyn.inference.selection import (
 )
 from privsyn.inference.weights import IMPORTANT, TARGET, important_in, weights_of
 from privsyn.marginals.domain import Attributes, Floats, Mask
-from privsyn.marginals.marginal import NO_GROUPS, Marginal, Measurement
+from privsyn.marginals.marginal import NO_GROUPS, Marginal
 from privsyn.marginals.recoding import Merging
 from privsyn.methods.columns import measure_columns
 from privsyn.private.measure import Asked, PrivateTable
-from privsyn.private.persons import ONE_ROW, Contribution
+from privsyn.private.persons import ONE_ROW_EACH
 from privsyn.progress import Progress
 from privsyn.synthesis.synthesise import synthesise
 
@@ -66,7 +67,6 @@ BIGGER = 0.2  # weight of an error in a bigger table, relative to one in a pair
 IN_GROUPS = 0.8  # the same for a bigger table in groups of numbers: no pair shows what it shows
 FINER = 1  # level of resolution that an important pair gains: its details matter as much as its trend
 KEPT_BY_SECOND_LOOK = 0.4  # of the budget of others, if some matter most: triples are measured there alone
-KEPT_UNCERTAIN = 0.25  # standard deviation of the expected number of rows within squares, over it
 QUIET = 0.01  # largest mean error of pairs by residuals, of all records: nltcs gains at .004, not at .02
 
 
@@ -107,10 +107,9 @@ def learn(
     larger = tuple(s for s in sets if len(s) > LARGEST)
     with_residuals = split if larger else split.without("sets").without("second_look")
     # With Laplace noise, which leaves no budget for sets, a residual costs no less than its counts.
-    counted = private.contribution.tables
     if (
         split.sets
-        and counted == ONE_ROW
+        and private.contribution == ONE_ROW_EACH
         and (rhos := _residual_budgets(problem, pairs, with_residuals.pairs))
     ):
         problem, pairs, triples = _measure_residuals(private, problem, pairs, rhos, rng)
@@ -218,7 +217,7 @@ def _measure_pairs(private: PrivateTable, problem: Problem, pairs: Pairs, rho: f
     measured = private.marginals(
         tuple(attributes[i] for i in chosen), rhos[chosen], [groupings[i] for i in chosen]
     )
-    measured = tuple(scaled_to(pairs.total, table, private.contribution) for table in measured)
+    measured = scaled_to(pairs.total, measured, private.contribution.of_tables)
     return tuple(
         replace(tables[i], measured=problem.zeros.clean(m)) for i, m in zip(chosen, measured, strict=True)
     )
@@ -334,7 +333,7 @@ def _measure_again(
     answers = private.marginals(
         tuple(attributes[i] for i in chosen), rhos[chosen], [groupings[i] for i in chosen]
     )
-    answers = tuple(scaled_to(pairs.total, table, private.contribution) for table in answers)
+    answers = scaled_to(pairs.total, answers, private.contribution.of_tables)
     again, bigger = list(once), []
     for i, answer in zip(chosen, answers, strict=True):
         if i < len(once):
@@ -343,23 +342,6 @@ def _measure_again(
         else:
             bigger.append(measured_as(sets[i - len(once)], problem.zeros.clean(answer)))
     return tuple(again), tuple(bigger)
-
-
-def scaled_to(total: float, measured: Measurement, contribution: Contribution) -> Measurement:
-    """Return the counts of a table, scaled to the rows that are counted in columns.
-
-    How many rows were counted follows from two estimates: the noisy counts themselves, and the numbers of
-    rows per person with `KEPT_UNCERTAIN` as uncertainty.
-    """
-    if contribution.tables == contribution.columns:
-        return measured
-    expected = total * contribution.of_tables
-    of_expected, of_counts = (KEPT_UNCERTAIN * expected) ** 2, float(measured.variance.sum())
-    seen = measured.marginal.total
-    kept = (seen * of_expected + expected * of_counts) / (of_expected + of_counts)
-    factor = total / max(kept, 1.0)
-    counts = Marginal(measured.marginal.domain, factor * measured.marginal.counts)
-    return Measurement(counts, factor**2 * measured.variance, measured.grouping)
 
 
 MOST_RECORDS = 100_000  # synthesised to find what the pairs leave unexplained

@@ -66,7 +66,7 @@ class Persons:
         return self.order[ranks(self.codes[self.order]) < most]
 
     def bounded(self, source: RawTable, most: int) -> RawTable:
-        """Return the first `most` rows of each person, in the order of the source, without the identifiers."""
+        """Return the first `most` rows of each person, in the source's order, without the identifiers."""
         kept = np.zeros(len(self.codes), np.bool_)
         kept[self.first(most)] = True
         return source.bounded(self.unit, self.prints, kept)

@@ -143,7 +143,7 @@ class Opened:
         return sizes, contribution, left
 
     def bound(self, rows: int) -> RawTable:
-        """Return at most so many random rows of each person, without the identifiers."""
+        """Return up to `rows` random rows of each person, without the identifiers."""
         if self.persons is None:
             return self.rows
         return self.persons.bounded(self.source, rows).unordered(self.schema.unordered)

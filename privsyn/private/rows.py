@@ -182,8 +182,8 @@ class Rows:
     ) -> Iterator[Ints]:
         """Yield counts to which each person adds a vector of norm `most`. They are not kept."""
         for batch in self._batches(sets, Bound(most, "squares")):
-            some = [[each[i] for i in batch] for each in (sets, groupings)]
-            yield from self.walk(WithinSquares(self.domain, some[0], self.grouping, some[1], most).count)
+            some, further = sets[batch.start : batch.stop], groupings[batch.start : batch.stop]
+            yield from self.walk(WithinSquares(self.domain, some, self.grouping, further, most).count)
 
     def _batches(self, sets: Sequence[Attributes], bound: Bound) -> Iterator[range]:
         """Yield ranges of places whose counts fit in memory together; a larger set comes alone."""

@@ -14,7 +14,8 @@ from reference import cells_of
 from strategies import StubNoise
 
 from privsyn.marginals.domain import Domain
-from privsyn.private.measure import GRID, INDIF_SENSITIVITY, PrivateTable, indif_on_grid
+from privsyn.private.dependence import GRID, INDIF_SENSITIVITY, indif_on_grid
+from privsyn.private.measure import PrivateTable
 from privsyn.private.rows import Rows
 
 shapes = st.tuples(st.integers(1, 4), st.integers(1, 4))
