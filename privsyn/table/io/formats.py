@@ -72,7 +72,7 @@ class Format:
 
     def require(self) -> None:
         """Refuse a format whose library is missing."""
-        missing = f"{self.name} needs {self.library}: run pip install 'privsyn[{self.extra}]'"
+        missing = f"{self.name} needs {self.library}: run pip install {self.library} (extra [{self.extra}])"
         with replace_errors(missing, ImportError):
             if self.library:
                 import_module(self.library)
