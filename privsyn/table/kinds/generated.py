@@ -62,7 +62,7 @@ class Identifier(Generated):
     ----------
     format : str, optional
         Text around one running number, as in ``"CUST-{:06d}"``. Default: whole numbers from 1 for a dtype of
-        numbers and in a CSV; random UUIDs for a dtype of text.
+        numbers, and for a declared column of a CSV; random UUIDs for a dtype of text.
     pattern : str, optional
         A regular expression that the identifiers match, such as ``"[A-Z]{2}-\d{6}"``. See `Pattern`. No two
         rows of a sample have the same identifier.
