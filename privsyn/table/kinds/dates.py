@@ -93,16 +93,18 @@ class Datetime(Timed):
         if self.unit in ("h", "min"):
             settings.normalise(self, step=f"1{self.unit}" if self.step is None else self.step, unit="s")
         if self.step is not None:
-            step = time_step(self.step, unit=self.unit)
-            settings.normalise(self, step=step, unit=self.unit or ("D" if step == "1d" else "s"))
+            settings.normalise(self, step=time_step(self.step, unit=self.unit))
         low, high = settings.both_or_neither(self.low, self.high)
         if low is None:
+            if self.step is not None:
+                settings.normalise(self, unit=self.unit or ("D" if self.step == "1d" else "s"))
             return
         low, high = settings.time_bounds(low, high)
         dates_only = low.time() == high.time() == time()
         if self.unit == "D" and not dates_only:
             raise InputError("unit 'D' needs bounds without a time of day")
-        settings.normalise(self, low=low, high=high, unit=self.unit or ("D" if dates_only else "s"))
+        whole_days = dates_only and self.step in (None, "1d")
+        settings.normalise(self, low=low, high=high, unit=self.unit or ("D" if whole_days else "s"))
         self.bounds  # noqa: B018  # refuses bounds without a multiple of the step
 
     @property
