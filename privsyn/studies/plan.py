@@ -36,7 +36,6 @@ from privsyn.table.io.csv_table import check_header
 from privsyn.table.io.formats import Place, is_typed
 from privsyn.table.io.persons import check_unit_column
 from privsyn.table.io.read_in_memory import read_columns
-from privsyn.table.schema.columns import Numerical
 from privsyn.table.schema.important import Sets, check_important, in_words
 from privsyn.table.schema.schema import Schema, declared
 from privsyn.table.schema.yaml_file import SchemaOrPath, as_schema
@@ -344,9 +343,8 @@ def _cells(schema: Schema) -> dict[str, float]:
     """
     widths = {}
     for name, column in schema.coded.items():
-        if isinstance(column, Numerical) and column.low is not None and column.high is not None:
-            reach = float(column.high) - float(column.low)
-            decimals = column.fixed_decimals
+        if (ends := column.number_range) is not None:
+            reach, decimals = float(ends[1]) - float(ends[0]), column.fixed_decimals
             if decimals is None or reach * 10.0**decimals >= FINE:
                 widths[name] = reach / (FINE // 2)
     return widths

@@ -16,7 +16,6 @@ from privsyn.table.encoding.dtypes import INDEX, family
 from privsyn.table.io.excel import plain, text_of
 from privsyn.table.io.formats import Labels, Place, TypedFile, label_facts
 from privsyn.table.kinds.csv_format import CsvFormat
-from privsyn.table.schema.columns import Categorical
 from privsyn.table.schema.schema import Schema
 
 ROWS = 2**16
@@ -87,7 +86,7 @@ def _is_listed(name: str, labels: tuple[tuple[Any, str], ...], schema: Schema | 
     if schema is not None and name in schema.columns:
         column = schema.columns[name]
         texts = {label for _, label in labels}
-        return isinstance(column, Categorical) and (column.values is None or bool(texts & set(column.values)))
+        return column.lists_values and (not column.is_public or bool(texts & set(column.listed)))
     codes = [code for code, _ in labels]
     return len(codes) > 2 or (len(codes) == 2 and (isinstance(codes[0], str) or codes[1] - codes[0] <= 1))
 

@@ -20,7 +20,7 @@ from privsyn.table.encoding.parsing import date_formats, distinct, moments
 from privsyn.table.encoding.steps import DAY, TIMES, step_text, time_step
 from privsyn.table.encoding.time_encoders import DatetimeEncoder
 from privsyn.table.kinds import column_settings as settings
-from privsyn.table.kinds.csv_format import CsvFormat
+from privsyn.table.kinds.csv_format import CsvFormat, as_texts
 from privsyn.table.kinds.ordinal import plain_grid
 from privsyn.table.kinds.times import Timed
 
@@ -30,6 +30,12 @@ SOME_YEARS = 2
 """Dates that range over at least this many years are drafted with bounds at the ends of years."""
 
 CYCLES: tuple[list[str], ...] = ([], ["day"], ["day", "week"])
+
+LEAST_WEEKS = 8
+"""In a shorter range of times the cells of the dates are single days."""
+
+LEAST_DAYS = 7
+"""A shorter range of times has few cells in a day, and stays one attribute."""
 
 
 @dataclass(frozen=True)
@@ -223,6 +229,21 @@ class Datetime(Timed):
     def read_texts(self, texts: Sequence[str | None], csv_format: CsvFormat) -> pd.Series:
         """Return dates; NaT for a text that is none."""
         return pd.Series(moments(texts, self.format))
+
+    def write_texts(self, cells: pd.Series, csv_format: CsvFormat) -> pd.Series:
+        """Return dates as text in the format of the column."""
+        if self.format is None or family(cells.dtype) != "datetime":
+            return super().write_texts(cells, csv_format)
+        return as_texts(cells, cells.dt.strftime(self.format))
+
+    @property
+    def counted_cycles(self) -> tuple[str, ...]:
+        """The day and the week, or those that the schema names, if a step below a day and the range allow."""
+        low, high = self.bounds
+        is_short = high - low <= LEAST_DAYS * DAY
+        if self.cycles == () or self.unit != "s" or (self.grid_step or 1) >= DAY or is_short:
+            return ()
+        return tuple(self.cycles or ("day", "week")[: 1 + (high - low > LEAST_WEEKS * 7 * DAY)])
 
     def bounds_cells(self, dtype: Dtype) -> BoundsGrid:
         """Return the months in which dates are counted."""

@@ -106,6 +106,10 @@ class Identifier(Generated):
         """Whether a format or a pattern is given."""
         return self.format is not None or self.pattern is not None
 
+    def output_type(self, kind: pa.DataType, dtype: Dtype) -> pa.DataType:
+        """Return a type of numbers that is wide enough for the identifiers."""
+        return pa.from_numpy_dtype(number_type(dtype)) if pa.types.is_primitive(kind) else kind
+
     def maker(self, dtype: Dtype) -> Maker:
         """Return the maker of identifiers.
 
