@@ -95,10 +95,10 @@ class Determined(Constraint):
         keys = [row[:-1] for row in self.rows]
         return [AllowedRule(tuple(self.by), numbers_of(columns, self.by, keys))]
 
-    def computation(self, columns: Columns) -> LookUp:
-        """Return the look-up of the column."""
+    def computation(self, columns: Columns) -> MappingOf:
+        """Return the mapping of the numbers."""
         rows = numbers_of(columns, self.columns, self.rows)
-        return LookUp(self.column, tuple(self.by), rows[:, :-1], rows[:, -1])
+        return MappingOf(self.column, tuple(self.by), rows[:, :-1], rows[:, -1])
 
     def to_plain(self, listed: Collection[str]) -> dict[str, Any]:
         """Return a mapping with text keys as a mapping, and any other as rows: JSON keys are text."""
@@ -111,8 +111,8 @@ class Determined(Constraint):
 
 
 @dataclass(frozen=True, eq=False)
-class LookUp(Computation):
-    """Looks up a column in a list of keys and values.
+class MappingOf(Computation):
+    """Computes a column from others by a list of keys and values.
 
     Parameters
     ----------

@@ -42,7 +42,7 @@ def read_schema(path: str | PathLike[str]) -> Schema:
         return from_plain(plain)
 
 
-def look_up_files(path: str | PathLike[str]) -> list[Path]:
+def lookup_files(path: str | PathLike[str]) -> list[Path]:
     """Return the files of public tables that a readable schema file names, in its folder or elsewhere."""
     plain = parse(Path(path).read_text(encoding="utf-8-sig"))
     return [Path(path).parent / each["lookup"] for each in _lookups(plain)]
