@@ -60,6 +60,16 @@ def replace_errors(
         raise
 
 
+def unless_own(message: str) -> Callable[[Exception], str]:
+    """Return what `replace_errors` says in place of any error but an `InputError`, whose text stays.
+
+    >>> say = unless_own("ages.csv: not a table")
+    >>> say(KeyError("a private cell")), say(InputError("ages.csv: has no sheet"))
+    ('ages.csv: not a table', 'ages.csv: has no sheet')
+    """
+    return lambda error: str(error) if isinstance(error, InputError) else message
+
+
 _SPELLING: ContextVar[Callable[[str], str]] = ContextVar("spelling", default=str)
 
 

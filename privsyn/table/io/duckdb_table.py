@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from privsyn.errors import InputError, replace_errors
+from privsyn.errors import InputError, replace_errors, unless_own
 from privsyn.table.io.formats import Labels, Place, TypedFile, query_fact, quoted
 from privsyn.table.schema.schema import Schema
 
@@ -30,7 +29,7 @@ def open_typed(place: Place, _: Schema | None) -> TypedFile:
     import duckdb
 
     bad_query = f"{place.file}: the query does not run: is it one SELECT that DuckDB knows, on tables there?"
-    with replace_errors(_say(f"{place.file}: not a DuckDB database, or a damaged or locked one")):
+    with replace_errors(unless_own(f"{place.file}: not a DuckDB database, or a damaged or locked one")):
         base = duckdb.connect(
             str(place.file), read_only=True, config={"enable_external_access": "false", "threads": "1"}
         )
@@ -41,19 +40,14 @@ def open_typed(place: Place, _: Schema | None) -> TypedFile:
             name = place.choose(list(tables))
             query = f"FROM {quoted(name)}"
     if place.query or tables[name] != "BASE TABLE":
-        with replace_errors(_say(bad_query)):
+        with replace_errors(unless_own(bad_query)):
             _check_one(duckdb.extract_statements(query))
             base.execute(f"CREATE TEMP TABLE privsyn_query AS {query}")
             query = "FROM temp.privsyn_query"
-    with replace_errors(_say(f"{place.file}: the columns cannot be read")):
+    with replace_errors(unless_own(f"{place.file}: the columns cannot be read")):
         schema = base.sql(query).limit(0).to_arrow_table().schema
     walk = _batches(base, query, f"{place.file}: the rows cannot be read to their end")
     return TypedFile(schema, walk, public_inputs=query_fact(place))
-
-
-def _say(message: str) -> Callable[[Exception], str]:
-    """Return what to say of an error: DuckDB's own may quote a cell."""
-    return lambda error: str(error) if isinstance(error, InputError) else message
 
 
 def _check_one(statements: list[Any]) -> None:
@@ -73,13 +67,8 @@ def write(tables: Iterator[pa.Table], part: Path, place: Place, _: Labels) -> No
     """Write a table into a copy of the database, or into a new one. A table of that name is replaced."""
     import duckdb
 
-    name = quoted(place.inside or "synthetic")
-    if place.file.exists():
-        shutil.copyfile(place.file, part)
-    failed = (
-        f"{place}: the table cannot be written: is this a DuckDB database, and no view of that name there?"
-    )
-    with replace_errors(failed, duckdb.Error):
+    name = place.copy_to(part)
+    with replace_errors(place.unwritable, duckdb.Error):
         _insert(tables, part, name)
         if place.file.exists():
             _compact(part)

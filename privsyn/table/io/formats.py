@@ -1,22 +1,36 @@
-"""The formats of tables in files: one row each, which says how a file is named, read and written."""
+"""The formats of tables in files: one row each, which says how a file is named, read and written.
+
+The modules of several formats share what is below: names in SQL, public facts, and cells as text.
+"""
 
 from __future__ import annotations
 
+import math
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from importlib import import_module
+from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 
 from privsyn.errors import InputError, did_you_mean, replace_errors
 from privsyn.table.io.parquet import is_folder
+from privsyn.table.kinds.csv_format import CsvFormat
 
 SEPARATOR = "::"
 """Between a file and the name of a table within it."""
+
+BLOCK = 65_536
+"""Rows that are converted at a time."""
 
 LONGEST_NAME = 200
 """Characters: a longer text is hardly a path, and may be the table itself."""
@@ -143,6 +157,20 @@ class Place:
             )
         return names[0]
 
+    def copy_to(self, part: Path) -> str:
+        """Copy a database to `part`, if there is one, and return the name of its new table in SQL."""
+        if self.file.exists():
+            shutil.copyfile(self.file, part)
+        return quoted(self.inside or "synthetic")
+
+    @property
+    def unwritable(self) -> str:
+        """What to say if a table cannot be written into a database."""
+        return (
+            f"{self}: the table cannot be written: is this a {self.format.name} database, and no view of that"
+            " name there?"
+        )
+
     @property
     def query(self) -> str:
         """The SQL query that is given instead of the name of a table, or ""."""
@@ -210,3 +238,52 @@ def label_facts(labels: Labels) -> tuple[str, ...]:
     named = ", ".join(map(repr, labels))
     said = "the value labels in the file, which no program may have made from the rows, as lists of values"
     return (f"{said}: {named}",) if labels else ()
+
+
+def text_of(cell: Any, dialect: CsvFormat, pattern: str | None = None) -> str:
+    """Return a cell as it would be in a CSV of this format.
+
+    >>> [text_of(cell, CsvFormat()) for cell in (None, 3.0, 2.5, True, datetime(2020, 1, 2), "a")]
+    ['', '3', '2.5', 'true', '2020-01-02', 'a']
+    """
+    match cell:
+        case None:
+            return ""
+        case bool():
+            return str(cell).lower()
+        case int():
+            return dialect.spell(str(cell))
+        case float():
+            whole = cell.is_integer() and abs(cell) < 2**53
+            return dialect.spell(str(int(cell) if whole else cell)) if math.isfinite(cell) else ""
+        case date() if pattern is not None:
+            return cell.strftime(pattern)
+        case datetime() if cell.time() == time():
+            return cell.date().isoformat()
+        case datetime():
+            return cell.isoformat(" ", "seconds")
+        case timedelta():
+            return str(pd.Timedelta(cell))
+        case bytes():
+            return cell.decode("utf-8", "replace").encode("utf-8", "replace").decode()
+        case _:
+            return str(cell).encode("utf-8", "replace").decode()  # halves of surrogate pairs are no text
+
+
+def plain(value: Any) -> Any:
+    """Return a cell of pandas as a number, text, date, or None if it is missing."""
+    if value is None or value is pd.NA or value is pd.NaT:
+        return None
+    if isinstance(value, pd.Timestamp):
+        if value.tzinfo is not None:
+            return value.isoformat()
+        return value.date() if value == value.normalize() else value.to_pydatetime(warn=False)
+    if isinstance(value, pd.Timedelta):
+        return value.to_pytimedelta()
+    if isinstance(value, bool | str | datetime | date | time | timedelta):
+        return value
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real | Decimal):
+        return None if math.isnan(value) else float(value)
+    return bool(value) if isinstance(value, np.bool_) else str(value)

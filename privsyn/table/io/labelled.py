@@ -11,10 +11,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from privsyn.errors import InputError, replace_errors
+from privsyn.errors import replace_errors, unless_own
 from privsyn.table.encoding.dtypes import INDEX, family
-from privsyn.table.io.excel import plain, text_of
-from privsyn.table.io.formats import Labels, Place, TypedFile, label_facts
+from privsyn.table.io.formats import Labels, Place, TypedFile, label_facts, plain, text_of
 from privsyn.table.kinds.csv_format import CsvFormat
 from privsyn.table.schema.schema import Schema
 
@@ -164,7 +163,7 @@ def write(frames: Iterator[pd.DataFrame], part: Path, place: Place, labels: Labe
         f" at most {32 if stata else 64}) and the length of texts: rename or leave out a column"
     )
     save = pyreadstat.write_dta if stata else pyreadstat.write_sav
-    with replace_errors(lambda error: str(error) if isinstance(error, InputError) else unwritable):
+    with replace_errors(unless_own(unwritable)):
         save(pd.DataFrame(columns), part, variable_value_labels=texts, variable_format=shown)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -13,10 +12,9 @@ from urllib.parse import quote
 import pandas as pd
 import pyarrow as pa
 
-from privsyn.errors import InputError, replace_errors
+from privsyn.errors import InputError, replace_errors, unless_own
 from privsyn.table.encoding.dtypes import family
-from privsyn.table.io.excel import BLOCK, plain, text_of
-from privsyn.table.io.formats import Labels, Place, query_fact, quoted
+from privsyn.table.io.formats import BLOCK, Labels, Place, plain, query_fact, quoted, text_of
 from privsyn.table.kinds.csv_format import CsvFormat
 from privsyn.table.schema.columns import Categorical, Column, Datetime, Numerical
 
@@ -71,7 +69,7 @@ def _opened(place: Place) -> Iterator[tuple[sqlite3.Connection, str]]:
         )
     uri = f"file:{quote(str(place.file.absolute()))}?mode=ro"
     with (
-        replace_errors(lambda error: str(error) if isinstance(error, InputError) else failed),
+        replace_errors(unless_own(failed)),
         closing(sqlite3.connect(uri, uri=True, check_same_thread=False)) as connection,
     ):
         connection.text_factory = bytes  # text that is not UTF-8 must not fail
@@ -120,13 +118,11 @@ def texts(place: Place, dialect: CsvFormat, _: Mapping[str, str]) -> Iterator[pa
 
 def write(frames: Iterator[pd.DataFrame], part: Path, place: Place, _: Labels) -> None:
     """Write a table into a copy of the database, or into a new one. A table of that name is replaced."""
-    name = quoted(place.inside or "synthetic")
-    if place.file.exists():
-        shutil.copyfile(place.file, part)
-    failed = (
-        f"{place}: the table cannot be written: is this a SQLite database, and no view of that name there?"
-    )
-    with replace_errors(failed, (sqlite3.Error, OverflowError)), closing(sqlite3.connect(part)) as connection:
+    name = place.copy_to(part)
+    with (
+        replace_errors(place.unwritable, (sqlite3.Error, OverflowError)),
+        closing(sqlite3.connect(part)) as connection,
+    ):
         connection.execute("PRAGMA secure_delete = ON")  # no row of a replaced table stays in the file
         connection.execute(f"DROP TABLE IF EXISTS {name}")
         for number, frame in enumerate(frames):
