@@ -54,7 +54,7 @@ def _silently(rows: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
         yield row
 
 
-def header(place: Place) -> list[str]:
+def header(place: Place, _: CsvFormat) -> list[str]:
     """Return the names of the columns, which are in the first row that is not blank."""
     with _rows(place) as rows:
         first = next((row for row in rows if any(cell is not None for cell in row)), ())
@@ -67,7 +67,7 @@ def _names(row: tuple[Any, ...]) -> list[str]:
     return ["" if cell is None else str(cell) for cell in row]
 
 
-def declared(_: Place) -> tuple[dict[str, Column], tuple[str, ...]]:
+def declared(_: Place, dialect: CsvFormat) -> tuple[dict[str, Column], tuple[str, ...]]:
     """Return no column, for a sheet has no types, and what is taken as public about every sheet."""
     return {}, (FACT,)
 

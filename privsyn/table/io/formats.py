@@ -57,7 +57,7 @@ class Format:
         alone, as the schema says.
     module : str
         What reads and writes it, in this folder. A typed one has `open_typed`, another one `header`,
-        `declared` and `texts`; both have `write`.
+        `declared` and `texts`; both have `write`. `write.py` writes CSV and Parquet.
     library, extra : str
         The package that it needs, and the extra of privsyn that installs it.
     inside : str
@@ -92,7 +92,7 @@ class Format:
                 import_module(self.library)
 
 
-CSV = Format((".csv", ".csv.gz"), "CSV", media="text/csv")
+CSV = Format((".csv", ".csv.gz"), "CSV", module="csv_table", media="text/csv")
 PARQUET = Format((".parquet",), "Parquet", typed=True, media="application/vnd.apache.parquet")
 FORMATS = (
     CSV,

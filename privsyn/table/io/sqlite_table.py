@@ -83,14 +83,14 @@ def _opened(place: Place) -> Iterator[tuple[sqlite3.Connection, str]]:
         yield connection, place.query or f"SELECT * FROM {quoted(place.choose(names))}"  # noqa: S608
 
 
-def header(place: Place) -> list[str]:
+def header(place: Place, _: CsvFormat) -> list[str]:
     """Return the names of the columns; no row is read."""
     with _opened(place) as (connection, query):
         connection.set_authorizer(_allow)
         return [column[0] for column in connection.execute(f"SELECT * FROM ({query}) LIMIT 0").description]  # noqa: S608
 
 
-def declared(place: Place) -> tuple[dict[str, Column], tuple[str, ...]]:
+def declared(place: Place, _: CsvFormat) -> tuple[dict[str, Column], tuple[str, ...]]:
     """Return the columns whose type the database declares, and what is taken as public. No row is read."""
     with _opened(place) as (connection, query):
         connection.execute(f"CREATE TEMP VIEW privsyn_query AS {query}")
