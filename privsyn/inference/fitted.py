@@ -186,7 +186,7 @@ def _in_groups(table: Estimate) -> tuple[Floats, Floats]:
 def _misfits(measured: Sequence[Measurement], variance: Floats, counts: Floats) -> Floats:
     """Return the factors, at least 1, by which measurements show errors larger than the model expects.
 
-    If the model is right, residuals have the noise variance minus that of the estimate. What exceeds this by
+    If the model is right, deviations have the noise variance minus that of the estimate. What exceeds this by
     more than chance (one standard deviation) is attributed to the model.
     """
     noise = np.array([m.variance for m in measured])

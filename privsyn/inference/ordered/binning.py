@@ -27,7 +27,7 @@ from privsyn.marginals.marginal import Grouping
 from privsyn.marginals.recoding import Merging
 
 STEP = 1.5
-"""Price of a step of the density: STEP * ln(cells) noise variances of squared residuals. A spike needs two
+"""Price of a step of the density: STEP * ln(cells) noise variances of squared deviations. A spike needs two
 steps, so with 1,000 cells it must stand out by about 5 standard deviations."""
 
 LEAST = 4.0

@@ -283,11 +283,11 @@ def expected_tail(
     )
     cells = np.concatenate([inner, outer])
     groups = np.add.reduceat(cells, first)
-    rough, residuals = (MISFIT * groups) ** 2, counts - groups
-    strange = STRANGE / (STRANGE + np.exp(-0.5 * residuals**2 / (rough + variances)))
+    rough, deviations = (MISFIT * groups) ** 2, counts - groups
+    strange = STRANGE / (STRANGE + np.exp(-0.5 * deviations**2 / (rough + variances)))
     strange = np.round(strange) if careless else strange
     trusted = strange + (1 - strange) * rough / (rough + variances)
-    ratio = np.maximum(groups + trusted * residuals, 0.0) / groups
+    ratio = np.maximum(groups + trusted * deviations, 0.0) / groups
     return np.asarray(cells * np.repeat(ratio, np.diff([*first, len(cells)]))), strange
 
 
@@ -318,9 +318,9 @@ def _mean_cells(weights: Floats, masses: Floats, tails: Floats, *, median: bool)
     return np.asarray(np.maximum(cells * (mean / max(cells.sum(), TINY)), TINY))
 
 
-def _kept(residuals: Floats, variances: Floats) -> Floats:
+def _kept(deviations: Floats, variances: Floats) -> Floats:
     """Return the part to keep of counts that no steps explain: 0, unless their energy exceeds the noise's."""
-    freedom = len(residuals)
-    energy = float(np.mean(residuals**2 / variances))
+    freedom = len(deviations)
+    energy = float(np.mean(deviations**2 / variances))
     excess = max(energy - 1 - BEYOND * np.sqrt(2 / freedom), 0.0)
-    return residuals * (excess / (excess + 1))
+    return deviations * (excess / (excess + 1))
