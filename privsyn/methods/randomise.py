@@ -101,6 +101,7 @@ def randomize(table: Any, schema: Schema | str | PathLike[str], keep: float | No
     Examples
     --------
     >>> import pandas as pd
+    >>> from privsyn import Categorical
     >>> answers = pd.DataFrame({"smokes": ["no", "yes", "no"]})
     >>> sent = randomize(answers, Schema({"smokes": Categorical(["no", "yes"], nullable=False)}), keep=0.5)
     >>> set(sent.table["smokes"]) <= {"no", "yes"}, f"{sent.ledger.promised_epsilon:.4f}"

@@ -97,8 +97,9 @@ def feasible(
     domain : Domain
         The planned number of values or bins of each column.
     epsilon : float
-    expected : function
-    """  # style: allow
+    expected : function of epsilon
+        See `Expected`.
+    """
 
     def at(epsilon: float) -> Iterable[Feasibility]:
         law, cost, known = expected(epsilon)

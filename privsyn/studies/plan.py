@@ -347,6 +347,7 @@ def _duration(seconds: float) -> str:
 def notes(schema: Schema, target: str | None) -> tuple[str, ...]:
     r"""Return the sentences that apply to a schema and a target.
 
+    >>> from privsyn import Numerical
     >>> schema = Schema({"pay": Numerical(0, 256_000), "age": Numerical(0, 99, integer=True)})
     >>> print(*notes(schema, "age"), sep="\n")
     numbers are counted in cells, which grow with the bounds: up to 1,000 wide for pay

@@ -28,6 +28,7 @@ from privsyn.table.schema.schema import Schema
 def parts(name: str, column: Coded) -> tuple[str, ...]:
     """Return the names of the attributes of a column that is counted in cycles.
 
+    >>> from privsyn import Datetime
     >>> parts("at", Datetime("2015-01-01 00:00", "2016-01-01", unit="min"))
     ('at (date)', 'at (time of day)', 'at (day of week)')
     """
@@ -42,10 +43,11 @@ IN_A_DAY = 288
 def splittable(schema: Schema, target: str | None = None) -> tuple[str, ...]:
     """Return the columns of times that are counted as several attributes. Public.
 
-    Their kind has `counted_cycles`. They are not the target. Constraints name them at most in one
-    `Increasing`. Of its columns, the one from which all others are encoded as gaps
-    is split. Rows that break any other constraint are repaired as whole columns.
+    They have `counted_cycles`. They are not the target. Constraints name them at most in one `Increasing`. Of
+    its columns, the one from which all others are encoded as gaps is split. Rows that break any other
+    constraint are repaired as whole columns.
 
+    >>> from privsyn import Datetime
     >>> splittable(Schema({"at": Datetime("2015-01-01 00:00", "2016-01-01 08:00")}))
     ('at',)
     """

@@ -21,6 +21,7 @@ MOSTLY = 0.95
 """Least share of the texts that a drafted format reads."""
 
 FIRST = 20
+"""Texts that are read first: if fewer than half of them are numbers, no other is read."""
 
 CONVENTIONS = ((",", "."), (".", ","), (" ", ","), ("\u00a0", ","), ("\u202f", ","), ("'", "."), (" ", "."))
 """Separators of groups of three digits and decimal signs that are drafted."""
@@ -54,6 +55,7 @@ class NumberFormat:
 
     def __post_init__(self) -> None:
         found = _EXAMPLE.findall(self.example) if isinstance(self.example, str) else []
+        # `split` returns three groups between two texts. A second number could be a second example.
         around = "".join(_EXAMPLE.split(self.example)[::4]) if found else "1"
         if len(found) != 1 or any(sign.isdigit() for sign in around) or found[0][0] == found[0][1] != "":
             raise InputError(

@@ -46,7 +46,7 @@ _DECLARED: tuple[tuple[str, Column], ...] = (
     ("NUMERIC", Numerical(integer=False)),
     ("DECIMAL", Numerical(integer=False)),
 )
-"""What a declared type begins with or contains, and the column that it means."""
+"""A part of a declared type, and the column that it means. The first part that a type contains counts."""
 
 _TYPES = {"boolean": "BOOLEAN", "integer": "INTEGER", "real": "REAL", "decimal": "REAL"}
 

@@ -217,6 +217,7 @@ def formatted(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
 
     Examples
     --------
+    >>> from privsyn import Numerical
     >>> frame = pd.DataFrame({"price": [2.5, None]})
     >>> formatted(frame, Schema({"price": Numerical(0, 9, decimals=2)}))["price"].tolist()
     ['2.50', None]
