@@ -294,3 +294,13 @@ class Fitted:
             raise ValueError(f"certainties of other tables than {tables}")
         if not 1 <= self.total < float("inf"):
             raise ValueError(f"total {self.total}: at least one row is estimated")
+
+    @property
+    def with_certainties(self) -> list[tuple[Certainty, Marginal]]:
+        """Each table with its certainty: first the one-ways, then the marginals."""
+        return list(zip(self.certainties, (*self.one_ways, *self.marginals), strict=True))
+
+    @property
+    def measured_marginals(self) -> list[tuple[Certainty, Marginal]]:
+        """Each table of several attributes with its certainty."""
+        return self.with_certainties[len(self.one_ways) :]
