@@ -1,9 +1,9 @@
 """Support: which values of a column of few whole numbers occur, if its bounds were found under privacy.
 
-Found bounds are generous. Here the released counts of the values decide, which have far more budget. Values
-at both ends are left out unless they stand out of the noise, one or several together. Values between others
-are left out if their neighbours say that many rows should hold them, and none are seen. So 1, 2 and 5 stay
-three values, and ages stay dense. A value that is left out is never drawn.
+Found bounds are generous. The released counts of the values have far more budget, so they decide here. A
+value at an end stays only if it stands out of the noise, alone or with its neighbours. A value between others
+goes if they lead to expect many rows, and hardly any are counted. So 1, 2 and 5 stay three values, and ages
+stay dense. A value that goes is never drawn.
 """
 
 from __future__ import annotations
