@@ -36,11 +36,11 @@ def open_typed(place: Place, _: Schema | None) -> TypedFile:
         )
         listed = "SELECT table_name, table_type FROM information_schema.tables ORDER BY table_name"
         tables = dict(base.execute(listed).fetchall())
-        query = place.query
+        query, view = place.query, ""
         if not query:
             name = place.choose(list(tables))
-            query = f"FROM {quoted(name)}"
-    if place.query or tables[name] != "BASE TABLE":
+            query, view = f"FROM {quoted(name)}", "" if tables[name] == "BASE TABLE" else name
+    if place.query or view:
         with replace_errors(_say(bad_query)):
             _check_one(duckdb.extract_statements(query))
             base.execute(f"CREATE TEMP TABLE privsyn_query AS {query}")
@@ -48,7 +48,7 @@ def open_typed(place: Place, _: Schema | None) -> TypedFile:
     with replace_errors(_say(f"{place.file}: the columns cannot be read")):
         schema = base.sql(query).limit(0).to_arrow_table().schema
     walk = _batches(base, query, f"{place.file}: the rows cannot be read to their end")
-    return TypedFile(schema, walk, public_inputs=query_fact(place))
+    return TypedFile(schema, walk, public_inputs=query_fact(place, view))
 
 
 def _say(message: str) -> Callable[[Exception], str]:

@@ -21,9 +21,9 @@ SEPARATOR = "::"
 LONGEST_NAME = 200
 """Characters: a longer text is hardly a path, and may be the table itself."""
 
-QUERY = (
-    "the query, that it runs without an error, the names and types of its columns, and that what is protected"
-    " is a row of its result, not of the tables that it reads: {}"
+RESULT = (
+    "without an error, the names and types of its columns, and that what is protected is a row of its result,"
+    " not of the tables that it reads"
 )
 
 Labels = Mapping[str, tuple[tuple[float, str], ...]]
@@ -200,9 +200,11 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def query_fact(place: Place) -> tuple[str, ...]:
-    """Return what a query takes as public."""
-    return (QUERY.format(place.query),) if place.query else ()
+def query_fact(place: Place, view: str = "") -> tuple[str, ...]:
+    """Return what a query or a view takes as public. Of a view the text is not: it is part of the file."""
+    if place.query:
+        return (f"the query, that it runs {RESULT}: {place.query}",)
+    return (f"that the view {view!r} runs {RESULT}",) if view else ()
 
 
 def label_facts(labels: Labels) -> tuple[str, ...]:

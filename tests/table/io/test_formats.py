@@ -1,6 +1,7 @@
 """Workbooks, databases, and files of Stata and SPSS: what goes in comes out with its types and labels."""
 
 import sqlite3
+from contextlib import closing
 from datetime import date
 from importlib.util import find_spec
 
@@ -174,6 +175,25 @@ def test_a_query_is_read_and_its_text_is_in_the_ledger(tmp_path):
         assert list(frame) == ["age", "half"]
         assert (frame["age"] > 40).all()
         assert any("select age, wage / 2 half from people" in fact for fact in stream.public_inputs)
+
+
+def test_of_a_view_the_ledger_says_what_it_says_of_a_query_but_not_its_text(tmp_path):
+    """One cell may end its run, and a row of it may come from many rows of the tables that it reads."""
+    view = "create view grouped as select max(age) age from people where town <> 'Zachariah' group by town"
+    for name in ("t.duckdb", "t.sqlite"):
+        needs(name)
+        write_table(people(), f"{tmp_path}/{name}::people")
+        if name == "t.sqlite":
+            with closing(sqlite3.connect(tmp_path / name)) as base, base:
+                base.execute(view)
+        else:
+            with pytest.importorskip("duckdb").connect(str(tmp_path / name)) as base:
+                base.execute(view)
+        said = read_in_batches(f"{tmp_path}/{name}::grouped").public_inputs
+        assert any("that the view 'grouped' runs without an error" in fact for fact in said)
+        assert any("a row of its result" in fact for fact in said)
+        assert MARK not in str(said)
+        assert "result" not in str(read_in_batches(f"{tmp_path}/{name}::people").public_inputs)
 
 
 def test_a_table_of_a_database_is_replaced_and_the_others_stay(tmp_path):
