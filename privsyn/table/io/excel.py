@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import date, datetime, time, timedelta
 from functools import partial
@@ -16,7 +16,9 @@ import pandas as pd
 import pyarrow as pa
 
 from privsyn.errors import InputError, replace_errors
-from privsyn.table.io.formats import Labels, Place
+from privsyn.table.encoding.number_format import NumberFormat
+from privsyn.table.encoding.parsing import number
+from privsyn.table.io.formats import Formats, Labels, Place
 from privsyn.table.kinds.csv_format import CsvFormat
 from privsyn.table.schema.columns import Column
 
@@ -77,7 +79,7 @@ def declared(_: Place) -> tuple[dict[str, Column], tuple[str, ...]]:
     return {}, (FACT,)
 
 
-def texts(place: Place, dialect: CsvFormat, formats: Mapping[str, str]) -> Iterator[pa.Table]:
+def texts(place: Place, dialect: CsvFormat, formats: Formats) -> Iterator[pa.Table]:
     """Yield the cells as text, as they would be in a CSV."""
     with _rows(place) as rows:
         names: list[str] = []
@@ -88,7 +90,7 @@ def texts(place: Place, dialect: CsvFormat, formats: Mapping[str, str]) -> Itera
                 continue
             if not names:
                 names = _names(row)
-                spell = [partial(text_of, dialect=dialect, pattern=formats.get(name)) for name in names]
+                spell = [partial(text_of, dialect=dialect, form=formats.get(name)) for name in names]
                 continue
             if any(cell is not None for cell in row[len(names) :]):
                 raise InputError(f"{place}: some row is longer than the header")
@@ -105,24 +107,28 @@ def _table(names: list[str], rows: list[list[str]]) -> pa.Table:
     return pa.table([pa.array(cells, pa.string()) for cells in zip(*rows, strict=True)], names=names)
 
 
-def text_of(cell: Any, dialect: CsvFormat, pattern: str | None = None) -> str:
-    """Return a cell as it would be in a CSV of this format.
+def text_of(cell: Any, dialect: CsvFormat, form: str | NumberFormat | None = None) -> str:
+    """Return a cell as it would be in a CSV of this format, and of this form of dates or numbers.
 
     >>> [text_of(cell, CsvFormat()) for cell in (None, 3.0, 2.5, True, datetime(2020, 1, 2), "a")]
     ['', '3', '2.5', 'true', '2020-01-02', 'a']
+    >>> text_of(2500.5, CsvFormat(), NumberFormat("1.234,50 EUR"))
+    '2.500,50 EUR'
     """
     match cell:
         case None:
             return ""
         case bool():
             return str(cell).lower()
+        case int() | float() if isinstance(form, NumberFormat) and math.isfinite(number(cell)):
+            return form.spell(number(cell), None)
         case int():
             return dialect.spell(str(cell))
         case float():
             whole = cell.is_integer() and abs(cell) < 2**53
             return dialect.spell(str(int(cell) if whole else cell)) if math.isfinite(cell) else ""
-        case date() if pattern is not None:
-            return cell.strftime(pattern)
+        case date() if isinstance(form, str):
+            return cell.strftime(form)
         case datetime() if cell.time() == time():
             return cell.date().isoformat()
         case datetime():

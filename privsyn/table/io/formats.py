@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from privsyn.errors import InputError, did_you_mean, replace_errors
+from privsyn.table.encoding.number_format import NumberFormat
 from privsyn.table.io.parquet import is_folder
 
 SEPARATOR = "::"
@@ -25,6 +26,9 @@ RESULT = (
     "without an error, the names and types of its columns, and that what is protected is a row of its result,"
     " not of the tables that it reads"
 )
+
+Formats = Mapping[str, str | NumberFormat]
+"""How dates and numbers are spelled as text, by the name of the column."""
 
 Labels = Mapping[str, tuple[tuple[float, str], ...]]
 """The codes of a column, each with its label, by the name of the column."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ import pyarrow as pa
 from privsyn.errors import InputError, replace_errors
 from privsyn.table.encoding.dtypes import family
 from privsyn.table.io.excel import BLOCK, plain, text_of
-from privsyn.table.io.formats import Labels, Place, query_fact, quoted
+from privsyn.table.io.formats import Formats, Labels, Place, query_fact, quoted
 from privsyn.table.kinds.csv_format import CsvFormat
 from privsyn.table.schema.columns import Categorical, Column, Datetime, Numerical
 
@@ -109,7 +109,7 @@ def declared(place: Place) -> tuple[dict[str, Column], tuple[str, ...]]:
     return {name: kind for name, kind in known.items() if kind is not None}, query_fact(place, view)
 
 
-def texts(place: Place, dialect: CsvFormat, _: Mapping[str, str]) -> Iterator[pa.Table]:
+def texts(place: Place, dialect: CsvFormat, formats: Formats) -> Iterator[pa.Table]:
     """Yield the cells as text, as they would be in a CSV."""
     with _opened(place) as (connection, query, _view):
         connection.set_authorizer(_allow)
@@ -117,8 +117,8 @@ def texts(place: Place, dialect: CsvFormat, _: Mapping[str, str]) -> Iterator[pa
         names = [column[0] for column in cursor.description]
         while rows := cursor.fetchmany(BLOCK):
             columns = (
-                pa.array([text_of(cell, dialect) for cell in cells], pa.string())
-                for cells in zip(*rows, strict=True)
+                pa.array([text_of(cell, dialect, formats.get(name)) for cell in cells], pa.string())
+                for name, cells in zip(names, zip(*rows, strict=True), strict=True)
             )
             yield pa.table(list(columns), names=names)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privsyn import Categorical, Datetime, PrivSyn, Schema, load
+from privsyn import Categorical, Datetime, Numerical, PrivSyn, Schema, load
 from privsyn.cli import main
 from privsyn.errors import InputError
 from privsyn.table.drafting.draft import draft_schema
@@ -163,6 +163,25 @@ def test_dates_of_a_sheet_are_read_under_the_format_of_the_schema(tmp_path):
     schema = Schema({"hired": Datetime(format="%d.%m.%Y"), "town": Categorical()})
     read = read_in_memory(tmp_path / "t.xlsx", schema).frame["hired"]
     assert read.isna().sum() == 1
+
+
+def test_a_number_of_a_sheet_or_database_is_itself_whatever_the_format_of_texts(tmp_path):
+    """The number 1234.5 was read as 12345 EUR, and any date as 1234.5 EUR."""
+    cells = [1234.5, "2.500,50 EUR", -7, 10**18, date(2020, 1, 2), 0.25, None]
+    schema = Schema({"pay": Numerical(0, 9000, format="1.234,50 EUR"), "row": Numerical(integer=True)})
+    for name in ("t.xlsx", "t.sqlite"):
+        needs(name)
+        if name == "t.xlsx":
+            frame = pd.DataFrame({"pay": pd.Series(cells, dtype=object), "row": range(len(cells))})
+            write_table(frame, tmp_path / name)
+        else:
+            with closing(sqlite3.connect(tmp_path / name)) as base, base:
+                base.execute("create table t (pay, row integer)")
+                texts = [str(cell) if isinstance(cell, date) else cell for cell in cells]
+                base.executemany("insert into t values (?, ?)", zip(texts, range(len(cells)), strict=True))
+        read = read_in_memory(tmp_path / name, schema).frame["pay"].tolist()
+        assert read[:4] + read[5:6] == [1234.5, 2500.5, -7.0, 1e18, 0.25]
+        assert np.isnan([read[4], read[6]]).all()
 
 
 def test_a_query_is_read_and_its_text_is_in_the_ledger(tmp_path):
