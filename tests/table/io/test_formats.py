@@ -196,6 +196,18 @@ def test_a_query_is_read_and_its_text_is_in_the_ledger(tmp_path):
         assert any("select age, wage / 2 half from people" in fact for fact in stream.public_inputs)
 
 
+def test_a_plan_does_not_run_a_query_so_no_cell_decides_how_it_ends(tmp_path, monkeypatch, capsys):
+    """It says that no row was read."""
+    needs("t.duckdb")
+    monkeypatch.chdir(tmp_path)
+    write_table(people(), "t.duckdb::people")
+    source = "t.duckdb::select town::int n, age from people order by n"
+    assert main(["plan", source, "--epsilon", "1"]) == 0
+    assert "no row was read" in capsys.readouterr().out
+    assert main(["synth", source, "out.csv", "--epsilon", "1"]) == 2
+    assert "the query does not run" in capsys.readouterr().err
+
+
 def test_of_a_view_the_ledger_says_what_it_says_of_a_query_but_not_its_text(tmp_path):
     """One cell may end its run, and a row of it may come from many rows of the tables that it reads."""
     view = "create view grouped as select max(age) age from people where town <> 'Zachariah' group by town"
