@@ -53,10 +53,10 @@ def numbers(cells: Sequence[object]) -> Floats:
 
 def number(cell: object) -> float:
     """Return one cell as float64; NaN if it is no number, infinite if it is too large."""
-    return _alone(_double, cell, np.nan)
+    return alone(_double, cell, np.nan)
 
 
-def _alone(read: Callable[[object], A], cell: object, unreadable: A) -> A:
+def alone(read: Callable[[object], A], cell: object, unreadable: A) -> A:
     """Return the result for one cell; `unreadable` for an object that raises, which may be any exception."""
     try:
         return read(cell)
@@ -79,7 +79,7 @@ def missing_among(cells: Sequence[object]) -> Mask:
     >>> missing_among([None, np.nan, Decimal("NaN"), Decimal("sNaN"), [None], "", 0]).tolist()
     [True, True, True, False, False, False, False]
     """
-    return np.array([_alone(_is_missing, cell, False) for cell in cells], dtype=np.bool_)
+    return np.array([alone(_is_missing, cell, False) for cell in cells], dtype=np.bool_)
 
 
 def _is_missing(cell: object) -> bool:
@@ -95,7 +95,7 @@ def moments(cells: Sequence[object], pattern: str | None = None) -> npt.NDArray[
     ['2015-01-31T00:00:00', '2015-01-31T10:20:30', 'NaT', 'NaT']
     """
     read = partial(_moment, pattern=pattern)
-    return np.array([_alone(read, cell, None) for cell in cells], dtype="datetime64[s]")
+    return np.array([alone(read, cell, None) for cell in cells], dtype="datetime64[s]")
 
 
 def _moment(cell: object, pattern: str | None) -> datetime | None:
@@ -116,7 +116,7 @@ def clock_seconds(cells: Sequence[object]) -> Floats:
     >>> clock_seconds(["8:30", "08:30:15.9", time(0, 1), "25:00", 7]).tolist()
     [30600.0, 30615.0, 60.0, nan, nan]
     """
-    return np.array([_alone(_since_midnight, cell, np.nan) for cell in cells], dtype=np.float64)
+    return np.array([alone(_since_midnight, cell, np.nan) for cell in cells], dtype=np.float64)
 
 
 def span_seconds(cells: Sequence[object]) -> Floats:
@@ -125,7 +125,7 @@ def span_seconds(cells: Sequence[object]) -> Floats:
     >>> span_seconds(["1 days 00:00:30", timedelta(minutes=2), "soon", 7]).tolist()
     [86430.0, 120.0, nan, nan]
     """
-    return np.array([_alone(_length, cell, np.nan) for cell in cells], dtype=np.float64)
+    return np.array([alone(_length, cell, np.nan) for cell in cells], dtype=np.float64)
 
 
 def _since_midnight(cell: object) -> float:

@@ -26,9 +26,9 @@ import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
 from privsyn.errors import InputError, replace_errors
-from privsyn.table.io.formats import CSV, Place
+from privsyn.table.io.formats import CSV, Formats, Place
 from privsyn.table.kinds.csv_format import DELIMITERS, CsvFormat
-from privsyn.table.schema.columns import Categorical, Column
+from privsyn.table.schema.columns import Categorical, Column, Datetime, Numerical
 from privsyn.table.schema.guesses import MARKS, blank, guess_columns, guessed_facts
 from privsyn.table.schema.schema import Schema, check_column_names
 
@@ -196,10 +196,10 @@ A row of up to this length is always read. A longer one is refused, unless it en
 """
 
 
-NO_FORMATS: Mapping[str, str] = {}
+NO_FORMATS: Formats = {}
 
 
-def read_text(place: Place, dialect: CsvFormat = PLAIN, formats: Mapping[str, str] = NO_FORMATS) -> pa.Table:
+def read_text(place: Place, dialect: CsvFormat = PLAIN, formats: Formats = NO_FORMATS) -> pa.Table:
     """Return every cell of a file as text, an empty one as empty text. A blank line is no row."""
     empty = pa.table({name: pa.array([], pa.string()) for name in check_text(place, dialect)})
     return pa.concat_tables([empty, *walk_text(place, dialect, formats)])
@@ -224,17 +224,15 @@ def _check_quotes(path: Path) -> None:
         )
 
 
-def walk_text(
-    place: Place, dialect: CsvFormat, formats: Mapping[str, str] = NO_FORMATS
-) -> Iterator[pa.Table]:
+def walk_text(place: Place, dialect: CsvFormat, formats: Formats = NO_FORMATS) -> Iterator[pa.Table]:
     """Yield the cells of a file as text, a block of rows at a time.
 
-    Dates of a sheet are spelled in the `formats` of their columns, so that they read as in a CSV.
+    Dates and numbers of a sheet are spelled in the `formats` of their columns, so that they read as in a CSV.
     """
     yield from place.format.door.texts(place, dialect, formats)
 
 
-def texts(place: Place, dialect: CsvFormat, _: Mapping[str, str]) -> Iterator[pa.Table]:
+def texts(place: Place, dialect: CsvFormat, _: Formats) -> Iterator[pa.Table]:
     """Yield the cells of a CSV file."""
     path, names = place.file, read_header(place, dialect)
     with replace_errors(partial(_message, path, dialect)), ExitStack() as stack:
@@ -344,10 +342,11 @@ class CsvTable:
         return cls(place, columns, missing, (*facts, *guessed_facts(guessed)), unit, dialect)
 
     @property
-    def formats(self) -> Mapping[str, str]:
-        """How dates are spelled in the columns where the schema says so."""
-        found = {name: getattr(column, "format", None) for name, column in self.columns.items()}
-        return {name: text for name, text in found.items() if text is not None}
+    def formats(self) -> Formats:
+        """How dates and numbers are spelled in the columns where the schema says so."""
+        dates = {name: of.format for name, of in self.columns.items() if isinstance(of, Datetime)}
+        numbers = {name: of.form for name, of in self.columns.items() if isinstance(of, Numerical)}
+        return {name: form for name, form in {**dates, **numbers}.items() if form is not None}
 
     @property
     def schema(self) -> Schema | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow as pa
 
 from privsyn.errors import InputError, replace_errors, unless_own
-from privsyn.table.io.formats import BLOCK, Labels, Place, plain, text_of
+from privsyn.table.io.formats import BLOCK, Formats, Labels, Place, plain, text_of
 from privsyn.table.kinds.csv_format import CsvFormat
 from privsyn.table.schema.columns import Column
 
@@ -72,7 +72,7 @@ def declared(_: Place, dialect: CsvFormat) -> tuple[dict[str, Column], tuple[str
     return {}, (FACT,)
 
 
-def texts(place: Place, dialect: CsvFormat, formats: Mapping[str, str]) -> Iterator[pa.Table]:
+def texts(place: Place, dialect: CsvFormat, formats: Formats) -> Iterator[pa.Table]:
     """Yield the cells as text, as they would be in a CSV."""
     with _rows(place) as rows:
         names: list[str] = []
@@ -83,7 +83,7 @@ def texts(place: Place, dialect: CsvFormat, formats: Mapping[str, str]) -> Itera
                 continue
             if not names:
                 names = _names(row)
-                spell = [partial(text_of, dialect=dialect, pattern=formats.get(name)) for name in names]
+                spell = [partial(text_of, dialect=dialect, form=formats.get(name)) for name in names]
                 continue
             if any(cell is not None for cell in row[len(names) :]):
                 raise InputError(f"{place}: some row is longer than the header")

@@ -23,6 +23,8 @@ import pandas as pd
 import pyarrow as pa
 
 from privsyn.errors import InputError, did_you_mean, replace_errors
+from privsyn.table.encoding.number_format import NumberFormat
+from privsyn.table.encoding.parsing import number
 from privsyn.table.io.parquet import is_folder
 from privsyn.table.kinds.csv_format import CsvFormat
 
@@ -35,10 +37,13 @@ BLOCK = 65_536
 LONGEST_NAME = 200
 """Characters: a longer text is hardly a path, and may be the table itself."""
 
-QUERY = (
-    "the query, that it runs without an error, the names and types of its columns, and that what is protected"
-    " is a row of its result, not of the tables that it reads: {}"
+RESULT = (
+    "without an error, the names and types of its columns, and that what is protected is a row of its result,"
+    " not of the tables that it reads"
 )
+
+Formats = Mapping[str, str | NumberFormat]
+"""How dates and numbers are spelled as text, by the name of the column."""
 
 Labels = Mapping[str, tuple[tuple[float, str], ...]]
 """The codes of a column, each with its label, by the name of the column."""
@@ -228,9 +233,11 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def query_fact(place: Place) -> tuple[str, ...]:
-    """Return what a query takes as public."""
-    return (QUERY.format(place.query),) if place.query else ()
+def query_fact(place: Place, view: str = "") -> tuple[str, ...]:
+    """Return what a query or a view takes as public. Of a view the text is not: it is part of the file."""
+    if place.query:
+        return (f"the query, that it runs {RESULT}: {place.query}",)
+    return (f"that the view {view!r} runs {RESULT}",) if view else ()
 
 
 def label_facts(labels: Labels) -> tuple[str, ...]:
@@ -240,24 +247,28 @@ def label_facts(labels: Labels) -> tuple[str, ...]:
     return (f"{said}: {named}",) if labels else ()
 
 
-def text_of(cell: Any, dialect: CsvFormat, pattern: str | None = None) -> str:
-    """Return a cell as it would be in a CSV of this format.
+def text_of(cell: Any, dialect: CsvFormat, form: str | NumberFormat | None = None) -> str:
+    """Return a cell as it would be in a CSV of this format, and of this form of dates or numbers.
 
     >>> [text_of(cell, CsvFormat()) for cell in (None, 3.0, 2.5, True, datetime(2020, 1, 2), "a")]
     ['', '3', '2.5', 'true', '2020-01-02', 'a']
+    >>> text_of(2500.5, CsvFormat(), NumberFormat("1.234,50 EUR"))
+    '2.500,50 EUR'
     """
     match cell:
         case None:
             return ""
         case bool():
             return str(cell).lower()
+        case int() | float() if isinstance(form, NumberFormat) and math.isfinite(number(cell)):
+            return form.spell(number(cell), None)
         case int():
             return dialect.spell(str(cell))
         case float():
             whole = cell.is_integer() and abs(cell) < 2**53
             return dialect.spell(str(int(cell) if whole else cell)) if math.isfinite(cell) else ""
-        case date() if pattern is not None:
-            return cell.strftime(pattern)
+        case date() if isinstance(form, str):
+            return cell.strftime(form)
         case datetime() if cell.time() == time():
             return cell.date().isoformat()
         case datetime():
