@@ -7,13 +7,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from textwrap import wrap
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from privsyn.errors import InputError, plural
 from privsyn.marginals.domain import Floats
+from privsyn.table.drafting.candidates import Proposal
 from privsyn.table.drafting.draft import draft_schema, draft_with_rows, is_text
 from privsyn.table.drafting.relations import propose
 from privsyn.table.encoding.dtypes import family
@@ -254,8 +254,8 @@ WIDTH = 110
 """Characters of a comment."""
 
 PROPOSALS = """\
-# READ: every row keeps these. Remove the # of those that anybody may know to hold, also of rows to come.
-# The rows beside each are those that show it: without a missing cell, or with the gap.
+# READ: every row keeps these, unless it says how many break it. Remove the # of those that anybody may know
+# to hold, also of rows to come. The rows beside each show it: without a missing cell, or with the gap.
 constraints:
 """
 
@@ -289,15 +289,20 @@ def draft_text(table: object, *, unit: str | None = None, read: bool = True, csv
     # To look for the values of a column without a cell would take a part of the budget.
     empty = {name: Text() for name in draft.coded if frame[name].isna().all()}
     draft = replace(draft, columns={**draft.columns, **empty})
-    lines = "".join(_commented(proposal, rows) for proposal, rows in proposals)
+    lines = "".join(map(_commented, proposals))
     footer = PROPOSALS + lines if lines else ""
     return header + to_yaml(draft, {name: note for name, note in notes.items() if note}) + footer
 
 
-def _commented(proposal: Any, rows: int) -> str:
+def _commented(proposal: Proposal) -> str:
     """Return the lines of a proposal behind a #, and the rows that show it."""
-    lines = constraint_lines([proposal])
-    lines[-1 if isinstance(proposal, str) else 0] += (
-        f"  # READ: {plural(rows, 'row')}"  # a text may be wrapped
+    lines = constraint_lines([proposal.plain])
+    said = [
+        plural(proposal.rows or 0, "row"),
+        *([f"{proposal.broken:,} break it"] if proposal.broken else []),
+        *([proposal.note] if proposal.note else []),
+    ]
+    lines[-1 if isinstance(proposal.plain, str) else 0] += (
+        f"  # READ: {'; '.join(said)}"  # a text may be wrapped
     )
     return "".join(f"#{line}\n" for line in lines)
