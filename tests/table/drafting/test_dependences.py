@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from command import run
 
 from privsyn import PrivSyn
 from privsyn.table.drafting.draft import check_schema
 from privsyn.table.drafting.review import draft_text
-from privsyn.table.schema.yaml_file import from_plain, parse
+from privsyn.table.schema.yaml_file import from_plain, parse, read_schema
 
 N = 3000
 
@@ -124,3 +125,42 @@ def test_independent_columns_and_persons_are_not_proposed():
     person = np.repeat(np.arange(300), 10)
     sex = rng.choice(["F", "M"], 300)[person]
     assert proposals(pd.DataFrame({"nr": person, "sex": sex, "x": rng.normal(size=N)}))[0] == []
+
+
+@pytest.fixture
+def codes(tmp_path):
+    """A CSV of 20,000 firms with 400 industry codes, also as text, some rare ones, and two classes."""
+    rng = np.random.default_rng(5)
+    code = rng.choice(9000, 400, replace=False) + 1000
+    code[7] = 9999
+    which = rng.integers(0, 400, 20_000)
+    section, share = rng.choice([*"ABCDEFGH"], 400), rng.integers(1, 9, 400) * 10
+    rows = pd.DataFrame({"nace": code[which], "section": section[which], "share": share[which]})
+    rows.loc[:2, "nace"] = 777
+    rows["text"] = np.char.add("C", code.astype(str))[which]
+    rows.to_csv(tmp_path / "firms.csv", index=False)
+    return tmp_path / "firms.csv"
+
+
+def test_a_table_of_hundreds_of_codes_is_a_look_up_beside_the_draft(codes, capsys):
+    assert run(capsys, "schema", codes, "-o", codes.with_name("firms.yaml")).code == 0
+    [path] = codes.parent.glob("firms.*.csv")
+    text = codes.with_name("firms.yaml").read_text()
+    assert "lookup: firms.text.csv" in text
+    assert "A look-up is published." in text
+    table = pd.read_csv(path).set_index("text")
+    assert len(table) == 400
+    assert {"section", "share"} <= set(table)
+    before, mark, after = text.partition("\nconstraints:\n")
+    codes.with_name("firms.yaml").write_text(before + mark + after.replace("\n#", "\n").removeprefix("#"))
+    checked = run(capsys, "schema", codes, "--check", codes.with_name("firms.yaml"))
+    assert "every cell fits" in checked.out
+    schema = read_schema(codes.with_name("firms.yaml"))
+    made = PrivSyn(3.0, 1e-9, schema, method="published", seed=0).fit(codes).sample(300, seed=0)
+    given = made.dropna()
+    assert len(given) > 250
+    assert given["text"].map(table["section"]).eq(given["section"]).all()
+
+
+def test_without_a_file_the_draft_says_how_to_get_the_look_up(codes):
+    assert "With -o FILE this look-up is written beside the draft." in draft_text(codes)

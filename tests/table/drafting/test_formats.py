@@ -31,11 +31,13 @@ def test_dates_that_are_not_iso_are_drafted_with_their_format_and_none_is_lost(t
         assert ("start < end" in draft_text(path)) == (offset > 0)
 
 
-def test_dates_are_rounded_outwards_to_months_and_over_two_years_to_years():
+def test_dates_are_rounded_outwards_to_months_half_years_or_years():
     for last, low, high in (
         ("2020-03-28", "2019-10-01", "2020-03-31"),
         ("2021-09-28", "2019-10-01", "2021-09-30"),
-        ("2021-10-28", "2019-01-01", "2021-12-31"),
+        ("2021-10-28", "2019-07-01", "2021-12-31"),
+        ("2022-06-30", "2019-07-01", "2022-06-30"),
+        ("2030-03-28", "2019-01-01", "2030-12-31"),
     ):
         day = draft_schema(pd.DataFrame({"day": pd.date_range("2019-10-02", last)})).columns["day"]
         assert (day.low, day.high) == (pd.Timestamp(low), pd.Timestamp(high))
@@ -119,3 +121,18 @@ def test_codes_names_and_dates_are_no_numbers_in_a_format():
         ["12"],
     ):
         assert not isinstance(draft_schema(pd.DataFrame({"a": cells * 40})).columns["a"], Numerical)
+
+
+def test_dates_in_several_formats_are_reported_with_their_shares():
+    days = pd.Series(pd.date_range("2020-01-01", periods=400))
+    written = [days.dt.strftime(pattern) for pattern in ("%d.%m.%Y", "%Y-%m-%d", "%m/%d/%Y")]
+    cells = written[0].where(days.index % 4 > 0, written[1]).where(days.index % 10 > 0, written[2])
+    said = "READ: DATES IN SEVERAL FORMATS: 70 % 31.12.2020, 20 % 2020-12-31, 10 % 12/31/2020."
+    assert said in remarks(draft_text(pd.DataFrame({"day": cells})))
+    for words in (cells.where(days.index % 8 > 0, "in May"), written[0], pd.Series(["1-2", "x", "7"] * 100)):
+        assert "SEVERAL" not in draft_text(pd.DataFrame({"day": words}))
+
+
+def remarks(text):
+    """The comments of a draft in one line."""
+    return " ".join(line.strip().removeprefix("# ") for line in text.splitlines())
