@@ -82,11 +82,12 @@ def remarks_on(name: str, column: Column, cells: pd.Series, *, has_neighbours: b
         return [
             "READ: EMPTY, no cell is given, so it is left out. If later rows have some: {kind: categorical}."
         ]
+    of_text = [*_of_text(present)]
     return [
         *_of_numbers(name, column, present, has_neighbours),
         *_of_lists(column, present),
-        *_of_names(name, column, present),
-        *_of_text(present),
+        *(() if any("DATES" in said for said in of_text) else _of_names(name, column, present)),
+        *of_text,
     ]
 
 

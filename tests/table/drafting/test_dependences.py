@@ -115,16 +115,18 @@ def test_classes_that_few_different_numbers_separate_by_accident_are_not_propose
 
 
 def test_independent_columns_and_persons_are_not_proposed():
-    """A panel of 300 persons, ten rows each: their number determines their sex, but it is no code table."""
+    """A panel of persons, ten rows each: their number determines their sex, but it is no code table."""
     rng = np.random.default_rng(4)
     for n in (200, 500, N):
         rows = {f"n{k}": rng.integers(0, 10 ** (k % 3 + 1), n) for k in range(12)}
         rows |= {f"c{k}": rng.choice([*"abcd"], n, p=[0.97, 0.01, 0.01, 0.01]) for k in range(6)}
         rows |= {f"r{k}": rng.normal(size=n) for k in range(3)}
         assert proposals(pd.DataFrame(rows))[0] == []
-    person = np.repeat(np.arange(300), 10)
-    sex = rng.choice(["F", "M"], 300)[person]
-    assert proposals(pd.DataFrame({"nr": person, "sex": sex, "x": rng.normal(size=N)}))[0] == []
+    for persons in (100, 300):
+        person = np.repeat(np.arange(persons), 10)
+        sex = rng.choice(["F", "M"], persons)[person]
+        text = draft_text(pd.DataFrame({"nr": person, "sex": sex, "x": rng.normal(size=10 * persons)}))
+        assert "constraints:" not in text
 
 
 @pytest.fixture
@@ -164,3 +166,55 @@ def test_a_table_of_hundreds_of_codes_is_a_look_up_beside_the_draft(codes, capsy
 
 def test_without_a_file_the_draft_says_how_to_get_the_look_up(codes):
     assert "With -o FILE this look-up is written beside the draft." in draft_text(codes)
+
+
+def many_kinds(n=4000):
+    """A table of 55 columns: codes, classes, look-ups with exceptions, sums, gaps, dates and money."""
+    rng = np.random.default_rng(6)
+    rows = {"customer_id": np.arange(n)}
+    agent, shop, age = rng.integers(0, 80, n), rng.integers(1, 46, n), rng.integers(16, 95, n)
+    rows["agent"] = np.sort(rng.choice(np.arange(1, 500), 80, replace=False))[agent]
+    rows |= {f"fee{k}": (50 + 9 * rng.normal(size=80)[agent] + rng.normal(size=n)).round(1) for k in range(6)}
+    rows["shop"], rows["shop_kind"] = shop, rng.choice([*"ABC"], 45)[shop - 1]
+    rows["shop_kind"][:9] = rng.permutation(rows["shop_kind"][:9])
+    rows["floor_area"] = (rng.integers(10, 90, 45) * 10)[shop - 1]
+    rows |= {"age": age, "age_group": np.select([age < 18, age < 65], ["child", "adult"], "senior")}
+    rows |= {"retired": (age >= 65).astype(int), "working_age": ((age >= 18) & (age < 65)).astype(int)}
+    day = pd.Series(pd.Timestamp("2021-02-10") + pd.to_timedelta(rng.integers(0, 900, n), "D"))
+    left = day + pd.to_timedelta(rng.integers(0, 40, n), "D")
+    rows |= {"arrived": day.dt.strftime("%d.%m.%Y"), "left": left.dt.strftime("%d.%m.%Y")}
+    rows |= {"year": day.dt.year, "month": day.dt.month}
+    rows["seen"] = day.dt.strftime("%d.%m.%Y").where(rng.random(n) < 0.8, day.dt.strftime("%Y-%m-%d"))
+    parts = rng.gamma(2, 100, (3, n)).round(2)
+    rows |= {f"part{k}": part for k, part in enumerate(parts)} | {"bill": parts.sum(axis=0).round(2)}
+    rows["price"] = [f"${x:,.2f}" for x in rng.gamma(2, 900, n)]
+    married = rng.choice(["yes", "no"], n)
+    rows |= {"married": married, "spouse_age": np.where(married == "yes", age, np.nan)}
+    rows |= {f"answer{k}": rng.integers(1, 6, n) for k in range(12)}
+    rows |= {f"flag{k}": (rng.random(n) < 0.2).astype(int) for k in range(6)}
+    rows |= {f"kind{k}": rng.choice(["x", "y", "z"], n) for k in range(5)}
+    rows |= {f"size{k}": rng.normal(170, 10, n).round(1) for k in range(5)}
+    return pd.DataFrame(rows)
+
+
+def test_of_a_table_with_55_columns_a_person_changes_two_lines_and_no_proposal_is_a_trap(tmp_path):
+    many_kinds().to_csv(tmp_path / "wide.csv", index=False)
+    assert many_kinds().shape[1] == 55
+    text = draft_text(tmp_path / "wide.csv")
+    asked = [line for line in text.splitlines() if "CODES?" in line or "SEVERAL FORMATS" in line]
+    assert len(asked) == 2  # agent and seen
+    assert not any(word in text for word in ("WIDE", "UNIQUE", "REPEATED", "RARE", "multiples of 1."))
+    found = parse("\n".join(line[1:] for line in text.partition("\nconstraints:\n")[2].splitlines()))
+    assert [each if isinstance(each, str) else (each["column"], each["by"]) for each in found] == [
+        "bill == part0 + part1 + part2",
+        ("retired", "age_group"),
+        ("working_age", "age_group"),
+        ("shop_kind", "shop"),
+        ("floor_area", "shop"),
+        "age_group == 'adult' iff age >= 18 and age < 65",
+        "age_group == 'senior' iff age >= 65",
+        "year == 2022 iff arrived >= '2022-01-01' and arrived < '2023-01-01'",
+        "year == 2023 iff arrived >= '2023-01-01'",
+        "arrived <= left",
+        "spouse_age is missing iff married == 'no'",
+    ]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from privsyn import Categorical, Numerical, PrivSyn
+from privsyn import Categorical, CsvFormat, Numerical, PrivSyn
 from privsyn.table.drafting.draft import check_schema, draft_schema
 from privsyn.table.drafting.review import draft_text
 from privsyn.table.schema.yaml_file import from_plain, parse
@@ -136,3 +138,58 @@ def test_dates_in_several_formats_are_reported_with_their_shares():
 def remarks(text):
     """The comments of a draft in one line."""
     return " ".join(line.strip().removeprefix("# ") for line in text.splitlines())
+
+
+def unprepared():
+    """A table as a German program exports it; docs/schema.md shows its draft."""
+    rng = np.random.default_rng(0)
+    n = 3000
+    day = pd.Series(pd.Timestamp("2022-02-10") + pd.to_timedelta(rng.integers(0, 480, n), "D"))
+    age, price = rng.integers(16, 95, n), rng.gamma(2, 400, n).round(2)
+    comma = str.maketrans(",.", ".,")
+    return pd.DataFrame(
+        {
+            "Kunde": [f"K{k:05d}" for k in range(n)],
+            "Alter": age,
+            "Gruppe": np.select([age < 30, age < 60], ["jung", "mittel"], "älter"),
+            "Note": rng.choice([1, 2, 3, 4, 5, 6], n),
+            "Jahr": day.dt.year,
+            "Preis": [f"{x:,.2f} EUR".translate(comma) for x in price],
+            "Dollar": [f"${x:,.2f}" for x in price[::-1]],
+            "Rabatt": [f"{x:.1f} %".translate(comma) for x in rng.integers(0, 60, n) / 2],
+            "Gewicht": [f"{x:.2f}".translate(comma) for x in rng.normal(70, 10, n)],
+            "Menge": [f"{x},0" for x in rng.integers(1, 30, n)],
+            "Bestellt": day.dt.strftime("%d.%m.%Y"),
+            "Bezahlt": (day + pd.to_timedelta(rng.integers(0, 30, n), "D")).dt.strftime("%m/%d/%Y"),
+            "Geliefert": day.dt.strftime("%d.%m.%Y").where(rng.random(n) < 0.7, day.dt.strftime("%Y-%m-%d")),
+            "Abo": rng.choice(["ja", "nein"], n),
+            "Farbe": rng.choice(["grün", "other", "weiß"], n),
+        }
+    )
+
+
+def test_the_draft_of_an_unprepared_file_reads_every_format(tmp_path):
+    path = tmp_path / "kunden.csv"
+    unprepared().to_csv(path, sep=";", index=False, encoding="latin-1")
+    german = CsvFormat(delimiter=";", encoding="latin-1", point=",", thousands=".")
+    text = draft_text(path, csv=german)
+    schema = from_plain(parse(text))
+    formats = {name: getattr(column, "format", None) for name, column in schema.columns.items()}
+    assert {name: form for name, form in formats.items() if form} == {
+        "Preis": "1.234,50 EUR",
+        "Dollar": "$1,234.50",
+        "Rabatt": "1234,5 %",
+        "Bestellt": "%d.%m.%Y",
+        "Bezahlt": "%m/%d/%Y",
+    }
+    assert (schema.columns["Menge"].integer, schema.columns["Gewicht"].decimals) == (True, 2)
+    assert schema.columns["Farbe"].values == ("grün", "other", "weiß")
+    found = text.partition("\nconstraints:\n")[2].replace("#- ", "").splitlines()
+    assert [line.partition("  #")[0] for line in found] == [
+        "Gruppe == 'mittel' iff Alter >= 30 and Alter < 60",
+        "Gruppe == 'älter' iff Alter >= 60",
+        "Jahr == 2023 iff Bestellt >= '2023-01-01'",
+        "Bestellt <= Bezahlt",
+    ]
+    assert re.search("SEVERAL FORMATS: [67][0-9] % 31.12.2020, [23][0-9] % 2020-12-31.", remarks(text))
+    assert check_schema(path, schema) == ["every cell fits"]
