@@ -26,8 +26,8 @@ from privsyn.table.kinds.times import Timed
 
 EPOCH = datetime(1970, 1, 1)
 
-SOME_YEARS = 2
-"""Dates that range over at least this many years are drafted with bounds at the ends of years."""
+SOME_YEARS, MANY_YEARS = 2, 10
+"""Dates that range over at least 2 years are drafted with bounds at ends of half-years; from 10, of years."""
 
 CYCLES: tuple[list[str], ...] = ([], ["day"], ["day", "week"])
 
@@ -137,7 +137,7 @@ class Datetime(Timed):
 
     @classmethod
     def draft(cls, present: pd.Series, nullable: bool, known: Collection[str | None] = ()) -> Self | None:
-        """Return a column for dates or times, with bounds at ends of months, or of years if there are two.
+        """Return a column for dates or times, with bounds at ends of months, half-years or years.
 
         `known` are formats of other columns: they say which number is the day if the cells do not.
         """
@@ -199,15 +199,17 @@ class Datetime(Timed):
         """Return the format, the years and the step."""
         return [
             *([] if self.format is None else ["format"]),
-            f"first and last {'month' if self._ends_in_a_year else 'year'}",
+            f"first and last {self._period}",
             *([] if self.step is None else [f"all multiples of {self.step}"]),
         ]
 
     @property
-    def _ends_in_a_year(self) -> bool:
-        """Whether a bound is no end of a year."""
-        low, high = cast(datetime, self.low), cast(datetime, self.high)
-        return (low.month, high.month) != (1, 12)
+    def _period(self) -> str:
+        """Return the period to whose ends the bounds are rounded."""
+        months = cast(datetime, self.low).month, cast(datetime, self.high).month
+        if months == (1, 12):
+            return "year"
+        return "half-year" if months[0] in (1, 7) and months[1] in (6, 12) else "month"
 
     def numbers(self, cells: pd.Series) -> Floats:
         """Return the seconds since 1970."""
@@ -279,12 +281,17 @@ class Datetime(Timed):
 
 
 def _around(first: np.datetime64, last: np.datetime64) -> tuple[datetime, datetime]:
-    """Return the beginning of the first month or year, and the end of the last one.
+    """Return the beginning of the first month, half-year or year, and the end of the last one.
 
     >>> _around(np.datetime64("2019-10-02"), np.datetime64("2020-03-28"))
     (datetime.datetime(2019, 10, 1, 0, 0), datetime.datetime(2020, 4, 1, 0, 0))
+    >>> _around(np.datetime64("2014-10-17"), np.datetime64("2017-09-14"))
+    (datetime.datetime(2014, 7, 1, 0, 0), datetime.datetime(2018, 1, 1, 0, 0))
     """
-    many = last - first >= np.timedelta64(365 * SOME_YEARS, "D")
-    unit = "Y" if many else "M"
-    low, high = first.astype(f"datetime64[{unit}]"), last.astype(f"datetime64[{unit}]") + 1
-    return low.astype("datetime64[s]").item(), high.astype("datetime64[s]").item()
+    years = (last - first) / np.timedelta64(365, "D")
+    months = 1 if years < SOME_YEARS else 6 if years < MANY_YEARS else 12
+    # The months are counted from January 1970, so half-years and years begin at their multiples.
+    low = first.astype("datetime64[M]").astype(np.int64) // months * months
+    high = last.astype("datetime64[M]").astype(np.int64) // months * months + months
+    ends = np.array([low, high]).astype("datetime64[M]").astype("datetime64[s]")
+    return ends[0].item(), ends[1].item()
