@@ -35,7 +35,7 @@ FALSE_DISCOVERY = 0.05  # rate: share of complete columns among those that get m
 # with missing cells, had an invented one.
 OF_OPEN = 0.01
 FALSE_ALARM_OF_TARGET = 1e-6  # the same for the target column: a row without it trains no model
-IMPORTANT_COLUMN = 6.0  # budget of a column of an important set, over what it has else
+IMPORTANT_COLUMN = 3.0  # budget of a column of an important set, over what it has else
 NOWHERE = 1e-9  # width of a cell that does not occur
 FAR = 0.01  # share of the records: the noise of the first look may put as many far from all others
 TINY = 1e-12  # avoids division by 0
@@ -64,7 +64,7 @@ def measure_columns(
     if split.pairs and facts.important:
         named = np.isin(private.domain.names, [name for one in facts.important for name in one])
         more = np.where(named, IMPORTANT_COLUMN, 1.0) * shares
-        split, shares = split.with_one_ways(float(more.sum())), more / more.sum()
+        split, shares = split.for_important(float(more.sum())), more / more.sum()
     costs = dict(zip(private.domain.names, (split.one_ways * shares).tolist(), strict=True))
     axes = grouped(facts.axes, costs, total, private.law)
     joined = merge_cells(unbiased, total, axes, cells)

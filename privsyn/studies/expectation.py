@@ -17,7 +17,7 @@ import numpy as np
 
 from privsyn.inference.higher_order import candidates
 from privsyn.inference.prior.dispersion import MEAN_OF_ABSOLUTE
-from privsyn.inference.selection import KEPT_BY_OTHERS
+from privsyn.inference.selection import BESIDE
 from privsyn.inference.weights import IMPORTANT, important_in
 from privsyn.marginals.domain import Attributes, Domain, Floats
 from privsyn.methods.budget import FIRST_LOOK, Split
@@ -140,7 +140,7 @@ def _split(
     shares = np.full(len(domain), 1 / len(domain))
     if split.pairs:
         more = np.where(named, IMPORTANT_COLUMN, 1.0) * shares
-        split, shares = split.with_one_ways(float(more.sum())), more / more.sum()
+        split, shares = split.for_important(float(more.sum())), more / more.sum()
     return split, shares
 
 
@@ -156,7 +156,8 @@ def _costs_of_pairs(
     if not among.any() or among.all():
         each = cost / max(len(pairs), 1)
         return each, each
-    gained = 1 - KEPT_BY_OTHERS * float(np.mean(~among))  # most that the important pairs may have
+    # Others err at most `BESIDE` times as much after each of two looks: this budget is left to them.
+    gained = 1 - BESIDE**-4 * float(np.mean(~among))
     gained = min(gained, float(weights[among].sum() / weights.sum()))
     return float(cost * gained / among.sum()), float(cost * (1 - gained) / (~among).sum())
 
