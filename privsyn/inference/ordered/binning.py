@@ -100,7 +100,7 @@ def join_cells(expected: Floats, sigma: float, axis: Axis) -> Codes:
         )
         return np.concatenate([one, one.max() + 1 + other]).astype(np.int32)
     enough = expected >= max(LEAST * sigma, expected.sum() / axis.groups)
-    spikes = _spikes(expected / axis.widths, enough)
+    spikes = [*_spikes(expected / axis.widths, enough), *_ends(axis.widths)]
     starts = np.union1d(_intervals(expected, axis), [edge for cell in spikes for edge in (cell, cell + 1)])
     starts = starts[starts < len(expected)].astype(np.int64)
     starts = _halved(starts, expected, max(LEAST * sigma, HEAVY * expected.sum()))
@@ -162,6 +162,17 @@ def _spikes(density: Floats, enough: Mask) -> list[int]:
     """Return the cells with enough records that are at least `SPIKE` times as dense as either neighbour."""
     padded = np.concatenate([[0.0], density, [0.0]])
     return np.flatnonzero(enough & (density >= SPIKE * np.maximum(padded[:-2], padded[2:]))).tolist()
+
+
+def _ends(widths: Floats) -> list[int]:
+    """Return the first and the last cell where they are narrower than their neighbours.
+
+    Such a cell is the bound itself. Often it stands for all that is beyond, as 99,999 does: too few records to
+    stand out of the first look's noise, too many to be spread over a long tail. If it is empty, it is joined
+    after the next look.
+    """
+    ends = {0: 1, len(widths) - 1: len(widths) - 2}
+    return [end for end, beside in ends.items() if len(widths) > 2 and widths[end] < widths[beside]]
 
 
 def _halved(starts: Ints, expected: Floats, least: float) -> Ints:
