@@ -116,3 +116,14 @@ def test_spikes_and_heaps_survive_the_whole_way():
     assert (drawn["gain"] > np.quantile(gain, 0.98)).mean() == pytest.approx(0.02, abs=0.01)
     coarse = PrivSyn.paper(1.0, schema=schema, seed=0).fit(table).sample(20_000, seed=0)
     assert (coarse["gain"] == 0).mean() < 0.1  # equal intervals, as published
+
+
+def test_a_code_at_a_bound_keeps_its_share_beside_a_long_tail():
+    """Adult's 99,999: one row in 200, as in a group with all of the tail it would be one in 5,000."""
+    rng = np.random.default_rng(0)
+    gain = np.where(rng.random(40_000) < 0.9, 0, rng.lognormal(8, 1, 40_000).astype(int))
+    gain[rng.random(40_000) < 0.005] = 99_999
+    table = pd.DataFrame({"gain": np.minimum(gain, 99_999)} | {f"c{i}": gain % 2 for i in range(10)})
+    schema = Schema({"gain": Numerical(0, 99_999)} | {f"c{i}": Numerical(0, 1) for i in range(10)})
+    drawn = PrivSyn(1.0, schema=schema, seed=0).fit(table).sample(40_000, seed=0)
+    assert (drawn["gain"] == 99_999).mean() == pytest.approx((gain == 99_999).mean(), rel=0.3)
