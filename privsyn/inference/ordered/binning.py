@@ -33,8 +33,8 @@ steps, so with 1,000 cells it must stand out by about 5 standard deviations."""
 LEAST = 4.0
 """Standard deviations of noise: a group with fewer records is too noisy alone."""
 
-PERHAPS = 1.0
-"""Standard deviations of noise from which a bound gets a group: an empty one is joined after the next look."""
+PERHAPS = 0.5
+"""Standard deviations of noise from which a bound has its own group. It is joined later if it is empty."""
 
 HEAVY = 1 / 32
 """Share of the records: an interval that holds twice as much is halved."""
