@@ -60,6 +60,16 @@ def replace_errors(
         raise
 
 
+def unless_own(message: str) -> Callable[[Exception], str]:
+    """Return what `replace_errors` says in place of any error but an `InputError`, whose text stays.
+
+    >>> say = unless_own("ages.csv: not a table")
+    >>> say(KeyError("a private cell")), say(InputError("ages.csv: has no sheet"))
+    ('ages.csv: not a table', 'ages.csv: has no sheet')
+    """
+    return lambda error: str(error) if isinstance(error, InputError) else message
+
+
 _SPELLING: ContextVar[Callable[[str], str]] = ContextVar("spelling", default=str)
 
 
@@ -260,11 +270,12 @@ def about_not_found(names: Sequence[str]) -> str:
     """Say of which columns no value and no bound was found.
 
     >>> about_not_found(["age", "job"])  # doctest: +ELLIPSIS
-    'no values or bounds were found for: age, job; unless empty, their cells are invented: raise epsilon, ...'
+    'no values or bounds were found for: age, job; unless empty, their cells are invented: give a schema ...'
     """
     return (
         f"{NOT_FOUND}{', '.join(names)}; "
-        "unless empty, their cells are invented: raise epsilon, or give a schema"
+        "unless empty, their cells are invented: give a schema (`privsyn schema` drafts it, with formats of"
+        " dates and amounts), or raise epsilon"
     )
 
 

@@ -175,7 +175,8 @@ class PrivSyn(ReleasedModel, Estimator, Settings):
         left, tests = (
             law.of_row(cost, contribution.most) for cost in (left * (1 - discovered.share), budget.tests)
         )
-        fitted = self.algorithm.learn(private, left, run.generator(), report, opened.facts(codec))
+        facts = opened.facts(codec, discovered.counted)
+        fitted = self.algorithm.learn(private, left, run.generator(), report, facts)
         fitted = reweighted(fitted, sizes.name, sizes.rows) if sizes else fitted
         inputs = (*discovered.remarks, *opened.source.public_inputs, *run.public_inputs(self.unit))
         ledger = opened.ledger(log.spends, codec, noise, inputs, contribution)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta, tzinfo
 from decimal import Decimal
+from functools import partial
 from itertools import islice, repeat
 from typing import ClassVar
 
@@ -152,6 +153,16 @@ def _clocks(draw):
 
 
 @st.composite
+def _written(draw):
+    example, decimals = draw(st.sampled_from([("$1,234.50", 2), ("1.234 kg", 0), ("(1234,5 %)", 1)]))
+    low, high = (x / 10**decimals for x in sorted(draw(st.tuples(*[st.integers(-9999, 9999)] * 2))))
+    column = Numerical(low, high, format=example, bins=draw(st.integers(1, 40)), nullable=draw(st.booleans()))
+    spell = partial(column.form.spell, decimals=decimals)
+    cell = st.integers(-99_999, 99_999).map(lambda digits: spell(digits / 10**decimals))
+    return column, draw(st.sampled_from([TEXT, "string", "object"])), cell | texts
+
+
+@st.composite
 def _decimals(draw):
     dtype = pd.ArrowDtype(pa.decimal128(8, draw(st.integers(0, 4))))
     scale = dtype.pyarrow_dtype.scale
@@ -182,7 +193,7 @@ def _listed(draw):
     return Categorical(values, nullable=draw(st.booleans())), draw(st.sampled_from(dtypes)), value
 
 
-KINDS = (_integers(), _reals(), _decimals(), _dates(), _clocks(), _spans(), _listed())
+KINDS = (_integers(), _reals(), _written(), _decimals(), _dates(), _clocks(), _spans(), _listed())
 
 
 @st.composite
@@ -218,6 +229,15 @@ class GrumpyNumber(float):
 
     def __float__(self):
         raise RuntimeError("made a number")
+
+
+class GrumpyText(str):
+    """A text of which no part can be had."""
+
+    __slots__ = ()
+
+    def strip(self, *_):
+        raise RuntimeError("stripped")
 
 
 class Incomparable(float):
@@ -278,6 +298,7 @@ junk = st.one_of(
     st.builds(set),
     st.builds(Grumpy),
     st.builds(GrumpyNumber),
+    st.builds(GrumpyText, st.just("$5")),
     st.builds(Incomparable, st.just(2)),
     st.just(Decimal("sNaN")),
     st.builds(Nameless),

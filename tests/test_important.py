@@ -9,7 +9,14 @@ import pytest
 from command import run
 
 from privsyn import Categorical, Identifier, InputError, Numerical, PrivSyn, Schema, Text, load, plan, report
-from privsyn.inference.selection import near_pairs
+from privsyn.inference.selection import (
+    BESIDE,
+    allocate,
+    allocate_first,
+    expected_errors,
+    near_pairs,
+    slopes_of,
+)
 from privsyn.table.schema.yaml_file import from_plain, to_plain
 
 COLUMNS, VALUES, ROWS = "abcdefgh", 8, 2000
@@ -69,6 +76,19 @@ def test_named_pairs_err_less_for_the_same_budget_and_others_hardly_more(delta):
     assert named < 0.9 * before
     assert others < 1.1 * others_before
     assert spent == pytest.approx([1.0] * 3)
+
+
+@pytest.mark.parametrize("spread", [10.0, 1e3, 1e5])
+def test_others_expect_hardly_more_error_whatever_the_noise(spread):
+    variances = [spread * np.random.default_rng(k).random((4, 4)) for k in range(12)]
+    rho, named, weights = 0.01, np.arange(12) < 2, np.ones(12)
+    gains, before = slopes_of(variances, rho), expected_errors(variances)
+    fair = allocate(gains, rho)
+    first = allocate_first(gains, before, rho, weights, named)
+    others, others_before = (expected_errors(variances, rhos)[~named].sum() for rhos in (first, fair))
+    assert first[named].sum() > fair[named].sum()
+    assert others <= 1.01 * BESIDE * others_before  # slopes are interpolated
+    assert first.sum() == pytest.approx(rho)
 
 
 def test_a_named_triple_gets_more_of_the_budget():

@@ -38,7 +38,7 @@ def schema(
     """Draft a schema, to be reviewed by a person. It READS DATA and quotes it: keep it private until then."""
     from privsyn.cli.common.outputs import check_new, check_outputs, check_table, staged, write_text
     from privsyn.errors import InputError
-    from privsyn.table.drafting.review import draft_text
+    from privsyn.table.drafting.review import draft_files
     from privsyn.table.io.csv_table import PLAIN
 
     unit = settings["unit"]
@@ -48,14 +48,28 @@ def schema(
             raise InputError("--check and --from-dtypes exclude each other: give one of them")
         _check(data, check, output, unit, options.read_public(check, csv))
         return
-    outputs = {"--output": output}
+    outputs: dict[str, Path | None] = {"--output": output}
     check_outputs(outputs, inputs=(data,))
     check_new("--output", output, force=force)
     form = options.read_public(None, csv)
-    draft = draft_text(data, unit=unit, read=not from_dtypes, csv=PLAIN if form is None else form.csv)
+    draft, look_ups = draft_files(
+        data,
+        stem=None if output is None else output.stem,
+        unit=unit,
+        read=not from_dtypes,
+        csv=PLAIN if form is None else form.csv,
+    )
+    texts = {"--output": draft}
+    for name, text in look_ups.items():
+        place = Path(name) if output is None else output.with_name(name)
+        check_new("look-up", place, force=force)
+        outputs[name], texts[name] = place, text
+    check_outputs(outputs, inputs=(data,))
     with staged(outputs) as places:
-        for place in places.values():
-            write_text(place, draft)
+        for name, place in places.items():
+            write_text(place, texts[name])
+    for name in look_ups:
+        say(f"{name}: a look-up, read from the rows", err=True)
     if output is None:
         say_text(draft)
     source = "names and types alone" if from_dtypes else "the private rows"

@@ -64,7 +64,7 @@ def synth(
     outputs |= {"--public-report": public_report, "--sheet": sheet}
     check_excel_safe(out, excel_safe=excel_safe)
     inputs = data, settings["schema"], settings["accept"]
-    options.check_look_ups(data, settings["schema"])
+    options.check_lookups(data, settings["schema"])
     _check_files(data, out, outputs | {"--report": report}, inputs, force=force)
     console.check_promise(settings["epsilon"], settings["delta"], weak=allow_weak_privacy)
     if report is not None and rows == 0:
@@ -200,7 +200,7 @@ def owner(
     from privsyn.owners.owners import Owners
 
     check_table(data)
-    options.check_look_ups(data, settings["schema"])
+    options.check_lookups(data, settings["schema"])
     check_outputs({"--model": model, "--ledger": ledger}, inputs=(data, settings["schema"]))
     check_new("--model", model, force=force)
     console.check_promise(settings["epsilon"], settings["delta"], weak=allow_weak_privacy)

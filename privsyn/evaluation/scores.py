@@ -134,7 +134,7 @@ class Scores:
         if not isnan(self.gap_closed) and pair.synthetic >= pair.independent:
             sentences.append(
                 "In tables of two columns it is no nearer than independent columns:"
-                f" {pair.synthetic:.1%} of the rows are off, and {pair.independent:.1%} of independent ones."
+                f" {pair.synthetic:.1%} of the rows are off, with independent columns {pair.independent:.1%}."
             )
         elif not isnan(self.gap_closed):
             sentences.append(

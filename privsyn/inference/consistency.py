@@ -6,7 +6,7 @@ both steps are repeated.
 
 `denoise` shrinks each measured table towards its expected counts, further the noisier it is. Prior: cells
 have mean :math:`\mu_c` and variance :math:`\tau_c^2 = \kappa \mu_c`. Noise variance: :math:`\sigma^2`. The
-posterior mean shrinks the residual by :math:`\tau^2/(\tau^2 + \sigma^2)`. Margins that are known better from
+posterior mean shrinks the deviation by :math:`\tau^2/(\tau^2 + \sigma^2)`. Margins that are known better from
 other tables are then imposed; in a 2 x 2 table they hold three quarters of the noise. Each cell is corrected
 in proportion to its posterior variance. In between, negative cells are set to 0. The records that this adds
 are removed in the same proportion, not evenly. Sums of ordered codes are kept.

@@ -186,7 +186,7 @@ def _in_groups(table: Estimate) -> tuple[Floats, Floats]:
 def _misfits(measured: Sequence[Measurement], variance: Floats, counts: Floats) -> Floats:
     """Return the factors, at least 1, by which measurements show errors larger than the model expects.
 
-    If the model is right, residuals have the noise variance minus that of the estimate. What exceeds this by
+    If the model is right, deviations have the noise variance minus that of the estimate. What exceeds this by
     more than chance (one standard deviation) is attributed to the model.
     """
     noise = np.array([m.variance for m in measured])
@@ -294,3 +294,13 @@ class Fitted:
             raise ValueError(f"certainties of other tables than {tables}")
         if not 1 <= self.total < float("inf"):
             raise ValueError(f"total {self.total}: at least one row is estimated")
+
+    @property
+    def with_certainties(self) -> list[tuple[Certainty, Marginal]]:
+        """Each table with its certainty: first the one-ways, then the marginals."""
+        return list(zip(self.certainties, (*self.one_ways, *self.marginals), strict=True))
+
+    @property
+    def measured_marginals(self) -> list[tuple[Certainty, Marginal]]:
+        """Each table of several attributes with its certainty."""
+        return self.with_certainties[len(self.one_ways) :]

@@ -19,8 +19,8 @@ import numpy as np
 from privsyn.inference.consistency import denoise
 from privsyn.inference.prior.dispersion import (
     departure_likelihood,
+    deviation_likelihoods,
     pooled_dispersions,
-    residual_likelihoods,
 )
 from privsyn.inference.problem import GROUPS, Estimate
 from privsyn.marginals.counting import Tables, block_of
@@ -173,7 +173,7 @@ def measured_as(table: Estimate, measured: Measurement) -> Estimate:
 def all_measured(
     answers: Sequence[Measurement], pairs: tuple[Marginal, ...], one_ways: tuple[Marginal, ...]
 ) -> tuple[Estimate, ...]:
-    """Return estimates of tables that were measured without a score. Their residuals show their dispersions.
+    """Return estimates of tables that were measured without a score. Their deviations show their dispersions.
 
     Before the measurement a table has the counts that follow from its pairs without any interaction of more.
     """
@@ -182,7 +182,7 @@ def all_measured(
     for answer in answers:
         independent = product(answer.marginal.domain, tuple(one_way[name] for name in answer.attributes))
         expected.append(fit_margins(independent, margins_inside(answer.attributes, pairs, one_ways)))
-    found = pooled_dispersions(residual_likelihoods(answers, [table.counts for table in expected]))
+    found = pooled_dispersions(deviation_likelihoods(answers, [table.counts for table in expected]))
     scored = (Estimate(table, dispersion=d) for table, d in zip(expected, found.tolist(), strict=True))
     return tuple(map(measured_as, scored, answers))
 
@@ -203,7 +203,7 @@ def denoise_bigger(
         sides = _in_groups(fine, t.measured)
         expected = t.table if t.measured.grouping else possible.fit(t.table, sides)
         begun.append(replace(t, table=fit_margins(expected, sides), margins=sides))
-    evidence = residual_likelihoods([t.measured for t in begun], [t.table.counts for t in begun])
+    evidence = deviation_likelihoods([t.measured for t in begun], [t.table.counts for t in begun])
     dispersions = pooled_dispersions([t.evidence + e for t, e in zip(begun, evidence, strict=True)])
     found = []
     for t, dispersion in zip(begun, dispersions.tolist(), strict=True):

@@ -2,7 +2,7 @@ r"""Pairs of attributes: their expected counts before measurement, and their est
 
 Expected counts are those of independence. Once all pairs are measured, a latent class model is fitted to
 them. The dispersion of a pair about its expected counts is estimated from its dependence score and its
-residuals. If these carry little information, it is taken from the other pairs (`dispersion`).
+deviations. If these carry little information, it is taken from the other pairs (`dispersion`).
 
 The latent classes are a better expectation than independence: a mixture of a few products.
 
@@ -211,7 +211,7 @@ def _by_classes(
 ) -> list[Estimate]:
     """Return the nominal pairs, shrunk towards independence, then towards latent classes fitted to all pairs.
 
-    The second residuals understate the dispersion, because the classes have fitted part of the noise. That
+    The second deviations understate the dispersion, because the classes have fitted part of the noise. That
     part is the number of their parameters over the pairs' degrees of freedom.
     """
     nominal = [pair for pair in tables.values() if not is_smooth(pair.table.domain)]

@@ -14,6 +14,7 @@ import numpy as np
 
 from privsyn.inference.consistency import average_one_ways, estimate_total
 from privsyn.inference.ordered.binning import Axis
+from privsyn.inference.ordered.support import Look
 from privsyn.inference.ordered.tails import Tails
 from privsyn.inference.prior.dispersion import DISPERSIONS
 from privsyn.marginals.channel import NO_CHANNELS, Channels
@@ -44,6 +45,8 @@ class PublicFacts:
         The attributes whose last code is that of missing cells.
     important : tuple of attributes
         Sets of two or three, in the domain's order. Their counts matter most.
+    looks : mapping of an attribute to a Look
+        The released counts by which bounds were found, and in which of them each fine cell lies.
     """
 
     target: str | None = None
@@ -53,6 +56,7 @@ class PublicFacts:
     kept: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     nullable: Collection[str] = ()
     important: tuple[Attributes, ...] = ()
+    looks: Mapping[str, Look] = field(default_factory=lambda: MappingProxyType({}))
 
 
 GROUPS = 4  # blocks of the ordered codes of an attribute: in departures, and in tables of three to five

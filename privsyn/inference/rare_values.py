@@ -8,7 +8,7 @@ from types import MappingProxyType
 import numpy as np
 
 from privsyn.inference.consistency import norm_sub
-from privsyn.inference.ordered.binning import Axis, expected_cells, join_cells
+from privsyn.inference.ordered.binning import Axis, bounds_alone, expected_cells, join_cells
 from privsyn.marginals.domain import Codes, Domain, Floats, Mask
 from privsyn.marginals.marginal import Measurement
 from privsyn.marginals.recoding import Merging
@@ -42,7 +42,9 @@ def merge_cells(
         if axis is not None and ordered > axis.groups:
             known = one_way.marginal.counts[:ordered], one_way.variance[:ordered]
             expected = cells[name] if name in cells else expected_cells([known], axis.widths, total)
-            runs = join_cells(expected, float(np.sqrt(one_way.variance[:ordered]).max()), axis)
+            sigma = float(np.sqrt(known[1]).max())
+            alone = () if axis.second else bounds_alone(known[0], sigma, axis)
+            runs = join_cells(expected, sigma, axis, alone)
             weights[:ordered] = np.maximum(expected, np.finfo(float).tiny * axis.widths)
         others = np.arange(1, len(weights) - ordered + 1, dtype=np.int32) + runs.max(initial=-1)
         merged.append((np.concatenate([runs, others]), weights, runs))

@@ -34,7 +34,7 @@ RhoOf = Callable[[Floats], Floats]
 
 STEPS: Floats = np.append(0.0, np.logspace(-6, 0, 73))  # shares of the budget at which slopes are tabulated
 _STEPS: list[float] = STEPS.tolist()
-KEPT_BY_OTHERS = 0.6  # of their budget, if some tables matter most: their noise grows by less than a third
+BESIDE = 1.03  # most by which a look lets the expected error of the other tables grow, if some matter most
 FINELY = 1.25  # ratio of the weights that are tried for these
 HALVINGS = 100  # bisection steps for the common slope
 
@@ -82,13 +82,13 @@ def slopes_of(variances: list[Floats], rho: float, rho_of: RhoOf | None = None) 
     return slopes_along(_kernels.errors(cells, ends, rho_of(rho * STEPS)), rho)
 
 
-def expected_errors(variances: list[Floats], rhos: Floats) -> Floats:
-    """Return the expected L1 error of each table, in records, at its budget in zCDP.
+def expected_errors(variances: list[Floats], rhos: Floats | None = None) -> Floats:
+    """Return the expected L1 error of each table, in records, at its budget in zCDP; by default without any.
 
-    >>> expected_errors([np.full((2, 2), 100.0)], np.array([0.0])).round(1).tolist()
+    >>> expected_errors([np.full((2, 2), 100.0)]).round(1).tolist()
     [31.9]
     """
-    pairs = zip(variances, rhos.tolist(), strict=True)
+    pairs = zip(variances, np.zeros(len(variances)) if rhos is None else rhos, strict=True)
     return MEAN_OF_ABSOLUTE * np.array([np.sqrt(v / (1 + 2 * rho * v)).sum() for v, rho in pairs])
 
 
@@ -166,32 +166,56 @@ def allocate(gains: Floats, rho: float, *, weights: Floats | None = None, jumps:
 
 
 def allocate_first(
-    gains: Floats,
-    rho: float,
-    weights: Floats,
-    named: Mask,
-    *,
-    kept: float = KEPT_BY_OTHERS,
-    jumps: bool = False,
+    gains: Floats, before: Floats, rho: float, weights: Floats, named: Mask, *, jumps: bool = False
 ) -> Floats:
     """Split `rho` as `allocate` does, with more for the tables that are `named`.
 
-    Errors in these weigh `IMPORTANT` times, or less: the other tables together keep the share `kept` of what
-    they would get without names.
+    Errors in these weigh `IMPORTANT` times, or less: the expected error of the other tables together is at
+    most `BESIDE` times what it would be without names. This suits any amount of noise. Where noise hides
+    most tables, others lose little with their budget. Where they are clear, their errors grow with the root
+    of what they lose.
 
-    >>> alike = slopes_of([np.full((2, 2), 1e4)] * 10, 0.1)
-    >>> rhos = allocate_first(alike, 0.1, np.ones(10), np.arange(10) == 3, kept=0.6)
-    >>> bool(rhos[3] > 3 * rhos[0] > 0), round(float(rhos.sum()), 12)
+    Parameters
+    ----------
+    gains, rho, weights, jumps : as for `allocate`
+    before : array of shape (tables,)
+        Expected error of each table with no budget, in the unit of `gains` times `rho`.
+    named : array of bool of shape (tables,)
+
+    Examples
+    --------
+    >>> variances = [np.full((2, 2), 1e4)] * 10
+    >>> before, named = expected_errors(variances), np.arange(10) == 3
+    >>> rhos = allocate_first(slopes_of(variances, 0.1), before, 0.1, np.ones(10), named)
+    >>> bool(rhos[3] > 1.4 * rhos[0] > 0), round(float(rhos.sum()), 12)
     (True, 0.1)
     """
     fair = allocate(gains, rho, weights=weights, jumps=jumps)
-    factor = IMPORTANT if named.any() else 1.0
+    if not named.any() or named.all():
+        return fair
+    others = weights[~named]
+    fallen = np.cumsum((gains[~named, 1:] + gains[~named, :-1]) / 2 * np.diff(rho * STEPS), axis=1)
+    fallen = np.insert(fallen, 0, 0.0, axis=1)
+
+    def error(rhos: Floats) -> float:
+        return float(others @ (before[~named] - _at(fallen, rhos[~named] / rho)))
+
+    looks = 2 if jumps else 1  # with Laplace noise there is no second one
+    most, factor = BESIDE**looks * error(fair), IMPORTANT
     while factor > 1:
         rhos = allocate(gains, rho, weights=np.where(named, factor, 1.0) * weights, jumps=jumps)
-        if rhos[~named].sum() >= kept * fair[~named].sum():
+        if error(rhos) <= most:
             return rhos
         factor /= FINELY
     return fair
+
+
+def _at(curves: Floats, shares: Floats) -> Floats:
+    """Return the value of each curve over the `STEPS` at a share of the budget, interpolated."""
+    after = np.searchsorted(STEPS, shares).clip(1, len(STEPS) - 1)
+    part = (shares - STEPS[after - 1]) / (STEPS[after] - STEPS[after - 1])
+    rows = np.arange(len(curves))
+    return np.asarray((1 - part) * curves[rows, after - 1] + part * curves[rows, after])
 
 
 def _filled(budgets: Floats, more: Floats, rho: float) -> Floats:

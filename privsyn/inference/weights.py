@@ -10,7 +10,7 @@ import numpy as np
 from privsyn.inference.problem import GROUPS
 from privsyn.marginals.domain import Attributes, Domain, Floats, Mask
 
-IMPORTANT = 30.0  # weight of an error in a table that matters most, as long as the others keep their part
+IMPORTANT = 100.0  # weight of an error in a table that matters most, as long as the others err hardly more
 TARGET = 4.0  # weight of an error in a table with the target, relative to one without
 LIKELY_TARGET = 2.0  # the same without target and numbers, for a column of fewest values: a likely target
 SMOOTH = 2.0  # weight of an error in a table for each ordered attribute: its few components matter most

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from math import sqrt
@@ -12,16 +12,20 @@ import numpy as np
 
 from privsyn.inference.consistency import EXACT, combine_measurements, estimate_total, norm_sub
 from privsyn.inference.ordered.binning import LEVELS, Axis, expected_cells, in_runs
-from privsyn.inference.ordered.support import occurring
+from privsyn.inference.ordered.support import likely_shares, looks_of, occurring, occurring_groups
 from privsyn.inference.ordered.tails import Tails
 from privsyn.inference.problem import Problem, PublicFacts
 from privsyn.inference.rare_values import THRESHOLD, merge_cells, merge_rare
 from privsyn.marginals.channel import Channels
 from privsyn.marginals.domain import Floats, Mask
 from privsyn.marginals.marginal import Marginal, Measurement
+from privsyn.marginals.recoding import Merging
 from privsyn.methods.budget import TREND_GROUPS, Split, first_look
 from privsyn.private.laws import Law
 from privsyn.private.measure import PrivateTable
+
+Levels = Sequence[tuple[Floats, Floats]]
+"""Counts and variances of cells, of their runs, of the runs of these; see `expected_cells`."""
 
 FEWEST_GROUPS = 6  # groups of a column in fine cells, whatever the noise; not tuned
 ANY = 2**31  # values: no attribute has more
@@ -31,7 +35,7 @@ FALSE_DISCOVERY = 0.05  # rate: share of complete columns among those that get m
 # with missing cells, had an invented one.
 OF_OPEN = 0.01
 FALSE_ALARM_OF_TARGET = 1e-6  # the same for the target column: a row without it trains no model
-IMPORTANT_COLUMN = 6.0  # budget of a column of an important set, over what it has else
+IMPORTANT_COLUMN = 3.0  # budget of a column of an important set, over what it has else
 NOWHERE = 1e-9  # width of a cell that does not occur
 FAR = 0.01  # share of the records: the noise of the first look may put as many far from all others
 TINY = 1e-12  # avoids division by 0
@@ -48,7 +52,7 @@ def measure_columns(
     rare values.
     """
     cost = first_look(rho, len(private.domain), pure=private.law.name == "laplace")
-    first, cells = _first_look(private, cost, facts.axes)
+    first, cells, levels = _first_look(private, cost, facts.axes)
     total = estimate_total(first)
     channels = Channels.for_domain(facts.kept, private.domain)
     unbiased = tuple(map(channels.unbiased, first))
@@ -60,7 +64,7 @@ def measure_columns(
     if split.pairs and facts.important:
         named = np.isin(private.domain.names, [name for one in facts.important for name in one])
         more = np.where(named, IMPORTANT_COLUMN, 1.0) * shares
-        split, shares = split.with_one_ways(float(more.sum())), more / more.sum()
+        split, shares = split.for_important(float(more.sum())), more / more.sum()
     costs = dict(zip(private.domain.names, (split.one_ways * shares).tolist(), strict=True))
     axes = grouped(facts.axes, costs, total, private.law)
     joined = merge_cells(unbiased, total, axes, cells)
@@ -73,7 +77,11 @@ def measure_columns(
     total, nullable = estimate_total(one_ways), set(facts.nullable).difference(facts.kept)
     rate = FALSE_DISCOVERY if nullable.isdisjoint(facts.doubtful) else OF_OPEN
     thresholds = missing_thresholds(unbiased, total, nullable, private.law, facts.target, discovery=rate)
-    axes, occurs = _found_axes(unbiased, facts, private.law)
+    # An order of values and distances has two parts, and randomised cells have another noise.
+    two = {name for name, axis in facts.axes.items() if axis.second}
+    ended = set(levels).intersection(facts.doubtful).difference(facts.kept, two)
+    levels = {name: levels[name] for name in ended}
+    axes, occurs, joined = _found_axes(unbiased, facts, private.law, joined, levels)
     one_ways = tuple(_emptied(m, occurs[m.attributes[0]]) for m in one_ways)
     unbiased = tuple(map(channels.unbiased, one_ways))
     pooled = merge_rare(
@@ -81,7 +89,7 @@ def measure_columns(
     )
     one_ways = tuple(map(pooled.merge_counts, one_ways))
     merging = joined.then(pooled)
-    tails = Tails(merging, axes)
+    tails = Tails(merging, axes, ended)
     channels = Channels.for_domain(facts.kept, merging.original).merge(merging)
     problem = Problem(
         merging,
@@ -96,22 +104,42 @@ def measure_columns(
 
 
 def _found_axes(
-    one_ways: tuple[Measurement, ...], facts: PublicFacts, law: Law
-) -> tuple[dict[str, Axis], dict[str, Mask]]:
-    """Return the layouts of the cells that occur, and which codes of each attribute do; see `occurring`.
+    one_ways: tuple[Measurement, ...],
+    facts: PublicFacts,
+    law: Law,
+    joined: Merging,
+    levels: Mapping[str, Levels],
+) -> tuple[dict[str, Axis], dict[str, Mask], Merging]:
+    """Return the layouts of the cells that occur, which codes of each attribute do, and the shares of cells.
 
-    It is asked of whole numbers that are counted one by one. Tails reach no cell that is so narrow.
+    Whole numbers that are counted one by one are `occurring` or not. Of columns in groups of fine cells, the
+    groups at both ends are, and of the last ones some cells; see `likely_shares`. Tails reach no cell that is
+    as narrow as those that do not occur.
     """
-    axes, occurs = dict(facts.axes), {}
-    for one_way in one_ways:
+    axes, occurs, shares = dict(facts.axes), {}, list(joined.shares)
+    for place, one_way in enumerate(one_ways):
         (name,), (ordered,) = one_way.attributes, one_way.marginal.domain.ordered
         occurs[name] = np.ones(len(one_way.marginal.counts), np.bool_)
-        alone = name in axes and len(axes[name].widths) == ordered and (axes[name].widths == 1).all()
-        if name in facts.doubtful and alone:
-            counts, variances = one_way.marginal.counts[:ordered], one_way.variance[:ordered]
+        if name not in facts.doubtful or name not in axes:
+            continue
+        counts, variances, widths = (
+            one_way.marginal.counts[:ordered],
+            one_way.variance[:ordered],
+            axes[name].widths,
+        )
+        if len(widths) == ordered and (widths == 1).all():
             occurs[name][:ordered] = occurring(counts, variances, law.deviations, len(one_ways))
             axes[name] = replace(axes[name], widths=np.where(occurs[name][:ordered], 1.0, NOWHERE))
-    return axes, occurs
+        elif name in levels:
+            some = occurring_groups(counts, variances, law.deviations, len(one_ways))
+            cells = slice(len(widths))
+            group, share = joined.groups[place][cells], np.array(shares[place])
+            looks = [*looks_of(levels[name]), *([facts.looks[name]] if name in facts.looks else [])]
+            share[cells] = likely_shares(counts, variances, some, group, share[cells], widths, looks)
+            occurs[name][:ordered], shares[place] = some, share
+            held = some[group] & (share[cells] > 0)
+            axes[name] = replace(axes[name], widths=np.where(held, widths, NOWHERE))
+    return axes, occurs, replace(joined, shares=tuple(shares))
 
 
 def _emptied(one_way: Measurement, occurs: Mask) -> Measurement:
@@ -302,8 +330,8 @@ def informative_cells(one_ways: tuple[Measurement, ...], total: float) -> Floats
 
 def _first_look(
     private: PrivateTable, rho: float, axes: Mapping[str, Axis]
-) -> tuple[tuple[Measurement, ...], dict[str, Floats]]:
-    """Return the one-ways, and the expected counts of columns in fine cells; see `binning`.
+) -> tuple[tuple[Measurement, ...], dict[str, Floats], dict[str, Levels]]:
+    """Return the one-ways, and of columns in fine cells the expected counts and the levels; see `binning`.
 
     A level is the same private table in merged codes. So each is a question of known sensitivity, and columns
     that are not merged are counted at each level.
@@ -318,7 +346,7 @@ def _first_look(
         private = private.merge(in_runs(private.domain, fine)) if looks else private
         looks.append(private.one_ways(rho / count))
     total = estimate_total(looks[-1])
-    one_ways, cells = [], {}
+    one_ways, cells, seen = [], {}, dict[str, Levels]()
     for name, *levels in zip(domain.names, *looks, strict=True):
         if name not in fine:
             one_ways.append(reduce(combine_measurements, levels))
@@ -327,5 +355,6 @@ def _first_look(
         counts = [level.marginal.domain.ordered[0] for level in levels]
         known = [(m.marginal.counts[:k], m.variance[:k]) for m, k in zip(levels, counts, strict=True)]
         others = sum(m.marginal.counts[k:].sum() for m, k in zip(levels, counts, strict=True)) / len(levels)
+        seen[name] = known
         cells[name] = expected_cells(known, fine[name].widths, max(total - max(others, 0.0), 1.0))
-    return tuple(one_ways), cells
+    return tuple(one_ways), cells, seen

@@ -66,7 +66,6 @@ SAMPLING_DISPERSION = 1.0  # of an independent table by sampling alone: least di
 BIGGER = 0.2  # weight of an error in a bigger table, relative to one in a pair
 IN_GROUPS = 0.8  # the same for a bigger table in groups of numbers: no pair shows what it shows
 FINER = 1  # level of resolution that an important pair gains: its details matter as much as its trend
-KEPT_BY_SECOND_LOOK = 0.4  # of the budget of others, if some matter most: triples are measured there alone
 QUIET = 0.01  # largest mean error of pairs by residuals, of all records: nltcs gains at .004, not at .02
 
 
@@ -203,11 +202,13 @@ def _measure_pairs(private: PrivateTable, problem: Problem, pairs: Pairs, rho: f
     errors = np.array(
         [resolutions.errors_at(level, ordered, dispersions[places], rho) for level in range(most)]
     )
+    before = expected_errors([d * t.table.counts for d, t in zip(dispersions, tables, strict=True)])
     if places:
         gains[places] = slopes_along(errors.min(axis=0), rho)
+        before[places] = errors[:, :, 0].min(axis=0)
     weights = weights_of(problem.domain, attributes, problem.target)
     named = important_in(attributes, problem.important)
-    rhos = _most(gains, rho, weights, named, jumps=private.law.name == "laplace")
+    rhos = _most(gains, before, rho, weights, named, jumps=private.law.name == "laplace")
     chosen = np.flatnonzero(rhos).tolist()
     groupings = [NO_GROUPS] * len(tables)
     for row, i in enumerate(places):
@@ -267,14 +268,15 @@ def _measure_residuals(
     return problem, pairs, all_measured(tuple(measured.values()), pairs.tables, pairs.one_ways)
 
 
-def _most(gains: Floats, rho: float, weights: Floats, named: Mask, *, jumps: bool) -> Floats:
+def _most(gains: Floats, before: Floats, rho: float, weights: Floats, named: Mask, *, jumps: bool) -> Floats:
     """Return the budget of each pair; at most `MOST_PAIRS`, whose errors fall fastest, get any."""
-    rhos = allocate_first(gains, rho, weights, named, jumps=jumps)
+    rhos = allocate_first(gains, before, rho, weights, named, jumps=jumps)
     if np.count_nonzero(rhos) <= MOST_PAIRS:
         return rhos
     order = np.lexsort((-gains[:, 0] * weights * (rhos > 0), ~named))
     kept, most = np.sort(order[:MOST_PAIRS]), np.zeros(len(rhos))
-    most[kept] = allocate_first(gains[kept], rho, weights[kept], named[kept], jumps=jumps)
+    some = (gains[kept], before[kept], rho, weights[kept], named[kept])
+    most[kept] = allocate_first(*some, jumps=jumps)
     return most
 
 
@@ -320,15 +322,15 @@ def _measure_again(
     named = important_in(attributes, problem.important)
     smooth = [i for i, pair in enumerate(once) if pair.measured.grouping]
     others = [i for i, pair in enumerate(once) if not pair.measured.grouping]
-    gains = np.empty((len(attributes), len(STEPS)))
-    gains[[*others, *range(len(once), len(attributes))]] = slopes_of(
-        [*(once[i].left for i in others), *(s.variance for s in sets)], rho, private.rho_of
-    )
+    gains, before = np.empty((len(attributes), len(STEPS))), np.empty(len(attributes))
+    nominal = [*others, *range(len(once), len(attributes))]
+    variances = [*(once[i].left for i in others), *(s.variance for s in sets)]
+    gains[nominal], before[nominal] = slopes_of(variances, rho, private.rho_of), expected_errors(variances)
     if smooth:
         resolutions = Resolutions(pairs.waves, private.rho_of)
-        gains[smooth] = slopes_along(resolutions.errors_left([once[i] for i in smooth], rho), rho)
-    jumps = private.law.name == "laplace"
-    rhos = allocate_first(gains, rho, weights, named, kept=KEPT_BY_SECOND_LOOK, jumps=jumps)
+        errors = resolutions.errors_left([once[i] for i in smooth], rho)
+        gains[smooth], before[smooth] = slopes_along(errors, rho), errors[:, 0]
+    rhos = allocate_first(gains, before, rho, weights, named, jumps=private.law.name == "laplace")
     chosen = np.flatnonzero(rhos).tolist()
     answers = private.marginals(
         tuple(attributes[i] for i in chosen), rhos[chosen], [groupings[i] for i in chosen]

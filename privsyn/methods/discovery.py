@@ -19,12 +19,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privsyn.errors import InputError, about_not_found
+from privsyn.marginals.domain import Ints
 from privsyn.private.discovery import GRIDS, Finder, Found, add_parts, by_kind, count_votes
 from privsyn.private.laws import GAUSSIAN, Law
 from privsyn.private.spend import Spend
 from privsyn.progress import no_progress
 from privsyn.table.discovery.lattices import LatticeQuestion, Released
 from privsyn.table.discovery.open_schema import OpenSchema
+from privsyn.table.encoding.bounds_cells import BoundsGrid
 from privsyn.table.encoding.steps import Heaps
 
 if TYPE_CHECKING:
@@ -32,6 +34,9 @@ if TYPE_CHECKING:
 
     from privsyn.settings import Settings
     from privsyn.table.io.source import RawTable
+
+Counted = tuple[BoundsGrid, Ints, float]
+"""Cells in which the numbers of a column were counted, the noisy counts, and the deviation of their noise."""
 
 Counts = Mapping[Any, Any]
 """The votes for values, or the number of rows in each cell of bounds or on each lattice. Private."""
@@ -173,6 +178,12 @@ class Discovered:
         self._closer_cells: Released = {}
         self._on_lattices: Released = {}
         self._shares = [FOR_VALUES * bool(self._values)]
+
+    @property
+    def counted(self) -> dict[str, Counted]:
+        """The first grid of each column of numbers without bounds, and its released counts."""
+        grids = self._public.grids
+        return {name: (grids[name], *of) for name, of in self._cells.items() if grids[name].around_zero}
 
     @property
     def not_found(self) -> tuple[str, ...]:

@@ -34,7 +34,6 @@ from privsyn.progress import Progress
 from privsyn.table.codec.codec import Codec
 from privsyn.table.io.output_type import OutputType
 from privsyn.table.io.read_in_memory import read_in_memory
-from privsyn.table.schema.columns import Categorical
 from privsyn.table.schema.schema import Schema, declared, match_names
 from privsyn.table.schema.yaml_file import as_schema
 
@@ -102,6 +101,7 @@ def randomize(table: Any, schema: Schema | str | PathLike[str], keep: float | No
     Examples
     --------
     >>> import pandas as pd
+    >>> from privsyn import Categorical
     >>> answers = pd.DataFrame({"smokes": ["no", "yes", "no"]})
     >>> sent = randomize(answers, Schema({"smokes": Categorical(["no", "yes"], nullable=False)}), keep=0.5)
     >>> set(sent.table["smokes"]) <= {"no", "yes"}, f"{sent.ledger.promised_epsilon:.4f}"
@@ -134,7 +134,7 @@ def keep_in(schema: Schema, keep: float | None) -> Schema:
     columns = dict(schema.columns)
     if keep is not None:
         for name, column in columns.items():
-            if not isinstance(column, Categorical) or not column.listed:
+            if not column.listed:
                 raise InputError(
                     f"column {name!r}: has no list of values to draw from: list them, or leave out keep and"
                     " give it in the schema to the columns to be randomised"

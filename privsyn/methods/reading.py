@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import chain, product
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from privsyn.arguments import check_bytes, check_column
 from privsyn.errors import spelled, warn_columns
+from privsyn.inference.ordered.support import Look
 from privsyn.inference.problem import PublicFacts
 from privsyn.inference.rows_per_person import best_bound
 from privsyn.marginals.counting import Packing
 from privsyn.marginals.domain import Attributes
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.structural_zeros import StructuralZeros
-from privsyn.methods.discovery import reserved_delta
+from privsyn.methods.discovery import Counted, reserved_delta
 from privsyn.methods.persons import FOR_ROWS, NO_SIZES, Persons, Sizes, contribution_of
 from privsyn.methods.randomise import codec_of_randomised, facts_of, local_promises
 from privsyn.private.accounting import rho_for
@@ -48,6 +50,7 @@ OF_PERSONS = (
     "that two persons never share one in {!r}, where 7 and 007 are two identifiers",
 )
 
+NOTHING_COUNTED: Mapping[str, Counted] = MappingProxyType({})
 MATTERS = "which columns matter most together, so that more of the budget goes to their counts: {}"
 
 
@@ -157,17 +160,19 @@ class Opened:
         walk = self.persons.together(rows.walk(codec), contribution.tables.rows, sizes, packing, memory / 2)
         return Rows(sizes.extend(codec.domain), walk, memory / 4, of_persons=True)
 
-    def facts(self, codec: Codec) -> PublicFacts:
-        """Return what is public about the columns, as coded."""
+    def facts(self, codec: Codec, counted: Mapping[str, Counted] = NOTHING_COUNTED) -> PublicFacts:
+        """Return what is public about the columns, as coded, given the counts by which bounds were found."""
         doubtful = tuple(attribute for name in self.schema.open for attribute in codec.attributes_of(name))
         target = None if self.target is None else codec.target_attribute(self.target)
         kept = codec.schema.randomised
         important = attribute_sets(codec, codec.schema.important)
+        axes = codec.axes
+        looks = {name: look_at(codec, name, of) for name, of in counted.items() if name in axes}
 
         def possible(merging: Merging) -> StructuralZeros:
             return codec.possible(merging.project(codec.domain.names))
 
-        return PublicFacts(target, codec.axes, possible, doubtful, kept, codec.nullable, important)
+        return PublicFacts(target, axes, possible, doubtful, kept, codec.nullable, important, looks)
 
     def ledger(
         self,
@@ -199,6 +204,16 @@ class Opened:
     def output_type(self, codec: Codec) -> OutputType:
         """Return the type of the synthetic table, which has no identifiers of persons."""
         return self.rows.form.only(set(codec.names).difference(codec.dropped))
+
+
+def look_at(codec: Codec, name: str, counted: Counted) -> Look:
+    """Return in which of the released counts of a grid each fine cell of a column lies, by its last point.
+
+    Most bounds of the grid are round numbers, which many rows share: they belong to the cells above.
+    """
+    grid, noisy, sigma = counted
+    _, highs = dict(zip(codec.domain, codec.encoders, strict=True))[name].extents
+    return grid.find(highs), noisy.astype(np.float64), np.full(len(noisy), sigma**2)
 
 
 def attribute_sets(codec: Codec, sets: Sets) -> tuple[Attributes, ...]:

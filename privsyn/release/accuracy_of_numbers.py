@@ -118,8 +118,7 @@ class OrderedColumns:
 
     def pairs(self) -> Iterator[tuple[Certainty, Marginal]]:
         """Yield the measured pairs of the columns with counts."""
-        first = len(self._fitted.one_ways)
-        for certainty, table in zip(self._fitted.certainties[first:], self._fitted.marginals, strict=True):
+        for certainty, table in self._fitted.measured_marginals:
             if len(table.attributes) == 2 and set(table.attributes) <= self._encoders.keys():
                 yield certainty, table
 

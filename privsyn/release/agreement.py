@@ -124,7 +124,7 @@ class Agreement:
     def __init__(self, codec: Codec, fitted: Fitted, not_found: tuple[str, ...] = ()) -> None:
         self._codec, self._fitted = codec, fitted
         self._ordered = OrderedColumns(codec, fitted, not_found)
-        self._tables = list(zip(fitted.certainties, (*fitted.one_ways, *fitted.marginals), strict=True))
+        self._tables = fitted.with_certainties
         self._not_found = not_found
         self._counts: list[Ints] = []
         self._rows = 0

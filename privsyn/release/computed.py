@@ -9,11 +9,11 @@ from privsyn.inference.fitted import Fitted
 from privsyn.marginals.domain import Floats, Integers, Numbers
 from privsyn.release.pool import Pool
 from privsyn.table.codec.codec import Codec
-from privsyn.table.codec.gaps import Gap, number_of
+from privsyn.table.codec.gaps import Gap, lower, number_of
 from privsyn.table.codec.parts import split_given
 from privsyn.table.encoding.grid import ROUNDING
 from privsyn.table.encoding.steps import DAY
-from privsyn.table.enforcement.determined import LookUp
+from privsyn.table.enforcement.determined import MappingOf
 from privsyn.table.enforcement.equal import CopyOf
 
 MOST_KINDS = 200
@@ -27,8 +27,8 @@ NEAR = 50
 def encoded_given(pool: Pool, given: Numbers, n: int) -> dict[str, Floats]:
     """Return the given numbers of encoded columns.
 
-    A given copy becomes a value of the column that is counted, and a given look-up value a key that leads
-    to it. A given column that is encoded as a gap becomes the columns before it and the gap.
+    A given copy becomes a value of the column that is counted, and a given value of a mapping one of the keys
+    that lead to it. A given column that is encoded as a gap becomes the columns before it and the gap.
 
     Raises
     ------
@@ -46,7 +46,7 @@ def encoded_given(pool: Pool, given: Numbers, n: int) -> dict[str, Floats]:
                 known[maker.name] = wanted
             case Gap():
                 known |= _split(pool, known, maker, n)
-            case CopyOf() | LookUp() if len(maker.by) == 1:
+            case CopyOf() | MappingOf() if len(maker.by) == 1:
                 if by not in known:
                     known[by] = wanted if isinstance(maker, CopyOf) else _keys(pool, maker, wanted)
                 elif not np.array_equal(maker.make(known), wanted, equal_nan=True):
@@ -77,12 +77,11 @@ def _whole_times(pool: Pool, given: Numbers) -> dict[str, Floats]:
         sign = gap.side.sign
         ends = _rounded(codec, first, given[gap.column] / gap.side.scales[0], sign)
         whole = given[date] * DAY + np.nan_to_num(drawn)
-        nearer = sign * np.minimum(sign * whole, sign * ends)
-        found[first] = np.where(np.floor(ends / DAY) == given[date], nearer, whole)
+        found[first] = np.where(np.floor(ends / DAY) == given[date], lower(whole, ends, sign), whole)
     return found
 
 
-def _keys(pool: Pool, maker: LookUp, wanted: Floats) -> Floats:
+def _keys(pool: Pool, maker: MappingOf, wanted: Floats) -> Floats:
     """Return a key that leads to each wanted value, drawn by the released counts of the keys.
 
     Only a missing key leads to a missing value.
@@ -114,8 +113,7 @@ def _split(pool: Pool, known: Numbers, gap: Gap, n: int) -> dict[str, Floats]:
         shift = wanted - records[gap.column][at]
         for name, scale in zip(side.columns, side.scales, strict=True):
             if name in missing:
-                moved = side.sign * (records[name][at] + shift / scale)
-                numbers = side.sign * np.minimum(moved, side.sign * wanted / scale)
+                numbers = lower(records[name][at] + shift / scale, wanted / scale, side.sign)
                 found[name] = _rounded(codec, name, numbers, side.sign)
         broken = gap.distance(found) < 0  # strictly below or above, on grids of their own
         for name in missing:
@@ -167,7 +165,7 @@ def released_weights(codec: Codec, fitted: Fitted, name: str) -> Floats:
         merging = fitted.merging
         return (fitted.one_ways[place].counts[merging.groups[place]] * merging.shares[place])[:size]
     maker = next((maker for maker in codec.computed if maker.column == name), None)
-    if isinstance(maker, LookUp) and len(maker.by) == 1 and size:
+    if isinstance(maker, MappingOf) and len(maker.by) == 1 and size:
         keys, values = maker.keys[:, 0].astype(np.int64), maker.values.astype(np.int64)
         weights = released_weights(codec, fitted, maker.by[0])[keys]
         return np.bincount(values, weights, minlength=size).astype(np.float64)

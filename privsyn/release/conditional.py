@@ -19,7 +19,7 @@ from privsyn.synthesis.synthesise import ENOUGH
 from privsyn.table.codec.codec import Codec
 from privsyn.table.codec.parts import split_spans, times_within
 from privsyn.table.encoding.steps import DAY
-from privsyn.table.enforcement.determined import LookUp
+from privsyn.table.enforcement.determined import MappingOf
 from privsyn.table.enforcement.draws import Cells
 from privsyn.table.schema.columns import Categorical
 from privsyn.table.schema.condition import Span
@@ -135,11 +135,11 @@ def _complete(pool: Pool, given: Numbers, n: int) -> Numbers:
 
 
 def _with_keys(codec: Codec, given: Numbers, spans: Mapping[str, Span]) -> dict[str, Span]:
-    """Add a span for each look-up column: the keys that lead to the value given for all rows."""
+    """Add a span for each column that a mapping gives: the keys that lead to the value given for all rows."""
     found = dict(spans)
     for maker in codec.computed:
         (by, *others), wanted = maker.by, given.get(maker.column)
-        if wanted is None or others or by in given or not isinstance(maker, LookUp):
+        if wanted is None or others or by in given or not isinstance(maker, MappingOf):
             continue
         if by in codec.domain.names and (wanted == wanted[0]).all():
             keys = np.unique(maker.keys[maker.values == wanted[0], 0])

@@ -16,7 +16,6 @@ from privsyn.progress import Progress
 from privsyn.release.draws.bias import Bias
 from privsyn.release.draws.pooling import pool
 from privsyn.table.codec.codec import Codec
-from privsyn.table.schema.columns import Numerical
 from privsyn.table.schema.condition import Condition
 
 KEPT = 4  # sets of columns whose draws are kept in memory
@@ -93,8 +92,8 @@ class Estimates:
         return self._result(columns, self._within_bounds(column, _pooled(found, variance)), condition)
 
     def _within_bounds(self, column: str, mean: Interval) -> Interval:
-        kind = self._codec.schema.columns[column]
-        if not isinstance(kind, Numerical):
+        kind = self._codec.schema.coded.get(column)
+        if kind is None or not kind.has_numbers:
             return mean
         low, high = kind.bounds
         return replace(mean, low=max(mean.low, low), high=min(mean.high, high))

@@ -11,7 +11,7 @@ from functools import lru_cache
 from math import isclose, prod
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,10 +25,7 @@ from privsyn.methods.methods import METHODS, Method
 from privsyn.private.ledger import Ledger
 from privsyn.table.codec.codec import Codec
 from privsyn.table.encoding.dtypes import family, parse_dtype
-from privsyn.table.encoding.encoders import OrderedEncoder
-from privsyn.table.encoding.grid import FINE
 from privsyn.table.io.output_type import OutputType
-from privsyn.table.schema.columns import Ordinal
 from privsyn.table.schema.yaml_file import from_plain
 
 FORMAT = 6  # increased when an older reader would misread the file
@@ -160,9 +157,8 @@ def _most_codes(codec: Mapping[str, Any]) -> int:
     schema, codes = from_plain(codec["schema"]), 0
     for name, column in schema.coded.items():
         dtype = parse_dtype(codec["dtypes"][name])
-        if isinstance(column, Ordinal) and name not in schema.computed and family(dtype) != "nothing":
-            points = cast(OrderedEncoder, column.encoder(dtype)).grid.points
-            codes += min(points, max(FINE, column.bins) if codec["fine"] else 0)
+        if codec["fine"] and name not in schema.computed and family(dtype) != "nothing":
+            codes += column.most_codes(dtype)
     return codes
 
 

@@ -17,7 +17,7 @@ from privsyn.release.conditional import part_inside
 from privsyn.table.codec.codec import Codec
 from privsyn.table.codec.gaps import Gap
 from privsyn.table.enforcement.equal import CopyOf
-from privsyn.table.schema.columns import Coded, Ordinal
+from privsyn.table.schema.columns import Coded
 from privsyn.table.schema.condition import PRESENT, Reader, Span, check_values
 from privsyn.table.schema.constraint import Columns, python_value
 
@@ -189,7 +189,7 @@ def _read_span(codec: Codec, name: str, said: Any) -> Span:
     if isinstance(said, tuple):
         said = {"low": said[0], "high": said[1]} if len(said) == 2 else {"": said}
     values = check_values(said)
-    if isinstance(values, dict) and isinstance(column, Ordinal) and "high" in values:
+    if isinstance(values, dict) and "high" in values:
         values["high"] = column.high_end(values["high"])
     span = Span.of(column, values)
     if span.missing or (len(span.lows) > 1 and not column.lists_values):

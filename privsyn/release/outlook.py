@@ -85,19 +85,12 @@ class Outlook:
         the error grows with the probability that two rows share such a group.
         """
         codec, fitted, lost = release.codec, release.fitted, release.accuracy_.not_found
-        errors = []
-        for name, table, certainty, group, share in zip(
-            codec.domain.names,
-            fitted.one_ways,
-            fitted.certainties[: len(fitted.one_ways)],
-            fitted.merging.groups,
-            fitted.merging.shares,
-            strict=True,
-        ):
+        errors, merging = [], zip(fitted.merging.groups, fitted.merging.shares, strict=True)
+        for (certainty, table), (group, share) in zip(fitted.with_certainties, merging, strict=False):
             unknown = 1 - np.bincount(group, share**2)  # 0 where one value has all rows of its group
             weights = table.counts / max(table.counts.sum(), 1.0)
             known = certainty.error + INSIDE * float((weights**2 * unknown).sum())
-            errors.append(1.0 if codec.column_of(name) in lost else min(known, 1.0))
+            errors.append(1.0 if codec.column_of(*table.attributes) in lost else min(known, 1.0))
         pairs = _pairs(release)
         of_target = None
         if target is not None and target in codec.schema.coded:
@@ -184,9 +177,8 @@ def _pairs(release: Release) -> list[tuple[Attributes, float, float]]:
     The rows of independent columns depend on each other by chance. Strengths exclude the square of this
     expected dependence, and errors include it: it would be another one in another table.
     """
-    fitted = release.fitted
     found: list[tuple[Attributes, float, float]] = []
-    for table, certainty in zip(fitted.marginals, fitted.certainties[len(fitted.one_ways) :], strict=True):
+    for certainty, table in release.fitted.measured_marginals:
         if len(table.attributes) == 2:
             counts = certainty.measured.grouping.join(table.counts)
             chance = _chance(counts)

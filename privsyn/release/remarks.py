@@ -8,7 +8,6 @@ from privsyn.inference.fitted import Fitted
 from privsyn.release.computed import released_weights
 from privsyn.table.codec.codec import Codec
 from privsyn.table.kinds.categorical import OTHER
-from privsyn.table.schema.columns import Numerical
 from privsyn.table.schema.schema import Schema
 
 EMPTY = 0.95
@@ -69,10 +68,7 @@ def found_bounds(codec: Codec, public: Schema | None) -> dict[str, tuple[float, 
     """Return the bounds of each column of numbers that the `public` schema does not give."""
     given = {} if public is None else public.columns
     return {
-        name: (column.low, column.high)
+        name: ends
         for name, column in codec.schema.columns.items()
-        if isinstance(column, Numerical)
-        and column.low is not None
-        and column.high is not None
-        and not (name in given and given[name].is_public)
+        if (ends := column.number_range) is not None and not (name in given and given[name].is_public)
     }

@@ -68,7 +68,7 @@ def _asked(
 ) -> Iterator[tuple[Attributes, tuple[Grouping, Floats, Floats]]]:
     """Yield each pair in a measured table, with its grouping of codes, its noisy and its released shares."""
     fitted = release.fitted
-    measured = list(zip(fitted.certainties[len(fitted.one_ways) :], fitted.marginals, strict=True))
+    measured = fitted.measured_marginals
     for pair in pairs:
         for certainty, table in measured:
             if set(pair) <= set(table.attributes):

@@ -6,7 +6,7 @@ and memory are rough.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import combinations
@@ -17,7 +17,7 @@ import numpy as np
 
 from privsyn.inference.higher_order import candidates
 from privsyn.inference.prior.dispersion import MEAN_OF_ABSOLUTE
-from privsyn.inference.selection import KEPT_BY_OTHERS
+from privsyn.inference.selection import BESIDE
 from privsyn.inference.weights import IMPORTANT, important_in
 from privsyn.marginals.domain import Attributes, Domain, Floats
 from privsyn.methods.budget import FIRST_LOOK, Split
@@ -88,33 +88,16 @@ def expect(
     important: Named = MappingProxyType({}),
 ) -> Expectation:
     """Return the parts of the budget and the expected errors, following `methods.default`."""
-    left = (1 - finding) * rho
-    split = Split.for_domain(left, domain, rows, _informative(domain, left, rows, law), law=law)
     sets = tuple(one for each in important.values() for one in each)
-    if not candidates(domain, important=sets):
-        split = split.without("sets")
-    named = np.isin(domain.names, [name for one in sets for name in one])
-    shares = np.full(len(domain), 1 / len(domain))
-    if split.pairs:
-        more = np.where(named, IMPORTANT_COLUMN, 1.0) * shares
-        split, shares = split.with_one_ways(float(more.sum())), more / more.sum()
-    first, second = split.first_look + split.one_ways, split.pairs + split.second_look
+    split, shares = _split(domain, (1 - finding) * rho, rows, law, sets)
     spent = {
         "values, bounds and grids": finding * rho,
-        "one-ways": first,
+        "one-ways": split.first_look + split.one_ways,
         "scores": split.departures + split.concordances + split.sets,
-        "pairs and bigger tables": second,
+        "pairs and bigger tables": split.pairs + split.second_look,
     }
     pairs = list(combinations(domain.names, 2))
-    # Errors fall with the root of the budget. So their weighted sum is least with budgets as weight^(2/3).
-    among = important_in(pairs, sets)
-    weights = np.where(among, IMPORTANT ** (2 / 3), 1.0)
-    if among.any() and not among.all():
-        gained = 1 - KEPT_BY_OTHERS * float(np.mean(~among))  # most that the important pairs may have
-        gained = min(gained, float(weights[among].sum() / weights.sum()))
-        an_important, a_pair = second * gained / among.sum(), second * (1 - gained) / (~among).sum()
-    else:
-        an_important = a_pair = second / max(len(pairs), 1)
+    an_important, a_pair = _costs_of_pairs(split.pairs + split.second_look, pairs, sets)
     # Each pair also measures its two columns; a pair with b values sums b noisy counts for a value.
     of_others = 2 * law.rho(a_pair) * sum(1 / size for size in domain.sizes)
     first_look = law.rho(split.first_look / len(domain))
@@ -144,6 +127,39 @@ def expect(
         pair_cost=a_pair if of_pairs else 0.0,
         important={what: float(np.mean([*map(error_of, each)])) for what, each in important.items()},
     )
+
+
+def _split(
+    domain: Domain, rho: float, rows: int, law: Law, important: tuple[Attributes, ...]
+) -> tuple[Split, Floats]:
+    """Return the parts of the budget, and the share of each column in the budget of one-way tables."""
+    split = Split.for_domain(rho, domain, rows, _informative(domain, rho, rows, law), law=law)
+    if not candidates(domain, important=important):
+        split = split.without("sets")
+    named = np.isin(domain.names, [name for one in important for name in one])
+    shares = np.full(len(domain), 1 / len(domain))
+    if split.pairs:
+        more = np.where(named, IMPORTANT_COLUMN, 1.0) * shares
+        split, shares = split.for_important(float(more.sum())), more / more.sum()
+    return split, shares
+
+
+def _costs_of_pairs(
+    cost: float, pairs: Sequence[Attributes], important: tuple[Attributes, ...]
+) -> tuple[float, float]:
+    """Return the budget of an important pair, and of another one, if all are measured.
+
+    Errors fall with the root of the budget. So their weighted sum is least with budgets as weight^(2/3).
+    """
+    among = important_in(pairs, important)
+    weights = np.where(among, IMPORTANT ** (2 / 3), 1.0)
+    if not among.any() or among.all():
+        each = cost / max(len(pairs), 1)
+        return each, each
+    # Others err at most `BESIDE` times as much after each of two looks: this budget is left to them.
+    gained = 1 - BESIDE**-4 * float(np.mean(~among))
+    gained = min(gained, float(weights[among].sum() / weights.sum()))
+    return float(cost * gained / among.sum()), float(cost * (1 - gained) / (~among).sum())
 
 
 def _informative(domain: Domain, rho: float, rows: int, law: Law) -> Floats:

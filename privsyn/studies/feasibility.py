@@ -22,7 +22,7 @@ STEP, MOST = 1.25, 100.0
 """Factor between the values of epsilon that are tried, and the largest."""
 
 HOPELESS = 0.1
-"""Largest probability of acceptance of an exact table at which a criterion is said not to be possible."""
+"""A criterion cannot be met if noise accepts even an exact table with at most this probability."""
 
 USUAL_CORRELATION = 0.3
 """Assumed correlation of the variables of a slope. It matters for errors that are a share of the slope."""
@@ -45,8 +45,8 @@ class Feasibility:
     error : float
         The expected error of the synthetic table.
     hidden : float
-        The error that the noise of the test may hide: a table is accepted if its error is measured to be
-        below the bound by this much.
+        The error that the noise of the test may hide: the test accepts a table whose measured error is below
+        the bound by this much.
     least : float
         With a bound of at most this, an exact table is accepted with a probability of at most `HOPELESS`.
     epsilon : float
@@ -97,8 +97,9 @@ def feasible(
     domain : Domain
         The planned number of values or bins of each column.
     epsilon : float
-    expected : function
-    """  # style: allow
+    expected : function of epsilon
+        See `Expected`.
+    """
 
     def at(epsilon: float) -> Iterable[Feasibility]:
         law, cost, known = expected(epsilon)

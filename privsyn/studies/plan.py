@@ -36,7 +36,6 @@ from privsyn.table.io.csv_table import check_header
 from privsyn.table.io.formats import Place, is_typed
 from privsyn.table.io.persons import check_unit_column
 from privsyn.table.io.read_in_memory import read_columns
-from privsyn.table.schema.columns import Numerical
 from privsyn.table.schema.important import Sets, check_important, in_words
 from privsyn.table.schema.schema import Schema, declared
 from privsyn.table.schema.yaml_file import SchemaOrPath, as_schema
@@ -207,46 +206,82 @@ def plan(
     if accept is not None and rows is None:
         raise InputError(f"{spelled('accept')} needs a rough, public number of rows: give rows")
     numbers = ROWS if rows is None else (check_whole("rows", rows, least=1),)
-    text = not is_typed(table)
     columns = _columns(table, schema, unit)
     domain, open_schema, uncounted, named = _domain(columns, schema, settings.matters_most)
     if target is not None:
         check_column(spelled("target"), target, open_schema.schema.coded, read=True)
+    run = _Run(settings, open_schema, domain, named, numbers)
+    criteria = run.feasible(columns)
     epsilon, delta = settings.promise
-    accepted = settings.criteria
-    if accepted is not None:
-        check_accept(accepted, open_schema.schema, epsilon)
-        fine = settings.algorithm.fine_cells
-        codec = Codec.for_table(open_schema.fill({}, {}), columns, fine=fine, target=target)
-        check_testable(codec, accepted)
-    tests = 0.0 if accepted is None else accepted.share
+    rho, expectations = run.expected(epsilon, delta)
+    other = () if open_schema.values else run.expected(epsilon, 0.0 if delta else USUAL_DELTA)[1]
+    return Plan(
+        epsilon,
+        delta,
+        rho,
+        dict(zip(domain.names, domain.sizes, strict=True)),
+        (*open_schema.values, *open_schema.bounds),
+        not is_typed(table) and declared(schema) is None,
+        expectations,
+        rows is not None,
+        (*uncounted, *notes(open_schema.schema, target)),
+        _advice(delta, expectations, other),
+        criteria,
+    )
 
-    def expected(delta: float, epsilon: float = epsilon) -> tuple[float, tuple[Expectation, ...]]:
-        """Return the budget for a row, and the expectations."""
+
+@dataclass(frozen=True)
+class _Run:
+    """What is known of a run without its rows.
+
+    Parameters
+    ----------
+    settings : Settings
+    open_schema : OpenSchema
+    domain : Domain
+    important : mapping of a set of columns that matters most to the sets of attributes that are counted
+    rows : tuple of int
+        The numbers of rows that are planned for.
+    """
+
+    settings: Settings
+    open_schema: OpenSchema
+    domain: Domain
+    important: Named
+    rows: tuple[int, ...]
+
+    @property
+    def tests(self) -> float:
+        """The share of the budget that tests of the criteria cost."""
+        return 0.0 if self.settings.criteria is None else self.settings.criteria.share
+
+    def expected(self, epsilon: float, delta: float) -> tuple[float, tuple[Expectation, ...]]:
+        """Return the budget for a row without the tests, and what is expected for each number of rows."""
         law = law_of(delta)
-        person = (1 - tests) * rho_for(epsilon, delta - reserved_delta(delta, open_schema), law.accounting)
-        most = settings.most_rows
-        rho, find = law.of_row(person, most), partial(expected_share, open_schema)
+        left = delta - reserved_delta(delta, self.open_schema)
+        person, most = (1 - self.tests) * rho_for(epsilon, left, law.accounting), self.settings.most_rows
+        rho, find = law.of_row(person, most), partial(expected_share, self.open_schema)
         return rho, tuple(
-            expect(domain, rho, n, law, finding=find(n, person, law, most), important=named) for n in numbers
+            expect(self.domain, rho, n, law, finding=find(n, person, law, most), important=self.important)
+            for n in self.rows
         )
 
-    def with_tests(epsilon: float) -> tuple[Law, float, Expectation]:
-        """Return the law, the cost of all tests for a row, and what is expected of the rest."""
-        rho, (first, *_) = expected(delta, epsilon)
-        law = law_of(delta)
-        return law, rho * tests / (1 - tests), first
+    def feasible(self, columns: pd.DataFrame) -> tuple[Feasibility, ...]:
+        """Return whether each criterion is likely to be met, for a table of these columns."""
+        criteria = self.settings.criteria
+        if criteria is None:
+            return ()
+        epsilon, delta = self.settings.promise
+        check_accept(criteria, self.open_schema.schema, epsilon)
+        fine, target = self.settings.algorithm.fine_cells, self.settings.target
+        codec = Codec.for_table(self.open_schema.fill({}, {}), columns, fine=fine, target=target)
+        check_testable(codec, criteria)
 
-    rho, expectations = expected(delta)
-    criteria = () if accepted is None else feasible(accepted, codec, domain, epsilon, with_tests)
-    to_find = (*open_schema.values, *open_schema.bounds)
-    other = () if open_schema.values else expected(0.0 if delta else USUAL_DELTA)[1]
-    sizes = dict(zip(domain.names, domain.sizes, strict=True))
-    untyped, said = text and declared(schema) is None, (*uncounted, *notes(open_schema.schema, target))
-    advice = _advice(delta, expectations, other)
-    return Plan(
-        epsilon, delta, rho, sizes, to_find, untyped, expectations, rows is not None, said, advice, criteria
-    )
+        def with_tests(epsilon: float) -> tuple[Law, float, Expectation]:
+            rho, (first, *_) = self.expected(epsilon, delta)
+            return law_of(delta), rho * self.tests / (1 - self.tests), first
+
+        return feasible(criteria, codec, self.domain, epsilon, with_tests)
 
 
 def _columns(table: object, schema: Schema | None, unit: str | None) -> pd.DataFrame:
@@ -312,6 +347,7 @@ def _duration(seconds: float) -> str:
 def notes(schema: Schema, target: str | None) -> tuple[str, ...]:
     r"""Return the sentences that apply to a schema and a target.
 
+    >>> from privsyn import Numerical
     >>> schema = Schema({"pay": Numerical(0, 256_000), "age": Numerical(0, 99, integer=True)})
     >>> print(*notes(schema, "age"), sep="\n")
     numbers are counted in cells, which grow with the bounds: up to 1,000 wide for pay
@@ -344,9 +380,8 @@ def _cells(schema: Schema) -> dict[str, float]:
     """
     widths = {}
     for name, column in schema.coded.items():
-        if isinstance(column, Numerical) and column.low is not None and column.high is not None:
-            reach = float(column.high) - float(column.low)
-            decimals = column.fixed_decimals
+        if (ends := column.number_range) is not None:
+            reach, decimals = float(ends[1]) - float(ends[0]), column.fixed_decimals
             if decimals is None or reach * 10.0**decimals >= FINE:
                 widths[name] = reach / (FINE // 2)
     return widths

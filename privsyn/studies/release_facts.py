@@ -72,8 +72,7 @@ def relationships(release: Release) -> list[dict[str, Any]]:
     """
     first = len(release.fitted.one_ways)
     covered, rows = release.accuracy_.tables["covered"][first:], []
-    measured = zip(release.fitted.certainties[first:], release.fitted.marginals, strict=True)
-    for certainty, table in compress(measured, covered):
+    for certainty, table in compress(release.fitted.measured_marginals, covered):
         estimate = certainty.measured.grouping.join(table.counts)
         power, limit = strength(estimate), error_limit(certainty.error, estimate.shape)
         rows.append(

@@ -25,7 +25,6 @@ from privsyn.release.release import Release
 from privsyn.studies.release_facts import facts, pair_map, pair_tables
 from privsyn.synthesizer import PrivSyn
 from privsyn.table.codec.labels import members
-from privsyn.table.schema.columns import Numerical
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -206,7 +205,8 @@ def _column(
 
 def _facts(release: Release, name: str) -> str:
     """Return the mean and the median of a column of numbers, with intervals; empty for any other column."""
-    if not isinstance(release.codec.schema.columns.get(name), Numerical):
+    column = release.codec.schema.columns.get(name)
+    if column is None or not column.has_numbers:
         return ""
     words = []
     for what, frame, share in (

@@ -20,7 +20,7 @@ from privsyn.release.release import Release
 from privsyn.studies.release_facts import facts
 from privsyn.synthesizer import PrivSyn
 from privsyn.table.io.formats import Place
-from privsyn.table.schema.columns import Column, Numerical
+from privsyn.table.schema.columns import Column
 from privsyn.table.schema.yaml_file import kind_of
 
 MOST_VALUES = 12
@@ -168,8 +168,8 @@ def _variable(name: str, column: Column) -> dict[str, Any]:
         "name": name,
         "description": column.values_in_words,
     }
-    if isinstance(column, Numerical):
-        variable |= {"minValue": column.low, "maxValue": column.high}
+    if (ends := column.number_range) is not None:
+        variable |= {"minValue": ends[0], "maxValue": ends[1]}
     return variable
 
 

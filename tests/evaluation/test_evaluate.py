@@ -327,6 +327,15 @@ def test_the_smallest_tables_are_compared(rows, target):
     str(scores)
 
 
+def test_the_verdict_on_a_table_that_is_worse_than_independent_columns_names_both_errors():
+    real = pd.DataFrame({"a": np.arange(200) % 2, "b": np.arange(200) % 2})
+    scores = evaluate(real, real.assign(b=1 - real["b"]))  # each column is exact, no row is
+    pair = scores.pair_mean
+    both = f"{pair.synthetic:.1%} of the rows are off, with independent columns {pair.independent:.1%}."
+    assert "no nearer than independent columns: 100.0% of" in scores.verdict
+    assert both in scores.verdict
+
+
 @pytest.mark.parametrize("columns", [["job"], ["age"], ["job", "age"]], ids=str)
 def test_one_or_two_columns_are_compared(columns):
     scores = evaluate(table()[columns], table(1)[columns])

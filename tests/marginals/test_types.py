@@ -13,7 +13,7 @@ from privsyn.inference.problem import Estimate
 from privsyn.marginals.domain import Domain, Floats, keep
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.structural_zeros import StructuralZeros
-from privsyn.table.enforcement.determined import LookUp
+from privsyn.table.enforcement.determined import MappingOf
 from privsyn.table.enforcement.draws import Cells
 from privsyn.table.schema.condition import Span
 
@@ -74,7 +74,7 @@ def test_so_each_value_object_does(kind):
             lambda: Cells(np.zeros(2), np.zeros(2), None, np.zeros(3, int), np.ones(2)),
             "one entry for each",
         ),
-        (lambda: LookUp("c", ("a", "b"), np.zeros((3, 1)), np.zeros(3)), "keys .* for 3 values"),
+        (lambda: MappingOf("c", ("a", "b"), np.zeros((3, 1)), np.zeros(3)), "keys .* for 3 values"),
         (lambda: Levels(("x",), np.array([0, 1])), "has no label"),
     ],
 )

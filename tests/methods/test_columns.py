@@ -16,6 +16,7 @@ from privsyn.inference.rare_values import THRESHOLD
 from privsyn.inference.weights import LIKELY_TARGET, SMOOTH, TARGET, weights_of
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Marginal, Measurement
+from privsyn.marginals.recoding import Merging
 from privsyn.methods.budget import TREND_GROUPS
 from privsyn.methods.columns import (
     FALSE_ALARM,
@@ -50,7 +51,9 @@ def test_groups_of_fine_cells_are_no_values_although_as_many_cells_are_single_nu
     table = Marginal(Domain(("a",), (merged,), (merged,)), np.array([900.0, 0, 0, 0, 0])[:merged])
     axis = Axis(np.array([1.0, 50, 1, 50, 1]), 32)
     facts = PublicFacts(axes={"a": axis}, doubtful=("a",))
-    axes, occurs = _found_axes((Measurement(table, 1.0),), facts, GAUSSIAN)
+    domain = Domain(("a",), (5,), (5,))
+    joined = Merging(domain, domain, (np.arange(5, dtype=np.int32),), (np.ones(5),))
+    axes, occurs, _ = _found_axes((Measurement(table, 1.0),), facts, GAUSSIAN, joined, {})
     assert axes["a"] is axis
     assert occurs["a"].all()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import numpy as np
@@ -37,7 +38,19 @@ def test_bounds_that_were_found_are_printed_and_those_of_the_schema_are_not(tmp_
     (tmp_path / "s.yaml").write_text(yaml.safe_dump({"columns": columns}))
     done = run(capsys, "synth", "t.csv", "o.csv", "--epsilon", 1, "--schema", "s.yaml", "--seed", 1)
     (line,) = [line for line in done.out.splitlines() if "bounds found" in line]
-    assert line == "numbers are clipped to the bounds found: age 0 to 64"
+    assert line == "numbers are clipped to the bounds found, often wider than the numbers drawn: age 0 to 64"
+
+
+def test_the_lists_of_a_wide_table_do_not_hide_the_closing_sentence(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = [f"measurement_{place}" for place in range(40)]
+    pd.DataFrame({name: np.arange(500) % 2 for name in names}).to_csv("t.csv", index=False)
+    done = run(capsys, "synth", "t.csv", "o.csv", "--epsilon", 1, "--seed", 1, "--ledger", "l.json")
+    lines = done.out.splitlines()
+    assert max(map(len, lines)) < 400
+    assert sum("measurement_39" in line for line in lines) == 0
+    assert sum("... (all in the ledger)" in line for line in lines) == 2
+    assert "'measurement_39'" in str(json.loads((tmp_path / "l.json").read_text())["public_inputs"])
 
 
 def test_whole_numbers_that_become_text_are_reported_after_the_run(tmp_path, capsys, monkeypatch):

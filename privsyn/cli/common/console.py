@@ -28,6 +28,9 @@ BETTER = "take an epsilon of 10 at most, and a delta far below one in the number
 SHOWN = 8
 """Most columns whose bounds are printed."""
 
+LONGEST = 240
+"""Most characters of a printed list. A wide table has pages of names, which would hide what follows."""
+
 WRITTEN = {
     "--model": "the model; `privsyn sample` draws from it at no further cost in privacy",
     "--ledger": "all queries of the table, with their noise and cost",
@@ -127,9 +130,21 @@ def show_columns(release: Release, public: Schema | None = None) -> None:
 def show_bounds(bounds: Mapping[str, tuple[float, float]]) -> None:
     """Print the bounds that were found; of many columns those of the first `SHOWN`."""
     if bounds:
-        texts = [f"{name} {low:,.10g} to {high:,.10g}" for name, (low, high) in bounds.items()]
+        texts = [f"{name} {_written(low)} to {_written(high)}" for name, (low, high) in bounds.items()]
         more = f" and {len(texts) - SHOWN} more" if len(texts) > SHOWN else ""
-        say(f"numbers are clipped to the bounds found: {', '.join(texts[:SHOWN])}{more}")
+        say(
+            "numbers are clipped to the bounds found, often wider than the numbers drawn:"
+            f" {', '.join(texts[:SHOWN])}{more}"
+        )
+
+
+def _written(number: float) -> str:
+    """Return a number with separators of thousands, but not one that may be a year.
+
+    >>> _written(2015.0), _written(131072.0)
+    ('2015', '131,072')
+    """
+    return f"{number:,.10g}" if abs(number) >= 10_000 else f"{number:.10g}"
 
 
 def show_identifiers(names: Sequence[str]) -> None:
@@ -167,7 +182,7 @@ def show_privacy(ledger: Ledger, *, spent_before: bool = False) -> None:
     if ledger.local and not ledger.all_local:
         say(f"randomised by the respondents: epsilon {ledger.local_epsilon:g} for these cells of one record")
     if not spent_before and (looked_for := summary(ledger)) is not None:
-        say(looked_for)
+        say(_shortened(looked_for))
     for sentence in ledger.public_inputs:
         if sentence.startswith(NOT_FOUND):
             say(sentence)
@@ -197,4 +212,16 @@ def show_public_inputs(ledger: Ledger) -> None:
     """Print unusual facts that the run took as public. `synth` says so once; a model's ledger lists them."""
     for fact in ledger.public_inputs:
         if fact not in PUBLIC and not fact.startswith(NOT_FOUND):
-            say(f"taken as public: {fact}")
+            say(f"taken as public: {_shortened(fact)}")
+
+
+def _shortened(fact: str) -> str:
+    """Return a fact without the ends of its long lists, which the ledger has.
+
+    >>> _shortened("values of " + ", ".join("a" * 100) + "; bounds of age")[-50:]
+    'a, a, a, a, ... (all in the ledger); bounds of age'
+    """
+    return "; ".join(
+        part if len(part) <= LONGEST else f"{part[:LONGEST].rpartition(' ')[0]} ... (all in the ledger)"
+        for part in fact.split("; ")
+    )

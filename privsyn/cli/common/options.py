@@ -179,14 +179,14 @@ def read_public(schema: Path | None, csv: Given) -> Schema | None:
     return None if format_ == CsvFormat() else Schema({}, csv=format_)
 
 
-def check_look_ups(data: Path, schema: Path | None) -> None:
+def check_lookups(data: Path, schema: Path | None) -> None:
     """Refuse a schema that looks values up in the private table itself: what it looks up is published."""
-    from privsyn.table.schema.yaml_file import look_up_files, read_schema
+    from privsyn.table.schema.yaml_file import lookup_files, read_schema
 
     if schema is None:
         return
     read_schema(schema)  # raises if the file cannot be read
-    for path in look_up_files(schema):
+    for path in lookup_files(schema):
         if path.resolve() == data.resolve():
             raise InputError(f"{schema}: looks values up in {data}, the private table: give a public one")
 

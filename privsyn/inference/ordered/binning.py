@@ -27,11 +27,14 @@ from privsyn.marginals.marginal import Grouping
 from privsyn.marginals.recoding import Merging
 
 STEP = 1.5
-"""Price of a step of the density: STEP * ln(cells) noise variances of squared residuals. A spike needs two
+"""Price of a step of the density: STEP * ln(cells) noise variances of squared deviations. A spike needs two
 steps, so with 1,000 cells it must stand out by about 5 standard deviations."""
 
 LEAST = 4.0
 """Standard deviations of noise: a group with fewer records is too noisy alone."""
+
+PERHAPS = 0.5
+"""Standard deviations of noise from which a bound has its own group. It is joined later if it is empty."""
 
 HEAVY = 1 / 32
 """Share of the records: an interval that holds twice as much is halved."""
@@ -73,7 +76,7 @@ class Axis:
         return (slice(0, self.second), slice(self.second, None)) if self.second else (slice(None),)
 
 
-def join_cells(expected: Floats, sigma: float, axis: Axis) -> Codes:
+def join_cells(expected: Floats, sigma: float, axis: Axis, alone: Collection[int] = ()) -> Codes:
     """Return the group of each cell.
 
     Parameters
@@ -83,6 +86,8 @@ def join_cells(expected: Floats, sigma: float, axis: Axis) -> Codes:
     sigma : float
         Standard deviation of the noise in a cell, in records.
     axis : Axis
+    alone : collection of int, optional
+        Cells that are groups of their own; see `bounds_alone`. An axis of two parts has none.
 
     Examples
     --------
@@ -100,12 +105,40 @@ def join_cells(expected: Floats, sigma: float, axis: Axis) -> Codes:
         )
         return np.concatenate([one, one.max() + 1 + other]).astype(np.int32)
     enough = expected >= max(LEAST * sigma, expected.sum() / axis.groups)
-    spikes = _spikes(expected / axis.widths, enough)
+    spikes = sorted({*_spikes(expected / axis.widths, enough), *alone})
     starts = np.union1d(_intervals(expected, axis), [edge for cell in spikes for edge in (cell, cell + 1)])
     starts = starts[starts < len(expected)].astype(np.int64)
     starts = _halved(starts, expected, max(LEAST * sigma, HEAVY * expected.sum()))
     starts = _fewest_lost(starts, expected, set(spikes), axis.groups)
     return (np.searchsorted(starts, np.arange(len(expected)), side="right") - 1).astype(np.int32)
+
+
+def bounds_alone(counts: Floats, sigma: float, axis: Axis) -> list[int]:
+    """Return the cells of the bounds themselves, if narrower than their neighbours and perhaps not empty.
+
+    Such a value often stands for all that is beyond, as 99,999 does: for too few records to stand out of the
+    noise of fine cells, and for too many to be spread over a long tail.
+
+    Parameters
+    ----------
+    counts : array of shape (cells,)
+        Noisy.
+    sigma : float
+        Standard deviation of the noise in a cell, in records.
+    axis : Axis
+
+    Examples
+    --------
+    >>> bounds_alone(np.array([0.0, 90, 4, 25]), 10.0, Axis(np.array([1.0, 9, 9, 1]), 4))
+    [3]
+    """
+    ends = {0: 1, len(counts) - 1: len(counts) - 2} if len(counts) > 2 else {}
+    return [
+        end
+        for end, beside in ends.items()
+        if axis.widths[end] < axis.widths[beside]
+        and counts[end] > PERHAPS * sigma + max(counts[beside], 0.0) * axis.widths[end] / axis.widths[beside]
+    ]
 
 
 def fit_steps(counts: Floats, sigma: float, widths: Floats) -> Floats:

@@ -1,18 +1,23 @@
-"""Support: which values of a column of few whole numbers occur, if its bounds were found under privacy.
+"""Support: which values of a column occur, if its bounds were found under privacy.
 
-Found bounds are generous. Here the released counts of the values decide, which have far more budget. Values
-at both ends are left out unless they stand out of the noise, one or several together. Values between others
-are left out if their neighbours say that many rows should hold them, and none are seen. So 1, 2 and 5 stay
-three values, and ages stay dense. A value that is left out is never drawn.
+Found bounds are generous. The released counts of the values have far more budget, so they decide here. A
+value at an end stays only if it stands out of the noise, alone or with its neighbours. A value between others
+goes if they lead to expect many rows, and hardly any are counted. So 1, 2 and 5 stay three values, and ages
+stay dense. A value that goes is never drawn.
+
+The numbers of other columns are counted in groups of cells. Groups at both ends are left out by the same
+rule. In the first and the last that remain, only some cells may hold records: a column of 18 to 59 may have a
+last group of 57 to 95. `likely_shares` weighs every cell in which the column may end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from privsyn.marginals.domain import Floats, Mask
+from privsyn.inference.ordered.binning import runs
+from privsyn.marginals.domain import Floats, Integers, Ints, Mask
 
 FALSE_VALUE, FALSE_END = 0.01, 0.05
 """Probabilities that noise alone makes a value stand out, and that it extends the end of a column of at most
@@ -29,6 +34,25 @@ ABSENT, SURELY = 2.0, 3.5
 fewer rows than their neighbours lead to expect. The second counts if that is at most a `TENTH` of these."""
 
 TENTH = 0.1
+
+Look = tuple[Integers, Floats, Floats]
+"""Of a noisy count of groups of cells: the group of each cell, the counts, and their variances."""
+
+NEAR = 4.0
+"""Standard deviations by which groups next to the last one stand out together. Then their density counts."""
+
+SPREAD = 0.7
+"""Prior standard deviation of the logarithm of the last group's length, about that with their density."""
+
+TINY = float(np.finfo(float).tiny)
+
+IN_LAST = (0.0, 0.8)
+"""Shares of the last group's records that its last cell may hold; the others are evenly spread. Both are
+equally likely: many columns end with a spike, such as grades of 100, and incomes cut at a maximum."""
+
+DRAWN = 0.9
+"""Posterior probability of the cells in which the column may end that are drawn. With 1, records are drawn
+where the end hardly ever is; with 0.5, half of the columns are cut."""
 
 
 def occurring(
@@ -54,26 +78,62 @@ def occurring(
     >>> occurring(np.array([3.0, 60, 38, 22, 12, 50, 11, -15]), noise, norm.isf).nonzero()[0].tolist()
     [1, 2, 3, 4, 5]
     """
-    standing_out = float(deviations(FALSE_VALUE / (columns * len(counts))))
-    clear = np.flatnonzero(counts > standing_out * np.sqrt(variances))
     found = np.zeros(len(counts), np.bool_)
+    clear = _clear(counts, variances, deviations, columns)
     if not len(clear):
         return ~found
-    first, last = int(clear[0]), int(clear[-1])
-    needed = float(deviations(FALSE_END / (2 * columns) if last - first < FEW else LONGER))
-    if first == last and len(counts) > 1:  # the other value of a flag may be too rare to be seen
-        first, last = (first - 1, last) if first else (0, 1)
-    first -= _further(counts[:first][::-1], variances[:first][::-1], needed)
-    last += _further(counts[last + 1 :], variances[last + 1 :], needed)
+    first, last = _ends(clear, counts, variances, deviations, columns)
     found[first : last + 1] = True
     for before, after in zip(clear[:-1].tolist(), clear[1:].tolist(), strict=True):
         found[before + 1 : after] = not _absent(slice(before + 1, after), counts, variances)
     return found
 
 
+def occurring_groups(
+    counts: Floats, variances: Floats, deviations: Callable[[float], float], columns: int = 1
+) -> Mask:
+    """Return which groups of cells occur: as `occurring`, but all that lie between two that do.
+
+    >>> from scipy.stats import norm
+    >>> counts = np.array([3.0, 400, 380, -9, 310, 11])
+    >>> occurring_groups(counts, np.full(6, 100.0), norm.isf).nonzero()[0].tolist()
+    [1, 2, 3, 4]
+    """
+    found = np.zeros(len(counts), np.bool_)
+    clear = _clear(counts, variances, deviations, columns)
+    if not len(clear):
+        return ~found
+    first, last = _ends(clear, counts, variances, deviations, columns)
+    found[first : last + 1] = True
+    return found
+
+
+def _clear(counts: Floats, variances: Floats, deviations: Callable[[float], float], columns: int) -> Ints:
+    """Return the places of the counts that stand out of the noise alone."""
+    standing_out = float(deviations(FALSE_VALUE / (columns * len(counts))))
+    return np.flatnonzero(counts > standing_out * np.sqrt(variances))
+
+
+def _ends(
+    clear: Ints,
+    counts: Floats,
+    variances: Floats,
+    deviations: Callable[[float], float],
+    columns: int,
+) -> tuple[int, int]:
+    """Return the first and the last count that belong to the column."""
+    first, last = int(clear[0]), int(clear[-1])
+    needed = float(deviations(FALSE_END / (2 * columns) if last - first < FEW else LONGER))
+    if first == last and len(counts) > 1:  # the other value of a flag may be too rare to be seen
+        first, last = (first - 1, last) if first else (0, 1)
+    first -= _further(counts[:first][::-1], variances[:first][::-1], needed)
+    last += _further(counts[last + 1 :], variances[last + 1 :], needed)
+    return first, last
+
+
 def _further(counts: Floats, variances: Floats, needed: float) -> int:
     """Return how many values, going outwards, belong to the column too: they stand out together."""
-    heights = np.cumsum(counts) / np.sqrt(np.maximum(np.cumsum(variances), np.finfo(float).tiny))
+    heights = np.cumsum(counts) / np.sqrt(np.maximum(np.cumsum(variances), TINY))
     clear = np.flatnonzero(heights > needed)
     if not len(clear):
         return 0
@@ -90,3 +150,106 @@ def _absent(between: slice, counts: Floats, variances: Floats) -> bool:
     seen = counts[between].sum()
     most = np.clip(TENTH * expected, ABSENT * noise, SURELY * noise)
     return bool(seen < most and expected - seen > ABSENT * noise)
+
+
+def looks_of(levels: Sequence[tuple[Floats, Floats]]) -> list[Look]:
+    """Return the looks at the cells, at their runs, at the runs of these, and so on; see `runs`."""
+    looks: list[Look] = []
+    for counts, variances in levels:
+        place = runs(len(looks[-1][1]))[looks[-1][0]] if looks else np.arange(len(counts))
+        looks.append((place, counts, variances))
+    return looks
+
+
+def likely_shares(
+    counts: Floats,
+    variances: Floats,
+    occurs: Mask,
+    group: Integers,
+    shares: Floats,
+    widths: Floats,
+    looks: Sequence[Look],
+) -> Floats:
+    """Return the share of each cell in its group, where the first and the last group may end in any cell.
+
+    Each of these cells predicts the counts of all looks, given the group's records. A prior says that the
+    group is about as dense as those next to it. The shares are posterior means; see `DRAWN`.
+
+    Parameters
+    ----------
+    counts, variances : arrays of shape (groups,)
+        Noisy counts of the groups, and the variances of their noise.
+    occurs : boolean array of shape (groups,)
+    group, shares, widths : arrays of shape (cells,)
+        The group of each cell, its share of the group so far, and its width.
+    looks : sequence of Look
+
+    Examples
+    --------
+    Ten records in each of the first 13 cells, and none in the others:
+
+    >>> cells, noise = np.where(np.arange(32) < 13, 10.0, 0.0), np.full(32, 4.0)
+    >>> looks = looks_of([(cells, noise), (cells.reshape(4, 8).sum(axis=1), noise[:4])])
+    >>> group = np.repeat([0, 1, 2], [5, 5, 22])
+    >>> counts = np.bincount(group, cells)
+    >>> some, even = np.ones(3, np.bool_), 1 / np.bincount(group)[group]
+    >>> found = likely_shares(counts, noise[:3], some, group, even, np.ones(32), looks)
+    >>> found[10:16].round(2).tolist()
+    [0.33, 0.33, 0.33, 0.0, 0.0, 0.0]
+    """
+    found, lengths = np.array(shares), np.bincount(group, widths)
+    records = np.where(occurs, np.maximum(counts, 0.0), 0.0)
+    first, last = np.flatnonzero(occurs)[[0, -1]]
+    for end, inner in (
+        (last, np.arange(last - 1, first - 1, -1)),
+        (first, np.arange(first + 1, last + 1)),
+    ):
+        cells = np.flatnonzero(group == end)[:: 1 if end == last else -1]  # going outwards
+        if not len(inner) or len(cells) < 2 or records[end] <= 0:
+            continue
+        sums, noise = np.cumsum(counts[inner]), np.sqrt(np.cumsum(variances[inner]))
+        near = int(np.append(np.flatnonzero(sums > NEAR * noise), len(inner) - 1)[0])
+        density = float(sums[near] / lengths[inner[: near + 1]].sum())
+        elsewhere = np.where(group == end, 0.0, found * records[group])
+        expected = float(records[end] / density) if density > 0 else float(lengths[end])
+        found[cells] = _ending(float(records[end]), expected, cells, widths[cells], elsewhere, looks)
+    return found
+
+
+def _ending(
+    records: float,
+    expected: float,
+    cells: Ints,
+    widths: Floats,
+    elsewhere: Floats,
+    looks: Sequence[Look],
+) -> Floats:
+    """Return the shares of the cells of the last group, going outwards; see `likely_shares`.
+
+    Parameters
+    ----------
+    records, expected : float
+        The group's records, and the length that the density of its neighbours implies.
+    cells : integer array
+    widths : float array, of these cells
+    elsewhere : float array
+        Expected records of all other cells; 0 in these.
+    looks : sequence of Look
+    """
+    lengths, alone = np.cumsum(widths), np.eye(len(cells))
+    even = np.tril(np.ones_like(alone)) * widths / lengths[:, np.newaxis]
+    shapes = np.array([share * alone + (1 - share) * even for share in IN_LAST])
+    # Any point may be the end; `expected` is that of the logarithm of the length.
+    log = np.log(widths / lengths) - 0.5 * (np.log(lengths / expected) / SPREAD) ** 2
+    log = np.tile(log, (len(IN_LAST), 1))
+    for place, counts, variances in looks:
+        starts = np.flatnonzero(np.diff(place[cells], prepend=-1))
+        at = place[cells][starts]
+        seen = counts[at] - np.bincount(place, elsewhere, minlength=len(counts))[at]
+        predicted = records * np.add.reduceat(shapes, starts, axis=2)
+        log -= 0.5 * ((seen - predicted) ** 2 / np.maximum(variances[at], TINY)).sum(axis=2)
+    likely = np.exp(log - log.max())
+    likely /= likely.sum()
+    mean = np.einsum("se,sec->c", likely, shapes)
+    drawn = np.cumsum(likely.sum(axis=0)) - likely.sum(axis=0) < DRAWN
+    return np.where(drawn, mean, 0.0) / mean[drawn].sum()

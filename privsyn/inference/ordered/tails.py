@@ -15,7 +15,7 @@ that are still possible.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -59,10 +59,13 @@ class Tails:
     ----------
     merging : Merging
     axes : mapping of an attribute to its Axis
+    ended : collection of attributes
+        Those of which the shares of the first and the last group say where they end; see `likely_shares`.
     """
 
     merging: Merging
     axes: Mapping[str, Axis]
+    ended: Collection[str] = ()
 
     def settle(self, measured: Measurement, total: float) -> Marginal:
         """Return the counts of one attribute, non-negative and with the total; tails by posterior means."""
@@ -116,15 +119,20 @@ class Tails:
                 continue
             held, group = slice(first, last + 1), groups[codes] - first
             counts, variances = measured.marginal.counts[held], measured.variance[held]
-            tails = _both_tails(
-                counts, variances, group, axis.widths[codes], self.merging.shares[place][codes]
-            )
+            shares, ended = self.merging.shares[place][codes], measured.attributes[0] in self.ended
+            tails = _both_tails(counts, variances, group, axis.widths[codes], shares, ended=ended)
             found += [(codes[tail], cells) for tail, cells in tails]
         return found
 
 
 def _both_tails(
-    counts: Floats, variances: Floats, group: Integers, cell_widths: Floats, shares: Floats
+    counts: Floats,
+    variances: Floats,
+    group: Integers,
+    cell_widths: Floats,
+    shares: Floats,
+    *,
+    ended: bool,
 ) -> Iterator[tuple[Ints, Floats]]:
     """Yield the cells of both tails of one part, going outwards, and the expected records of each.
 
@@ -133,6 +141,8 @@ def _both_tails(
     counts, variances : arrays of shape (groups,)
     group, cell_widths, shares : arrays of shape (cells,)
         The group of each cell, its width, and its share of the group.
+    ended : bool
+        Whether the shares say where the outermost groups end.
     """
     widths = np.bincount(group, cell_widths).astype(np.float64)
     for step in (1, -1):
@@ -155,6 +165,7 @@ def _both_tails(
         )
         known = _known(shares[tail], cell_widths[tail], first) * counts[places]
         strange[known > APART * np.sqrt(variances[places])] = 1.0
+        strange[-1] = 1.0 if ended else strange[-1]
         sizes = np.diff([*first, len(tail)])
         apart, totals = np.repeat(strange, sizes), np.repeat(np.add.reduceat(cells, first), sizes)
         yield tail, apart * totals * shares[tail] + (1 - apart) * cells
@@ -283,11 +294,11 @@ def expected_tail(
     )
     cells = np.concatenate([inner, outer])
     groups = np.add.reduceat(cells, first)
-    rough, residuals = (MISFIT * groups) ** 2, counts - groups
-    strange = STRANGE / (STRANGE + np.exp(-0.5 * residuals**2 / (rough + variances)))
+    rough, deviations = (MISFIT * groups) ** 2, counts - groups
+    strange = STRANGE / (STRANGE + np.exp(-0.5 * deviations**2 / (rough + variances)))
     strange = np.round(strange) if careless else strange
     trusted = strange + (1 - strange) * rough / (rough + variances)
-    ratio = np.maximum(groups + trusted * residuals, 0.0) / groups
+    ratio = np.maximum(groups + trusted * deviations, 0.0) / groups
     return np.asarray(cells * np.repeat(ratio, np.diff([*first, len(cells)]))), strange
 
 
@@ -318,9 +329,9 @@ def _mean_cells(weights: Floats, masses: Floats, tails: Floats, *, median: bool)
     return np.asarray(np.maximum(cells * (mean / max(cells.sum(), TINY)), TINY))
 
 
-def _kept(residuals: Floats, variances: Floats) -> Floats:
+def _kept(deviations: Floats, variances: Floats) -> Floats:
     """Return the part to keep of counts that no steps explain: 0, unless their energy exceeds the noise's."""
-    freedom = len(residuals)
-    energy = float(np.mean(residuals**2 / variances))
+    freedom = len(deviations)
+    energy = float(np.mean(deviations**2 / variances))
     excess = max(energy - 1 - BEYOND * np.sqrt(2 / freedom), 0.0)
-    return residuals * (excess / (excess + 1))
+    return deviations * (excess / (excess + 1))

@@ -62,8 +62,8 @@ def draw_cells(
     table = fit_margins(shaped, margins)
     coarse = table.join(grouping)
     variance = answers.variance * (coarse.counts > 0)
-    residual = answers.marginal.counts - coarse.counts
-    found = coarse.counts + _centred(coarse, residual, variance, margins)
+    deviation = answers.marginal.counts - coarse.counts
+    found = coarse.counts + _centred(coarse, deviation, variance, margins)
     trend = Trend.draw(table, grouping, found, variance, rng)
     if trend is not None:
         table = trend.impose(table, margins)
@@ -107,8 +107,10 @@ def _levels(table: Marginal) -> list[Grouping]:
     return [*found, NO_GROUPS]
 
 
-def _centred(expected: Marginal, residual: Floats, variance: Floats, margins: tuple[Marginal, ...]) -> Floats:
-    """Return the residual less what contradicts the margins, which are known better.
+def _centred(
+    expected: Marginal, deviation: Floats, variance: Floats, margins: tuple[Marginal, ...]
+) -> Floats:
+    """Return the deviation less what contradicts the margins, which are known better.
 
     Each cell is corrected in proportion to its variance.
     """
@@ -118,13 +120,14 @@ def _centred(expected: Marginal, residual: Floats, variance: Floats, margins: tu
     for _ in range(CENTRINGS):
         missed = 0.0
         for axes in others:
-            excess = residual.sum(axis=axes, keepdims=True)
+            excess = deviation.sum(axis=axes, keepdims=True)
             room = variance.sum(axis=axes, keepdims=True)
             missed = max(missed, float(np.abs(excess).max()))
-            residual = residual - variance * np.divide(excess, room, out=np.zeros_like(room), where=room > 0)
+            spread = np.divide(excess, room, out=np.zeros_like(room), where=room > 0)
+            deviation = deviation - variance * spread
         if missed <= SAME * expected.total:
             break
-    return residual
+    return deviation
 
 
 WITH_COLUMN = 0.2

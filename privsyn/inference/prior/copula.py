@@ -58,20 +58,20 @@ def hermite(one_way: Marginal) -> Floats:
     return integrals
 
 
-def best_correlation(residual: Floats, groups: tuple[Codes, Codes], sides: tuple[Floats, Floats]) -> float:
+def best_correlation(deviation: Floats, groups: tuple[Codes, Codes], sides: tuple[Floats, Floats]) -> float:
     """Return the correlation whose Gaussian copula fits a table best, by least squares.
 
     Parameters
     ----------
-    residual : array of shape (groups, groups)
+    deviation : array of shape (groups, groups)
         Noisy shares of the groups of ordered codes, minus those under independence.
     groups : the group of each ordered code
     sides : the `hermite` integrals of both attributes
     """
     a, b = (Grouping((group, EACH)).join(side)[:, 1:] for side, group in zip(sides, groups, strict=True))
-    residual = _centred(residual)
+    deviation = _centred(deviation)
     a, b = a - a.mean(axis=0), b - b.mean(axis=0)
-    fit = POWERS @ (a * (residual @ b)).sum(axis=0)
+    fit = POWERS @ (a * (deviation @ b)).sum(axis=0)
     size = ((POWERS @ ((a.T @ a) * (b.T @ b))) * POWERS).sum(axis=1)
     return float(CORRELATIONS[np.argmax(2 * fit - size)])
 
@@ -84,7 +84,7 @@ def copula(correlation: float, sides: tuple[Floats, Floats]) -> Floats:
 
 def with_unrelated(
     fit: Callable[[Floats], Floats],
-    residual: Floats,
+    deviation: Floats,
     groups: tuple[Codes, Codes],
     shares: tuple[Floats, Floats],
     sigma: float,
@@ -98,25 +98,25 @@ def with_unrelated(
     Parameters
     ----------
     fit : callable
-        Return the cells of the copula that fits a residual best.
-    residual, groups
+        Return the cells of the copula that fits a deviation best.
+    deviation, groups
         As for `best_correlation`.
     shares : shares of the codes of both attributes
     sigma : float
-        Standard deviation of the noise in the residual.
+        Standard deviation of the noise in a cell of `deviation`.
     """
-    unrelated, part, cells = np.outer(*shares), 0.0, fit(residual)
+    unrelated, part, cells = np.outer(*shares), 0.0, fit(deviation)
     join = Grouping(groups).join
     even = join(unrelated)
     for _ in range(ROUNDS):
         gaps = even - join(cells)
         away = gaps > (1 - RARE) * even
         inner, missing = _centred(away.astype(np.float64)), float(gaps[away].sum())
-        found, noise = missing + float((inner * residual).sum()), sigma * float(np.linalg.norm(inner))
+        found, noise = missing + float((inner * deviation).sum()), sigma * float(np.linalg.norm(inner))
         if found <= CLEAR * noise:
             break
         part = min(found / missing, MOST)
-        cells = fit(residual / (1 - part))
+        cells = fit(deviation / (1 - part))
     return part * unrelated + (1 - part) * cells
 
 
@@ -128,19 +128,19 @@ def _centred(table: Floats) -> Floats:
 
 
 def best_gumbel(
-    residual: Floats, groups: tuple[Codes, Codes], shares: tuple[Floats, Floats]
+    deviation: Floats, groups: tuple[Codes, Codes], shares: tuple[Floats, Floats]
 ) -> tuple[float, Corner]:
     """Return Kendall's correlation and the corner of the Gumbel copula that fits a table best.
 
     Parameters
     ----------
-    residual, groups
+    deviation, groups
         As for `best_correlation`.
     shares : shares of the codes of both attributes
     """
     a, b = (Grouping((group,)).join(share) for share, group in zip(shares, groups, strict=True))
     gaps = [
-        ((gumbel(KENDALLS, corner, (a, b)) - np.outer(a, b) - residual) ** 2).sum(axis=(1, 2))
+        ((gumbel(KENDALLS, corner, (a, b)) - np.outer(a, b) - deviation) ** 2).sum(axis=(1, 2))
         for corner in CORNERS
     ]
     corner, place = np.unravel_index(np.argmin(gaps), np.shape(gaps))

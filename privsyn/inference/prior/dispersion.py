@@ -3,7 +3,7 @@ r"""Dispersion: how far the counts of a table lie from their expected counts.
 Before a table is measured, its cells have mean :math:`\mu_c` (for example the product of its one-ways) and
 standard deviation :math:`\sqrt{\kappa \mu_c}`. The dispersion :math:`\kappa` is 1 for sampling variation in
 an independent table; more means dependence. It is the one unknown of a table. It determines what a
-measurement would gain, and how much of a measured residual is noise.
+measurement would gain, and how much of a measured deviation is noise.
 
 Evidence is stored as log-likelihoods over the grid `DISPERSIONS`, which add up. Dispersions are pooled over
 the tables of a run: tables with little evidence get a typical value.
@@ -62,15 +62,15 @@ def departure_likelihoods(departures: Floats, sigma: float, expected: Floats, un
     return np.asarray(-0.5 * ((departures[:, np.newaxis] - predicted) / scale) ** 2 - np.log(scale))
 
 
-def residual_likelihood(residual: Floats, expected: Floats, variance: float | Floats) -> Floats:
-    """Return the log-likelihood of dispersions, from the energy of a measured table's residuals.
+def deviation_likelihood(deviation: Floats, expected: Floats, variance: float | Floats) -> Floats:
+    """Return the log-likelihood of dispersions, from the energy of a measured table's deviations.
 
-    The margins are known better from other tables, so the residual is centred along every axis. That leaves
+    The margins are known better from other tables, so the deviation is centred along every axis. That leaves
     prod(size - 1) degrees of freedom; each cell counts for its share of them.
 
     Parameters
     ----------
-    residual : array
+    deviation : array
         Noisy counts minus expected counts.
     expected : array of the same shape
     variance : float or array of the same shape
@@ -78,41 +78,41 @@ def residual_likelihood(residual: Floats, expected: Floats, variance: float | Fl
 
     Examples
     --------
-    Residuals of size 30 with noise variance 1 indicate a dispersion near 900 / 100:
+    Deviations of size 30 with noise variance 1 indicate a dispersion near 900 / 100:
 
-    >>> likelihood = residual_likelihood(30.0 * np.array([[1, -1], [-1, 1]]), np.full((2, 2), 100.0), 1.0)
+    >>> likelihood = deviation_likelihood(30.0 * np.array([[1, -1], [-1, 1]]), np.full((2, 2), 100.0), 1.0)
     >>> bool(8 < DISPERSIONS[likelihood.argmax()] < 50)
     True
     """
     variance = np.broadcast_to(variance, expected.shape)
     return np.asarray(
-        _residual_likelihoods(residual[np.newaxis], expected[np.newaxis], variance[np.newaxis])[0]
+        _deviation_likelihoods(deviation[np.newaxis], expected[np.newaxis], variance[np.newaxis])[0]
     )
 
 
-def residual_likelihoods(measured: Sequence[Measurement], expected: Sequence[Floats]) -> list[Floats]:
-    """Return `residual_likelihood` of each table. Those of one shape are computed together."""
+def deviation_likelihoods(measured: Sequence[Measurement], expected: Sequence[Floats]) -> list[Floats]:
+    """Return `deviation_likelihood` of each table. Those of one shape are computed together."""
     found = np.empty((len(measured), *DISPERSIONS.shape))
 
     def compute(places: list[int]) -> None:
         counts = np.array([expected[i] for i in places])
-        residuals = np.array([measured[i].marginal.counts for i in places]) - counts
+        deviations = np.array([measured[i].marginal.counts for i in places]) - counts
         variances = np.array([measured[i].variance for i in places])
-        found[places] = _residual_likelihoods(residuals, counts, variances)
+        found[places] = _deviation_likelihoods(deviations, counts, variances)
 
     for_alike(compute, [e.shape for e in expected], [e.size for e in expected], SCORED_AT_ONCE)
     return list(found)
 
 
-def _residual_likelihoods(residuals: Floats, expected: Floats, variance: Floats) -> Floats:
-    """Return `residual_likelihood` of tables of one shape, from arrays of shape (tables, ...)."""
-    flat, shape = (len(residuals), 1, -1), residuals.shape[1:]
+def _deviation_likelihoods(deviations: Floats, expected: Floats, variance: Floats) -> Floats:
+    """Return `deviation_likelihood` of tables of one shape, from arrays of shape (tables, ...)."""
+    flat, shape = (len(deviations), 1, -1), deviations.shape[1:]
     for axis in range(len(shape)):
-        residuals = residuals - residuals.mean(axis=axis + 1, keepdims=True)
+        deviations = deviations - deviations.mean(axis=axis + 1, keepdims=True)
     freedom = prod(1 - 1 / size for size in shape)
     variances = expected.reshape(flat) * DISPERSIONS[:, np.newaxis]
     variances += variance.reshape(flat)
-    energies = residuals.reshape(flat) ** 2
+    energies = deviations.reshape(flat) ** 2
     certain = variances[:, -1:] == 0  # structural zeros carry no information
     if certain.any():
         variances, energies = np.where(certain, 1.0, variances), np.where(certain, 0.0, energies)

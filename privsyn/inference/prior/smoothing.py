@@ -33,7 +33,7 @@ from privsyn.inference.prior.copula import (
     hermite,
     with_unrelated,
 )
-from privsyn.inference.prior.dispersion import DISPERSIONS, residual_likelihoods
+from privsyn.inference.prior.dispersion import DISPERSIONS, deviation_likelihoods
 from privsyn.inference.problem import Estimate
 from privsyn.marginals.domain import Codes, Domain, Floats, keep
 from privsyn.marginals.ipf import fit_margins
@@ -96,7 +96,7 @@ class Cells:
     def evidence(self, tables: Sequence[Estimate]) -> list[Floats]:
         """See `Prior`."""
         means = [t.measured.grouping.join(t.table.counts) for t in tables]
-        return residual_likelihoods([t.measured for t in tables], means)
+        return deviation_likelihoods([t.measured for t in tables], means)
 
     def mean(self, tables: Sequence[Estimate], dispersions: Floats) -> list[Marginal]:
         """See `Prior`. Groups are shared out among their codes as expected."""
@@ -160,14 +160,14 @@ class Waves:
 
     def evidence(self, tables: Sequence[Estimate]) -> list[Floats]:
         """See `Prior`."""
-        return [self.likelihoods(t.measured, [_residual(t.measured, t.table.counts)])[0] for t in tables]
+        return [self.likelihoods(t.measured, [_deviation(t.measured, t.table.counts)])[0] for t in tables]
 
-    def likelihoods(self, measured: Measurement, residuals: Sequence[Floats]) -> list[Floats]:
-        """Return the log-likelihood of each of the `DISPERSIONS`, for each of several residuals."""
+    def likelihoods(self, measured: Measurement, deviations: Sequence[Floats]) -> list[Floats]:
+        """Return the log-likelihood of each of the `DISPERSIONS`, for each of several deviations."""
         a, b = self.spectra(measured)
         prior = np.outer(a.variances, b.variances).ravel() * self._total(measured)
         scatter = np.multiply.outer(DISPERSIONS, prior) + float(measured.variance.mean())
-        logs, energies = np.log(scatter), [(a.vectors.T @ r @ b.vectors).ravel() ** 2 for r in residuals]
+        logs, energies = np.log(scatter), [(a.vectors.T @ r @ b.vectors).ravel() ** 2 for r in deviations]
         return [np.asarray(-0.5 * (logs + energy / scatter).sum(axis=1)) for energy in energies]
 
     def mean(self, tables: Sequence[Estimate], dispersions: Floats) -> list[Marginal]:
@@ -179,7 +179,7 @@ class Waves:
         a, b = self.spectra(measured)
         scale, noise = dispersion * self._total(measured), float(measured.variance.mean())
         scatter = scale * np.outer(a.variances, b.variances) + noise
-        found = a.vectors.T @ _residual(measured, expected) @ b.vectors
+        found = a.vectors.T @ _deviation(measured, expected) @ b.vectors
         departure = scale * a.lift @ (found / scatter) @ b.lift.T
         left = scale * np.outer(a.prior, b.prior) - scale**2 * a.lift**2 @ (1 / scatter) @ b.lift.T**2
         floor = FLOOR * (1 + expected) * (expected > 0)
@@ -207,14 +207,14 @@ class Waves:
         The counts are the table's, or those of the copula that explains the measured counts best.
         """
         measured, sides, independent = table.measured, table.margins, table.table.counts
-        away = _residual(measured, independent)
+        away = _deviation(measured, independent)
         counts = [side.domain.ordered[0] for side in sides]
         both = np.ix_(*map(np.arange, counts))
         if min(counts) <= 2 or not (total := independent[both].sum()) > 0:
             return table.table, self.likelihoods(measured, [away])[0]
         groups = [group[:count] for group, count in zip(groups_of(measured), counts, strict=True)]
         block = np.ix_(*(np.arange(group.max() + 1) for group in groups))
-        residual, joined = away[block] / total, (groups[0], groups[1])
+        deviation, joined = away[block] / total, (groups[0], groups[1])
         a, b = (self._integrals(name) for name in measured.attributes)
         shares = independent[both].sum(axis=1) / total, independent[both].sum(axis=0) / total
         sigma = float(measured.variance.mean()) ** 0.5 / total
@@ -224,10 +224,10 @@ class Waves:
             lambda left: gumbel(*best_gumbel(left, joined, shares), shares),
         ):
             found = independent.copy()
-            found[both] = total * with_unrelated(fit, residual, joined, shares, sigma)
+            found[both] = total * with_unrelated(fit, deviation, joined, shares, sigma)
             candidates.append(fit_margins(Marginal(table.table.domain, found), sides))
-        residuals = [away, *(_residual(measured, found.counts) for found in candidates[1:])]
-        fits = self.likelihoods(measured, residuals)
+        deviations = [away, *(_deviation(measured, found.counts) for found in candidates[1:])]
+        fits = self.likelihoods(measured, deviations)
         gains = np.nan_to_num([fits[0].max() + GAINED, *(fit.max() for fit in fits[1:])], nan=-np.inf)
         best = int(gains.argmax())
         return candidates[best], fits[best]
@@ -299,5 +299,5 @@ def groups_of(measured: Measurement) -> tuple[Codes, ...]:
     return measured.grouping.of_codes(measured.marginal.domain.shape)
 
 
-def _residual(measured: Measurement, expected: Floats) -> Floats:
+def _deviation(measured: Measurement, expected: Floats) -> Floats:
     return np.asarray(measured.marginal.counts - measured.grouping.join(expected))

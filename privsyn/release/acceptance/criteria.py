@@ -16,7 +16,6 @@ import numpy as np
 from privsyn.arguments import check_between, check_column, check_whole
 from privsyn.errors import InputError, about, did_you_mean, safe_repr, spelled
 from privsyn.files import check_file
-from privsyn.table.schema.columns import Numerical
 from privsyn.table.schema.condition import Span, check_values
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.yaml_file import parse
@@ -147,9 +146,9 @@ class Mean(Criterion):
         if self.mean in self.where:
             raise InputError(f"{self.mean!r} is both averaged and in a condition")
         column = schema.coded[self.mean]
-        if not isinstance(column, Numerical):
+        if not column.has_numbers:
             raise InputError(f"{self.mean!r} is no column of numbers: give its margin, or a proportion")
-        if column.low is not None and column.high is not None and self.within >= column.high - column.low:
+        if (ends := column.number_range) is not None and self.within >= ends[1] - ends[0]:
             raise InputError(
                 f"no mean of {self.mean!r} errs by {self.within:g}: its bounds are closer together"
             )
@@ -253,7 +252,7 @@ class Slope(Criterion):
         """Refuse variables without numbers, and conditions that do not fit the schema."""
         for variable in self.variables:
             if isinstance(variable, str):
-                if not isinstance(schema.coded[variable], Numerical):
+                if not schema.coded[variable].has_numbers:
                     raise InputError(
                         f"{variable!r} is no column of numbers: name a value, such as {{sex: Female}}"
                     )

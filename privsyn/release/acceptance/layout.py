@@ -53,7 +53,10 @@ def problem(codec: Codec, criterion: Criterion) -> str:
         (of,) = summed
         widest = float(np.nanmax(of.highs - of.lows)) if (~np.isnan(of.lows)).any() else 0.0
         if widest >= criterion.within:
-            return f"its numbers are counted in cells of up to {widest:g}: narrow the bounds or give a step"
+            return (
+                f"{criterion.mean!r} is counted in cells of up to {widest:g}, and within is"
+                f" {criterion.within:g}: narrow the bounds, give a step or raise within"
+            )
     return ""
 
 

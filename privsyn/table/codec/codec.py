@@ -35,7 +35,7 @@ from privsyn.table.enforcement.increasing import rules_with_gaps
 from privsyn.table.enforcement.repair import Repair, check_constraints
 from privsyn.table.enforcement.rules import Computation, check_computed
 from privsyn.table.kinds.generated import Maker
-from privsyn.table.schema.columns import Datetime, Generated, Ordinal
+from privsyn.table.schema.columns import Generated, Ordinal
 from privsyn.table.schema.schema import Schema, dtypes_of, match_names
 from privsyn.table.schema.yaml_file import from_plain, to_plain
 
@@ -118,7 +118,7 @@ class Codec:
             raise InputError("no column is left to be counted: all are identifiers or free text")
         gaps = choose_gaps(schema, columns, nullable, fine=self.fine) if self.with_gaps else {}
         several = {
-            name: parts.parts(name, cast(Datetime, schema.columns[name]))
+            name: parts.parts(name, schema.coded[name])
             for name in self.split
             if columns[name].size and name not in gaps and parts.named_with(schema, name) <= set(gaps)
         }

@@ -210,7 +210,7 @@ class Gap(Computation):
         made = np.where(np.isnan(point), np.nan, number_of(grid, point))
         if grid.decimals is None:  # doubles round: a value may lie just beyond the number it is measured from
             sign = self.side.sign
-            kept = sign * np.maximum(sign * made, sign * self.side.end(numbers))
+            kept = lower(made, self.side.end(numbers), -sign)
             made = np.where(alone, made, np.clip(kept, grid.low, grid.high))
         return made
 
@@ -220,6 +220,11 @@ class Gap(Computation):
         if grid.decimals == 0:
             return Numerical(0, round(grid.high), integer=True, nullable=nullable)
         return Numerical(0.0, grid.high, decimals=grid.decimals, nullable=nullable)
+
+
+def lower(numbers: Floats, others: Floats, sign: int) -> Floats:
+    """Return the lower one of each pair of numbers; the higher one if `sign` is -1."""
+    return sign * np.minimum(sign * numbers, sign * others)
 
 
 def point_of(grid: Grid, numbers: Floats) -> Floats:
@@ -251,6 +256,8 @@ def choose_gaps(
     needs = {name: set(c.columns) - {name} for name, c in computed_by(schema.constraints).items()}
     listed = {n for c in schema.constraints if isinstance(c, Allowed | Determined) for n in c.columns}
     orders = _orders(schema, encoders, nullable)
+    ordered = {name: cast(OrderedEncoder, encoders[name]) for name in orders}
+    builder = _Gaps(schema, ordered, nullable, orders, fine=fine)
     settled = {name for name in orders if name in needs or name in listed}
     gaps: dict[str, Gap] = {}
     for name in _complete_first(orders, nullable):
@@ -261,7 +268,7 @@ def choose_gaps(
         settled.add(name)
         if (needing := {*below, *above}) and _is_possible({**needs, name: needing}):
             needs[name] = needing
-            gaps[name] = _gap(schema, encoders, nullable, name, (below, above), orders, fine=fine)
+            gaps[name] = builder.gap(name, (below, above))
     return {name: gaps[name] for name in TopologicalSorter(needs).static_order() if name in gaps}
 
 
@@ -318,46 +325,64 @@ def _is_possible(needs: Mapping[str, set[str]]) -> bool:
     return True
 
 
-def _gap(
-    schema: Schema,
-    encoders: Mapping[str, Encoder],
-    nullable: Mapping[str, bool],
-    name: str,
-    sides: Sides,
-    orders: Mapping[str, Sides],
-    *,
-    fine: bool,
-) -> Gap:
-    """Return the gap of a column from one side: from that of a complete column, or else from below."""
-    columns = cast(Mapping[str, Ordinal], schema.columns)
-    ordered = cast(Mapping[str, OrderedEncoder], encoders)
-    column, of = columns[name], ordered[name]
-    complete = [any(not nullable[other] for other in side) for side in sides]
-    upward = complete[0] or bool(sides[0] and not complete[1])
-    below, above = (
-        Side(
-            tuple(side),
-            tuple(columns[other].scale / column.scale for other in side),
-            tuple(side.values()),
-            sign,
+@dataclass(frozen=True)
+class _Gaps:
+    """Makes the gaps of the columns of all orders.
+
+    Parameters
+    ----------
+    schema : Schema
+    encoders : mapping of each column of an order to its encoder
+    nullable : mapping of each column to whether it may be missing
+    orders : mapping of each column of an order to the columns on both of its sides
+    fine : bool
+        Whether the cells of the columns are fine.
+    """
+
+    schema: Schema
+    encoders: Mapping[str, OrderedEncoder]
+    nullable: Mapping[str, bool]
+    orders: Mapping[str, Sides]
+    fine: bool
+
+    def gap(self, name: str, sides: Sides) -> Gap:
+        """Return the gap of a column from one side: from that of a complete column, or else from below."""
+        complete = [any(not self.nullable[other] for other in side) for side in sides]
+        upward = complete[0] or bool(sides[0] and not complete[1])
+        below = self._side(name, sides[0], 1)
+        above = self._side(name, dict(reversed(sides[1].items())), -1)
+        side, limit = (below, above) if upward else (above, below)
+        bins = cast(Ordinal, self.schema.columns[name]).bins
+        encoder = GapEncoder.between(
+            side.columns,
+            self.encoders[name],
+            self._most(name, side),
+            max(FINE, bins) if self.fine else bins,
+            alone=all(self.nullable[other] for other in side.columns),
         )
-        for side, sign in zip((sides[0], dict(reversed(sides[1].items()))), (1, -1), strict=True)
-    )
-    side, limit = (below, above) if upward else (above, below)
-    nearest = side.columns[-1]
-    if {*side.columns} - {nearest, *orders[nearest][0 if upward else 1]}:  # of no one order
-        nearest = f"{'max' if upward else 'min'}({', '.join(side.columns)})"
-    free = f"{name} - {nearest}" if upward else f"{nearest} - {name}"
-    while free in schema.columns:
-        free += "'"
-    points, starts = of.grid.points, []
-    for other, scale, strict in zip(side.columns, side.scales, side.strict, strict=True):
-        bound = ordered[other].grid.low if upward else ordered[other].grid.high
-        starts.append(
-            Side((other,), (scale,), (strict,), side.sign).nearest(of.grid, {other: np.array(bound)})
-        )
-    first = np.clip(min(starts) if upward else max(starts), 0, points - 1)
-    most = int(points - 1 - first if upward else first)
-    bins = max(FINE, column.bins) if fine else column.bins
-    alone = all(nullable[other] for other in side.columns)
-    return Gap(name, free, side, limit, GapEncoder.between(side.columns, of, most, bins, alone=alone))
+        return Gap(name, self._free_name(name, side), side, limit, encoder)
+
+    def _side(self, name: str, others: Mapping[str, bool], sign: int) -> Side:
+        columns = cast(Mapping[str, Ordinal], self.schema.columns)
+        scales = tuple(columns[other].scale / columns[name].scale for other in others)
+        return Side(tuple(others), scales, tuple(others.values()), sign)
+
+    def _free_name(self, name: str, side: Side) -> str:
+        """Return a name for the gap that no column has."""
+        nearest = side.columns[-1]
+        if {*side.columns} - {nearest, *self.orders[nearest][0 if side.sign > 0 else 1]}:  # of no one order
+            nearest = f"{'max' if side.sign > 0 else 'min'}({', '.join(side.columns)})"
+        free = " - ".join((name, nearest)[:: side.sign])
+        while free in self.schema.columns:
+            free += "'"
+        return free
+
+    def _most(self, name: str, side: Side) -> int:
+        """Return the most steps between a column and the farthest bound of the columns on a side."""
+        grid, starts = self.encoders[name].grid, []
+        for other, scale, strict in zip(side.columns, side.scales, side.strict, strict=True):
+            ends = self.encoders[other].grid.low, self.encoders[other].grid.high
+            bound = {other: np.array(ends[0 if side.sign > 0 else 1])}
+            starts.append(side.sign * Side((other,), (scale,), (strict,), side.sign).nearest(grid, bound))
+        first = np.clip(side.sign * min(starts), 0, grid.points - 1)
+        return int(grid.points - 1 - first if side.sign > 0 else first)

@@ -20,27 +20,21 @@ from privsyn.table.encoding.steps import DAY
 from privsyn.table.encoding.time_encoders import DatetimeEncoder, TimeEncoder
 from privsyn.table.enforcement.draws import Cells
 from privsyn.table.enforcement.increasing import Increasing
-from privsyn.table.schema.columns import Datetime
+from privsyn.table.schema.columns import Coded
 from privsyn.table.schema.condition import Span
 from privsyn.table.schema.schema import Schema
 
 
-def parts(name: str, column: Datetime) -> tuple[str, ...]:
-    """Return the names of the attributes of a column.
+def parts(name: str, column: Coded) -> tuple[str, ...]:
+    """Return the names of the attributes of a column that is counted in cycles.
 
+    >>> from privsyn import Datetime
     >>> parts("at", Datetime("2015-01-01 00:00", "2016-01-01", unit="min"))
     ('at (date)', 'at (time of day)', 'at (day of week)')
     """
-    weeks = (column.bounds[1] - column.bounds[0]) > LEAST_WEEKS * 7 * DAY
-    cycles = column.cycles or (("day", "week") if weeks else ("day",))
-    return tuple(f"{name} ({part})" for part in ("date", "time of day", "day of week")[: len(cycles) + 1])
+    named = ("date", "time of day", "day of week")[: len(column.counted_cycles) + 1]
+    return tuple(f"{name} ({part})" for part in named)
 
-
-LEAST_WEEKS = 8
-"""In a shorter range of times the cells of the dates are single days."""
-
-LEAST_DAYS = 7
-"""A shorter range of times has few cells in a day, and stays one attribute."""
 
 IN_A_DAY = 288
 """Cells of the time of day, of five minutes each; one for each point if there are fewer."""
@@ -49,10 +43,11 @@ IN_A_DAY = 288
 def splittable(schema: Schema, target: str | None = None) -> tuple[str, ...]:
     """Return the columns of times that are counted as several attributes. Public.
 
-    They have a step below a day and go over more than `LEAST_DAYS` days. They are not the target. Constraints
-    name them at most in one `Increasing`. Of its columns, the one from which all others are encoded as gaps
-    is split. Rows that break any other constraint are repaired as whole columns.
+    They have `counted_cycles`. They are not the target. Constraints name them at most in one `Increasing`. Of
+    its columns, the one from which all others are encoded as gaps is split. Rows that break any other
+    constraint are repaired as whole columns.
 
+    >>> from privsyn import Datetime
     >>> splittable(Schema({"at": Datetime("2015-01-01 00:00", "2016-01-01 08:00")}))
     ('at',)
     """
@@ -60,13 +55,7 @@ def splittable(schema: Schema, target: str | None = None) -> tuple[str, ...]:
     return tuple(
         name
         for name, column in schema.coded.items()
-        if isinstance(column, Datetime)
-        and column.cycles != ()
-        and column.unit == "s"
-        and (column.grid_step or 1) < DAY
-        and column.bounds[1] - column.bounds[0] > LEAST_DAYS * DAY
-        and name not in named
-        and not {*parts(name, column)} & {*schema.columns}
+        if name not in named and column.counted_cycles and not {*parts(name, column)} & {*schema.columns}
     )
 
 

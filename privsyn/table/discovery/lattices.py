@@ -53,7 +53,10 @@ FALSE_HEAPS = 0.01
 """Probability, about, that noise alone makes a heap in any column of a table."""
 
 LEAST_HEAP = 0.01
-"""Share of the numbers by which it exceeds it, too."""
+"""Share of all numbers by which a heap exceeds that of evenly spread points, too."""
+
+CENT = 0.01
+"""The step of prices: only on it are prices that end in .99 looked for."""
 
 
 @dataclass(frozen=True)
@@ -189,11 +192,12 @@ def likely_grids(seen: Mapping[str, tuple[Ints, float, Sequence[Lattice]]]) -> d
         likely = usual * np.exp(fits - fits.max(axis=1, keepdims=True))
         likely /= likely.sum(axis=1, keepdims=True)
         usual = (1 + likely.sum(axis=0)) / (len(likely) + likely.shape[1])
-    grids = (*GRIDS, None)
-    best = dict(zip(of_reals, likely.argmax(axis=1).tolist(), strict=True))
-    sure = dict(zip(of_reals, (likely.max(axis=1) >= LIKELY).tolist(), strict=True))
-    found = {name: grid for name, place in best.items() if sure[name] and (grid := grids[place]) is not None}
-    return {name: grid for name, grid in found.items() if _may_hold(grid, *of_reals[name])[0]}
+    found = {}
+    for name, probabilities in zip(of_reals, likely, strict=True):
+        grid = (*GRIDS, None)[int(probabilities.argmax())]
+        if grid is not None and probabilities.max() >= LIKELY and _may_hold(grid, *of_reals[name])[0]:
+            found[name] = grid
+    return found
 
 
 def _fits(noisy: Ints, sigma: float, listed: Sequence[Lattice]) -> list[float]:
@@ -254,9 +258,6 @@ def heaps_of(
             even, coarser = (base.step / lattice.step, []) if is_heap else (even, counts)
     scale = max(1.0, sum(share for _, share in found))
     return tuple(Heap(lattice.step, lattice.offset, share / scale) for lattice, share in found)
-
-
-CENT = 0.01
 
 
 def _with_step(schema: Schema, name: str, found: Lattice, dtype: Dtype) -> Schema | None:

@@ -24,7 +24,6 @@ from privsyn.table.enforcement.repair import check_constraints
 from privsyn.table.schema.columns import (
     Column,
     Identifier,
-    Numerical,
     Ordinal,
     column_of,
 )
@@ -181,7 +180,7 @@ class OpenSchema:
         return tuple(
             name
             for name, column in columns.items()
-            if isinstance(column, Numerical) and column.exact_decimals(self._dtype(name)) == 0
+            if column.has_numbers and column.exact_decimals(self._dtype(name)) == 0
         )
 
     def lattices(self, filled: Schema) -> LatticeQuestion:

@@ -5,14 +5,19 @@ Not private. Each condition is necessary, so the proposals are those that a sear
 
 from __future__ import annotations
 
+import keyword
 from collections.abc import Iterator, Sequence
-from math import ceil, log
+from dataclasses import dataclass
+from functools import cached_property
+from math import ceil, comb, floor, log
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy.optimize import nnls
 
 from privsyn.marginals.domain import Floats, Ints, Mask
+from privsyn.table.schema.columns import Coded
 
 RARE = 1e-9
 """Probability below which missing cells in a group of rows are no chance, if cells are missing at random."""
@@ -26,6 +31,62 @@ MOST_VALUES = 50
 
 Driver = tuple[str, tuple[Ints, list[Any]], Floats | None]
 """A column as an expression names it, its codes and values, and its numbers if it has an order."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """The cells of one drafted column."""
+
+    name: str
+    column: Coded
+    raw: pd.Series
+
+    @cached_property
+    def coded(self) -> tuple[Ints, list[Any]]:
+        """The place of each cell in the list of different values, -1 where it is missing; and the list."""
+        codes, values = pd.factorize(self.raw)
+        listed: list[Any] = pd.Index(values).tolist()
+        if self.column.lists_values:  # missing cells have made whole numbers floats
+            listed = [int(v) if isinstance(v, float) and v.is_integer() else v for v in listed]
+        return codes.astype(np.int64), listed
+
+    @cached_property
+    def missing(self) -> Mask:
+        """Where the cells are missing."""
+        return np.asarray(self.raw.isna().to_numpy(bool))
+
+    @cached_property
+    def numbers(self) -> Floats | None:
+        """Numbers, or seconds since 1970, NaN where missing; None for other columns."""
+        return self.column.numbers(self.raw)
+
+    @property
+    def quoted(self) -> str:
+        """The name as an expression needs it."""
+        plain = self.name.isidentifier() and not keyword.iskeyword(self.name)
+        return self.name if plain and self.name not in ("missing", "implies", "iff") else f"`{self.name}`"
+
+
+@dataclass(frozen=True, eq=False)
+class Proposal:
+    """A constraint that rows keep, and how many show it.
+
+    Parameters
+    ----------
+    plain : str or dict
+        The constraint as an expression, or as plain data.
+    rows : int, optional
+        Default: those without a missing cell in its columns.
+    broken : int
+        Rows that do not keep it.
+    note : str
+        What else the owner should know.
+    """
+
+    plain: Any
+    rows: int | None = None
+    broken: int = 0
+    note: str = ""
 
 
 def driver(missing: Mask, others: Sequence[Driver]) -> tuple[str, int] | None:
@@ -69,19 +130,36 @@ def _by_order(
     if numbers is None or not (numbers == np.rint(numbers))[np.isfinite(numbers)].all():
         return None
     given = np.isfinite(numbers)
-    gone, present = numbers[given & missing], numbers[given & ~missing]
-    if not len(gone) or not len(present):
-        return None
-    for sign, bound, beyond in (
-        ("<", present.min(), gone < present.min()),
-        (">", present.max(), gone > present.max()),
-    ):
-        values = len(np.unique(gone[beyond]))
-        if not beyond.all() and (len(gone) / (len(gone) + len(present))) ** values >= ACCIDENT:
-            continue  # the bound happens to separate
-        if abs(bound) < 1e9 and beyond.any() and _is_rare(missing, int(beyond.sum())):
-            return f"{'iff' if beyond.all() else 'if'} {name} {sign} {int(bound)}", int(beyond.sum())
+    for sign, side in (("<", numbers), (">", -numbers)):
+        gone, present = side[given & missing], side[given & ~missing]
+        if not len(gone) or not len(present) or not (beyond := gone < present.min()).any():
+            continue
+        # Rows of one number, as of one agent or firm, are alike: they are one piece of evidence.
+        values, all_values = len(np.unique(gone[beyond])), len(np.unique(side[given]))
+        if beyond.all():  # by chance these are just the outermost of all numbers
+            chance = 2 / comb(all_values, values) if gone.any() else 0.0  # 0 is usually no amount
+        else:
+            chance = float((len(gone) / (len(gone) + len(present))) ** values)
+        rows = int(beyond.sum())
+        if chance < ACCIDENT and _is_rare(missing, rows):
+            bound = roundest(gone[beyond].max(), present.min())
+            text = f"{name} {sign} {bound if sign == '<' else 0 - bound:.15g}"
+            return f"{'iff' if beyond.all() else 'if'} {text}", rows
     return None
+
+
+def roundest(below: float, above: float) -> float:
+    """Return the number with the fewest digits that is above one number and not above another.
+
+    >>> roundest(17, 18), roundest(15, 23), roundest(0.19, 0.26), roundest(-42, -39)
+    (18.0, 20.0, 0.2, -40.0)
+    """
+    for decimals in range(-12, 13):
+        scaled = above * 10.0**decimals
+        bound = round(floor(scaled + 1e-9) / 10.0**decimals, max(decimals, 0))
+        if below < bound <= above:
+            return bound
+    return above
 
 
 def _is_rare(missing: Mask, rows: int) -> bool:

@@ -5,11 +5,9 @@ Not private: each proposal was read from the rows.
 
 from __future__ import annotations
 
-import keyword
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from hashlib import sha256
 from itertools import pairwise
 from typing import Any
@@ -18,12 +16,24 @@ import numpy as np
 import pandas as pd
 
 from privsyn.errors import InputError
-from privsyn.marginals.domain import Floats, Ints, Mask
-from privsyn.table.drafting.candidates import HEAD, RARE, Drivers, LookUps, driver, possible_sums, sum_of_many
+from privsyn.marginals.domain import Floats
+from privsyn.table.drafting.candidates import (
+    HEAD,
+    RARE,
+    Cells,
+    Drivers,
+    LookUps,
+    Proposal,
+    driver,
+    possible_sums,
+    sum_of_many,
+)
+from privsyn.table.drafting.dependences import BOTH_WAYS, MOST_KEYS, dependences, in_order
+from privsyn.table.encoding.number_bounds import FEW_ROWS
 from privsyn.table.enforcement.determined import Determined
 from privsyn.table.enforcement.repair import check_constraints
 from privsyn.table.enforcement.rules import ROUNDING
-from privsyn.table.schema.columns import Coded, Datetime, Numerical
+from privsyn.table.schema.columns import Datetime, Numerical
 from privsyn.table.schema.constraint import constraint_from_plain, constraint_to_plain
 from privsyn.table.schema.schema import Schema
 
@@ -33,45 +43,8 @@ LEAST = 30
 CHANCE = 0.95
 """An order that holds for more pairs of rows than this would hold by chance."""
 
-MOST_KEYS = 126
-"""Most keys of a look-up that is proposed."""
-
 MOST_SUMMED = 200
 """Most columns of numbers among which sums of three and more are looked for."""
-
-
-@dataclass(frozen=True, eq=False)
-class Cells:
-    """The cells of one drafted column."""
-
-    name: str
-    column: Coded
-    raw: pd.Series
-
-    @cached_property
-    def coded(self) -> tuple[Ints, list[Any]]:
-        """The place of each cell in the list of different values, -1 where it is missing; and the list."""
-        codes, values = pd.factorize(self.raw)
-        listed: list[Any] = pd.Index(values).tolist()
-        if self.column.lists_values:  # missing cells have made whole numbers floats
-            listed = [int(v) if isinstance(v, float) and v.is_integer() else v for v in listed]
-        return codes.astype(np.int64), listed
-
-    @cached_property
-    def missing(self) -> Mask:
-        """Where the cells are missing."""
-        return np.asarray(self.raw.isna().to_numpy(bool))
-
-    @cached_property
-    def numbers(self) -> Floats | None:
-        """Numbers, or seconds since 1970, NaN where missing; None for other columns."""
-        return self.column.numbers(self.raw)
-
-    @property
-    def quoted(self) -> str:
-        """The name as an expression needs it."""
-        plain = self.name.isidentifier() and not keyword.iskeyword(self.name)
-        return self.name if plain and self.name not in ("missing", "implies", "iff") else f"`{self.name}`"
 
 
 def _can_be_compared(cells: Cells) -> bool:
@@ -81,8 +54,8 @@ def _can_be_compared(cells: Cells) -> bool:
     return False
 
 
-def propose(schema: Schema, frame: pd.DataFrame) -> tuple[Schema, list[tuple[Any, int]]]:
-    """Return constraints that all rows keep and that do not contradict each other, and the rows of each.
+def propose(schema: Schema, frame: pd.DataFrame) -> tuple[Schema, list[Proposal]]:
+    """Return constraints that (nearly) all rows keep, with how many, and that do not contradict each other.
 
     The schema that is returned has no constraints. The bounds of a sum in it follow from those of its parts.
 
@@ -91,7 +64,7 @@ def propose(schema: Schema, frame: pd.DataFrame) -> tuple[Schema, list[tuple[Any
     >>> from privsyn.table.drafting.draft import draft_schema
     >>> start = np.arange(300) % 30
     >>> stays = pd.DataFrame({"start": start, "end": start + np.arange(300) % 7, "again": start})
-    >>> propose(draft_schema(stays), stays)[1]
+    >>> [(found.plain, found.rows) for found in propose(draft_schema(stays), stays)[1]]
     [('again == start', 300), ('start <= end', 300)]
     """
     found = (
@@ -104,12 +77,14 @@ def propose(schema: Schema, frame: pd.DataFrame) -> tuple[Schema, list[tuple[Any
     rest = [each for each in cells if each.name not in copies]
     sums = dict(_sums(rest))
     free = [each for each in rest if each.name not in sums]
-    looked_up: dict[str, Any] = dict(_look_ups(free))
+    looked_up = {name: [found] for name, found in _look_ups(free)}
+    looked_up |= dependences(free, {each.name for each in free} - set(looked_up))
     free_of_both = [each for each in free if each.name not in looked_up]
     numbers: Mapping[str, Any] = schema.columns
     open_sums = {name: replace(numbers[name], low=None, high=None) for name in sums}
-    given = [*copies.values(), *sums.values(), *looked_up.values(), *_orders(free)]
-    proposals: list[tuple[Any, int | None]] = [(plain, None) for plain in given]
+    proposals = [Proposal(plain) for plain in (*copies.values(), *sums.values())]
+    proposals += [each for found in looked_up.values() for each in found]
+    proposals += [Proposal(plain) for plain in _orders(free)]
     # A column whose rare values alone are missing, as the draft does not list them, has no gap.
     with_gaps = [each for each in free_of_both if frame[each.name].isna().any()]
     proposals += _gaps(with_gaps, rest)
@@ -120,25 +95,22 @@ def propose(schema: Schema, frame: pd.DataFrame) -> tuple[Schema, list[tuple[Any
     return replace(schema, columns=wider), kept
 
 
-def _accepted(
-    schema: Schema, found: list[tuple[Any, int | None]], cells: list[Cells]
-) -> tuple[Schema, list[tuple[Any, int]]]:
-    """Return the schema with the proposals that it can have together; and these, and how many rows show each.
-
-    Where `found` does not say how many rows these are, they are those without a missing cell.
-    """
-    kept = []
-    for proposal, rows in found:
-        constraint = proposal if isinstance(proposal, str) else constraint_from_plain(1, proposal)
+def _accepted(schema: Schema, found: list[Proposal], cells: list[Cells]) -> tuple[Schema, list[Proposal]]:
+    """Return the schema with the proposals that it can have together; and these, with the rows of each."""
+    kept: list[Proposal] = []
+    for proposal in found:
+        plain, rows = proposal.plain, proposal.rows
+        constraint = plain if isinstance(plain, str) else constraint_from_plain(1, plain)
         with suppress(InputError):
             whole = replace(schema, constraints=[*schema.constraints, constraint])
-            check_constraints(whole.coded, whole.constraints)
+            row_known = not any(each.broken for each in (*kept, proposal))  # any row of the table
+            check_constraints(whole.coded, whole.constraints, row_known=row_known)
             names = {name for each in whole.constraints[len(schema.constraints) :] for name in each.columns}
             schema = whole
             if rows is None:
                 gaps = np.array([each.missing for each in cells if each.name in names])
                 rows = int((~gaps).all(axis=0).sum())
-            kept.append((proposal, rows))
+            kept.append(replace(proposal, rows=rows))
     return schema, kept
 
 
@@ -238,7 +210,7 @@ def _is_sum(numbers: Floats) -> bool:
     return varied and bool((error <= ROUNDING * np.abs(numbers).sum(axis=0)).all())
 
 
-def _look_ups(cells: list[Cells]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _look_ups(cells: list[Cells]) -> Iterator[tuple[str, Proposal]]:
     """Yield each listed column that another listed column determines, and the constraint."""
     listed = [each for each in cells if each.column.listed]
     listed = [each for each in listed if 2 <= len(each.coded[1]) <= MOST_KEYS]
@@ -258,12 +230,13 @@ def _look_ups(cells: list[Cells]) -> Iterator[tuple[str, dict[str, Any]]]:
             if np.array_equal(found[keys], codes):  # each key has one value
                 rows = [(name, values[code]) for name, code in zip(names, found[:-1], strict=True)]
                 with suppress(InputError):
-                    look_up = Determined(other.name, one.name, sorted(rows, key=str))
-                    yield other.name, constraint_to_plain(look_up, (one.name, other.name))
+                    look_up = Determined(other.name, one.name, in_order(rows))
+                    plain = constraint_to_plain(look_up, (one.name, other.name))
+                    yield other.name, Proposal(plain, note=BOTH_WAYS if len(names) == len(values) else "")
                     break
 
 
-def _gaps(cells: list[Cells], drivers: list[Cells]) -> Iterator[tuple[str, int]]:
+def _gaps(cells: list[Cells], drivers: list[Cells]) -> Iterator[Proposal]:
     """Yield when each column is missing, as far as another column says so, and in how many rows."""
     patterns: dict[bytes, Cells] = {}
     sparse = [each for each in cells if each.missing.any() and len(each.missing) >= LEAST]
@@ -273,12 +246,12 @@ def _gaps(cells: list[Cells], drivers: list[Cells]) -> Iterator[tuple[str, int]]
         word, _, condition = says.partition(" ")
         pattern = np.packbits(each.missing).tobytes()
         if word == "iff":
-            yield f"{each.quoted} is missing iff {condition}", rows
-        elif pattern in patterns:
+            yield Proposal(f"{each.quoted} is missing iff {condition}", rows)
+        elif pattern in patterns and each.missing.sum() >= FEW_ROWS:
             text = f"{each.quoted} is missing iff {patterns[pattern].quoted} is missing"
-            yield text, int(each.missing.sum())
+            yield Proposal(text, int(each.missing.sum()))
         elif word == "if":
-            yield f"{condition} implies {each.quoted} is missing", rows
+            yield Proposal(f"{condition} implies {each.quoted} is missing", rows)
         patterns.setdefault(pattern, each)
 
 

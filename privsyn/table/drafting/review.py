@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from datetime import datetime
 from textwrap import wrap
 from typing import Any
 
@@ -14,11 +15,13 @@ import pandas as pd
 
 from privsyn.errors import InputError, plural
 from privsyn.marginals.domain import Floats
-from privsyn.table.drafting.draft import draft_schema, draft_with_rows, is_text
+from privsyn.table.drafting.candidates import Proposal
+from privsyn.table.drafting.dependences import MOST_KEYS
+from privsyn.table.drafting.draft import Order, draft_schema, draft_with_rows, is_text
 from privsyn.table.drafting.relations import propose
 from privsyn.table.encoding.dtypes import family
-from privsyn.table.encoding.number_bounds import COARSE, FEW_ROWS, outwards
-from privsyn.table.encoding.parsing import date_formats
+from privsyn.table.encoding.number_bounds import COARSE, FEW_NUMBERS, FEW_ROWS, outwards
+from privsyn.table.encoding.parsing import date_formats, mixed_date_formats
 from privsyn.table.encoding.steps import NUMBERS, decimals_of_step
 from privsyn.table.io.csv_table import PLAIN
 from privsyn.table.kinds.csv_format import CsvFormat
@@ -46,6 +49,9 @@ MOST_GAPS = 10
 SPARSE = 0.1
 """Numbers of one length are codes if at most this share of the numbers between their ends occurs."""
 
+MANY_CODES = 50
+"""Least different numbers of two lengths that may be codes: as many amounts of groups would be round."""
+
 UNIQUE = 0.99
 """Share of different cells from which a column may name rows."""
 
@@ -63,7 +69,7 @@ _COMMAS = r"[-+]?\d{1,3}(?:\.\d{3})*,\d+|[-+]?\d+,\d+"
 _NUMBERED = re.compile(r"(\D*)(\d{1,9})")
 
 
-def remarks_on(name: str, column: Column, cells: pd.Series) -> list[str]:
+def remarks_on(name: str, column: Column, cells: pd.Series, *, has_neighbours: bool = True) -> list[str]:
     """Return what the rows show about a column; each remark begins with READ, or was not read.
 
     >>> remarks_on("n", Categorical([1, 2, 4]), pd.Series([1, 2, 4]))
@@ -76,11 +82,12 @@ def remarks_on(name: str, column: Column, cells: pd.Series) -> list[str]:
         return [
             "READ: EMPTY, no cell is given, so it is left out. If later rows have some: {kind: categorical}."
         ]
+    of_text = [*_of_text(present)]
     return [
-        *_of_numbers(name, column, present),
+        *_of_numbers(name, column, present, has_neighbours),
         *_of_lists(column, present),
-        *_of_names(name, column, present),
-        *_of_text(present),
+        *(() if any("DATES" in said for said in of_text) else _of_names(name, column, present)),
+        *of_text,
     ]
 
 
@@ -89,7 +96,7 @@ _UNIT = (
 )
 
 
-def _of_numbers(name: str, column: Column, present: pd.Series) -> Iterator[str]:
+def _of_numbers(name: str, column: Column, present: pd.Series, has_neighbours: bool) -> Iterator[str]:
     if not isinstance(column, Numerical) or column.low is None or column.high is None:
         return
     numbers = np.asarray(present.astype(np.float64), np.float64)
@@ -114,10 +121,10 @@ def _of_numbers(name: str, column: Column, present: pd.Series) -> Iterator[str]:
         share = math.floor(100 * _on_grid(numbers, step))
         line = f"{{kind: numerical, step: {step:g}}}"
         yield f"READ: {share} % are multiples of {step:,g}. If all should be: {line}."
-    elif not named and _are_codes(column, numbers):
+    elif not named and _are_codes(column, numbers, has_neighbours):
         yield (
-            f"READ: CODES? All numbers have {len(str(int(numbers.max())))} digits, and few of those between"
-            " them occur. {kind: categorical} treats them as codes."
+            f"READ: CODES? {plural(len(np.unique(numbers)), 'different number')}, in which the next one says"
+            " little. {kind: categorical} treats them as codes."
         )
 
 
@@ -130,14 +137,22 @@ def _words(name: str) -> list[str]:
     return re.findall(r"[^\W\d_]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", name).lower())
 
 
-def _are_codes(column: Numerical, numbers: Floats) -> bool:
-    """Return whether whole numbers look like codes: all of one length, few values, far apart."""
+def _are_codes(column: Numerical, numbers: Floats, has_neighbours: bool) -> bool:
+    """Return whether whole numbers above 0 look like codes: many of them, with gaps, without a common step.
+
+    They have one length and leave out most of those between; or they explain other columns, but not those of
+    rows with the next number, and have few gaps or two lengths.
+    """
     values = np.unique(numbers)
-    if not column.integer or values[0] < 100 or column.step is not None:
+    between = float(values[-1] - values[0] + 1)
+    few = len(values) <= FEW_NUMBERS or len(values) == between
+    if not column.integer or values[0] < 1 or column.step is not None or few:
         return False
-    same_length = len(str(int(values[0]))) == len(str(int(values[-1])))
-    few = len(values) <= SPARSE * min(values[-1] - values[0] + 1, len(numbers))
-    return bool(same_length and few)
+    shortest, longest = (len(str(int(end))) for end in values[[0, -1]])
+    if shortest == longest >= 3 and len(values) <= SPARSE * min(between, len(numbers)):
+        return True
+    two_lengths = longest - shortest == 1 and len(values) >= MANY_CODES
+    return not has_neighbours and (two_lengths or len(values) > SPARSE * between)
 
 
 def _most_common_step(column: Numerical, numbers: Floats) -> float | None:
@@ -214,6 +229,18 @@ def _of_text(present: pd.Series) -> Iterator[str]:
     if len(formats := date_formats(present)) > 1:
         choices = " or ".join(f'{{kind: datetime, format: "{pattern}"}}' for pattern in formats)
         yield f"READ: DATES? It is not clear which number is the day. Write {choices}."
+    elif not formats and (mixed := mixed_date_formats(present)):
+        parts = [
+            f"{100 * share:.0f} % {' or '.join(map(_format_text, patterns))}" for patterns, share in mixed
+        ]
+        yield (
+            f"READ: DATES IN SEVERAL FORMATS: {', '.join(parts)}. A column has one format: write all dates in"
+            " it, or the others become missing."
+        )
+
+
+def _format_text(pattern: str | None) -> str:
+    return "2020-12-31" if pattern is None else datetime(2020, 12, 31, 13, 30).strftime(pattern)
 
 
 def _of_others(cells: int) -> Iterator[str]:
@@ -254,24 +281,41 @@ WIDTH = 110
 """Characters of a comment."""
 
 PROPOSALS = """\
-# READ: every row keeps these. Remove the # of those that anybody may know to hold, also of rows to come.
-# The rows beside each are those that show it: without a missing cell, or with the gap.
+# READ: every row keeps these, unless it says how many break it. Remove the # of those that anybody may know
+# to hold, also of rows to come. The rows beside each show it: without a missing cell, or with the gap.
 constraints:
 """
 
 
 def draft_text(table: object, *, unit: str | None = None, read: bool = True, csv: CsvFormat = PLAIN) -> str:
     """Return the draft as the text of a schema file, with comments for its reviewer."""
+    return draft_files(table, unit=unit, read=read, csv=csv)[0]
+
+
+def draft_files(
+    table: object,
+    *,
+    stem: str | None = None,
+    unit: str | None = None,
+    read: bool = True,
+    csv: CsvFormat = PLAIN,
+) -> tuple[str, dict[str, str]]:
+    """Return the text of the draft, and the text of each file of a look-up by its name.
+
+    Look-ups of many keys are files beside the draft, whose names begin with `stem`; without one, none is
+    written.
+    """
     if not read:
         draft = draft_schema(table, unit=unit, read=False, csv=csv)
         notes = {name: column.review(None) for name, column in draft.columns.items()}
         header = UNREAD + (NO_TYPES if is_text(table) else "")
-        return header + to_yaml(draft, {name: note for name, note in notes.items() if note})
+        return header + to_yaml(draft, {name: note for name, note in notes.items() if note}), {}
     draft, frame, others = draft_with_rows(table, unit, csv)
     if not len(frame):
         raise InputError(
             "the table has no rows to draft from: --from-dtypes drafts from names and types alone"
         )
+    order = Order(frame)
     header = READ + (MARKS_READ if draft.missing else "")
     notes = {
         name: "\n".join(
@@ -279,7 +323,7 @@ def draft_text(table: object, *, unit: str | None = None, read: bool = True, csv
             for remark in (
                 column.review(frame[name]),
                 *_of_others(others.get(name, 0)),
-                *remarks_on(name, column, frame[name]),
+                *remarks_on(name, column, frame[name], has_neighbours=order.has_neighbours(name)),
             )
             for line in wrap(remark, WIDTH, break_long_words=False, break_on_hyphens=False)
         )
@@ -289,15 +333,66 @@ def draft_text(table: object, *, unit: str | None = None, read: bool = True, csv
     # To look for the values of a column without a cell would take a part of the budget.
     empty = {name: Text() for name in draft.coded if frame[name].isna().all()}
     draft = replace(draft, columns={**draft.columns, **empty})
-    lines = "".join(_commented(proposal, rows) for proposal, rows in proposals)
+    lines, files = "", dict[str, str]()
+    long: dict[str, list[Proposal]] = {}
+    for proposal in proposals:
+        if by := _by_many_keys(proposal):
+            long.setdefault(by, []).append(proposal)
+        else:
+            lines += _commented(proposal)
+    for by, look_ups in long.items():
+        name = None if stem is None else f"{stem}.{re.sub(r'[^A-Za-z0-9_-]', '_', by)}.csv"
+        lines += _commented_look_up(look_ups, name)
+        if name is not None:
+            files[name] = _look_up_text(look_ups)
     footer = PROPOSALS + lines if lines else ""
-    return header + to_yaml(draft, {name: note for name, note in notes.items() if note}) + footer
+    return header + to_yaml(draft, {name: note for name, note in notes.items() if note}) + footer, files
 
 
-def _commented(proposal: Any, rows: int) -> str:
+def _by_many_keys(proposal: Proposal) -> str:
+    """Return the key of a look-up that is too long for the draft; else an empty text."""
+    plain = proposal.plain
+    is_long = isinstance(plain, dict) and len(plain.get("mapping", ())) > MOST_KEYS
+    return str(plain["by"]) if is_long else ""
+
+
+def _commented_look_up(proposals: Sequence[Proposal], name: str | None) -> str:
+    """Return the lines for a look-up in a file; without a file, how to get it."""
+    by, gives = proposals[0].plain["by"], [each.plain["column"] for each in proposals]
+    found = f"{', '.join(gives)} from {len(proposals[0].plain['mapping']):,} values of {by}"
+    if name is None:
+        return f"## READ: {found}. With -o FILE this look-up is written beside the draft.\n"
+    warning = "## A look-up is published. Take the official table; none if its keys are persons or firms.\n"
+    said = {said: None for each in proposals for said in _said(each)}
+    line = constraint_lines([{"lookup": name, "by": [by], "gives": gives}])
+    return warning + f"## READ: {found}; {'; '.join(said)}\n" + "".join(f"#{each}\n" for each in line)
+
+
+def _look_up_text(proposals: Sequence[Proposal]) -> str:
+    """Return a look-up as the text of a CSV file, with the keys that all columns have."""
+    by = proposals[0].plain["by"]
+    columns = {each.plain["column"]: dict(map(tuple, _rows(each.plain["mapping"]))) for each in proposals}
+    table = pd.DataFrame(columns).dropna().rename_axis(by)
+    return table.to_csv(lineterminator="\n")
+
+
+def _rows(mapping: Any) -> Any:
+    return mapping.items() if isinstance(mapping, dict) else mapping
+
+
+def _said(proposal: Proposal) -> list[str]:
+    """Return how many rows show a proposal, how many break it, and what else the owner should know."""
+    return [
+        plural(proposal.rows or 0, "row"),
+        *([f"{proposal.broken:,} break it"] if proposal.broken else []),
+        *([proposal.note] if proposal.note else []),
+    ]
+
+
+def _commented(proposal: Proposal) -> str:
     """Return the lines of a proposal behind a #, and the rows that show it."""
-    lines = constraint_lines([proposal])
-    lines[-1 if isinstance(proposal, str) else 0] += (
-        f"  # READ: {plural(rows, 'row')}"  # a text may be wrapped
+    lines = constraint_lines([proposal.plain])
+    lines[-1 if isinstance(proposal.plain, str) else 0] += (
+        f"  # READ: {'; '.join(_said(proposal))}"  # a text may be wrapped
     )
     return "".join(f"#{line}\n" for line in lines)

@@ -6,11 +6,13 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from privsyn.errors import InputError, safe_repr
 from privsyn.marginals.domain import Floats
+from privsyn.table.encoding.parsing import alone, number
 
 _BLANKS = " \u00a0\u202f"
 _EXAMPLE = re.compile(rf"1([,.'_{_BLANKS}]?)234(?:([.,])(5\d*))?")
@@ -21,6 +23,7 @@ MOSTLY = 0.95
 """Least share of the texts that a drafted format reads."""
 
 FIRST = 20
+"""Texts that are read first: if fewer than half of them are numbers, no other is read."""
 
 CONVENTIONS = ((",", "."), (".", ","), (" ", ","), ("\u00a0", ","), ("\u202f", ","), ("'", "."), (" ", "."))
 """Separators of groups of three digits and decimal signs that are drafted."""
@@ -54,6 +57,7 @@ class NumberFormat:
 
     def __post_init__(self) -> None:
         found = _EXAMPLE.findall(self.example) if isinstance(self.example, str) else []
+        # `split` returns three groups between two texts. A second number could be a second example.
         around = "".join(_EXAMPLE.split(self.example)[::4]) if found else "1"
         if len(found) != 1 or any(sign.isdigit() for sign in around) or found[0][0] == found[0][1] != "":
             raise InputError(
@@ -84,9 +88,13 @@ class NumberFormat:
         return len(found[3] or "") if found else 0
 
     def numbers(self, texts: Sequence[object]) -> Floats:
-        """Return each text as a number; NaN where it is none. A sign may stand before or after the prefix."""
+        """Return each cell as a number; NaN where it is none. A sign may stand before or after the prefix.
+
+        No cell raises, and cells that are no text are numbers as in a column without a format.
+        """
         before, thousands, point, after = self._parts
-        return np.array([_number(text, before, thousands, point, after) for text in texts], np.float64)
+        read = partial(_number, before=before, thousands=thousands, point=point, after=after)
+        return np.array([alone(read, text, np.nan) for text in texts], np.float64)
 
     def spell(self, number: float, decimals: int | None) -> str:
         """Return a number as text, with all its digits if `decimals` is None, and those of the example."""
@@ -107,8 +115,8 @@ class NumberFormat:
 
 
 def _number(text: object, before: str, thousands: str, point: str, after: str) -> float:
-    if isinstance(text, bool) or not isinstance(text, str):
-        return float(text) if isinstance(text, int | float) and abs(text) < 1e300 else np.nan
+    if not isinstance(text, str):
+        return number(text)
     digits, sign = text.strip(), 1
     if digits.startswith("(") and digits.endswith(")"):
         digits, sign = digits[1:-1].strip(), -1

@@ -53,10 +53,10 @@ def numbers(cells: Sequence[object]) -> Floats:
 
 def number(cell: object) -> float:
     """Return one cell as float64; NaN if it is no number, infinite if it is too large."""
-    return _alone(_double, cell, np.nan)
+    return alone(_double, cell, np.nan)
 
 
-def _alone(read: Callable[[object], A], cell: object, unreadable: A) -> A:
+def alone(read: Callable[[object], A], cell: object, unreadable: A) -> A:
     """Return the result for one cell; `unreadable` for an object that raises, which may be any exception."""
     try:
         return read(cell)
@@ -79,7 +79,7 @@ def missing_among(cells: Sequence[object]) -> Mask:
     >>> missing_among([None, np.nan, Decimal("NaN"), Decimal("sNaN"), [None], "", 0]).tolist()
     [True, True, True, False, False, False, False]
     """
-    return np.array([_alone(_is_missing, cell, False) for cell in cells], dtype=np.bool_)
+    return np.array([alone(_is_missing, cell, False) for cell in cells], dtype=np.bool_)
 
 
 def _is_missing(cell: object) -> bool:
@@ -95,7 +95,7 @@ def moments(cells: Sequence[object], pattern: str | None = None) -> npt.NDArray[
     ['2015-01-31T00:00:00', '2015-01-31T10:20:30', 'NaT', 'NaT']
     """
     read = partial(_moment, pattern=pattern)
-    return np.array([_alone(read, cell, None) for cell in cells], dtype="datetime64[s]")
+    return np.array([alone(read, cell, None) for cell in cells], dtype="datetime64[s]")
 
 
 def _moment(cell: object, pattern: str | None) -> datetime | None:
@@ -116,7 +116,7 @@ def clock_seconds(cells: Sequence[object]) -> Floats:
     >>> clock_seconds(["8:30", "08:30:15.9", time(0, 1), "25:00", 7]).tolist()
     [30600.0, 30615.0, 60.0, nan, nan]
     """
-    return np.array([_alone(_since_midnight, cell, np.nan) for cell in cells], dtype=np.float64)
+    return np.array([alone(_since_midnight, cell, np.nan) for cell in cells], dtype=np.float64)
 
 
 def span_seconds(cells: Sequence[object]) -> Floats:
@@ -125,7 +125,7 @@ def span_seconds(cells: Sequence[object]) -> Floats:
     >>> span_seconds(["1 days 00:00:30", timedelta(minutes=2), "soon", 7]).tolist()
     [86430.0, 120.0, nan, nan]
     """
-    return np.array([_alone(_length, cell, np.nan) for cell in cells], dtype=np.float64)
+    return np.array([alone(_length, cell, np.nan) for cell in cells], dtype=np.float64)
 
 
 def _since_midnight(cell: object) -> float:
@@ -170,6 +170,9 @@ CLOCKS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
 OTHERS = 0.05
 """Largest share of the texts in a column of dates that a drafted format does not read."""
 
+LEAST_OF_MIXED = 0.01
+"""Least share of the texts that a format of several adds."""
+
 FIRST_CELLS = 20
 
 
@@ -212,6 +215,41 @@ def date_formats(present: pd.Series) -> list[str | None]:
         ]
         return monthly if len(monthly) == 1 else list(found)
     return list(found)
+
+
+def mixed_date_formats(present: pd.Series) -> list[tuple[list[str | None], float]]:
+    """Return formats that together read nearly all texts as dates, with the share that each adds; or none.
+
+    Formats that add the same texts, as those that begin with the day or the month may do, stand together.
+
+    >>> mixed_date_formats(pd.Series(["31.01.2020", "13.02.2020", "2020-01-31", "02/29/2020"]))
+    [(['%d.%m.%Y'], 0.5), ([None], 0.25), (['%m/%d/%Y'], 0.25)]
+    >>> mixed_date_formats(pd.Series(["31.01.2020", "in May", "2020-01-31"]))
+    []
+    """
+    counts = present.value_counts(sort=False)
+    cells, rows = counts.index.tolist(), counts.to_numpy()
+    first = cells[:FIRST_CELLS]
+    patterns = [None, *(day + clock for day in DATES for clock in CLOCKS)]
+    some = {pattern: ~np.isnat(moments(first, pattern)) for pattern in patterns}
+    if 2 * np.logical_or.reduce([*some.values()]).sum() < len(first):
+        return []  # most texts are no dates, and the first show it
+    read = {
+        pattern: ~np.isnat(moments(cells, pattern))
+        for pattern in patterns
+        if some[pattern].any() or len(cells) > FIRST_CELLS
+    }
+    left, found = np.ones(len(cells), np.bool_), []
+    while rows[left].sum() > OTHERS * rows.sum():
+        adds = {pattern: int(rows[left & reads].sum()) for pattern, reads in read.items()}
+        most = max(adds.values(), default=0)
+        if most < LEAST_OF_MIXED * rows.sum():
+            return []
+        best = [pattern for pattern, add in adds.items() if add == most]
+        best = [pattern for pattern in best if np.array_equal(read[pattern] & left, read[best[0]] & left)]
+        found.append((best, most / int(rows.sum())))
+        left &= ~read[best[0]]
+    return found if len(found) > 1 else []
 
 
 def distinct(cells: pd.Series) -> tuple[npt.NDArray[np.intp], list[Any]]:

@@ -24,8 +24,9 @@ class Determined(Constraint):
     column : str
     by : str or list of str
     mapping : mapping of a value of `by` to a value of `column`
-        With several columns in `by`, the keys are tuples, and combinations that are not listed do not occur.
-        You can also give a list of rows, each with the values of `by` and then that of `column`.
+        With several columns in `by`, the keys are tuples, and combinations that are not listed do not occur;
+        nor do other numbers of one column of numbers. You can also give a list of rows, each with the values
+        of `by` and then that of `column`.
 
     Examples
     --------
@@ -69,11 +70,9 @@ class Determined(Constraint):
         return derive_listed(columns, self.columns, self.rows)
 
     def check(self, columns: Columns) -> None:
-        """Refuse a mapping from one column that leaves out one of its values."""
+        """Refuse a mapping from one column that leaves out one of its listed values."""
         first, column = self.by[0], columns[self.by[0]]
         if len(self.by) == 1:
-            if not column.listed:
-                raise InputError(f"{first!r} has no list of values: map from a categorical column")
             keys = {row[0] for row in self.rows}
             left = [value for value in column.listed if value not in keys]
             if left:
@@ -89,16 +88,16 @@ class Determined(Constraint):
         return f"{self.column} is looked up by {' and '.join(self.by)}, in a list of {len(self.rows)} rows."
 
     def rules(self, columns: Columns) -> list[Rule]:
-        """Allow only the listed combinations of several columns; one column has all its values listed."""
-        if len(self.by) == 1:
+        """Allow only the listed combinations, or numbers; of a column with a list, all values are in it."""
+        if len(self.by) == 1 and columns[self.by[0]].listed:
             return []
         keys = [row[:-1] for row in self.rows]
         return [AllowedRule(tuple(self.by), numbers_of(columns, self.by, keys))]
 
-    def computation(self, columns: Columns) -> LookUp:
-        """Return the look-up of the column."""
+    def computation(self, columns: Columns) -> MappingOf:
+        """Return the mapping of the numbers."""
         rows = numbers_of(columns, self.columns, self.rows)
-        return LookUp(self.column, tuple(self.by), rows[:, :-1], rows[:, -1])
+        return MappingOf(self.column, tuple(self.by), rows[:, :-1], rows[:, -1])
 
     def to_plain(self, listed: Collection[str]) -> dict[str, Any]:
         """Return a mapping with text keys as a mapping, and any other as rows: JSON keys are text."""
@@ -111,8 +110,8 @@ class Determined(Constraint):
 
 
 @dataclass(frozen=True, eq=False)
-class LookUp(Computation):
-    """Looks up a column in a list of keys and values.
+class MappingOf(Computation):
+    """Computes a column from others by a list of keys and values.
 
     Parameters
     ----------

@@ -103,11 +103,13 @@ class Elapsed(Constraint):
 
     def computation(self, columns: Columns) -> ElapsedTime:
         """Return the difference of the dates in the unit."""
-        column, by = columns[self.column], (self.end, self.start)
-        months = 0 if isinstance(column, Duration) else MONTHS.get(self.unit, 0)
-        seconds = column.scale if isinstance(column, Duration) else SECONDS.get(self.unit, DAY)
+        by = self.end, self.start
+        column = columns[self.column]
         end, start = (cast(Ordinal, columns[name]).scale for name in by)
-        whole = months or isinstance(column, Duration) or end % seconds == start % seconds == 0
+        months, seconds = MONTHS.get(self.unit, 0), float(SECONDS.get(self.unit, DAY))
+        if isinstance(column, Duration):  # it has a unit of its own
+            months, seconds = 0, column.scale
+        whole = months or end % seconds == start % seconds == 0
         decimals = 0 if whole else column.fixed_decimals
         return ElapsedTime(self.column, by, (end, start), seconds, months, decimals)
 

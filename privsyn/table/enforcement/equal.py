@@ -10,7 +10,7 @@ import numpy as np
 
 from privsyn.errors import InputError
 from privsyn.marginals.domain import Floats, Numbers
-from privsyn.table.enforcement.determined import LookUp
+from privsyn.table.enforcement.determined import MappingOf
 from privsyn.table.enforcement.rules import Computation, Rule
 from privsyn.table.schema.columns import Coded
 from privsyn.table.schema.constraint import Columns, Constraint, check_names
@@ -78,12 +78,12 @@ class Equal(Constraint):
         return []
 
     def computation(self, columns: Columns) -> Computation:
-        """Return the copy; of listed values, a look-up of the place in the other list."""
+        """Return the copy; of listed values, a mapping to the places in the other list."""
         name, copy = self.columns
         column = columns[name]
         if column.listed:
             places = _places(column, columns[copy])
-            return LookUp(copy, (name,), np.arange(float(len(places)))[:, np.newaxis], places)
+            return MappingOf(copy, (name,), np.arange(float(len(places)))[:, np.newaxis], places)
         return CopyOf(copy, (name,), column.fixed_decimals)
 
 

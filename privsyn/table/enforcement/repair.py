@@ -222,8 +222,13 @@ class Repair:
                 rows.numbers[name][at[which.ravel() == place]] = example[name]
 
 
-def check_constraints(columns: Columns, constraints: Sequence[Constraint]) -> None:
-    """Refuse constraints that name a value outside its column, or that no row can keep."""
+def check_constraints(
+    columns: Columns, constraints: Sequence[Constraint], *, row_known: bool = False
+) -> None:
+    """Refuse constraints that name a value outside its column, or that no row can keep.
+
+    If a row is known that keeps them all, none is searched for: among 50 columns that may take minutes.
+    """
     known = {name: column for name, column in columns.items() if column.is_public}
     decided = [constraint for constraint in constraints if set(constraint.columns) <= set(known)]
     for constraint in decided:
@@ -231,7 +236,7 @@ def check_constraints(columns: Columns, constraints: Sequence[Constraint]) -> No
             constraint.rules(known)
             constraint.check(known)
     repair = Repair.of(known, decided)
-    for names, _ in repair.parts:
+    for names, _ in () if row_known else repair.parts:
         with suppress(TooManyError):
             if repair.example(names, {}, {}) is None:
                 about = [

@@ -26,9 +26,9 @@ import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
 from privsyn.errors import InputError, replace_errors
-from privsyn.table.io.formats import CSV, Place
+from privsyn.table.io.formats import CSV, Formats, Place
 from privsyn.table.kinds.csv_format import DELIMITERS, CsvFormat
-from privsyn.table.schema.columns import Categorical, Column
+from privsyn.table.schema.columns import Categorical, Column, Datetime, Numerical
 from privsyn.table.schema.guesses import MARKS, blank, guess_columns, guessed_facts
 from privsyn.table.schema.schema import Schema, check_column_names
 
@@ -41,22 +41,24 @@ DAMAGED = (csv.Error, OSError, EOFError, zlib.error)
 _NUMBER = re.compile(r"\s*[-+]?([0-9]+[.,]?[0-9]*|[.,][0-9]+)([eE][-+]?[0-9]+)?\s*")
 
 
-def read_header(path: Path | Place, dialect: CsvFormat) -> list[str]:
+def read_header(place: Place, dialect: CsvFormat) -> list[str]:
     """Return the names of the columns of a CSV file, or another file of text, without reading a row.
 
     Raises
     ------
     InputError
-        If the line cannot be read, or holds no names that a table can have.
+        If they cannot be read, or a table cannot have such names.
     """
-    if isinstance(path, Place):
-        if path.format is not CSV:
-            names = path.format.door.header(path)
-            if not names:
-                raise InputError(f"{path}: is empty: its first row must hold the names of the columns")
-            check_column_names(names, f"{path}: ")
-            return names
-        path = path.file
+    names: list[str] = place.format.door.header(place, dialect)
+    if not names:
+        raise InputError(f"{place}: is empty: its first line must hold the names of the columns")
+    check_column_names(names, f"{place}: ")
+    return names
+
+
+def header(place: Place, dialect: CsvFormat) -> list[str]:
+    """Return the names in the first line of a CSV file."""
+    path = place.file
     encoding = "utf-8-sig" if dialect.encoding == "utf-8" else dialect.encoding
     with (
         replace_errors(partial(unreadable, path), DAMAGED),
@@ -69,17 +71,19 @@ def read_header(path: Path | Place, dialect: CsvFormat) -> list[str]:
         raise InputError(
             f"{path}: its header has a NUL byte, so it is no CSV, or one in UTF-16: save it as CSV in UTF-8"
         )
-    if not names:
-        raise InputError(f"{path}: is empty: its first line must hold the names of the columns")
     if any("\n" in name or "\r" in name for name in names):  # usually rows, after a quote left open
         raise InputError(
             f"{path}: its header does not end with its line: close its quotes, or rename a column"
         )
-    check_column_names(names, f"{path}: ")
     return names
 
 
-def check_header(path: Path | Place, names: Sequence[str], known: Collection[str] = ()) -> None:
+def declared(_: Place, dialect: CsvFormat) -> tuple[dict[str, Column], tuple[str, ...]]:
+    """Return no column, for a CSV has no types, and what is taken as public about every CSV."""
+    return {}, (well_formed(dialect),)
+
+
+def check_header(place: Place, names: Sequence[str], known: Collection[str] = ()) -> None:
     """Refuse a first line that looks like a row, or that has another delimiter.
 
     The names of columns are public: they are printed and stand in the synthetic table. A refused line may be
@@ -87,30 +91,30 @@ def check_header(path: Path | Place, names: Sequence[str], known: Collection[str
 
     Parameters
     ----------
-    path : path
+    place : Place
     names : sequence of str
     known : names that are declared, in a schema or as the column of identifiers
 
     Examples
     --------
-    >>> check_header(Path("people.csv"), ["age", "sex"])
-    >>> check_header(Path("years.csv"), ["2019", "2020"], known=["2019", "2020"])
+    >>> check_header(Place.of("people.csv"), ["age", "sex"])
+    >>> check_header(Place.of("years.csv"), ["2019", "2020"], known=["2019", "2020"])
     """
     unknown = [name for name in names if name not in known]
     if len(names) == 1 and unknown and (found := next((s for s in DELIMITERS if s in names[0]), None)):
         sign, spelled = shown(found), shown(found, '"')
         raise InputError(
-            f"{path}: the header looks like it is separated by {sign}: use --delimiter {sign},"
+            f"{place}: the header looks like it is separated by {sign}: use --delimiter {sign},"
             f" or write csv: {{delimiter: {spelled}}} in the schema"
         )
     if any(_NUMBER.fullmatch(name) for name in unknown):
         raise InputError(
-            f"{path}: its first line looks like a row, not like the names of columns:"
+            f"{place}: its first line looks like a row, not like the names of columns:"
             " add a header, or name the columns in a schema"
         )
     if any(not name.strip() for name in unknown):
         raise InputError(
-            f"{path}: its first line leaves a column without a name, or is a row: add the name, or a header"
+            f"{place}: its first line leaves a column without a name, or is a row: add the name, or a header"
             " (pandas leaves out its index by to_csv(..., index=False))"
         )
 
@@ -192,23 +196,24 @@ A row of up to this length is always read. A longer one is refused, unless it en
 """
 
 
-NO_FORMATS: Mapping[str, str] = {}
+NO_FORMATS: Formats = {}
 
 
-def read_text(
-    path: Path | Place, dialect: CsvFormat = PLAIN, formats: Mapping[str, str] = NO_FORMATS
-) -> pa.Table:
+def read_text(place: Place, dialect: CsvFormat = PLAIN, formats: Formats = NO_FORMATS) -> pa.Table:
     """Return every cell of a file as text, an empty one as empty text. A blank line is no row."""
-    empty = pa.table({name: pa.array([], pa.string()) for name in check_text(path, dialect)})
-    return pa.concat_tables([empty, *walk_text(path, dialect, formats)])
+    empty = pa.table({name: pa.array([], pa.string()) for name in check_text(place, dialect)})
+    return pa.concat_tables([empty, *walk_text(place, dialect, formats)])
 
 
-def check_text(path: Path | Place, dialect: CsvFormat) -> list[str]:
-    """Return the names in the header of a file; refuse a CSV with an open quote, without quoting it."""
-    if isinstance(path, Place):
-        if path.format is not CSV:
-            return read_header(path, dialect)
-        path = path.file
+def check_text(place: Place, dialect: CsvFormat) -> list[str]:
+    """Return the names in the header of a file; refuse a CSV with an open quote."""
+    if place.format is CSV:
+        _check_quotes(place.file)
+    return read_header(place, dialect)
+
+
+def _check_quotes(path: Path) -> None:
+    """Refuse a CSV with an open quote, without a word of what follows it."""
     quotes = 0
     with replace_errors(partial(unreadable, path), DAMAGED), _open(path) as file:
         while block := file.read(2**20):
@@ -217,22 +222,19 @@ def check_text(path: Path | Place, dialect: CsvFormat) -> list[str]:
         raise InputError(
             f"{path}: some quote is not closed: put the cell in quotes and double each quote within it"
         )
-    return read_header(path, dialect)
 
 
-def walk_text(
-    path: Path | Place, dialect: CsvFormat, formats: Mapping[str, str] = NO_FORMATS
-) -> Iterator[pa.Table]:
+def walk_text(place: Place, dialect: CsvFormat, formats: Formats = NO_FORMATS) -> Iterator[pa.Table]:
     """Yield the cells of a file as text, a block of rows at a time.
 
-    Dates of a sheet are spelled in the `formats` of their columns, so that they read as in a CSV.
+    Dates and numbers of a sheet are spelled in the `formats` of their columns, so that they read as in a CSV.
     """
-    if isinstance(path, Place):
-        if path.format is not CSV:
-            yield from path.format.door.texts(path, dialect, formats)
-            return
-        path = path.file
-    names = read_header(path, dialect)
+    yield from place.format.door.texts(place, dialect, formats)
+
+
+def texts(place: Place, dialect: CsvFormat, _: Formats) -> Iterator[pa.Table]:
+    """Yield the cells of a CSV file."""
+    path, names = place.file, read_header(place, dialect)
     with replace_errors(partial(_message, path, dialect)), ExitStack() as stack:
         batches: Iterable[pa.RecordBatch] = ()
         if _has_rows(path):
@@ -331,21 +333,20 @@ class CsvTable:
             missing |= {name: schema.markers(name) for name in known}
         if unit in names:
             known |= {unit: Categorical()}
-        declared, facts = dict[str, Column](), (well_formed(dialect),)
-        if place.format is not CSV:
-            declared, facts = place.format.door.declared(place)
-        check_header(place, names, {**declared, **known})
-        known = {**declared, **known}
+        typed, facts = place.format.door.declared(place, dialect)
+        known = {**typed, **known}
+        check_header(place, names, known)
         unknown = {name: missing[name] for name in names if name not in known}
         guessed = guess_columns(walk_text(place, dialect) if unknown else (), unknown, dialect)
         columns = {name: known[name] if name in known else guessed[name] for name in names}
         return cls(place, columns, missing, (*facts, *guessed_facts(guessed)), unit, dialect)
 
     @property
-    def formats(self) -> Mapping[str, str]:
-        """How dates are spelled in the columns where the schema says so."""
-        found = {name: getattr(column, "format", None) for name, column in self.columns.items()}
-        return {name: text for name, text in found.items() if text is not None}
+    def formats(self) -> Formats:
+        """How dates and numbers are spelled in the columns where the schema says so."""
+        dates = {name: of.format for name, of in self.columns.items() if isinstance(of, Datetime)}
+        numbers = {name: of.form for name, of in self.columns.items() if isinstance(of, Numerical)}
+        return {name: form for name, form in {**dates, **numbers}.items() if form is not None}
 
     @property
     def schema(self) -> Schema | None:
@@ -377,9 +378,9 @@ def no_rows(names: Iterable[str], schema: Schema | None) -> pd.DataFrame:
     return pd.DataFrame({name: known.get(name, Categorical()).read_cells(empty, PLAIN) for name in names})
 
 
-def marks_in(path: Path | Place, dialect: CsvFormat = PLAIN) -> tuple[str, ...]:
+def marks_in(place: Place, dialect: CsvFormat = PLAIN) -> tuple[str, ...]:
     """Return which of `MARKS` the file uses, without the empty cell. It reads the rows."""
-    text = read_text(path, dialect)
+    text = read_text(place, dialect)
     cells = {
         mark for name in text.column_names for mark in pc.unique(text[name]).to_pylist() if mark in MARKS[1:]
     }

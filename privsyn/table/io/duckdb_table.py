@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from privsyn.errors import InputError, replace_errors
+from privsyn.errors import InputError, replace_errors, unless_own
 from privsyn.table.io.formats import Labels, Place, TypedFile, query_fact, quoted
 from privsyn.table.schema.schema import Schema
 
@@ -23,37 +23,41 @@ ROWS = 2**17
 def open_typed(place: Place, _: Schema | None) -> TypedFile:
     """Return the columns of a table, view or query, and its rows.
 
-    A view or query is run once, into a temporary table: if it were run again, it could return other rows, or
-    the same ones in another order. Its own access to other files is switched off. The values of an ENUM are
-    not public: they are often made from the rows.
+    A view or query is run once, into a temporary table, when its rows are asked for: if it were run again, it
+    could return other rows, or the same ones in another order. Its types follow from those of the tables. Its
+    own access to other files is switched off. The values of an ENUM are not public: they are often made from
+    the rows.
     """
     import duckdb
 
     bad_query = f"{place.file}: the query does not run: is it one SELECT that DuckDB knows, on tables there?"
-    with replace_errors(_say(f"{place.file}: not a DuckDB database, or a damaged or locked one")):
+    with replace_errors(unless_own(f"{place.file}: not a DuckDB database, or a damaged or locked one")):
         base = duckdb.connect(
             str(place.file), read_only=True, config={"enable_external_access": "false", "threads": "1"}
         )
         listed = "SELECT table_name, table_type FROM information_schema.tables ORDER BY table_name"
         tables = dict(base.execute(listed).fetchall())
-        query = place.query
+        query, view = place.query, ""
         if not query:
             name = place.choose(list(tables))
-            query = f"FROM {quoted(name)}"
-    if place.query or tables[name] != "BASE TABLE":
-        with replace_errors(_say(bad_query)):
+            query, view = f"FROM {quoted(name)}", "" if tables[name] == "BASE TABLE" else name
+    no_columns = bad_query if place.query or view else f"{place.file}: the columns cannot be read"
+    with replace_errors(unless_own(no_columns)):
+        if place.query:
             _check_one(duckdb.extract_statements(query))
-            base.execute(f"CREATE TEMP TABLE privsyn_query AS {query}")
-            query = "FROM temp.privsyn_query"
-    with replace_errors(_say(f"{place.file}: the columns cannot be read")):
         schema = base.sql(query).limit(0).to_arrow_table().schema
-    walk = _batches(base, query, f"{place.file}: the rows cannot be read to their end")
-    return TypedFile(schema, walk, public_inputs=query_fact(place))
 
+    @cache
+    def rows() -> str:
+        """Run a view or query, once, and return the query of its result."""
+        if not (place.query or view):
+            return query
+        with replace_errors(bad_query):
+            base.execute(f"CREATE TEMP TABLE privsyn_query AS {query}")
+        return "FROM temp.privsyn_query"
 
-def _say(message: str) -> Callable[[Exception], str]:
-    """Return what to say of an error: DuckDB's own may quote a cell."""
-    return lambda error: str(error) if isinstance(error, InputError) else message
+    walk = _batches(base, rows, f"{place.file}: the rows cannot be read to their end")
+    return TypedFile(schema, walk, public_inputs=query_fact(place, view))
 
 
 def _check_one(statements: list[Any]) -> None:
@@ -61,8 +65,11 @@ def _check_one(statements: list[Any]) -> None:
         raise InputError("a query must be one SELECT")
 
 
-def _batches(base: DuckDBPyConnection, query: str, failed: str) -> Callable[[], Iterator[pa.RecordBatch]]:
+def _batches(
+    base: DuckDBPyConnection, rows: Callable[[], str], failed: str
+) -> Callable[[], Iterator[pa.RecordBatch]]:
     def walk() -> Iterator[pa.RecordBatch]:
+        query = rows()
         with replace_errors(failed):
             yield from base.sql(query).to_arrow_reader(ROWS)
 
@@ -73,13 +80,8 @@ def write(tables: Iterator[pa.Table], part: Path, place: Place, _: Labels) -> No
     """Write a table into a copy of the database, or into a new one. A table of that name is replaced."""
     import duckdb
 
-    name = quoted(place.inside or "synthetic")
-    if place.file.exists():
-        shutil.copyfile(place.file, part)
-    failed = (
-        f"{place}: the table cannot be written: is this a DuckDB database, and no view of that name there?"
-    )
-    with replace_errors(failed, duckdb.Error):
+    name = place.copy_to(part)
+    with replace_errors(place.unwritable, duckdb.Error):
         _insert(tables, part, name)
         if place.file.exists():
             _compact(part)

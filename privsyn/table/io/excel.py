@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import date, datetime, time, timedelta
+from datetime import datetime
 from functools import partial
-from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 
-from privsyn.errors import InputError, replace_errors
-from privsyn.table.io.formats import Labels, Place
+from privsyn.errors import InputError, replace_errors, unless_own
+from privsyn.table.io.formats import BLOCK, Formats, Labels, Place, plain, text_of
 from privsyn.table.kinds.csv_format import CsvFormat
 from privsyn.table.schema.columns import Column
 
 MOST_ROWS = 2**20 - 1
 """Rows of a sheet without its header."""
-
-BLOCK = 65_536
-"""Rows that are converted at a time."""
 
 FACT = "that the sheet has no cell to the right of its header"
 
@@ -35,7 +30,7 @@ def _rows(place: Place) -> Iterator[Iterator[tuple[Any, ...]]]:
     from openpyxl import load_workbook
 
     damaged = f"{place.file}: not an Excel workbook (.xlsx), or a damaged one"
-    with replace_errors(lambda error: str(error) if isinstance(error, InputError) else damaged):
+    with replace_errors(unless_own(damaged)):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # some name a cell
             book = load_workbook(place.file, read_only=True, data_only=True)
@@ -59,7 +54,7 @@ def _silently(rows: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
         yield row
 
 
-def header(place: Place) -> list[str]:
+def header(place: Place, _: CsvFormat) -> list[str]:
     """Return the names of the columns, which are in the first row that is not blank."""
     with _rows(place) as rows:
         first = next((row for row in rows if any(cell is not None for cell in row)), ())
@@ -72,12 +67,12 @@ def _names(row: tuple[Any, ...]) -> list[str]:
     return ["" if cell is None else str(cell) for cell in row]
 
 
-def declared(_: Place) -> tuple[dict[str, Column], tuple[str, ...]]:
+def declared(_: Place, dialect: CsvFormat) -> tuple[dict[str, Column], tuple[str, ...]]:
     """Return no column, for a sheet has no types, and what is taken as public about every sheet."""
     return {}, (FACT,)
 
 
-def texts(place: Place, dialect: CsvFormat, formats: Mapping[str, str]) -> Iterator[pa.Table]:
+def texts(place: Place, dialect: CsvFormat, formats: Formats) -> Iterator[pa.Table]:
     """Yield the cells as text, as they would be in a CSV."""
     with _rows(place) as rows:
         names: list[str] = []
@@ -88,7 +83,7 @@ def texts(place: Place, dialect: CsvFormat, formats: Mapping[str, str]) -> Itera
                 continue
             if not names:
                 names = _names(row)
-                spell = [partial(text_of, dialect=dialect, pattern=formats.get(name)) for name in names]
+                spell = [partial(text_of, dialect=dialect, form=formats.get(name)) for name in names]
                 continue
             if any(cell is not None for cell in row[len(names) :]):
                 raise InputError(f"{place}: some row is longer than the header")
@@ -103,36 +98,6 @@ def texts(place: Place, dialect: CsvFormat, formats: Mapping[str, str]) -> Itera
 
 def _table(names: list[str], rows: list[list[str]]) -> pa.Table:
     return pa.table([pa.array(cells, pa.string()) for cells in zip(*rows, strict=True)], names=names)
-
-
-def text_of(cell: Any, dialect: CsvFormat, pattern: str | None = None) -> str:
-    """Return a cell as it would be in a CSV of this format.
-
-    >>> [text_of(cell, CsvFormat()) for cell in (None, 3.0, 2.5, True, datetime(2020, 1, 2), "a")]
-    ['', '3', '2.5', 'true', '2020-01-02', 'a']
-    """
-    match cell:
-        case None:
-            return ""
-        case bool():
-            return str(cell).lower()
-        case int():
-            return dialect.spell(str(cell))
-        case float():
-            whole = cell.is_integer() and abs(cell) < 2**53
-            return dialect.spell(str(int(cell) if whole else cell)) if math.isfinite(cell) else ""
-        case date() if pattern is not None:
-            return cell.strftime(pattern)
-        case datetime() if cell.time() == time():
-            return cell.date().isoformat()
-        case datetime():
-            return cell.isoformat(" ", "seconds")
-        case timedelta():
-            return str(pd.Timedelta(cell))
-        case bytes():
-            return cell.decode("utf-8", "replace").encode("utf-8", "replace").decode()
-        case _:
-            return str(cell).encode("utf-8", "replace").decode()  # halves of surrogate pairs are no text
 
 
 def write(frames: Iterator[pd.DataFrame], part: Path, place: Place, _: Labels) -> None:
@@ -154,7 +119,7 @@ def write(frames: Iterator[pd.DataFrame], part: Path, place: Place, _: Labels) -
 
     unwritable = f"{place}: some cell cannot be stored in a sheet (control characters, dates): write .csv"
     rows, head = 0, False
-    with replace_errors(lambda error: str(error) if isinstance(error, InputError) else unwritable):
+    with replace_errors(unless_own(unwritable)):
         for frame in frames:
             if not head:
                 sheet.append([stored(str(name)) for name in frame.columns])
@@ -164,22 +129,3 @@ def write(frames: Iterator[pd.DataFrame], part: Path, place: Place, _: Labels) -
             for row in zip(*(frame[name].astype(object) for name in frame.columns), strict=True):
                 sheet.append([stored(plain(value)) for value in row])
         book.save(part)
-
-
-def plain(value: Any) -> Any:
-    """Return a cell of pandas as a number, text, date, or None if it is missing."""
-    if value is None or value is pd.NA or value is pd.NaT:
-        return None
-    if isinstance(value, pd.Timestamp):
-        if value.tzinfo is not None:
-            return value.isoformat()
-        return value.date() if value == value.normalize() else value.to_pydatetime(warn=False)
-    if isinstance(value, pd.Timedelta):
-        return value.to_pytimedelta()
-    if isinstance(value, bool | str | datetime | date | time | timedelta):
-        return value
-    if isinstance(value, Integral):
-        return int(value)
-    if isinstance(value, Real) or type(value).__name__ == "Decimal":
-        return None if math.isnan(value) else float(value)
-    return bool(value) if type(value).__name__ == "bool" else str(value)

@@ -1,30 +1,49 @@
-"""The formats of tables in files: one row each, which says how a file is named, read and written."""
+"""The formats of tables in files: one row each, which says how a file is named, read and written.
+
+The modules of several formats share what is below: names in SQL, public facts, and cells as text.
+"""
 
 from __future__ import annotations
 
+import math
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from importlib import import_module
+from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 
 from privsyn.errors import InputError, did_you_mean, replace_errors
+from privsyn.table.encoding.number_format import NumberFormat
+from privsyn.table.encoding.parsing import number
 from privsyn.table.io.parquet import is_folder
+from privsyn.table.kinds.csv_format import CsvFormat
 
 SEPARATOR = "::"
 """Between a file and the name of a table within it."""
 
+BLOCK = 65_536
+"""Rows that are converted at a time."""
+
 LONGEST_NAME = 200
 """Characters: a longer text is hardly a path, and may be the table itself."""
 
-QUERY = (
-    "the query, that it runs without an error, the names and types of its columns, and that what is protected"
-    " is a row of its result, not of the tables that it reads: {}"
+RESULT = (
+    "without an error, the names and types of its columns, and that what is protected is a row of its result,"
+    " not of the tables that it reads"
 )
+
+Formats = Mapping[str, str | NumberFormat]
+"""How dates and numbers are spelled as text, by the name of the column."""
 
 Labels = Mapping[str, tuple[tuple[float, str], ...]]
 """The codes of a column, each with its label, by the name of the column."""
@@ -43,7 +62,7 @@ class Format:
         alone, as the schema says.
     module : str
         What reads and writes it, in this folder. A typed one has `open_typed`, another one `header`,
-        `declared` and `texts`; both have `write`.
+        `declared` and `texts`; both have `write`. `write.py` writes CSV and Parquet.
     library, extra : str
         The package that it needs, and the extra of privsyn that installs it.
     inside : str
@@ -72,13 +91,13 @@ class Format:
 
     def require(self) -> None:
         """Refuse a format whose library is missing."""
-        missing = f"{self.name} needs {self.library}: run pip install 'privsyn[{self.extra}]'"
+        missing = f"{self.name} needs {self.library}: run pip install {self.library} (extra [{self.extra}])"
         with replace_errors(missing, ImportError):
             if self.library:
                 import_module(self.library)
 
 
-CSV = Format((".csv", ".csv.gz"), "CSV", media="text/csv")
+CSV = Format((".csv", ".csv.gz"), "CSV", module="csv_table", media="text/csv")
 PARQUET = Format((".parquet",), "Parquet", typed=True, media="application/vnd.apache.parquet")
 FORMATS = (
     CSV,
@@ -143,6 +162,20 @@ class Place:
             )
         return names[0]
 
+    def copy_to(self, part: Path) -> str:
+        """Copy a database to `part`, if there is one, and return the name of its new table in SQL."""
+        if self.file.exists():
+            shutil.copyfile(self.file, part)
+        return quoted(self.inside or "synthetic")
+
+    @property
+    def unwritable(self) -> str:
+        """What to say if a table cannot be written into a database."""
+        return (
+            f"{self}: the table cannot be written: is this a {self.format.name} database, and no view of that"
+            " name there?"
+        )
+
     @property
     def query(self) -> str:
         """The SQL query that is given instead of the name of a table, or ""."""
@@ -200,9 +233,11 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def query_fact(place: Place) -> tuple[str, ...]:
-    """Return what a query takes as public."""
-    return (QUERY.format(place.query),) if place.query else ()
+def query_fact(place: Place, view: str = "") -> tuple[str, ...]:
+    """Return what a query or a view takes as public. Of a view the text is not: it is part of the file."""
+    if place.query:
+        return (f"the query, that it runs {RESULT}: {place.query}",)
+    return (f"that the view {view!r} runs {RESULT}",) if view else ()
 
 
 def label_facts(labels: Labels) -> tuple[str, ...]:
@@ -210,3 +245,56 @@ def label_facts(labels: Labels) -> tuple[str, ...]:
     named = ", ".join(map(repr, labels))
     said = "the value labels in the file, which no program may have made from the rows, as lists of values"
     return (f"{said}: {named}",) if labels else ()
+
+
+def text_of(cell: Any, dialect: CsvFormat, form: str | NumberFormat | None = None) -> str:
+    """Return a cell as it would be in a CSV of this format, and of this form of dates or numbers.
+
+    >>> [text_of(cell, CsvFormat()) for cell in (None, 3.0, 2.5, True, datetime(2020, 1, 2), "a")]
+    ['', '3', '2.5', 'true', '2020-01-02', 'a']
+    >>> text_of(2500.5, CsvFormat(), NumberFormat("1.234,50 EUR"))
+    '2.500,50 EUR'
+    """
+    match cell:
+        case None:
+            return ""
+        case bool():
+            return str(cell).lower()
+        case int() | float() if isinstance(form, NumberFormat) and math.isfinite(number(cell)):
+            return form.spell(number(cell), None)
+        case int():
+            return dialect.spell(str(cell))
+        case float():
+            whole = cell.is_integer() and abs(cell) < 2**53
+            return dialect.spell(str(int(cell) if whole else cell)) if math.isfinite(cell) else ""
+        case date() if isinstance(form, str):
+            return cell.strftime(form)
+        case datetime() if cell.time() == time():
+            return cell.date().isoformat()
+        case datetime():
+            return cell.isoformat(" ", "seconds")
+        case timedelta():
+            return str(pd.Timedelta(cell))
+        case bytes():
+            return cell.decode("utf-8", "replace").encode("utf-8", "replace").decode()
+        case _:
+            return str(cell).encode("utf-8", "replace").decode()  # halves of surrogate pairs are no text
+
+
+def plain(value: Any) -> Any:
+    """Return a cell of pandas as a number, text, date, or None if it is missing."""
+    if value is None or value is pd.NA or value is pd.NaT:
+        return None
+    if isinstance(value, pd.Timestamp):
+        if value.tzinfo is not None:
+            return value.isoformat()
+        return value.date() if value == value.normalize() else value.to_pydatetime(warn=False)
+    if isinstance(value, pd.Timedelta):
+        return value.to_pytimedelta()
+    if isinstance(value, bool | str | datetime | date | time | timedelta):
+        return value
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real | Decimal):
+        return None if math.isnan(value) else float(value)
+    return bool(value) if isinstance(value, np.bool_) else str(value)

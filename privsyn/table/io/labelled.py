@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from privsyn.errors import InputError, replace_errors
+from privsyn.errors import replace_errors, unless_own
 from privsyn.table.encoding.dtypes import INDEX, family
-from privsyn.table.io.excel import plain, text_of
-from privsyn.table.io.formats import Labels, Place, TypedFile, label_facts
+from privsyn.table.io.formats import Labels, Place, TypedFile, label_facts, plain, text_of
 from privsyn.table.kinds.csv_format import CsvFormat
-from privsyn.table.schema.columns import Categorical
 from privsyn.table.schema.schema import Schema
 
 ROWS = 2**16
@@ -29,16 +28,38 @@ _DAY = re.compile(r"%-?t?d.*|(A|E|S|J)?DATE[0-9.]*", re.IGNORECASE)
 _TIME = re.compile(r"%-?t[cC].*|(DATETIME|YMDHMS)[0-9.]*", re.IGNORECASE)
 _WHOLE = re.compile(r"[FN][0-9]+(\.0)?", re.IGNORECASE)
 
-_STATA, _SPSS = np.datetime64("1960-01-01", "ms"), np.datetime64("1582-10-14", "ms")
-"""When the clocks of both begin: Stata counts days or milliseconds, SPSS seconds."""
+
+@dataclass(frozen=True)
+class _Clock:
+    """How a program stores dates and times: as numbers since an instant.
+
+    Parameters
+    ----------
+    begins : numpy.datetime64
+    of_dates, of_times : int
+        Milliseconds in a unit of dates, and in one of times.
+    formats : pair of str
+        How dates and times are shown.
+    """
+
+    begins: np.datetime64
+    of_dates: int
+    of_times: int
+    formats: tuple[str, str]
+
+
+_CLOCKS = {
+    "Stata": _Clock(np.datetime64("1960-01-01", "ms"), 86_400_000, 1, ("%td", "%tc")),
+    "SPSS": _Clock(np.datetime64("1582-10-14", "ms"), 1000, 1000, ("DATE11", "DATETIME20")),
+}
 
 
 def open_typed(place: Place, schema: Schema | None) -> TypedFile:
     """Return the columns of a file, their value labels, and the rows. Missing codes of SPSS are missing."""
     import pyreadstat
 
-    stata = place.format.name == "Stata"
-    read = pyreadstat.read_dta if stata else pyreadstat.read_sav
+    clock = _CLOCKS[place.format.name]
+    read = pyreadstat.read_dta if place.format.name == "Stata" else pyreadstat.read_sav
     damaged = f"{place.file}: not a file of {place.format.name}, or a damaged one"
     with replace_errors(damaged):
         meta = read(place.file, metadataonly=True, user_missing=True)[1]
@@ -55,7 +76,7 @@ def open_typed(place: Place, schema: Schema | None) -> TypedFile:
                 read, place.file, chunksize=ROWS, disable_datetime_conversion=True
             )
             for frame, _ in chunks:
-                cells = [_cells(frame[field.name], field, labels, stata=stata) for field in types]
+                cells = [_cells(frame[field.name], field, labels, clock) for field in types]
                 yield pa.RecordBatch.from_arrays(cells, schema=types)
 
     return TypedFile(types, batches, labels, (WELL_FORMED, *label_facts(labels)))
@@ -87,7 +108,7 @@ def _is_listed(name: str, labels: tuple[tuple[Any, str], ...], schema: Schema | 
     if schema is not None and name in schema.columns:
         column = schema.columns[name]
         texts = {label for _, label in labels}
-        return isinstance(column, Categorical) and (column.values is None or bool(texts & set(column.values)))
+        return column.lists_values and (not column.is_public or bool(texts & set(column.listed)))
     codes = [code for code, _ in labels]
     return len(codes) > 2 or (len(codes) == 2 and (isinstance(codes[0], str) or codes[1] - codes[0] <= 1))
 
@@ -107,7 +128,7 @@ def _type_of(name: str, meta: Any, labels: Labels) -> pa.DataType:
     return _NUMBERS.get(kind, pa.float64())
 
 
-def _cells(cells: pd.Series, field: pa.Field, labels: Labels, *, stata: bool) -> pa.Array:
+def _cells(cells: pd.Series, field: pa.Field, labels: Labels, clock: _Clock) -> pa.Array:
     """Return a column in its type. Each cell is converted alone; one that does not fit is missing."""
     kind = field.type
     if field.name in labels:
@@ -121,8 +142,8 @@ def _cells(cells: pd.Series, field: pa.Field, labels: Labels, *, stata: bool) ->
         return pa.array([cell if isinstance(cell, str) and cell else None for cell in cells], kind)
     numbers = pd.to_numeric(cells, errors="coerce").to_numpy(np.float64, na_value=np.nan)
     if pa.types.is_temporal(kind):
-        step = (86_400_000 if pa.types.is_date(kind) else 1) if stata else 1000
-        numbers = np.round(numbers * step) + float(np.int64(_STATA if stata else _SPSS))
+        step = clock.of_dates if pa.types.is_date(kind) else clock.of_times
+        numbers = np.round(numbers * step) + float(np.int64(clock.begins))
         if pa.types.is_date(kind):
             numbers = np.floor(numbers / 86_400_000)
     if pa.types.is_floating(kind):
@@ -151,7 +172,7 @@ def write(frames: Iterator[pd.DataFrame], part: Path, place: Place, labels: Labe
         ):
             columns[name], texts[name] = _coded(cells, labels.get(name, ()))
         elif kind == "datetime":
-            columns[name], shown[name] = _clock(cells, stata=stata)
+            columns[name], shown[name] = _as_numbers(cells, _CLOCKS[place.format.name])
         elif kind in ("integer", "boolean"):
             whole = cells.astype("Int64")
             fits = bool((whole.abs() < 2**31).fillna(True).all())  # neither has longer integers
@@ -165,7 +186,7 @@ def write(frames: Iterator[pd.DataFrame], part: Path, place: Place, labels: Labe
         f" at most {32 if stata else 64}) and the length of texts: rename or leave out a column"
     )
     save = pyreadstat.write_dta if stata else pyreadstat.write_sav
-    with replace_errors(lambda error: str(error) if isinstance(error, InputError) else unwritable):
+    with replace_errors(unless_own(unwritable)):
         save(pd.DataFrame(columns), part, variable_value_labels=texts, variable_format=shown)
 
 
@@ -194,15 +215,14 @@ def _coded(cells: pd.Series, known: tuple[tuple[Any, str], ...]) -> tuple[pd.Ser
     return numbers, {float(code): label for label, code in codes.items()}
 
 
-def _clock(cells: pd.Series, *, stata: bool) -> tuple[pd.Series, str]:
+def _as_numbers(cells: pd.Series, clock: _Clock) -> tuple[pd.Series, str]:
     """Return dates or times as the numbers of Stata or SPSS, and the format that shows them."""
     times = np.array([np.datetime64("NaT" if pd.isna(c) else str(plain_time(c)), "ms") for c in cells])
     times = times.astype("datetime64[ms]")
-    elapsed = (times - (_STATA if stata else _SPSS)) / np.timedelta64(1, "ms" if stata else "s")
-    days = bool((times == times.astype("datetime64[D]"))[~np.isnat(times)].all())
-    if stata:
-        return pd.Series(elapsed / (86_400_000 if days else 1)), "%td" if days else "%tc"
-    return pd.Series(elapsed), "DATE11" if days else "DATETIME20"
+    elapsed = (times - clock.begins) / np.timedelta64(1, "ms")
+    if (times == times.astype("datetime64[D]"))[~np.isnat(times)].all():
+        return pd.Series(elapsed / clock.of_dates), clock.formats[0]
+    return pd.Series(elapsed / clock.of_times), clock.formats[1]
 
 
 def plain_time(value: Any) -> str:

@@ -12,10 +12,10 @@ import pandas as pd
 import pyarrow as pa
 
 from privsyn.errors import replace_errors
-from privsyn.table.encoding.dtypes import INDEX, number_type
+from privsyn.table.encoding.dtypes import INDEX
 from privsyn.table.io.arrow import public_schema
 from privsyn.table.io.formats import Labels
-from privsyn.table.schema.columns import Categorical, Column, Identifier
+from privsyn.table.schema.columns import Categorical
 from privsyn.table.schema.schema import Schema
 
 
@@ -98,7 +98,8 @@ class OutputType:
                 continue
             field = self.types.field(name)
             nullable = field.nullable or getattr(schema.columns[name], "nullable", False)
-            columns.append(_as_type(frame[name], _type_of(schema.columns[name], field.type, frame[name])))
+            its = schema.columns[name].output_type(field.type, frame[name].dtype)
+            columns.append(_as_type(frame[name], its))
             fields.append(pa.field(name, columns[-1].type, nullable))
         return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
@@ -142,13 +143,6 @@ def _is_bare(kind: pa.DataType) -> bool:
         return _is_bare(kind.value_type)
     other = pa.types.is_nested(kind) or pa.types.is_fixed_size_binary(kind)  # values have any length
     return not (other or isinstance(kind, pa.BaseExtensionType))
-
-
-def _type_of(column: Column, kind: pa.DataType, cells: pd.Series) -> pa.DataType:
-    """Return the type of a synthetic column: its own, except that a narrow type of identifiers is widened."""
-    if isinstance(column, Identifier) and pa.types.is_primitive(kind):
-        return pa.from_numpy_dtype(number_type(cells.dtype))
-    return kind
 
 
 def _as_type(cells: pd.Series, kind: pa.DataType) -> pa.Array:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,10 +12,9 @@ from urllib.parse import quote
 import pandas as pd
 import pyarrow as pa
 
-from privsyn.errors import InputError, replace_errors
+from privsyn.errors import InputError, replace_errors, unless_own
 from privsyn.table.encoding.dtypes import family
-from privsyn.table.io.excel import BLOCK, plain, text_of
-from privsyn.table.io.formats import Labels, Place, query_fact, quoted
+from privsyn.table.io.formats import BLOCK, Formats, Labels, Place, plain, query_fact, quoted, text_of
 from privsyn.table.kinds.csv_format import CsvFormat
 from privsyn.table.schema.columns import Categorical, Column, Datetime, Numerical
 
@@ -48,7 +46,7 @@ _DECLARED: tuple[tuple[str, Column], ...] = (
     ("NUMERIC", Numerical(integer=False)),
     ("DECIMAL", Numerical(integer=False)),
 )
-"""What a declared type begins with or contains, and the column that it means."""
+"""A part of a declared type, and the column that it means. The first part that a type contains counts."""
 
 _TYPES = {"boolean": "BOOLEAN", "integer": "INTEGER", "real": "REAL", "decimal": "REAL"}
 
@@ -62,8 +60,8 @@ def _allow(action: int, _first: Any, name: Any, *_: Any) -> int:
 
 
 @contextmanager
-def _opened(place: Place) -> Iterator[tuple[sqlite3.Connection, str]]:
-    """Yield a connection that reads only, and the query of the table."""
+def _opened(place: Place) -> Iterator[tuple[sqlite3.Connection, str, str]]:
+    """Yield a connection that reads only, the query of the table, and its name if it is a view."""
     failed = f"{place.file}: not a SQLite database, or a damaged or locked one"
     if place.query:
         failed = (
@@ -71,62 +69,65 @@ def _opened(place: Place) -> Iterator[tuple[sqlite3.Connection, str]]:
         )
     uri = f"file:{quote(str(place.file.absolute()))}?mode=ro"
     with (
-        replace_errors(lambda error: str(error) if isinstance(error, InputError) else failed),
+        replace_errors(unless_own(failed)),
         closing(sqlite3.connect(uri, uri=True, check_same_thread=False)) as connection,
     ):
         connection.text_factory = bytes  # text that is not UTF-8 must not fail
-        found = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name"
-        names = [name.decode("utf-8", "replace") for (name,) in connection.execute(found)]
-        names = [name for name in names if not name.startswith("sqlite_")]
+        found = "SELECT name, type FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name"
+        kinds = {name.decode("utf-8", "replace"): kind for name, kind in connection.execute(found)}
+        names = [name for name in kinds if not name.startswith("sqlite_")]
         if "'now'" in place.query.lower():
             raise InputError(
                 f"{place.file}: a query must give the same rows each time, so it cannot use 'now'"
             )
-        yield connection, place.query or f"SELECT * FROM {quoted(place.choose(names))}"  # noqa: S608
+        if place.query:
+            yield connection, place.query, ""
+        else:
+            name = place.choose(names)
+            view = name if kinds[name] == b"view" else ""
+            yield connection, f"SELECT * FROM {quoted(name)}", view  # noqa: S608
 
 
-def header(place: Place) -> list[str]:
+def header(place: Place, _: CsvFormat) -> list[str]:
     """Return the names of the columns; no row is read."""
-    with _opened(place) as (connection, query):
+    with _opened(place) as (connection, query, _view):
         connection.set_authorizer(_allow)
         return [column[0] for column in connection.execute(f"SELECT * FROM ({query}) LIMIT 0").description]  # noqa: S608
 
 
-def declared(place: Place) -> tuple[dict[str, Column], tuple[str, ...]]:
+def declared(place: Place, _: CsvFormat) -> tuple[dict[str, Column], tuple[str, ...]]:
     """Return the columns whose type the database declares, and what is taken as public. No row is read."""
-    with _opened(place) as (connection, query):
+    with _opened(place) as (connection, query, view):
         connection.execute(f"CREATE TEMP VIEW privsyn_query AS {query}")
         listed = connection.execute("PRAGMA table_info(privsyn_query)").fetchall()
     types = {name.decode(): (kind or b"").decode().upper() for _, name, kind, *_ in listed}
     known = {
         name: next((kind for word, kind in _DECLARED if word in its), None) for name, its in types.items()
     }
-    return {name: kind for name, kind in known.items() if kind is not None}, query_fact(place)
+    return {name: kind for name, kind in known.items() if kind is not None}, query_fact(place, view)
 
 
-def texts(place: Place, dialect: CsvFormat, _: Mapping[str, str]) -> Iterator[pa.Table]:
+def texts(place: Place, dialect: CsvFormat, formats: Formats) -> Iterator[pa.Table]:
     """Yield the cells as text, as they would be in a CSV."""
-    with _opened(place) as (connection, query):
+    with _opened(place) as (connection, query, _view):
         connection.set_authorizer(_allow)
         cursor = connection.execute(query)
         names = [column[0] for column in cursor.description]
         while rows := cursor.fetchmany(BLOCK):
             columns = (
-                pa.array([text_of(cell, dialect) for cell in cells], pa.string())
-                for cells in zip(*rows, strict=True)
+                pa.array([text_of(cell, dialect, formats.get(name)) for cell in cells], pa.string())
+                for name, cells in zip(names, zip(*rows, strict=True), strict=True)
             )
             yield pa.table(list(columns), names=names)
 
 
 def write(frames: Iterator[pd.DataFrame], part: Path, place: Place, _: Labels) -> None:
     """Write a table into a copy of the database, or into a new one. A table of that name is replaced."""
-    name = quoted(place.inside or "synthetic")
-    if place.file.exists():
-        shutil.copyfile(place.file, part)
-    failed = (
-        f"{place}: the table cannot be written: is this a SQLite database, and no view of that name there?"
-    )
-    with replace_errors(failed, (sqlite3.Error, OverflowError)), closing(sqlite3.connect(part)) as connection:
+    name = place.copy_to(part)
+    with (
+        replace_errors(place.unwritable, (sqlite3.Error, OverflowError)),
+        closing(sqlite3.connect(part)) as connection,
+    ):
         connection.execute("PRAGMA secure_delete = ON")  # no row of a replaced table stays in the file
         connection.execute(f"DROP TABLE IF EXISTS {name}")
         for number, frame in enumerate(frames):

@@ -9,7 +9,6 @@ import re
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import partial
 from itertools import chain
 from os import PathLike
 from pathlib import Path
@@ -22,12 +21,11 @@ from pyarrow import csv as arrow_csv
 
 from privsyn.errors import replace_errors
 from privsyn.files import atomic_path
-from privsyn.table.encoding.dtypes import OBJECT, family
+from privsyn.table.encoding.dtypes import family
 from privsyn.table.io.csv_table import PLAIN
 from privsyn.table.io.formats import CSV, PARQUET, Place, ending_of
 from privsyn.table.io.output_type import PANDAS, OutputType
 from privsyn.table.io.read_in_memory import LoadedTable, check_excel_safe, read_in_memory
-from privsyn.table.schema.columns import Datetime, Numerical
 from privsyn.table.schema.schema import Schema
 
 BEGINNINGS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
@@ -219,6 +217,7 @@ def formatted(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
 
     Examples
     --------
+    >>> from privsyn import Numerical
     >>> frame = pd.DataFrame({"price": [2.5, None]})
     >>> formatted(frame, Schema({"price": Numerical(0, 9, decimals=2)}))["price"].tolist()
     ['2.50', None]
@@ -229,30 +228,13 @@ def formatted(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
     >>> formatted(frame, Schema({"age": Numerical(integer=True)}))["age"].tolist()
     ['25', None]
     """
-    columns = {name: _formatted(frame[name], name, schema) for name in frame.columns}
+    columns = {
+        name: schema.columns[name].write_texts(frame[name], schema.csv)
+        if name in schema.columns
+        else schema.csv.texts(frame[name])
+        for name in frame.columns
+    }
     return pd.DataFrame(columns, copy=False)
-
-
-def _formatted(cells: pd.Series, name: str, schema: Schema) -> pd.Series:
-    column, kind = schema.columns.get(name), family(cells.dtype)
-    if isinstance(column, Datetime) and column.format is not None and kind == "datetime":
-        return _texts(cells, cells.dt.strftime(column.format))
-    if kind not in ("integer", "real"):
-        return cells
-    if isinstance(column, Numerical) and column.form is not None:
-        spell = partial(column.form.spell, decimals=column.fixed_decimals)
-        return _texts(cells, cells.map(spell, na_action="ignore"))
-    decimals = None
-    if isinstance(column, Numerical) and kind == "real":
-        decimals = 0 if column.integer else column.decimals
-    if decimals is None and schema.csv.spells_plainly:
-        return cells
-    texts = cells.map(str if decimals is None else f"{{:.{decimals}f}}".format, na_action="ignore")
-    return _texts(cells, texts.map(schema.csv.spell, na_action="ignore"))
-
-
-def _texts(cells: pd.Series, texts: pd.Series) -> pd.Series:
-    return texts.astype(OBJECT).mask(cells.isna(), None)
 
 
 def without_formulas(frame: pd.DataFrame, numbers: Collection[str] = ()) -> pd.DataFrame:

@@ -37,6 +37,9 @@ class Column(ABC):  # a kind that is never counted needs no method
     lists_values: ClassVar[bool] = False
     """Whether the values are a list without an order, in place of numbers or times between bounds."""
 
+    has_numbers: ClassVar[bool] = False
+    """Whether the values are numbers, which can be averaged."""
+
     left_out: ClassVar[bool] = False
     """Whether the synthetic table lacks the column."""
 
@@ -60,6 +63,11 @@ class Column(ABC):  # a kind that is never counted needs no method
     def values_in_words(self) -> str:
         """The values in a few words, for the sheet of a release."""
         return "left out" if self.left_out else "generated"
+
+    @property
+    def number_range(self) -> tuple[float, float] | None:
+        """The bounds of numbers as they were given; None if they are open, or the values are no numbers."""
+        return None
 
     @property
     def is_public(self) -> bool:
@@ -100,6 +108,14 @@ class Column(ABC):  # a kind that is never counted needs no method
     def read_cells(self, cells: pa.ChunkedArray, csv_format: CsvFormat) -> pd.Series:
         """Return texts of a file as cells in the dtype of the column; null is a missing cell."""
         return cells.to_pandas().astype(TEXT)
+
+    def write_texts(self, cells: pd.Series, csv_format: CsvFormat) -> pd.Series:
+        """Return cells as a CSV file has them: as text where the schema says how they are written."""
+        return csv_format.texts(cells)
+
+    def output_type(self, kind: pa.DataType, dtype: Dtype) -> pa.DataType:
+        """Return the Arrow type of synthetic cells of a dtype, from that of the private column."""
+        return kind
 
 
 COMPARES = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
@@ -200,6 +216,10 @@ class Coded(Column):
         """Return the value that a text on the command line means; `ValueError` if it is no number."""
         return text
 
+    def high_end(self, value: Any) -> Any:
+        """Return the largest value that the high end of a range means."""
+        return value
+
     @property
     @abstractmethod
     def fate(self) -> str:
@@ -267,6 +287,15 @@ class Coded(Column):
     def finest(self, filled: Self, dtype: Dtype) -> Self:
         """Return the completed column in the finest unit that this one, left open, may have."""
         return filled
+
+    def most_codes(self, dtype: Dtype) -> int:
+        """Return the largest number of codes that are made for fine cells; 0 if the values are listed."""
+        return 0
+
+    @property
+    def counted_cycles(self) -> tuple[str, ...]:
+        """The cycles that are counted as attributes beside the date; empty if the column is one attribute."""
+        return ()
 
     def make_encoder(self, dtype: Dtype, family: Family) -> Encoder:
         """Return the encoder for a dtype of a family; raise `InputError` if it cannot hold the values."""

@@ -7,7 +7,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
+import pandas as pd
+
 from privsyn.errors import InputError, safe_repr
+from privsyn.table.encoding.dtypes import OBJECT, family
 from privsyn.table.kinds.column_settings import normalise, one_of
 
 ENCODINGS = ("utf-8", "latin-1", "iso-8859-15", "cp1250", "cp1251", "cp1252")
@@ -73,6 +76,13 @@ class CsvFormat:
             text = text.replace(self.thousands, "")
         return text.replace(self.point, ".")
 
+    def texts(self, cells: pd.Series, decimals: int | None = None) -> pd.Series:
+        """Return numbers as text in this format; other cells, and numbers that are spelled plainly, as is."""
+        if family(cells.dtype) not in ("integer", "real") or (decimals is None and self.spells_plainly):
+            return cells
+        texts = cells.map(str if decimals is None else f"{{:.{decimals}f}}".format, na_action="ignore")
+        return as_texts(cells, texts.map(self.spell, na_action="ignore"))
+
     def spell(self, text: str) -> str:
         """Return a number with a decimal point in this format."""
         sign, digits = ("-", text[1:]) if text.startswith("-") else ("", text)
@@ -80,6 +90,11 @@ class CsvFormat:
         if self.thousands is not None and whole.isdigit():
             whole = f"{int(whole):,}".replace(",", self.thousands)
         return sign + whole + (self.point if point else "") + decimals
+
+
+def as_texts(cells: pd.Series, texts: pd.Series) -> pd.Series:
+    """Return the texts of cells, missing where the cells are."""
+    return texts.astype(OBJECT).mask(cells.isna(), None)
 
 
 def _usual_name(encoding: str) -> str:

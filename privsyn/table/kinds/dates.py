@@ -20,16 +20,22 @@ from privsyn.table.encoding.parsing import date_formats, distinct, moments
 from privsyn.table.encoding.steps import DAY, TIMES, step_text, time_step
 from privsyn.table.encoding.time_encoders import DatetimeEncoder
 from privsyn.table.kinds import column_settings as settings
-from privsyn.table.kinds.csv_format import CsvFormat
+from privsyn.table.kinds.csv_format import CsvFormat, as_texts
 from privsyn.table.kinds.ordinal import plain_grid
 from privsyn.table.kinds.times import Timed
 
 EPOCH = datetime(1970, 1, 1)
 
-SOME_YEARS = 2
-"""Dates that range over at least this many years are drafted with bounds at the ends of years."""
+SOME_YEARS, MANY_YEARS = 2, 10
+"""Dates that range over at least 2 years are drafted with bounds at ends of half-years; from 10, of years."""
 
 CYCLES: tuple[list[str], ...] = ([], ["day"], ["day", "week"])
+
+LEAST_WEEKS = 8
+"""In a shorter range of times the cells of the dates are single days."""
+
+LEAST_DAYS = 7
+"""A shorter range of times has few cells in a day, and stays one attribute."""
 
 
 @dataclass(frozen=True)
@@ -93,16 +99,18 @@ class Datetime(Timed):
         if self.unit in ("h", "min"):
             settings.normalise(self, step=f"1{self.unit}" if self.step is None else self.step, unit="s")
         if self.step is not None:
-            step = time_step(self.step, unit=self.unit)
-            settings.normalise(self, step=step, unit=self.unit or ("D" if step == "1d" else "s"))
+            settings.normalise(self, step=time_step(self.step, unit=self.unit))
         low, high = settings.both_or_neither(self.low, self.high)
         if low is None:
+            if self.step is not None:
+                settings.normalise(self, unit=self.unit or ("D" if self.step == "1d" else "s"))
             return
         low, high = settings.time_bounds(low, high)
         dates_only = low.time() == high.time() == time()
         if self.unit == "D" and not dates_only:
             raise InputError("unit 'D' needs bounds without a time of day")
-        settings.normalise(self, low=low, high=high, unit=self.unit or ("D" if dates_only else "s"))
+        whole_days = dates_only and self.step in (None, "1d")
+        settings.normalise(self, low=low, high=high, unit=self.unit or ("D" if whole_days else "s"))
         self.bounds  # noqa: B018  # refuses bounds without a multiple of the step
 
     @property
@@ -129,7 +137,7 @@ class Datetime(Timed):
 
     @classmethod
     def draft(cls, present: pd.Series, nullable: bool, known: Collection[str | None] = ()) -> Self | None:
-        """Return a column for dates or times, with bounds at ends of months, or of years if there are two.
+        """Return a column for dates or times, with bounds at ends of months, half-years or years.
 
         `known` are formats of other columns: they say which number is the day if the cells do not.
         """
@@ -191,15 +199,17 @@ class Datetime(Timed):
         """Return the format, the years and the step."""
         return [
             *([] if self.format is None else ["format"]),
-            f"first and last {'month' if self._ends_in_a_year else 'year'}",
+            f"first and last {self._period}",
             *([] if self.step is None else [f"all multiples of {self.step}"]),
         ]
 
     @property
-    def _ends_in_a_year(self) -> bool:
-        """Whether a bound is no end of a year."""
-        low, high = cast(datetime, self.low), cast(datetime, self.high)
-        return (low.month, high.month) != (1, 12)
+    def _period(self) -> str:
+        """Return the period to whose ends the bounds are rounded."""
+        months = cast(datetime, self.low).month, cast(datetime, self.high).month
+        if months == (1, 12):
+            return "year"
+        return "half-year" if months[0] in (1, 7) and months[1] in (6, 12) else "month"
 
     def numbers(self, cells: pd.Series) -> Floats:
         """Return the seconds since 1970."""
@@ -221,6 +231,21 @@ class Datetime(Timed):
     def read_texts(self, texts: Sequence[str | None], csv_format: CsvFormat) -> pd.Series:
         """Return dates; NaT for a text that is none."""
         return pd.Series(moments(texts, self.format))
+
+    def write_texts(self, cells: pd.Series, csv_format: CsvFormat) -> pd.Series:
+        """Return dates as text in the format of the column."""
+        if self.format is None or family(cells.dtype) != "datetime":
+            return super().write_texts(cells, csv_format)
+        return as_texts(cells, cells.dt.strftime(self.format))
+
+    @property
+    def counted_cycles(self) -> tuple[str, ...]:
+        """The day and the week, or those that the schema names, if a step below a day and the range allow."""
+        low, high = self.bounds
+        is_short = high - low <= LEAST_DAYS * DAY
+        if self.cycles == () or self.unit != "s" or (self.grid_step or 1) >= DAY or is_short:
+            return ()
+        return tuple(self.cycles or ("day", "week")[: 1 + (high - low > LEAST_WEEKS * 7 * DAY)])
 
     def bounds_cells(self, dtype: Dtype) -> BoundsGrid:
         """Return the months in which dates are counted."""
@@ -256,12 +281,17 @@ class Datetime(Timed):
 
 
 def _around(first: np.datetime64, last: np.datetime64) -> tuple[datetime, datetime]:
-    """Return the beginning of the first month or year, and the end of the last one.
+    """Return the beginning of the first month, half-year or year, and the end of the last one.
 
     >>> _around(np.datetime64("2019-10-02"), np.datetime64("2020-03-28"))
     (datetime.datetime(2019, 10, 1, 0, 0), datetime.datetime(2020, 4, 1, 0, 0))
+    >>> _around(np.datetime64("2014-10-17"), np.datetime64("2017-09-14"))
+    (datetime.datetime(2014, 7, 1, 0, 0), datetime.datetime(2018, 1, 1, 0, 0))
     """
-    many = last - first >= np.timedelta64(365 * SOME_YEARS, "D")
-    unit = "Y" if many else "M"
-    low, high = first.astype(f"datetime64[{unit}]"), last.astype(f"datetime64[{unit}]") + 1
-    return low.astype("datetime64[s]").item(), high.astype("datetime64[s]").item()
+    years = (last - first) / np.timedelta64(365, "D")
+    months = 1 if years < SOME_YEARS else 6 if years < MANY_YEARS else 12
+    # The months are counted from January 1970, so half-years and years begin at their multiples.
+    low = first.astype("datetime64[M]").astype(np.int64) // months * months
+    high = last.astype("datetime64[M]").astype(np.int64) // months * months + months
+    ends = np.array([low, high]).astype("datetime64[M]").astype("datetime64[s]")
+    return ends[0].item(), ends[1].item()

@@ -62,7 +62,7 @@ class Identifier(Generated):
     ----------
     format : str, optional
         Text around one running number, as in ``"CUST-{:06d}"``. Default: whole numbers from 1 for a dtype of
-        numbers and in a CSV; random UUIDs for a dtype of text.
+        numbers, and for a declared column of a CSV; random UUIDs for a dtype of text.
     pattern : str, optional
         A regular expression that the identifiers match, such as ``"[A-Z]{2}-\d{6}"``. See `Pattern`. No two
         rows of a sample have the same identifier.
@@ -105,6 +105,10 @@ class Identifier(Generated):
     def is_text(self) -> bool:
         """Whether a format or a pattern is given."""
         return self.format is not None or self.pattern is not None
+
+    def output_type(self, kind: pa.DataType, dtype: Dtype) -> pa.DataType:
+        """Return a type of numbers that is wide enough for the identifiers."""
+        return pa.from_numpy_dtype(number_type(dtype)) if pa.types.is_primitive(kind) else kind
 
     def maker(self, dtype: Dtype) -> Maker:
         """Return the maker of identifiers.

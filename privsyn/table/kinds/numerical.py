@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -22,7 +23,7 @@ from privsyn.table.encoding.parsing import distinct, numbers
 from privsyn.table.encoding.words import RangeWords, grid_words
 from privsyn.table.kinds import column_settings as settings
 from privsyn.table.kinds.column import FOR_FAMILY, number_in
-from privsyn.table.kinds.csv_format import CsvFormat
+from privsyn.table.kinds.csv_format import CsvFormat, as_texts
 from privsyn.table.kinds.ordinal import Ordinal
 
 HUGE = 1e300
@@ -101,6 +102,13 @@ class Numerical(Ordinal):
         settings.normalise(self, low=low, high=high)
         if self.step is not None:
             settings.check_decimals(*self.bounds, steps.decimals_of_step(self.step) or 0)
+
+    has_numbers = True
+
+    @property
+    def number_range(self) -> tuple[float, float] | None:
+        """The bounds."""
+        return None if self.low is None or self.high is None else (self.low, self.high)
 
     @property
     def form(self) -> NumberFormat | None:
@@ -357,6 +365,15 @@ class Numerical(Ordinal):
         except ValueError:  # one of them is no plain number
             read = numbers(texts)
         return self._typed(read)
+
+    def write_texts(self, cells: pd.Series, csv_format: CsvFormat) -> pd.Series:
+        """Return numbers as text in the format of the column, or with its decimals."""
+        kind = dtypes.family(cells.dtype)
+        if self.form is not None and kind in ("integer", "real"):
+            spell = partial(self.form.spell, decimals=self.fixed_decimals)
+            return as_texts(cells, cells.map(spell, na_action="ignore"))
+        decimals = 0 if self.integer else self.decimals
+        return csv_format.texts(cells, decimals if kind == "real" else None)
 
     def _typed(self, read: Floats) -> pd.Series:
         if self.fixed_decimals != 0:

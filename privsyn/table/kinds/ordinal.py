@@ -16,7 +16,7 @@ from privsyn.marginals.domain import Floats
 from privsyn.table.encoding.bounds_cells import BoundsGrid
 from privsyn.table.encoding.dtypes import Dtype, family
 from privsyn.table.encoding.encoders import OrderedEncoder
-from privsyn.table.encoding.grid import Grid
+from privsyn.table.encoding.grid import FINE, Grid
 from privsyn.table.encoding.steps import multiples_around, multiples_within
 from privsyn.table.encoding.words import RangeWords
 from privsyn.table.kinds.column import COMPARES, Coded
@@ -143,10 +143,6 @@ class Ordinal(Coded):
         """Return the function that writes ranges of such a grid."""
         return cast(OrderedEncoder, self.widest(dtype).encoder(dtype)).range_words
 
-    def high_end(self, value: Any) -> Any:
-        """Return the largest value that the high end of a range means."""
-        return value
-
     @property
     def facts_wanted(self) -> str:
         """The bounds."""
@@ -157,6 +153,11 @@ class Ordinal(Coded):
         """What cells become that are out of bounds, or cannot be read."""
         other = "missing if unreadable" if self.nullable else "the lower bound if missing or unreadable"
         return f"are clipped to the bounds, or {other}"
+
+    def most_codes(self, dtype: Dtype) -> int:
+        """Return the number of points, up to the largest number of fine cells."""
+        points = cast(OrderedEncoder, self.encoder(dtype)).grid.points
+        return min(points, max(FINE, self.bins))
 
     def bounds_cells(self, dtype: Dtype) -> BoundsGrid:
         """Return zero, and cells that double in width on both sides of it."""

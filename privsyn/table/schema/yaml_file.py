@@ -42,7 +42,7 @@ def read_schema(path: str | PathLike[str]) -> Schema:
         return from_plain(plain)
 
 
-def look_up_files(path: str | PathLike[str]) -> list[Path]:
+def lookup_files(path: str | PathLike[str]) -> list[Path]:
     """Return the files of public tables that a readable schema file names, in its folder or elsewhere."""
     plain = parse(Path(path).read_text(encoding="utf-8-sig"))
     return [Path(path).parent / each["lookup"] for each in _lookups(plain)]
@@ -99,7 +99,12 @@ def constraint_lines(constraints: list[Any]) -> list[str]:
     >>> constraint_lines(["a <= b", {"kind": "missing", "column": "c", "when": {"d": "no"}}])
     ['- a <= b', '- kind: missing', '  column: c', "  when: {d: 'no'}"]
     """
-    dumped = (_dump([one], flow=False if isinstance(one, str) else None) for one in constraints)
+    dumped = (
+        _dump([one], flow=False)
+        if isinstance(one, str)
+        else _dump([{key: _Rows(each) if isinstance(each, list) else each for key, each in one.items()}])
+        for one in constraints
+    )
     return [printable(line) for text in dumped for line in text.splitlines()]
 
 
@@ -249,6 +254,17 @@ def _located(text: str, message: str) -> str:
 
 class _Dumper(yaml.SafeDumper):
     """Write YAML that all versions read alike: text that one of them takes for another type is quoted."""
+
+
+class _Rows(list[Any]):
+    """A list that is written in few lines."""
+
+
+def _write_rows(dumper: _Dumper, rows: _Rows) -> yaml.SequenceNode:
+    return dumper.represent_sequence("tag:yaml.org,2002:seq", rows, flow_style=True)
+
+
+_Dumper.add_representer(_Rows, _write_rows)
 
 
 class _Loader(yaml.SafeLoader):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privsyn import Numerical, PrivSyn, Schema
+from privsyn import Categorical, Numerical, PrivSyn, Schema
 from privsyn.inference.ordered.binning import STEP, Axis, fit_steps, join_cells
 from privsyn.inference.rare_values import merge_cells
 from privsyn.marginals.domain import Domain
@@ -116,3 +116,15 @@ def test_spikes_and_heaps_survive_the_whole_way():
     assert (drawn["gain"] > np.quantile(gain, 0.98)).mean() == pytest.approx(0.02, abs=0.01)
     coarse = PrivSyn.paper(1.0, schema=schema, seed=0).fit(table).sample(20_000, seed=0)
     assert (coarse["gain"] == 0).mean() < 0.1  # equal intervals, as published
+
+
+def test_a_code_at_a_bound_keeps_its_share_beside_a_long_tail():
+    """Like Adult's 99,999. In one group with all of the tail it would be one row in thousands."""
+    rng = np.random.default_rng(0)
+    gain = np.where(rng.random(40_000) < 0.9, 0, rng.lognormal(8, 1, 40_000).astype(int))
+    gain = np.minimum(np.where(rng.random(40_000) < 0.01, 99_999, gain), 99_999)
+    others = [f"c{number}" for number in range(10)]
+    table = pd.DataFrame({"gain": gain} | dict.fromkeys(others, gain % 2))
+    schema = Schema({"gain": Numerical(0, 99_999)} | {name: Categorical([0, 1]) for name in others})
+    drawn = PrivSyn(1.0, schema=schema, seed=0).fit(table).sample(40_000, seed=0)
+    assert (drawn["gain"] == 99_999).mean() == pytest.approx((gain == 99_999).mean(), rel=0.3)

@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from privsyn.inference.ordered.support import FALSE_END, FALSE_VALUE, occurring
+from privsyn.inference.ordered.support import (
+    FALSE_END,
+    FALSE_VALUE,
+    likely_shares,
+    looks_of,
+    occurring,
+    occurring_groups,
+)
 from privsyn.inference.rare_values import merge_rare
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Marginal, Measurement
@@ -61,3 +68,53 @@ def test_codes_that_do_not_occur_are_never_drawn():
     merging = merge_rare((Measurement(counts, 25.0),), 244.0, doubtful=["x"], occurs=occurs)
     assert merging.shares[0].tolist() == [0, 1, 1, 0, 0, 1]
     assert merging.groups[0].tolist() == [0, 0, 1, 1, 1, 2]
+
+
+def drawn_at_the_end(exact, looks, rng):
+    """Return the expected records of 64 cells, of which the last 40 are counted in one group."""
+    group = np.repeat(np.arange(7), [4, 4, 4, 4, 4, 4, 40])
+    counts = np.bincount(group, exact) + rng.normal(0, SIGMA, 7)
+    variances, even = np.full(7, SIGMA**2), 1 / np.bincount(group)[group]
+    some = occurring_groups(counts, variances, GAUSSIAN.deviations)
+    shares = likely_shares(counts, variances, some, group, even, np.ones(64), looks)
+    return np.where(some[group], np.maximum(counts, 0)[group] * shares, 0.0)
+
+
+def test_a_column_ends_within_its_last_group_where_the_groups_before_are_as_dense():
+    """Ages to 27 were drawn to 63. Evenly, 180 of 200 records lay outside; noise of 10 moves that little."""
+    rng, exact = np.random.default_rng(0), np.where(np.arange(64) < 28, 50.0, 0.0)
+    for _ in range(100):
+        made = drawn_at_the_end(exact, [], rng)
+        assert made[28:].sum() < 0.5 * exact[24:].sum()
+        assert made.sum() == pytest.approx(exact.sum(), abs=7 * SIGMA * np.sqrt(7))
+
+
+def test_a_spike_at_the_end_is_found_by_noisy_cells():
+    """The last 300 of 400 records are equal. The noise of a cell is a tenth of that."""
+    rng, exact = np.random.default_rng(0), np.where(np.arange(64) < 24, 50.0, 0.0)
+    exact[24:40], exact[40] = 100 / 16, 300.0
+    for _ in range(100):
+        cells = exact + rng.normal(0, 30, 64)
+        made = drawn_at_the_end(exact, looks_of([(cells, np.full(64, 900.0))]), rng)
+        assert made[40] > 150
+        assert made[41:].sum() < 20
+
+
+def test_the_counts_of_bounds_say_in_which_part_of_a_group_the_records_are():
+    """Such are 99,999 beyond all other gains: one count of the upper half of a wide group sees them."""
+    rng, exact = np.random.default_rng(0), np.where(np.arange(64) < 24, 50.0, 0.0)
+    exact[60] = 200.0
+    for _ in range(100):
+        looks = [(np.repeat([0, 1], [48, 16]), np.array([1200.0, 200.0]), np.full(2, 100.0))]
+        assert drawn_at_the_end(exact, looks, rng)[48:].sum() > 100
+
+
+def test_groups_without_records_are_not_drawn_at_either_end():
+    """A false group has a probability of a tenth at each end."""
+    rng, exact = np.random.default_rng(0), np.array([0.0, 0, 0, 300, 300, 300, 300, 0, 0, 0])
+    found = [
+        occurring_groups(exact + rng.normal(0, SIGMA, 10), np.full(10, SIGMA**2), GAUSSIAN.deviations)
+        for _ in range(1000)
+    ]
+    assert np.all([some[3:7].all() for some in found])
+    assert np.mean([some.sum() > 4 for some in found]) < 0.7

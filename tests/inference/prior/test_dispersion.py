@@ -14,8 +14,8 @@ from privsyn.inference.prior import dispersion as module
 from privsyn.inference.prior.dispersion import (
     DISPERSIONS,
     departure_likelihood,
+    deviation_likelihood,
     pooled_dispersions,
-    residual_likelihood,
 )
 
 STEP = np.log(DISPERSIONS[1] / DISPERSIONS[0])  # of the grid
@@ -40,7 +40,7 @@ def peak(likelihoods):
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("dispersion", [0.5, 5.0, 300.0])
 @pytest.mark.parametrize("sigma", [1.0, 30.0])
-def test_residuals_tell_the_dispersion(shape, dispersion, sigma):
+def test_deviations_tell_the_dispersion(shape, dispersion, sigma):
     """Enough tables for 2000 degrees of freedom, those of the margins not counted.
 
     The standard error of ln(dispersion) is then near sqrt(2 / 2000) = .03 times 1 + sigma^2 / (dispersion x
@@ -53,8 +53,8 @@ def test_residuals_tell_the_dispersion(shape, dispersion, sigma):
     likelihoods = []
     for _ in range(tables):
         expected = expected_counts(rng, shape)
-        residual = rng.normal(0, np.sqrt(dispersion * expected + sigma**2))
-        likelihoods.append(residual_likelihood(residual, expected, sigma**2))
+        deviation = rng.normal(0, np.sqrt(dispersion * expected + sigma**2))
+        likelihoods.append(deviation_likelihood(deviation, expected, sigma**2))
     assert abs(peak(likelihoods) - np.log(dispersion)) < STEP / 2 + 6 * np.sqrt(2 / 2000) * (1 + noise)
 
 
@@ -121,36 +121,36 @@ def test_noise_may_differ_between_cells():
     likelihoods = []
     for _ in range(30):
         expected = expected_counts(rng, (12, 15))
-        residual = rng.normal(0, np.sqrt(5.0 * expected))
-        residual[6:] -= residual[6:].mean(axis=0)
-        residual[:6] -= residual[:6].mean(axis=0)
-        likelihoods.append(residual_likelihood(residual, expected, variance))
+        deviation = rng.normal(0, np.sqrt(5.0 * expected))
+        deviation[6:] -= deviation[6:].mean(axis=0)
+        deviation[:6] -= deviation[:6].mean(axis=0)
+        likelihoods.append(deviation_likelihood(deviation, expected, variance))
     assert abs(peak(likelihoods) - np.log(5.0)) < 2 * STEP
-    even = residual_likelihood(residual, expected, np.full((12, 15), 9.0))
-    np.testing.assert_allclose(even, residual_likelihood(residual, expected, 9.0))
+    even = deviation_likelihood(deviation, expected, np.full((12, 15), 9.0))
+    np.testing.assert_allclose(even, deviation_likelihood(deviation, expected, 9.0))
 
 
 def test_margins_do_not_tell():
-    """A residual that lies in the margins alone is none."""
-    residual = np.add.outer(np.array([10.0, -5.0, 3.0]), np.array([1.0, 2.0, 3.0, 4.0]))
+    """A deviation that lies in the margins alone is none."""
+    deviation = np.add.outer(np.array([10.0, -5.0, 3.0]), np.array([1.0, 2.0, 3.0, 4.0]))
     expected = np.full((3, 4), 100.0)
     np.testing.assert_allclose(
-        residual_likelihood(residual, expected, 4.0), residual_likelihood(0 * residual, expected, 4.0)
+        deviation_likelihood(deviation, expected, 4.0), deviation_likelihood(0 * deviation, expected, 4.0)
     )
 
 
 @pytest.mark.parametrize("shape", [(1, 5), (5, 1), (1, 1), (3, 1, 4)])
 def test_a_table_that_its_margins_settle_says_nothing(shape):
-    residual = np.random.default_rng(0).normal(size=shape)
-    likelihood = residual_likelihood(residual, np.ones(shape), 1.0)
+    deviation = np.random.default_rng(0).normal(size=shape)
+    likelihood = deviation_likelihood(deviation, np.ones(shape), 1.0)
     np.testing.assert_allclose(likelihood, 0, atol=1e-12)
 
 
 def test_noise_hides_the_dispersion():
     """The noisier, the flatter the likelihood."""
-    expected, residual = np.full((4, 5), 100.0), np.random.default_rng(0).normal(0, 30, (4, 5))
+    expected, deviation = np.full((4, 5), 100.0), np.random.default_rng(0).normal(0, 30, (4, 5))
     for likelihoods in (
-        [residual_likelihood(residual, expected, variance) for variance in (1.0, 1e4, 1e12)],
+        [deviation_likelihood(deviation, expected, variance) for variance in (1.0, 1e4, 1e12)],
         [departure_likelihood(500.0, sigma, expected, 0 * expected) for sigma in (1.0, 1e4, 1e8)],
     ):
         ranges = [np.ptp(likelihood[DISPERSIONS < 100]) for likelihood in likelihoods]
@@ -190,17 +190,17 @@ def test_departures_are_finite_whatever_the_numbers(departure, sigma, expected, 
 @given(magnitudes, counts, st.floats(1e-9, 1e18))
 @example(1e15, 0.0, 1e-9)
 @example(0.0, 0.0, 1e-9)
-def test_residuals_are_finite_whatever_the_numbers(residual, expected, variance):
+def test_deviations_are_finite_whatever_the_numbers(deviation, expected, variance):
     cells = np.array([[expected, 0.0], [1.0, expected]])
-    likelihood = residual_likelihood(np.array([[residual, 0.0], [1.0, 2.0]]), cells, variance)
+    likelihood = deviation_likelihood(np.array([[deviation, 0.0], [1.0, 2.0]]), cells, variance)
     assert likelihood.shape == DISPERSIONS.shape
     assert np.isfinite(likelihood).all()
 
 
 def test_the_arguments_are_left_alone():
-    residual, expected = np.array([[1.0, 2.0], [3.0, 5.0]]), np.ones((2, 2))
-    residual_likelihood(residual, expected, 1.0)
-    assert residual.tolist() == [[1.0, 2.0], [3.0, 5.0]]
+    deviation, expected = np.array([[1.0, 2.0], [3.0, 5.0]]), np.ones((2, 2))
+    deviation_likelihood(deviation, expected, 1.0)
+    assert deviation.tolist() == [[1.0, 2.0], [3.0, 5.0]]
     assert expected.tolist() == [[1.0, 1.0], [1.0, 1.0]]
 
 

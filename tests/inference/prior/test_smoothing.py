@@ -103,9 +103,9 @@ def test_the_posterior_is_that_of_all_cells_at_once(level):
     joins = [np.eye(group.max() + 1)[group].T for group in groups.groups]
     prior = 30.0 * table.total * np.kron(waves.covariance("a"), waves.covariance("b"))
     join = np.kron(*joins)
-    residual = (noisy.counts - joins[0] @ expected @ joins[1].T).ravel()
+    deviation = (noisy.counts - joins[0] @ expected @ joins[1].T).ravel()
     scatter = join @ prior @ join.T + 400.0 * np.eye(len(join))
-    slow = expected + (prior @ join.T @ np.linalg.solve(scatter, residual)).reshape(6, 5)
+    slow = expected + (prior @ join.T @ np.linalg.solve(scatter, deviation)).reshape(6, 5)
     pair = Estimate(table, measured=measured, margins=sides)
     (found,) = waves.mean([pair], np.array([30.0]))
     np.testing.assert_allclose(found.counts, slow, rtol=1e-5)
@@ -117,7 +117,7 @@ def test_the_posterior_is_that_of_all_cells_at_once(level):
         spread = dispersion / 30.0 * (scatter - 400.0 * np.eye(len(join)))
         values, vectors = np.linalg.eigh(spread)
         seen = values > 1e-6 * values.max()  # what lies in the margins is left out
-        parts = (vectors.T @ residual)[seen] ** 2
+        parts = (vectors.T @ deviation)[seen] ** 2
         slow_told.append(-0.5 * np.sum(np.log(values[seen] + 400) + parts / (values[seen] + 400)))
     assert told[at] - told[at + 3] == pytest.approx(slow_told[0] - slow_told[1], rel=1e-3)
 
@@ -183,8 +183,8 @@ def test_a_gumbel_copula_has_its_margins_and_is_found_in_groups(corner):
     u, v = (np.flip(side)[:3] if low else side[:3] for side, low in zip(shares, corner, strict=True))
     assert below == pytest.approx(np.exp(-np.hypot(np.log(u.sum()), np.log(v.sum()))))
     group = np.arange(8, dtype=np.int32) // 2
-    residual = Grouping((group, group)).join(found - np.outer(*shares))
-    assert best_gumbel(residual, (group, group), shares) == (pytest.approx(0.5, abs=0.011), corner)
+    deviation = Grouping((group, group)).join(found - np.outer(*shares))
+    assert best_gumbel(deviation, (group, group), shares) == (pytest.approx(0.5, abs=0.011), corner)
 
 
 @pytest.mark.parametrize("corner", CORNERS)
@@ -225,22 +225,22 @@ def test_the_part_of_a_copula_is_found_whatever_its_family(unrelated):
     even = np.full(SIZE, 1 / SIZE)
     group, side = np.arange(SIZE, dtype=np.int32), hermite(even_sides(True)[0])
 
-    def gaussian(residual):
-        return copula(best_correlation(residual, (group, group), (side, side)), (side, side))
+    def gaussian(deviation):
+        return copula(best_correlation(deviation, (group, group), (side, side)), (side, side))
 
-    def of_gumbel(residual):
-        return gumbel(*best_gumbel(residual, (group, group), (even, even)), (even, even))
+    def of_gumbel(deviation):
+        return gumbel(*best_gumbel(deviation, (group, group), (even, even)), (even, even))
 
     for fit, related in (
         (gaussian, copula(0.93, (side, side))),
         (of_gumbel, gumbel(0.8, CORNERS[0], (even,) * 2)),
     ):
         true = unrelated * np.outer(even, even) + (1 - unrelated) * related
-        residual = true - np.outer(even, even)
-        found = with_unrelated(fit, residual, (group, group), (even, even), 1e-6)
+        deviation = true - np.outer(even, even)
+        found = with_unrelated(fit, deviation, (group, group), (even, even), 1e-6)
         assert np.abs(found - true).sum() < 0.03
-        found = with_unrelated(fit, residual, (group, group), (even, even), 1.0)
-        np.testing.assert_array_equal(found, fit(residual))
+        found = with_unrelated(fit, deviation, (group, group), (even, even), 1.0)
+        np.testing.assert_array_equal(found, fit(deviation))
 
 
 def test_a_pair_is_smooth_if_one_attribute_has_an_order():

@@ -175,7 +175,7 @@ def test_the_verdict_follows_from_released_answers_alone(tmp_path):
         ([{"mean": "age", "within": 1, "where": {"sex": "X"}}], "'X' is not one of its values"),
         ([{"mean": "age", "within": 1, "where": {"sex": {"low": "F"}}}], "a range is"),
         ([{"mean": "age", "within": 1, "where": "sex"}], "conditions are a mapping"),
-        ([{"mean": "wide", "within": 1.0}], "narrow the bounds or give a step"),
+        ([{"mean": "wide", "within": 1.0}], "'wide' is counted in cells of up to 3906.25, and within is 1"),
         ([{"proportion": {}, "within": 0.1}], "at least one condition"),
         ([{"mean": "age", "proportion": {"sex": "F"}, "within": 1}], "names exactly one of"),
         (["age"], "is a mapping such as"),
@@ -268,7 +268,7 @@ def test_a_share_that_leaves_no_budget_for_noise_is_refused_at_once(share, delta
 
 def test_criteria_that_the_published_method_cannot_test_are_refused_before_anything_is_spent(monkeypatch):
     monkeypatch.setattr(ExactGaussian, "draw", lambda *_: pytest.fail("a question was asked"))
-    with pytest.raises(InputError, match="counted in cells of up to 3"):
+    with pytest.raises(InputError, match="'age' is counted in cells of up to 3, and within is 2: narrow"):
         PrivSyn.paper(1.0, 1e-6, SCHEMA, accept=[{"mean": "age", "within": 2.0}]).fit(people(50))
 
 

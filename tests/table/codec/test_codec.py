@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from strategies import Incomparable, OfNoType, coded_tables, junk, tables
+from strategies import GrumpyNumber, GrumpyText, Incomparable, OfNoType, coded_tables, junk, tables
 
 from privsyn.errors import InputError
 from privsyn.marginals.domain import Records
@@ -108,6 +108,9 @@ def test_only_what_the_schema_says_comes_out(table, data):
         present = cells.dropna()
         if isinstance(column, Categorical):
             assert set(present) <= set(pd.Series(column.values, dtype=present.dtype))
+        elif isinstance(column, Numerical) and column.form is not None:
+            numbers = column.form.numbers(present.tolist())
+            assert ((numbers >= column.low) & (numbers <= column.high)).all()
         elif isinstance(column, Numerical):
             bounds = [column.low, column.high]
             if "decimal" in str(frame[name].dtype):
@@ -125,8 +128,9 @@ def test_only_what_the_schema_says_comes_out(table, data):
 
 @given(st.lists(junk, max_size=8), st.booleans())
 @example([Decimal("sNaN"), Incomparable(2)], True)
+@example([GrumpyText("$5"), GrumpyNumber(5)], True)
 def test_no_cell_raises(cells, nullable):
-    frame = pd.DataFrame({name: pd.Series(cells, dtype=object) for name in "abcdefg"})
+    frame = pd.DataFrame({name: pd.Series(cells, dtype=object) for name in "abcdefgh"})
     schema = Schema(
         {
             "a": Categorical(["", 0, True, 2.5], nullable=nullable),
@@ -136,10 +140,11 @@ def test_no_cell_raises(cells, nullable):
             "e": Duration("-1 day", "1 day", nullable=nullable),
             "f": Datetime("1999-12-31", "2000-01-01", format="%d.%m.%Y", nullable=nullable),
             "g": Categorical(["", 0, "other"], other="other", nullable=nullable),
+            "h": Numerical(-5, 5, format="$1,234.50", nullable=nullable),
         }
     )
     codec = Codec.for_table(schema, frame)
-    assert set(codec.misfits(frame)) == set("abcdefg")
+    assert set(codec.misfits(frame)) == set("abcdefgh")
     whole = codec.encode(frame).codes
     rows = [codec.encode(frame.iloc[[row]]).codes for row in range(len(frame))]
     assert np.array_equal(np.vstack([whole[:0], *rows]), whole)

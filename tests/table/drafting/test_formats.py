@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from privsyn import Categorical, Numerical, PrivSyn
+from privsyn import Categorical, CsvFormat, Numerical, PrivSyn
 from privsyn.table.drafting.draft import check_schema, draft_schema
 from privsyn.table.drafting.review import draft_text
 from privsyn.table.schema.yaml_file import from_plain, parse
@@ -31,11 +33,13 @@ def test_dates_that_are_not_iso_are_drafted_with_their_format_and_none_is_lost(t
         assert ("start < end" in draft_text(path)) == (offset > 0)
 
 
-def test_dates_are_rounded_outwards_to_months_and_over_two_years_to_years():
+def test_dates_are_rounded_outwards_to_months_half_years_or_years():
     for last, low, high in (
         ("2020-03-28", "2019-10-01", "2020-03-31"),
         ("2021-09-28", "2019-10-01", "2021-09-30"),
-        ("2021-10-28", "2019-01-01", "2021-12-31"),
+        ("2021-10-28", "2019-07-01", "2021-12-31"),
+        ("2022-06-30", "2019-07-01", "2022-06-30"),
+        ("2030-03-28", "2019-01-01", "2030-12-31"),
     ):
         day = draft_schema(pd.DataFrame({"day": pd.date_range("2019-10-02", last)})).columns["day"]
         assert (day.low, day.high) == (pd.Timestamp(low), pd.Timestamp(high))
@@ -119,3 +123,73 @@ def test_codes_names_and_dates_are_no_numbers_in_a_format():
         ["12"],
     ):
         assert not isinstance(draft_schema(pd.DataFrame({"a": cells * 40})).columns["a"], Numerical)
+
+
+def test_dates_in_several_formats_are_reported_with_their_shares():
+    days = pd.Series(pd.date_range("2020-01-01", periods=400))
+    written = [days.dt.strftime(pattern) for pattern in ("%d.%m.%Y", "%Y-%m-%d", "%m/%d/%Y")]
+    cells = written[0].where(days.index % 4 > 0, written[1]).where(days.index % 10 > 0, written[2])
+    said = "READ: DATES IN SEVERAL FORMATS: 70 % 31.12.2020, 20 % 2020-12-31, 10 % 12/31/2020."
+    assert said in remarks(draft_text(pd.DataFrame({"day": cells})))
+    for words in (cells.where(days.index % 8 > 0, "in May"), written[0], pd.Series(["1-2", "x", "7"] * 100)):
+        assert "SEVERAL" not in draft_text(pd.DataFrame({"day": words}))
+
+
+def remarks(text):
+    """The comments of a draft in one line."""
+    return " ".join(line.strip().removeprefix("# ") for line in text.splitlines())
+
+
+def unprepared():
+    """A table as a German program exports it; docs/schema.md shows its draft."""
+    rng = np.random.default_rng(0)
+    n = 3000
+    day = pd.Series(pd.Timestamp("2022-02-10") + pd.to_timedelta(rng.integers(0, 480, n), "D"))
+    age, price = rng.integers(16, 95, n), rng.gamma(2, 400, n).round(2)
+    comma = str.maketrans(",.", ".,")
+    return pd.DataFrame(
+        {
+            "Kunde": [f"K{k:05d}" for k in range(n)],
+            "Alter": age,
+            "Gruppe": np.select([age < 30, age < 60], ["jung", "mittel"], "älter"),
+            "Note": rng.choice([1, 2, 3, 4, 5, 6], n),
+            "Jahr": day.dt.year,
+            "Preis": [f"{x:,.2f} EUR".translate(comma) for x in price],
+            "Dollar": [f"${x:,.2f}" for x in price[::-1]],
+            "Rabatt": [f"{x:.1f} %".translate(comma) for x in rng.integers(0, 60, n) / 2],
+            "Gewicht": [f"{x:.2f}".translate(comma) for x in rng.normal(70, 10, n)],
+            "Menge": [f"{x},0" for x in rng.integers(1, 30, n)],
+            "Bestellt": day.dt.strftime("%d.%m.%Y"),
+            "Bezahlt": (day + pd.to_timedelta(rng.integers(0, 30, n), "D")).dt.strftime("%m/%d/%Y"),
+            "Geliefert": day.dt.strftime("%d.%m.%Y").where(rng.random(n) < 0.7, day.dt.strftime("%Y-%m-%d")),
+            "Abo": rng.choice(["ja", "nein"], n),
+            "Farbe": rng.choice(["grün", "other", "weiß"], n),
+        }
+    )
+
+
+def test_the_draft_of_an_unprepared_file_reads_every_format(tmp_path):
+    path = tmp_path / "kunden.csv"
+    unprepared().to_csv(path, sep=";", index=False, encoding="latin-1")
+    german = CsvFormat(delimiter=";", encoding="latin-1", point=",", thousands=".")
+    text = draft_text(path, csv=german)
+    schema = from_plain(parse(text))
+    formats = {name: getattr(column, "format", None) for name, column in schema.columns.items()}
+    assert {name: form for name, form in formats.items() if form} == {
+        "Preis": "1.234,50 EUR",
+        "Dollar": "$1,234.50",
+        "Rabatt": "1234,5 %",
+        "Bestellt": "%d.%m.%Y",
+        "Bezahlt": "%m/%d/%Y",
+    }
+    assert (schema.columns["Menge"].integer, schema.columns["Gewicht"].decimals) == (True, 2)
+    assert schema.columns["Farbe"].values == ("grün", "other", "weiß")
+    found = text.partition("\nconstraints:\n")[2].replace("#- ", "").splitlines()
+    assert [line.partition("  #")[0] for line in found] == [
+        "Gruppe == 'mittel' iff Alter >= 30 and Alter < 60",
+        "Gruppe == 'älter' iff Alter >= 60",
+        "Jahr == 2023 iff Bestellt >= '2023-01-01'",
+        "Bestellt <= Bezahlt",
+    ]
+    assert re.search("SEVERAL FORMATS: [67][0-9] % 31.12.2020, [23][0-9] % 2020-12-31.", remarks(text))
+    assert check_schema(path, schema) == ["every cell fits"]

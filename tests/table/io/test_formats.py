@@ -1,6 +1,7 @@
 """Workbooks, databases, and files of Stata and SPSS: what goes in comes out with its types and labels."""
 
 import sqlite3
+from contextlib import closing
 from datetime import date
 from importlib.util import find_spec
 
@@ -8,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privsyn import Categorical, Datetime, PrivSyn, Schema, load
+from privsyn import Categorical, Datetime, Numerical, PrivSyn, Schema, load
 from privsyn.cli import main
 from privsyn.errors import InputError
 from privsyn.table.drafting.draft import draft_schema
@@ -164,6 +165,25 @@ def test_dates_of_a_sheet_are_read_under_the_format_of_the_schema(tmp_path):
     assert read.isna().sum() == 1
 
 
+def test_a_number_of_a_sheet_or_database_is_itself_whatever_the_format_of_texts(tmp_path):
+    """The number 1234.5 was read as 12345 EUR, and any date as 1234.5 EUR."""
+    cells = [1234.5, "2.500,50 EUR", -7, 10**18, date(2020, 1, 2), 0.25, None]
+    schema = Schema({"pay": Numerical(0, 9000, format="1.234,50 EUR"), "row": Numerical(integer=True)})
+    for name in ("t.xlsx", "t.sqlite"):
+        needs(name)
+        if name == "t.xlsx":
+            frame = pd.DataFrame({"pay": pd.Series(cells, dtype=object), "row": range(len(cells))})
+            write_table(frame, tmp_path / name)
+        else:
+            with closing(sqlite3.connect(tmp_path / name)) as base, base:
+                base.execute("create table t (pay, row integer)")
+                texts = [str(cell) if isinstance(cell, date) else cell for cell in cells]
+                base.executemany("insert into t values (?, ?)", zip(texts, range(len(cells)), strict=True))
+        read = read_in_memory(tmp_path / name, schema).frame["pay"].tolist()
+        assert read[:4] + read[5:6] == [1234.5, 2500.5, -7.0, 1e18, 0.25]
+        assert np.isnan([read[4], read[6]]).all()
+
+
 def test_a_query_is_read_and_its_text_is_in_the_ledger(tmp_path):
     for name in ("t.duckdb", "t.sqlite"):
         needs(name)
@@ -174,6 +194,37 @@ def test_a_query_is_read_and_its_text_is_in_the_ledger(tmp_path):
         assert list(frame) == ["age", "half"]
         assert (frame["age"] > 40).all()
         assert any("select age, wage / 2 half from people" in fact for fact in stream.public_inputs)
+
+
+def test_a_plan_does_not_run_a_query_so_no_cell_decides_how_it_ends(tmp_path, monkeypatch, capsys):
+    """It says that no row was read."""
+    needs("t.duckdb")
+    monkeypatch.chdir(tmp_path)
+    write_table(people(), "t.duckdb::people")
+    source = "t.duckdb::select town::int n, age from people order by n"
+    assert main(["plan", source, "--epsilon", "1"]) == 0
+    assert "no row was read" in capsys.readouterr().out
+    assert main(["synth", source, "out.csv", "--epsilon", "1"]) == 2
+    assert "the query does not run" in capsys.readouterr().err
+
+
+def test_of_a_view_the_ledger_says_what_it_says_of_a_query_but_not_its_text(tmp_path):
+    """One cell may end its run, and a row of it may come from many rows of the tables that it reads."""
+    view = "create view grouped as select max(age) age from people where town <> 'Zachariah' group by town"
+    for name in ("t.duckdb", "t.sqlite"):
+        needs(name)
+        write_table(people(), f"{tmp_path}/{name}::people")
+        if name == "t.sqlite":
+            with closing(sqlite3.connect(tmp_path / name)) as base, base:
+                base.execute(view)
+        else:
+            with pytest.importorskip("duckdb").connect(str(tmp_path / name)) as base:
+                base.execute(view)
+        said = read_in_batches(f"{tmp_path}/{name}::grouped").public_inputs
+        assert any("that the view 'grouped' runs without an error" in fact for fact in said)
+        assert any("a row of its result" in fact for fact in said)
+        assert MARK not in str(said)
+        assert "result" not in str(read_in_batches(f"{tmp_path}/{name}::people").public_inputs)
 
 
 def test_a_table_of_a_database_is_replaced_and_the_others_stay(tmp_path):
@@ -255,9 +306,9 @@ def test_a_table_that_cannot_be_read_is_one_line_without_a_cell(tmp_path, monkey
 
 
 @pytest.mark.parametrize("form", [form for form in FORMATS if form.extra], ids=lambda form: form.name)
-def test_a_missing_library_is_one_line_that_names_the_extra(form):
+def test_a_missing_library_is_one_line_that_names_its_package_and_the_extra(form):
     absent = Format(form.endings, form.name, form.typed, form.module, "no_such_library", form.extra)
-    with pytest.raises(InputError, match=rf"pip install 'privsyn\[{form.extra}\]'"):
+    with pytest.raises(InputError, match=rf"pip install no_such_library \(extra \[{form.extra}\]\)"):
         absent.require()
 
 

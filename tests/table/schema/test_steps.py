@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from privsyn import Datetime, Duration, InputError, Numerical, PrivSyn, Schema, Time
+from privsyn import Datetime, Duration, InputError, Numerical, PrivSyn, Schema, Time, load
 from privsyn.marginals.domain import Records
 from privsyn.table.codec.codec import Codec
 from privsyn.table.schema.yaml_file import from_plain, parse, to_plain, to_yaml
@@ -136,3 +136,16 @@ def test_a_fitted_model_keeps_the_step():
     schema = Schema({"pay": Numerical(0, 1e6, step=10_000)})
     pay = PrivSyn(epsilon=1.0, delta=1e-9, schema=schema, seed=0).fit(table).sample(3000, seed=1)["pay"]
     assert (pay % 10_000 == 0).all()
+
+
+@pytest.mark.parametrize("unit", [None, "s"])
+def test_midnights_between_bounds_with_a_time_of_day_can_be_saved(unit, tmp_path):
+    """Of times that are all midnights, the found step is a day while the bounds have times."""
+    midnights = pd.DataFrame({"at": pd.Timestamp("2020-01-01") + pd.to_timedelta(np.arange(2000) % 28, "D")})
+    column = Datetime("2020-01-01", "2020-01-31 23:59:59", unit=unit)
+    model = PrivSyn(100.0, 1e-9, Schema({"at": column}), seed=0).fit(midnights)
+    assert model.release_.codec.schema.columns["at"].step == "1d"
+    model.save(tmp_path / "m.privsyn")
+    again = load(tmp_path / "m.privsyn")
+    assert again.codec.schema.columns["at"] == model.release_.codec.schema.columns["at"]
+    assert (again.sample(50, seed=1)["at"].dt.normalize() == again.sample(50, seed=1)["at"]).all()

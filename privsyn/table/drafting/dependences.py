@@ -1,0 +1,230 @@
+"""Columns that follow from another one, in all rows or all but a few: look-ups, and classes of numbers.
+
+Not private: each proposal was read from the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from math import lgamma, log
+from typing import Any
+
+import numpy as np
+
+from privsyn.errors import InputError
+from privsyn.marginals.domain import Floats, Ints
+from privsyn.table.drafting.candidates import ACCIDENT, Cells, Proposal, roundest
+from privsyn.table.encoding.number_bounds import FEW_NUMBERS, FEW_ROWS
+from privsyn.table.enforcement.determined import Determined
+from privsyn.table.schema.columns import Categorical, Datetime, Numerical
+from privsyn.table.schema.constraint import constraint_to_plain
+
+EXCEPTIONS = 0.005
+"""Largest share of the rows that may break a proposal."""
+
+UNLISTED = 0.1
+"""Largest share of the rows whose key is too rare to be listed, of a look-up of many keys."""
+
+OF_CHANCE = 0.1
+"""Largest share of the exceptions that there would be if each row had the most frequent value."""
+
+LEAST_OTHERS = 30
+"""Rows beside those of the most frequent value: of fewer, nothing can be said."""
+
+ROWS_OF_KEY = 20
+"""Least mean of the rows of a key. With fewer a key may be a person, and a look-up would publish persons."""
+
+MOST_KEYS = 126
+"""Most keys of a look-up that stands in the draft; of more, it is a file beside it."""
+
+MOST_IN_FILE = 5000
+
+BOTH_WAYS = "the reverse holds, too"
+
+ALIKE = 2
+"""A key that itself follows from one of at most this many times as many values is no key of its own."""
+
+NO = (0, "no", "No", "NO", "N", "n")
+"""Values of a flag that say no."""
+
+SAMPLE = 2000
+"""Rows that are read of all pairs of columns."""
+
+
+def dependences(cells: Sequence[Cells], wanted: Collection[str]) -> dict[str, list[Proposal]]:
+    """Return the proposals for each wanted column that follows from another one.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from privsyn.table.drafting.draft import draft_schema
+    >>> age = np.arange(3000) % 90
+    >>> rows = pd.DataFrame({"age": age, "group": np.where(age < 18, "child", "adult")})
+    >>> columns = draft_schema(rows).columns
+    >>> [found] = dependences([Cells(name, columns[name], rows[name]) for name in rows], {"group"})["group"]
+    >>> found.plain, found.rows
+    ("group == 'adult' iff age >= 18", 3000)
+    """
+    found: dict[str, list[Proposal]] = {}
+    keys: dict[str, int] = {}
+    if not cells or len(cells[0].raw) < LEAST_OTHERS:
+        return found
+    some = np.random.default_rng(0).permutation(len(cells[0].raw))[:SAMPLE]
+    codes = np.array([each.coded[0][some] for each in cells])
+    sizes = np.array([len(each.coded[1]) for each in cells])
+    # The coarsest column decides: a region follows from its district rather than from its postcode.
+    for k in np.argsort(sizes, kind="stable").tolist():
+        one = cells[k]
+        candidates = _seldom_differing(codes, k) if _is_key(one) else set()
+        if one.numbers is not None:
+            candidates |= _seldom_changing(codes, one.numbers[some])
+        for j in sorted(candidates):
+            other = cells[j]
+            finer = sizes[k] > sizes[j] or (sizes[k] == sizes[j] and k < j)
+            if not finer or other.name not in wanted or other.name in found or not _can_follow(other):
+                continue
+            if proposals := _classes(one, other) or _look_up(one, other):
+                found[other.name], keys[other.name] = proposals, k
+    # Of a shop's size and kind, the kind follows from the shop, not from the size, though fewer of these.
+    for name, k in [*keys.items()]:
+        root = keys.get(cells[k].name, k)
+        if sizes[root] <= ALIKE * sizes[k] and root != k:
+            other = next(each for each in cells if each.name == name)
+            found[name] = _look_up(cells[root], other) or found[name]
+    return found
+
+
+def _seldom_differing(codes: Ints, k: int) -> set[int]:
+    """Return the columns that seldom differ in two rows with the same value of column k."""
+    ordered = codes[:, np.argsort(codes[k], kind="stable")]
+    same = np.diff(ordered[k]) == 0
+    differ = (np.diff(ordered, axis=1) != 0)[:, same].sum(axis=1)
+    by_chance = (np.diff(codes, axis=1) != 0).mean(axis=1)
+    # Each exception makes two differences. The screen lets three times as many pass, as it reads few rows.
+    passed = (differ <= 6 * EXCEPTIONS * same.sum() + 4) & (by_chance > 0)
+    passed[k] = False
+    return set(np.flatnonzero(passed).tolist())
+
+
+def _seldom_changing(codes: Ints, numbers: Floats) -> set[int]:
+    """Return the columns that change no more often along the numbers than they have values."""
+    order = np.argsort(numbers, kind="stable")
+    ordered = codes[:, order[np.isfinite(numbers[order])]]
+    both = (ordered[:, 1:] >= 0) & (ordered[:, :-1] >= 0)
+    changes = ((np.diff(ordered, axis=1) != 0) & both).sum(axis=1)
+    values = codes.max(axis=1) + 1
+    return set(np.flatnonzero((changes < values) & (values <= FEW_NUMBERS)).tolist())
+
+
+def _is_key(cells: Cells) -> bool:
+    """Return whether a look-up may have the values of a column as keys: listed ones, texts, whole numbers."""
+    column = cells.column
+    whole = isinstance(column, Numerical) and column.fixed_decimals == 0
+    return whole or isinstance(column, Categorical)
+
+
+def _can_follow(cells: Cells) -> bool:
+    """Return whether a column may be looked up: not if it is real, as noise in the last digit is no value."""
+    column = cells.column
+    exact = isinstance(column, Numerical) and column.fixed_decimals is not None
+    return len(cells.coded[1]) >= 2 and (bool(column.listed) or exact)
+
+
+def _look_up(one: Cells, other: Cells) -> list[Proposal]:
+    """Return the look-up of one column in another, if nearly all rows keep it, and not by chance."""
+    (keys, names), (codes, values) = one.coded, other.coded
+    if len(names) > MOST_IN_FILE or not _is_key(one):
+        return []
+    given = (keys >= 0) & (codes >= 0)
+    both = np.zeros((len(names), len(values)), np.int64)
+    np.add.at(both, (keys[given], codes[given]), 1)
+    rows, most = both.sum(axis=1), both.max(axis=1)
+    listed = most >= FEW_ROWS  # neither a key nor its value is that of a few rows
+    wrong = int((rows - most)[listed].sum()) + int(((keys >= 0) != (codes >= 0)).sum())
+    rare = int(rows[~listed].sum())
+    others = len(codes) - int(np.bincount(codes + 1).max())
+    followed = np.unique(both.argmax(axis=1)[listed])
+    few = MOST_KEYS if listed.sum() <= MOST_KEYS else 0
+    if (
+        rows.sum() < ROWS_OF_KEY * max(int(listed.sum()), 1)
+        or others < LEAST_OTHERS
+        or len(followed) < 2
+        or wrong > min(EXCEPTIONS * len(codes), OF_CHANCE * others)
+        or rare > (EXCEPTIONS if few else UNLISTED) * len(codes)
+    ):
+        return []
+    found = [(names[k], values[both[k].argmax()]) for k in np.flatnonzero(listed).tolist()]
+    note = BOTH_WAYS if len(followed) == len(found) == len(values) else ""
+    note = f"{rare:,} of these have a rare {one.name}, which is not listed" if rare else note
+    with suppress(InputError):
+        plain = constraint_to_plain(Determined(other.name, one.name, in_order(found)))
+        return [Proposal(plain, int(rows.sum()), wrong + rare, note)]
+    return []
+
+
+def in_order(rows: Sequence[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+    """Return the rows of a look-up by key: numbers, then texts."""
+    numbers = sorted(row for row in rows if isinstance(row[0], int | float))
+    return numbers + sorted((row for row in rows if not isinstance(row[0], int | float)), key=str)
+
+
+def _classes(one: Cells, other: Cells) -> list[Proposal]:
+    """Return that each value of a column stands for an interval of numbers, in an expression for each."""
+    numbers, (codes, values) = one.numbers, other.coded
+    if numbers is None or not 2 <= len(values) <= FEW_NUMBERS:
+        return []
+    given = np.isfinite(numbers) & (codes >= 0)
+    numbers, codes = numbers[given], codes[given]
+    if np.bincount(codes, minlength=len(values)).min() < LEAST_OTHERS:
+        return []
+    low, high = np.full(len(values), np.inf), np.full(len(values), -np.inf)
+    np.minimum.at(low, codes, numbers)
+    np.maximum.at(high, codes, numbers)
+    order = np.argsort(low)
+    low, high = low[order], high[order]
+    if (high[:-1] >= low[1:]).any() or not _is_no_accident(one, numbers, low, high):
+        return []
+    named = [values[k] for k in order.tolist()]
+    above, below = [""], []
+    for end, start in zip(high[:-1].tolist(), low[1:].tolist(), strict=True):
+        bound, text = _between(one, end, start)
+        below.append(f"{one.quoted} {'<=' if bound == end else '<'} {text}")
+        above.append(f"{one.quoted} {'>' if bound == end else '>='} {text}")
+    said = [
+        f"{other.quoted} == {value!r} iff {' and '.join(filter(None, ends))}"
+        for value, *ends in zip(named, above, [*below, ""], strict=True)
+    ]
+    # One class follows from the others: of a flag it is the 0, and else the first.
+    left_out = 1 if len(named) == 2 and named[1] in NO else 0
+    return [Proposal(each, int(given.sum())) for k, each in enumerate(said) if k != left_out]
+
+
+def _is_no_accident(one: Cells, numbers: Floats, low: Floats, high: Floats) -> bool:
+    """Return whether classes that each have an interval of numbers to themselves are no accident.
+
+    Rows of one number are one piece of evidence. If D different numbers fall into classes at random, all k
+    classes are intervals with probability k! prod(d_i!) / D!. It shows nothing if no number is left out
+    between the ends: then the classes say no more than the rows. A 0 of its own is usually no amount.
+    """
+    found = np.unique(numbers)
+    whole = one.column.fixed_decimals == 0 and not isinstance(one.column, Datetime)
+    if whole and len(found) == found[-1] - found[0] + 1:
+        return True
+    if len(low) == 2 and low[0] == high[0] == 0:
+        return True
+    sizes = np.searchsorted(found, high, side="right") - np.searchsorted(found, low, side="left")
+    chance = lgamma(len(low) + 1) + sum(lgamma(size + 1) for size in sizes.tolist()) - lgamma(len(found) + 1)
+    return chance < log(ACCIDENT)
+
+
+def _between(one: Cells, below: float, above: float) -> tuple[float, str]:
+    """Return the roundest number or date above one and up to the other, and its text; 0 stays an end."""
+    if not isinstance(one.column, Datetime):
+        bound = 0.0 if below == 0 else roundest(below, above)
+        return bound, f"{bound:.15g}"
+    for unit in ("Y", "M", "D", "s"):
+        moment = np.datetime64(int(above), "s").astype(f"datetime64[{unit}]").astype("datetime64[s]")
+        if int(moment.astype(np.int64)) > below:
+            break
+    return float(moment.astype(np.int64)), f"'{str(moment).replace('T', ' ').removesuffix(' 00:00:00')}'"

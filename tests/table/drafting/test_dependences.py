@@ -1,0 +1,220 @@
+"""A draft proposes look-ups and classes of numbers that nearly all rows keep, and no accident."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from command import run
+
+from privsyn import PrivSyn
+from privsyn.table.drafting.draft import check_schema
+from privsyn.table.drafting.review import draft_text
+from privsyn.table.schema.yaml_file import from_plain, parse, read_schema
+
+N = 3000
+
+
+def proposals(rows):
+    """The proposed constraints, and the lines of the draft that have them."""
+    lines = [line[1:] for line in draft_text(rows).partition("\nconstraints:\n")[2].splitlines()]
+    return parse("\n".join(lines)) or [], "\n".join(lines)
+
+
+def schema(rows):
+    before, mark, after = draft_text(rows).partition("\nconstraints:\n")
+    return from_plain(parse(before + mark + after.replace("\n#", "\n").removeprefix("#")))
+
+
+def shops(wrong=0):
+    """A shop of each row, its kind, and its size; some rows have the kind of another shop."""
+    rng = np.random.default_rng(0)
+    shop = rng.integers(1, 46, N)
+    kind = rng.permutation(np.repeat(["A", "B", "C"], 15))[shop - 1]
+    kind[:wrong] = np.where(kind[:wrong] == "A", "B", "A")
+    return pd.DataFrame({"shop": shop, "kind": kind, "size": rng.integers(20, 900, 45)[shop - 1]})
+
+
+def test_a_column_of_numbers_determines_classes_and_numbers():
+    rows = shops()
+    found, said = proposals(rows)
+    assert [(each["column"], each["by"]) for each in found] == [("kind", "shop"), ("size", "shop")]
+    for each in found:
+        assert dict(map(tuple, each["mapping"])) == dict(zip(rows["shop"], rows[each["column"]], strict=True))
+    assert said.count("READ: 3,000 rows") == 2
+    assert check_schema(rows, schema(rows)) == ["every cell fits", "every row keeps every constraint"]
+    made = PrivSyn(3.0, 1e-9, schema(rows), method="published", seed=0).fit(rows).sample(500, seed=0)
+    kind = dict(zip(rows["shop"], rows["kind"], strict=True))
+    assert made["shop"].map(kind).eq(made["kind"]).all()
+    assert set(made["shop"]) <= set(rows["shop"])  # other numbers than the keys do not occur
+
+
+def test_few_exceptions_are_reported_and_many_are_no_proposal():
+    found, said = proposals(shops(wrong=7))
+    assert "7 break it" in said
+    assert found[0]["mapping"] == proposals(shops())[0][0]["mapping"]
+    assert any("7 of 3000 rows break it" in line for line in check_schema(shops(7), schema(shops(7))))
+    assert [each["column"] for each in proposals(shops(wrong=100))[0]] == ["size"]
+
+
+def test_a_one_to_one_look_up_says_that_it_holds_both_ways():
+    rng = np.random.default_rng(1)
+    level = rng.integers(0, 5, N)
+    names = np.array(["none", "low", "mid", "high", "top"])
+    rows = pd.DataFrame({"level": names[level], "points": level * 3})
+    [found], said = proposals(rows)
+    assert (found["column"], found["by"]) == ("points", "level")
+    assert "the reverse holds, too" in said
+
+
+def test_a_key_of_few_rows_is_not_shown_but_counted():
+    rows = shops()
+    rare = pd.DataFrame({"shop": [7777, 8888, 8888], "kind": ["A", "B", "B"], "size": [3333, 4444, 4444]})
+    _, said = proposals(pd.concat([rows, rare]))
+    assert "3 break it; 3 of these have a rare shop, which is not listed" in said
+    assert not any(number in said for number in ("7777", "8888", "3333", "4444"))
+
+
+AGE = np.random.default_rng(2).integers(0, 95, N)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "classes", "expected"),
+    [
+        (
+            AGE,
+            np.select([AGE < 18, AGE < 65], ["child", "adult"], "senior"),
+            ["group == 'adult' iff x >= 18 and x < 65", "group == 'senior' iff x >= 65"],
+        ),
+        (AGE, (AGE >= 65).astype(int), ["group == 1 iff x >= 65"]),
+        (AGE, (AGE < 18).astype(int), ["group == 1 iff x < 18"]),
+        (AGE, np.where(AGE < 18, "no", "yes"), ["group == 'yes' iff x >= 18"]),
+        (AGE * 7.31, np.where(AGE * 7.31 < 333.3, "low", "high"), ["group == 'high' iff x >= 330"]),
+        (AGE * (AGE > 40), (AGE > 40).astype(int), ["group == 1 iff x > 0"]),
+        (
+            pd.Timestamp("2022-01-01") + pd.to_timedelta(AGE * 10, "D"),
+            np.where(AGE * 10 < 365, "2022", np.where(AGE * 10 < 730, "2023", "2024")),
+            [
+                "group == '2023' iff x >= '2023-01-01' and x < '2024-01-01'",
+                "group == '2024' iff x >= '2024-01-01'",
+            ],
+        ),
+    ],
+)
+def test_classes_of_numbers_or_dates_are_proposed_with_round_bounds(numbers, classes, expected):
+    rows = pd.DataFrame({"x": numbers, "group": classes})
+    assert proposals(rows)[0] == expected
+    assert check_schema(rows, schema(rows))[-1] == "every row keeps every constraint"
+
+
+def test_classes_that_few_different_numbers_separate_by_accident_are_not_proposed():
+    """One agent with the largest number has a flag of its own: its 60 rows are one piece of evidence."""
+    rng = np.random.default_rng(3)
+    agent = rng.choice(np.sort(rng.choice(5000, 50, replace=False)) + 0.5, N)
+    assert proposals(pd.DataFrame({"agent": agent, "flag": (agent == agent.max()).astype(int)}))[0] == []
+
+
+def test_independent_columns_and_persons_are_not_proposed():
+    """A panel of persons, ten rows each: their number determines their sex, but it is no code table."""
+    rng = np.random.default_rng(4)
+    for n in (200, 500, N):
+        rows = {f"n{k}": rng.integers(0, 10 ** (k % 3 + 1), n) for k in range(12)}
+        rows |= {f"c{k}": rng.choice([*"abcd"], n, p=[0.97, 0.01, 0.01, 0.01]) for k in range(6)}
+        rows |= {f"r{k}": rng.normal(size=n) for k in range(3)}
+        assert proposals(pd.DataFrame(rows))[0] == []
+    for persons in (100, 300):
+        person = np.repeat(np.arange(persons), 10)
+        sex = rng.choice(["F", "M"], persons)[person]
+        text = draft_text(pd.DataFrame({"nr": person, "sex": sex, "x": rng.normal(size=10 * persons)}))
+        assert "constraints:" not in text
+
+
+@pytest.fixture
+def codes(tmp_path):
+    """A CSV of 20,000 firms with 400 industry codes, also as text, some rare ones, and two classes."""
+    rng = np.random.default_rng(5)
+    code = rng.choice(9000, 400, replace=False) + 1000
+    code[7] = 9999
+    which = rng.integers(0, 400, 20_000)
+    section, share = rng.choice([*"ABCDEFGH"], 400), rng.integers(1, 9, 400) * 10
+    rows = pd.DataFrame({"nace": code[which], "section": section[which], "share": share[which]})
+    rows.loc[:2, "nace"] = 777
+    rows["text"] = np.char.add("C", code.astype(str))[which]
+    rows.to_csv(tmp_path / "firms.csv", index=False)
+    return tmp_path / "firms.csv"
+
+
+def test_a_table_of_hundreds_of_codes_is_a_look_up_beside_the_draft(codes, capsys):
+    assert run(capsys, "schema", codes, "-o", codes.with_name("firms.yaml")).code == 0
+    [path] = codes.parent.glob("firms.*.csv")
+    text = codes.with_name("firms.yaml").read_text()
+    assert "lookup: firms.text.csv" in text
+    assert "A look-up is published." in text
+    table = pd.read_csv(path).set_index("text")
+    assert len(table) == 400
+    assert {"section", "share"} <= set(table)
+    before, mark, after = text.partition("\nconstraints:\n")
+    codes.with_name("firms.yaml").write_text(before + mark + after.replace("\n#", "\n").removeprefix("#"))
+    checked = run(capsys, "schema", codes, "--check", codes.with_name("firms.yaml"))
+    assert "every cell fits" in checked.out
+    schema = read_schema(codes.with_name("firms.yaml"))
+    made = PrivSyn(3.0, 1e-9, schema, method="published", seed=0).fit(codes).sample(300, seed=0)
+    given = made.dropna()
+    assert len(given) > 250
+    assert given["text"].map(table["section"]).eq(given["section"]).all()
+
+
+def test_without_a_file_the_draft_says_how_to_get_the_look_up(codes):
+    assert "With -o FILE this look-up is written beside the draft." in draft_text(codes)
+
+
+def many_kinds(n=4000):
+    """A table of 55 columns: codes, classes, look-ups with exceptions, sums, gaps, dates and money."""
+    rng = np.random.default_rng(6)
+    rows = {"customer_id": np.arange(n)}
+    agent, shop, age = rng.integers(0, 80, n), rng.integers(1, 46, n), rng.integers(16, 95, n)
+    rows["agent"] = np.sort(rng.choice(np.arange(1, 500), 80, replace=False))[agent]
+    rows |= {f"fee{k}": (50 + 9 * rng.normal(size=80)[agent] + rng.normal(size=n)).round(1) for k in range(6)}
+    rows["shop"], rows["shop_kind"] = shop, rng.choice([*"ABC"], 45)[shop - 1]
+    rows["shop_kind"][:9] = rng.permutation(rows["shop_kind"][:9])
+    rows["floor_area"] = (rng.integers(10, 90, 45) * 10)[shop - 1]
+    rows |= {"age": age, "age_group": np.select([age < 18, age < 65], ["child", "adult"], "senior")}
+    rows |= {"retired": (age >= 65).astype(int), "working_age": ((age >= 18) & (age < 65)).astype(int)}
+    day = pd.Series(pd.Timestamp("2021-02-10") + pd.to_timedelta(rng.integers(0, 900, n), "D"))
+    left = day + pd.to_timedelta(rng.integers(0, 40, n), "D")
+    rows |= {"arrived": day.dt.strftime("%d.%m.%Y"), "left": left.dt.strftime("%d.%m.%Y")}
+    rows |= {"year": day.dt.year, "month": day.dt.month}
+    rows["seen"] = day.dt.strftime("%d.%m.%Y").where(rng.random(n) < 0.8, day.dt.strftime("%Y-%m-%d"))
+    parts = rng.gamma(2, 100, (3, n)).round(2)
+    rows |= {f"part{k}": part for k, part in enumerate(parts)} | {"bill": parts.sum(axis=0).round(2)}
+    rows["price"] = [f"${x:,.2f}" for x in rng.gamma(2, 900, n)]
+    married = rng.choice(["yes", "no"], n)
+    rows |= {"married": married, "spouse_age": np.where(married == "yes", age, np.nan)}
+    rows |= {f"answer{k}": rng.integers(1, 6, n) for k in range(12)}
+    rows |= {f"flag{k}": (rng.random(n) < 0.2).astype(int) for k in range(6)}
+    rows |= {f"kind{k}": rng.choice(["x", "y", "z"], n) for k in range(5)}
+    rows |= {f"size{k}": rng.normal(170, 10, n).round(1) for k in range(5)}
+    return pd.DataFrame(rows)
+
+
+def test_of_a_table_with_55_columns_a_person_changes_two_lines_and_no_proposal_is_a_trap(tmp_path):
+    many_kinds().to_csv(tmp_path / "wide.csv", index=False)
+    assert many_kinds().shape[1] == 55
+    text = draft_text(tmp_path / "wide.csv")
+    asked = [line for line in text.splitlines() if "CODES?" in line or "SEVERAL FORMATS" in line]
+    assert len(asked) == 2  # agent and seen
+    assert not any(word in text for word in ("WIDE", "UNIQUE", "REPEATED", "RARE", "multiples of 1."))
+    found = parse("\n".join(line[1:] for line in text.partition("\nconstraints:\n")[2].splitlines()))
+    assert [each if isinstance(each, str) else (each["column"], each["by"]) for each in found] == [
+        "bill == part0 + part1 + part2",
+        ("retired", "age_group"),
+        ("working_age", "age_group"),
+        ("shop_kind", "shop"),
+        ("floor_area", "shop"),
+        "age_group == 'adult' iff age >= 18 and age < 65",
+        "age_group == 'senior' iff age >= 65",
+        "year == 2022 iff arrived >= '2022-01-01' and arrived < '2023-01-01'",
+        "year == 2023 iff arrived >= '2023-01-01'",
+        "arrived <= left",
+        "spouse_age is missing iff married == 'no'",
+    ]
