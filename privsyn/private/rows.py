@@ -156,7 +156,9 @@ class Rows:
             The groups of the codes of each set.
         """
         of_sets = groupings or (NO_GROUPS,) * len(sets)
-        if self.of_persons and bound.by == "squares":
+        if bound.by == "squares":
+            if not self.of_persons:
+                raise ValueError("squares bound the rows of persons that stand together")
             yield from self._within_squares(sets, bound.most, of_sets)
             return
         for batch in self._batches(sets, bound):

@@ -228,27 +228,27 @@ QUESTIONS = (
     bug(
         "the counts of a column with half of their sensitivity",
         "privsyn/private/measure.py",
-        "counts, 1, rho * share)",
-        "counts, 0.5**2, rho * share)",
+        "counts, 1, rho * share, bound)",
+        "counts, 0.5**2, rho * share, bound)",
         "tests/private/test_measure.py::test_no_record_moves_an_answer_further_than_the_ledger_says",
     ),
     bug(
         "dependences with the sensitivity of a single pair",
         "privsyn/private/measure.py",
-        "exact, len(pairs), rho, INDIF_SENSITIVITY",
-        "exact, 1, rho, INDIF_SENSITIVITY",
+        "exact, len(pairs), rho, bound, INDIF_SENSITIVITY",
+        "exact, 1, rho, bound, INDIF_SENSITIVITY",
         "tests/private/test_measure.py::test_the_extreme_table_moves_all_dependences_at_once",
     ),
     bug(
         "the published sensitivity of InDif, 3 records for 4",
-        "privsyn/private/measure.py",
+        "privsyn/private/dependence.py",
         "INDIF_SENSITIVITY = 4 * GRID + 1",
         "INDIF_SENSITIVITY = 3 * GRID + 1",
         "tests/private/test_dependence.py::test_no_record_moves_it_further_than_its_sensitivity",
     ),
     bug(
         "InDif in 64 bits, however many records there are",
-        "privsyn/private/measure.py",
+        "privsyn/private/dependence.py",
         "counts if n < MOST_RECORDS else",
         "counts if n else",
         "tests/private/test_dependence.py::test_the_record_at_which_64_bits_are_full_moves_it_like_any_other",
@@ -256,8 +256,8 @@ QUESTIONS = (
     bug(
         "departures with the sensitivity of a single table",
         "privsyn/private/measure.py",
-        "distances, len(expected), rho)",
-        "distances, 1, rho)",
+        "distances, len(expected), rho, bound)",
+        "distances, 1, rho, bound)",
         "tests/private/test_measure.py::test_no_record_moves_an_answer_further_than_the_ledger_says",
     ),
     bug(
@@ -277,8 +277,8 @@ QUESTIONS = (
     bug(
         "concordances with the sensitivity of a single pair",
         "privsyn/private/measure.py",
-        'numbers", exact, len(pairs), rho)',
-        'numbers", exact, 1, rho)',
+        'numbers", exact, len(pairs), rho, bound)',
+        'numbers", exact, 1, rho, bound)',
         "tests/private/test_measure.py::test_no_record_moves_an_answer_further_than_the_ledger_says",
     ),
     bug(
@@ -291,15 +291,15 @@ QUESTIONS = (
     bug(
         "a table of counts with half of its sensitivity",
         "privsyn/private/measure.py",
-        ", counts, 1, rho)",
-        ", counts, 0.5**2, rho)",
+        ", counts, 1, rho, bound)",
+        ", counts, 0.5**2, rho, bound)",
         "tests/private/test_measure.py::test_no_record_moves_an_answer_further_than_the_ledger_says",
     ),
     bug(
         "residuals with the sensitivity of a table of counts",
         "privsyn/private/measure.py",
-        '", exact, norm, rho)',
-        '", exact, 1, rho)',
+        '", exact, norm, rho, bound)',
+        '", exact, 1, rho, bound)',
         "tests/private/test_measure.py::test_no_record_moves_an_answer_further_than_the_ledger_says",
     ),
     bug(
@@ -319,8 +319,8 @@ QUESTIONS = (
     bug(
         "a merged table with a list of spends of its own",
         "privsyn/private/measure.py",
-        "self._noise, self._rows_per_unit, self._log)",
-        "self._noise, self._rows_per_unit)",
+        "self._noise, self.contribution, self._log)",
+        "self._noise, self.contribution)",
         "tests/private/test_measure.py::test_a_table_and_its_merged_one_have_one_list_of_what_was_asked",
     ),
     bug(
@@ -335,8 +335,8 @@ QUESTIONS = (
     bug(
         "the last of merged counts in place of their sum",
         "privsyn/private/rows.py",
-        "np.add.at(known[(name,)], merging.groups[axis], counts)",
-        "known[(name,)][merging.groups[axis]] = counts",
+        "np.add.at(known[attributes, bound], merging.groups[axis], counts)",
+        "known[attributes, bound][merging.groups[axis]] = counts",
         "tests/private/test_measure.py::test_counts_that_were_kept_before_a_merging_are_added_up",
     ),
     bug(
@@ -350,8 +350,8 @@ QUESTIONS = (
     bug(
         "the sensitivity of one row for a person of k rows in merged codes",
         "privsyn/private/measure.py",
-        "self._noise, self._rows_per_unit, self._log)",
-        "self._noise, 1, self._log)",
+        "self._noise, self.contribution, self._log)",
+        "self._noise, ONE_ROW_EACH, self._log)",
         "tests/private/test_measure.py::test_a_person_has_as_many_rows_in_merged_codes",
     ),
 )
@@ -374,8 +374,8 @@ METHODS = (
     bug(
         "question 0 paid for by nobody",
         "privsyn/synthesizer.py",
-        "budget.questions * (1 - discovered.share)",
-        "budget.questions",
+        "left * (1 - discovered.share)",
+        "left",
         "tests/test_synthesizer.py::test_without_a_schema_only_names_and_dtypes_are_public",
     ),
     bug(
@@ -394,15 +394,15 @@ PERSONS = (
     bug(
         "the sensitivity of one row for a person of k rows",
         "privsyn/private/measure.py",
-        " * each * self._rows_per_unit\n",
+        " * each * bound.most\n",
         " * each\n",
         "tests/private/test_measure.py::test_no_person_moves_an_answer_further_than_the_ledger_says",
     ),
     bug(
         "k times the cost for a person of k rows, not k squared",
         "privsyn/synthesizer.py",
-        "law.of_row(cost, self.most_rows)",
-        "cost / self.most_rows",
+        "law.of_row(cost, contribution.most)",
+        "cost / contribution.most",
         "tests/test_unit.py::test_the_noise_is_k_times_that_of_the_plain_case",
     ),
     Bug(
@@ -410,26 +410,24 @@ PERSONS = (
         (
             Edit(
                 "privsyn/methods/reading.py",
-                "        rows = bounded(source, settings.unit, settings.most_rows, bits)\n",
-                "        rows = source\n"
-                "        if settings.unit:\n"
-                "            rows = source.bounded(settings.unit, lambda w: w > -2)\n",
+                "        return self.persons.bounded(self.source, rows)",
+                "        return self.persons.bounded(self.source, 10**9)",
             ),
         ),
         ("tests/test_unit.py::test_no_more_rows_of_a_person_are_counted_than_may_be",),
     ),
     bug(
         "a row more of each person than is accounted for",
-        "privsyn/private/rows.py",
-        "rank < rows_per_unit",
-        "rank <= rows_per_unit",
+        "privsyn/private/persons.py",
+        "kept = block[-1] < most",
+        "kept = block[-1] <= most",
         "tests/private/test_contribution.py::test_of_each_person_as_many_rows_are_kept_as_may_be_and_none_of_nobody",
     ),
     bug(
         "all rows kept of nobody",
-        "privsyn/private/rows.py",
-        "kept & (persons != NOBODY)",
-        "kept | (persons == NOBODY)",
+        "privsyn/private/persons.py",
+        "return order[np.searchsorted(persons[order], NOBODY, side=\"right\") :]",
+        "return order",
         "tests/private/test_contribution.py::test_of_each_person_as_many_rows_are_kept_as_may_be_and_none_of_nobody",
     ),
     bug(
@@ -448,9 +446,9 @@ PERSONS = (
     ),
     bug(
         "as many rows of a person in each part of a table",
-        "privsyn/table/io/source.py",
-        "np.split(choose(codes_of(np.concatenate(parts))), ends)",
-        "[choose(codes_of(prints)) for prints in parts]",
+        "privsyn/methods/persons.py",
+        "codes = codes_of(np.concatenate(prints))",
+        "codes = np.concatenate([codes_of(part) for part in prints])",
         "tests/test_released_only.py::test_of_a_person_in_many_parts_no_more_rows_are_kept",
     ),
     bug(
@@ -476,10 +474,11 @@ PERSONS = (
     ),
     bug(
         "a warning of how many rows have no identifier",
-        "privsyn/private/rows.py",
-        "    rows = len(persons)\n",
+        "privsyn/private/persons.py",
+        "    order = np.lexsort(",
         "    rows = len(persons)\n"
-        "    __import__('warnings').warn(f'{(persons == NOBODY).sum()} rows of nobody')\n",
+        "    __import__('warnings').warn(f'{(persons == NOBODY).sum()} rows of nobody')\n"
+        "    order = np.lexsort(",
         "tests/test_unit.py::test_rows_without_an_identifier_are_not_counted",
     ),
     bug(
@@ -803,8 +802,9 @@ RELEASE = (
     bug(
         "the codes of the rows kept by the model",
         "privsyn/synthesizer.py",
-        "private = PrivateTable(opened.coded(codec), noise",
-        "self._rows = opened.coded(codec)\n        private = PrivateTable(self._rows, noise",
+        "private = PrivateTable(opened.coded(codec, contribution, sizes), noise",
+        "self._rows = opened.coded(codec, contribution, sizes)\n"
+        "        private = PrivateTable(self._rows, noise",
         "tests/test_released_only.py::test_fit_leaves_a_release_and_nothing_else",
     ),
     bug(
@@ -1333,8 +1333,8 @@ ACCEPTANCE = (
     bug(
         "a test with the sensitivity of a count",
         "privsyn/private/measure.py",
-        "exact, 1, rho / len(tests), test.sensitivity)",
-        "exact, 1, rho / len(tests))",
+        "exact, 1, rho / len(tests), bound, test.sensitivity)",
+        "exact, 1, rho / len(tests), bound)",
         "tests/private/test_acceptance.py::test_the_answer_is_the_excess_with_the_noise_of_the_ledger",
     ),
     bug(

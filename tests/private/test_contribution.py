@@ -1,9 +1,10 @@
-"""Of each person at most k rows are kept, and which ones is between that person and chance."""
+"""What one person adds to a count is bounded, and decided between that person's rows and chance."""
 
 from __future__ import annotations
 
 from collections import Counter
 from itertools import combinations
+from math import prod
 
 import numpy as np
 import pytest
@@ -11,8 +12,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
-from privsyn.private.rows import NOBODY, kept_rows
+from privsyn.marginals.counting import Packing
+from privsyn.marginals.domain import Domain
+from privsyn.marginals.marginal import NO_GROUPS, Grouping
+from privsyn.private.noise import SeededGaussian
+from privsyn.private.persons import (
+    NOBODY,
+    Bound,
+    PersonsTogether,
+    WithinSquares,
+    classes,
+    first_rows,
+    random_order,
+    ranks,
+    rows_per_person,
+)
+from privsyn.private.rows import Rows
 from privsyn.private.sampler import os_entropy
+from privsyn.private.spend import QueryLog
 
 CHANCE = 1e-8
 """Probability with which a test of a distribution fails although the distribution is right."""
@@ -22,50 +39,59 @@ most = st.integers(1, 6)
 seeds = st.integers(0, 2**32)
 
 
-def lots_of(seed, size):
-    """Lots of which no two are alike."""
+def words_of(seed, size):
+    """Random words of which no two are alike."""
     return np.random.default_rng(seed).permutation(size).astype(np.uint64)
 
 
-def drawn(lots):
-    return lambda size: lots[:size]
+def drawn(words):
+    return lambda size: words[:size]
+
+
+def kept_rows(persons, k, bits):
+    """Whether each row is among the first `k` of its person."""
+    order = random_order(persons, bits)
+    kept = np.zeros(len(persons), bool)
+    kept[order[ranks(persons[order]) < k]] = True
+    return kept
+
+
+# --- the order of a person's rows --------------------------------------------------------------------------
 
 
 @given(owned, most)
 def test_of_each_person_as_many_rows_are_kept_as_may_be_and_none_of_nobody(persons, k):
     kept = kept_rows(persons, k, os_entropy)
-    assert kept.dtype == bool
-    assert kept.shape == persons.shape
     had = Counter(persons.tolist())
     assert Counter(persons[kept].tolist()) == {p: min(rows, k) for p, rows in had.items() if p != NOBODY}
 
 
 @given(owned, most, seeds, st.integers(0, 4))
 def test_a_person_who_leaves_takes_nothing_but_their_own_rows(persons, k, seed, leaver):
-    """With the lots of the others as they were: at most k rows fewer, and none comes in their place."""
-    lots = lots_of(seed, len(persons))
-    kept = kept_rows(persons, k, drawn(lots))
+    """With the words of the others as they were: at most k rows fewer, and none comes in their place."""
+    words = words_of(seed, len(persons))
+    kept = kept_rows(persons, k, drawn(words))
     stay = persons != leaver
-    assert np.array_equal(kept_rows(persons[stay], k, drawn(lots[stay])), kept[stay])
+    assert np.array_equal(kept_rows(persons[stay], k, drawn(words[stay])), kept[stay])
     assert kept[~stay].sum() <= k
 
 
 @given(owned, most, seeds)
 def test_so_does_a_row_of_nobody(persons, k, seed):
-    lots = lots_of(seed, len(persons))
+    words = words_of(seed, len(persons))
     known = persons != NOBODY
-    kept = kept_rows(persons, k, drawn(lots))
-    assert np.array_equal(kept_rows(persons[known], k, drawn(lots[known])), kept[known])
+    kept = kept_rows(persons, k, drawn(words))
+    assert np.array_equal(kept_rows(persons[known], k, drawn(words[known])), kept[known])
 
 
 @given(owned, most, seeds, st.randoms())
 def test_the_order_of_the_table_and_the_codes_of_its_people_do_not_matter(persons, k, seed, random):
-    """Each row keeps its lot on the way; the people change their codes."""
-    lots = lots_of(seed, len(persons))
+    """Each row keeps its word on the way; the people change their codes."""
+    words = words_of(seed, len(persons))
     order = random.sample(range(len(persons)), len(persons))
     codes = np.array([*random.sample(range(5), 5), NOBODY])
-    kept = kept_rows(persons, k, drawn(lots))
-    assert np.array_equal(kept_rows(codes[persons][order], k, drawn(lots[order])), kept[order])
+    kept = kept_rows(persons, k, drawn(words))
+    assert np.array_equal(kept_rows(codes[persons][order], k, drawn(words[order])), kept[order])
 
 
 def fairness(choices, n, k):
@@ -88,11 +114,11 @@ def test_each_choice_is_equally_likely():
 
 def test_a_choice_that_leans_is_seen():
     def leaning(size):
-        """The first row of five draws the lower of two lots in one case of two."""
-        lots = os_entropy(size).reshape(-1, 5).copy()
-        better = os_entropy(len(lots))
-        lots[:, 0] = np.where(better % 2 == 0, np.minimum(lots[:, 0], better), lots[:, 0])
-        return lots.ravel()
+        """The first row of five draws the lower of two words in one case of two."""
+        words = os_entropy(size).reshape(-1, 5).copy()
+        better = os_entropy(len(words))
+        words[:, 0] = np.where(better % 2 == 0, np.minimum(words[:, 0], better), words[:, 0])
+        return words.ravel()
 
     assert fairness(choices_of(leaning), 5, 2) < CHANCE
     assert fairness([(0, 1)] * 20_000, 5, 2) < CHANCE
@@ -105,3 +131,169 @@ def test_a_table_of_hardly_a_row_is_kept_whole(rows):
 
 def test_nobodys_table_is_dropped_whole():
     assert not kept_rows(np.full(7, NOBODY), 3, os_entropy).any()
+
+
+# --- the rows of a person together -------------------------------------------------------------------------
+
+DOMAIN = Domain(("a", "b", "c"), (3, 300, 2))
+
+
+def table_of(persons, seed, alike=0.5):
+    """Codes of a row each. Many of a person are alike, or no bound on squares would matter."""
+    rng = np.random.default_rng(seed)
+    codes = np.stack([rng.integers(0, size, len(persons)) for size in DOMAIN.sizes], axis=1)
+    codes[rng.random(len(persons)) < alike] = 1
+    return codes
+
+
+def rows_of(codes, persons, words, *, memory=np.inf, batch=7, of_persons=()):
+    """The rows as a private table counts them, read from blocks of a few."""
+    kinds = (np.uint8, np.uint16, np.uint8)
+
+    def walk(ask):
+        blocks = (codes[start : start + batch].T for start in range(0, len(codes), batch))
+        return ask(tuple(column.astype(kind) for column, kind in zip(b, kinds, strict=True)) for b in blocks)
+
+    order = random_order(persons, drawn(words))
+    together = PersonsTogether(walk, persons, order, of_persons, Packing(DOMAIN.sizes), memory)
+    return Rows(DOMAIN, together, np.inf, of_persons=True)
+
+
+def twin(codes, persons, words, names, most, groups=None):
+    """Count within squares, one row after another."""
+    axes = DOMAIN.axes(names)
+    shape = tuple(DOMAIN.sizes[axis] for axis in axes) if groups is None else tuple(max(g) + 1 for g in groups)
+    counts = np.zeros(shape, int)
+    for person in set(persons.tolist()) - {NOBODY}:
+        own = Counter()
+        for row in sorted(np.flatnonzero(persons == person), key=lambda row: words[row]):
+            cell = tuple(int(codes[row, axis]) for axis in axes)
+            if groups is not None:
+                cell = tuple(int(group[code]) for group, code in zip(groups, cell, strict=True))
+            own[cell] += 1
+            if sum(times**2 for times in own.values()) > most**2:
+                break
+            counts[cell] += 1
+    return counts
+
+
+SETS = [("a", "b"), ("c", "a"), ("a", "b", "c")]
+
+
+@given(owned, most, seeds, st.sampled_from([np.inf, 60.0, 1.0]))
+def test_counts_within_squares_are_those_of_a_slow_twin_whatever_fits_in_memory(persons, k, seed, memory):
+    words, codes = words_of(seed, len(persons)), table_of(persons, seed)
+    rows = rows_of(codes, persons, words, memory=memory)
+    for names, counts in zip(SETS, rows.count(SETS, Bound(k, "squares")), strict=True):
+        assert np.array_equal(counts, twin(codes, persons, words, names, k))
+    for names, counts in zip(SETS, rows.count(SETS, Bound(k)), strict=True):
+        kept = kept_rows(persons, k, drawn(words))
+        expected = np.zeros(counts.shape, int)
+        np.add.at(expected, tuple(codes[kept][:, axis] for axis in DOMAIN.axes(names)), 1)
+        assert np.array_equal(counts, expected)
+
+
+@given(owned, most, seeds, st.integers(0, 4))
+def test_whoever_leaves_moves_a_table_by_no_more_than_the_bound(persons, k, seed, leaver):
+    """In codes and in groups of codes, within squares and by rows; nobody else's rows change."""
+    words, codes, stay = words_of(seed, len(persons)), table_of(persons, seed, 0.8), persons != leaver
+    halves = Grouping(tuple(np.arange(DOMAIN.size_of[name]) // 2 for name in SETS[0]))
+    tables = [rows_of(codes, persons, words), rows_of(codes[stay], persons[stay], words[stay])]
+    for bound in (Bound(k, "squares"), Bound(k)):
+        for groupings in ([NO_GROUPS] * 3, [halves, NO_GROUPS, NO_GROUPS]):
+            whole, rest = (list(rows.count(SETS, bound, groupings)) for rows in tables)
+            for one, other in zip(whole, rest, strict=True):
+                assert ((one - other) >= 0).all()
+                assert np.linalg.norm(one - other) <= k
+
+
+def test_the_bound_is_attained():
+    """By rows that are all alike, and by rows that are all different: C, and C^2 of them."""
+    persons, words = np.zeros(60, np.int64), np.arange(60, dtype=np.uint64)
+    alike = np.ones((60, 3), np.int64)
+    different = np.stack([np.zeros(60), np.arange(60), np.zeros(60)], axis=1).astype(np.int64)
+    for codes, kept in ((alike, 4), (different, 16)):
+        (counts,) = rows_of(codes, persons, words).count([("a", "b")], Bound(4, "squares"))
+        assert np.linalg.norm(counts) == 4
+        assert counts.sum() == kept
+
+
+@given(owned, most, seeds)
+def test_groups_are_bounded_as_groups(persons, k, seed):
+    """The norm in groups may exceed the norm in codes: so groups are counted, and not joined afterwards."""
+    words, codes = words_of(seed, len(persons)), table_of(persons, seed, 0.0)
+    groups = tuple(np.arange(DOMAIN.size_of[name]) // 100 for name in ("b", "c"))
+    rows = rows_of(codes, persons, words)
+    (counts,) = rows.count([("b", "c")], Bound(k, "squares"), [Grouping(groups)])
+    assert np.array_equal(counts, twin(codes, persons, words, ("b", "c"), k, groups))
+
+
+def test_rows_that_do_not_stand_together_cannot_be_counted_within_squares():
+    rows = Rows(DOMAIN, lambda ask: ask([]), np.inf)
+    with pytest.raises(ValueError, match="squares"):
+        list(rows.count(SETS, Bound(2, "squares")))
+
+
+def test_columns_of_the_person_stand_beside_their_rows():
+    persons, words = np.array([1, 0, 1, NOBODY]), np.arange(4, dtype=np.uint64)
+    codes, seen = np.array([[0, 5, 0], [1, 6, 0], [2, 7, 1], [0, 8, 0]]), []
+    of_persons = (np.array([9, 4, 4], np.uint8),)  # in the order of the rows of persons 0, 1 and 1
+    rows_of(codes, persons, words, of_persons=of_persons).walk(lambda blocks: seen.extend(blocks) or [])
+    (block,) = seen
+    assert [column.tolist() for column in block] == [[1, 0, 2], [6, 5, 7], [0, 0, 1], [9, 4, 4], [0, 0, 1]]
+
+
+def test_no_person_is_in_two_blocks(monkeypatch):
+    monkeypatch.setattr("privsyn.private.persons.ROWS_AT_ONCE", 3)
+    persons = np.array([0] * 5 + [1] * 2 + [2] * 4)
+    blocks = []
+    rows = rows_of(table_of(persons, 0), persons, words_of(0, 11))
+    rows.walk(lambda found: blocks.extend(found) or [])
+    assert all(block[-1][0] == 0 for block in blocks)
+    assert sum(len(block[-1]) for block in blocks) == 11
+
+
+def test_first_rows_of_a_block_that_needs_no_cut_are_the_block():
+    block = (np.array([1, 2], np.uint8), np.array([0, 1], np.uint32))
+    assert next(first_rows([block], 2)) is block
+
+
+# --- rows per person ---------------------------------------------------------------------------------------
+
+
+@given(owned, seeds, st.integers(0, 4))
+def test_a_person_moves_the_numbers_of_rows_per_person_by_one_cell(persons, seed, leaver):
+    def exact(codes):
+        """Without noise to speak of."""
+        return rows_per_person(codes, QueryLog(), SeededGaussian(0), 1e6)[0]
+
+    stay = persons[persons != leaver]
+    change = exact(persons) - exact(stay)
+    assert np.abs(change).sum() == (leaver in persons)
+    rows = Counter(persons[persons != NOBODY].tolist()).values()
+    begins = classes(100_000)
+    expected = [sum(begin <= n < end for n in rows) for begin, end in zip(begins, [*begins[1:], 10**9])]
+    assert exact(persons).tolist() == expected
+
+
+def test_the_ledger_has_the_question_of_rows_per_person():
+    log = QueryLog()
+    _, variance = rows_per_person(np.repeat(np.arange(9), 3), log, SeededGaussian(0), 0.005)
+    (spend,) = log.spends
+    assert (spend.what, spend.sensitivity, spend.sigma) == ("rows per person", 1.0, 10.0)
+    assert variance == 100.0
+
+
+def test_every_number_of_rows_has_a_class():
+    begins = classes(100_000)
+    assert begins[:12].tolist() == list(range(1, 13))
+    assert (np.diff(begins) > 0).all()
+    assert prod(begins[-1:].tolist()) * 3 // 2 > 100_000
+
+
+def test_a_table_within_squares_may_have_any_axes():
+    squares = WithinSquares(DOMAIN, [("c", "b")], NO_GROUPS, [NO_GROUPS], 2)
+    block = tuple(np.array(column, kind) for column, kind in (([0], "u1"), ([299], "u2"), ([1], "u1"), ([0], "u4")))
+    (counts,) = squares.count([block])
+    assert counts.shape == (2, 300)
+    assert counts[1, 299] == counts.sum() == 1
