@@ -94,7 +94,10 @@ ABLATIONS = (
     Variant(
         "no second look", {"privsyn.methods.budget.SECOND_LOOK": 1e-9, "privsyn.methods.budget.SETS": 1e-9}
     ),
-    Variant("no bigger tables", {"privsyn.methods.default.candidates": lambda domain, target, important: ()}),
+    Variant(
+        "no bigger tables",
+        {"privsyn.methods.default.candidates": lambda domain, target=None, important=(): ()},
+    ),
     Variant(
         "one-ways always a tenth",
         {"privsyn.methods.budget.GROWTH": 0.0, "privsyn.methods.budget.HOPELESS": 1e9},

@@ -86,9 +86,9 @@ def independent(kendall, corner, shares):
     return np.outer(*shares)
 
 
-def no_tails(merging, axes):
+def no_tails(merging, axes, ended=()):
     """Non-negative counts, in place of the posterior of the tails."""
-    del axes
+    del axes, ended
     return Tails(merging, {})
 
 
@@ -103,7 +103,7 @@ STEPS = (
     Variant("coarse sums not kept", {"privsyn.inference.consistency.LEVELS": ()}),
     Variant(
         "no tables of three columns",
-        {"privsyn.methods.default.candidates": lambda domain, target, important: ()},
+        {"privsyn.methods.default.candidates": lambda domain, target=None, important=(): ()},
     ),
     Variant("no posterior of the tails", {"privsyn.methods.columns.Tails": no_tails}),
     Variant("tails by the posterior median", {"privsyn.inference.ordered.tails.LONG": -1.0}),

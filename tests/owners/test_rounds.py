@@ -263,6 +263,7 @@ def fitted(folder, party, *, unit=None, owner=(), **settings):
 @pytest.mark.parametrize("unit", [{}, {"unit": "who", "rows_per_unit": 2}])
 def test_all_owners_have_the_same_bytes(unit, crash, tmp_path):
     models = together(Meeting(3, crash), partial(fitted, tmp_path, **unit))
+    assert not [model for model in models if isinstance(model, Exception)]
     assert len({model.release_.packed() for model in models}) == 1
     ledger = models[0].ledger_
     assert ledger.private

@@ -93,11 +93,12 @@ class Order:
         by_order = float((both[-1] ** 2).sum()) / max(len(codes), 1)
         return explained > CLEAR * sqrt(2 * freedom) and by_order < ORDERED * explained
 
-    def has_neighbours(self, name: str) -> bool:
+    def has_neighbours(self, name: str, least: int = CLEAR_COLUMNS) -> bool:
         """Return false if rows with neighbouring numbers are unlike, though numbers explain other columns.
 
         Amounts have neighbours, even if the relation rises and falls. Of codes, such as a shop's number, the
-        next one says nothing. Noise in the mean of a number and in that of its neighbours is independent.
+        next one says nothing. Noise in the mean of a number and in that of its neighbours is independent. If
+        fewer than `least` other columns are clearly explained, nothing is known.
 
         >>> rng = np.random.default_rng(0)
         >>> size, shop = rng.integers(1, 100, (2, 4000))
@@ -125,7 +126,7 @@ class Order:
         explained = (sums[1:-1] ** 2 / rows[:, np.newaxis]).sum(axis=0) - len(values) * by_chance
         clear = explained > CLEAR * np.sqrt(2 * len(values)) * by_chance
         alike = (sums[1:-1] * expected).sum(axis=0)[clear] / explained[clear]
-        return len(alike) < CLEAR_COLUMNS or float(np.median(alike)) >= ALIKE
+        return len(alike) < least or float(np.median(alike)) >= ALIKE
 
 
 def draft_schema(
@@ -194,6 +195,7 @@ def draft_with_rows(
             isinstance(column, kinds.Numerical)
             and frame[name].nunique() <= FEW_NUMBERS
             and order.is_code(name)
+            and not order.has_neighbours(name, least=1)
         ):
             columns[name] = kinds.Categorical.draft(frame[name].dropna(), column.nullable) or column
     missing = marks_in(Place.of(table), csv) if is_text(table) else ()

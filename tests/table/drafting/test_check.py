@@ -107,7 +107,11 @@ def test_a_check_fails_on_no_table(drawn):
     schema, frame = drawn
     one, other = [*frame.columns, frame.columns[0]][:2]
     nowhere = Forbidden(dict.fromkeys((one, other)))
-    for columns in (schema.columns, {name: type(column)() for name, column in schema.columns.items()}):
+    bare = {
+        name: Numerical(format=column.format) if isinstance(column, Numerical) else type(column)()
+        for name, column in schema.columns.items()
+    }
+    for columns in (schema.columns, bare):
         lines = check_schema(frame, replace(schema, columns=columns, constraints=[nowhere]))
         assert lines[-1].endswith(("no synthetic row will", "every row keeps every constraint"))
 
