@@ -8,7 +8,7 @@ import numpy as np
 
 from privsyn.errors import warn_not_found
 from privsyn.estimator import Estimator
-from privsyn.inference.all_rows import reweighted
+from privsyn.inference.all_rows import only, reweighted
 from privsyn.methods.discovery import discover
 from privsyn.methods.methods import PUBLISHED
 from privsyn.methods.randomise import facts_of, learn_randomised, ledger_of_randomised, local_promises
@@ -177,7 +177,8 @@ class PrivSyn(ReleasedModel, Estimator, Settings):
         )
         facts = opened.facts(codec, discovered.counted)
         fitted = self.algorithm.learn(private, left, run.generator(), report, facts)
-        fitted = reweighted(fitted, sizes.name, sizes.rows) if sizes else fitted
+        if sizes:
+            fitted = only(reweighted(fitted, sizes.name, sizes.rows), codec.domain.names)
         inputs = (*discovered.remarks, *opened.source.public_inputs, *run.public_inputs(self.unit))
         ledger = opened.ledger(log.spends, codec, noise, inputs, contribution)
         release = Release(codec, fitted, ledger, self.algorithm, opened.output_type(codec))

@@ -9,19 +9,21 @@ other through the classes alone, and fitted to the columns.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 import numpy as np
 
 from privsyn.inference.fitted import Certainty, Fitted
-from privsyn.marginals.domain import Floats
+from privsyn.marginals.domain import Attributes, Floats
 from privsyn.marginals.ipf import fit_all
 from privsyn.marginals.marginal import Marginal, Measurement, lift
 
 UNCERTAIN = 0.25  # standard deviation of the expected number of rows in a table, over it
 MOST = 30.0  # largest ratio: of a class with almost no rows that were kept, the rows show almost nothing
 TINY = 1e-9  # records
+NO_FIRSTS: Mapping[str, float] = MappingProxyType({})
 
 
 def scaled_to(total: float, measured: Sequence[Measurement], part: float | None) -> tuple[Measurement, ...]:
@@ -47,8 +49,8 @@ def _scaled_to(total: float, measured: Measurement, part: float) -> Measurement:
     return Measurement(counts, factor**2 * measured.variance, measured.grouping)
 
 
-def reweighted(fitted: Fitted, classes: str, rows: Floats) -> Fitted:
-    """Return the model of all rows, without the attribute `classes`.
+def reweighted(fitted: Fitted, classes: str, rows: Floats, firsts: Mapping[str, float] = NO_FIRSTS) -> Fitted:
+    """Return the model of all rows.
 
     Parameters
     ----------
@@ -58,10 +60,10 @@ def reweighted(fitted: Fitted, classes: str, rows: Floats) -> Fitted:
         The attribute of the classes of persons.
     rows : array of shape (classes,)
         Estimated number of all rows of the persons of each class.
+    firsts : mapping of an attribute of the previous row to a number, optional
+        The number of rows without a previous row, which is the last code.
     """
-    names = tuple(name for name in fitted.merging.merged.names if name != classes)
-    one_ways = {table.attributes[0]: table for table in fitted.one_ways}
-    kept, place = one_ways.pop(classes).counts, fitted.merging.original.names.index(classes)
+    kept, place = _table_of(fitted, (classes,)).counts, fitted.merging.original.names.index(classes)
     of_classes = np.bincount(fitted.merging.groups[place], rows)
     ratios, total = np.clip(of_classes / np.maximum(kept, TINY), 0.0, MOST), max(float(rows.sum()), 1.0)
     given = {
@@ -74,6 +76,9 @@ def reweighted(fitted: Fitted, classes: str, rows: Floats) -> Fitted:
 
     def ratio_of(table: Marginal) -> Floats:
         """Return the ratio of all rows to kept rows in each cell, through the classes alone."""
+        if classes in table.attributes:
+            own = Marginal(table.domain.project((classes,)), ratios)
+            return np.broadcast_to(lift(own, table.domain), table.domain.shape)
         alone = {name: given[name] for name in table.attributes if name in given}
         if not alone:
             return np.full(table.domain.shape, total / fitted.total)
@@ -81,35 +86,45 @@ def reweighted(fitted: Fitted, classes: str, rows: Floats) -> Fitted:
         for place, ratio in enumerate(ratios.tolist()):
             of_class = np.full(table.domain.shape, kept[place])
             for name, shares in alone.items():
-                of_class = of_class * lift(
-                    Marginal(table.domain.project((name,)), shares[:, place]), table.domain
-                )
+                share = Marginal(table.domain.project((name,)), shares[:, place])
+                of_class = of_class * lift(share, table.domain)
             now, then = now + of_class, then + ratio * of_class
         return np.divide(then, now, out=np.ones_like(now), where=now > TINY)
 
     columns = {}
-    for name, table in one_ways.items():
-        counts = table.counts * ratio_of(table)
+    for table in fitted.one_ways:
+        (name,), counts = table.attributes, table.counts * ratio_of(table)
+        if name in firsts:
+            others = counts[:-1] * (max(total - firsts[name], 0.0) / max(float(counts[:-1].sum()), TINY))
+            counts = np.append(others, firsts[name])
         columns[name] = Marginal(table.domain, counts * (total / max(float(counts.sum()), TINY)))
-    tables = [table for table in fitted.marginals if classes not in table.attributes]
-    weighted = [Marginal(table.domain, table.counts * ratio_of(table)) for table in tables]
-    margins = [tuple(columns[name] for name in table.attributes) for table in tables]
-    fitted_to = fit_all(weighted, margins) if weighted else []
-    found = {table.attributes: table for table in (*columns.values(), *fitted_to)}
-    before = {table.attributes: table for table in (*one_ways.values(), *tables)}
-    certainties = tuple(
-        _scaled(certainty, before[certainty.attributes], found[certainty.attributes])
-        for certainty in fitted.certainties
-        if classes not in certainty.attributes
+    weighted = [Marginal(table.domain, table.counts * ratio_of(table)) for table in fitted.marginals]
+    margins = [tuple(columns[name] for name in table.attributes) for table in weighted]
+    tables = fit_all(weighted, margins) if weighted else []
+    before, after = (*fitted.one_ways, *fitted.marginals), (*columns.values(), *tables)
+    return replace(
+        fitted,
+        one_ways=tuple(columns.values()),
+        marginals=tuple(tables),
+        total=total,
+        certainties=tuple(map(_scaled, fitted.certainties, before, after)),
     )
+
+
+def only(fitted: Fitted, names: Attributes) -> Fitted:
+    """Return the model of some of the attributes."""
+    wanted = set(names)
     return replace(
         fitted,
         merging=fitted.merging.project(names),
-        one_ways=tuple(columns.values()),
-        marginals=tuple(fitted_to),
-        total=total,
-        certainties=certainties,
+        one_ways=tuple(_table_of(fitted, (name,)) for name in names),
+        marginals=tuple(table for table in fitted.marginals if wanted.issuperset(table.attributes)),
+        certainties=tuple(each for each in fitted.certainties if wanted.issuperset(each.attributes)),
     )
+
+
+def _table_of(fitted: Fitted, names: Attributes) -> Marginal:
+    return next(table for table in fitted.one_ways if table.attributes == names)
 
 
 def _scaled(certainty: Certainty, before: Marginal, after: Marginal) -> Certainty:

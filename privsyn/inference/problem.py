@@ -47,6 +47,10 @@ class PublicFacts:
         Sets of two or three, in the domain's order. Their counts matter most.
     looks : mapping of an attribute to a Look
         The released counts by which bounds were found, and in which of them each fine cell lies.
+    beside : collection of attributes
+        Attributes of what a row belongs to, such as a person: no record is made of them.
+    linked : collection of attributes
+        Those whose value in the previous row of the same person is an attribute, too.
     """
 
     target: str | None = None
@@ -57,6 +61,8 @@ class PublicFacts:
     nullable: Collection[str] = ()
     important: tuple[Attributes, ...] = ()
     looks: Mapping[str, Look] = field(default_factory=lambda: MappingProxyType({}))
+    beside: Collection[str] = ()
+    linked: Collection[str] = ()
 
 
 GROUPS = 4  # blocks of the ordered codes of an attribute: in departures, and in tables of three to five

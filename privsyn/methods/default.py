@@ -55,6 +55,7 @@ from privsyn.marginals.domain import Attributes, Floats, Mask
 from privsyn.marginals.marginal import NO_GROUPS, Marginal
 from privsyn.marginals.recoding import Merging
 from privsyn.methods.columns import measure_columns
+from privsyn.methods.links import OF_PREVIOUS, measure_previous
 from privsyn.private.measure import Asked, PrivateTable
 from privsyn.private.persons import ONE_ROW_EACH
 from privsyn.progress import Progress
@@ -65,6 +66,7 @@ MOST_CANDIDATES = 500_000  # scored pairs: those of 1,000 attributes. Each takes
 SAMPLING_DISPERSION = 1.0  # of an independent table by sampling alone: least dispersion of a pair
 BIGGER = 0.2  # weight of an error in a bigger table, relative to one in a pair
 IN_GROUPS = 0.8  # the same for a bigger table in groups of numbers: no pair shows what it shows
+PREVIOUS_ROWS = 0.1  # share of the budget for pairs: the columns of the previous row
 FINER = 1  # level of resolution that an important pair gains: its details matter as much as its trend
 QUIET = 0.01  # largest mean error of pairs by residuals, of all records: nltcs gains at .004, not at .02
 
@@ -86,7 +88,8 @@ def learn(
     """
     report("counting", 0, 4)
     private, problem, split = measure_columns(private, rho, facts)
-    found = candidates(private.domain, facts.target, facts.important)
+    own = tuple(name for name in private.domain.names if name not in facts.beside)
+    found = candidates(private.domain.project(own), facts.target, facts.important)
     sets = tuple(s for s in found if not problem.channels.random(s))
     if private.sums_only:
         sets, split = (), split.without("sets").without("departures")
@@ -95,9 +98,12 @@ def learn(
     if not split.pairs:
         report("counting", 4, 4)
         return fit_one_ways(problem)
+    if facts.linked:
+        private, problem = measure_previous(private, problem, PREVIOUS_ROWS * split.pairs, facts)
+        split = replace(split, pairs=(1 - PREVIOUS_ROWS) * split.pairs)
     report("counting", 1, 4)
 
-    pairs = _departures(private, problem, split.departures)
+    pairs = _departures(private, problem, split.departures, facts)
     pairs = _concordances(private, problem, pairs, split.concordances)
     split = split if pairs.concordances else split.without("concordances")
     report("counting", 2, 4)
@@ -124,13 +130,15 @@ def learn(
     return fitted
 
 
-def _departures(private: PrivateTable, problem: Problem, rho: float) -> Pairs:
+def _departures(private: PrivateTable, problem: Problem, rho: float, facts: PublicFacts) -> Pairs:
     """Return what is known of each pair before any is measured: independence, and its departure from it.
 
-    The pairs with the target are a question of their own, with less noise: their choice matters more. Without
-    a budget nothing is asked.
+    No pair is asked of two attributes of which no record is made. The pairs with the target are a question of
+    their own, with less noise: their choice matters more. Without a budget nothing is asked.
     """
     names = near_pairs(private.domain.names, MOST_CANDIDATES, problem.target, problem.important)
+    given = {*facts.beside, *(OF_PREVIOUS + name for name in facts.linked)}
+    names = tuple(pair for pair in names if not given.issuperset(pair)) if given else names
     margins = problem.alone
     expected = independent_pairs(private.domain, margins, problem.zeros, names)
     evidence, waves = [UNKNOWN] * len(expected), Waves(margins)

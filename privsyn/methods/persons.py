@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,11 +17,12 @@ from privsyn.private.persons import (
     Contribution,
     PersonsTogether,
     classes,
+    previous_rows,
     random_order,
     ranks,
     rows_per_person,
 )
-from privsyn.table.io.persons import codes_of
+from privsyn.table.io.persons import codes_of, order_keys
 from privsyn.table.io.source import RawTable
 
 if TYPE_CHECKING:
@@ -46,20 +48,27 @@ class Persons:
         The same for all rows of a person, `NOBODY` where there is no identifier.
     order : integer array
         The places of the rows that belong to somebody; see `random_order`.
+    keys : array of shape (rows,), optional
+        By which a person's rows are sorted. Default: their order is random.
     """
 
     unit: str
     prints: tuple[Ints, ...]
     codes: Ints
     order: Ints
+    keys: Floats | None = None
 
     @classmethod
-    def of(cls, source: RawTable, unit: str, bits: Bits) -> Persons:
-        """Read the identifiers, and draw the order of each person's rows. No row is counted."""
+    def of(cls, source: RawTable, unit: str, bits: Bits, by: str | None = None) -> Persons:
+        """Read the identifiers, and draw the order of each person's rows. No row is counted.
+
+        With `by`, the numbers or times of this column are read too.
+        """
         source.require_again("whose rows they are")
         prints = tuple(source.fingerprints(unit))
         codes = codes_of(np.concatenate(prints))
-        return cls(unit, prints, codes, random_order(codes, bits))
+        keys = None if by is None else np.concatenate(source.each(partial(order_keys, by)))
+        return cls(unit, prints, codes, random_order(codes, bits), keys)
 
     def first(self, most: int) -> Ints:
         """Return the part of the order that has the first `most` rows of each person."""
@@ -72,13 +81,18 @@ class Persons:
         return source.bounded(self.unit, self.prints, kept)
 
     def together(self, walk: Walk, most: int, sizes: Sizes, packing: Packing, memory: float) -> Walk:
-        """Return a walk in which the rows of a person stand together, given one over `bounded` rows."""
+        """Return a walk in which the rows of a person stand together, given one over `bounded` rows.
+
+        Each row has the columns of the previous row of the same person.
+        """
         first = self.first(most)
         kept = np.sort(first)
         rows = np.bincount(self.codes[self.order], minlength=1)[self.codes[first]]
         of_persons = (sizes.codes(rows),) if sizes else ()
         order = np.searchsorted(kept, first)
-        return PersonsTogether(walk, self.codes[kept], order, of_persons, packing, memory)
+        keys = None if self.keys is None else self.keys[first]
+        previous = previous_rows(self.codes[first], keys)
+        return PersonsTogether(walk, self.codes[kept], order, of_persons, packing, memory, previous=previous)
 
     def count(self, log: QueryLog, noise: Noise, rho: float) -> RowsPerPerson:
         """Return the numbers of rows per person, estimated from a noisy answer."""

@@ -24,7 +24,7 @@ from typing import Literal
 
 import numpy as np
 
-from privsyn.marginals.domain import Attributes, Domain, Floats, Ints, Records
+from privsyn.marginals.domain import Attributes, Codes, Domain, Floats, Ints, Records
 from privsyn.marginals.marginal import NO_GROUPS, Grouping, Marginal, Measurement
 from privsyn.marginals.recoding import Merging
 from privsyn.private.acceptance import Excess
@@ -105,6 +105,10 @@ class PrivateTable:
         so they share one log.
         """
         return PrivateTable(self._rows.merge(merging), self._noise, self.contribution, self._log)
+
+    def extend(self, domain: Domain, groups: Sequence[Codes]) -> PrivateTable:
+        """Return the table with more attributes of each row; see `Rows.extend`. Both share one log."""
+        return PrivateTable(self._rows.extend(domain, groups), self._noise, self.contribution, self._log)
 
     def one_ways(self, rho: float, shares: Floats | None = None) -> tuple[Measurement, ...]:
         """Question 1: count the values of every attribute.

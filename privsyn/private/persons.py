@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numba import njit
 
-from privsyn.marginals.counting import Ask, Block, Packing, Walk
-from privsyn.marginals.domain import Attributes, Domain, Integers, Ints
+from privsyn.marginals.counting import Ask, Block, Packing, Walk, code_type
+from privsyn.marginals.domain import Attributes, Domain, Floats, Integers, Ints
 from privsyn.marginals.marginal import Grouping
 from privsyn.private.noise import Noise, release
 
@@ -265,6 +265,32 @@ def random_order(persons: Ints, bits: Bits) -> Ints:
     return order[np.searchsorted(persons[order], NOBODY, side="right") :]
 
 
+def previous_rows(persons: Ints, keys: Floats | None) -> Ints:
+    """Return the place of the previous row of the same person, -1 where there is none.
+
+    Parameters
+    ----------
+    persons : integer array of shape (rows,)
+        The rows of a person stand together, in random order.
+    keys : array of the same shape, optional
+        By which the rows of a person are sorted; equal ones stay in random order, and those without a key
+        come last. Default: the random order.
+
+    Examples
+    --------
+    >>> previous_rows(np.array([4, 4, 4, 2]), np.array([3.0, 1.0, 2.0, 9.0])).tolist()
+    [2, -1, 1, -1]
+    """
+    order = np.arange(len(persons))
+    if keys is not None:
+        begins = np.cumsum(np.diff(persons, prepend=NOBODY - 1) != 0)
+        order = np.lexsort((np.where(np.isnan(keys), np.inf, keys), begins))
+    same = persons[order][1:] == persons[order][:-1]
+    previous = np.full(len(persons), -1)
+    previous[order[1:][same]] = order[:-1][same]
+    return previous
+
+
 def ranks(persons: Ints) -> Ints:
     """Return for each row how many rows of the same person stand before it; a person's rows stand together.
 
@@ -278,9 +304,10 @@ def ranks(persons: Ints) -> Ints:
 class PersonsTogether:
     """A walk over blocks in which the rows of each person stand together, in random order.
 
-    Each block has more columns: those of the person, and how many rows of the same person stand before each
-    row. All rows pass through this process. Their packed codes are kept if they fit in memory. If not, each
-    walk reads the source several times, for some of the persons each time.
+    Each block has more columns: those of the person, those of the previous row of the same person, and how
+    many rows of the same person stand before each row in random order. A row without a previous one has one
+    code more in each of the latter. All rows pass through this process. Their packed codes are kept if they
+    fit in memory. If not, each walk reads the source several times, for some of the persons each time.
 
     Parameters
     ----------
@@ -292,6 +319,9 @@ class PersonsTogether:
         The places of the rows that are kept, person by person; see `random_order`.
     of_persons : Block
         Columns of the person of each row, in the order of `order`. They depend on the person's rows alone.
+    previous : integer array, optional
+        The place in `order` of the previous row of the same person, and -1 where there is none. It depends on
+        the person's rows alone. Default: no columns of previous rows.
     packing : Packing
         Of the columns of the blocks.
     memory : float
@@ -309,10 +339,11 @@ class PersonsTogether:
         packing: Packing,
         memory: float,
         check: Callable[[], None] = lambda: None,
+        previous: Ints | None = None,
     ) -> None:
         self._walk, self._packing, self._check = walk, packing, check
         self._order, self._before = order, ranks(persons[order]).astype(np.uint32)
-        self._of_persons = of_persons
+        self._of_persons, self._previous = of_persons, previous
         size = len(packing.groups) * len(order)  # bytes, or a little more
         self._parts = _between_persons(
             self._before, -(-len(order) // max(int(-(-size // max(memory, 1))), 1))
@@ -334,7 +365,21 @@ class PersonsTogether:
             for first, last in pairwise(_between_persons(within, ROWS_AT_ONCE)):
                 block = self._packing.unpack(tuple(column[first:last] for column in packed))
                 of_persons = (column[start + first : start + last] for column in self._of_persons)
-                yield *block, *of_persons, within[first:last]
+                before: Block = ()
+                if self._previous is not None:
+                    before = self._of_previous(
+                        block, start + first, self._previous[start + first : start + last]
+                    )
+                yield *block, *of_persons, *before, within[first:last]
+
+    def _of_previous(self, block: Block, start: int, previous: Ints) -> Block:
+        """Return the columns of the previous rows, which are in the same block."""
+        none = previous < 0
+        place = np.where(none, 0, previous - start)
+        return tuple(
+            np.where(none, size, column[place]).astype(code_type(size + 1))
+            for column, size in zip(block, self._packing.sizes, strict=True)
+        )
 
     def _packed(self, start: int, end: int) -> Block:
         """Return the packed codes of the rows at some places of the order."""

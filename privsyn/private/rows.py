@@ -17,7 +17,7 @@ from math import prod
 import numpy as np
 
 from privsyn.marginals.counting import Ask, Block, Packing, Tables, Walk, block_of
-from privsyn.marginals.domain import Attributes, Domain, Ints, Records
+from privsyn.marginals.domain import Attributes, Codes, Domain, Ints, Records
 from privsyn.marginals.marginal import NO_GROUPS, Grouping
 from privsyn.marginals.recoding import Merging
 from privsyn.private.persons import ONE_ROW, Bound, WithinSquares, first_rows
@@ -138,6 +138,23 @@ class Rows:
                     np.add.at(known[attributes, bound], merging.groups[axis], counts)
         grouping = self.grouping.then(Grouping(merging.groups))
         return replace(self, domain=merging.merged, grouping=grouping, _known=known)
+
+    def extend(self, domain: Domain, groups: Sequence[Codes]) -> Rows:
+        """Return the rows with more attributes: the columns that stand behind those of the domain in a block.
+
+        These are columns of the same row or of another row of the same person, recoded row by row.
+
+        Parameters
+        ----------
+        domain : Domain
+            Of all attributes: those that the rows have, and then those that are added.
+        groups : sequence of arrays
+            The code of each original code of an added attribute.
+        """
+        if domain.names[: len(self.domain)] != self.domain.names or not self.of_persons:
+            raise ValueError(f"attributes {domain.names} for rows of {self.domain.names}")
+        known = self.grouping.groups or tuple(np.arange(size, dtype=np.int32) for size in self.domain.sizes)
+        return replace(self, domain=domain, grouping=Grouping((*known, *groups)), _known={})
 
     def count(
         self, sets: Sequence[Attributes], bound: Bound = ONE_ROW, groupings: Sequence[Grouping] = ()

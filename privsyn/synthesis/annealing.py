@@ -132,14 +132,27 @@ def _anneal(
     most = max((len(move.values) for move in moves), default=0)
     noise = rng.gumbel(size=VARIATES + most).astype(np.float32)
     for sweep in range(sweeps):
-        cooling = TEMPERATURE * (1 - (sweep + 1) / sweeps)
-        for move in moves:
-            heat = cooling * len(move.starts)  # a cost is a sum over the tables
-            own, weight = counts[move.cells], weights[move.cells]
-            costs = (weight * (1 + 2 * (own - targets[move.cells]))).astype(np.float32)
-            _kernels.resample(codes, move, costs, (2 * weight).astype(np.float32), own, heat, noise, rng)
-            counts[move.cells] = own
+        anneal_once(codes, moves, counts, targets, weights, 1 - (sweep + 1) / sweeps, noise, rng)
     return codes.astype(np.int32)
+
+
+def anneal_once(
+    codes: npt.NDArray[np.unsignedinteger],
+    moves: list[Move],
+    counts: Ints,
+    targets: Floats,
+    weights: Floats,
+    cooling: float,
+    noise: npt.NDArray[np.float32],
+    rng: np.random.Generator,
+) -> None:
+    """Draw all attributes of all rows again, in place; `counts` become those of the new rows."""
+    for move in moves:
+        heat = TEMPERATURE * cooling * len(move.starts)  # a cost is a sum over the tables
+        own, weight = counts[move.cells], weights[move.cells]
+        costs = (weight * (1 + 2 * (own - targets[move.cells]))).astype(np.float32)
+        _kernels.resample(codes, move, costs, (2 * weight).astype(np.float32), own, heat, noise, rng)
+        counts[move.cells] = own
 
 
 def _counted(records: Records, tables: tuple[Marginal, ...], joined: Mapping[int, Grouping]) -> Ints:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from privsyn.errors import InputError, replace_errors
-from privsyn.marginals.domain import Ints, Mask
+from privsyn.marginals.domain import Floats, Ints, Mask
 from privsyn.table.encoding.dtypes import OBJECT, TEXT, Dtype, family, number_type, shown_dtype
 from privsyn.table.schema.guesses import MARKS
 from privsyn.table.schema.schema import check_column_names
@@ -156,6 +156,19 @@ def fingerprints(table: pd.DataFrame, unit: str, key: bytes = KEY) -> Ints:
 
     found = b"".join(map(digest, identifiers(table[unit])))
     return np.frombuffer(found, np.int64).reshape(-1, 2)
+
+
+def order_keys(name: str, frames: Iterator[pd.DataFrame]) -> Floats:
+    """Return the number or time of each row in a column, NaN where there is none. Private."""
+
+    def keys(cells: pd.Series) -> Floats:
+        if cells.dtype.kind == "M":
+            return np.where(
+                cells.isna(), np.nan, cells.to_numpy().astype("datetime64[us]").astype(np.float64)
+            )
+        return pd.to_numeric(cells, errors="coerce").to_numpy(np.float64, na_value=np.nan)
+
+    return np.concatenate([keys(frame[name]) for frame in frames])
 
 
 def codes_of(prints: Ints) -> Ints:
