@@ -94,6 +94,8 @@ class Problem:
         say nothing new.
     important : tuple of attributes, optional
         Sets of two or three, in the domain's order. Their counts matter most.
+    beside : set of attributes, optional
+        Those of what a row belongs to, such as a person.
     """
 
     merging: Merging
@@ -104,6 +106,7 @@ class Problem:
     one_ways: tuple[Measurement, ...] = ()
     by_residuals: bool = False
     important: tuple[Attributes, ...] = ()
+    beside: frozenset[str] = frozenset()
 
     @property
     def domain(self) -> Domain:
