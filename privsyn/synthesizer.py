@@ -175,7 +175,7 @@ class PrivSyn(ReleasedModel, Estimator, Settings):
         left, tests = (
             law.of_row(cost, contribution.most) for cost in (left * (1 - discovered.share), budget.tests)
         )
-        facts = opened.facts(codec, discovered.counted)
+        facts = opened.facts(codec, discovered.counted, sizes)
         fitted = self.algorithm.learn(private, left, run.generator(), report, facts)
         if sizes:
             fitted = only(reweighted(fitted, sizes.name, sizes.rows), codec.domain.names)

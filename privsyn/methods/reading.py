@@ -160,7 +160,9 @@ class Opened:
         walk = self.persons.together(rows.walk(codec), contribution.tables.rows, sizes, packing, memory / 2)
         return Rows(sizes.extend(codec.domain), walk, memory / 4, of_persons=True)
 
-    def facts(self, codec: Codec, counted: Mapping[str, Counted] = NOTHING_COUNTED) -> PublicFacts:
+    def facts(
+        self, codec: Codec, counted: Mapping[str, Counted] = NOTHING_COUNTED, sizes: Sizes = NO_SIZES
+    ) -> PublicFacts:
         """Return what is public about the columns, as coded, given the counts by which bounds were found."""
         doubtful = tuple(attribute for name in self.schema.open for attribute in codec.attributes_of(name))
         target = None if self.target is None else codec.target_attribute(self.target)
@@ -172,7 +174,10 @@ class Opened:
         def possible(merging: Merging) -> StructuralZeros:
             return codec.possible(merging.project(codec.domain.names))
 
-        return PublicFacts(target, axes, possible, doubtful, kept, codec.nullable, important, looks)
+        beside = (sizes.name,) if sizes else ()
+        return PublicFacts(
+            target, axes, possible, doubtful, kept, codec.nullable, important, looks, beside=beside
+        )
 
     def ledger(
         self,

@@ -1,0 +1,59 @@
+"""Rows of persons follow the previous row and the person, as the tables say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from privsyn.marginals.domain import Domain
+from privsyn.marginals.marginal import Marginal
+from privsyn.synthesis.linked import Chains, synthesise_linked
+
+
+def chains(persons=3000, rows=6):
+    """Persons of two kinds, in turn, with up to `rows` rows each."""
+    rng = np.random.default_rng(0)
+    owners = np.repeat(np.arange(persons), rng.integers(1, rows + 1, persons))
+    kind = (owners % 2).astype(np.int32)
+    return Chains(owners, {"kind": kind}, {"previous a": ("a", np.array([0, 1, 1], np.int32))})
+
+
+def test_neighbours_and_persons_have_the_dependence_of_the_tables():
+    """What a has, the next row has; b follows the kind of the person, and c follows b."""
+    of = chains()
+    n, first = len(of.persons), int((of.place == 0).sum())
+    sticky = np.array([[0.35, 0.05, 0.0], [0.05, 0.25, 0.3]])
+    sticky = np.vstack([sticky * (n - first), np.array([0.4, 0.3, 0.3]) * first])
+    kinds = np.bincount(of.given["kind"]) / n
+    tables = (
+        Marginal(Domain(("previous a", "a"), (3, 3)), sticky),
+        Marginal(Domain(("kind", "b"), (2, 2)), n * kinds[:, np.newaxis] * np.array([[0.9, 0.1], [0.2, 0.8]])),
+        Marginal(Domain(("b", "c"), (2, 2)), n * np.array([[0.5, 0.05], [0.05, 0.4]])),
+    )
+    one_ways = {
+        "a": Marginal(Domain(("a",), (3,)), sticky.sum(axis=0)),
+        "b": tables[1].project(("b",)),
+        "c": tables[2].project(("c",)),
+    }
+    rows = synthesise_linked(one_ways, tables, of, np.random.default_rng(0))
+    later = np.flatnonzero(of.place > 0)
+    before = np.array([0, 1, 1])[rows["a"][later - 1]]
+    found = np.zeros((2, 3))
+    np.add.at(found, (before, rows["a"][later]), 1 / len(later))
+    wanted = sticky[:2] / sticky[:2].sum()
+    assert np.abs(found - wanted).sum() / 2 < 0.03
+    both = np.zeros((2, 2))
+    np.add.at(both, (of.given["kind"], rows["b"]), 1 / n)
+    assert np.abs(both - tables[1].counts / n).sum() / 2 < 0.01
+    assert np.mean(rows["b"] == rows["c"]) == pytest.approx(0.9, abs=0.02)
+    for name, one_way in one_ways.items():
+        shares = np.bincount(rows[name], minlength=len(one_way.counts)) / n
+        assert np.abs(shares - one_way.counts / one_way.total).sum() / 2 < 0.02
+
+
+def test_no_rows_and_no_tables_are_rows_too():
+    one_ways = {"a": Marginal(Domain(("a",), (2,)), np.array([3.0, 1.0]))}
+    nobody = Chains(np.zeros(0, np.int64), {}, {})
+    assert len(synthesise_linked(one_ways, (), nobody, np.random.default_rng(0))["a"]) == 0
+    alone = synthesise_linked(one_ways, (), Chains(np.arange(8), {}, {}), np.random.default_rng(0))
+    assert np.bincount(alone["a"]).tolist() == [6, 2]
