@@ -216,7 +216,9 @@ def _measure_pairs(private: PrivateTable, problem: Problem, pairs: Pairs, rho: f
         gains[places] = slopes_along(errors.min(axis=0), rho)
         before[places] = errors[:, :, 0].min(axis=0)
     weights = weights_of(problem.domain, attributes, problem.target)
-    weights = np.where([bool(problem.beside.intersection(pair)) for pair in attributes], OF_PERSON, 1.0) * weights
+    weights = (
+        np.where([bool(problem.beside.intersection(pair)) for pair in attributes], OF_PERSON, 1.0) * weights
+    )
     named = important_in(attributes, problem.important)
     rhos = _most(gains, before, rho, weights, named, jumps=private.law.name == "laplace")
     chosen = np.flatnonzero(rhos).tolist()

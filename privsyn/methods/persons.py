@@ -80,10 +80,12 @@ class Persons:
         kept[self.first(most)] = True
         return source.bounded(self.unit, self.prints, kept)
 
-    def together(self, walk: Walk, most: int, sizes: Sizes, packing: Packing, memory: float) -> Walk:
+    def together(
+        self, walk: Walk, most: int, sizes: Sizes, packing: Packing, memory: float, *, linked: bool = False
+    ) -> Walk:
         """Return a walk in which the rows of a person stand together, given one over `bounded` rows.
 
-        Each row has the columns of the previous row of the same person.
+        If `linked`, each row has the columns of the previous row of the same person.
         """
         first = self.first(most)
         kept = np.sort(first)
@@ -91,7 +93,7 @@ class Persons:
         of_persons = (sizes.codes(rows),) if sizes else ()
         order = np.searchsorted(kept, first)
         keys = None if self.keys is None else self.keys[first]
-        previous = previous_rows(self.codes[first], keys)
+        previous = previous_rows(self.codes[first], keys) if linked else None
         return PersonsTogether(walk, self.codes[kept], order, of_persons, packing, memory, previous=previous)
 
     def count(self, log: QueryLog, noise: Noise, rho: float) -> RowsPerPerson:

@@ -13,9 +13,12 @@ unbounded number of rows. So a bound applies to each person, before anything is 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from math import prod
+from os import cpu_count
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -163,12 +166,15 @@ class WithinSquares:
         """
         tables = [self._table(*table) for table in zip(self.sets, self.further, strict=True)]
         counts = [np.zeros(prod(shape), np.int64) for _, _, _, shape in tables]
-        places = np.empty(self.most**2, np.int64)
-        for block in blocks:
-            kind = np.result_type(np.uint8, *block[:-1])
-            codes = np.array(block[:-1], kind)
-            for (axes, firsts, offsets, _), into in zip(tables, counts, strict=True):
-                add_within_squares(codes[axes], block[-1], firsts, offsets, places, self.most, into)
+
+        def add(block: Block, codes: Integers, place: int) -> None:
+            axes, firsts, offsets, _ = tables[place]
+            add_within_squares(codes[axes], block[-1], firsts, offsets, self.most, counts[place])
+
+        with ThreadPoolExecutor(cpu_count()) as pool:  # no two threads write to the counts of one table
+            for block in blocks:
+                codes = np.array(block[:-1], np.result_type(np.uint8, *block[:-1]))
+                list(pool.map(partial(add, block, codes), range(len(tables))))
         return [into.reshape(shape) for into, (*_, shape) in zip(counts, tables, strict=True)]
 
     def _table(self, attributes: Attributes, further: Grouping) -> tuple[Ints, Ints, Ints, tuple[int, ...]]:
@@ -185,7 +191,7 @@ class WithinSquares:
 
 @njit(cache=True, nogil=True)
 def add_within_squares(
-    codes: Integers, before: Integers, firsts: Ints, offsets: Ints, places: Ints, most: int, counts: Ints
+    codes: Integers, before: Integers, firsts: Ints, offsets: Ints, most: int, counts: Ints
 ) -> None:
     """Count rows in one table, and add to `counts` in place.
 
@@ -201,10 +207,11 @@ def add_within_squares(
     firsts : of shape (attributes,)
         Code c of attribute q moves a row's cell by ``offsets[firsts[q] + c]``.
     offsets : flat array
-    places, most : array of shape (``most**2``,), which is overwritten, and the root of the largest sum
+    most : root of the largest sum
     counts : of shape (cells,)
     """
-    times = np.zeros(most * most, np.int64)  # rows of this person in each cell of `places`
+    places = np.empty(most * most, np.int64)  # cells in which this person has rows
+    times = np.zeros(most * most, np.int64)  # how many
     cells, left = 0, most * most
     for row in range(codes.shape[1]):
         if before[row] == 0:

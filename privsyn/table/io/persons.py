@@ -154,8 +154,14 @@ def fingerprints(table: pd.DataFrame, unit: str, key: bytes = KEY) -> Ints:
     def digest(name: bytes | None) -> bytes:
         return bytes(PRINT) if name is None else blake2b(name, digest_size=PRINT, key=key).digest()
 
-    found = b"".join(map(digest, identifiers(table[unit])))
-    return np.frombuffer(found, np.int64).reshape(-1, 2)
+    cells = table[unit]
+    if cells.dtype == OBJECT:  # 1, 1.0 and True are equal there, but only text is an identifier
+        places, names = np.arange(len(cells)), identifiers(cells)
+    else:
+        places, different = pd.factorize(cells)
+        names = [*identifiers(pd.Series(different)), None]  # the place of missing cells is -1
+    found = b"".join(map(digest, names))
+    return np.frombuffer(found, np.int64).reshape(-1, 2)[places]
 
 
 def order_keys(name: str, frames: Iterator[pd.DataFrame]) -> Floats:
