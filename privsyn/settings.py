@@ -74,7 +74,11 @@ class Settings:
     )
     rows_per_unit: int | None = field(
         default=None,
-        metadata=_option("With --unit, the most rows kept for each person. Public.", agreed=True, least=1),
+        metadata=_option(
+            "With --unit, the largest bound on a person's rows, which follows from noisy counts. Public.",
+            agreed=True,
+            least=1,
+        ),
     )
     target: str | None = field(
         default=None,
@@ -143,9 +147,9 @@ class Settings:
         if self.epsilon is not None:
             cost, share = rho_for(*self.promise, self.algorithm.accounting_of(self.law)), 0.0
             if criteria is not None:
-                check_affordable(criteria, self.law, cost, self.rows_per_unit)
+                check_affordable(criteria, self.law, cost, self.largest_bound)
                 share = criteria.share
-            check_enough((1 - share) * cost, self.law, self.epsilon, self.rows_per_unit)
+            check_enough((1 - share) * cost, self.law, self.epsilon, self.largest_bound)
 
     def _check_method(self, delta: float) -> None:
         """Refuse a method that does not exist, and settings that it does not take."""
@@ -281,6 +285,13 @@ class Settings:
         if self.unit is None:
             return 1
         return 0 if self.rows_per_unit is None else int(self.rows_per_unit)
+
+    @property
+    def largest_bound(self) -> int:
+        """The largest bound on the rows of one person that a run may choose: known before the run."""
+        from privsyn.inference.rows_per_person import MOST
+
+        return MOST if self.most_rows == 0 else min(self.most_rows, MOST)
 
     @property
     def agreed(self) -> dict[str, Any]:

@@ -47,8 +47,9 @@ class PrivSyn(ReleasedModel, Estimator, Settings):
         The column that identifies the person. All rows of a person are then protected together. Neither the
         schema nor the synthetic table contains this column. Default: each row is one person.
     rows_per_unit : int, optional
-        With `unit`, the most rows kept per person, chosen at random. This number is public: take it from what
-        is known about such tables, not from this table. The noise grows with it, and further rows are lost.
+        With `unit`, the largest bound on a person's rows. The bound is chosen from a noisy histogram of rows
+        per person, which costs 2 % of the budget: docs/persons.md. This number is public: take it from what
+        is known about such tables, not from this table. With 1 there is no histogram. Default: 16.
     target : str, optional
         A column to be predicted from the others. Tables of counts with it get more of the budget.
     important : list of pairs and triples of names, optional

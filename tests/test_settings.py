@@ -39,7 +39,7 @@ def test_a_flag_gives_the_value_that_it_means(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("settings", "words", "on_the_command_line"),
     [
-        ({"unit": "a"}, "unit needs rows_per_unit, the most", "--unit needs --rows-per-unit, the most"),
+        ({"rows_per_unit": 2}, "rows_per_unit needs unit", "--rows-per-unit needs --unit"),
         ({"epsilon": -1}, "epsilon must be a finite number", "--epsilon must be a finite number"),
         (
             {"method": "published", "target": "a"},
@@ -69,3 +69,14 @@ def test_owners_compare_epsilon_and_delta_as_doubles():
     whole, double = Settings(1, delta=1e-9), Settings(1.0, delta=1e-9)
     assert repr(whole.agreed) == repr(double.agreed)
     assert set(AGREED) >= {"epsilon", "delta", "unit", "rows_per_unit", "target"}
+
+
+@pytest.mark.filterwarnings("ignore::privsyn.errors.NoiseWarning")
+def test_the_budget_and_the_share_of_tests_must_suffice_for_the_largest_bound():
+    """The bound is chosen during the run, which must not fail halfway."""
+    tests = {"share": 0.01, "criteria": [{"proportion": {"a": 1}, "within": 0.1}]}
+    for few, settings in (1e-6, {}), (1e-5, {"accept": tests}):
+        PrivSyn(few, 1e-9, unit="who", rows_per_unit=1, **settings)
+        for bound in (None, 10**8, 16):
+            with pytest.raises(InputError, match="exceeds every count"):
+                PrivSyn(few, 1e-9, unit="who", rows_per_unit=bound, **settings)

@@ -207,16 +207,26 @@ def one_way_share(noise: float, informative: float) -> float:
     return min(max(min(share, MOST_BESIDE_PAIRS), informative / HOPELESS), 1.0)
 
 
-def check_enough(cost: float, law: Law, epsilon: float, rows_per_unit: int | None) -> None:
+def check_enough(cost: float, law: Law, epsilon: float, largest: int) -> None:
     """Refuse a budget with which the noise would exceed every count, and warn of one with which it may.
 
-    The `cost` is that of a person.
+    The bound on a person's rows is chosen during the run. The budget must suffice for the largest, because
+    no run may fail halfway. The warning is about the smallest, 1 row: with any other the noise is larger.
+
+    Parameters
+    ----------
+    cost : float
+        Of a person.
+    law : Law
+    epsilon : float
+    largest : int
+        The largest bound on a person's rows; 1 if each row is a person.
     """
-    if law.rho(law.of_row(cost, int(rows_per_unit or 1))) < LEAST_BUDGET:
-        lower = "" if rows_per_unit is None else f", or lower {spelled('rows_per_unit')}"
+    if law.rho(law.of_row(cost, largest)) < LEAST_BUDGET:
+        lower = "" if largest == 1 else f", or give a lower {spelled('rows_per_unit')}"
         named = f"{spelled('epsilon')} {safe_repr(epsilon)}"
         raise InputError(f"{named} is too small: the noise exceeds every count. Raise it{lower}")
-    noise = law.tail(law.scale(cost, float(rows_per_unit or 1)))
+    noise = law.tail(law.scale(cost, 1.0))
     if noise > LOUD:
         warn_noise(epsilon, noise)
 

@@ -239,8 +239,10 @@ class _Simulation:
 def epsilon_of_row(ledger: Ledger, part: float = 1.0) -> tuple[float, float]:
     """Return the epsilon and delta of a run on single rows with the noise of this one's counts.
 
-    A run on a part of the rows has noise that is smaller in proportion. What finding values and bounds cost
-    is left out, as is what the tests of criteria cost.
+    A run on a part of the rows has noise that is smaller in proportion. If persons have many rows, the noise
+    is that of the bound of the run. What the numbers of rows per person cost is left out, as is what finding
+    values and bounds cost, and the tests of criteria. That counts of kept rows were multiplied, to stand for
+    all rows, is not simulated: the noise hides more than a forecast says.
 
     >>> from privsyn.private.spend import Spend
     >>> counts = Spend(ONE_WAYS, answers=12, sensitivity=6.0, sigma=8.0)

@@ -21,6 +21,7 @@ from privsyn.errors import InputError, plural, printable, spelled
 from privsyn.inference.weights import TARGET
 from privsyn.marginals.domain import Domain
 from privsyn.methods.discovery import ALL_FOR_BOUNDS, expected_share, reserved_delta
+from privsyn.methods.persons import FOR_ROWS
 from privsyn.methods.reading import attribute_sets
 from privsyn.private.accounting import rho_for
 from privsyn.private.laws import Law, law_of
@@ -52,6 +53,10 @@ ASSUMED_VALUES = 20
 MOST_NAMED = 3
 """Columns with wide cells that a plan names."""
 
+ASSUMED_BOUND = 3
+"""Assumed bound on a person's rows, if none is given. Runs choose 1 to 5 for persons with 3 rows on average,
+at epsilon 0.3 to 3, and 1,000 to 100,000 persons."""
+
 USUAL_DELTA = 1e-9
 """The default delta, with which a plan for pure epsilon is compared."""
 
@@ -75,7 +80,7 @@ class Plan:
     given : bool
         Whether the caller gave the number of rows.
     notes : tuple of str
-        Sentences on the bounds and the target.
+        Sentences on the rows of a person, the bounds and the target.
     advice : str
         How the other law of noise compares at this epsilon: delta 0 if delta is above 0, and `USUAL_DELTA` if
         it is 0. Empty if there is nothing to gain.
@@ -215,6 +220,7 @@ def plan(
     epsilon, delta = settings.promise
     rho, expectations = run.expected(epsilon, delta)
     other = () if open_schema.values else run.expected(epsilon, 0.0 if delta else USUAL_DELTA)[1]
+    of_persons = run.of_persons(epsilon, delta)
     return Plan(
         epsilon,
         delta,
@@ -224,7 +230,7 @@ def plan(
         not is_typed(table) and declared(schema) is None,
         expectations,
         rows is not None,
-        (*uncounted, *notes(open_schema.schema, target)),
+        (*of_persons, *uncounted, *notes(open_schema.schema, target)),
         _advice(delta, expectations, other),
         criteria,
     )
@@ -255,11 +261,32 @@ class _Run:
         """The share of the budget that tests of the criteria cost."""
         return 0.0 if self.settings.criteria is None else self.settings.criteria.share
 
-    def expected(self, epsilon: float, delta: float) -> tuple[float, tuple[Expectation, ...]]:
-        """Return the budget for a row without the tests, and what is expected for each number of rows."""
+    @property
+    def bound(self) -> int:
+        """The bound on a person's rows that is planned for: the largest, or an assumed one."""
+        return self.settings.largest_bound if self.settings.most_rows else ASSUMED_BOUND
+
+    def of_persons(self, epsilon: float, delta: float) -> tuple[str, ...]:
+        """Return a line on the bound on a person's rows: how it is chosen, and what twice as many cost."""
+        if self.settings.largest_bound == 1:
+            return ()
+        given = "the largest" if self.settings.most_rows else "an assumed"
+        twice = _errors(self.expected(epsilon, delta, 2)[1])
+        return (
+            f"planned with {given} bound, {self.bound} rows of one {self.settings.unit}; the run chooses it"
+            f" from noisy numbers of rows per person, which take {FOR_ROWS:.0%} of the budget (the parts"
+            f" below are of the rest); twice the bound would double the noise: expected error {twice}",
+        )
+
+    def expected(self, epsilon: float, delta: float, times: int = 1) -> tuple[float, tuple[Expectation, ...]]:
+        """Return the budget for a row without the tests, and what is expected for each number of rows.
+
+        It is planned for `times` the bound on a person's rows.
+        """
         law = law_of(delta)
         left = delta - reserved_delta(delta, self.open_schema)
-        person, most = (1 - self.tests) * rho_for(epsilon, left, law.accounting), self.settings.most_rows
+        person, most = (1 - self.tests) * rho_for(epsilon, left, law.accounting), times * self.bound
+        person *= 1.0 if self.settings.largest_bound == 1 else 1 - FOR_ROWS
         rho, find = law.of_row(person, most), partial(expected_share, self.open_schema)
         return rho, tuple(
             expect(self.domain, rho, n, law, finding=find(n, person, law, most), important=self.important)
@@ -305,8 +332,7 @@ def _advice(delta: float, planned: tuple[Expectation, ...], other: tuple[Expecta
         return f"pure epsilon (delta 0) is expected to be at least as accurate as {than} at this epsilon"
     if delta:
         return ""
-    errors = ", ".join(f"{_error(g.error)} ({g.rows:,} rows)" for g in gaussian)
-    return f"with delta {USUAL_DELTA:g} the expected error is lower: {errors}"
+    return f"with delta {USUAL_DELTA:g} the expected error is lower: {_errors(gaussian)}"
 
 
 def _domain(
@@ -338,6 +364,10 @@ def _domain(
 
 def _error(share: float) -> str:
     return "" if np.isnan(share) else f"{share:.2%}"
+
+
+def _errors(expected: tuple[Expectation, ...]) -> str:
+    return ", ".join(f"{_error(e.error)} ({e.rows:,} rows)" for e in expected)
 
 
 def _duration(seconds: float) -> str:

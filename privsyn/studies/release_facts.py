@@ -51,7 +51,7 @@ def facts(release: Release) -> dict[str, Any]:
     rows = relationships(release)
     kept = overview(release.codec.domain.names, rows)
     return {
-        "ledger": release.ledger.to_dict(),
+        "ledger": release.ledger.to_dict() | {"kept": release.ledger.kept},
         "rows": release.fitted.total,
         "lost": release.accuracy_.not_found,
         "tables": rows,

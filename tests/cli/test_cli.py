@@ -396,7 +396,7 @@ def test_an_epsilon_that_leaves_noise_alone_is_warned_of_before_the_run(folder, 
     with pytest.warns(NoiseWarning, match="comes out as noise"):
         PrivSyn(1e-6)
     with pytest.warns(NoiseWarning, match="comes out as noise"):
-        PrivSyn(0.1, unit="who", rows_per_unit=200)
+        PrivSyn(1e-6, unit="who", rows_per_unit=2)
 
 
 def test_one_line_says_where_rows_differ_from_their_release_if_they_do(folder, capsys, monkeypatch):

@@ -426,7 +426,7 @@ PERSONS = (
     bug(
         "all rows kept of nobody",
         "privsyn/private/persons.py",
-        "return order[np.searchsorted(persons[order], NOBODY, side=\"right\") :]",
+        'return order[np.searchsorted(persons[order], NOBODY, side="right") :]',
         "return order",
         "tests/private/test_contribution.py::test_of_each_person_as_many_rows_are_kept_as_may_be_and_none_of_nobody",
     ),
@@ -1281,8 +1281,8 @@ OWNERS = (
     bug(
         "owners who keep different numbers of rows of a person",
         "privsyn/settings.py",
-        'Public.", agreed=True, least=1)',
-        'Public.", least=1)',
+        'Public.",\n            agreed=True,',
+        'Public.",',
         "tests/owners/test_rounds.py::test_nothing_is_counted_before_all_owners_agree_on_each_setting",
     ),
     bug(

@@ -9,7 +9,10 @@ import pytest
 from command import SCHEMA, run
 
 from privsyn import Categorical, Identifier, InputError, Numerical, PrivSyn, Schema, Total, plan, read_schema
+from privsyn.inference.rows_per_person import MOST
 from privsyn.methods.discovery import FOR_BOUNDS, FOR_LATTICES, FOR_SIZE, FOR_VALUES
+from privsyn.methods.persons import FOR_ROWS
+from privsyn.studies.plan import ASSUMED_BOUND
 from privsyn.table.codec.codec import Codec
 
 LETTERS = list("abcdefgh")
@@ -124,6 +127,33 @@ def test_a_person_of_many_rows_costs_noise():
         for k in (1, 4)
     ]
     assert noise[1] == pytest.approx(4 * noise[0], rel=0.3)
+
+
+@pytest.mark.parametrize(
+    ("bound", "words"),
+    [
+        (None, f"planned with an assumed bound, {ASSUMED_BOUND} rows of one person; "),
+        (5, "planned with the largest bound, 5 rows of one person; "),
+        (10**8, f"planned with the largest bound, {MOST} rows of one person; "),
+    ],
+)
+def test_the_bound_that_is_planned_for_is_said_and_so_is_what_twice_as_many_rows_cost(bound, words):
+    settings = {"rows": 10**6, "unit": "person"}
+    planned = plan(OPEN, 1.0, **settings, rows_per_unit=bound)
+    (line,) = [line for line in planned.notes if "bound" in line]
+    assert line.startswith(words)
+    assert f"take {FOR_ROWS:.0%} of the budget" in line
+    if bound == 5:
+        (twice,) = plan(OPEN, 1.0, **settings, rows_per_unit=10).expectations
+        assert line.endswith(f"expected error {twice.error:.2%} (1,000,000 rows)")
+
+
+def test_no_histogram_is_planned_for_persons_of_one_row():
+    settings = {"rows": 1000, "unit": "person"}
+    one, single = plan(OPEN, 1.0, **settings, rows_per_unit=1), plan(OPEN, 1.0, rows=1000)
+    assert (one.expectations, one.notes) == (single.expectations, single.notes)
+    several = plan(OPEN, 1.0, **settings)
+    assert several.rho == pytest.approx((1 - FOR_ROWS) * single.rho / ASSUMED_BOUND**2)
 
 
 def test_a_schema_in_the_place_of_the_table_is_the_schema():

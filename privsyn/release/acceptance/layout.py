@@ -68,9 +68,12 @@ def check_testable(codec: Codec, criteria: Criteria) -> None:
                 raise InputError(found)
 
 
-def check_affordable(criteria: Criteria, law: Law, cost: float, rows_per_unit: int | None) -> None:
-    """Refuse a share of the budget too small for the noise of a test; `cost` is that of a person."""
-    each = law.of_row(criteria.share * cost, rows_per_unit or 1) / len(criteria.criteria)
+def check_affordable(criteria: Criteria, law: Law, cost: float, largest: int) -> None:
+    """Refuse a share of the budget too small for the noise of a test; `cost` is that of a person.
+
+    The bound on a person's rows is chosen during the run: the share must suffice for the `largest`.
+    """
+    each = law.of_row(criteria.share * cost, largest) / len(criteria.criteria)
     if law.rho(each) < LEAST_COST:
         accept, epsilon = spelled("accept"), spelled("epsilon")
         raise InputError(f"{accept}: the noise of each test exceeds every count: raise share or {epsilon}")
