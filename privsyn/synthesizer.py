@@ -8,7 +8,7 @@ import numpy as np
 
 from privsyn.errors import warn_not_found
 from privsyn.estimator import Estimator
-from privsyn.inference.all_rows import only, reweighted
+from privsyn.inference.all_rows import multiplied, only, reweighted
 from privsyn.methods.discovery import discover
 from privsyn.methods.methods import PUBLISHED
 from privsyn.methods.randomise import facts_of, learn_randomised, ledger_of_randomised, local_promises
@@ -84,6 +84,8 @@ class PrivSyn(ReleasedModel, Estimator, Settings):
         The columns of the table, and their number.
     not_found_ : tuple of str
         Open columns whose values or bounds are not above the noise. Their cells are invented.
+    counted_ : float or None
+        The estimated share of the rows that were counted in columns, if a person may have several.
 
     Raises
     ------
@@ -145,6 +147,7 @@ class PrivSyn(ReleasedModel, Estimator, Settings):
             self._check_criteria(opened)
             run.meet(opened)
             self.not_found_: tuple[str, ...] = ()
+            self.counted_: float | None = None
             learn = self._from_sent_cells if self.epsilon is None else self._from_answers
             self.release_ = learn(opened, run)
             run.part(self.release_)
@@ -166,6 +169,7 @@ class PrivSyn(ReleasedModel, Estimator, Settings):
         noise, report, log = run.noise, self.progress or no_progress, QueryLog()
         law, budget = noise.law, opened.budget(noise.law)
         sizes, contribution, left = opened.contribution(noise, log, budget.questions)
+        self.counted_ = contribution.of_columns
         kept = opened.bound(contribution.most)
         finder = Finder(noise, contribution.most, log)
         discovered = discover(opened.schema, kept, self, rho=left, delta=budget.reserved, finder=finder)
@@ -180,6 +184,8 @@ class PrivSyn(ReleasedModel, Estimator, Settings):
         fitted = self.algorithm.learn(private, left, run.generator(), report, facts)
         if sizes:
             fitted = only(reweighted(fitted, sizes.name, sizes.rows), codec.domain.names)
+        elif contribution.of_columns is not None:
+            fitted = multiplied(fitted, 1 / contribution.of_columns)
         inputs = (*discovered.remarks, *opened.source.public_inputs, *run.public_inputs(self.unit))
         ledger = opened.ledger(log.spends, codec, noise, inputs, contribution)
         release = Release(codec, fitted, ledger, self.algorithm, opened.output_type(codec))

@@ -120,6 +120,7 @@ def test_fit_leaves_a_release_and_nothing_else():
     assert set(vars(model.fit(FEW))) - settings == {
         "release_",
         "not_found_",
+        "counted_",
         "feature_names_in_",
         "n_features_in_",
     }

@@ -111,6 +111,20 @@ def reweighted(fitted: Fitted, classes: str, rows: Floats, firsts: Mapping[str, 
     )
 
 
+def multiplied(fitted: Fitted, factor: float) -> Fitted:
+    """Return the model of `factor` times as many rows, in the same proportions."""
+    before = (*fitted.one_ways, *fitted.marginals)
+    after = [Marginal(table.domain, factor * table.counts) for table in before]
+    columns = len(fitted.one_ways)
+    return replace(
+        fitted,
+        one_ways=tuple(after[:columns]),
+        marginals=tuple(after[columns:]),
+        total=factor * fitted.total,
+        certainties=tuple(map(_scaled, fitted.certainties, before, after)),
+    )
+
+
 def only(fitted: Fitted, names: Attributes) -> Fitted:
     """Return the model of some of the attributes."""
     wanted = set(names)

@@ -163,9 +163,10 @@ def contribution_of(rows: RowsPerPerson, bound: int, law: Law, *, together: bool
     together : bool
         Whether the rows of a person can be put together. If not, the same rows are kept for all questions.
     """
-    if not together or law.name == "laplace":
-        return Contribution(bound)
-    in_tables, in_columns = (
-        float(rows.persons @ kept) for kept in (rows.kept_within(bound), rows.kept(bound))
+    in_tables, in_columns, of_all = (
+        max(float(rows.persons @ kept), 1.0)
+        for kept in (rows.kept_within(bound), rows.kept(bound), rows.rows)
     )
-    return Contribution(bound, squares=True, of_tables=max(in_tables, 1.0) / max(in_columns, 1.0))
+    if not together or law.name == "laplace":
+        return Contribution(bound, of_columns=in_columns / of_all)
+    return Contribution(bound, squares=True, of_tables=in_tables / in_columns, of_columns=in_columns / of_all)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 from math import prod
@@ -83,11 +83,14 @@ class Contribution:
     of_tables : float, optional
         With squares, an estimate of how many rows are counted in such a table for each that is counted in a
         column: above 0.
+    of_columns : float, optional
+        An estimate of the share of all rows that is counted in a column: above 0. Default: all.
     """
 
     most: int = 1
     squares: bool = False
     of_tables: float | None = None
+    of_columns: float | None = field(default=None, compare=False)
 
     @property
     def columns(self) -> Bound:

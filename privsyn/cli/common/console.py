@@ -93,8 +93,7 @@ def _lines() -> Progress:
 def show_table(shape: tuple[int, int], out: Path, spent: Ledger, *, estimated: bool) -> None:
     """Print the size of the table, and where it is."""
     rows, columns = shape
-    number = "the table's own number" if spent.unit is None else "how many rows of the table were kept"
-    note = f" (a private estimate of {number})" if estimated and not spent.all_local else ""
+    note = " (a private estimate of the table's own number)" if estimated and not spent.all_local else ""
     say(f"{out}: {plural(rows, 'row')}{note}, {plural(columns, 'column')}")
 
 
