@@ -28,6 +28,7 @@ from privsyn.marginals.counting import Ask, Block, Packing, Walk, code_type
 from privsyn.marginals.domain import Attributes, Domain, Floats, Integers, Ints
 from privsyn.marginals.marginal import Grouping
 from privsyn.private.noise import Noise, release
+from privsyn.private.spend import ROWS_PER_PERSON
 
 if TYPE_CHECKING:
     from privsyn.private.sampler import Bits
@@ -460,5 +461,5 @@ def rows_per_person(persons: Ints, log: QueryLog, noise: Noise, rho: float) -> t
     begins = classes(MOST)
     rows = np.bincount(persons[persons != NOBODY])
     exact = np.histogram(rows, [*begins.tolist(), np.inf])[0].astype(np.int64)
-    scale = log.charge("rows per person", exact.size, 1.0, rho, noise.law)
+    scale = log.charge(ROWS_PER_PERSON, exact.size, 1.0, rho, noise.law)
     return release(exact, scale, noise), noise.law.variance(scale)

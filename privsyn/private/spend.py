@@ -15,6 +15,9 @@ ONE_WAY = "one-way counts of"
 ONE_WAYS = f"{ONE_WAY} every attribute"
 """The text of the first question, with which its spends begin. A question about one attribute names it."""
 
+ROWS_PER_PERSON = "rows per person"
+"""The text of the question how many persons have how many rows."""
+
 TERMS: dict[LawName, tuple[str, str]] = {"gaussian": ("sigma", "rho"), "laplace": ("scale", "epsilon")}
 """What the scale and the cost of an answer are called."""
 

@@ -14,6 +14,7 @@ from privsyn.errors import NOT_FOUND, InputError, plural, printable
 from privsyn.private.discovery import summary
 from privsyn.private.ledger import PUBLIC, Ledger
 from privsyn.private.ledger_text import acceptance_lines, not_randomised, randomised_cells
+from privsyn.private.spend import ROWS_PER_PERSON
 from privsyn.progress import Progress
 
 if TYPE_CHECKING:
@@ -93,7 +94,9 @@ def _lines() -> Progress:
 def show_table(shape: tuple[int, int], out: Path, spent: Ledger, *, estimated: bool) -> None:
     """Print the size of the table, and where it is."""
     rows, columns = shape
-    note = " (a private estimate of the table's own number)" if estimated and not spent.all_local else ""
+    stands_for_all = spent.unit is None or any(spend.what == ROWS_PER_PERSON for spend in spent.spends)
+    number = "the table's own number" if stands_for_all else "how many rows of the table were kept"
+    note = f" (a private estimate of {number})" if estimated and not spent.all_local else ""
     say(f"{out}: {plural(rows, 'row')}{note}, {plural(columns, 'column')}")
 
 
