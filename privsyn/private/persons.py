@@ -400,13 +400,14 @@ class PersonsTogether:
         place = np.full(self._rows, -1, np.int64)
         place[rows] = np.arange(len(rows))
         found: list[Any] = []
+        seen = 0
 
         def collect(blocks: Iterable[Block]) -> list[Ints]:
-            seen = 0
+            nonlocal seen  # a source may ask part by part
             for block in blocks:
                 packed = self._packing.pack(block)
                 if not found:
-                    found.extend(np.empty(len(rows), column.dtype) for column in packed)
+                    found.extend(np.zeros(len(rows), column.dtype) for column in packed)
                 at = place[seen : seen + len(block[0])]
                 seen += len(block[0])
                 for column, into in zip(packed, found, strict=True):
@@ -414,6 +415,9 @@ class PersonsTogether:
             return []
 
         self._walk(collect)
+        if seen != self._rows:
+            self._check()
+            raise RuntimeError("not all rows passed through this process: near=False says so")
         if len(self._parts) == 2:
             self._kept = tuple(found)
         return tuple(found)

@@ -253,6 +253,22 @@ def test_no_person_is_in_two_blocks(monkeypatch):
     assert sum(len(block[-1]) for block in blocks) == 11
 
 
+def test_rows_of_a_source_that_is_asked_part_by_part_stand_together():
+    persons, words, domain = np.array([0, 1, 0, 1]), words_of(0, 4), Domain(("a",), (4,))
+    parts, blocks = [[np.array([0, 1], np.uint8)], [np.array([2, 3], np.uint8)]], []
+
+    def walk(ask):
+        return [ask([tuple(part)]) for part in parts][0]
+
+    order = random_order(persons, drawn(words))
+    together = PersonsTogether(walk, persons, order, (), Packing(domain.sizes), np.inf)
+    together(lambda found: blocks.extend(found) or [])
+    assert [column.tolist() for column in blocks[0]] == [order.tolist(), [0, 1, 0, 1]]
+    parts.pop()
+    with pytest.raises(RuntimeError, match="not all rows"):
+        PersonsTogether(walk, persons, order, (), Packing(domain.sizes), np.inf)(list)
+
+
 def test_first_rows_of_a_block_that_needs_no_cut_are_the_block():
     block = (np.array([1, 2], np.uint8), np.array([0, 1], np.uint32))
     assert next(first_rows([block], 2)) is block
