@@ -173,15 +173,15 @@ class Settings:
             )
 
     def _check_unit(self, names: "Collection[str]") -> None:
-        """Refuse one of the two settings of a unit without the other, and one among `names` of the schema."""
+        """Refuse a bound on the rows of a unit without a unit, and a unit among `names` of the schema."""
         from privsyn.arguments import check_whole
 
         unit, rows_per_unit = spelled("unit"), spelled("rows_per_unit")
         if self.unit is None:
             if self.rows_per_unit is not None:
                 raise InputError(
-                    f"{rows_per_unit} needs {unit}, the column that identifies the person:"
-                    " give both or neither"
+                    f"{rows_per_unit} needs {unit}, the column that identifies the person: give both, or"
+                    f" {unit} alone, or neither"
                 )
             return
         if not isinstance(self.unit, str):

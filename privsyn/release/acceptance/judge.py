@@ -82,6 +82,7 @@ def judge(release: Release, criteria: Criteria, private: PrivateTable, rho: floa
     before = len(private.spends)
     noisy = iter(private.excesses([test.excess for test in asked], rho))
     verdicts = []
+    part = private.contribution.of_columns or 1.0  # of as many rows as the synthetic table has, these count
     for criterion, test in zip(criteria.criteria, tests, strict=True):
         if isinstance(test, Test):
             excess, scale = next(noisy)
@@ -90,8 +91,8 @@ def judge(release: Release, criteria: Criteria, private: PrivateTable, rho: floa
                 str(criterion),
                 met=excess <= -sure,
                 bound=criterion.bound,
-                estimate=max(criterion.bound + excess * test.unit, 0.0),
-                safe=max(-(test.least + sure + safe) * test.unit, 0.0),
+                estimate=max(criterion.bound + excess * test.unit / part, 0.0),
+                safe=max(-(test.least + (sure + safe) / part) * test.unit, 0.0),
             )
         else:
             verdict = Verdict(str(criterion), met=False, bound=criterion.bound, problem=test)

@@ -128,6 +128,16 @@ def test_the_rows_of_a_person_move_a_test_together():
     assert spend.sensitivity == 3 * (2**16 + int(0.1 * 2**16))
 
 
+def test_the_estimate_is_of_the_rows_that_are_counted():
+    """At epsilon 40 the release errs by .01. The estimate was .07 when three of ten rows counted as ten."""
+    table = people(12_000).assign(who=np.arange(12_000) // 10)
+    model = fitted([{"margin": "job", "error": 0.1}], table=table, unit="who", rows_per_unit=3, epsilon=40.0)
+    (verdict,) = model.ledger_.acceptance.criteria
+    assert verdict.met
+    assert verdict.estimate < 0.03
+    assert verdict.safe > 0.05
+
+
 def test_the_verdict_is_kept_in_the_model_the_ledger_and_the_public_page(tmp_path):
     model = fitted({"risk": 1e-9, "criteria": [CRITERIA[0], {"margin": "job", "error": 1e-4}]})
     assert not model.ledger_.acceptance.met
