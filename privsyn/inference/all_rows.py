@@ -36,7 +36,7 @@ def scaled_to(total: float, measured: Sequence[Measurement], part: float | None)
     >>> from privsyn.marginals.domain import Domain
     >>> table = Measurement(Marginal(Domain(("a",), (2,)), np.array([30.0, 50.0])), 1.0)
     >>> scaled_to(160.0, [table], 0.6)[0].marginal.counts.round(1).tolist()
-    [59.9, 99.8]
+    [60.0, 99.9]
     """
     return tuple(measured) if part is None else tuple(_scaled_to(total, table, part) for table in measured)
 
