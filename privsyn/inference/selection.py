@@ -39,6 +39,9 @@ FINELY = 1.25  # ratio of the weights that are tried for these
 HALVINGS = 100  # bisection steps for the common slope
 
 
+MOST_PAIRS = 50_000  # measured pairs: those of 300 attributes. With more, synthesis is not feasible
+
+
 def near_pairs(
     names: Attributes, most: int, target: str | None = None, important: Sequence[Attributes] = ()
 ) -> tuple[Attributes, ...]:
@@ -208,6 +211,20 @@ def allocate_first(
             return rhos
         factor /= FINELY
     return fair
+
+
+def allocate_most(
+    gains: Floats, before: Floats, rho: float, weights: Floats, named: Mask, *, jumps: bool
+) -> Floats:
+    """Return `allocate_first` of the pairs; at most `MOST_PAIRS`, whose errors fall fastest, get any."""
+    rhos = allocate_first(gains, before, rho, weights, named, jumps=jumps)
+    if np.count_nonzero(rhos) <= MOST_PAIRS:
+        return rhos
+    order = np.lexsort((-gains[:, 0] * weights * (rhos > 0), ~named))
+    kept, most = np.sort(order[:MOST_PAIRS]), np.zeros(len(rhos))
+    some = (gains[kept], before[kept], rho, weights[kept], named[kept])
+    most[kept] = allocate_first(*some, jumps=jumps)
+    return most
 
 
 def _at(curves: Floats, shares: Floats) -> Floats:

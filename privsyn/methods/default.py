@@ -45,6 +45,7 @@ from privsyn.inference.selection import (
     Resolutions,
     allocate,
     allocate_first,
+    allocate_most,
     expected_errors,
     near_pairs,
     slopes_along,
@@ -61,7 +62,6 @@ from privsyn.private.persons import ONE_ROW_EACH
 from privsyn.progress import Progress
 from privsyn.synthesis.synthesise import synthesise
 
-MOST_PAIRS = 50_000  # measured pairs: those of 300 attributes. With more, synthesis is not feasible
 MOST_CANDIDATES = 500_000  # scored pairs: those of 1,000 attributes. Each takes 1 KB, and adds noise to all
 SAMPLING_DISPERSION = 1.0  # of an independent table by sampling alone: least dispersion of a pair
 BIGGER = 0.2  # weight of an error in a bigger table, relative to one in a pair
@@ -220,7 +220,7 @@ def _measure_pairs(private: PrivateTable, problem: Problem, pairs: Pairs, rho: f
         np.where([bool(problem.beside.intersection(pair)) for pair in attributes], OF_PERSON, 1.0) * weights
     )
     named = important_in(attributes, problem.important)
-    rhos = _most(gains, before, rho, weights, named, jumps=private.law.name == "laplace")
+    rhos = allocate_most(gains, before, rho, weights, named, jumps=private.law.name == "laplace")
     chosen = np.flatnonzero(rhos).tolist()
     groupings = [NO_GROUPS] * len(tables)
     for row, i in enumerate(places):
@@ -278,18 +278,6 @@ def _measure_residuals(
     two_way = tuple(replace(pair, measured=measured.pop(pair.attributes)) for pair in pairs.estimates)
     pairs = estimate_pairs(problem, two_way, rng)
     return problem, pairs, all_measured(tuple(measured.values()), pairs.tables, pairs.one_ways)
-
-
-def _most(gains: Floats, before: Floats, rho: float, weights: Floats, named: Mask, *, jumps: bool) -> Floats:
-    """Return the budget of each pair; at most `MOST_PAIRS`, whose errors fall fastest, get any."""
-    rhos = allocate_first(gains, before, rho, weights, named, jumps=jumps)
-    if np.count_nonzero(rhos) <= MOST_PAIRS:
-        return rhos
-    order = np.lexsort((-gains[:, 0] * weights * (rhos > 0), ~named))
-    kept, most = np.sort(order[:MOST_PAIRS]), np.zeros(len(rhos))
-    some = (gains[kept], before[kept], rho, weights[kept], named[kept])
-    most[kept] = allocate_first(*some, jumps=jumps)
-    return most
 
 
 def _unexplained(

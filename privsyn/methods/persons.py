@@ -15,13 +15,13 @@ from privsyn.marginals.domain import Domain, Floats, Ints
 from privsyn.private.persons import (
     MOST,
     Contribution,
-    PersonsTogether,
     classes,
     previous_rows,
     random_order,
     ranks,
     rows_per_person,
 )
+from privsyn.private.rows import PersonsTogether
 from privsyn.table.io.persons import codes_of, order_keys
 from privsyn.table.io.source import RawTable
 

@@ -12,19 +12,18 @@ unbounded number of rows. So a bound applies to each person, before anything is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import pairwise
 from math import prod
 from os import cpu_count
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numba import njit
 
-from privsyn.marginals.counting import Ask, Block, Packing, Walk, code_type
+from privsyn.marginals.counting import Block
 from privsyn.marginals.domain import Attributes, Domain, Floats, Integers, Ints
 from privsyn.marginals.marginal import Grouping
 from privsyn.private.noise import Noise, release
@@ -36,9 +35,6 @@ if TYPE_CHECKING:
 
 NOBODY = -1
 """The code of a row whose person is unknown."""
-
-ROWS_AT_ONCE = 2**18
-"""Rows of a block that is counted, unless one person has more."""
 
 
 @dataclass(frozen=True)
@@ -310,128 +306,6 @@ def ranks(persons: Ints) -> Ints:
     """
     begins = np.flatnonzero(np.diff(persons, prepend=NOBODY - 1))
     return np.arange(len(persons)) - np.repeat(begins, np.diff(begins, append=len(persons)))
-
-
-class PersonsTogether:
-    """A walk over blocks in which the rows of each person stand together, in random order.
-
-    Each block has more columns: those of the person, those of the previous row of the same person, and how
-    many rows of the same person stand before each row in random order. A row without a previous one has one
-    code more in each of the latter. All rows pass through this process. Their packed codes are kept if they
-    fit in memory. If not, each walk reads the source several times, for some of the persons each time.
-
-    Parameters
-    ----------
-    walk : Walk
-        A walk over blocks of all rows, in the same order each time.
-    persons : integer array of shape (rows,)
-        Rows with the same code belong to one person.
-    order : integer array
-        The places of the rows that are kept, person by person; see `random_order`.
-    of_persons : Block
-        Columns of the person of each row, in the order of `order`. They depend on the person's rows alone.
-    previous : integer array, optional
-        The place in `order` of the previous row of the same person, and -1 where there is none. It depends on
-        the person's rows alone. Default: no columns of previous rows.
-    packing : Packing
-        Of the columns of the blocks.
-    memory : float
-        Bytes that packed codes may take.
-    check : callable
-        Raises if the source has changed.
-    """
-
-    def __init__(
-        self,
-        walk: Walk,
-        persons: Ints,
-        order: Ints,
-        of_persons: Block,
-        packing: Packing,
-        memory: float,
-        check: Callable[[], None] = lambda: None,
-        previous: Ints | None = None,
-    ) -> None:
-        self._walk, self._packing, self._check = walk, packing, check
-        self._order, self._before = order, ranks(persons[order]).astype(np.uint32)
-        self._of_persons, self._previous = of_persons, previous
-        size = len(packing.groups) * len(order)  # bytes, or a little more
-        self._parts = _between_persons(
-            self._before, -(-len(order) // max(int(-(-size // max(memory, 1))), 1))
-        )
-        self._rows = len(persons)
-        self._kept: Block | None = None
-
-    def __call__(self, ask: Ask) -> list[Ints]:
-        """Return the answer of `ask` for all blocks."""
-        self._check()
-        counts = ask(self._blocks())
-        self._check()
-        return counts
-
-    def _blocks(self) -> Iterator[Block]:
-        for start, end in pairwise(self._parts):
-            packed = self._packed(start, end)
-            within = self._before[start:end]
-            for first, last in pairwise(_between_persons(within, ROWS_AT_ONCE)):
-                block = self._packing.unpack(tuple(column[first:last] for column in packed))
-                of_persons = (column[start + first : start + last] for column in self._of_persons)
-                before: Block = ()
-                if self._previous is not None:
-                    before = self._of_previous(
-                        block, start + first, self._previous[start + first : start + last]
-                    )
-                yield *block, *of_persons, *before, within[first:last]
-
-    def _of_previous(self, block: Block, start: int, previous: Ints) -> Block:
-        """Return the columns of the previous rows, which are in the same block."""
-        none = previous < 0
-        place = np.where(none, 0, previous - start)
-        return tuple(
-            np.where(none, size, column[place]).astype(code_type(size + 1))
-            for column, size in zip(block, self._packing.sizes, strict=True)
-        )
-
-    def _packed(self, start: int, end: int) -> Block:
-        """Return the packed codes of the rows at some places of the order."""
-        if self._kept is not None:
-            return self._kept
-        rows = self._order[start:end]
-        place = np.full(self._rows, -1, np.int64)
-        place[rows] = np.arange(len(rows))
-        found: list[Any] = []
-        seen = 0
-
-        def collect(blocks: Iterable[Block]) -> list[Ints]:
-            nonlocal seen  # a source may ask part by part
-            for block in blocks:
-                packed = self._packing.pack(block)
-                if not found:
-                    found.extend(np.zeros(len(rows), column.dtype) for column in packed)
-                at = place[seen : seen + len(block[0])]
-                seen += len(block[0])
-                for column, into in zip(packed, found, strict=True):
-                    into[at[at >= 0]] = column[at >= 0]
-            return []
-
-        self._walk(collect)
-        if seen != self._rows:
-            self._check()
-            raise RuntimeError("not all rows passed through this process: near=False says so")
-        if len(self._parts) == 2:
-            self._kept = tuple(found)
-        return tuple(found)
-
-
-def _between_persons(before: Integers, rows: int) -> list[int]:
-    """Return where parts of about `rows` rows begin and end, so that no person is in two.
-
-    >>> _between_persons(np.array([0, 1, 0, 0, 1, 2]), 2)
-    [0, 2, 3, 6]
-    """
-    begins = np.flatnonzero(before == 0)
-    wanted = np.arange(0, len(before), max(rows, 1))
-    return [*np.unique(begins[np.searchsorted(begins, wanted, side="right") - 1]).tolist(), len(before)]
 
 
 SINGLE = 12

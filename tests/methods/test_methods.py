@@ -13,7 +13,7 @@ import reference
 from reference import binary
 from strategies import StubNoise
 
-from privsyn.inference import weights
+from privsyn.inference import selection, weights
 from privsyn.inference.pairs import Pairs
 from privsyn.inference.prior.smoothing import Waves
 from privsyn.inference.problem import Estimate, Problem, PublicFacts
@@ -411,7 +411,7 @@ def test_what_is_certain_is_not_looked_at_again():
 
 def test_of_very_many_pairs_those_that_pay_most_are_measured(monkeypatch):
     """With a cap of three of fifteen: the pair that is one attribute twice is among them; all is spent."""
-    monkeypatch.setattr(default, "MOST_PAIRS", 3)
+    monkeypatch.setattr(selection, "MOST_PAIRS", 3)
     fitted, private = run(default.learn, dependent(), 0.1)
     pairs = [table.attributes for table in fitted.marginals if len(table.attributes) == 2]
     assert len(pairs) <= 3

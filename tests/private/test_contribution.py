@@ -19,7 +19,6 @@ from privsyn.private.noise import SeededGaussian
 from privsyn.private.persons import (
     NOBODY,
     Bound,
-    PersonsTogether,
     WithinSquares,
     classes,
     first_rows,
@@ -27,7 +26,7 @@ from privsyn.private.persons import (
     ranks,
     rows_per_person,
 )
-from privsyn.private.rows import Rows
+from privsyn.private.rows import PersonsTogether, Rows
 from privsyn.private.sampler import os_entropy
 from privsyn.private.spend import QueryLog
 
@@ -162,7 +161,9 @@ def rows_of(codes, persons, words, *, memory=np.inf, batch=7, of_persons=()):
 def twin(codes, persons, words, names, most, groups=None):
     """Count within squares, one row after another."""
     axes = DOMAIN.axes(names)
-    shape = tuple(DOMAIN.sizes[axis] for axis in axes) if groups is None else tuple(max(g) + 1 for g in groups)
+    shape = (
+        tuple(DOMAIN.sizes[axis] for axis in axes) if groups is None else tuple(max(g) + 1 for g in groups)
+    )
     counts = np.zeros(shape, int)
     for person in set(persons.tolist()) - {NOBODY}:
         own = Counter()
@@ -244,7 +245,7 @@ def test_columns_of_the_person_stand_beside_their_rows():
 
 
 def test_no_person_is_in_two_blocks(monkeypatch):
-    monkeypatch.setattr("privsyn.private.persons.ROWS_AT_ONCE", 3)
+    monkeypatch.setattr("privsyn.private.rows.ROWS_AT_ONCE", 3)
     persons = np.array([0] * 5 + [1] * 2 + [2] * 4)
     blocks = []
     rows = rows_of(table_of(persons, 0), persons, words_of(0, 11))
@@ -288,7 +289,9 @@ def test_a_person_moves_the_numbers_of_rows_per_person_by_one_cell(persons, seed
     assert np.abs(change).sum() == (leaver in persons)
     rows = Counter(persons[persons != NOBODY].tolist()).values()
     begins = classes(100_000)
-    expected = [sum(begin <= n < end for n in rows) for begin, end in zip(begins, [*begins[1:], 10**9])]
+    expected = [
+        sum(begin <= n < end for n in rows) for begin, end in zip(begins, [*begins[1:], 10**9], strict=True)
+    ]
     assert exact(persons).tolist() == expected
 
 
@@ -309,7 +312,9 @@ def test_every_number_of_rows_has_a_class():
 
 def test_a_table_within_squares_may_have_any_axes():
     squares = WithinSquares(DOMAIN, [("c", "b")], NO_GROUPS, [NO_GROUPS], 2)
-    block = tuple(np.array(column, kind) for column, kind in (([0], "u1"), ([299], "u2"), ([1], "u1"), ([0], "u4")))
+    block = tuple(
+        np.array(column, kind) for column, kind in (([0], "u1"), ([299], "u2"), ([1], "u1"), ([0], "u4"))
+    )
     (counts,) = squares.count([block])
     assert counts.shape == (2, 300)
     assert counts[1, 299] == counts.sum() == 1

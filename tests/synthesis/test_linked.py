@@ -27,7 +27,9 @@ def test_neighbours_and_persons_have_the_dependence_of_the_tables():
     kinds = np.bincount(of.given["kind"]) / n
     tables = (
         Marginal(Domain(("previous a", "a"), (3, 3)), sticky),
-        Marginal(Domain(("kind", "b"), (2, 2)), n * kinds[:, np.newaxis] * np.array([[0.9, 0.1], [0.2, 0.8]])),
+        Marginal(
+            Domain(("kind", "b"), (2, 2)), n * kinds[:, np.newaxis] * np.array([[0.9, 0.1], [0.2, 0.8]])
+        ),
         Marginal(Domain(("b", "c"), (2, 2)), n * np.array([[0.5, 0.05], [0.05, 0.4]])),
     )
     one_ways = {
