@@ -328,7 +328,8 @@ class PrivateTable:
         self._require_distances()
         answers, bound = [], self.contribution.columns
         for test in tests:
-            (counts,) = self._rows.merge(test.merging).count([test.attributes], bound)
+            rows = self._rows.project(test.merging.original)  # the criteria know no columns of the person
+            (counts,) = rows.merge(test.merging).count([test.attributes], bound)
             exact = np.array([test.of(counts)], np.int64)
             noisy, scale = self._answer(test.what, exact, 1, rho / len(tests), bound, test.sensitivity)
             answers.append((int(noisy[0]), scale))

@@ -156,6 +156,20 @@ class Rows:
         known = self.grouping.groups or tuple(np.arange(size, dtype=np.int32) for size in self.domain.sizes)
         return replace(self, domain=domain, grouping=Grouping((*known, *groups)), _known={})
 
+    def project(self, domain: Domain) -> Rows:
+        """Return the rows with the attributes of `domain` only, which are the first in each block.
+
+        Raises
+        ------
+        ValueError
+            If the rows begin with other attributes.
+        """
+        if domain == self.domain:
+            return self
+        if self.grouping or self.domain.project(self.domain.names[: len(domain)]) != domain:
+            raise ValueError(f"rows of {self.domain.shape} do not begin with {domain.shape}")
+        return replace(self, domain=domain, _known={})
+
     def count(
         self, sets: Sequence[Attributes], bound: Bound = ONE_ROW, groupings: Sequence[Grouping] = ()
     ) -> Iterator[Ints]:

@@ -121,11 +121,15 @@ def test_the_tests_take_their_share_of_the_budget(delta):
     assert 0.97 < model.ledger_.cost / model.ledger_.budget <= (1 + 1e-14 if delta else 1)
 
 
-def test_the_rows_of_a_person_move_a_test_together():
+@pytest.mark.parametrize("most", [3, None])
+@pytest.mark.parametrize("delta", [1e-9, 0])
+def test_the_rows_of_a_person_move_a_test_together(most, delta):
+    """A criterion knows no classes of the number of rows, which the other questions are about too."""
     table = people(600).assign(who=np.arange(600) // 3)
-    model = fitted([CRITERIA[0]], table=table, unit="who", rows_per_unit=3)
+    settings = {"accept": [CRITERIA[0]], "unit": "who", "rows_per_unit": most}
+    model = PrivSyn(5.0, delta, SCHEMA, **settings).fit(table)
     (spend,) = (spend for spend in model.ledger_.spends if spend.what.startswith("acceptance: "))
-    assert spend.sensitivity == 3 * (2**16 + int(0.1 * 2**16))
+    assert spend.sensitivity == model.ledger_.rows_per_unit * (2**16 + int(0.1 * 2**16))
 
 
 def test_the_verdict_is_kept_in_the_model_the_ledger_and_the_public_page(tmp_path):
