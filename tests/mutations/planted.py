@@ -426,7 +426,7 @@ PERSONS = (
     bug(
         "all rows kept of nobody",
         "privsyn/private/persons.py",
-        "return order[np.searchsorted(persons[order], NOBODY, side=\"right\") :]",
+        'return order[np.searchsorted(persons[order], NOBODY, side="right") :]',
         "return order",
         "tests/private/test_contribution.py::test_of_each_person_as_many_rows_are_kept_as_may_be_and_none_of_nobody",
     ),
