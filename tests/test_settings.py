@@ -39,7 +39,7 @@ def test_a_flag_gives_the_value_that_it_means(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("settings", "words", "on_the_command_line"),
     [
-        ({"unit": "a"}, "unit needs rows_per_unit, the most", "--unit needs --rows-per-unit, the most"),
+        ({"rows_per_unit": 2}, "rows_per_unit needs unit, the", "--rows-per-unit needs --unit, the"),
         ({"epsilon": -1}, "epsilon must be a finite number", "--epsilon must be a finite number"),
         (
             {"method": "published", "target": "a"},
