@@ -339,14 +339,16 @@ def at_stage(after, path, change, stage, done, _):
 
 @pytest.mark.parametrize("memory", [0, "2GB"])
 @pytest.mark.parametrize(("name", "change"), [("table.csv", grow), ("table.parquet", Path.unlink)])
+@pytest.mark.parametrize("unit", [None, "who"])
 def test_a_change_is_refused_until_the_last_question_however_often_rows_are_read(
-    name, memory, change, tmp_path, schema
+    name, memory, change, unit, tmp_path, schema
 ):
     """How often they are read follows from their number, which is private."""
     path = tmp_path / name
+    rows = table(300) if unit is None else table(300).assign(who=np.arange(300) % 40)
     for after in range(4):  # after each round of questions but the last
-        rewrite(path, table(300))
-        model = PrivSyn(20.0, 1e-9, schema, memory=memory, seed=1)
+        rewrite(path, rows)
+        model = PrivSyn(20.0, 1e-9, schema, memory=memory, seed=1, unit=unit)
         model.progress = partial(at_stage, after, path, change)
         with pytest.raises(InputError, match="was changed while it was read: let nothing write to it"):
             model.fit(path)

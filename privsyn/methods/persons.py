@@ -22,6 +22,7 @@ from privsyn.private.persons import (
     rows_per_person,
 )
 from privsyn.private.rows import PersonsTogether
+from privsyn.table.codec.codec import Codec
 from privsyn.table.io.persons import codes_of, order_keys
 from privsyn.table.io.source import RawTable
 
@@ -81,20 +82,30 @@ class Persons:
         return source.bounded(self.unit, self.prints, kept)
 
     def together(
-        self, walk: Walk, most: int, sizes: Sizes, packing: Packing, memory: float, *, linked: bool = False
+        self,
+        rows: RawTable,
+        codec: Codec,
+        most: int,
+        sizes: Sizes,
+        memory: float,
+        *,
+        linked: bool = False,
     ) -> Walk:
-        """Return a walk in which the rows of a person stand together, given one over `bounded` rows.
+        """Return a walk over the encoded `rows` of `bounded`, in which those of a person stand together.
 
         If `linked`, each row has the columns of the previous row of the same person.
         """
         first = self.first(most)
         kept = np.sort(first)
-        rows = np.bincount(self.codes[self.order], minlength=1)[self.codes[first]]
-        of_persons = (sizes.codes(rows),) if sizes else ()
-        order = np.searchsorted(kept, first)
+        had = np.bincount(self.codes[self.order], minlength=1)[self.codes[first]]
+        of_persons = (sizes.codes(had),) if sizes else ()
+        order, packing = np.searchsorted(kept, first), Packing(codec.domain.sizes)
         keys = None if self.keys is None else self.keys[first]
         previous = previous_rows(self.codes[first], keys) if linked else None
-        return PersonsTogether(walk, self.codes[kept], order, of_persons, packing, memory, previous=previous)
+        check = rows.require_unchanged  # also where no walk would see that the source has changed
+        return PersonsTogether(
+            rows.walk(codec), self.codes[kept], order, of_persons, packing, memory, check, previous
+        )
 
     def count(self, log: QueryLog, noise: Noise, rho: float) -> RowsPerPerson:
         """Return the numbers of rows per person, estimated from a noisy answer."""

@@ -156,8 +156,8 @@ class Opened:
         rows = self.bound(contribution.tables.rows)
         if self.persons is None or not rows.near:
             return coded(rows, codec, self.settings.memory)
-        memory, packing = check_bytes("memory", self.settings.memory), Packing(codec.domain.sizes)
-        walk = self.persons.together(rows.walk(codec), contribution.tables.rows, sizes, packing, memory / 2)
+        memory = check_bytes("memory", self.settings.memory)
+        walk = self.persons.together(rows, codec, contribution.tables.rows, sizes, memory / 2)
         return Rows(sizes.extend(codec.domain), walk, memory / 4, of_persons=True)
 
     def facts(
