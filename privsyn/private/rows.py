@@ -126,10 +126,8 @@ class PersonsTogether:
         self._walk, self._packing, self._check = walk, packing, check
         self._order, self._before = order, ranks(persons[order]).astype(np.uint32)
         self._of_persons, self._previous = of_persons, previous
-        size = len(packing.groups) * len(order)  # bytes, or a little more
-        self._parts = _between_persons(
-            self._before, -(-len(order) // max(int(-(-size // max(memory, 1))), 1))
-        )
+        fitting = memory / max(len(packing.groups), 1)  # of a row, a group takes a byte or a little more
+        self._parts = _between_persons(self._before, max(int(min(fitting, len(order))), ROWS_AT_ONCE))
         self._rows = len(persons)
         self._kept: Block | None = None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import combinations
+from itertools import combinations, pairwise
 from math import prod
 
 import numpy as np
@@ -161,10 +161,15 @@ def rows_of(codes, persons, words, *, memory=np.inf, batch=7, of_persons=()):
 def twin(codes, persons, words, names, most, groups=None):
     """Count within squares, one row after another."""
     axes = DOMAIN.axes(names)
+<<<<<<< HEAD
     shape = (
         tuple(DOMAIN.sizes[axis] for axis in axes) if groups is None else tuple(max(g) + 1 for g in groups)
     )
     counts = np.zeros(shape, int)
+=======
+    sizes = [DOMAIN.sizes[axis] for axis in axes] if groups is None else [max(group) + 1 for group in groups]
+    counts = np.zeros(tuple(sizes), int)
+>>>>>>> 37ced15d (No part of the persons is read alone that is smaller than a block)
     for person in set(persons.tolist()) - {NOBODY}:
         own = Counter()
         for row in sorted(np.flatnonzero(persons == person), key=lambda row: words[row]):
@@ -184,7 +189,9 @@ SETS = [("a", "b"), ("c", "a"), ("a", "b", "c")]
 @given(owned, most, seeds, st.sampled_from([np.inf, 60.0, 1.0]))
 def test_counts_within_squares_are_those_of_a_slow_twin_whatever_fits_in_memory(persons, k, seed, memory):
     words, codes = words_of(seed, len(persons)), table_of(persons, seed)
-    rows = rows_of(codes, persons, words, memory=memory)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("privsyn.private.rows.ROWS_AT_ONCE", 1)
+        rows = rows_of(codes, persons, words, memory=memory)
     for names, counts in zip(SETS, rows.count(SETS, Bound(k, "squares")), strict=True):
         assert np.array_equal(counts, twin(codes, persons, words, names, k))
     for names, counts in zip(SETS, rows.count(SETS, Bound(k)), strict=True):
@@ -289,9 +296,13 @@ def test_a_person_moves_the_numbers_of_rows_per_person_by_one_cell(persons, seed
     assert np.abs(change).sum() == (leaver in persons)
     rows = Counter(persons[persons != NOBODY].tolist()).values()
     begins = classes(100_000)
+<<<<<<< HEAD
     expected = [
         sum(begin <= n < end for n in rows) for begin, end in zip(begins, [*begins[1:], 10**9], strict=True)
     ]
+=======
+    expected = [sum(begin <= n < end for n in rows) for begin, end in pairwise([*begins, 10**9])]
+>>>>>>> 37ced15d (No part of the persons is read alone that is smaller than a block)
     assert exact(persons).tolist() == expected
 
 
@@ -312,9 +323,14 @@ def test_every_number_of_rows_has_a_class():
 
 def test_a_table_within_squares_may_have_any_axes():
     squares = WithinSquares(DOMAIN, [("c", "b")], NO_GROUPS, [NO_GROUPS], 2)
+<<<<<<< HEAD
     block = tuple(
         np.array(column, kind) for column, kind in (([0], "u1"), ([299], "u2"), ([1], "u1"), ([0], "u4"))
     )
+=======
+    columns = (([0], "u1"), ([299], "u2"), ([1], "u1"), ([0], "u4"))
+    block = tuple(np.array(column, kind) for column, kind in columns)
+>>>>>>> 37ced15d (No part of the persons is read alone that is smaller than a block)
     (counts,) = squares.count([block])
     assert counts.shape == (2, 300)
     assert counts[1, 299] == counts.sum() == 1
