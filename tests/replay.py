@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from privsyn.private import discovery, measure
+from privsyn.private import discovery, measure, persons
 
 Ask = Callable[..., Any]
 
-DOORS = ((measure, "release"), (discovery, "release"), (discovery, "_passed"))
+DOORS = ((measure, "release"), (persons, "release"), (discovery, "release"), (discovery, "_passed"))
 """Every released answer passes one of these: counts, and values whose votes reached the threshold."""
 
 

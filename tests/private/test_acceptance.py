@@ -18,6 +18,7 @@ from privsyn.private.acceptance import MOST_UNITS, UNIT, Acceptance, Distance, S
 from privsyn.private.laws import GAUSSIAN, LAPLACE, shared_gaussian
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import SeededGaussian, SeededLaplace
+from privsyn.private.persons import Contribution
 
 DOMAIN = Domain(("a", "b"), (2, 3))
 UNMERGED = Merging(
@@ -106,7 +107,7 @@ def test_the_answer_is_the_excess_with_the_noise_of_the_ledger():
     records = Records(DOMAIN, np.array([[0, 0], [1, 2], [1, 2]]))
     tests = (distance([1, 0, 0, 0, 0, 2], 7), distance([3, 0, 0, 0, 0, 0], 0))
     for k in (1, 3):
-        private = PrivateTable(records, StubNoise(), k)
+        private = PrivateTable(records, StubNoise(), Contribution(k))
         (first, _), (second, _) = private.excesses(tests, 0.5)
         assert (first, second) == (-21, 2 * UNIT)
         assert [spend.sensitivity for spend in private.spends] == [k * (UNIT + 7), k * UNIT]

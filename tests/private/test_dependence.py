@@ -148,7 +148,7 @@ def test_the_question_releases_it_whatever_the_number_of_records(n):
     for extra in (0, 1):
         counts = np.array([[n, 0], [0, extra]])
         rows = Rows(Domain(("a", "b"), (2, 2)), lambda ask, counts=counts: [counts], np.inf)
-        asked = PrivateTable(rows, StubNoise(), 1).indifs(1e9)
+        asked = PrivateTable(rows, StubNoise()).indifs(1e9)
         assert asked["a", "b"] == indif_on_grid(counts) / GRID
 
 

@@ -23,6 +23,7 @@ from privsyn.marginals.recoding import Merging
 from privsyn.private import measure
 from privsyn.private.dependence import GRID, INDIF_SENSITIVITY
 from privsyn.private.measure import PrivateTable
+from privsyn.private.persons import Contribution
 from privsyn.private.rows import CachedWalk, Rows
 
 rhos = st.floats(1e-6, 1e3)
@@ -251,7 +252,7 @@ def person_moves(ask, k):
 @each_question
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_no_person_moves_an_answer_further_than_the_ledger_says(ask, k):
-    private = PrivateTable(Records(TINY, np.zeros((0, 3), int)), StubNoise(), k)
+    private = PrivateTable(Records(TINY, np.zeros((0, 3), int)), StubNoise(), Contribution(k))
     ask(private)
     claimed = sqrt(fsum(spend.sensitivity**2 for spend in private.spends))
     furthest = max(map(l2, person_moves(ask, k)))
@@ -263,7 +264,8 @@ def test_no_person_moves_an_answer_further_than_the_ledger_says(ask, k):
 @pytest.mark.parametrize("k", [1, 2, 5])
 def test_a_person_unlike_all_others_moves_all_dependences_at_once(k):
     alike = np.zeros((4000, 3), int)
-    private = PrivateTable(Records(TINY, np.vstack([alike, np.ones((k, 3), int)])), StubNoise(), k)
+    records = Records(TINY, np.vstack([alike, np.ones((k, 3), int)]))
+    private = PrivateTable(records, StubNoise(), Contribution(k))
     move = indifs(private) - indifs(private_table(alike))
     assert private.spends[0].sensitivity == k * sqrt(3) * INDIF_SENSITIVITY
     assert 0.96 * private.spends[0].sensitivity < l2(move) <= private.spends[0].sensitivity
@@ -274,7 +276,7 @@ def test_nor_do_people_of_other_tables(data, k):
     fewer = data.draw(coded_tables())
     person = data.draw(coded_tables(fewer.domain, max_rows=k))
     more = Records(fewer.domain, np.vstack([fewer.codes, person.codes]))
-    tables = [PrivateTable(records, StubNoise(), k) for records in (fewer, more)]
+    tables = [PrivateTable(records, StubNoise(), Contribution(k)) for records in (fewer, more)]
     expected = tuple(
         Marginal(fewer.domain.project(pair), np.ones(fewer.domain.project(pair).shape))
         for pair in combinations(fewer.domain.names, 2)
@@ -302,7 +304,9 @@ def test_nor_do_people_of_other_tables(data, k):
 @given(rho=rhos, k=st.integers(1, 1000))
 def test_the_budget_of_a_row_is_a_persons_over_k_squared(ask, rho, k):
     """The noise is what `rho` buys for one row; the ledger is told what that costs for k."""
-    row, person = (PrivateTable(Records(TINY, np.zeros((0, 3), int)), StubNoise(), rows) for rows in (1, k))
+    row, person = (
+        PrivateTable(Records(TINY, np.zeros((0, 3), int)), StubNoise(), Contribution(rows)) for rows in (1, k)
+    )
     for private in (row, person):
         ask(private, rho)
     for one, many in zip(row.spends, person.spends, strict=True):
@@ -561,7 +565,7 @@ def test_counts_that_were_kept_before_a_merging_are_added_up():
 
 @pytest.mark.parametrize("k", [1, 3])
 def test_a_person_has_as_many_rows_in_merged_codes(k):
-    private = PrivateTable(Records(TINY, np.zeros((0, 3), int)), StubNoise(), k).merge(ONE_A)
+    private = PrivateTable(Records(TINY, np.zeros((0, 3), int)), StubNoise(), Contribution(k)).merge(ONE_A)
     private.one_ways(1.0)
     assert private.spends[0].sensitivity == k * sqrt(3)
 

@@ -27,6 +27,7 @@ from privsyn.private.laws import LAPLACE, epsilon_of
 from privsyn.private.ledger import Ledger
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import SeededLaplace
+from privsyn.private.persons import Contribution
 from privsyn.private.sampler import os_entropy
 from privsyn.private.spend import Spend
 
@@ -51,7 +52,7 @@ def table(n=2000, seed=0):
 
 def answers(rows, k, epsilon):
     """Every question to a tiny table, as exact integers, and the private table."""
-    private = PrivateTable(Records(DOMAIN, np.array(rows, np.int64).reshape(-1, 3)), Quiet(), k)
+    private = PrivateTable(Records(DOMAIN, np.array(rows, np.int64).reshape(-1, 3)), Quiet(), Contribution(k))
     exact = [np.concatenate([m.marginal.counts.ravel() for m in private.one_ways(epsilon)])]
     exact.append(private.departures(EXPECTED, epsilon)[0])
     exact.append(private.concordances(PAIRS, SIGNS, epsilon)[0])
@@ -181,7 +182,7 @@ def test_bounds_are_found_without_a_delta():
 def test_a_person_with_several_rows_is_protected_without_a_delta():
     frame = table().assign(who=np.repeat(np.arange(1000), 2))
     ledger = PrivSyn(1.0, 0, SCHEMA, unit="who", rows_per_unit=2, seed=1).fit(frame).ledger_
-    assert ledger.spends[0].sensitivity == 6.0
+    assert [spend.sensitivity for spend in ledger.spends[:2]] == [1.0, 6.0]  # rows per person, columns
     assert ledger.cost == pytest.approx(1.0)
 
 
