@@ -18,7 +18,7 @@ import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial, partialmethod
+from functools import cache, partial, partialmethod
 from math import fsum, sqrt
 from typing import Any
 from unittest.mock import patch
@@ -29,17 +29,21 @@ from scipy.stats import beta
 
 from audit.games import Game
 from privsyn import synthesizer
-from privsyn.methods import reading
 from privsyn.methods.discovery import discover
-from privsyn.methods.reading import bounded, coded
+from privsyn.methods.persons import Persons
+from privsyn.methods.reading import Opened
 from privsyn.private import discovery, measure
+from privsyn.private import persons as private_persons
 from privsyn.private.discovery import Finder
 from privsyn.private.laws import GAUSSIAN
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import Noise, release
+from privsyn.private.persons import Contribution
 from privsyn.private.sampler import os_entropy
-from privsyn.table.io.read_in_batches import read_in_batches
+from privsyn.private.spend import QueryLog
 from privsyn.table.io.source import RawTable
+
+coded, count = Opened.coded, Persons.count
 
 SPENT = 1 - 1e-9  # of the budget: then nothing more can be asked
 ROUNDING = 1 / 12  # the variance that rounding to whole numbers adds to that of the noise
@@ -164,12 +168,16 @@ def _coin() -> bool:
 @contextmanager
 def _witness(game: Game, exchanges: list[Exchange], *, inside: bool) -> Iterator[None]:
     """Every answer of a fit goes, with the exact answers of both tables, to `exchanges`."""
-    twins, pending, looks, shares = [], [], [], []
+    twins, pending, looks = [], [], []
 
-    def other() -> Any:
-        model = game.model()
-        rows = read_in_batches(game.table(inside=not inside))
-        return bounded(rows, model.unit, model.most_rows, os_entropy)
+    @cache
+    def other() -> Opened:
+        return Opened.of(game.table(inside=not inside), None, game.model(), os_entropy)
+
+    def count_both(persons: Persons, log: QueryLog, noise: Noise, rho: float) -> Any:
+        numbers = count(persons, log, noise, rho)
+        count(other().persons, QueryLog(), Silence(), rho)
+        return numbers
 
     def both(finder: Finder, method: Callable[..., Any], *arguments: Any, **settings: Any) -> Any:
         answer = method(finder, *arguments, **settings)
@@ -177,21 +185,20 @@ def _witness(game: Game, exchanges: list[Exchange], *, inside: bool) -> Iterator
         method(Finder(Silence(), finder.rows_per_unit), *others, **settings)
         return answer
 
-    def opened(open_schema: Any, table: Any, chosen: Any, **budget: Any) -> Any:
-        found = discover(open_schema, Beside(table, other, looks), chosen, **budget)
-        shares.append(found.share)
-        return found
+    def discover_both(open_schema: Any, table: Any, chosen: Any, *, finder: Finder, **budget: Any) -> Any:
+        beside = Beside(table, lambda: other().bound(finder.rows_per_unit), looks)
+        return discover(open_schema, beside, chosen, finder=finder, **budget)
 
-    def code_both(rows: Any, codec: Any, limit: Any) -> Any:
-        if inside not in game.twins or not game.settings:  # without a schema each run has a codec of its own
-            game.twins[inside] = coded(other(), codec, limit)
+    def code_both(opened: Opened, *known: Any) -> Any:
+        # Without a schema each run has a codec of its own; with persons, classes of their numbers of rows.
+        if inside not in game.twins or not game.settings or opened.persons is not None:
+            game.twins[inside] = coded(other(), *known)
         twins.append(game.twins[inside])
-        return coded(rows, codec, limit)
+        return coded(opened, *known)
 
-    def table(rows: Any, noise: Noise, rows_per_unit: int) -> Any:
-        asked = PrivateTable(rows, noise, rows_per_unit)
-        left = (1 - sum(shares)) * game.mu**2 / 2
-        return Witnessed(asked, PrivateTable(twins.pop(), Silence(), rows_per_unit), left)
+    def table(rows: Any, noise: Noise, contribution: Contribution, log: QueryLog) -> Any:
+        asked = PrivateTable(rows, noise, contribution, log)
+        return Witnessed(asked, PrivateTable(twins.pop(), Silence(), contribution), game.mu**2 / 2)
 
     def spy(exact: Any, sigma: float, noise: Any) -> Any:
         if isinstance(noise, Silence):
@@ -203,14 +210,16 @@ def _witness(game: Game, exchanges: list[Exchange], *, inside: bool) -> Iterator
         return answer
 
     with (
-        patch.object(reading, "coded", code_both),
+        patch.object(Opened, "coded", code_both),
+        patch.object(Persons, "count", count_both),
         patch.object(synthesizer, "PrivateTable", table),
         patch.object(measure, "release", spy),
+        patch.object(private_persons, "release", spy),
         patch.object(discovery, "release", spy),
         patch.object(Finder, "values", partialmethod(both, Finder.values)),
         patch.object(Finder, "numbers", partialmethod(both, Finder.numbers)),
         patch.object(Finder, "cells", partialmethod(both, Finder.cells)),
-        patch.object(synthesizer, "discover", opened),
+        patch.object(synthesizer, "discover", discover_both),
     ):
         yield
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from privsyn import Categorical, Numerical, PrivSyn, Schema
@@ -120,14 +121,23 @@ GAMES = (
         "published",
         moves=0.94,
     ),
-    # Five rows, of which three are kept: as many as the promise is for.
+    # Five rows, of which three are kept: as many as the promise is for. Enough others have so many rows that
+    # this is the bound in every run.
     Game(
         "a person with five rows, three kept",
-        ALIKE.assign(who=range(10)),
-        _rows("abc", 5, 1).assign(who=10),
+        _rows("abc", 400, 0).assign(who=np.arange(400) // 4),
+        _rows("abc", 5, 1).assign(who=100),
         {**BINARY, "unit": "who", "rows_per_unit": 3},
         "published",
         moves=0.94,
+    ),
+    # In tables of several columns the squares of a person's counts are bounded, and nobody names a bound.
+    Game(
+        "a person of twenty rows, and squares",
+        _rows("abc", 800, 0).assign(who=np.arange(800) // 8),
+        _rows("abc", 20, 1).assign(who=100),
+        {**BINARY, "unit": "who"},
+        moves=0.97,
     ),
     # Nearly all of the budget goes to one criterion, whose test moves by all that a row can move it.
     Game(
