@@ -405,23 +405,94 @@ PERSONS = (
         "cost / contribution.most",
         "tests/test_unit.py::test_the_noise_is_k_times_that_of_the_plain_case",
     ),
-    Bug(
-        "the rows of a person bounded after they were counted",
-        (
-            Edit(
-                "privsyn/methods/reading.py",
-                "        return self.persons.bounded(self.source, rows)",
-                "        return self.persons.bounded(self.source, 10**9)",
-            ),
-        ),
-        ("tests/test_unit.py::test_no_more_rows_of_a_person_are_counted_than_may_be",),
+    bug(
+        "the rows of a person counted without a bound",
+        "privsyn/private/persons.py",
+        "        yield block if kept.all() else",
+        "        yield block if True else",
+        "tests/test_unit.py::test_no_more_rows_of_a_person_are_counted_than_may_be",
+    ),
+    bug(
+        "values and bounds found among all rows of a person",
+        "privsyn/synthesizer.py",
+        "kept = opened.bound(contribution.most)",
+        "kept = opened.bound(10**9)",
+        "tests/test_person_leaves.py::test_nothing_moves_further_than_the_ledger_says",
+    ),
+    bug(
+        "a bound on rows where squares are claimed",
+        "privsyn/private/persons.py",
+        "added = 1 if at == cells else 2 * times[at] + 1",
+        "added = 1",
+        "tests/private/test_contribution.py::test_whoever_leaves_moves_a_table_by_no_more_than_the_bound",
+    ),
+    bug(
+        "squares of counts in codes, which are joined to groups afterwards",
+        "privsyn/private/rows.py",
+        "yield from self.walk(WithinSquares(self.domain, some, self.grouping, further, most).count)",
+        "squares = WithinSquares(self.domain, some, self.grouping, [NO_GROUPS] * len(some), most)\n"
+        "            counted = self.walk(squares.count)\n"
+        "            yield from (of.join(counts) for of, counts in zip(further, counted, strict=True))",
+        "tests/private/test_contribution.py::test_groups_are_bounded_as_groups",
+    ),
+    bug(
+        "the rows of a person in the order of the table",
+        "privsyn/private/persons.py",
+        "np.lexsort((bits(len(persons)), persons))",
+        "np.lexsort((np.arange(len(persons)), persons))",
+        "tests/private/test_contribution.py::test_each_choice_is_equally_likely",
+    ),
+    bug(
+        "the rows of a person in the order of a value",
+        "privsyn/private/persons.py",
+        "block = self._packing.unpack(tuple(column[first:last] for column in packed))\n",
+        "block = self._packing.unpack(tuple(column[first:last] for column in packed))\n"
+        "                by_value = np.lexsort((block[0], np.cumsum(within[first:last] == 0)))\n"
+        "                block = tuple(column[by_value] for column in block)\n",
+        "tests/private/test_contribution.py"
+        "::test_counts_within_squares_are_those_of_a_slow_twin_whatever_fits_in_memory",
+    ),
+    bug(
+        "numbers of the rows that are kept of each person, in place of all",
+        "privsyn/methods/persons.py",
+        "rows_per_person(self.codes, log",
+        "rows_per_person(self.codes[self.first(2)], log",
+        "tests/test_unit.py::test_rows_per_person_are_counted_of_all_rows",
+    ),
+    bug(
+        "rows in place of persons by their number of rows, with the sensitivity of persons",
+        "privsyn/private/persons.py",
+        "    rows = np.bincount(persons[persons != NOBODY])\n",
+        "    rows = np.bincount(persons[persons != NOBODY])\n    rows = np.repeat(rows, rows)\n",
+        "tests/private/test_contribution.py::test_a_person_moves_the_numbers_of_rows_per_person_by_one_cell",
+    ),
+    bug(
+        "rows of nobody as those of one more person",
+        "privsyn/private/persons.py",
+        "np.bincount(persons[persons != NOBODY])",
+        "np.bincount(persons - NOBODY)",
+        "tests/private/test_contribution.py::test_a_person_moves_the_numbers_of_rows_per_person_by_one_cell",
+    ),
+    bug(
+        "a person in two blocks, and bounded in each",
+        "privsyn/private/persons.py",
+        'np.unique(begins[np.searchsorted(begins, wanted, side="right") - 1]).tolist()',
+        "wanted.tolist()",
+        "tests/private/test_contribution.py::test_no_person_is_in_two_blocks",
+    ),
+    bug(
+        "a change of the table unseen where the rows of persons are kept",
+        "privsyn/methods/persons.py",
+        "check = rows.require_unchanged",
+        "check = lambda: None",
+        "tests/test_faults.py::test_a_change_is_refused_until_the_last_question_however_often_rows_are_read",
     ),
     bug(
         "a row more of each person than is accounted for",
         "privsyn/private/persons.py",
         "kept = block[-1] < most",
         "kept = block[-1] <= most",
-        "tests/private/test_contribution.py::test_of_each_person_as_many_rows_are_kept_as_may_be_and_none_of_nobody",
+        "tests/private/test_contribution.py::test_whoever_leaves_moves_a_table_by_no_more_than_the_bound",
     ),
     bug(
         "all rows kept of nobody",
