@@ -6,7 +6,6 @@ import logging
 import operator
 import time
 from collections import Counter
-from functools import partial
 from itertools import repeat
 
 import numpy as np
@@ -19,9 +18,9 @@ from strategies import StubNoise, find_values
 from privsyn import Categorical, Datetime, InputError, Numerical, PrivSyn, Schema
 from privsyn.errors import replace_errors
 from privsyn.methods import discovery as discovering
-from privsyn.private import discovery, measure
-from privsyn.private.discovery import count_votes
-from privsyn.private.rows import kept_rows
+from privsyn.methods.persons import Persons
+from privsyn.private import discovery, measure, persons
+from privsyn.private.discovery import Finder, count_votes
 from privsyn.private.sampler import os_entropy
 from privsyn.settings import Settings
 from privsyn.table.discovery.open_schema import OpenSchema
@@ -104,6 +103,7 @@ def test_tables_that_got_the_same_answers_leave_the_same_bytes(
     caplog.set_level(logging.WARNING, logger="numba")  # which tells what it compiles
     caplog.set_level(logging.DEBUG)
     monkeypatch.setattr(measure, "release", paint)
+    monkeypatch.setattr(persons, "release", paint)
     monkeypatch.setattr(discovery, "release", paint_found)
     tables = [table if people else table.drop(columns="who") for table in (FEW, MANY)]
     left = [
@@ -156,7 +156,7 @@ def test_both_looks_at_bounds_leave_with_noise(monkeypatch):
         Settings(1.0),
         rho=0.001,
         delta=0.0,
-        noise=StubNoise(repeat(7)),
+        finder=Finder(StubNoise(repeat(7))),
     )
     (first,), *later = asked
     looks = [first, *(look for cells, _, closer, *_ in later[1:] for look in (cells, closer)), later[0][0]]
@@ -189,7 +189,8 @@ def test_of_a_person_in_many_parts_no_more_rows_are_kept():
         FEW[["who"]].assign(name=FEW["who"]), npartitions=5
     )
     with dask.config.set(scheduler="sync"):
-        bounded = DaskParts.of(frame).bounded("who", partial(kept_rows, rows_per_unit=2, bits=os_entropy))
+        source = DaskParts.of(frame)
+        bounded = Persons.of(source, "who", os_entropy).bounded(source, 2)
         names = bounded.ask(lambda frames: [name for part in frames for name in part["name"]], operator.add)
     assert Counter(names) == {name: min(rows, 2) for name, rows in Counter(FEW["who"]).items()}
 

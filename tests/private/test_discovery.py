@@ -113,33 +113,30 @@ def test_the_ledger_of_discovery_says_what_was_asked(rows, columns):
     for j in range(3):
         table[f"n{j}"] = 1900 + j
     open_schema = OpenSchema.of(None, table)
-    discovered = discover(
-        open_schema,
-        read_in_batches(table),
-        Settings(1.0, unit="who", rows_per_unit=rows),
-        rho=10.0,
-        delta=1e-10,
-        noise=Recorder(),
-    )
-    rhos = [spend.rho for spend in discovered.spends]
+    finder = Finder(Recorder(), rows)
+    settings = Settings(1.0, unit="who", rows_per_unit=rows)
+    discovered = discover(open_schema, read_in_batches(table), settings, rho=10.0, delta=1e-10, finder=finder)
+    spends = finder.log.spends
+    rhos = [spend.rho for spend in spends]
     assert rhos == pytest.approx(
         [2 * FOR_VALUES, 8 * FOR_VALUES, 10 * FOR_SIZE, 10 * FOR_BOUNDS, 10 * FOR_CLOSER_BOUNDS]
     )
     assert discovered.share == pytest.approx(sum(rhos) / 10)
-    assert sum(spend.delta for spend in discovered.spends) == pytest.approx(1e-10)
+    assert sum(spend.delta for spend in spends) == pytest.approx(1e-10)
     sensitivities = [rows * VOTE, rows * VOTE, rows * 3, rows * sqrt(3), rows * sqrt(3)]
-    assert [spend.sensitivity for spend in discovered.spends] == sensitivities
-    assert all("c0" in spend.what for spend in discovered.spends[:2])
-    assert len({spend.what for spend in discovered.spends}) == 5
+    assert [spend.sensitivity for spend in spends] == sensitivities
+    assert all("c0" in spend.what for spend in spends[:2])
+    assert len({spend.what for spend in spends}) == 5
 
 
 def test_the_noise_of_question_0_is_that_of_its_ledger():
     table = pd.DataFrame({"c": ["a"] * 300, "n": 1900, "m": 2.5})
     noise = StubNoise()
-    settings, budget = Settings(1.0, unit="who", rows_per_unit=2), {"rho": 10.0, "delta": 1e-10}
-    discovered = discover(OpenSchema.of(None, table), read_in_batches(table), settings, noise=noise, **budget)
+    finder, settings = Finder(noise, 2), Settings(1.0, unit="who", rows_per_unit=2)
+    open_schema = OpenSchema.of(None, table)
+    discover(open_schema, read_in_batches(table), settings, rho=10.0, delta=1e-10, finder=finder)
     drawn = [sigma for sigma, _ in noise.drawn]
-    stated = [spend.sigma for spend in discovered.spends]
+    stated = [spend.sigma for spend in finder.log.spends]
     assert [sigma for sigma, _ in groupby(drawn)] == [sigma for sigma, _ in groupby(stated)]
     assert len(stated) == 6
 
@@ -150,15 +147,10 @@ def test_what_question_0_asks_follows_from_released_answers_alone():
     def asked(rows, door):
         days = pd.date_range("2010-01-01", periods=rows, freq="D").to_numpy()
         table = pd.DataFrame({"d": days})
+        finder, open_schema = Finder(SeededGaussian(0)), OpenSchema.of(None, table)
         with door():
-            return discover(
-                OpenSchema.of(None, table),
-                read_in_batches(table),
-                Settings(1.0),
-                rho=0.0158,
-                delta=0.0,
-                noise=SeededGaussian(0),
-            ).spends
+            discover(open_schema, read_in_batches(table), Settings(1.0), rho=0.0158, delta=0.0, finder=finder)
+        return finder.log.spends
 
     for some, others in ((400, 40_000), (40_000, 400)):
         tape = Tape()
@@ -173,17 +165,17 @@ def test_a_second_look_that_nothing_wants_is_not_paid_for():
         Settings(1.0),
         rho=10.0,
         delta=0.0,
-        noise=Recorder(),
+        finder=(finder := Finder(Recorder())),
     )
-    assert (len(discovered.spends), discovered.share) == (2, FOR_BOUNDS + FOR_SIZE)
+    assert (len(finder.log.spends), discovered.share) == (2, FOR_BOUNDS + FOR_SIZE)
 
 
 def test_nothing_to_find_costs_nothing():
     numbers = pd.DataFrame({"a": [1]})
     public = OpenSchema.of(Schema({"a": Numerical(0, 1)}), numbers)
-    settings, budget = Settings(1.0), {"rho": 1.0, "delta": 0.0, "noise": SeededGaussian(0)}
-    discovered = discover(public, read_in_batches(numbers), settings, **budget)
-    assert (discovered.spends, discovered.share) == ((), 0.0)
+    finder = Finder(SeededGaussian(0))
+    discovered = discover(public, read_in_batches(numbers), Settings(1.0), rho=1.0, delta=0.0, finder=finder)
+    assert (finder.log.spends, discovered.share) == ((), 0.0)
     open_, closed = (
         OpenSchema.of(Schema({"a": column}), pd.DataFrame({"a": [1]}))
         for column in (Categorical(), Categorical([1]))
@@ -295,7 +287,7 @@ def bounds_found(numbers):
         Settings(1.0),
         rho=0.0158,
         delta=0.0,
-        noise=Recorder(),
+        finder=Finder(Recorder()),
     )
     return discovered.schema.columns["x"].low, discovered.schema.columns["x"].high
 
@@ -614,9 +606,10 @@ def test_a_person_of_many_rows_is_protected_by_question_0_too():
         {"who": who, "town": rng.choice(["Rome", "Oslo"], 3000), "age": rng.integers(20, 60, 3000)}
     )
     ledger = PrivSyn(2.0, unit="who", rows_per_unit=3, seed=0).fit(table).ledger_
-    assert [spend.sensitivity for spend in ledger.spends[:3]] == [3 * VOTE, 3 * VOTE, 3]
+    k = ledger.rows_per_unit
+    assert [spend.sensitivity for spend in ledger.spends[:4]] == [1, k * VOTE, k * VOTE, k]
     assert ledger.rho == pytest.approx(ledger.budget, rel=1e-9)
-    assert "who" not in ledger.spends[0].what
+    assert not any("who" in spend.what for spend in ledger.spends[:4])
 
 
 def test_values_are_not_searched_with_noise_for_which_the_threshold_does_not_hold():

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from strategies import Grumpy, OfNoType, junk
 
 from privsyn import InputError
-from privsyn.private.rows import kept_rows
+from privsyn.methods.persons import Persons
 from privsyn.table.encoding.dtypes import OBJECT, TEXT
 from privsyn.table.io.persons import ABSENT, KeptRows, codes_of, fingerprints, identifiers, persons_of
 from privsyn.table.io.read_in_batches import read_in_batches
@@ -118,7 +118,8 @@ def test_a_class_that_derives_from_text_has_no_say():
 def kept_of(table, rows, *, k=2):
     """The numbers of the rows that are kept of some rows, each of which keeps its lot."""
     lots = np.random.default_rng(5).permutation(1000).astype(np.uint64)[rows]
-    bounded = read_in_batches(table, unit="who").bounded("who", lambda who: kept_rows(who, k, lambda _: lots))
+    source = read_in_batches(table, unit="who")
+    bounded = Persons.of(source, "who", lambda _: lots).bounded(source, k)
     return {int(row) for frame in bounded.frames() for row in frame["row"]}
 
 

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from privsyn import Categorical, Datetime, InputError, Numerical, PrivSyn, Schema
-from privsyn.methods.reading import bounded
+from privsyn.methods.persons import Persons
 from privsyn.private.sampler import os_entropy
 from privsyn.table.io import csv_table
 from privsyn.table.io.dask_source import PARTS
@@ -142,7 +142,8 @@ def test_the_rows_of_a_person_are_bounded_over_all_batches(name, tmp_path, monke
     whole = saved(path, tmp_path, **settings)
     make_batches_small(monkeypatch)
     assert saved(path, tmp_path, **settings, memory=0) == whole
-    kept = bounded(read_in_batches(path, KNOWN, unit="person"), "person", 2, os_entropy).frames()
+    source = read_in_batches(path, KNOWN, unit="person")
+    kept = Persons.of(source, "person", os_entropy).bounded(source, 2).frames()
     assert sum(map(len, kept)) == table.groupby("person").size().clip(upper=2).sum()
 
 
