@@ -319,8 +319,8 @@ QUESTIONS = (
     bug(
         "a merged table with a list of spends of its own",
         "privsyn/private/measure.py",
-        "self._noise, self.contribution, self._log)",
-        "self._noise, self.contribution)",
+        "self._rows.merge(merging), self._noise, self.contribution, self._log)",
+        "self._rows.merge(merging), self._noise, self.contribution)",
         "tests/private/test_measure.py::test_a_table_and_its_merged_one_have_one_list_of_what_was_asked",
     ),
     bug(
@@ -350,8 +350,8 @@ QUESTIONS = (
     bug(
         "the sensitivity of one row for a person of k rows in merged codes",
         "privsyn/private/measure.py",
-        "self._noise, self.contribution, self._log)",
-        "self._noise, ONE_ROW_EACH, self._log)",
+        "self._rows.merge(merging), self._noise, self.contribution, self._log)",
+        "self._rows.merge(merging), self._noise, ONE_ROW_EACH, self._log)",
         "tests/private/test_measure.py::test_a_person_has_as_many_rows_in_merged_codes",
     ),
 )
@@ -546,10 +546,9 @@ PERSONS = (
     bug(
         "a warning of how many rows have no identifier",
         "privsyn/private/persons.py",
-        "    order = np.lexsort(",
-        "    rows = len(persons)\n"
+        "    order = np.lexsort((bits(",
         "    __import__('warnings').warn(f'{(persons == NOBODY).sum()} rows of nobody')\n"
-        "    order = np.lexsort(",
+        "    order = np.lexsort((bits(",
         "tests/test_unit.py::test_rows_without_an_identifier_are_not_counted",
     ),
     bug(
