@@ -444,7 +444,7 @@ PERSONS = (
     ),
     bug(
         "the rows of a person in the order of a value",
-        "privsyn/private/persons.py",
+        "privsyn/private/rows.py",
         "block = self._packing.unpack(tuple(column[first:last] for column in packed))\n",
         "block = self._packing.unpack(tuple(column[first:last] for column in packed))\n"
         "                by_value = np.lexsort((block[0], np.cumsum(within[first:last] == 0)))\n"
@@ -475,7 +475,7 @@ PERSONS = (
     ),
     bug(
         "a person in two blocks, and bounded in each",
-        "privsyn/private/persons.py",
+        "privsyn/private/rows.py",
         'np.unique(begins[np.searchsorted(begins, wanted, side="right") - 1]).tolist()',
         "wanted.tolist()",
         "tests/private/test_contribution.py::test_no_person_is_in_two_blocks",

@@ -162,15 +162,8 @@ def rows_of(codes, persons, words, *, memory=np.inf, batch=7, of_persons=()):
 def twin(codes, persons, words, names, most, groups=None):
     """Count within squares, one row after another."""
     axes = DOMAIN.axes(names)
-<<<<<<< HEAD
-    shape = (
-        tuple(DOMAIN.sizes[axis] for axis in axes) if groups is None else tuple(max(g) + 1 for g in groups)
-    )
-    counts = np.zeros(shape, int)
-=======
     sizes = [DOMAIN.sizes[axis] for axis in axes] if groups is None else [max(group) + 1 for group in groups]
     counts = np.zeros(tuple(sizes), int)
->>>>>>> 37ced15d (No part of the persons is read alone that is smaller than a block)
     for person in set(persons.tolist()) - {NOBODY}:
         own = Counter()
         for row in sorted(np.flatnonzero(persons == person), key=lambda row: words[row]):
@@ -297,13 +290,7 @@ def test_a_person_moves_the_numbers_of_rows_per_person_by_one_cell(persons, seed
     assert np.abs(change).sum() == (leaver in persons)
     rows = Counter(persons[persons != NOBODY].tolist()).values()
     begins = classes(100_000)
-<<<<<<< HEAD
-    expected = [
-        sum(begin <= n < end for n in rows) for begin, end in zip(begins, [*begins[1:], 10**9], strict=True)
-    ]
-=======
     expected = [sum(begin <= n < end for n in rows) for begin, end in pairwise([*begins, 10**9])]
->>>>>>> 37ced15d (No part of the persons is read alone that is smaller than a block)
     assert exact(persons).tolist() == expected
 
 
@@ -324,14 +311,8 @@ def test_every_number_of_rows_has_a_class():
 
 def test_a_table_within_squares_may_have_any_axes():
     squares = WithinSquares(DOMAIN, [("c", "b")], NO_GROUPS, [NO_GROUPS], 2)
-<<<<<<< HEAD
-    block = tuple(
-        np.array(column, kind) for column, kind in (([0], "u1"), ([299], "u2"), ([1], "u1"), ([0], "u4"))
-    )
-=======
     columns = (([0], "u1"), ([299], "u2"), ([1], "u1"), ([0], "u4"))
     block = tuple(np.array(column, kind) for column, kind in columns)
->>>>>>> 37ced15d (No part of the persons is read alone that is smaller than a block)
     (counts,) = squares.count([block])
     assert counts.shape == (2, 300)
     assert counts[1, 299] == counts.sum() == 1
