@@ -19,7 +19,7 @@ from replay import DOORS
 
 from privsyn import Categorical, Numerical, PrivSyn, Schema
 from privsyn.methods import reading
-from privsyn.private import persons
+from privsyn.private import rows
 from privsyn.private.noise import Alone
 from privsyn.private.spend import QueryLog
 
@@ -151,7 +151,7 @@ def left_by(table, words, answers, model, form, bound, folder):
     with answers.run(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(reading, "best_bound", lambda *_: bound)
         patch.setattr(Alone, "bits", property(lambda _: lambda size: words[:size]))
-        patch.setattr(persons, "ROWS_AT_ONCE", 200)
+        patch.setattr(rows, "ROWS_AT_ONCE", 200)
         settings = {"unit": "who", "method": method, "seed": 1, "memory": "2GB" if bound % 6 else 0}
         fitted = PrivSyn(20.0, delta, schema, **settings).fit(FORMS[form](table[names], folder))
     fitted.save(folder / "model")

@@ -15,7 +15,7 @@ import pytest
 from scipy.stats import beta, binom
 
 from privsyn import Categorical, PrivSyn, Schema
-from privsyn.private import measure
+from privsyn.private import measure, persons
 from privsyn.private.noise import release
 
 EPSILON = 2.0  # the fewest runs tell as much
@@ -69,7 +69,8 @@ def test_the_person_moves_all_answers_of_a_run_by_epsilon_and_no_more(k, monkeyp
             seen.append((exact.ravel(), scale))
             return release(exact, scale, noise) if answers is None else answers[len(seen) - 1]
 
-        monkeypatch.setattr(measure, "release", spy)
+        for module in (measure, persons):
+            monkeypatch.setattr(module, "release", spy)
         PrivSyn(EPSILON, 0, COLUMNS, unit="who", rows_per_unit=k, seed=1).fit(frame)
         return seen
 
@@ -79,7 +80,8 @@ def test_the_person_moves_all_answers_of_a_run_by_epsilon_and_no_more(k, monkeyp
         kept.append(release(exact, scale, noise))
         return kept[-1]
 
-    monkeypatch.setattr(measure, "release", keep)
+    for module in (measure, persons):
+        monkeypatch.setattr(module, "release", keep)
     both = pd.concat([others, person], ignore_index=True)
     PrivSyn(EPSILON, 0, COLUMNS, unit="who", rows_per_unit=k, seed=1).fit(others)
     without, within = run(others, kept), run(both, kept)
