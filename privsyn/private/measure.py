@@ -293,8 +293,6 @@ class PrivateTable:
             With margins of 0, and the variance of the independent cells.
         """
         measured, bound = [], self.contribution.tables
-        if bound.by == "squares":
-            raise ValueError("residuals of counts within squares: their sensitivity is another")
         for attributes, rho, counts in zip(
             tables, rhos.tolist(), self._rows.count(tables, bound), strict=True
         ):

@@ -15,13 +15,17 @@ from scipy.stats import chi2
 from privsyn.marginals.counting import Packing
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import NO_GROUPS, Grouping
+from privsyn.private.ledger import Ledger
+from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import SeededGaussian
 from privsyn.private.persons import (
     NOBODY,
     Bound,
+    Contribution,
     WithinSquares,
     classes,
     first_rows,
+    previous_rows,
     random_order,
     ranks,
     rows_per_person,
@@ -317,3 +321,73 @@ def test_a_table_within_squares_may_have_any_axes():
     (counts,) = squares.count([block])
     assert counts.shape == (2, 300)
     assert counts[1, 299] == counts.sum() == 1
+
+
+# --- the previous row of the same person -------------------------------------------------------------------
+
+
+@given(owned, seeds, st.booleans())
+def test_the_previous_row_is_the_one_before_it_of_the_same_person(persons, seed, sort):
+    persons = np.sort(persons[persons != NOBODY])
+    keys = np.random.default_rng(seed).permutation(len(persons)).astype(float) if sort else None
+    previous = previous_rows(persons, keys)
+    by = np.arange(len(persons)) if keys is None else keys
+    for row, before in enumerate(previous.tolist()):
+        earlier = [at for at in np.flatnonzero(persons == persons[row]) if by[at] < by[row]]
+        assert before == max(earlier, key=lambda at: by[at], default=-1)
+
+
+def test_columns_of_the_previous_row_stand_in_the_block_and_extend_the_rows():
+    """Whoever leaves moves a table over neighbours by no more than the bound, too."""
+    rng = np.random.default_rng(0)
+    persons, words = np.sort(rng.integers(0, 6, 40)), words_of(0, 40)
+    codes, names = table_of(persons, 0, 0.7), (*DOMAIN.names, "previous a")
+
+    def counts(stay):
+        order = random_order(persons[stay], drawn(words[stay]))
+        kept = rows_of(codes[stay], persons[stay], words[stay]).walk
+        kept._previous = previous_rows(persons[stay][order], None)
+        rows = Rows(DOMAIN, kept, np.inf, of_persons=True)
+        groups = np.array([0, 1, 1, 2], np.int32)  # of the codes of a, and of rows without a previous one
+        rows = rows.extend(Domain(names, (*DOMAIN.sizes, 3)), [groups])
+        return next(rows.count([("previous a", "a")], Bound(3, "squares"))), order
+
+    whole, _ = counts(np.ones(40, bool))
+    assert next(iter(whole.shape)) == 3
+    assert whole[2].sum() == 6  # each person's first row is counted, and has none before it
+    for leaver in range(6):
+        rest, _ = counts(persons != leaver)
+        assert ((whole - rest) >= 0).all()
+        assert np.linalg.norm(whole - rest) <= 3
+    with pytest.raises(ValueError, match="attributes"):
+        Rows(DOMAIN, lambda ask: ask([]), np.inf).extend(Domain(names, (*DOMAIN.sizes, 3)), [])
+
+
+def test_a_table_with_more_attributes_keeps_its_log_and_its_bound():
+    persons, words = np.array([0, 0, 1]), words_of(0, 3)
+    rows = rows_of(table_of(persons, 0), persons, words)
+    rows.walk._previous = previous_rows(persons[random_order(persons, drawn(words))], None)
+    private = PrivateTable(rows, SeededGaussian(0), Contribution(2, squares=True, of_tables=1.0))
+    domain = Domain((*DOMAIN.names, "previous a"), (*DOMAIN.sizes, 4))
+    longer = private.extend(domain, [np.arange(4, dtype=np.int32)])
+    longer.marginals((("previous a", "c"),), np.array([0.1]))
+    assert [spend.sensitivity for spend in private.spends] == [2.0]
+    with pytest.raises(ValueError, match="one table of counts"):
+        private.residuals((("a", "c"),), np.array([0.1]))
+
+
+def test_the_ledger_says_how_rows_are_bounded():
+    ledger = Ledger(
+        (),
+        promised_epsilon=1.0,
+        promised_delta=1e-9,
+        accounting="gaussian",
+        randomness="",
+        private=True,
+        public_inputs=(),
+        unit="who",
+        rows_per_unit=3,
+        squares=True,
+    )
+    assert "rows whose squared counts sum to at most 3^2" in ledger.kept
+    assert ledger.kept in ledger.neighbours
