@@ -365,7 +365,7 @@ class Ledger:
             )
             for name, kind in (("unit", str), ("rows_per_unit", int)):
                 fields[name] = None if plain[name] is None else _exactly(kind, plain[name])
-            fields["squares"] = _exactly(bool, plain["squares"])
+            fields["squares"] = _exactly(bool, plain.get("squares", False))
             if "acceptance" in plain:
                 fields["acceptance"] = Acceptance.from_plain(plain["acceptance"])
             return cls(

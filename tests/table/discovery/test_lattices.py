@@ -11,6 +11,7 @@ import pytest
 
 from privsyn import Categorical, Datetime, Increasing, Numerical, PrivSyn, Schema, Time, load
 from privsyn.methods.discovery import FOR_LATTICES
+from privsyn.methods.persons import FOR_ROWS
 from privsyn.private.ledger import Ledger
 from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.lattices import grid_of, heaps_of, likely_grids
@@ -104,8 +105,9 @@ def test_the_ledger_says_what_the_grids_cost(rows):
     unit = None if rows is None else "id"
     model = PrivSyn(epsilon=1.0, delta=1e-9, schema=schema, seed=0, unit=unit, rows_per_unit=rows).fit(table)
     (spend,) = (spend for spend in model.ledger_.spends if spend.what == "grids of x, y")
-    assert spend.sensitivity == pytest.approx((rows or 1) * sqrt(2))
-    assert spend.rho == pytest.approx(FOR_LATTICES * model.ledger_.budget, rel=1e-6)
+    assert spend.sensitivity == pytest.approx((model.ledger_.rows_per_unit or 1) * sqrt(2))
+    left = model.ledger_.budget * (1 if rows is None else 1 - FOR_ROWS)
+    assert spend.rho == pytest.approx(FOR_LATTICES * left, rel=1e-6)
     assert model.ledger_.epsilon(1e-9) <= 1 + 1e-9  # the parts of the budget are rounded; see MARGIN
     assert Ledger.from_dict(model.ledger_.to_dict()) == model.ledger_
 
