@@ -391,3 +391,12 @@ def test_the_ledger_says_how_rows_are_bounded():
     )
     assert "rows whose squared counts sum to at most 3^2" in ledger.kept
     assert ledger.kept in ledger.neighbours
+
+
+def test_rows_can_leave_out_their_last_attributes():
+    rows = rows_of(table_of(np.zeros(9, np.int64), 0), np.zeros(9, np.int64), words_of(0, 9))
+    assert rows.project(DOMAIN) is rows
+    first = DOMAIN.project(("a", "b"))
+    assert np.array_equal(next(rows.project(first).count([("a",)])), next(rows.count([("a",)])))
+    with pytest.raises(ValueError, match="do not begin"):
+        rows.project(DOMAIN.project(("b",)))
