@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         Text,
         Time,
     )
+    from privsyn.table.schema.database import Database, Table
     from privsyn.table.schema.schema import Schema
     from privsyn.table.schema.yaml_file import read_schema
 
@@ -52,6 +53,7 @@ __all__ = [
     "Allowed",
     "Categorical",
     "CsvFormat",
+    "Database",
     "Datetime",
     "Determined",
     "Draws",
@@ -74,6 +76,7 @@ __all__ = [
     "Risks",
     "Schema",
     "Scores",
+    "Table",
     "Text",
     "Time",
     "Total",
@@ -126,6 +129,7 @@ _HOMES = {
     "privsyn.table.enforcement.increasing": ("Increasing",),
     "privsyn.table.enforcement.lookup": ("Lookup",),
     "privsyn.table.enforcement.total": ("Total",),
+    "privsyn.table.schema.database": ("Database", "Table"),
     "privsyn.table.schema.schema": ("Schema",),
     "privsyn.table.schema.yaml_file": ("read_schema",),
 }

@@ -59,7 +59,7 @@ class Schema:
     def __post_init__(self) -> None:
         if not isinstance(self.csv, CsvFormat):
             raise InputError(f"csv is a CsvFormat, not {safe_repr(self.csv)}")
-        if not isinstance(self.columns, Mapping) or not (self.columns or self.csv != CsvFormat()):
+        if not isinstance(self.columns, Mapping):
             raise InputError('a schema maps names to columns, as in Schema({"age": Numerical(0, 100)})')
         object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))
         object.__setattr__(self, "missing", marks(self.missing))
@@ -87,6 +87,11 @@ class Schema:
         # A read-only mapping cannot be copied or pickled; a plain one can.
         others = ("missing", "csv", "constraints", "important")
         return partial(Schema, **{name: getattr(self, name) for name in others}), (dict(self.columns),)
+
+    @property
+    def says_nothing(self) -> bool:
+        """Whether it has no column, and does not say how a file is written."""
+        return not self.columns and self.csv == CsvFormat()
 
     @property
     def computed(self) -> tuple[str, ...]:

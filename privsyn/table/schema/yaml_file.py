@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import fields
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 
@@ -28,6 +28,14 @@ def read_schema(path: str | PathLike[str]) -> Schema:
 
     Text stays text: ``yes``, ``no`` and ``2015-01-01`` do not become booleans and dates.
     """
+    return _read(path, from_plain)
+
+
+R = TypeVar("R")
+
+
+def _read(path: str | PathLike[str], make: Callable[[Any], R]) -> R:
+    """Return what `make` makes of the plain data of a YAML file; its errors name file and line."""
     check_path(path)
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
@@ -39,7 +47,17 @@ def read_schema(path: str | PathLike[str]) -> Schema:
         plain = parse(text)
         for each in _lookups(plain):
             each["lookup"] = str(Path(path).parent / each["lookup"])  # an absolute path stays as it is
-        return from_plain(plain)
+        return make(plain)
+
+
+def read_public(path: str | PathLike[str], database: Callable[[Any], R]) -> Schema | R:
+    """Return what a YAML file declares: a schema or, if it lists tables, what `database` makes of it."""
+    return _read(path, lambda plain: (database if declares_tables(plain) else from_plain)(plain))
+
+
+def declares_tables(plain: object) -> bool:
+    """Return whether plain data declare several tables."""
+    return isinstance(plain, Mapping) and "tables" in plain
 
 
 def lookup_files(path: str | PathLike[str]) -> list[Path]:
@@ -60,10 +78,12 @@ SchemaOrPath = Schema | str | PathLike[str]
 
 
 def as_schema(schema: object) -> Schema | None:
-    """Return a schema, given as such or as the path of its YAML file."""
+    """Return a schema of one table, given as such or as the path of its YAML file."""
     if isinstance(schema, str | PathLike):
-        return read_schema(schema)
+        schema = read_schema(schema)
     if schema is None or isinstance(schema, Schema):
+        if schema is not None and schema.says_nothing:
+            raise InputError('a schema maps names to columns, as in Schema({"age": Numerical(0, 100)})')
         return schema
     raise InputError(f"schema must be a Schema or the path of a YAML file; got a {type(schema).__name__}")
 

@@ -1,0 +1,302 @@
+"""Database: what is public about several tables that keys link, and how they are linked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass, field
+from os import PathLike
+from types import MappingProxyType
+from typing import Any
+
+from privsyn.errors import InputError, about, did_you_mean, safe_repr
+from privsyn.table.kinds.column_settings import check_keys
+from privsyn.table.schema.schema import Schema
+from privsyn.table.schema.yaml_file import from_plain, read_public, read_schema, to_plain
+
+EVER, COUNT = "ever", "count"
+SUMMARIES = (COUNT, "sum", "mean", "min", "max", "first", "last", EVER)
+"""What a derived column says of the rows of a child table."""
+
+SUMMARY = re.compile(
+    r"(?P<how>[a-z]+)\((?P<table>[^.()]+)(?:\.(?P<column>[^=()]+?)(?: *== *(?P<value>.+))?)?\)"
+)
+
+
+@dataclass(frozen=True)
+class Derived:
+    """What a derived column says of the rows that belong to a row of the parent.
+
+    Parameters
+    ----------
+    how : str
+        One of `SUMMARIES`.
+    table : str
+        A child table.
+    column : str, optional
+        The column that is summarised; `count` has none.
+    value : str, optional
+        With `ever`, the value that one of the rows must have.
+
+    Examples
+    --------
+    >>> Derived.of("sum(purchases.dollars)")
+    Derived(how='sum', table='purchases', column='dollars', value=None)
+    >>> str(Derived.of("ever(visits.ward == surgery)"))
+    'ever(visits.ward == surgery)'
+    """
+
+    how: str
+    table: str
+    column: str | None = None
+    value: str | None = None
+
+    @classmethod
+    def of(cls, text: object) -> Derived:
+        """Return what an expression means; an `InputError` says what is wrong with it."""
+        found = SUMMARY.fullmatch(text.strip()) if isinstance(text, str) else None
+        if found is None or found["how"] not in SUMMARIES:
+            raise InputError(
+                f"{safe_repr(text)} is no summary of rows: write one such as count(visits),"
+                " sum(purchases.dollars), last(visits.arrived) or ever(visits.ward == surgery)"
+            )
+        how, table, column, value = found.group("how", "table", "column", "value")
+        if (column is None) != (how == COUNT) or (value is None) != (how != EVER):
+            raise InputError(f"{text!r}: count takes a table, ever a column and a value, all others a column")
+        return cls(how, table.strip(), column and column.strip(), value and value.strip())
+
+    def __str__(self) -> str:
+        column = "" if self.column is None else f".{self.column}"
+        value = "" if self.value is None else f" == {self.value}"
+        return f"{self.how}({self.table}{column}{value})"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Declare what is public about one table of a `Database`.
+
+    Parameters
+    ----------
+    schema : Schema or path of a YAML file, optional
+        Of the columns of data: all but `key` and `link`, and but `order` if its values are no data. Default:
+        they follow from names and dtypes, as without a schema.
+    key : str, optional
+        The column that identifies a row. A table needs it if another table is linked to it.
+    parent : str, optional
+        The table to whose rows the rows of this one belong. Default: none; each row is a person.
+    link : str, optional
+        The column that has the key of the parent's row.
+    order : str, optional
+        The column by which the rows of one parent are in order: a time, or a number such as 1, 2, 3. Default:
+        they have no order.
+    derive : mapping of a name to an expression, optional
+        Summaries of child rows, such as ``{"spent": "sum(purchases.dollars)"}``. They are measured like
+        columns, and the synthetic child rows agree with them. They are not in the synthetic table. Their
+        bounds are found under privacy.
+
+    Examples
+    --------
+    >>> from privsyn import Numerical
+    >>> Table(Schema({"age": Numerical(0, 110)}), key="person", parent="households", link="household").keys
+    ('person', 'household')
+    """
+
+    schema: Schema | None = None
+    _: KW_ONLY
+    key: str | None = None
+    parent: str | None = None
+    link: str | None = None
+    order: str | None = None
+    derive: Mapping[str, Any] = field(default_factory=dict)  # of Derived; text is replaced
+
+    def __post_init__(self) -> None:
+        schema = read_schema(self.schema) if isinstance(self.schema, str | PathLike) else self.schema
+        if schema is not None and not isinstance(schema, Schema):
+            raise InputError(f"the schema of a table is a Schema, not {safe_repr(schema)}")
+        object.__setattr__(self, "schema", schema)
+        for what in ("key", "parent", "link", "order"):
+            name = getattr(self, what)
+            if name is not None and not isinstance(name, str):
+                raise InputError(f"{what} must be a name; got {safe_repr(name)}")
+        if (self.parent is None) != (self.link is None):
+            raise InputError("give both parent and link, the column with the parent's key, or neither")
+        if self.order is not None and self.parent is None:
+            raise InputError("order is about the rows of one parent: this table has no parent")
+        columns = () if self.schema is None else tuple(self.schema.columns)
+        if len(set(self.keys)) < len(self.keys):
+            raise InputError(f"{self.keys[0]!r} is both key and link")
+        for name in self.keys:
+            if name in columns:
+                raise InputError(f"the key {name!r} is a column of the schema: remove it there, keys are new")
+        if not isinstance(self.derive, Mapping):
+            raise InputError('derive maps names to summaries, as in {"spent": "sum(purchases.dollars)"}')
+        for name in self.derive:
+            if name in (*columns, *self.keys):
+                raise InputError(f"derive: {name!r} is a column of the table: choose another name")
+        read = {
+            name: said if isinstance(said, Derived) else Derived.of(said)
+            for name, said in self.derive.items()
+        }
+        object.__setattr__(self, "derive", MappingProxyType(read))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _table, (self.schema, self.key, self.parent, self.link, self.order, dict(self.derive))
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The columns that identify rows: key and link."""
+        return tuple(name for name in (self.key, self.link) if name is not None)
+
+    @property
+    def only_order(self) -> str | None:
+        """The order if it is no column of data: synthetic rows have 1, 2, 3, ... there."""
+        if self.order is None or self.schema is None or self.order in self.schema.columns:
+            return None
+        return self.order
+
+    @property
+    def has_data(self) -> bool:
+        """Whether there may be columns of data."""
+        return self.schema is None or bool(self.schema.columns)
+
+
+def _table(schema: Schema | None, key: Any, parent: Any, link: Any, order: Any, derive: Any) -> Table:
+    return Table(schema, key=key, parent=parent, link=link, order=order, derive=derive)
+
+
+@dataclass(frozen=True)
+class Database:
+    """Declare what is public about several tables, and how they are linked.
+
+    One row of the root, the table without a parent, is a person: it is protected together with all rows that
+    belong to it, in all tables.
+
+    Parameters
+    ----------
+    tables : mapping of a name to a Table
+
+    Examples
+    --------
+    >>> from privsyn import Categorical, Numerical
+    >>> persons = Table(Schema({"age": Numerical(0, 110)}), key="person")
+    >>> visits = Table(Schema({"ward": Categorical(["a", "b"])}), parent="persons", link="person")
+    >>> Database({"visits": visits, "persons": persons}).names
+    ('persons', 'visits')
+    """
+
+    tables: Mapping[str, Table]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.tables, Mapping) or not self.tables:
+            raise InputError('a database maps names to tables, as in Database({"persons": Table(...)})')
+        object.__setattr__(self, "tables", MappingProxyType(dict(self.tables)))
+        for name, table in self.tables.items():
+            if not isinstance(name, str) or not name or re.search(r"[./\\:\n()]", name):
+                raise InputError(f"the table name {safe_repr(name)} is no name of a file: rename the table")
+            if not isinstance(table, Table):
+                raise InputError(f"table {name!r}: {safe_repr(table)} is not a Table")
+            with about(f"table {name!r}"):
+                self._check_links(name, table)
+        if len(roots := [name for name, table in self.tables.items() if table.parent is None]) != 1:
+            listed = ", ".join(map(repr, roots))
+            raise InputError(
+                f"the tables {listed} have no parent: one table, whose rows are the persons, has none"
+                if roots
+                else "no table is without a parent: one table, whose rows are the persons, has none"
+            )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Database, (dict(self.tables),)
+
+    def _check_links(self, name: str, table: Table) -> None:
+        if table.parent is not None:
+            if table.parent == name:
+                raise InputError("its parent is the table itself: such rows cannot be made")
+            if table.parent not in self.tables:
+                meant = did_you_mean(table.parent, self.tables)
+                raise InputError(f"there is no table {table.parent!r}, which is its parent{meant}")
+            if self.tables[table.parent].key is None:
+                raise InputError(f"its parent {table.parent!r} needs a key")
+        above, seen = table, {name}
+        while above.parent is not None and above.parent in self.tables:
+            if above.parent in seen:
+                raise InputError("it belongs to itself through its parents: one table has no parent")
+            seen.add(above.parent)
+            above = self.tables[above.parent]
+        for derived, said in table.derive.items():
+            child = self.tables.get(said.table)
+            if child is None or child.parent != name:
+                raise InputError(f"derive {derived!r}: {said.table!r} is no table whose parent is {name!r}")
+            known = () if child.schema is None else child.schema.coded
+            if said.column is not None and child.schema is not None and said.column not in known:
+                raise InputError(f"derive {derived!r}: {said.table!r} has no column {said.column!r}")
+
+    @property
+    def root(self) -> str:
+        """The table whose rows are the persons."""
+        return next(name for name, table in self.tables.items() if table.parent is None)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The tables, each after its parent."""
+        return tuple(self._below(self.root))
+
+    def _below(self, name: str) -> Iterator[str]:
+        yield name
+        for child in self.children(name):
+            yield from self._below(child)
+
+    def children(self, name: str) -> tuple[str, ...]:
+        """Return the tables whose parent is `name`."""
+        return tuple(child for child, table in self.tables.items() if table.parent == name)
+
+    def above(self, name: str) -> tuple[str, ...]:
+        """Return the parent of a table, the parent of that, ..."""
+        found: list[str] = []
+        while (parent := self.tables[found[-1] if found else name].parent) is not None:
+            found.append(parent)
+        return tuple(found)
+
+
+TABLE = ("key", "parent", "link", "order", "derive")
+"""What a table of a YAML file may have besides its schema."""
+
+
+def as_database(schema: object) -> Database | None:
+    """Return a database, given as such or as the path of a YAML file with ``tables:``; None for any other."""
+    if isinstance(schema, str | PathLike):
+        schema = read_public(schema, database_from_plain)
+    return schema if isinstance(schema, Database) else None
+
+
+def database_from_plain(plain: Mapping[str, Any]) -> Database:
+    """Return the database that `database_to_plain` or a person wrote."""
+    check_keys(plain, ("tables",), needed=("tables",))
+    said = plain["tables"]
+    if not isinstance(said, Mapping):
+        raise InputError("'tables:' is a mapping of names to tables")
+    tables = {}
+    for name, one in said.items():
+        with about(f"table {name!r}"):
+            if not isinstance(one, Mapping):
+                raise InputError("a table is a mapping such as {key: person_id, columns: {...}}")
+            links = {what: one[what] for what in TABLE if what in one}
+            rest = {what: value for what, value in one.items() if what not in TABLE}
+            tables[name] = Table(from_plain(rest) if rest else None, **links)
+    return Database(tables)
+
+
+def database_to_plain(database: Database) -> dict[str, Any]:
+    """Return plain data for YAML and JSON.
+
+    >>> from privsyn import Numerical
+    >>> database_to_plain(Database({"persons": Table(Schema({"age": Numerical(0, 9)}), key="person")}))
+    {'tables': {'persons': {'key': 'person', 'columns': {'age': {'kind': 'numerical', 'low': 0, 'high': 9}}}}}
+    """
+    tables = {}
+    for name, table in database.tables.items():
+        links: dict[str, Any] = {what: getattr(table, what) for what in TABLE[:-1] if getattr(table, what)}
+        if table.derive:
+            links["derive"] = {each: str(said) for each, said in table.derive.items()}
+        tables[name] = links | ({} if table.schema is None else {"columns": {}, **to_plain(table.schema)})
+    return {"tables": tables}

@@ -1,0 +1,104 @@
+"""A database declares several tables and their links; a mistake is one line that says what to do."""
+
+import copy
+import pickle
+
+import pytest
+
+from privsyn import Categorical, Database, InputError, Numerical, Schema, Table
+from privsyn.table.schema.database import (
+    Derived,
+    as_database,
+    database_from_plain,
+    database_to_plain,
+)
+
+PERSONS = Table(Schema({"age": Numerical(0, 110)}), key="person")
+VISITS = Table(
+    Schema({"ward": Categorical(["a", "b"]), "cost": Numerical(0, 9)}),
+    key="visit",
+    parent="persons",
+    link="person",
+    order="number",
+)
+DRUGS = Table(Schema({"dose": Numerical(0, 9)}), parent="visits", link="visit")
+HOSPITAL = Database({"drugs": DRUGS, "visits": VISITS, "persons": PERSONS})
+
+
+def test_tables_come_after_their_parents():
+    assert HOSPITAL.root == "persons"
+    assert HOSPITAL.names == ("persons", "visits", "drugs")
+    assert HOSPITAL.above("drugs") == ("visits", "persons")
+    assert HOSPITAL.children("persons") == ("visits",)
+    assert VISITS.keys == ("visit", "person")
+    assert VISITS.only_order == "number"
+    assert Table(parent="a", link="b", order="c").only_order is None  # its schema may have the column
+
+
+@pytest.mark.parametrize(
+    ("make", "complaint"),
+    [
+        (lambda: Database({}), "a database maps names to tables"),
+        (lambda: Database({"a": 3}), "table 'a': 3 is not a Table"),
+        (lambda: Database({"a/b": PERSONS}), "no name of a file"),
+        (lambda: Table(parent="a"), "both parent and link"),
+        (lambda: Table(order="a"), "this table has no parent"),
+        (lambda: Table(key=3), "key must be a name"),
+        (lambda: Table("a", key="b"), "a: cannot be read"),
+        (lambda: Table(3), "the schema of a table is a Schema, not 3"),
+        (lambda: Table(key="a", parent="b", link="a"), "'a' is both key and link"),
+        (lambda: Table(Schema({"a": Numerical(0, 9)}), key="a"), "the key 'a' is a column of the schema"),
+        (lambda: Table(derive=3), "derive maps names to summaries"),
+        (lambda: Table(Schema({"a": Numerical(0, 9)}), derive={"a": "count(b)"}), "choose another name"),
+        (lambda: Table(derive={"a": "half(b)"}), "no summary of rows"),
+        (lambda: Table(derive={"a": "sum(b)"}), "count takes a table"),
+        (lambda: Table(derive={"a": "ever(b.c)"}), "count takes a table"),
+        (lambda: Database({"a": PERSONS, "b": PERSONS}), "the tables 'a', 'b' have no parent"),
+        (lambda: Database({"a": Table(parent="a", link="b", key="c")}), "its parent is the table itself"),
+        (lambda: Database({"a": Table(parent="b", link="c")}), "there is no table 'b'"),
+        (lambda: Database({"a": Table(), "b": Table(parent="a", link="c")}), "its parent 'a' needs a key"),
+        (
+            lambda: Database(
+                {"a": Table(key="k", parent="b", link="l"), "b": Table(key="k", parent="a", link="l")}
+            ),
+            "it belongs to itself",
+        ),
+        (
+            lambda: Database({"a": Table(key="k", derive={"n": "count(a)"})}),
+            "'a' is no table whose parent is 'a'",
+        ),
+        (
+            lambda: Database(
+                {"persons": Table(key="person", derive={"n": "sum(visits.x)"}), "visits": VISITS}
+            ),
+            "'visits' has no column 'x'",
+        ),
+        (lambda: database_from_plain({"tables": 3}), "'tables:' is a mapping"),
+        (lambda: database_from_plain({"tables": {"a": 3}}), "table 'a': a table is a mapping"),
+        (lambda: database_from_plain({"tables": {}, "columns": {}}), "'columns' is not known here"),
+    ],
+)
+def test_a_mistake_is_one_line(make, complaint):
+    with pytest.raises(InputError, match=complaint) as caught:
+        make()
+    assert "\n" not in str(caught.value)
+
+
+def test_a_database_is_written_and_read(tmp_path):
+    derived = {"visits": "count(visits)", "paid": "sum(visits.cost)", "in_a": "ever(visits.ward == a)"}
+    persons = Table(PERSONS.schema, key="person", derive=derived)
+    database = Database({"persons": persons, "visits": VISITS, "drugs": Table(parent="visits", link="visit")})
+    assert database_from_plain(database_to_plain(database)) == database
+    assert pickle.loads(pickle.dumps(database)) == copy.deepcopy(database) == database
+    assert persons.derive["in_a"] == Derived("ever", "visits", "ward", "a")
+    path = tmp_path / "hospital.yaml"
+    path.write_text("tables:\n  a: {key: id, columns: {b: {kind: numerical, low: 0, high: 9}}}\n")
+    assert as_database(path) == Database({"a": Table(Schema({"b": Numerical(0, 9)}), key="id")})
+    path.write_text("tables:\n  a: {key: id, colums: {}}\n")
+    with pytest.raises(InputError, match=r"hospital.yaml: table 'a': 'colums' is not known"):
+        as_database(path)
+
+
+def test_a_schema_is_no_database():
+    assert as_database(Schema({"a": Numerical(0, 9)})) is None
+    assert as_database(None) is None
