@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from privsyn.methods.methods import Method
     from privsyn.private.laws import Law
     from privsyn.release.acceptance.criteria import Criteria
+    from privsyn.table.schema.database import Database
     from privsyn.table.schema.important import Sets
     from privsyn.table.schema.schema import Schema
     from privsyn.table.schema.yaml_file import SchemaOrPath
@@ -132,6 +133,7 @@ class Settings:
         from privsyn.table.schema.important import check_important
 
         self._check_method(check_finite(spelled("delta"), self.delta))
+        self._check_database()
         public = self.public
         if self.seed is not None:
             check_whole(spelled("seed"), self.seed)
@@ -172,13 +174,27 @@ class Settings:
                 f" or {method}"
             )
 
+    def _check_database(self) -> None:
+        """Refuse settings that several tables do not take."""
+        if self.database is None:
+            return
+        given = [
+            name for name in ("unit", "target", "important", "accept") if getattr(self, name) is not None
+        ]
+        if self.algorithm.accounting is not None:
+            given.append("method")
+        if given:
+            what = spelled(given[0])
+            why = "the rows of the table without a parent are the persons" if given[0] == "unit" else "not yet"
+            raise InputError(f"several tables take no {what} ({why}): leave it out")
+
     def _check_unit(self, names: "Collection[str]") -> None:
         """Refuse a bound on the rows of a unit without a unit, and a unit among `names` of the schema."""
         from privsyn.arguments import check_whole
 
         unit, rows_per_unit = spelled("unit"), spelled("rows_per_unit")
         if self.unit is None:
-            if self.rows_per_unit is not None:
+            if self.rows_per_unit is not None and self.database is None:
                 raise InputError(
                     f"{rows_per_unit} needs {unit}, the column that identifies the person: give both, or"
                     f" {unit} alone, or neither"
@@ -238,8 +254,15 @@ class Settings:
         from privsyn.table.schema.schema import declared
         from privsyn.table.schema.yaml_file import as_schema
 
-        known = declared(as_schema(self.schema))
+        known = None if self.database is not None else declared(as_schema(self.schema))
         return known if flag("nullable", self.nullable) or known is None else known.without_missing()
+
+    @property
+    def database(self) -> "Database | None":
+        """The tables that the schema declares; None if it declares one table, or there is none."""
+        from privsyn.table.schema.database import as_database
+
+        return as_database(self.schema)
 
     @property
     def matters_most(self) -> "Sets":
@@ -247,7 +270,8 @@ class Settings:
         from privsyn.table.schema.important import read_important
         from privsyn.table.schema.yaml_file import as_schema
 
-        what, schema = spelled("important"), as_schema(self.schema)
+        what = spelled("important")
+        schema = None if self.database is not None else as_schema(self.schema)
         said = read_important(what, self.important)
         return said if schema is None else read_important(what, (*said, *schema.important))
 
@@ -282,7 +306,7 @@ class Settings:
     @property
     def most_rows(self) -> int:
         """The most rows of one person: 1 if each row is a person, 0 if they are not limited."""
-        if self.unit is None:
+        if self.unit is None and self.database is None:
             return 1
         return 0 if self.rows_per_unit is None else int(self.rows_per_unit)
 

@@ -8,23 +8,23 @@ import numpy as np
 
 from privsyn.errors import warn_not_found
 from privsyn.estimator import Estimator
-from privsyn.inference.all_rows import multiplied, only, reweighted
-from privsyn.methods.discovery import discover
+from privsyn.methods.learning import learn_table
+from privsyn.methods.levels import OpenedDatabase
 from privsyn.methods.methods import PUBLISHED
 from privsyn.methods.randomise import facts_of, learn_randomised, ledger_of_randomised, local_promises
 from privsyn.methods.reading import Opened
 from privsyn.owners.owners import Owners, Run
-from privsyn.private.discovery import Finder
-from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import Alone
 from privsyn.private.spend import QueryLog
 from privsyn.progress import no_progress
 from privsyn.release.acceptance.criteria import check_accept
 from privsyn.release.acceptance.judge import judge
 from privsyn.release.acceptance.layout import check_testable
+from privsyn.release.linked import LinkedRelease
 from privsyn.release.release import Release, ReleasedModel
 from privsyn.settings import Settings
 from privsyn.table.io.read_in_memory import as_frame, with_target
+from privsyn.table.schema.database import Database
 from privsyn.table.schema.yaml_file import SchemaOrPath
 
 
@@ -141,13 +141,15 @@ class PrivSyn(ReleasedModel, Estimator, Settings):
             If the table does not have the columns of the schema, or its file is damaged or not well-formed
             (CSV: an open quote, or a row not as long as the header). No error depends on the value of a cell.
         """
+        self.not_found_: tuple[str, ...] = ()
+        self.counted_: float | None = None
+        if self.database is not None:
+            return self._fit_database(self.database, table)
         table, target = (as_frame(table), self.target) if y is None else with_target(table, y)
         with table.run() if isinstance(table, Owners) else Alone(table, self) as run:
             opened = Opened.of(as_frame(run.table), target, self, run.bits)
             self._check_criteria(opened)
             run.meet(opened)
-            self.not_found_: tuple[str, ...] = ()
-            self.counted_: float | None = None
             learn = self._from_sent_cells if self.epsilon is None else self._from_answers
             self.release_ = learn(opened, run)
             run.part(self.release_)
@@ -164,31 +166,32 @@ class PrivSyn(ReleasedModel, Estimator, Settings):
         """
         return self._fitted.outlook(self.target if target is None else target)
 
+    def _fit_database(self, database: Database, tables: Any) -> PrivSyn:
+        """Learn from the tables of a database."""
+        with Alone(tables, self) as run:
+            opened = OpenedDatabase.of(database, run.table, self, run.bits)
+            learned, ledger = opened.learn(run, self.progress or no_progress)
+        self.release_ = LinkedRelease.of(opened, learned, ledger)
+        self.not_found_ = self.release_.not_found
+        warn_not_found(self.not_found_)
+        return self
+
     def _from_answers(self, opened: Opened, run: Alone | Run) -> Release:
         """Discover what the schema leaves open, put questions to the rows, and estimate from the answers."""
-        noise, report, log = run.noise, self.progress or no_progress, QueryLog()
-        law, budget = noise.law, opened.budget(noise.law)
+        noise, log, budget = run.noise, QueryLog(), opened.budget(run.noise.law)
         sizes, contribution, left = opened.contribution(noise, log, budget.questions)
-        self.counted_ = contribution.of_columns
-        kept = opened.bound(contribution.most)
-        finder = Finder(noise, contribution.most, log)
-        discovered = discover(opened.schema, kept, self, rho=left, delta=budget.reserved, finder=finder)
-        self.not_found_ = discovered.not_found
-        codec = opened.codec(discovered.schema, discovered.heaps)
-        private = PrivateTable(opened.coded(codec, contribution, sizes), noise, contribution, log)
-        # Of a person with k rows, each row has 1/k^2 of the budget, or 1/k.
-        left, tests = (
-            law.of_row(cost, contribution.most) for cost in (left * (1 - discovered.share), budget.tests)
+        report, rng = self.progress or no_progress, run.generator()
+        learned = learn_table(
+            opened, sizes, contribution, noise, log, rng, report, rho=left, delta=budget.reserved
         )
-        facts = opened.facts(codec, discovered.counted, sizes)
-        fitted = self.algorithm.learn(private, left, run.generator(), report, facts)
-        if sizes:
-            fitted = only(reweighted(fitted, sizes.name, sizes.rows), codec.domain.names)
-        elif contribution.of_columns is not None:
-            fitted = multiplied(fitted, 1 / contribution.of_columns)
-        inputs = (*discovered.remarks, *opened.source.public_inputs, *run.public_inputs(self.unit))
+        self.not_found_, self.counted_ = learned.discovered.not_found, contribution.of_columns
+        codec, private = learned.codec, learned.private
+        tests = noise.law.of_row(budget.tests, contribution.most)
+        remarks = learned.discovered.remarks
+        inputs = (*remarks, *opened.source.public_inputs, *run.public_inputs(self.unit))
         ledger = opened.ledger(log.spends, codec, noise, inputs, contribution)
-        release = Release(codec, fitted, ledger, self.algorithm, opened.output_type(codec))
+        fitted, form = learned.of_all_rows.own, opened.output_type(codec)
+        release = Release(codec, fitted, ledger, self.algorithm, form)
         return release if opened.criteria is None else judge(release, opened.criteria, private, tests)
 
     def _from_sent_cells(self, opened: Opened, run: Alone | Run) -> Release:

@@ -128,6 +128,8 @@ def multiplied(fitted: Fitted, factor: float) -> Fitted:
 def only(fitted: Fitted, names: Attributes) -> Fitted:
     """Return the model of some of the attributes."""
     wanted = set(names)
+    if wanted.issuperset(fitted.merging.merged.names):
+        return fitted
     return replace(
         fitted,
         merging=fitted.merging.project(names),

@@ -128,7 +128,7 @@ def _end(counts: Floats, sigma: float) -> int:
     return 0
 
 
-def best_bound(rows: RowsPerPerson, rho: float, columns: int, most: int | None = None) -> int:
+def best_bound(rows: RowsPerPerson, rho: float, pairs: int, most: int | None = None) -> int:
     """Return the bound on the root of a person's summed squares with the smallest expected error of a table.
 
     The noise of a cell is in proportion to the bound. A small bound leaves out rows: the others are a random
@@ -142,8 +142,8 @@ def best_bound(rows: RowsPerPerson, rho: float, columns: int, most: int | None =
     rows : RowsPerPerson
     rho : float
         Budget of a person for all questions.
-    columns : int
-        Number of attributes.
+    pairs : int
+        Number of tables of two columns, at least 1.
     most : int, optional
         The largest bound. Default: `MOST`.
 
@@ -151,10 +151,9 @@ def best_bound(rows: RowsPerPerson, rho: float, columns: int, most: int | None =
     --------
     >>> begins = np.array([1, 2, 40])
     >>> few, many = (RowsPerPerson(begins, np.array(persons)) for persons in ([1e4, 1e4, 0], [1e4, 0, 1e4]))
-    >>> best_bound(few, 0.01, 6), best_bound(many, 0.01, 6)
+    >>> best_bound(few, 0.01, 15), best_bound(many, 0.01, 15)
     (2, 10)
     """
-    pairs = max(columns * (columns - 1) // 2, 1)
     noise, whole = FOR_TABLES * rho / pairs, rows.in_groups(rows.rows)
 
     def error(bound: int) -> float:

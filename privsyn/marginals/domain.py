@@ -148,6 +148,18 @@ class Domain:
         return found
 
 
+    def joined(self, other: Domain) -> Domain:
+        """Return the domain with the attributes of another one behind its own.
+
+        >>> Domain(("age",), (10,)).joined(Domain(("sex",), (2,))).shape
+        (10, 2)
+        """
+        return Domain(self.names + other.names, self.sizes + other.sizes, self.ordered + other.ordered)
+
+
+NO_ATTRIBUTES = Domain((), ())
+
+
 @dataclass(frozen=True, eq=False)
 class Records:
     """Rows of codes over a domain.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy.typing as npt
 
 from privsyn.inference.rows_per_person import RowsPerPerson
 from privsyn.marginals.counting import Packing, Walk
-from privsyn.marginals.domain import Domain, Floats, Ints
+from privsyn.marginals.domain import NO_ATTRIBUTES, Domain, Floats, Integers, Ints
 from privsyn.private.persons import (
     MOST,
     Contribution,
@@ -23,16 +22,51 @@ from privsyn.private.persons import (
 )
 from privsyn.private.rows import PersonsTogether
 from privsyn.table.codec.codec import Codec
-from privsyn.table.io.persons import codes_of, order_keys
+from privsyn.table.io.persons import codes_of
 from privsyn.table.io.source import RawTable
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from privsyn.private.laws import Law
     from privsyn.private.noise import Noise
     from privsyn.private.sampler import Bits
     from privsyn.private.spend import QueryLog
 
 FOR_ROWS = 0.02  # share of the budget for the numbers of rows per person
+
+
+@dataclass(frozen=True, eq=False)
+class Above:
+    """What each row of a linked table belongs to, and what stands above it. Private.
+
+    All of it depends on the rows of the same person alone.
+
+    Parameters
+    ----------
+    parents : integer array of shape (rows,)
+        The row of the parent table to which a row belongs.
+    keys : array of shape (rows,), optional
+        By which the rows of a parent are sorted. Default: their order is random.
+    also : tuple of str
+        Columns of keys, besides that of identifiers.
+    added : pandas.DataFrame
+        Columns that sum up the rows below each row.
+    still : tuple of arrays of shape (rows,)
+        Codes of the rows above, such as those of the parent.
+    domain : Domain
+        Of the latter.
+    linked : bool
+        Whether the table has a parent.
+    """
+
+    parents: Ints
+    keys: Floats | None
+    also: tuple[str, ...]
+    added: pd.DataFrame
+    still: tuple[Integers, ...] = ()
+    domain: Domain = NO_ATTRIBUTES
+    linked: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,59 +83,54 @@ class Persons:
         The same for all rows of a person, `NOBODY` where there is no identifier.
     order : integer array
         The places of the rows that belong to somebody; see `random_order`.
-    keys : array of shape (rows,), optional
-        By which a person's rows are sorted. Default: their order is random.
+    above : Above, optional
+        What each row belongs to in linked tables. Default: to a person, of whom nothing else is known.
     """
 
     unit: str
     prints: tuple[Ints, ...]
     codes: Ints
     order: Ints
-    keys: Floats | None = None
+    above: Above | None = None
 
     @classmethod
-    def of(cls, source: RawTable, unit: str, bits: Bits, by: str | None = None) -> Persons:
-        """Read the identifiers, and draw the order of each person's rows. No row is counted.
-
-        With `by`, the numbers or times of this column are read too.
-        """
+    def of(cls, source: RawTable, unit: str, bits: Bits) -> Persons:
+        """Read the identifiers, and draw the order of each person's rows. No row is counted."""
         source.require_again("whose rows they are")
         prints = tuple(source.fingerprints(unit))
         codes = codes_of(np.concatenate(prints))
-        keys = None if by is None else np.concatenate(source.each(partial(order_keys, by)))
-        return cls(unit, prints, codes, random_order(codes, bits), keys)
+        return cls(unit, prints, codes, random_order(codes, bits))
 
-    def first(self, most: int) -> Ints:
-        """Return the part of the order that has the first `most` rows of each person."""
-        return self.order[ranks(self.codes[self.order]) < most]
+    def first(self, most: int | None) -> Ints:
+        """Return the part of the order that has the first `most` rows of each person; all rows with None."""
+        return self.order if most is None else self.order[ranks(self.codes[self.order]) < most]
 
-    def bounded(self, source: RawTable, most: int) -> RawTable:
+    def bounded(self, source: RawTable, most: int | None) -> RawTable:
         """Return the first `most` rows of each person, in the source's order, without the identifiers."""
         kept = np.zeros(len(self.codes), np.bool_)
         kept[self.first(most)] = True
-        return source.bounded(self.unit, self.prints, kept)
+        if self.above is None:
+            return source.bounded(self.unit, self.prints, kept)
+        return source.bounded(self.unit, self.prints, kept, self.above.also, self.above.added)
 
     def together(
-        self,
-        rows: RawTable,
-        codec: Codec,
-        most: int,
-        sizes: Sizes,
-        memory: float,
-        *,
-        linked: bool = False,
+        self, rows: RawTable, codec: Codec, most: int | None, sizes: Sizes, memory: float
     ) -> Walk:
         """Return a walk over the encoded `rows` of `bounded`, in which those of a person stand together.
 
-        If `linked`, each row has the columns of the previous row of the same person.
+        Each row has the class of the number of rows of its person. In linked tables it also has the columns
+        of the rows above it, and those of the previous row of the same parent.
         """
         first = self.first(most)
         kept = np.sort(first)
         had = np.bincount(self.codes[self.order], minlength=1)[self.codes[first]]
         of_persons = (sizes.codes(had),) if sizes else ()
+        previous = None
+        if self.above is not None:
+            of_persons = (*of_persons, *(codes[first] for codes in self.above.still))
+            keys = None if self.above.keys is None else self.above.keys[first]
+            previous = previous_rows(self.above.parents[first], keys)
         order, packing = np.searchsorted(kept, first), Packing(codec.domain.sizes)
-        keys = None if self.keys is None else self.keys[first]
-        previous = previous_rows(self.codes[first], keys) if linked else None
         check = rows.require_unchanged  # also where no walk would see that the source has changed
         return PersonsTogether(
             rows.walk(codec), self.codes[kept], order, of_persons, packing, memory, check, previous
@@ -152,12 +181,11 @@ class Sizes:
         """Return the class of each number of rows."""
         return (np.searchsorted(self.begins, rows, side="right") - 1).astype(np.uint8)
 
-    def extend(self, domain: Domain) -> Domain:
-        """Return the domain with this attribute at its end."""
-        if not self:
-            return domain
+    @property
+    def domain(self) -> Domain:
+        """Return the domain of this attribute, or of none."""
         classes = len(self.begins)
-        return Domain((*domain.names, self.name), (*domain.sizes, classes), (*domain.ordered, classes))
+        return Domain((self.name,), (classes,), (classes,)) if self else NO_ATTRIBUTES
 
 
 NO_SIZES = Sizes("", np.ones(1, np.int64), np.zeros(1))

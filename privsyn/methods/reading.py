@@ -14,9 +14,9 @@ from privsyn.arguments import check_bytes, check_column
 from privsyn.errors import spelled, warn_columns
 from privsyn.inference.ordered.support import Look
 from privsyn.inference.problem import PublicFacts
-from privsyn.inference.rows_per_person import best_bound
+from privsyn.inference.rows_per_person import RowsPerPerson, best_bound
 from privsyn.marginals.counting import Packing
-from privsyn.marginals.domain import Attributes
+from privsyn.marginals.domain import Attributes, Domain
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.structural_zeros import StructuralZeros
 from privsyn.methods.discovery import Counted, reserved_delta
@@ -138,27 +138,46 @@ class Opened:
         if self.persons is None or self.settings.most_rows == 1:
             return NO_SIZES, ONE_ROW_EACH, rho
         rows = self.persons.count(log, noise, FOR_ROWS * rho)
-        left, columns = (1 - FOR_ROWS) * rho, len(self.schema.schema.coded)
-        together = self.rows.near and self.settings.algorithm.accounting is None
-        bound = best_bound(rows, noise.law.rho(left), columns, self.settings.rows_per_unit)
-        contribution = contribution_of(rows, bound, noise.law, together=together)
-        sizes = Sizes.of(f"rows of one {self.persons.unit}", rows) if together else NO_SIZES
-        return sizes, contribution, left
+        left = (1 - FOR_ROWS) * rho
+        return *self.bounded(rows, noise.law, left, pairs_of(len(self.schema.schema.coded))), left
 
-    def bound(self, rows: int) -> RawTable:
-        """Return up to `rows` random rows of each person, without the identifiers."""
+    def bounded(self, rows: RowsPerPerson, law: Law, rho: float, pairs: int) -> tuple[Sizes, Contribution]:
+        """Return the same, given the number of rows per person and the number of tables of two columns."""
+        together = self.rows.near and self.settings.algorithm.accounting is None
+        bound = best_bound(rows, law.rho(rho), pairs, self.settings.rows_per_unit)
+        contribution = contribution_of(rows, bound, law, together=together)
+        unit = "" if self.persons is None else self.persons.unit
+        return Sizes.of(f"rows of one {unit}", rows) if together else NO_SIZES, contribution
+
+    def bound(self, rows: int | None) -> RawTable:
+        """Return up to `rows` random rows of each person, or all with None, without the identifiers."""
         if self.persons is None:
             return self.rows
         return self.persons.bounded(self.source, rows).unordered(self.schema.unordered)
 
     def coded(self, codec: Codec, contribution: Contribution = ONE_ROW_EACH, sizes: Sizes = NO_SIZES) -> Rows:
-        """Return the encoded rows, of which each person adds no more than `contribution` to an answer."""
-        rows = self.bound(contribution.tables.rows)
-        if self.persons is None or not rows.near:
+        """Return the encoded rows, of which each person adds no more than `contribution` to an answer.
+
+        In linked tables all rows are read, because each needs the one before it. The counts are bounded.
+        """
+        most = None if self.is_linked else contribution.tables.rows
+        rows = self.bound(most)
+        if self.persons is None or not rows.near or (most == 1 and not sizes):
             return coded(rows, codec, self.settings.memory)
         memory = check_bytes("memory", self.settings.memory)
-        walk = self.persons.together(rows, codec, contribution.tables.rows, sizes, memory / 2)
-        return Rows(sizes.extend(codec.domain), walk, memory / 4, of_persons=True)
+        walk = self.persons.together(rows, codec, most, sizes, memory / 2)
+        return Rows(codec.domain.joined(self.beside(sizes)), walk, memory / 4, of_persons=True)
+
+    @property
+    def is_linked(self) -> bool:
+        """Whether its rows belong to rows of another table."""
+        return self.persons is not None and self.persons.above is not None and self.persons.above.linked
+
+    def beside(self, sizes: Sizes) -> Domain:
+        """Return the attributes of what each row belongs to."""
+        if self.persons is None or self.persons.above is None:
+            return sizes.domain
+        return sizes.domain.joined(self.persons.above.domain)
 
     def facts(
         self, codec: Codec, counted: Mapping[str, Counted] = NOTHING_COUNTED, sizes: Sizes = NO_SIZES
@@ -174,9 +193,17 @@ class Opened:
         def possible(merging: Merging) -> StructuralZeros:
             return codec.possible(merging.project(codec.domain.names))
 
-        beside = (sizes.name,) if sizes else ()
         return PublicFacts(
-            target, axes, possible, doubtful, kept, codec.nullable, important, looks, beside=beside
+            target,
+            axes,
+            possible,
+            doubtful,
+            kept,
+            codec.nullable,
+            important,
+            looks,
+            beside=self.beside(sizes).names,
+            linked=codec.domain.names if self.is_linked else (),
         )
 
     def ledger(
@@ -209,6 +236,11 @@ class Opened:
     def output_type(self, codec: Codec) -> OutputType:
         """Return the type of the synthetic table, which has no identifiers of persons."""
         return self.rows.form.only(set(codec.names).difference(codec.dropped))
+
+
+def pairs_of(columns: int) -> int:
+    """Return the number of pairs of columns, at least 1."""
+    return max(columns * (columns - 1) // 2, 1)
 
 
 def look_at(codec: Codec, name: str, counted: Counted) -> Look:

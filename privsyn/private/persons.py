@@ -225,15 +225,17 @@ def random_order(persons: Ints, bits: Bits) -> Ints:
     return order[np.searchsorted(persons[order], NOBODY, side="right") :]
 
 
-def previous_rows(persons: Ints, keys: Floats | None) -> Ints:
-    """Return the place of the previous row of the same person, -1 where there is none.
+def previous_rows(parents: Ints, keys: Floats | None = None) -> Ints:
+    """Return the place of the previous row of the same parent, -1 where there is none.
+
+    It depends on the rows of this parent alone, and these are of one person.
 
     Parameters
     ----------
-    persons : integer array of shape (rows,)
-        The rows of a person stand together, in random order.
+    parents : integer array of shape (rows,)
+        Rows with the same code belong to one parent. The rows of each are in random order.
     keys : array of the same shape, optional
-        By which the rows of a person are sorted; equal ones stay in random order, and those without a key
+        By which the rows of a parent are sorted; equal ones stay in random order, and those without a key
         come last. Default: the random order.
 
     Examples
@@ -241,12 +243,10 @@ def previous_rows(persons: Ints, keys: Floats | None) -> Ints:
     >>> previous_rows(np.array([4, 4, 4, 2]), np.array([3.0, 1.0, 2.0, 9.0])).tolist()
     [2, -1, 1, -1]
     """
-    order = np.arange(len(persons))
-    if keys is not None:
-        begins = np.cumsum(np.diff(persons, prepend=NOBODY - 1) != 0)
-        order = np.lexsort((np.where(np.isnan(keys), np.inf, keys), begins))
-    same = persons[order][1:] == persons[order][:-1]
-    previous = np.full(len(persons), -1)
+    by = (parents,) if keys is None else (np.where(np.isnan(keys), np.inf, keys), parents)
+    order = np.lexsort(by)  # stable, so that equal keys keep their order
+    same = parents[order][1:] == parents[order][:-1]
+    previous = np.full(len(parents), -1)
     previous[order[1:][same]] = order[:-1][same]
     return previous
 

@@ -129,6 +129,19 @@ class QueryLog:
 
     _spends: list[Spend] = field(default_factory=list)
     _times: Counter[str] = field(default_factory=Counter)
+    _table: str = ""
+
+    def about(self, table: str) -> QueryLog:
+        """Return the same log for the questions to one of several tables, each of which names the table.
+
+        >>> from privsyn.private.laws import GAUSSIAN
+        >>> log = QueryLog()
+        >>> log.about("visits").charge("rows per person", 2, 1.0, cost=0.02, law=GAUSSIAN)
+        5.0
+        >>> log.spends[0].what
+        'visits: rows per person'
+        """
+        return QueryLog(self._spends, self._times, f"{table}: ")
 
     @property
     def spends(self) -> tuple[Spend, ...]:
@@ -142,6 +155,7 @@ class QueryLog:
 
         A question that is asked again gets a number.
         """
+        what = f"{self._table}{what}"
         self._times[what] += 1
         look = f"{what} (look {self._times[what]})" if self._times[what] > 1 else what
         scale = law.scale(cost, sensitivity)

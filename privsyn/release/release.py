@@ -353,7 +353,7 @@ def _of_release(
         for name in ("seed", "progress"):
             if options.get(name) is None:
                 options[name] = getattr(self, name)
-        return method(self._fitted, *args, **options)
+        return getattr(self._fitted, method.__name__)(*args, **options)
 
     return of_model
 

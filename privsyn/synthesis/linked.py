@@ -14,15 +14,57 @@ from dataclasses import dataclass
 import numpy as np
 
 from privsyn.marginals.counting import code_type, count
-from privsyn.marginals.domain import Codes, Domain, Floats, Ints, Records
+from privsyn.marginals.domain import Codes, Domain, Floats, Integers, Ints, Mask, Records
 from privsyn.marginals.marginal import NO_GROUPS, Grouping, Marginal
 from privsyn.marginals.statistics import mutual_information
-from privsyn.synthesis.annealing import COLUMNS, SWEEPS, VARIATES, anneal_once, lay_out, weights_of
+from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
+from privsyn.synthesis.annealing import COLUMNS, NEVER, SWEEPS, VARIATES, anneal_once, lay_out, weights_of
 from privsyn.synthesis.synthesise import draw_by_quota, draw_given, stack
 
 TINY = 1e-9  # records
 NEXT = "next "
 """How the name of an attribute of the next row begins."""
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """What an attribute says of a row before it is made.
+
+    Parameters
+    ----------
+    table : str
+        The table above of whose row it is a column. Empty: it is not.
+    attribute : str
+        The column; else "rows", the number of rows of the person, or "position" among those of the parent.
+    groups : integer array
+        The code of each merged code of the column, or of each number; larger numbers are like the last.
+    """
+
+    table: str
+    attribute: str
+    groups: Codes
+
+    def of(self, numbers: Integers) -> Codes:
+        """Return the codes of rows."""
+        return np.asarray(self.groups[np.minimum(numbers, len(self.groups) - 1)], np.int32)
+
+
+@dataclass(frozen=True, eq=False)
+class Links:
+    """How the rows of a table depend on other rows.
+
+    Parameters
+    ----------
+    given : mapping of an attribute to a Given
+    previous : mapping of an attribute to (own attribute, groups)
+        Attributes of the previous row: see `Chains`.
+    tables : tuple of Marginal
+        Over own attributes, and one of those.
+    """
+
+    given: Mapping[str, Given]
+    previous: Mapping[str, tuple[str, Codes]]
+    tables: tuple[Marginal, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +86,12 @@ class Chains:
     given: Mapping[str, Codes]
     previous: Mapping[str, tuple[str, Codes]]
 
+    @classmethod
+    def of(cls, parents: Ints, links: Links, known: Mapping[tuple[str, str], Integers]) -> Chains:
+        """Return the chains of rows of the same parent; `known` has what `Given` may be of."""
+        given = {name: of.of(known[of.table, of.attribute]) for name, of in links.given.items()}
+        return cls(parents, given, links.previous)
+
     @property
     def place(self) -> Ints:
         """How many rows of the same person stand before each row."""
@@ -57,6 +105,7 @@ def synthesise_linked(
     chains: Chains,
     rng: np.random.Generator,
     sweeps: int = SWEEPS,
+    zeros: StructuralZeros = NO_ZEROS,
 ) -> dict[str, Codes]:
     """Return the codes of the own attributes of each row.
 
@@ -68,9 +117,12 @@ def synthesise_linked(
     chains : Chains
     rng : numpy.random.Generator
     sweeps : int
+    zeros : StructuralZeros
+        Of the own attributes.
     """
     rows = _start(one_ways, tables, chains, rng)
-    return _annealed(rows, one_ways, tables, chains, rng, sweeps)
+    tables = (*tables, *zeros.missing_from(tuple(tables), tuple(one_ways.values())))
+    return _annealed(rows, one_ways, tables, chains, rng, sweeps, zeros)
 
 
 def _start(
@@ -125,6 +177,7 @@ def _annealed(
     chains: Chains,
     rng: np.random.Generator,
     sweeps: int,
+    zeros: StructuralZeros,
 ) -> dict[str, Codes]:
     """Return the rows, moved towards all tables; half of the rows move at a time."""
     n, halves = len(chains.persons), chains.place % 2
@@ -135,6 +188,7 @@ def _annealed(
     views = [view for table in scaled for view in _views(table, one_ways, chains)]
     of_views = [w for table, w in zip(scaled, weight, strict=True) for _ in _views(table, one_ways, chains)]
     weights = np.concatenate([v.sure * w / (v.targets + 1) for v, w in zip(views, of_views, strict=True)])
+    weights[~np.concatenate([_possible(view, one_ways, zeros) for view in views])] = NEVER
     joined = {place: view.grouping for place, view in enumerate(views) if view.grouping}
     noise = rng.gumbel(size=VARIATES + max(table.domain.cells for table in one_ways.values()))
     for sweep in range(sweeps):
@@ -184,6 +238,13 @@ class _View:
     targets: Floats
     part: Floats
     sure: Floats
+
+
+def _possible(view: _View, one_ways: Mapping[str, Marginal], zeros: StructuralZeros) -> Mask:
+    """Return which cells of a table may have rows."""
+    if not zeros.masks or not set(one_ways).issuperset(view.table.attributes):
+        return np.full(view.table.domain.cells, True)
+    return zeros.of(view.table.domain).ravel()
 
 
 def _views(table: Marginal, one_ways: Mapping[str, Marginal], chains: Chains) -> list[_View]:

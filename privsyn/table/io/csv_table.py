@@ -308,8 +308,8 @@ class CsvTable:
     missing : mapping of each name to the texts that stand for a missing cell
     public_inputs : tuple of str
         A sentence for each fact about the rows that is taken as public.
-    unit : str, optional
-        The column of identifiers, which stays text.
+    units : tuple of str
+        The columns of identifiers, which stay text.
     dialect : CsvFormat
     """
 
@@ -317,11 +317,11 @@ class CsvTable:
     columns: Mapping[str, Column]
     missing: Mapping[str, Sequence[str]]
     public_inputs: tuple[str, ...]
-    unit: str | None
+    units: tuple[str, ...]
     dialect: CsvFormat
 
     @classmethod
-    def open(cls, place: Place, schema: Schema | None, unit: str | None = None) -> CsvTable:
+    def open(cls, place: Place, schema: Schema | None, units: tuple[str, ...] = ()) -> CsvTable:
         """Read the header and, for columns that the schema does not declare, the cells."""
         dialect = PLAIN if schema is None else schema.csv
         names = check_text(place, dialect)
@@ -331,15 +331,14 @@ class CsvTable:
             known = {name: column for name, column in schema.columns.items() if name in names}
             missing = dict.fromkeys(names, (*MARKS, *schema.missing))
             missing |= {name: schema.markers(name) for name in known}
-        if unit in names:
-            known |= {unit: Categorical()}
+        known |= {unit: Categorical() for unit in units if unit in names}
         typed, facts = place.format.door.declared(place, dialect)
         known = {**typed, **known}
         check_header(place, names, known)
         unknown = {name: missing[name] for name in names if name not in known}
         guessed = guess_columns(walk_text(place, dialect) if unknown else (), unknown, dialect)
         columns = {name: known[name] if name in known else guessed[name] for name in names}
-        return cls(place, columns, missing, (*facts, *guessed_facts(guessed)), unit, dialect)
+        return cls(place, columns, missing, (*facts, *guessed_facts(guessed)), units, dialect)
 
     @property
     def formats(self) -> Formats:
@@ -350,8 +349,8 @@ class CsvTable:
 
     @property
     def schema(self) -> Schema | None:
-        """Return the columns without that of identifiers, or None if there is no other."""
-        kinds = {name: column for name, column in self.columns.items() if name != self.unit}
+        """Return the columns without those of identifiers, or None if there is no other."""
+        kinds = {name: column for name, column in self.columns.items() if name not in self.units}
         return Schema(kinds, csv=self.dialect) if kinds else None
 
     def frame(self, text: pa.Table) -> pd.DataFrame:
@@ -364,10 +363,10 @@ class CsvTable:
 
 
 def read_csv(
-    place: Place, schema: Schema | None, unit: str | None = None
+    place: Place, schema: Schema | None, units: tuple[str, ...] = ()
 ) -> tuple[pd.DataFrame, tuple[str, ...], Schema | None]:
     """Return the table in a file of text, its `public_inputs`, and its columns."""
-    table = CsvTable.open(place, schema, unit)
+    table = CsvTable.open(place, schema, units)
     return table.frame(read_text(place, table.dialect, table.formats)), table.public_inputs, table.schema
 
 

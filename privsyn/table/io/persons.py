@@ -206,6 +206,10 @@ class KeptRows:
         A digest of all `fingerprints` of the part, in their order.
     key : bytes
         The key of fingerprints and mark.
+    also : tuple of str
+        Further columns that are left out.
+    added : pandas.DataFrame, optional
+        Columns that each row gets; one row for each row of the part.
     """
 
     unit: str
@@ -213,6 +217,8 @@ class KeptRows:
     kept: npt.NDArray[np.uint8] = field(repr=False)
     mark: bytes = field(repr=False)
     key: bytes = field(repr=False)
+    also: tuple[str, ...] = ()
+    added: pd.DataFrame | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, unit: str, prints: Ints, kept: Mask, key: bytes = KEY) -> KeptRows:
@@ -235,8 +241,16 @@ class KeptRows:
             these = slice(start, start + len(frame))
             start = these.stop
             if start <= self.rows:
-                yield frame.loc[kept[these]].drop(columns=self.unit)
+                yield self._columns(frame.loc[kept[these]], these, kept[these])
         if start != self.rows or mark.digest() != self.mark:
             raise InputError(
                 "the rows come in another order each time they are read: write the table to a file first"
             )
+
+    def _columns(self, frame: pd.DataFrame, these: slice, kept: Mask) -> pd.DataFrame:
+        """Return the rows of a part that are kept, with the columns that a table of them has."""
+        frame = frame.drop(columns=[self.unit, *self.also])
+        if self.added is None:
+            return frame
+        added = self.added.iloc[these].loc[kept]
+        return frame.assign(**{name: cells.array for name, cells in added.items()})

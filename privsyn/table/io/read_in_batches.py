@@ -22,7 +22,7 @@ from privsyn.table.io.csv_table import CsvTable, walk_text
 from privsyn.table.io.formats import PARQUET, Place
 from privsyn.table.io.output_type import OutputType
 from privsyn.table.io.parquet import parquet_schema, parts_of, walk_parquet
-from privsyn.table.io.read_in_memory import known_of, open_typed, read_in_memory
+from privsyn.table.io.read_in_memory import known_of, names_of_units, open_typed, read_in_memory
 from privsyn.table.schema.schema import Schema, check_column_names
 from privsyn.threads import ahead
 
@@ -70,7 +70,9 @@ class Stream(raw.RawTable):
         return question(self.frames())
 
 
-def read_in_batches(source: object, schema: Schema | None = None, *, unit: str | None = None) -> raw.RawTable:
+def read_in_batches(
+    source: object, schema: Schema | None = None, *, unit: str | tuple[str, ...] | None = None
+) -> raw.RawTable:
     """Open a table, wherever its rows are.
 
     Parameters
@@ -80,8 +82,8 @@ def read_in_batches(source: object, schema: Schema | None = None, *, unit: str |
         Batches are an iterator over Arrow record batches, tables or data frames. They are read once.
     schema : Schema, optional
         Says how the cells of a CSV file are read. Without it their types are guessed from the file.
-    unit : str, optional
-        The column of identifiers, whose type is not guessed.
+    unit : str or tuple of str, optional
+        The columns of identifiers, whose types are not guessed.
 
     Examples
     --------
@@ -94,7 +96,8 @@ def read_in_batches(source: object, schema: Schema | None = None, *, unit: str |
         if place.format is PARQUET:
             return _parquet(parts_of(place.file))
         check_file(place.file)
-        return _typed(place, schema, unit) if place.format.typed else _csv(place, schema, unit)
+        units = names_of_units(unit)
+        return _typed(place, schema, units) if place.format.typed else _csv(place, schema, units)
     if isinstance(source, raw.RawTable):
         return source
     engine = type(source).__module__.split(".")[0]
@@ -112,19 +115,19 @@ def read_in_batches(source: object, schema: Schema | None = None, *, unit: str |
     return Stream(table.frame.iloc[:0], partial(raw.slices, table.frame), form=table.form, lasting=True)
 
 
-def _typed(place: Place, schema: Schema | None, unit: str | None) -> Stream:
+def _typed(place: Place, schema: Schema | None, units: tuple[str, ...]) -> Stream:
     stamps = raw.stamps_of((place.file,))
     opened = open_typed(place, schema)
     walk = partial(raw.unchanged, stamps, opened.batches)
     stream = _arrow(opened.schema, walk, str(place))
-    known, form = known_of(opened, stream.head.drop(columns=unit or [], errors="ignore"))
+    known, form = known_of(opened, stream.head.drop(columns=list(units), errors="ignore"))
     return replace(stream, public_inputs=opened.public_inputs, schema=known, form=form, stamps=stamps)
 
 
-def _csv(place: Place, schema: Schema | None, unit: str | None) -> Stream:
+def _csv(place: Place, schema: Schema | None, units: tuple[str, ...]) -> Stream:
     logs = (place.file.with_name(f"{place.file.name}-wal"),) if place.format.name == "SQLite" else ()
     stamps = raw.stamps_of((place.file, *logs))  # SQLite may write the newest rows into its log
-    table = CsvTable.open(place, schema, unit)
+    table = CsvTable.open(place, schema, units)
     empty = pa.table({name: pa.array([], pa.string()) for name in table.columns})
     walk = partial(raw.unchanged, stamps, partial(_csv_frames, table))
     public = table.public_inputs

@@ -47,7 +47,14 @@ class LoadedTable:
     form: OutputType = PANDAS
 
 
-def read_in_memory(source: object, schema: Schema | None = None, *, unit: str | None = None) -> LoadedTable:
+def names_of_units(unit: str | tuple[str, ...] | None) -> tuple[str, ...]:
+    """Return the columns of identifiers, given as one, several or none."""
+    return () if unit is None else (unit,) if isinstance(unit, str) else unit
+
+
+def read_in_memory(
+    source: object, schema: Schema | None = None, *, unit: str | tuple[str, ...] | None = None
+) -> LoadedTable:
     """Return a table from memory or from files.
 
     Parameters
@@ -58,8 +65,8 @@ def read_in_memory(source: object, schema: Schema | None = None, *, unit: str | 
         ``__arrow_c_stream__`` are read as Arrow tables, polars' lazy frames are collected.
     schema : Schema, optional
         Says how the cells of a CSV file are read. Without it their types are guessed from the file.
-    unit : str, optional
-        The column of identifiers, whose type is not guessed.
+    unit : str or tuple of str, optional
+        The columns of identifiers, whose types are not guessed.
 
     Notes
     -----
@@ -85,9 +92,9 @@ def read_in_memory(source: object, schema: Schema | None = None, *, unit: str | 
             opened = open_typed(place, schema)
             table = pa.Table.from_batches(opened.batches(), opened.schema)
             frame = frame_of(table, str(place))
-            known, form = known_of(opened, frame.drop(columns=unit or [], errors="ignore"))
+            known, form = known_of(opened, frame.drop(columns=list(names_of_units(unit)), errors="ignore"))
             return LoadedTable(frame, opened.public_inputs, known, form)
-        return LoadedTable(*read_csv(place, schema, unit))
+        return LoadedTable(*read_csv(place, schema, names_of_units(unit)))
     if type(source).__module__.startswith("polars") and hasattr(source, "collect"):
         with replace_errors("the lazy frame cannot be collected: collect it yourself to see why"):
             source = source.collect()

@@ -119,7 +119,14 @@ class RawTable(ABC):
         persons_of(self.head, unit)  # refuses a missing column, or one of another kind
         return self.each(partial(_fingerprints, unit, KEY))
 
-    def bounded(self, unit: str, prints: Sequence[Ints], kept: Mask) -> RawTable:
+    def bounded(
+        self,
+        unit: str,
+        prints: Sequence[Ints],
+        kept: Mask,
+        also: tuple[str, ...] = (),
+        added: pd.DataFrame | None = None,
+    ) -> RawTable:
         """Return the table of some rows, without the identifiers.
 
         Parameters
@@ -130,10 +137,19 @@ class RawTable(ABC):
             The fingerprints of the rows of each part.
         kept : array of shape (rows,)
             Which rows of all parts are kept.
+        also : tuple of str
+            Further columns that are left out.
+        added : pandas.DataFrame, optional
+            Columns that the rows of a table of one part get.
         """
         ends = np.cumsum([len(part) for part in prints])[:-1]
         bounds = [KeptRows.of(unit, *part) for part in zip(prints, np.split(kept, ends), strict=True)]
-        return replace(self, head=self.head.drop(columns=unit), bounds=tuple(bounds))
+        head = self.head.drop(columns=[unit, *also])
+        if also or added is not None:
+            bounds = [replace(bound, also=also, added=added) for bound in bounds]
+        if added is not None:
+            head = pd.concat([head, added.iloc[:0]], axis=1)
+        return replace(self, head=head, bounds=tuple(bounds))
 
     def unordered(self, names: Sequence[str]) -> RawTable:
         """Return the table whose columns `names` are categories without an order, as read and as released."""

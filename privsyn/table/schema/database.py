@@ -230,6 +230,8 @@ class Database:
             known = () if child.schema is None else child.schema.coded
             if said.column is not None and child.schema is not None and said.column not in known:
                 raise InputError(f"derive {derived!r}: {said.table!r} has no column {said.column!r}")
+            if said.how in ("first", "last") and child.order is None:
+                raise InputError(f"derive {derived!r}: the rows of {said.table!r} have no order")
 
     @property
     def root(self) -> str:

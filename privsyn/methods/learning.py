@@ -1,0 +1,103 @@
+"""From an opened table to what is learnt of it: discover what the schema leaves open, ask, estimate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from privsyn.inference.all_rows import multiplied, only, reweighted
+from privsyn.inference.fitted import Fitted
+from privsyn.methods.discovery import Discovered, discover
+from privsyn.methods.persons import Sizes
+from privsyn.methods.reading import Opened
+from privsyn.private.discovery import Finder
+from privsyn.private.measure import PrivateTable
+from privsyn.private.persons import Contribution
+from privsyn.table.codec.codec import Codec
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from privsyn.private.noise import Noise
+    from privsyn.private.spend import QueryLog
+    from privsyn.progress import Progress
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """What was learnt of one table.
+
+    Parameters
+    ----------
+    codec : Codec
+    fitted : Fitted
+        Of the rows that were counted, with the attributes of what they belong to.
+    private : PrivateTable
+        For further questions.
+    discovered : Discovered
+    sizes : Sizes
+    contribution : Contribution
+    """
+
+    codec: Codec
+    fitted: Fitted
+    private: PrivateTable
+    discovered: Discovered
+    sizes: Sizes
+    contribution: Contribution
+
+    @property
+    def of_all_rows(self) -> Learned:
+        """The same, of all rows of each person."""
+        if self.sizes:
+            return replace(self, fitted=reweighted(self.fitted, self.sizes.name, self.sizes.rows))
+        if self.contribution.of_columns is not None:
+            return replace(self, fitted=multiplied(self.fitted, 1 / self.contribution.of_columns))
+        return self
+
+    @property
+    def own(self) -> Fitted:
+        """The model of the columns of the table alone."""
+        return only(self.fitted, self.codec.domain.names)
+
+
+def learn_table(
+    opened: Opened,
+    sizes: Sizes,
+    contribution: Contribution,
+    noise: Noise,
+    log: QueryLog,
+    rng: np.random.Generator,
+    report: Progress,
+    *,
+    rho: float,
+    delta: float,
+) -> Learned:
+    """Spend a budget on one table.
+
+    Parameters
+    ----------
+    opened : Opened
+    sizes : Sizes
+    contribution : Contribution
+        What one person may add to an answer.
+    noise : Noise
+    log : QueryLog
+    rng : numpy.random.Generator
+        For computations on answers.
+    report : callable
+    rho : float
+        Budget of a person for all questions to this table.
+    delta : float
+        That of its thresholds.
+    """
+    kept = opened.bound(contribution.most)
+    finder = Finder(noise, contribution.most, log)
+    discovered = discover(opened.schema, kept, opened.settings, rho=rho, delta=delta, finder=finder)
+    codec = opened.codec(discovered.schema, discovered.heaps)
+    private = PrivateTable(opened.coded(codec, contribution, sizes), noise, contribution, log)
+    # Of a person with k rows, each row has 1/k^2 of the budget, or 1/k.
+    left = noise.law.of_row(rho * (1 - discovered.share), contribution.most)
+    facts = opened.facts(codec, discovered.counted, sizes)
+    fitted = opened.settings.algorithm.learn(private, left, rng, report, facts)
+    return Learned(codec, fitted, private, discovered, sizes, contribution)

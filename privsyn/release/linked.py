@@ -1,0 +1,244 @@
+"""LinkedRelease: the result of `fit` on a database, all of which may be published."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from privsyn.arguments import check_whole
+from privsyn.errors import about, plural
+from privsyn.marginals.domain import Codes, Ints, Records
+from privsyn.methods.levels import LearnedLevel, OpenedDatabase
+from privsyn.private.ledger import Ledger
+from privsyn.progress import Progress, no_progress
+from privsyn.release.accuracy import Accuracy
+from privsyn.release.release import Release
+from privsyn.synthesis.linked import Chains, Links, synthesise_linked
+from privsyn.table.encoding.dtypes import family
+from privsyn.table.io.database import rows_of
+from privsyn.table.schema.database import Database, Table
+
+
+@dataclass(frozen=True, eq=False)
+class LinkedLevel:
+    """The release of one table of a database.
+
+    Parameters
+    ----------
+    release : Release
+        Of its own columns, and of those derived from the tables below.
+    links : Links, optional
+        How its rows depend on other rows; None for the root.
+    columns : mapping of a name to a dtype
+        The columns of the table, in order, with those of keys.
+    """
+
+    release: Release
+    links: Links | None
+    columns: Mapping[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Made:
+    """Synthetic rows of a table, as the tables below need them.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Own and derived columns.
+    codes : mapping of an attribute to an array of shape (rows,)
+        In merged codes.
+    above : integer array of shape (rows,)
+        The place of the parent's row; in the root, that of the row itself.
+    root : integer array of shape (rows,)
+        The place of the row of the root.
+    """
+
+    frame: pd.DataFrame
+    codes: Mapping[str, Codes]
+    above: Ints
+    root: Ints
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LinkedRelease:
+    """A fitted model of several tables.
+
+    Parameters
+    ----------
+    database : Database
+        Public: the tables and how they are linked.
+    levels : mapping of a table to its LinkedLevel
+        Each after its parent.
+    ledger : Ledger
+    """
+
+    database: Database
+    levels: Mapping[str, LinkedLevel]
+    ledger: Ledger
+
+    @classmethod
+    def of(
+        cls, opened: OpenedDatabase, learned: Mapping[str, LearnedLevel], ledger: Ledger
+    ) -> LinkedRelease:
+        """Return the release of what was learnt of each table."""
+        levels = {}
+        for level in opened.levels:
+            of, head = learned[level.name], level.opened.source.head
+            form = level.opened.output_type(of.learned.codec)
+            release = Release(of.learned.codec, of.learned.own, ledger, opened.settings.algorithm, form)
+            table = opened.database.tables[level.name]
+            named = {*table.keys, table.order, *of.learned.codec.names}
+            columns = {
+                name: dtype
+                for name, dtype in head.dtypes.items()
+                if name in named and name not in of.learned.codec.dropped
+            }
+            levels[level.name] = LinkedLevel(release, of.links, columns)
+        return cls(opened.database, levels, ledger)
+
+    @property
+    def not_found(self) -> tuple[str, ...]:
+        """Columns of which no value and no bound exceeded the noise, each with its table."""
+        return tuple(
+            f"{name}.{column}"
+            for name, level in self.levels.items()
+            for column in level.release.accuracy_.not_found
+        )
+
+    def __repr__(self) -> str:
+        rows = ", ".join(
+            f"{name} with about {plural(level.release.fitted.total, 'row')}" for name, level in self.levels.items()
+        )
+        return f"<LinkedRelease: {rows}>"
+
+    def sample(
+        self,
+        n: int | None = None,
+        *,
+        given: Any = None,
+        seed: int | None = None,
+        progress: Progress | None = None,
+    ) -> dict[str, Any]:
+        """Return synthetic tables, linked by new keys. This costs no further privacy.
+
+        Parameters
+        ----------
+        n : int, optional
+            Number of rows of the root. All that belongs to them comes with them. Default: the private
+            estimate.
+        given : mapping of a column to a value or a range, str, or pandas.DataFrame, optional
+            Values of the root's rows; see `Release.sample`.
+        seed : int, optional
+            Makes the sample repeatable. Sampling adds no noise, so privacy is the same.
+        progress : callable, optional
+
+        Returns
+        -------
+        dict of a table to its rows, of the type that the private table has. A link in a child table is a key
+        of its parent's table.
+        """
+        seeds = np.random.SeedSequence(None if seed is None else check_whole("seed", seed))
+        made: dict[str, Made] = {}
+        for (name, level), own in zip(self.levels.items(), seeds.spawn(len(self.levels)), strict=True):
+            with about(f"table {name!r}"):
+                if level.links is None:
+                    made[name] = _root(level.release, n, given, own, progress)
+                else:
+                    made[name] = self._below(name, made, own, progress or no_progress)
+        return {name: self._table(name, made) for name in self.levels}
+
+    def _below(self, name: str, made: Mapping[str, Made], seed: np.random.SeedSequence, report: Progress) -> Made:
+        """Return the rows of a child table."""
+        level, table, rng = self.levels[name], self.database.tables[name], np.random.default_rng(seed)
+        parent, links = made[table.parent or ""], level.links
+        if links is None:
+            raise ValueError(f"{name}: nothing links its rows")
+        report(f"synthesising {name}", 0, 1)
+        numbers = parent.frame[rows_of(name)].to_numpy(np.int64)
+        above = np.repeat(np.arange(len(numbers)), numbers)
+        root = parent.root[above]
+        chains = Chains.of(above, links, self._known(name, made, above, root))
+        release = level.release
+        own = {of.attributes[0]: of for of in release.fitted.one_ways}
+        codes = synthesise_linked(own, (*release.fitted.marginals, *links.tables), chains, rng, zeros=release.zeros)
+        merging = release.fitted.merging
+        records = Records(merging.merged, np.stack([codes[each] for each in own], axis=1))
+        frame = release.codec.decode(merging.restore(records, rng), rng, merging)
+        if table.order in frame:
+            by = np.lexsort((frame[table.order].rank(method="first").to_numpy(), above))
+            frame = frame.iloc[by].reset_index(drop=True)
+        report(f"synthesising {name}", 1, 1)
+        return _made(release, frame, above, root)
+
+    def _known(
+        self, name: str, made: Mapping[str, Made], above: Ints, root: Ints
+    ) -> dict[str, npt.NDArray[np.int64]]:
+        """Return what is known of each row before it is made, by the table above and the column."""
+        begins = np.flatnonzero(np.diff(above, prepend=-1))
+        position = np.arange(len(above)) - np.repeat(begins, np.diff(begins, append=len(above)))
+        known = {("", "rows"): np.bincount(root, minlength=1)[root], ("", "position"): position}
+        place, at = name, above
+        for table in self.database.above(name):
+            known |= {(table, attribute): codes[at] for attribute, codes in made[table].codes.items()}
+            at = made[table].above[at]
+            place = table
+        return known
+
+    def _table(self, name: str, made: Mapping[str, Made]) -> Any:
+        """Return a table with its keys, without the derived columns."""
+        level, table, rows = self.levels[name], self.database.tables[name], made[name]
+        columns: dict[str, Any] = {}
+        for column, dtype in level.columns.items():
+            if column == table.key:
+                columns[column] = _keys(np.arange(len(rows.above)), dtype)
+            elif column == table.link:
+                columns[column] = _keys(rows.above, dtype)
+            elif column in rows.frame:
+                columns[column] = rows.frame[column]
+            else:
+                columns[column] = _positions(rows.above, dtype)
+        frame = pd.DataFrame(columns, index=range(len(rows.above)), copy=False)
+        return level.release.form.cast(frame, level.release.codec.schema)
+
+    @property
+    def accuracy_(self) -> dict[str, Accuracy]:
+        """Expected errors of all measurements, and intervals for counts, of each table."""
+        return {name: level.release.accuracy_ for name, level in self.levels.items()}
+
+    @property
+    def ledger_(self) -> Ledger:
+        """The ledger, by the name that it has in a fitted model."""
+        return self.ledger
+
+
+def _root(
+    release: Release, n: int | None, given: Any, seed: np.random.SeedSequence, progress: Progress | None
+) -> Made:
+    """Return the rows of the root."""
+    own = int(seed.generate_state(1)[0])
+    whole = replace(release, form=type(release.form)())  # derived columns are in pandas here
+    frame = whole.sample(n, given=given, seed=own, progress=progress)
+    places = np.arange(len(frame))
+    return _made(release, frame, places, places)
+
+
+def _made(release: Release, frame: pd.DataFrame, above: Ints, root: Ints) -> Made:
+    records = release.fitted.merging.merge(release.codec.encode(frame))
+    return Made(frame, {name: records.codes[:, place] for place, name in enumerate(records.domain)}, above, root)
+
+
+def _keys(places: Ints, dtype: Any) -> Any:
+    """Return new keys, from 1 up, in the dtype of the private ones."""
+    numbers = pd.Series(places + 1)
+    return numbers.astype("str").astype(dtype) if family(dtype) == "text" else numbers.astype(dtype)
+
+
+def _positions(above: Ints, dtype: Any) -> Any:
+    begins = np.flatnonzero(np.diff(above, prepend=-1))
+    return _keys(np.arange(len(above)) - np.repeat(begins, np.diff(begins, append=len(above))), dtype)

@@ -1,0 +1,239 @@
+"""Open the tables of a database: to which row of its parent, and to whose rows, each row belongs.
+
+All of it is private. What is said of a row depends on the rows of the same person alone: on its own cells, on
+the rows above it, and on those below it. A row that belongs to nobody is left out; its own cells decide that,
+and the keys of its parent's table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from privsyn.errors import InputError, about, did_you_mean
+from privsyn.marginals.domain import Floats, Ints
+from privsyn.table.discovery.open_schema import declared_or_by_names
+from privsyn.table.io.persons import NOBODY, check_unit_column, codes_of, order_keys
+from privsyn.table.io.read_in_batches import read_in_batches
+from privsyn.table.io.source import RawTable
+from privsyn.table.schema.columns import Categorical, Column, Numerical, column_of
+from privsyn.table.schema.database import COUNT, EVER, Database, Derived, Table
+from privsyn.table.schema.schema import Schema
+
+MOST_ROWS = 100_000
+"""The largest number of rows that belong to one row of the parent, as a column of the parent."""
+
+YES, NO = "yes", "no"
+
+Choose = Callable[[Ints], Ints]
+"""Returns the places of one row of each person at random, given the code of each row."""
+
+
+def rows_of(table: str) -> str:
+    """Return the name of the column that has the number of rows of a child table.
+
+    >>> rows_of("visits")
+    'count(visits)'
+    """
+    return str(Derived(COUNT, table))
+
+
+@dataclass(frozen=True, eq=False)
+class LinkedTable:
+    """One table of a database.
+
+    Parameters
+    ----------
+    source : RawTable
+        With all columns, keys too.
+    unit : str
+        The column by which rows belong to something: the link or, in the root, the key.
+    prints : tuple of arrays
+        The fingerprints of `unit`.
+    persons : integer array of shape (rows,)
+        The same code for all rows of a person, `NOBODY` where a row belongs to none.
+    parents : integer array of shape (rows,)
+        The place of the parent's row; in the root, that of the row itself.
+    keys : array of shape (rows,), optional
+        By which the rows of a parent are sorted.
+    also : tuple of str
+        Columns that are no data, besides `unit`.
+    added : pandas.DataFrame
+        The derived columns: one row for each row.
+    schema : Schema, optional
+        Of the data and the derived columns.
+    """
+
+    source: RawTable
+    unit: str
+    prints: tuple[Ints, ...]
+    persons: Ints
+    parents: Ints
+    keys: Floats | None
+    also: tuple[str, ...]
+    added: pd.DataFrame
+    schema: Schema
+
+
+def open_tables(database: Database, tables: object, choose: Choose) -> dict[str, LinkedTable]:
+    """Open all tables of a database, each after its parent. No row is counted.
+
+    Parameters
+    ----------
+    database : Database
+    tables : mapping of a name to a table
+        Each as for `privsyn.table.io.read_in_batches`. If the root has no columns of data, it may be left
+        out: then every link of its children is a person.
+    choose : callable
+        Of the rows with the same key in the root, one is kept.
+    """
+    sources = _sources(database, tables)
+    found: dict[str, LinkedTable] = {}
+    for name in database.names:
+        with about(f"table {name!r}"):
+            found[name] = _linked(database, name, sources[name], found, choose)
+    for name in reversed(database.names):
+        with about(f"table {name!r}"):
+            found[name] = _with_summaries(database, name, found)
+    return found
+
+
+def _sources(database: Database, tables: object) -> dict[str, RawTable]:
+    if not isinstance(tables, Mapping):
+        raise InputError("a database is fitted to a mapping of names to tables, such as {'persons': persons}")
+    for name in tables:
+        if name not in database.tables:
+            raise InputError(f"there is no table {name!r} in the database{did_you_mean(name, database.tables)}")
+    sources = {}
+    for name, table in database.tables.items():
+        if name in tables:
+            with about(f"table {name!r}"):
+                sources[name] = _source(table, tables[name])
+    missing = [name for name in database.tables if name not in sources]
+    root = database.root
+    if missing == [root] and not database.tables[root].has_data:
+        sources[root] = _persons_of_children(database, sources)
+    elif missing:
+        raise InputError(f"the table {missing[0]!r} is missing")
+    return sources
+
+
+def _source(table: Table, given: Any) -> RawTable:
+    schema = table.schema if table.has_data else None
+    source = read_in_batches(given, schema, unit=table.keys)
+    if not source.near:
+        raise InputError("several tables cannot be read from a cluster: give files or frames")
+    for name in (*table.keys, *filter(None, [table.only_order])):
+        check_unit_column(source.head.columns, name)
+    source.require_again("how its rows are linked")
+    return source
+
+
+def _persons_of_children(database: Database, sources: Mapping[str, RawTable]) -> RawTable:
+    """Return a root with a row for each link."""
+    root = database.tables[database.root]
+    links = [
+        _cells(sources[name], database.tables[name].link or "") for name in database.children(database.root)
+    ]
+    every = pd.concat(links, ignore_index=True).dropna().drop_duplicates()
+    return read_in_batches(pd.DataFrame({root.key or links[0].name: every}))
+
+
+def _cells(source: RawTable, name: str) -> pd.Series:
+    """Return a column of all rows."""
+    (cells,) = source.each(lambda frames: pd.concat([frame[name] for frame in frames], ignore_index=True))
+    return cells
+
+
+def _linked(
+    database: Database, name: str, source: RawTable, found: Mapping[str, LinkedTable], choose: Choose
+) -> LinkedTable:
+    """Return a table without derived columns; its parent was opened before."""
+    table = database.tables[name]
+    unit = table.link or table.key
+    if unit is None:
+        raise InputError("a table without a parent needs a key, which identifies a person")
+    prints = tuple(source.fingerprints(unit))
+    codes, keys = np.concatenate(prints), None
+    if table.parent is None:
+        of_keys, persons = codes_of(codes), np.full(len(codes), NOBODY)
+        chosen = choose(of_keys)
+        persons[chosen] = of_keys[chosen]
+        parents = np.where(persons == NOBODY, -1, np.arange(len(persons)))
+    else:
+        above = found[table.parent]
+        parents = _places(above, database.tables[table.parent].key or "", codes)
+        persons = np.where(parents < 0, NOBODY, above.persons[parents])
+        if table.order is not None:
+            keys = np.concatenate(source.each(partial(order_keys, table.order)))
+    also = tuple(each for each in (table.key, table.only_order) if each not in (None, unit))
+    nothing = pd.DataFrame(index=range(len(codes)))
+    return LinkedTable(
+        source, unit, prints, persons, parents, keys, also, nothing, _schema(table, source, unit, also)
+    )
+
+
+def _places(above: LinkedTable, key: str, links: Ints) -> Ints:
+    """Return the place of the row with each key in the table above, -1 where there is none."""
+    prints = above.prints if key == above.unit else tuple(above.source.fingerprints(key))
+    codes = codes_of(np.concatenate([*prints, links]))
+    keys, wanted = codes[: len(above.persons)], codes[len(above.persons) :]
+    places = np.full(int(codes.max(initial=0)) + 1, -1)
+    known = np.flatnonzero((keys != NOBODY) & (above.persons != NOBODY))[::-1]  # of two, the first
+    places[keys[known]] = known
+    return np.where(wanted == NOBODY, -1, places[wanted])
+
+
+def _schema(table: Table, source: RawTable, unit: str, also: tuple[str, ...]) -> Schema:
+    """Return the schema of the columns of data."""
+    if table.schema is not None and not table.schema.columns:
+        return table.schema
+    head = source.head.drop(columns=[unit, *also])
+    return declared_or_by_names(table.schema, head, source.schema)
+
+
+def _with_summaries(database: Database, name: str, found: Mapping[str, LinkedTable]) -> LinkedTable:
+    """Return the table with its derived columns: the number of rows of each child table, and `derive`."""
+    table, own = database.tables[name], found[name]
+    said = {rows_of(child): Derived(COUNT, child) for child in database.children(name)} | dict(table.derive)
+    columns: dict[str, Column] = {}
+    for column, what in said.items():
+        if column in own.schema.columns:
+            raise InputError(f"{column!r} is a column of the table and a derived one: rename one of them")
+        own.added[column], columns[column] = _summary(what, found[what.table], len(own.persons))
+    return replace(own, schema=replace(own.schema, columns={**own.schema.columns, **columns}))
+
+
+def _summary(what: Derived, child: LinkedTable, rows: int) -> tuple[Any, Column]:
+    """Return what is said of the rows of each parent, and the kind of such a column.
+
+    A row of the parent is summed up from rows of the same person.
+    """
+    if what.column is None:
+        counts = np.bincount(child.parents[child.parents >= 0], minlength=rows)
+        return counts, Numerical(0, MOST_ROWS, integer=True, nullable=False)
+    column = child.schema.columns.get(what.column)
+    if column is None:
+        raise InputError(f"derive: {what.table!r} has no column {what.column!r}")
+    cells = _cells(child.source, what.column)
+    if what.how == EVER:
+        has = (cells.astype(str) == what.value).to_numpy() & (child.parents >= 0)
+        ever = np.bincount(child.parents[has], minlength=rows) > 0
+        return np.where(ever, YES, NO), Categorical([NO, YES], nullable=False)
+    if not isinstance(column, type(column_of(cells.dtype))) or isinstance(column, Categorical):
+        raise InputError(f"derive: {what.column!r} is no column of numbers or times")
+    order = np.lexsort((np.arange(len(cells)) if child.keys is None else child.keys, child.parents))
+    order = order[np.searchsorted(child.parents[order], 0) :]
+    groups = cells.iloc[order].groupby(child.parents[order])
+    summed = getattr(groups, what.how)().reindex(range(rows))
+    if what.how == "sum":
+        return summed.fillna(0).astype(np.float64).to_numpy(), Numerical(nullable=False)
+    if what.how == "mean":
+        low, high = getattr(column, "low", None), getattr(column, "high", None)
+        return summed.astype(np.float64).to_numpy(), Numerical(low, high)
+    return summed.array, replace(column, nullable=True)
