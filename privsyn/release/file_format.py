@@ -5,13 +5,13 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from math import isclose, prod
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -54,6 +54,14 @@ class TooLargeError(ValueError):
     """The file would take far more memory than a release of its size."""
 
 
+class OtherVersionError(ValueError):
+    """Another version of the package wrote the file."""
+
+
+OTHER_VERSION = "a release of another version of privsyn; sample it with that one"
+R = TypeVar("R")
+
+
 def pack(parts: Parts) -> bytes:
     """Return the bytes of the file."""
     codec, fitted, ledger, method, form = parts
@@ -81,11 +89,15 @@ def pack(parts: Parts) -> bytes:
         "errors": [certainty.error for certainty in fitted.certainties],
         "ledger": ledger.to_dict(),
     }
+    return zipped({"release.json": json.dumps(text, indent=1), "arrays.npz": _packed(arrays, codec)})
+
+
+def zipped(members: Mapping[str, str | bytes]) -> bytes:
+    """Return the bytes of a zip file, which do not depend on the time."""
     whole = io.BytesIO()
     with zipfile.ZipFile(whole, "w") as file:
-        # ZipInfo has a fixed date, so that the bytes do not depend on the time.
-        file.writestr(zipfile.ZipInfo("release.json"), json.dumps(text, indent=1))
-        file.writestr(zipfile.ZipInfo("arrays.npz"), _packed(arrays, codec))
+        for name, content in members.items():
+            file.writestr(zipfile.ZipInfo(name), content)
     return whole.getvalue()
 
 
@@ -106,6 +118,11 @@ def read_parts(path: str | PathLike[str]) -> Parts:
 
     The file may come from anywhere, so nothing is unpacked before its size is known.
     """
+    return read_file(path, _parts)
+
+
+def read_file(path: str | PathLike[str], read: Callable[[zipfile.ZipFile], R]) -> R:
+    """Return what `read` makes of the members of a file; raise an `InputError` if it is no whole model."""
     check_path(path)
     problem = "is no model: give a file that `privsyn synth --model` or `save` wrote"
     try:
@@ -113,25 +130,42 @@ def read_parts(path: str | PathLike[str]) -> Parts:
             if begun.read(2) == ZIP:
                 problem = "is no whole model: it was cut short or changed; copy or save it again"
         with zipfile.ZipFile(path) as file:
-            if any(member.compress_type != zipfile.ZIP_STORED for member in file.infolist()):
-                raise ValueError("its members are compressed, which `pack` never does")
-            text = json.loads(file.read("release.json"))
-            if text["format"] in READABLE:
-                if sorted(file.namelist()) != ["arrays.npz", "release.json"]:
-                    raise ValueError(f"members {file.namelist()}")
-                packed = file.read("arrays.npz")
-                with zipfile.ZipFile(io.BytesIO(packed)) as arrays:
-                    parts = _unpacked(text, arrays, most=_most(len(packed)))
-                if not parts.codec.gaps or text["format"] >= NEW_GAPS:
-                    return parts
-            problem = "a release of another version of privsyn; sample it with that one"
+            return read(file)
     except FileNotFoundError:
         problem = "there is no such file"
-    except TooLargeError as error:
+    except (OtherVersionError, TooLargeError) as error:
         problem = str(error)
     except Exception:  # noqa: S110  # zipfile, json, NumPy and our constructors raise many kinds
         pass
     raise InputError(f"{path}: {problem}")
+
+
+def members_of(file: zipfile.ZipFile) -> dict[str, bytes]:
+    """Return the members of a file; refuse compressed ones, which `pack` never writes."""
+    if any(member.compress_type != zipfile.ZIP_STORED for member in file.infolist()):
+        raise ValueError("its members are compressed, which `pack` never does")
+    return {name: file.read(name) for name in file.namelist()}
+
+
+def _parts(file: zipfile.ZipFile) -> Parts:
+    members = members_of(file)
+    text = json.loads(members["release.json"])
+    if text["format"] not in READABLE:
+        raise OtherVersionError(OTHER_VERSION)
+    if sorted(members) != ["arrays.npz", "release.json"]:
+        raise ValueError(f"members {sorted(members)}")
+    packed = members["arrays.npz"]
+    with zipfile.ZipFile(io.BytesIO(packed)) as arrays:
+        parts = _unpacked(text, arrays, most=_most(len(packed)))
+    if parts.codec.gaps and text["format"] < NEW_GAPS:
+        raise OtherVersionError(OTHER_VERSION)
+    return parts
+
+
+def parts_in(packed: bytes) -> Parts:
+    """Return the parts of a release from the bytes of `pack`."""
+    with zipfile.ZipFile(io.BytesIO(packed)) as file:
+        return _parts(file)
 
 
 def _most(packed: int) -> int:
@@ -240,10 +274,12 @@ def _header(text: bytes) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     return np.lib.format.read_array_header_1_0(io.BytesIO(text))
 
 
-def check_loads(part: str | PathLike[str], path: str | PathLike[str]) -> None:
-    """Refuse to keep a file `part`, meant for `path`, that `read_parts` would refuse."""
+def check_loads(
+    part: str | PathLike[str], path: str | PathLike[str], read: Callable[[Any], object] = read_parts
+) -> None:
+    """Refuse to keep a file `part`, meant for `path`, that `read` would refuse."""
     with suppress(InputError):
-        read_parts(part)
+        read(part)
         return
     raise InputError(
         f"{path}: the model was not saved, because it could not be read back: please report this"

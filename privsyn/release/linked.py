@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import io
+import json
+import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -12,16 +16,35 @@ import pandas as pd
 
 from privsyn.arguments import check_whole
 from privsyn.errors import about, plural
-from privsyn.marginals.domain import Codes, Ints, Records
+from privsyn.files import atomic_path
+from privsyn.marginals.domain import Array, Codes, Domain, Ints, Records
+from privsyn.marginals.marginal import Marginal
 from privsyn.methods.levels import LearnedLevel, OpenedDatabase
 from privsyn.private.ledger import Ledger
 from privsyn.progress import Progress, no_progress
 from privsyn.release.accuracy import Accuracy
+from privsyn.release.file_format import (
+    LEAST_MEMORY,
+    MOST_RATIO,
+    OTHER_VERSION,
+    OtherVersionError,
+    TooLargeError,
+    check_loads,
+    members_of,
+    parts_in,
+    read_file,
+    read_parts,
+    zipped,
+)
 from privsyn.release.release import Release
-from privsyn.synthesis.linked import Chains, Links, synthesise_linked
+from privsyn.synthesis.linked import Chains, Given, Links, synthesise_linked
 from privsyn.table.encoding.dtypes import family
 from privsyn.table.io.database import rows_of
-from privsyn.table.schema.database import Database, Table
+from privsyn.table.schema.database import LINKS, Database, database_from_plain, database_to_plain
+
+FORMAT = 1  # of a file with several tables
+DATABASE = "database.json"
+"""The member of a file that says how its tables are linked."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,12 +58,12 @@ class LinkedLevel:
     links : Links, optional
         How its rows depend on other rows; None for the root.
     columns : mapping of a name to a dtype
-        The columns of the table, in order, with those of keys.
+        The columns of the table, in order, with those of keys; the dtypes of the latter count.
     """
 
     release: Release
     links: Links | None
-    columns: Mapping[str, Any]
+    columns: Mapping[str, str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,15 +99,22 @@ class LinkedRelease:
     levels : mapping of a table to its LinkedLevel
         Each after its parent.
     ledger : Ledger
+    only : str, optional
+        The table that `sample` returns, if one table was fitted whose rows belong to persons. Default: all.
     """
 
     database: Database
     levels: Mapping[str, LinkedLevel]
     ledger: Ledger
+    only: str | None = None
 
     @classmethod
     def of(
-        cls, opened: OpenedDatabase, learned: Mapping[str, LearnedLevel], ledger: Ledger
+        cls,
+        opened: OpenedDatabase,
+        learned: Mapping[str, LearnedLevel],
+        ledger: Ledger,
+        only: str | None = None,
     ) -> LinkedRelease:
         """Return the release of what was learnt of each table."""
         levels = {}
@@ -95,12 +125,12 @@ class LinkedRelease:
             table = opened.database.tables[level.name]
             named = {*table.keys, table.order, *of.learned.codec.names}
             columns = {
-                name: dtype
+                name: _dtype_of_keys(dtype)
                 for name, dtype in head.dtypes.items()
                 if name in named and name not in of.learned.codec.dropped
             }
             levels[level.name] = LinkedLevel(release, of.links, columns)
-        return cls(opened.database, levels, ledger)
+        return cls(opened.database, levels, ledger, only)
 
     @property
     def not_found(self) -> tuple[str, ...]:
@@ -124,7 +154,7 @@ class LinkedRelease:
         given: Any = None,
         seed: int | None = None,
         progress: Progress | None = None,
-    ) -> dict[str, Any]:
+    ) -> Any:
         """Return synthetic tables, linked by new keys. This costs no further privacy.
 
         Parameters
@@ -151,6 +181,8 @@ class LinkedRelease:
                     made[name] = _root(level.release, n, given, own, progress)
                 else:
                     made[name] = self._below(name, made, own, progress or no_progress)
+        if self.only is not None:
+            return self._table(self.only, made)
         return {name: self._table(name, made) for name in self.levels}
 
     def _below(self, name: str, made: Mapping[str, Made], seed: np.random.SeedSequence, report: Progress) -> Made:
@@ -212,6 +244,40 @@ class LinkedRelease:
         return {name: level.release.accuracy_ for name, level in self.levels.items()}
 
     @property
+    def tables(self) -> dict[str, Release]:
+        """The release of each table."""
+        return {name: level.release for name, level in self.levels.items()}
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the release to one file, whole or not at all, after reading it back.
+
+        Raises
+        ------
+        InputError
+            If the file cannot be written, or cannot hold the type of a listed value.
+        """
+        packed = self.packed()
+        with atomic_path(path) as part:
+            part.write_bytes(packed)
+            check_loads(part, path, load)
+
+    def packed(self) -> bytes:
+        """Return the bytes of the file. The same release gives the same bytes."""
+        members: dict[str, str | bytes] = {}
+        levels = {}
+        for name, level in self.levels.items():
+            members[f"{name}.privsyn"] = level.release.packed()
+            text: dict[str, Any] = {"columns": level.columns}
+            if level.links is not None:
+                plain, arrays = _unlinked(level.links)
+                text |= plain
+                members[f"{name}.npz"] = _arrays(arrays)
+            levels[name] = text
+        bare = Database({name: replace(table, schema=None) for name, table in self.database.tables.items()})
+        whole = {"format": FORMAT, "only": self.only, "levels": levels, **database_to_plain(bare)}
+        return zipped({DATABASE: json.dumps(whole, indent=1), **members})
+
+    @property
     def ledger_(self) -> Ledger:
         """The ledger, by the name that it has in a fitted model."""
         return self.ledger
@@ -233,12 +299,108 @@ def _made(release: Release, frame: pd.DataFrame, above: Ints, root: Ints) -> Mad
     return Made(frame, {name: records.codes[:, place] for place, name in enumerate(records.domain)}, above, root)
 
 
-def _keys(places: Ints, dtype: Any) -> Any:
+def load(path: str | PathLike[str]) -> Release | LinkedRelease:
+    """Read a release that `save` wrote; an `InputError` if the file is anything else."""
+
+    def read(file: zipfile.ZipFile) -> Release | LinkedRelease:
+        return _read_linked(members_of(file)) if DATABASE in file.namelist() else Release(*read_parts(path))
+
+    return read_file(path, read)
+
+
+def _read_linked(members: Mapping[str, bytes]) -> LinkedRelease:
+    """Return the release that `LinkedRelease.packed` wrote; raise if its parts do not fit together."""
+    whole = json.loads(members[DATABASE])
+    if whole["format"] != FORMAT:
+        raise OtherVersionError(OTHER_VERSION)
+    if any(set(table) - {*LINKS} for table in whole["tables"].values()):
+        raise ValueError("`packed` writes no schema there")
+    database, levels = database_from_plain({"tables": whole["tables"]}), {}
+    for name in database.names:
+        text, release = whole["levels"][name], Release(*parts_in(members[f"{name}.privsyn"]))
+        links = None
+        if database.tables[name].parent is not None:
+            links = _linked_again(text, members[f"{name}.npz"], release, {n: x.release for n, x in levels.items()})
+        levels[name] = LinkedLevel(release, links, {str(c): str(kind) for c, kind in text["columns"].items()})
+    ledger = levels[database.root].release.ledger
+    only = whole["only"]
+    if only is not None and only not in levels:
+        raise ValueError("no such table")
+    return LinkedRelease(database, levels, ledger, only)
+
+
+def _unlinked(links: Links) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Return the links as plain data and arrays."""
+    arrays: dict[str, Array] = {}
+    for kind, groups in (
+        ("given", [of.groups for of in links.given.values()]),
+        ("previous", [of for _, of in links.previous.values()]),
+        ("table", [table.counts for table in links.tables]),
+    ):
+        arrays |= {f"{kind}_{j}": array for j, array in enumerate(groups)}
+    plain = {
+        "given": {name: [of.table, of.attribute] for name, of in links.given.items()},
+        "previous": {name: own for name, (own, _) in links.previous.items()},
+        "tables": [list(table.attributes) for table in links.tables],
+        "ordered": [list(table.domain.ordered) for table in links.tables],
+    }
+    return plain, arrays
+
+
+def _linked_again(
+    text: Mapping[str, Any], packed: bytes, release: Release, above: Mapping[str, Release]
+) -> Links:
+    """Return the links of a table; raise if they do not fit the tables above it."""
+    with zipfile.ZipFile(io.BytesIO(packed)) as file:
+        if sum(member.file_size for member in file.infolist()) > LEAST_MEMORY + MOST_RATIO * len(packed):
+            raise TooLargeError("needs far more memory than a release of its size")
+    arrays = np.load(io.BytesIO(packed), allow_pickle=False)
+    sizes = release.fitted.merging.merged.size_of
+    given = {}
+    for j, (name, (table, attribute)) in enumerate(text["given"].items()):
+        groups = arrays[f"given_{j}"].astype(np.int32)
+        if table and len(groups) != above[table].fitted.merging.merged.size_of[attribute]:
+            raise ValueError(f"{name}: other groups than the table above")
+        given[name] = Given(str(table), str(attribute), groups)
+    previous = {}
+    for j, (name, own) in enumerate(text["previous"].items()):
+        groups = arrays[f"previous_{j}"].astype(np.int32)
+        if len(groups) != sizes[own]:
+            raise ValueError(f"{name}: other groups than the column")
+        previous[name] = (str(own), groups)
+    tables = []
+    for j, (names, ordered) in enumerate(zip(text["tables"], text["ordered"], strict=True)):
+        counts = arrays[f"table_{j}"].astype(np.float64)
+        if not (counts >= 0).all() or not np.isfinite(counts).all():
+            raise ValueError("negative counts")
+        for name, size in zip(names, counts.shape, strict=True):
+            if name in sizes and size != sizes[name]:
+                raise ValueError(f"{name}: other codes than the column")
+        tables.append(Marginal(Domain(tuple(names), counts.shape, tuple(ordered)), counts))
+    return Links(given, previous, tuple(tables))
+
+
+def _arrays(arrays: Mapping[str, Array]) -> bytes:
+    packed = io.BytesIO()
+    np.savez_compressed(packed, **arrays)  # type: ignore[arg-type]  # its stub takes them for options
+    if sum(array.nbytes for array in arrays.values()) > LEAST_MEMORY + MOST_RATIO * len(packed.getvalue()):
+        packed = io.BytesIO()
+        np.savez(packed, **arrays)  # type: ignore[arg-type]
+    return packed.getvalue()
+
+
+def _dtype_of_keys(dtype: Any) -> str:
+    """Return the dtype of new keys: whole numbers, or text where the private ones are not numbers."""
+    if family(dtype) in ("integer", "real"):
+        return "Int64" if pd.api.types.is_extension_array_dtype(dtype) else "int64"
+    return "str"
+
+
+def _keys(places: Ints, dtype: str) -> Any:
     """Return new keys, from 1 up, in the dtype of the private ones."""
-    numbers = pd.Series(places + 1)
-    return numbers.astype("str").astype(dtype) if family(dtype) == "text" else numbers.astype(dtype)
+    return pd.Series(places + 1).astype(dtype)
 
 
-def _positions(above: Ints, dtype: Any) -> Any:
+def _positions(above: Ints, dtype: str) -> Any:
     begins = np.flatnonzero(np.diff(above, prepend=-1))
     return _keys(np.arange(len(above)) - np.repeat(begins, np.diff(begins, append=len(above))), dtype)

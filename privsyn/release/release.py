@@ -27,7 +27,7 @@ from privsyn.release.agreement import Agreement
 from privsyn.release.checkpoint import unfinished
 from privsyn.release.conditional import absent, balanced, completed
 from privsyn.release.draws.draws import Draws, frames_of
-from privsyn.release.file_format import Parts, check_loads, pack, read_parts
+from privsyn.release.file_format import Parts, check_loads, pack
 from privsyn.release.given import Given, read_given
 from privsyn.release.outlook import Outlook
 from privsyn.release.pool import Pool
@@ -332,11 +332,6 @@ class Release:
     def packed(self) -> bytes:
         """Return the bytes of the file. The same release gives the same bytes."""
         return pack(Parts(self.codec, self.fitted, self.ledger, self.method, self.form))
-
-
-def load(path: str | PathLike[str]) -> Release:
-    """Read a release that `Release.save` wrote; an `InputError` if the file is anything else."""
-    return Release(*read_parts(path))
 
 
 P = ParamSpec("P")

@@ -260,7 +260,7 @@ class Database:
         return tuple(found)
 
 
-TABLE = ("key", "parent", "link", "order", "derive")
+LINKS = ("key", "parent", "link", "order", "derive")
 """What a table of a YAML file may have besides its schema."""
 
 
@@ -282,8 +282,8 @@ def database_from_plain(plain: Mapping[str, Any]) -> Database:
         with about(f"table {name!r}"):
             if not isinstance(one, Mapping):
                 raise InputError("a table is a mapping such as {key: person_id, columns: {...}}")
-            links = {what: one[what] for what in TABLE if what in one}
-            rest = {what: value for what, value in one.items() if what not in TABLE}
+            links = {what: one[what] for what in LINKS if what in one}
+            rest = {what: value for what, value in one.items() if what not in LINKS}
             tables[name] = Table(from_plain(rest) if rest else None, **links)
     return Database(tables)
 
@@ -297,7 +297,7 @@ def database_to_plain(database: Database) -> dict[str, Any]:
     """
     tables = {}
     for name, table in database.tables.items():
-        links: dict[str, Any] = {what: getattr(table, what) for what in TABLE[:-1] if getattr(table, what)}
+        links: dict[str, Any] = {what: getattr(table, what) for what in LINKS[:-1] if getattr(table, what)}
         if table.derive:
             links["derive"] = {each: str(said) for each, said in table.derive.items()}
         tables[name] = links | ({} if table.schema is None else {"columns": {}, **to_plain(table.schema)})
