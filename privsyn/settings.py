@@ -11,7 +11,7 @@ from privsyn.errors import InputError, safe_repr, spelled
 from privsyn.progress import Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from privsyn.methods.methods import Method
     from privsyn.private.laws import Law
@@ -81,6 +81,20 @@ class Settings:
             least=1,
         ),
     )
+    identifiers: bool = field(
+        default=False,
+        metadata=_option(
+            "With --unit, the result has that column, with new identifiers: rows of one person belong"
+            " together.",
+            flag="--identifiers",
+            means=True,
+        ),
+    )
+    order: str | None = field(
+        default=None,
+        metadata=_option("With --identifiers, the column by which the rows of a person are in order."),
+    )
+    derive: "Mapping[str, str] | None" = None
     target: str | None = field(
         default=None,
         metadata=_option("A column that models predict; its dependences get more weight.", agreed=True),
@@ -175,18 +189,28 @@ class Settings:
             )
 
     def _check_database(self) -> None:
-        """Refuse settings that several tables do not take."""
+        """Refuse settings that linked tables do not take."""
+        for name in ("order", "derive"):
+            if getattr(self, name) is not None and not self.identifiers:
+                raise InputError(
+                    f"{spelled(name)} needs {spelled('identifiers')}: the rows of a person belong together"
+                )
+        if self.identifiers and self.unit is None:
+            raise InputError(
+                f"{spelled('identifiers')} needs {spelled('unit')}, the column that identifies the person"
+            )
+        tables = self.linked_tables
+        if tables is not None and self.unit is not None:
+            raise InputError(
+                f"leave out {spelled('unit')}: the persons are the rows of the table without a parent,"
+                f" {tables.root!r}"
+            )
         if self.database is None:
             return
-        given = [
-            name for name in ("unit", "target", "important", "accept") if getattr(self, name) is not None
-        ]
-        if self.algorithm.accounting is not None:
-            given.append("method")
+        given = [name for name in ("target", "important", "accept") if getattr(self, name) is not None]
+        given += ["method"] if self.algorithm.accounting is not None else []
         if given:
-            what = spelled(given[0])
-            why = "the rows of the table without a parent are the persons" if given[0] == "unit" else "not yet"
-            raise InputError(f"several tables take no {what} ({why}): leave it out")
+            raise InputError(f"leave out {spelled(given[0])}: linked tables do not take it")
 
     def _check_unit(self, names: "Collection[str]") -> None:
         """Refuse a bound on the rows of a unit without a unit, and a unit among `names` of the schema."""
@@ -194,7 +218,7 @@ class Settings:
 
         unit, rows_per_unit = spelled("unit"), spelled("rows_per_unit")
         if self.unit is None:
-            if self.rows_per_unit is not None and self.database is None:
+            if self.rows_per_unit is not None and self.linked_tables is None:
                 raise InputError(
                     f"{rows_per_unit} needs {unit}, the column that identifies the person: give both, or"
                     f" {unit} alone, or neither"
@@ -254,15 +278,24 @@ class Settings:
         from privsyn.table.schema.schema import declared
         from privsyn.table.schema.yaml_file import as_schema
 
-        known = None if self.database is not None else declared(as_schema(self.schema))
+        known = None if self.linked_tables is not None else declared(as_schema(self.schema))
         return known if flag("nullable", self.nullable) or known is None else known.without_missing()
 
     @property
-    def database(self) -> "Database | None":
-        """The tables that the schema declares; None if it declares one table, or there is none."""
+    def linked_tables(self) -> "Database | None":
+        """The tables that the schema declares; None if it declares one table, or there is no schema."""
         from privsyn.table.schema.database import as_database
 
         return as_database(self.schema)
+
+    @property
+    def database(self) -> "Database | None":
+        """The same; or persons and their rows, if these belong together; None if rows are independent."""
+        from privsyn.table.schema.database import persons_and_rows
+
+        if self.unit is None or not self.identifiers:
+            return self.linked_tables
+        return persons_and_rows(self.unit, self.schema, self.order, self.derive)
 
     @property
     def matters_most(self) -> "Sets":
@@ -271,7 +304,7 @@ class Settings:
         from privsyn.table.schema.yaml_file import as_schema
 
         what = spelled("important")
-        schema = None if self.database is not None else as_schema(self.schema)
+        schema = None if self.linked_tables is not None else as_schema(self.schema)
         said = read_important(what, self.important)
         return said if schema is None else read_important(what, (*said, *schema.important))
 
@@ -306,7 +339,7 @@ class Settings:
     @property
     def most_rows(self) -> int:
         """The most rows of one person: 1 if each row is a person, 0 if they are not limited."""
-        if self.unit is None and self.database is None:
+        if self.unit is None and self.linked_tables is None:
             return 1
         return 0 if self.rows_per_unit is None else int(self.rows_per_unit)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from privsyn.errors import warn_not_found
+from privsyn.errors import InputError, warn_not_found
 from privsyn.estimator import Estimator
 from privsyn.methods.learning import learn_table
 from privsyn.methods.levels import OpenedDatabase
@@ -24,7 +24,7 @@ from privsyn.release.linked import LinkedRelease
 from privsyn.release.release import Release, ReleasedModel
 from privsyn.settings import Settings
 from privsyn.table.io.read_in_memory import as_frame, with_target
-from privsyn.table.schema.database import Database
+from privsyn.table.schema.database import ROWS, Database
 from privsyn.table.schema.yaml_file import SchemaOrPath
 
 
@@ -39,10 +39,11 @@ class PrivSyn(ReleasedModel, Estimator, Settings):
     delta : float
         From 0 to below 1, and far below one divided by the number of people. With 0 (pure epsilon) all noise
         is discrete Laplace, and the schema must list all values.
-    schema : Schema or path of a YAML file, optional
-        What is public about the columns. Missing lists of values and bounds are found under privacy, for a
-        part of epsilon and delta. Without a schema only names and dtypes are public, and a column whose name
-        looks like an identifier (``customer_id``) gets generated values.
+    schema : Schema, Database or path of a YAML file, optional
+        What is public about the columns, or about several linked tables: docs/linked.md. Missing lists of
+        values and bounds are found under privacy, for a part of epsilon and delta. Without a schema only
+        names and dtypes are public, and a column whose name looks like an identifier (``customer_id``) gets
+        generated values.
     unit : str, optional
         The column that identifies the person. All rows of a person are then protected together. Neither the
         schema nor the synthetic table contains this column. Default: each row is one person.
@@ -50,6 +51,17 @@ class PrivSyn(ReleasedModel, Estimator, Settings):
         With `unit`, the largest bound on a person's rows. The bound is chosen from a noisy histogram of rows
         per person, which costs 2 % of the budget: docs/persons.md. This number is public: take it from what
         is known about such tables, not from this table. With 1 there is no histogram. Default: 16.
+    identifiers : bool
+        With `unit`, whether the synthetic table has this column, with new identifiers. Then the rows of a
+        synthetic person belong together: how many there are, and how each follows from the one before it, is
+        learnt too, for a part of the budget: docs/persons.md.
+    order : str, optional
+        With `identifiers`, the column by which the rows of a person are in order: a time, or a number such as
+        1, 2, 3. Default: they have no order.
+    derive : mapping of a name to an expression, optional
+        With `identifiers`, summaries of the rows of a person such as ``{"spent": "sum(price)"}``: count, sum,
+        mean, min, max, first, last, or ``"ever(ward == surgery)"``. They are measured like columns of
+        persons, and the rows of synthetic persons agree with them.
     target : str, optional
         A column to be predicted from the others. Tables of counts with it get more of the budget.
     important : list of pairs and triples of names, optional
@@ -159,6 +171,12 @@ class PrivSyn(ReleasedModel, Estimator, Settings):
         warn_not_found(self.not_found_)
         return self
 
+    @property
+    def release_of_table(self) -> Release:
+        """The release of the one table, also if its rows are linked."""
+        release: Release | LinkedRelease = self._fitted
+        return release.of_one("this") if isinstance(release, LinkedRelease) else release
+
     def outlook(self, target: str | None = None) -> str:
         """Return one sentence on how good the synthetic rows are likely to be; see `Release.outlook`.
 
@@ -168,11 +186,14 @@ class PrivSyn(ReleasedModel, Estimator, Settings):
 
     def _fit_database(self, database: Database, tables: Any) -> PrivSyn:
         """Learn from the tables of a database."""
-        with Alone(tables, self) as run:
+        if isinstance(tables, Owners):
+            raise InputError("linked tables are learnt from one owner")
+        only = None if self.unit is None else ROWS
+        with Alone(tables if only is None else {only: as_frame(tables)}, self) as run:
             opened = OpenedDatabase.of(database, run.table, self, run.bits)
             learned, ledger = opened.learn(run, self.progress or no_progress)
-        self.release_ = LinkedRelease.of(opened, learned, ledger)
-        self.not_found_ = self.release_.not_found
+        self.release_ = LinkedRelease.of(opened, learned, ledger, only)
+        self.not_found_, self.counted_ = self.release_.not_found, None
         warn_not_found(self.not_found_)
         return self
 

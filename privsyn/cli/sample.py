@@ -6,13 +6,16 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from privsyn.cli.common.keeping import StoppedError
 from privsyn.cli.common.options import ExcelSafe, Out, Rows
 from privsyn.cli.common.terminal import say, say_text
+
+if TYPE_CHECKING:
+    from privsyn.release.release import Release
 
 
 def sample(
@@ -53,6 +56,7 @@ def sample(
         from privsyn.cli.common.outputs import check_outputs
         from privsyn.errors import InputError, about_absent
         from privsyn.release.given import parse_given
+        from privsyn.release.linked import LinkedRelease
         from privsyn.table.io.formats import ending_of
         from privsyn.table.io.read_in_memory import check_excel_safe
         from privsyn.table.io.write import write_table
@@ -73,11 +77,17 @@ def sample(
                 err=True,
             )
         release = load(model)
+        linked = isinstance(release, LinkedRelease)
+        if linked and (given or balance is not None or draws is not None or resume):
+            raise InputError("leave out --given, --balance, --draws and --resume: the rows are linked")
+        of_table = release.of_one("sample") if linked else release
         asked = parse_given(release.codec.schema.coded, given) if given else None
         with console.progress() as report:
             if draws is not None:
                 made = release.draws(draws, rows, seed=seed, progress=report)
                 shape = made.to_file(out, excel_safe=excel_safe)
+            elif linked:
+                shape = release.sample_to(out, rows, seed=seed, excel_safe=excel_safe, progress=report)
             elif plain:
                 shape = release.sample_to(
                     out, rows, seed=seed, resume=resume, excel_safe=excel_safe, progress=report
@@ -88,7 +98,7 @@ def sample(
         console.show_table(shape, out, release.ledger, estimated=rows is None and plain and draws is None)
         if balance is not None and (left_out := release.absent(balance)):
             say(about_absent(balance, left_out))
-        console.show_columns(release)
+        console.show_columns(of_table)
         console.show_privacy(release.ledger, spent_before=True)
         console.show_not_accepted(release.ledger)
 
@@ -111,6 +121,15 @@ def _stopped(out: Path) -> Iterator[None]:
         ) from None
 
 
+def release_of(model: Path) -> Release:
+    """Return the release of one table, also if its rows are linked."""
+    from privsyn.release.linked import LinkedRelease, load
+
+    found = load(model)
+    release: Release = found.of_one("this command") if isinstance(found, LinkedRelease) else found
+    return release
+
+
 def report(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="The model of `privsyn synth --model`.")],
     out: Annotated[Path, typer.Argument(metavar="OUT", help="The web page, one file.")],
@@ -126,7 +145,7 @@ def report(
     check_outputs({"OUT": out, "--sheet": sheet}, inputs=(model,))
     check_page("OUT", out)
     check_markdown("--sheet", sheet)
-    release = privsyn.load(model)
+    release = release_of(model)
     privsyn.report(release, out)
     console.show_files({"--public-report": out})
     if sheet is not None:
@@ -150,7 +169,7 @@ def forecast(
     import privsyn
     from privsyn.cli.common import console
 
-    release = privsyn.load(model)
+    release = release_of(model)
     with console.progress() as report:
         found = privsyn.forecast(release, target, model=learner, draws=draws, seed=seed, progress=report)
     say_text(str(found))

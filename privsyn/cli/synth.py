@@ -86,14 +86,15 @@ def synth(
                 blocks = (
                     fitted.sample_blocks(rows, seed=seed, progress=bars) if whole is None else iter([whole])
                 )
-                known, form = fitted.release_.codec.schema, fitted.release_.form
+                release = fitted.release_of_table
+                known, form = release.codec.schema, release.form
                 shape = write_blocks(blocks, out, known, form, excel_safe=excel_safe)
                 written.append(out)
                 if public_report is not None:
-                    privsyn.report(fitted.release_, public_report)
+                    privsyn.report(release, public_report)
                     written.append(public_report)
                 if sheet is not None:
-                    privsyn.sheet(fitted.release_, sheet, data=out)
+                    privsyn.sheet(release, sheet, data=out)
                     written.append(sheet)
             if existed:
                 say(f"{out} was replaced. If it was published, {ADD_UP}")
@@ -134,9 +135,10 @@ def _show(fitted: PrivSyn, public: Schema | None) -> None:
     from privsyn.release.remarks import found_bounds
     from privsyn.table.schema.schema import called_identifiers
 
-    schema = fitted.release_.codec.schema
-    console.show_columns(fitted.release_, public)
-    bounds = found_bounds(fitted.release_.codec, public)
+    release = fitted.release_of_table
+    schema = release.codec.schema
+    console.show_columns(release, public)
+    bounds = found_bounds(release.codec, public)
     console.show_bounds({name: ends for name, ends in bounds.items() if name not in fitted.not_found_})
     console.show_identifiers(called_identifiers(schema) if public is None else ())
     console.show_public_inputs(fitted.ledger_)
@@ -162,7 +164,7 @@ def _compare(fitted: PrivSyn, data: Path, synthetic: Any, public: Schema | None,
 
     unit, target = fitted.unit, fitted.target
     real = read_in_memory(data, public, unit=unit).frame.drop(columns=[] if unit is None else unit)
-    origins = trace(fitted.release_, real, synthetic)
+    origins = () if fitted.identifiers else trace(fitted.release_, real, synthetic)
     spent = fitted.ledger_.to_dict()
     privsyn.evaluate(real, synthetic, public, target=target, report=report, ledger=spent, origins=origins)
     console.show_files({"--report": report})

@@ -63,7 +63,7 @@ def reweighted(fitted: Fitted, classes: str, rows: Floats, firsts: Mapping[str, 
     firsts : mapping of an attribute of the previous row to a number, optional
         The number of rows without a previous row, which is the last code.
     """
-    kept, place = _table_of(fitted, (classes,)).counts, fitted.merging.original.names.index(classes)
+    kept, place = fitted.one_way(classes).counts, fitted.merging.original.names.index(classes)
     of_classes = np.bincount(fitted.merging.groups[place], rows)
     ratios, total = np.clip(of_classes / np.maximum(kept, TINY), 0.0, MOST), max(float(rows.sum()), 1.0)
     given = {
@@ -133,14 +133,10 @@ def only(fitted: Fitted, names: Attributes) -> Fitted:
     return replace(
         fitted,
         merging=fitted.merging.project(names),
-        one_ways=tuple(_table_of(fitted, (name,)) for name in names),
+        one_ways=tuple(map(fitted.one_way, names)),
         marginals=tuple(table for table in fitted.marginals if wanted.issuperset(table.attributes)),
         certainties=tuple(each for each in fitted.certainties if wanted.issuperset(each.attributes)),
     )
-
-
-def _table_of(fitted: Fitted, names: Attributes) -> Marginal:
-    return next(table for table in fitted.one_ways if table.attributes == names)
 
 
 def _scaled(certainty: Certainty, before: Marginal, after: Marginal) -> Certainty:

@@ -295,6 +295,10 @@ class Fitted:
         if not 1 <= self.total < float("inf"):
             raise ValueError(f"total {self.total}: at least one row is estimated")
 
+    def one_way(self, name: str) -> Marginal:
+        """Return the counts of one attribute."""
+        return self.one_ways[self.merging.merged.axes((name,))[0]]
+
     @property
     def with_certainties(self) -> list[tuple[Certainty, Marginal]]:
         """Each table with its certainty: first the one-ways, then the marginals."""

@@ -147,7 +147,6 @@ class Domain:
         found.__dict__.update(names=tuple(attributes), sizes=sizes, ordered=ordered)
         return found
 
-
     def joined(self, other: Domain) -> Domain:
         """Return the domain with the attributes of another one behind its own.
 

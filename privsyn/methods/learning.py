@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from privsyn.inference.all_rows import multiplied, only, reweighted
 from privsyn.inference.fitted import Fitted
+from privsyn.marginals.domain import Floats
 from privsyn.methods.discovery import Discovered, discover
 from privsyn.methods.persons import Sizes
 from privsyn.methods.reading import Opened
@@ -54,6 +55,14 @@ class Learned:
         if self.contribution.of_columns is not None:
             return replace(self, fitted=multiplied(self.fitted, 1 / self.contribution.of_columns))
         return self
+
+    def cells_of(self, column: str) -> tuple[Floats, Floats]:
+        """Return the estimated number of rows in each fine cell of a column of numbers, and its middle."""
+        names, merging = self.codec.domain.names, self.fitted.merging
+        place = merging.original.names.index(column)
+        counts = self.fitted.one_way(column).counts[merging.groups[place]] * merging.shares[place]
+        lows, highs = self.codec.encoders[names.index(column)].extents
+        return counts, (lows + highs) / 2
 
     @property
     def own(self) -> Fitted:

@@ -8,17 +8,15 @@ columns of the previous row. Counts over these are what links the tables.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privsyn.errors import about
+from privsyn.errors import InputError, about
 from privsyn.inference.all_rows import multiplied, reweighted
-from privsyn.inference.fitted import Fitted
 from privsyn.inference.rows_per_person import RowsPerPerson
 from privsyn.marginals.domain import NO_ATTRIBUTES, Codes, Domain, Integers, Ints
-from privsyn.marginals.marginal import Marginal
 from privsyn.methods.discovery import THRESHOLDS
 from privsyn.methods.learning import Learned, learn_table
 from privsyn.methods.links import OF_PREVIOUS, groups_of
@@ -26,24 +24,57 @@ from privsyn.methods.persons import FOR_ROWS, NO_SIZES, Above, Persons, Sizes
 from privsyn.methods.reading import Opened, open_schema_of, pairs_of
 from privsyn.private.accounting import rho_for
 from privsyn.private.ledger import PUBLIC, Ledger
-from privsyn.private.persons import ONE_ROW_EACH, Contribution, random_order
+from privsyn.private.persons import NOBODY, ONE_ROW_EACH, Contribution, random_order
 from privsyn.private.spend import QueryLog
-from privsyn.synthesis.linked import Given, Links
-from privsyn.table.io.database import LinkedTable, open_tables, rows_of
+from privsyn.synthesis.linked import POSITION, ROWS, Given, Links
+from privsyn.table.linked import LinkedTable, open_tables, positions, rows_of
 
 if TYPE_CHECKING:
-    from privsyn.owners.owners import Run
+    from collections.abc import Iterable
+
+    from privsyn.marginals.counting import Block, Walk
     from privsyn.private.laws import Law
-    from privsyn.private.noise import Alone, Noise
+    from privsyn.private.noise import Alone
     from privsyn.private.sampler import Bits
     from privsyn.progress import Progress
     from privsyn.settings import Settings
-    from privsyn.table.schema.database import Database
+    from privsyn.table.schema.database import Database, Table
 
-UNIQUE = "that no two rows of {!r} share a key in {!r}, so that no row below belongs to two persons"
-OF_PERSONS = "that one person has one key in {!r}, {!r}, and that two persons never share one"
+KEYS = "that one person has one key in {!r} of {!r}, and that two persons never share one"
+UNIQUE = "that no two rows of {!r} share a key in {!r}, so that no row below them belongs to two persons"
 POSITIONS = 4  # 1, 2, 3, and 4 and more: of a row among those of its parent
-ROWS, POSITION = "rows", "position"
+
+
+@dataclass(frozen=True, eq=False)
+class FromAbove:
+    """What the rows of a table tell those of the tables below: their own columns, and what they know.
+
+    Parameters
+    ----------
+    codes : tuple of arrays of shape (rows,)
+        Private: a code for each row of the table.
+    domain : Domain
+        Of the codes.
+    given : mapping of an attribute to a Given
+        What each code is of. Released.
+    """
+
+    codes: tuple[Integers, ...] = ()
+    domain: Domain = NO_ATTRIBUTES
+    given: Mapping[str, Given] = field(default_factory=dict)
+
+    def joined(self, other: FromAbove) -> FromAbove:
+        """Return both together."""
+        domain, given = self.domain.joined(other.domain), {**self.given, **other.given}
+        return FromAbove((*self.codes, *other.codes), domain, given)
+
+    def at(self, parents: Ints) -> FromAbove:
+        """Return the codes of rows below, given the place of each one's parent; -1 where there is none."""
+        codes = tuple(np.where(parents < 0, 0, of[parents]).astype(of.dtype) for of in self.codes)
+        return replace(self, codes=codes)
+
+
+NOTHING = FromAbove()
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,46 +84,68 @@ class Level:
     Parameters
     ----------
     name : str
-    opened : Opened
+    table : Table
     rows : LinkedTable
+    opened : Opened
+    pairs : int
+        How many tables of two columns are asked about: of own ones, and of those that link its rows.
     """
 
     name: str
-    opened: Opened
+    table: Table
     rows: LinkedTable
+    opened: Opened
+    pairs: int
 
     @property
-    def columns(self) -> int:
-        """Number of columns that are counted."""
-        return len(self.opened.schema.schema.coded)
+    def persons(self) -> Persons:
+        """Whose rows are whose."""
+        if self.opened.persons is None:
+            raise ValueError(f"{self.name}: nobody's rows")
+        return self.opened.persons
 
-    def below(self, parent: LearnedLevel, *, ordered: bool) -> Opened:
-        """Return the opened table whose rows have the codes of the rows above them. Private."""
-        rows, persons = self.rows, self.opened.persons
-        known = rows.parents >= 0
-        still = [np.where(known, codes[rows.parents], 0).astype(codes.dtype) for codes in parent.codes]
-        domain = parent.domain
-        if ordered:
-            still.append(positions(rows.parents, rows.keys))
-            domain = domain.joined(Domain((POSITION,), (POSITIONS,), (POSITIONS,)))
-        if persons is None or persons.above is None:
-            raise ValueError(f"{self.name}: nothing is known of its rows")
-        above = replace(persons.above, still=tuple(still), domain=domain)
-        return replace(self.opened, persons=replace(persons, above=above))
+    def below(self, parent: FromAbove) -> Opened:
+        """Return the table whose rows have the codes of the rows above them. Private."""
+        known = parent.at(self.rows.parents)
+        if self.table.order is not None:
+            places = np.minimum(positions(self.rows.parents, self.rows.keys), POSITIONS - 1)
+            domain = Domain((POSITION,), (POSITIONS,), (POSITIONS,))
+            known = known.joined(FromAbove((places.astype(np.uint8),), domain))
+        above = self.persons.above
+        if above is None:
+            raise ValueError(f"{self.name}: nothing above it")
+        above = replace(above, still=known.codes, domain=known.domain)
+        return replace(self.opened, persons=replace(self.persons, above=above))
+
+    def for_below(self, learned: Learned) -> FromAbove:
+        """Return the codes of the own columns of each row, in few groups of released counts. Private."""
+        codec, fitted, found = learned.codec, learned.fitted, NOTHING
+        kept = np.flatnonzero(self.rows.persons != NOBODY)
+        columns = _columns(self.opened.bound(None).walk(codec))
+        for place, attribute in enumerate(codec.domain.names):
+            one_way = fitted.one_way(attribute)
+            groups = groups_of(one_way)
+            if not groups.any():
+                continue
+            codes = np.zeros(len(self.rows.persons), np.uint8)
+            codes[kept] = groups[fitted.merging.groups[place][columns[place]]]
+            name, ordered = f"{self.name}.{attribute}", one_way.domain.ordered[0]
+            size, first = int(groups.max()) + 1, int(groups[ordered - 1]) + 1 if ordered else 0
+            given = {name: Given(self.name, attribute, groups)}
+            found = found.joined(FromAbove((codes,), Domain((name,), (size,), (first,)), given))
+        return found
 
 
-def positions(parents: Ints, keys: object) -> Integers:
-    """Return the position of each row among those of its parent, from 0; the last one stands for all later.
+def _columns(walk: Walk) -> list[Integers]:
+    """Return the codes of all rows, by column."""
+    parts: list[Block] = []
 
-    >>> positions(np.array([4, 4, 2, 4]), np.array([3.0, 1.0, 7.0, 2.0])).tolist()
-    [2, 0, 0, 1]
-    """
-    order = np.lexsort((np.arange(len(parents)) if keys is None else np.asarray(keys), parents))
-    begins = np.flatnonzero(np.diff(parents[order], prepend=-2))
-    ranks = np.arange(len(parents)) - np.repeat(begins, np.diff(begins, append=len(parents)))
-    found = np.empty(len(parents), np.uint8)
-    found[order] = np.minimum(ranks, POSITIONS - 1)
-    return found
+    def collect(blocks: Iterable[Block]) -> list[Ints]:
+        parts.extend(blocks)
+        return []
+
+    walk(collect)
+    return [np.concatenate(column) for column in zip(*parts, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,23 +158,13 @@ class LearnedLevel:
         Of all rows.
     links : Links, optional
         How its rows are linked; None for the root.
-    codes : tuple of arrays of shape (rows,)
-        Private: for the tables below, the codes of each row and of those above it.
-    domain : Domain
-        Of the latter.
-    given : mapping of an attribute of the latter to a Given
+    below : FromAbove
+        What the tables below need. Its codes are private.
     """
 
     learned: Learned
     links: Links | None
-    codes: tuple[Integers, ...]
-    domain: Domain
-    given: Mapping[str, Given]
-
-    @property
-    def total(self) -> float:
-        """Estimated number of rows."""
-        return self.learned.fitted.total
+    below: FromAbove
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,30 +186,31 @@ class OpenedDatabase:
     @classmethod
     def of(cls, database: Database, tables: object, settings: Settings, bits: Bits) -> OpenedDatabase:
         """Open all tables, with random `bits` for the order of each person's rows. No row is counted."""
-
-        def one_of_each(persons: Ints) -> Ints:
-            order = random_order(persons, bits)
-            return order[np.diff(persons[order], prepend=-1) != 0]
-
-        levels = []
-        for name, rows in open_tables(database, tables, one_of_each).items():
-            above = Above(
-                rows.parents,
-                rows.keys,
-                rows.also,
-                rows.added,
-                linked=database.tables[name].parent is not None,
-            )
+        levels: list[Level] = []
+        for name, rows in open_tables(database, tables, lambda codes: random_order(codes, bits)).items():
+            table = database.tables[name]
+            linked = table.parent is not None
+            above = Above(rows.parents, rows.keys, rows.also, rows.added, linked=linked)
             persons = Persons(rows.unit, rows.prints, rows.persons, random_order(rows.persons, bits), above)
             bare = persons.bounded(rows.source, 0)
             with about(f"table {name!r}"):
                 schema = open_schema_of(bare, rows.schema, None, None, nullable=settings.nullable)
-            bare = bare.unordered(schema.unordered)
-            opened = Opened(rows.source, bare, persons, schema, None, settings, None)
-            levels.append(Level(name, opened, rows))
+                own = tuple(schema.schema.coded)
+                still = [
+                    f"{each.name}.{column}"
+                    for each in levels
+                    if each.name in database.above(name)
+                    for column in each.opened.schema.schema.coded
+                ]
+                _check_names(own, (*still, ROWS, POSITION, *(OF_PREVIOUS + column for column in own)))
+            opened = Opened(
+                rows.source, bare.unordered(schema.unordered), persons, schema, None, settings, None
+            )
+            links = len(own) * (1 + len(still) + len(own)) if linked else 0
+            levels.append(Level(name, table, rows, opened, pairs_of(len(own)) + links))
         return cls(database, tuple(levels), settings)
 
-    def learn(self, run: Alone | Run, report: Progress) -> tuple[dict[str, LearnedLevel], Ledger]:
+    def learn(self, run: Alone, report: Progress) -> tuple[dict[str, LearnedLevel], Ledger]:
         """Return what is learnt of each table, and the ledger."""
         log, noise, rng, settings = QueryLog(), run.noise, run.generator(), self.settings
         epsilon, delta = settings.promise
@@ -174,28 +218,24 @@ class OpenedDatabase:
         reserved = THRESHOLDS * delta if is_open else 0.0
         accounting = settings.algorithm.accounting_of(noise.law)
         rho = rho_for(epsilon, delta - reserved, accounting)
-        persons = self._rows_per_person(log, noise, FOR_ROWS * rho)
-        left = (1 - FOR_ROWS * bool(persons)) * rho
+        children = self.levels[1:]
+        persons = {
+            each.name: each.persons.count(log.about(each.name), noise, FOR_ROWS * rho / len(children))
+            for each in children
+        }
+        left = (1 - FOR_ROWS * bool(children)) * rho
         shares = self._shares(persons, noise.law, left)
         found: dict[str, LearnedLevel] = {}
         for level in self.levels:
             cost = shares[level.name] * left
-            threshold = reserved / len(is_open) if level.name in is_open else 0.0
-            sizes, contribution, opened = self._bounded(level, found, persons, noise.law, cost)
+            of_delta = reserved / len(is_open) if level.name in is_open else 0.0
+            opened, sizes, contribution = self._bounded(level, found, persons, noise.law, cost)
             with about(f"table {level.name!r}"):
+                about_table = log.about(level.name)
                 learned = learn_table(
-                    opened,
-                    sizes,
-                    contribution,
-                    noise,
-                    log.about(level.name),
-                    rng,
-                    report,
-                    rho=cost,
-                    delta=threshold,
+                    opened, sizes, contribution, noise, about_table, rng, report, rho=cost, delta=of_delta
                 )
             found[level.name] = self._linked(level, learned, found)
-        most = max(each.learned.contribution.most for each in found.values())
         ledger = Ledger(
             log.spends,
             promised_epsilon=epsilon,
@@ -204,29 +244,11 @@ class OpenedDatabase:
             randomness=noise.name,
             private=noise.private,
             public_inputs=(*PUBLIC, *self._promises(), *self._inputs(found)),
-            unit=self.database.root,
-            rows_per_unit=most,
+            unit=self.database.tables[self.database.root].key,
+            rows_per_unit=max(each.learned.contribution.most for each in found.values()),
             squares=any(each.learned.contribution.squares for each in found.values()),
         )
         return found, ledger
-
-    def _rows_per_person(self, log: QueryLog, noise: Noise, rho: float) -> dict[str, RowsPerPerson]:
-        """Return the numbers of rows that persons have in each table but the root, from noisy answers."""
-        children = self.levels[1:]
-        return {
-            level.name: level.opened.persons.count(log.about(level.name), noise, rho / len(children))
-            for level in children
-            if level.opened.persons is not None
-        }
-
-    def _tables(self, level: Level) -> int:
-        """Return the number of tables of two columns that are asked about: own ones, and those that link."""
-        own, parent = level.columns, self.database.tables[level.name].parent
-        if parent is None:
-            return pairs_of(own)
-        above = {each.name: each.columns for each in self.levels}
-        still = 1 + sum(above[name] for name in self.database.above(level.name))
-        return pairs_of(own) + own * (still + own)
 
     def _shares(self, rows: Mapping[str, RowsPerPerson], law: Law, rho: float) -> dict[str, float]:
         """Return the share of the budget of each table, with which the errors of all together are smallest.
@@ -235,18 +257,15 @@ class OpenedDatabase:
         is bounded by C and n rows are counted. So the sum of their errors is in proportion to m^(3/2) C / n /
         sqrt(rho), and the best budgets to its power 2/3.
         """
+        persons = max((float(of.persons.sum()) for of in rows.values()), default=1.0)
         weights = {}
         for level in self.levels:
-            tables = self._tables(level)
+            bound, kept = 1, persons
             if level.name in rows:
-                of = rows[level.name]
-                _, bound = level.opened.bounded(of, law, rho / len(self.levels), tables)
-                kept = max(float(of.persons @ of.kept_within(bound.most)), 1.0)
-                weights[level.name] = tables * (bound.most / kept) ** (2 / 3)
-            else:
-                persons = max((float(of.persons.sum()) for of in rows.values()), default=1.0)
-                import os
-                weights[level.name] = float(os.environ.get("ROOT",1))*tables * max(persons, 1.0) ** (-2 / 3)
+                of, part = rows[level.name], rho / len(self.levels)
+                bound = level.opened.bounded(of, law, part, level.pairs)[1].most
+                kept = float(of.persons @ of.kept_within(bound))
+            weights[level.name] = level.pairs * (bound / max(kept, 1.0)) ** (2 / 3)
         return {name: weight / sum(weights.values()) for name, weight in weights.items()}
 
     def _bounded(
@@ -256,141 +275,77 @@ class OpenedDatabase:
         persons: Mapping[str, RowsPerPerson],
         law: Law,
         rho: float,
-    ) -> tuple[Sizes, Contribution, Opened]:
-        """Return how a person is bounded in a table, and the table with the codes of the rows above."""
-        table = self.database.tables[level.name]
-        if table.parent is None:
-            return NO_SIZES, ONE_ROW_EACH, level.opened
-        sizes, contribution = level.opened.bounded(persons[level.name], law, rho, self._tables(level))
+    ) -> tuple[Opened, Sizes, Contribution]:
+        """Return a table with the codes of the rows above, and how a person is bounded in it."""
+        if level.table.parent is None:
+            return level.opened, NO_SIZES, ONE_ROW_EACH
+        sizes, contribution = level.opened.bounded(persons[level.name], law, rho, level.pairs)
         sizes = replace(sizes, name=ROWS) if sizes else sizes
-        return sizes, contribution, level.below(found[table.parent], ordered=table.order is not None)
+        return level.below(found[level.table.parent].below), sizes, contribution
 
-    def _linked(
-        self, level: Level, learned: Learned, found: Mapping[str, LearnedLevel]
-    ) -> LearnedLevel:
+    def _linked(self, level: Level, learned: Learned, found: Mapping[str, LearnedLevel]) -> LearnedLevel:
         """Return what was learnt of all rows of a table, and what the tables below need of it."""
-        links, name = None, level.name
-        parent = self.database.tables[name].parent
-        if parent is not None:
-            learned = _of_all_rows(learned, found[parent], name)
-            links = links_of(learned, found[parent].given)
-        if not self.database.children(name):
-            return LearnedLevel(learned, links, (), NO_ATTRIBUTES, {})
-        return LearnedLevel(learned, links, *_for_children(level, learned, found, parent))
+        links, known = None, NOTHING
+        if level.table.parent is not None:
+            parent = found[level.table.parent]
+            learned = _of_all_rows(learned, parent.learned, rows_of(level.name))
+            links, known = _links_of(learned, parent.below.given), parent.below.at(level.rows.parents)
+        below = level.for_below(learned).joined(known) if self.database.children(level.name) else NOTHING
+        return LearnedLevel(learned, links, below)
 
     def _promises(self) -> tuple[str, ...]:
         """Return the sentences for the ledger on what keys promise."""
-        root = self.database.root
-        unit = next(level.rows.unit for level in self.levels if level.name == root)
+        root, tables = self.database.root, self.database.tables
         inner = [name for name in self.database.names[1:] if self.database.children(name)]
-        return (
-            OF_PERSONS.format(unit, root),
-            *(UNIQUE.format(name, self.database.tables[name].key) for name in inner),
-        )
+        unique = (UNIQUE.format(name, tables[name].key) for name in inner)
+        return (KEYS.format(self.levels[0].rows.unit, root), *unique)
 
     def _inputs(self, found: Mapping[str, LearnedLevel]) -> tuple[str, ...]:
+        """Return the sentences for the ledger on what was not found, and on how the tables were read."""
         remarks = [remark for each in found.values() for remark in each.learned.discovered.remarks]
         public = [fact for level in self.levels for fact in level.opened.source.public_inputs]
         return tuple(dict.fromkeys([*remarks, *public]))
 
 
-def _for_children(
-    level: Level, learned: Learned, found: Mapping[str, LearnedLevel], parent: str | None
-) -> tuple[tuple[Integers, ...], Domain, Mapping[str, Given]]:
-    """Return the codes of each row for the tables below, in few groups; their domain; and what they are of."""
-    codec, merging, rows = learned.codec, learned.fitted.merging, len(level.rows.persons)
-    walk = level.opened.bound(None).walk(codec)
-    kept = np.flatnonzero(level.rows.persons != -1)
-    parts: list[list[Integers]] = []
-
-    def collect(blocks: object) -> list[Ints]:
-        parts.extend([list(block) for block in blocks])  # type: ignore[attr-defined]
-        return []
-
-    walk(collect)
-    names, codes, sizes, ordered, given = [], [], [], [], {}
-    for place, attribute in enumerate(codec.domain.names):
-        of_merged = groups_of(_one_way(learned.fitted, attribute))
-        size = int(of_merged.max(initial=0)) + 1
-        if size < 2:
-            continue
-        name = f"{level.name}.{attribute}"
-        own = np.concatenate([part[place] for part in parts]) if parts else np.zeros(0, np.int64)
-        whole = np.zeros(rows, np.uint8)
-        whole[kept] = of_merged[merging.groups[merging.original.names.index(attribute)][own]]
-        names.append(name)
-        codes.append(whole)
-        sizes.append(size)
-        first = _one_way(learned.fitted, attribute).domain.ordered[0]
-        ordered.append(int(of_merged[first - 1]) + 1 if first else 0)
-        given[name] = Given(level.name, attribute, of_merged)
-    domain = Domain(tuple(names), tuple(sizes), tuple(ordered))
-    if parent is None:
-        return tuple(codes), domain, given
-    above = found[parent]
-    known = level.rows.parents >= 0
-    inherited = [np.where(known, of[level.rows.parents], 0).astype(of.dtype) for of in above.codes]
-    return (*codes, *inherited), domain.joined(above.domain), {**given, **above.given}
+def _check_names(own: tuple[str, ...], linking: tuple[str, ...]) -> None:
+    """Refuse columns with the names of attributes that link rows, before anything is spent."""
+    for name in own:
+        if name in linking:
+            raise InputError(f"the column {name!r} has a name that links need: rename it")
 
 
-def _one_way(fitted: Fitted, name: str) -> Marginal:
-    return next(table for table in fitted.one_ways if table.attributes == (name,))
+def _of_all_rows(learned: Learned, parent: Learned, column: str) -> Learned:
+    """Return the model of as many rows as the parent's released numbers of rows, in `column`, say."""
+    counts, numbers = parent.cells_of(column)
+    total, parents = max(float(counts @ numbers), 1.0), float(counts[numbers > 0].sum())
+    fitted, sizes = learned.fitted, learned.sizes
+    if not sizes:
+        return replace(learned, fitted=multiplied(fitted, total / max(fitted.total, 1.0)))
+    firsts = {name: parents for name in fitted.merging.merged.names if name.startswith(OF_PREVIOUS)}
+    rows = sizes.rows * (total / max(float(sizes.rows.sum()), 1.0))
+    return replace(learned, fitted=reweighted(fitted, sizes.name, rows, firsts))
 
 
-def _of_all_rows(learned: Learned, parent: LearnedLevel, name: str) -> Learned:
-    """Return the model of all rows: as many as the parent's released numbers of rows say."""
-    column = rows_of(name)
-    counts = expected_rows(parent.learned, column)
-    total, without = float(counts @ numbers_of(parent.learned, column)), float(counts[0])
-    with_rows = max(float(counts.sum()) - without, 1.0)
-    fitted = learned.fitted
-    if learned.sizes:
-        firsts = {each: with_rows for each in fitted.merging.merged.names if each.startswith(OF_PREVIOUS)}
-        known = max(float(learned.sizes.rows.sum()), 1.0)
-        fitted = reweighted(fitted, learned.sizes.name, learned.sizes.rows * (total / known), firsts)
-    else:
-        fitted = multiplied(fitted, max(total, 1.0) / max(fitted.total, 1.0))
-    return replace(learned, fitted=fitted)
-
-
-def expected_rows(learned: Learned, column: str) -> np.ndarray:
-    """Return the estimated number of rows with each fine cell of a column."""
-    fitted, place = learned.fitted, learned.fitted.merging.original.names.index(column)
-    merging = fitted.merging
-    counts = _one_way(fitted, column).counts
-    return np.asarray(counts[merging.groups[place]] * merging.shares[place])
-
-
-def numbers_of(learned: Learned, column: str) -> np.ndarray:
-    """Return the middle of each fine cell of a column of numbers."""
-    lows, highs = dict(zip(learned.codec.domain.names, learned.codec.encoders, strict=True))[column].extents
-    return np.asarray((lows + highs) / 2)
-
-
-def links_of(learned: Learned, above: Mapping[str, Given]) -> Links:
+def _links_of(learned: Learned, above: Mapping[str, Given]) -> Links:
     """Return how the rows are linked: tables over attributes of other rows, and what these are of."""
-    fitted, own, sizes = learned.fitted, learned.codec.domain.names, learned.sizes
-    merging = fitted.merging
+    merging, own, sizes = learned.fitted.merging, learned.codec.domain.names, learned.sizes
+    merged = dict(zip(merging.original.names, merging.groups, strict=True))
     given: dict[str, Given] = {}
     previous: dict[str, tuple[str, Codes]] = {}
-    for place, name in enumerate(merging.original.names):
-        merged = merging.groups[place]
+    for name, groups in merged.items():
         if name in own:
             continue
         if name.startswith(OF_PREVIOUS):
-            of = name.removeprefix(OF_PREVIOUS)
-            fine = merging.groups[merging.original.names.index(of)]
-            groups = np.zeros(int(fine.max()) + 1, np.int32)
-            groups[fine] = merged[: len(fine)]
-            previous[name] = (of, groups)
-        elif sizes and name == sizes.name:
-            classes = sizes.codes(np.maximum(np.arange(int(sizes.begins[-1]) + 1), 1))
-            given[name] = Given("", ROWS, merged[classes].astype(np.int32))
+            column = name.removeprefix(OF_PREVIOUS)
+            of_column = np.zeros(int(merged[column].max()) + 1, np.int32)
+            of_column[merged[column]] = groups[: len(merged[column])]
+            previous[name] = (column, of_column)
+        elif name == ROWS:
+            numbers = np.maximum(np.arange(int(sizes.begins[-1]) + 1), 1)
+            given[name] = Given("", ROWS, groups[sizes.codes(numbers)].astype(np.int32))
         elif name == POSITION:
-            given[name] = Given("", POSITION, merged)
+            given[name] = Given("", POSITION, groups)
         else:
-            of_above = above[name]
-            given[name] = Given(of_above.table, of_above.attribute, merged[of_above.groups].astype(np.int32))
-    between = tuple(table for table in fitted.marginals if not set(own).issuperset(table.attributes))
-    return Links(given, previous, between)
-
+            given[name] = replace(above[name], groups=groups[above[name].groups].astype(np.int32))
+    linking = tuple(t for t in learned.fitted.marginals if not set(own).issuperset(t.attributes))
+    return Links(given, previous, linking)

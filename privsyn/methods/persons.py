@@ -113,9 +113,7 @@ class Persons:
             return source.bounded(self.unit, self.prints, kept)
         return source.bounded(self.unit, self.prints, kept, self.above.also, self.above.added)
 
-    def together(
-        self, rows: RawTable, codec: Codec, most: int | None, sizes: Sizes, memory: float
-    ) -> Walk:
+    def together(self, rows: RawTable, codec: Codec, most: int | None, sizes: Sizes, memory: float) -> Walk:
         """Return a walk over the encoded `rows` of `bounded`, in which those of a person stand together.
 
         Each row has the class of the number of rows of its person. In linked tables it also has the columns

@@ -50,9 +50,8 @@ OF_PERSONS = (
     "that two persons never share one in {!r}, where 7 and 007 are two identifiers",
 )
 
-import os
-OF_PERSON = float(os.environ.get("OP",3))  # weight of an error in a table with the class of the number of rows: it reweights all others
-ABOVE = float(os.environ.get("AB",1))  # the same with a column of a row above
+OF_PERSON = 3.0  # weight of an error in a table with the class of the number of rows: it reweights all others
+
 
 NOTHING_COUNTED: Mapping[str, Counted] = MappingProxyType({})
 MATTERS = "which columns matter most together, so that more of the budget goes to their counts: {}"
@@ -206,7 +205,7 @@ class Opened:
             codec.nullable,
             important,
             looks,
-            beside={**dict.fromkeys(self.beside(sizes), ABOVE), **dict.fromkeys(sizes.domain, OF_PERSON)},
+            beside={**dict.fromkeys(self.beside(sizes), 1.0), **dict.fromkeys(sizes.domain, OF_PERSON)},
             linked=codec.domain.names if self.is_linked else (),
         )
 

@@ -118,7 +118,7 @@ def read_parts(path: str | PathLike[str]) -> Parts:
 
     The file may come from anywhere, so nothing is unpacked before its size is known.
     """
-    return read_file(path, _parts)
+    return read_file(path, parts_of)
 
 
 def read_file(path: str | PathLike[str], read: Callable[[zipfile.ZipFile], R]) -> R:
@@ -147,7 +147,8 @@ def members_of(file: zipfile.ZipFile) -> dict[str, bytes]:
     return {name: file.read(name) for name in file.namelist()}
 
 
-def _parts(file: zipfile.ZipFile) -> Parts:
+def parts_of(file: zipfile.ZipFile) -> Parts:
+    """Return the parts of a release from an open file; raise if `pack` did not write it."""
     members = members_of(file)
     text = json.loads(members["release.json"])
     if text["format"] not in READABLE:
@@ -165,7 +166,7 @@ def _parts(file: zipfile.ZipFile) -> Parts:
 def parts_in(packed: bytes) -> Parts:
     """Return the parts of a release from the bytes of `pack`."""
     with zipfile.ZipFile(io.BytesIO(packed)) as file:
-        return _parts(file)
+        return parts_of(file)
 
 
 def _most(packed: int) -> int:

@@ -2,44 +2,39 @@
 
 from __future__ import annotations
 
-import io
 import json
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from privsyn.arguments import check_whole
-from privsyn.errors import about, plural
+from privsyn.errors import InputError, about, plural
 from privsyn.files import atomic_path
-from privsyn.marginals.domain import Array, Codes, Domain, Ints, Records
-from privsyn.marginals.marginal import Marginal
+from privsyn.marginals.domain import Codes, Integers, Ints, Records
 from privsyn.methods.levels import LearnedLevel, OpenedDatabase
 from privsyn.private.ledger import Ledger
 from privsyn.progress import Progress, no_progress
-from privsyn.release.accuracy import Accuracy
 from privsyn.release.file_format import (
-    LEAST_MEMORY,
-    MOST_RATIO,
     OTHER_VERSION,
     OtherVersionError,
-    TooLargeError,
     check_loads,
     members_of,
     parts_in,
+    parts_of,
     read_file,
-    read_parts,
     zipped,
 )
+from privsyn.release.linked_file import linked_again, packed_arrays, unlinked
 from privsyn.release.release import Release
-from privsyn.synthesis.linked import Chains, Given, Links, synthesise_linked
+from privsyn.synthesis.linked import POSITION, ROWS, Chains, Links, synthesise_linked
 from privsyn.table.encoding.dtypes import family
-from privsyn.table.io.database import rows_of
+from privsyn.table.io.write import write_blocks
+from privsyn.table.linked import rows_of
 from privsyn.table.schema.database import LINKS, Database, database_from_plain, database_to_plain
 
 FORMAT = 1  # of a file with several tables
@@ -125,7 +120,7 @@ class LinkedRelease:
             table = opened.database.tables[level.name]
             named = {*table.keys, table.order, *of.learned.codec.names}
             columns = {
-                name: _dtype_of_keys(dtype)
+                str(name): _dtype_of_keys(dtype)
                 for name, dtype in head.dtypes.items()
                 if name in named and name not in of.learned.codec.dropped
             }
@@ -143,7 +138,8 @@ class LinkedRelease:
 
     def __repr__(self) -> str:
         rows = ", ".join(
-            f"{name} with about {plural(level.release.fitted.total, 'row')}" for name, level in self.levels.items()
+            f"{name} with about {plural(level.release.fitted.total, 'row')}"
+            for name, level in self.levels.items()
         )
         return f"<LinkedRelease: {rows}>"
 
@@ -185,7 +181,9 @@ class LinkedRelease:
             return self._table(self.only, made)
         return {name: self._table(name, made) for name in self.levels}
 
-    def _below(self, name: str, made: Mapping[str, Made], seed: np.random.SeedSequence, report: Progress) -> Made:
+    def _below(
+        self, name: str, made: Mapping[str, Made], seed: np.random.SeedSequence, report: Progress
+    ) -> Made:
         """Return the rows of a child table."""
         level, table, rng = self.levels[name], self.database.tables[name], np.random.default_rng(seed)
         parent, links = made[table.parent or ""], level.links
@@ -198,7 +196,9 @@ class LinkedRelease:
         chains = Chains.of(above, links, self._known(name, made, above, root))
         release = level.release
         own = {of.attributes[0]: of for of in release.fitted.one_ways}
-        codes = synthesise_linked(own, (*release.fitted.marginals, *links.tables), chains, rng, zeros=release.zeros)
+        codes = synthesise_linked(
+            own, (*release.fitted.marginals, *links.tables), chains, rng, zeros=release.zeros
+        )
         merging = release.fitted.merging
         records = Records(merging.merged, np.stack([codes[each] for each in own], axis=1))
         frame = release.codec.decode(merging.restore(records, rng), rng, merging)
@@ -210,16 +210,18 @@ class LinkedRelease:
 
     def _known(
         self, name: str, made: Mapping[str, Made], above: Ints, root: Ints
-    ) -> dict[str, npt.NDArray[np.int64]]:
+    ) -> dict[tuple[str, str], Integers]:
         """Return what is known of each row before it is made, by the table above and the column."""
         begins = np.flatnonzero(np.diff(above, prepend=-1))
         position = np.arange(len(above)) - np.repeat(begins, np.diff(begins, append=len(above)))
-        known = {("", "rows"): np.bincount(root, minlength=1)[root], ("", "position"): position}
-        place, at = name, above
+        known: dict[tuple[str, str], Integers] = {
+            ("", ROWS): np.bincount(root, minlength=1)[root],
+            ("", POSITION): position,
+        }
+        at = above
         for table in self.database.above(name):
             known |= {(table, attribute): codes[at] for attribute, codes in made[table].codes.items()}
             at = made[table].above[at]
-            place = table
         return known
 
     def _table(self, name: str, made: Mapping[str, Made]) -> Any:
@@ -238,10 +240,41 @@ class LinkedRelease:
         frame = pd.DataFrame(columns, index=range(len(rows.above)), copy=False)
         return level.release.form.cast(frame, level.release.codec.schema)
 
+    def sample_blocks(
+        self, n: int | None = None, *, seed: int | None = None, progress: Progress | None = None
+    ) -> Iterator[Any]:
+        """Yield the one table of `sample`, as a whole."""
+        self.of_one("sample_blocks")
+        yield self.sample(n, seed=seed, progress=progress)
+
+    def sample_to(
+        self,
+        path: str | PathLike[str],
+        n: int | None = None,
+        *,
+        seed: int | None = None,
+        excel_safe: bool = False,
+        progress: Progress | None = None,
+    ) -> tuple[int, int]:
+        """Write the one table of `sample` to a file; return its numbers of rows and columns."""
+        release, blocks = self.of_one("sample_to"), self.sample_blocks(n, seed=seed, progress=progress)
+        return write_blocks(blocks, path, release.codec.schema, release.form, excel_safe=excel_safe)
+
+    def outlook(self, target: str | None = None) -> str:
+        """Return one sentence on how good the rows of the one table are likely to be."""
+        return self.of_one("outlook").outlook(target)
+
+    def of_one(self, what: str) -> Release:
+        """Return the release of the one table that was fitted; refuse `what` if there are several."""
+        if self.only is None:
+            raise InputError(f"{what} is for one table: take that of one, such as release.tables[...]")
+        return self.levels[self.only].release
+
     @property
-    def accuracy_(self) -> dict[str, Accuracy]:
-        """Expected errors of all measurements, and intervals for counts, of each table."""
-        return {name: level.release.accuracy_ for name, level in self.levels.items()}
+    def accuracy_(self) -> Any:
+        """Expected errors of all measurements, and intervals for counts: of each table, or of the one."""
+        found = {name: level.release.accuracy_ for name, level in self.levels.items()}
+        return found if self.only is None else found[self.only]
 
     @property
     def tables(self) -> dict[str, Release]:
@@ -269,9 +302,9 @@ class LinkedRelease:
             members[f"{name}.privsyn"] = level.release.packed()
             text: dict[str, Any] = {"columns": level.columns}
             if level.links is not None:
-                plain, arrays = _unlinked(level.links)
+                plain, arrays = unlinked(level.links)
                 text |= plain
-                members[f"{name}.npz"] = _arrays(arrays)
+                members[f"{name}.npz"] = packed_arrays(arrays)
             levels[name] = text
         bare = Database({name: replace(table, schema=None) for name, table in self.database.tables.items()})
         whole = {"format": FORMAT, "only": self.only, "levels": levels, **database_to_plain(bare)}
@@ -296,14 +329,21 @@ def _root(
 
 def _made(release: Release, frame: pd.DataFrame, above: Ints, root: Ints) -> Made:
     records = release.fitted.merging.merge(release.codec.encode(frame))
-    return Made(frame, {name: records.codes[:, place] for place, name in enumerate(records.domain)}, above, root)
+    return Made(
+        frame, {name: records.codes[:, place] for place, name in enumerate(records.domain)}, above, root
+    )
 
 
-def load(path: str | PathLike[str]) -> Release | LinkedRelease:
-    """Read a release that `save` wrote; an `InputError` if the file is anything else."""
+def load(path: str | PathLike[str]) -> Any:
+    """Read a release that `save` wrote; an `InputError` if the file is anything else.
+
+    Returns
+    -------
+    Release, or LinkedRelease if its rows are linked
+    """
 
     def read(file: zipfile.ZipFile) -> Release | LinkedRelease:
-        return _read_linked(members_of(file)) if DATABASE in file.namelist() else Release(*read_parts(path))
+        return _read_linked(members_of(file)) if DATABASE in file.namelist() else Release(*parts_of(file))
 
     return read_file(path, read)
 
@@ -315,78 +355,21 @@ def _read_linked(members: Mapping[str, bytes]) -> LinkedRelease:
         raise OtherVersionError(OTHER_VERSION)
     if any(set(table) - {*LINKS} for table in whole["tables"].values()):
         raise ValueError("`packed` writes no schema there")
-    database, levels = database_from_plain({"tables": whole["tables"]}), {}
+    levels: dict[str, LinkedLevel] = {}
+    database = database_from_plain({"tables": whole["tables"]})
     for name in database.names:
         text, release = whole["levels"][name], Release(*parts_in(members[f"{name}.privsyn"]))
         links = None
         if database.tables[name].parent is not None:
-            links = _linked_again(text, members[f"{name}.npz"], release, {n: x.release for n, x in levels.items()})
+            links = linked_again(
+                text, members[f"{name}.npz"], release, {n: x.release for n, x in levels.items()}
+            )
         levels[name] = LinkedLevel(release, links, {str(c): str(kind) for c, kind in text["columns"].items()})
     ledger = levels[database.root].release.ledger
     only = whole["only"]
     if only is not None and only not in levels:
         raise ValueError("no such table")
     return LinkedRelease(database, levels, ledger, only)
-
-
-def _unlinked(links: Links) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Return the links as plain data and arrays."""
-    arrays: dict[str, Array] = {}
-    for kind, groups in (
-        ("given", [of.groups for of in links.given.values()]),
-        ("previous", [of for _, of in links.previous.values()]),
-        ("table", [table.counts for table in links.tables]),
-    ):
-        arrays |= {f"{kind}_{j}": array for j, array in enumerate(groups)}
-    plain = {
-        "given": {name: [of.table, of.attribute] for name, of in links.given.items()},
-        "previous": {name: own for name, (own, _) in links.previous.items()},
-        "tables": [list(table.attributes) for table in links.tables],
-        "ordered": [list(table.domain.ordered) for table in links.tables],
-    }
-    return plain, arrays
-
-
-def _linked_again(
-    text: Mapping[str, Any], packed: bytes, release: Release, above: Mapping[str, Release]
-) -> Links:
-    """Return the links of a table; raise if they do not fit the tables above it."""
-    with zipfile.ZipFile(io.BytesIO(packed)) as file:
-        if sum(member.file_size for member in file.infolist()) > LEAST_MEMORY + MOST_RATIO * len(packed):
-            raise TooLargeError("needs far more memory than a release of its size")
-    arrays = np.load(io.BytesIO(packed), allow_pickle=False)
-    sizes = release.fitted.merging.merged.size_of
-    given = {}
-    for j, (name, (table, attribute)) in enumerate(text["given"].items()):
-        groups = arrays[f"given_{j}"].astype(np.int32)
-        if table and len(groups) != above[table].fitted.merging.merged.size_of[attribute]:
-            raise ValueError(f"{name}: other groups than the table above")
-        given[name] = Given(str(table), str(attribute), groups)
-    previous = {}
-    for j, (name, own) in enumerate(text["previous"].items()):
-        groups = arrays[f"previous_{j}"].astype(np.int32)
-        if len(groups) != sizes[own]:
-            raise ValueError(f"{name}: other groups than the column")
-        previous[name] = (str(own), groups)
-    tables = []
-    for j, (names, ordered) in enumerate(zip(text["tables"], text["ordered"], strict=True)):
-        counts = arrays[f"table_{j}"].astype(np.float64)
-        if not (counts >= 0).all() or not np.isfinite(counts).all():
-            raise ValueError("negative counts")
-        for name, size in zip(names, counts.shape, strict=True):
-            if name in sizes and size != sizes[name]:
-                raise ValueError(f"{name}: other codes than the column")
-        tables.append(Marginal(Domain(tuple(names), counts.shape, tuple(ordered)), counts))
-    return Links(given, previous, tuple(tables))
-
-
-def _arrays(arrays: Mapping[str, Array]) -> bytes:
-    packed = io.BytesIO()
-    np.savez_compressed(packed, **arrays)  # type: ignore[arg-type]  # its stub takes them for options
-    if sum(array.nbytes for array in arrays.values()) > LEAST_MEMORY + MOST_RATIO * len(packed.getvalue()):
-        packed = io.BytesIO()
-        np.savez(packed, **arrays)  # type: ignore[arg-type]
-    return packed.getvalue()
 
 
 def _dtype_of_keys(dtype: Any) -> str:
@@ -398,7 +381,8 @@ def _dtype_of_keys(dtype: Any) -> str:
 
 def _keys(places: Ints, dtype: str) -> Any:
     """Return new keys, from 1 up, in the dtype of the private ones."""
-    return pd.Series(places + 1).astype(dtype)
+    kind: Any = dtype
+    return pd.Series(places + 1).astype(kind)
 
 
 def _positions(above: Ints, dtype: str) -> Any:

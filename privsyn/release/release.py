@@ -356,7 +356,7 @@ def _of_release(
 class ReleasedModel:
     """A model whose `fit` makes a release; base of `PrivSyn`."""
 
-    release_: Release
+    release_: Any  # a Release, or a LinkedRelease if rows are linked
     seed: int | None
     progress: Progress | None
 
@@ -379,15 +379,16 @@ class ReleasedModel:
     @property
     def ledger_(self) -> Ledger:
         """The ledger: all private queries and their cost."""
-        return self._fitted.ledger
+        ledger: Ledger = self._fitted.ledger
+        return ledger
 
     @property
-    def accuracy_(self) -> Accuracy:
-        """Error bars of the release; see `Accuracy`."""
+    def accuracy_(self) -> Any:
+        """Error bars of the release, an `Accuracy`; of each table, if there are several."""
         return self._fitted.accuracy_
 
     @property
-    def _fitted(self) -> Release:
+    def _fitted(self) -> Any:
         if not hasattr(self, "release_"):
             raise InputError("the model is not fitted: call fit(table) first")
         return self.release_

@@ -22,6 +22,8 @@ from privsyn.synthesis.annealing import COLUMNS, NEVER, SWEEPS, VARIATES, anneal
 from privsyn.synthesis.synthesise import draw_by_quota, draw_given, stack
 
 TINY = 1e-9  # records
+ROWS, POSITION = "rows of the person", "position"
+"""Attributes of a row: the class of the number of rows of its person, and its place among its siblings."""
 NEXT = "next "
 """How the name of an attribute of the next row begins."""
 
@@ -35,7 +37,7 @@ class Given:
     table : str
         The table above of whose row it is a column. Empty: it is not.
     attribute : str
-        The column; else "rows", the number of rows of the person, or "position" among those of the parent.
+        The column; else `ROWS` or `POSITION`.
     groups : integer array
         The code of each merged code of the column, or of each number; larger numbers are like the last.
     """

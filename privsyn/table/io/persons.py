@@ -253,4 +253,4 @@ class KeptRows:
         if self.added is None:
             return frame
         added = self.added.iloc[these].loc[kept]
-        return frame.assign(**{name: cells.array for name, cells in added.items()})
+        return frame.assign(**{str(name): cells.array for name, cells in added.items()})

@@ -302,3 +302,27 @@ def database_to_plain(database: Database) -> dict[str, Any]:
             links["derive"] = {each: str(said) for each, said in table.derive.items()}
         tables[name] = links | ({} if table.schema is None else {"columns": {}, **to_plain(table.schema)})
     return {"tables": tables}
+
+
+PERSONS, ROWS = "persons", "rows"
+"""The tables of one table whose rows belong to persons."""
+
+
+def persons_and_rows(
+    unit: str, schema: Any, order: str | None = None, derive: Mapping[str, str] | None = None
+) -> Database:
+    """Return the database of one table whose rows belong to persons: a root without columns, and the rows.
+
+    >>> from privsyn import Numerical
+    >>> database = persons_and_rows("who", Schema({"paid": Numerical(0, 9)}), derive={"spent": "sum(paid)"})
+    >>> database.names, str(database.tables["persons"].derive["spent"])
+    (('persons', 'rows'), 'sum(rows.paid)')
+    """
+    said = {name: _of_rows(text) for name, text in (derive or {}).items()}
+    persons = Table(Schema({}), key=unit, derive=said)
+    return Database({PERSONS: persons, ROWS: Table(schema, parent=PERSONS, link=unit, order=order)})
+
+
+def _of_rows(text: object) -> object:
+    """Return a summary of a column as one of a column of the rows."""
+    return re.sub(r"\((?!\))", f"({ROWS}.", text, count=1) if isinstance(text, str) else text

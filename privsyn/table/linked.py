@@ -1,8 +1,8 @@
 """Open the tables of a database: to which row of its parent, and to whose rows, each row belongs.
 
-All of it is private. What is said of a row depends on the rows of the same person alone: on its own cells, on
-the rows above it, and on those below it. A row that belongs to nobody is left out; its own cells decide that,
-and the keys of its parent's table.
+All of it is private. What is known of a row depends on the rows of the same person alone: on its own cells,
+on the rows above it, and on those below it. A row that belongs to nobody is left out. Whether it does, its
+link and the keys of its parent's table decide.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ MOST_ROWS = 100_000
 
 YES, NO = "yes", "no"
 
-Choose = Callable[[Ints], Ints]
-"""Returns the places of one row of each person at random, given the code of each row."""
+Shuffle = Callable[[Ints], Ints]
+"""Returns the places of the rows, person by person, each person's in random order."""
 
 
 def rows_of(table: str) -> str:
@@ -80,7 +80,7 @@ class LinkedTable:
     schema: Schema
 
 
-def open_tables(database: Database, tables: object, choose: Choose) -> dict[str, LinkedTable]:
+def open_tables(database: Database, tables: object, shuffle: Shuffle) -> dict[str, LinkedTable]:
     """Open all tables of a database, each after its parent. No row is counted.
 
     Parameters
@@ -89,14 +89,14 @@ def open_tables(database: Database, tables: object, choose: Choose) -> dict[str,
     tables : mapping of a name to a table
         Each as for `privsyn.table.io.read_in_batches`. If the root has no columns of data, it may be left
         out: then every link of its children is a person.
-    choose : callable
-        Of the rows with the same key in the root, one is kept.
+    shuffle : callable
+        Of the rows with the same key in the root, the first in its order is kept.
     """
     sources = _sources(database, tables)
     found: dict[str, LinkedTable] = {}
     for name in database.names:
         with about(f"table {name!r}"):
-            found[name] = _linked(database, name, sources[name], found, choose)
+            found[name] = _linked(database, name, sources[name], found, shuffle)
     for name in reversed(database.names):
         with about(f"table {name!r}"):
             found[name] = _with_summaries(database, name, found)
@@ -108,7 +108,9 @@ def _sources(database: Database, tables: object) -> dict[str, RawTable]:
         raise InputError("a database is fitted to a mapping of names to tables, such as {'persons': persons}")
     for name in tables:
         if name not in database.tables:
-            raise InputError(f"there is no table {name!r} in the database{did_you_mean(name, database.tables)}")
+            raise InputError(
+                f"there is no table {name!r} in the database{did_you_mean(name, database.tables)}"
+            )
     sources = {}
     for name, table in database.tables.items():
         if name in tables:
@@ -151,7 +153,7 @@ def _cells(source: RawTable, name: str) -> pd.Series:
 
 
 def _linked(
-    database: Database, name: str, source: RawTable, found: Mapping[str, LinkedTable], choose: Choose
+    database: Database, name: str, source: RawTable, found: Mapping[str, LinkedTable], shuffle: Shuffle
 ) -> LinkedTable:
     """Return a table without derived columns; its parent was opened before."""
     table = database.tables[name]
@@ -162,7 +164,8 @@ def _linked(
     codes, keys = np.concatenate(prints), None
     if table.parent is None:
         of_keys, persons = codes_of(codes), np.full(len(codes), NOBODY)
-        chosen = choose(of_keys)
+        order = shuffle(of_keys)
+        chosen = order[np.diff(of_keys[order], prepend=NOBODY) != 0]
         persons[chosen] = of_keys[chosen]
         parents = np.where(persons == NOBODY, -1, np.arange(len(persons)))
     else:
@@ -209,8 +212,21 @@ def _with_summaries(database: Database, name: str, found: Mapping[str, LinkedTab
     return replace(own, schema=replace(own.schema, columns={**own.schema.columns, **columns}))
 
 
+def positions(parents: Ints, keys: Floats | None = None) -> Ints:
+    """Return the position of each row among those of its parent, from 0, in the order of their keys.
+
+    >>> positions(np.array([4, 4, 2, 4]), np.array([3.0, 1.0, 7.0, 2.0])).tolist()
+    [2, 0, 0, 1]
+    """
+    order = np.lexsort((np.zeros(len(parents)) if keys is None else keys, parents))
+    begins = np.flatnonzero(np.diff(parents[order], prepend=NOBODY - 1))
+    found = np.empty(len(parents), np.int64)
+    found[order] = np.arange(len(parents)) - np.repeat(begins, np.diff(begins, append=len(parents)))
+    return found
+
+
 def _summary(what: Derived, child: LinkedTable, rows: int) -> tuple[Any, Column]:
-    """Return what is said of the rows of each parent, and the kind of such a column.
+    """Return the summary of the rows of each parent, and the kind of such a column.
 
     A row of the parent is summed up from rows of the same person.
     """

@@ -1,0 +1,78 @@
+"""The links of a table in a file: plain data and arrays, and back. A file may come from anywhere."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from privsyn.marginals.domain import Array, Domain
+from privsyn.marginals.marginal import Marginal
+from privsyn.release.file_format import LEAST_MEMORY, MOST_RATIO, TooLargeError
+from privsyn.release.release import Release
+from privsyn.synthesis.linked import Given, Links
+
+
+def unlinked(links: Links) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Return the links as plain data and arrays."""
+    arrays: dict[str, Array] = {}
+    parts: tuple[tuple[str, list[Array]], ...] = (
+        ("given", [of.groups for of in links.given.values()]),
+        ("previous", [of for _, of in links.previous.values()]),
+        ("table", [table.counts for table in links.tables]),
+    )
+    for kind, groups in parts:
+        arrays |= {f"{kind}_{j}": array for j, array in enumerate(groups)}
+    plain = {
+        "given": {name: [of.table, of.attribute] for name, of in links.given.items()},
+        "previous": {name: own for name, (own, _) in links.previous.items()},
+        "tables": [list(table.attributes) for table in links.tables],
+        "ordered": [list(table.domain.ordered) for table in links.tables],
+    }
+    return plain, arrays
+
+
+def linked_again(
+    text: Mapping[str, Any], packed: bytes, release: Release, above: Mapping[str, Release]
+) -> Links:
+    """Return the links of a table; raise if they do not fit the tables above it."""
+    with zipfile.ZipFile(io.BytesIO(packed)) as file:
+        if sum(member.file_size for member in file.infolist()) > LEAST_MEMORY + MOST_RATIO * len(packed):
+            raise TooLargeError("needs far more memory than a release of its size")
+    arrays = np.load(io.BytesIO(packed), allow_pickle=False)
+    sizes = release.fitted.merging.merged.size_of
+    given = {}
+    for j, (name, (table, attribute)) in enumerate(text["given"].items()):
+        groups = arrays[f"given_{j}"].astype(np.int32)
+        if table and len(groups) != above[table].fitted.merging.merged.size_of[attribute]:
+            raise ValueError(f"{name}: other groups than the table above")
+        given[name] = Given(str(table), str(attribute), groups)
+    previous = {}
+    for j, (name, own) in enumerate(text["previous"].items()):
+        groups = arrays[f"previous_{j}"].astype(np.int32)
+        if len(groups) != sizes[own]:
+            raise ValueError(f"{name}: other groups than the column")
+        previous[name] = (str(own), groups)
+    tables = []
+    for j, (names, ordered) in enumerate(zip(text["tables"], text["ordered"], strict=True)):
+        counts = arrays[f"table_{j}"].astype(np.float64)
+        if not (counts >= 0).all() or not np.isfinite(counts).all():
+            raise ValueError("negative counts")
+        for name, size in zip(names, counts.shape, strict=True):
+            if name in sizes and size != sizes[name]:
+                raise ValueError(f"{name}: other codes than the column")
+        tables.append(Marginal(Domain(tuple(names), counts.shape, tuple(ordered)), counts))
+    return Links(given, previous, tuple(tables))
+
+
+def packed_arrays(arrays: Mapping[str, Array]) -> bytes:
+    """Return the bytes of a file of arrays; not compressed if `linked_again` would refuse it."""
+    packed = io.BytesIO()
+    np.savez_compressed(packed, **arrays)  # type: ignore[arg-type]  # its stub takes them for options
+    if sum(array.nbytes for array in arrays.values()) > LEAST_MEMORY + MOST_RATIO * len(packed.getvalue()):
+        packed = io.BytesIO()
+        np.savez(packed, **arrays)  # type: ignore[arg-type]
+    return packed.getvalue()
