@@ -190,20 +190,16 @@ class Settings:
 
     def _check_database(self) -> None:
         """Refuse settings that linked tables do not take."""
+        together, unit = spelled("identifiers"), spelled("unit")
         for name in ("order", "derive"):
             if getattr(self, name) is not None and not self.identifiers:
-                raise InputError(
-                    f"{spelled(name)} needs {spelled('identifiers')}: the rows of a person belong together"
-                )
+                raise InputError(f"{spelled(name)} is about rows that belong together: give {together} too")
         if self.identifiers and self.unit is None:
-            raise InputError(
-                f"{spelled('identifiers')} needs {spelled('unit')}, the column that identifies the person"
-            )
+            raise InputError(f"{together} needs {unit}, the column that identifies the person")
         tables = self.linked_tables
         if tables is not None and self.unit is not None:
             raise InputError(
-                f"leave out {spelled('unit')}: the persons are the rows of the table without a parent,"
-                f" {tables.root!r}"
+                f"leave out {unit}: the persons are the rows of the table without a parent, {tables.root!r}"
             )
         if self.database is None:
             return

@@ -193,7 +193,8 @@ class PrivSyn(ReleasedModel, Estimator, Settings):
             opened = OpenedDatabase.of(database, run.table, self, run.bits)
             learned, ledger = opened.learn(run, self.progress or no_progress)
         self.release_ = LinkedRelease.of(opened, learned, ledger, only)
-        self.not_found_, self.counted_ = self.release_.not_found, None
+        self.not_found_ = self.release_.not_found
+        self.counted_ = None if only is None else learned[only].learned.contribution.of_columns
         warn_not_found(self.not_found_)
         return self
 

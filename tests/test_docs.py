@@ -28,7 +28,7 @@ def test_a_proof_names_tests_that_are_there():
 
 
 @pytest.mark.parametrize(
-    "page", ["constraints", "coming-from", "pure", "composition", "inference", "local", "continual"]
+    "page", ["constraints", "coming-from", "pure", "composition", "inference", "linked", "local", "continual"]
 )
 def test_the_examples_of_a_page_run(page):
     failed, run = doctest.testfile(str(ROOT / "docs" / f"{page}.md"), module_relative=False)

@@ -21,7 +21,7 @@ from privsyn.methods.discovery import THRESHOLDS
 from privsyn.methods.learning import Learned, learn_table
 from privsyn.methods.links import OF_PREVIOUS, groups_of
 from privsyn.methods.persons import FOR_ROWS, NO_SIZES, Above, Persons, Sizes
-from privsyn.methods.reading import Opened, open_schema_of, pairs_of
+from privsyn.methods.reading import OF_PERSONS, Opened, open_schema_of, pairs_of
 from privsyn.private.accounting import rho_for
 from privsyn.private.ledger import PUBLIC, Ledger
 from privsyn.private.persons import NOBODY, ONE_ROW_EACH, Contribution, random_order
@@ -296,6 +296,8 @@ class OpenedDatabase:
     def _promises(self) -> tuple[str, ...]:
         """Return the sentences for the ledger on what keys promise."""
         root, tables = self.database.root, self.database.tables
+        if (unit := self.settings.unit) is not None:
+            return tuple(fact.format(unit) for fact in OF_PERSONS)
         inner = [name for name in self.database.names[1:] if self.database.children(name)]
         unique = (UNIQUE.format(name, tables[name].key) for name in inner)
         return (KEYS.format(self.levels[0].rows.unit, root), *unique)

@@ -51,6 +51,7 @@ OF_PERSONS = (
 )
 
 OF_PERSON = 3.0  # weight of an error in a table with the class of the number of rows: it reweights all others
+OF_LINKED = 10.0  # the same if rows are linked: it also reweights their tables with previous rows
 
 
 NOTHING_COUNTED: Mapping[str, Counted] = MappingProxyType({})
@@ -205,7 +206,8 @@ class Opened:
             codec.nullable,
             important,
             looks,
-            beside={**dict.fromkeys(self.beside(sizes), 1.0), **dict.fromkeys(sizes.domain, OF_PERSON)},
+            beside=dict.fromkeys(self.beside(sizes), 1.0)
+            | dict.fromkeys(sizes.domain, OF_LINKED if self.is_linked else OF_PERSON),
             linked=codec.domain.names if self.is_linked else (),
         )
 

@@ -94,7 +94,7 @@ def _lines() -> Progress:
 def show_table(shape: tuple[int, int], out: Path, spent: Ledger, *, estimated: bool) -> None:
     """Print the size of the table, and where it is."""
     rows, columns = shape
-    stands_for_all = spent.unit is None or any(spend.what == ROWS_PER_PERSON for spend in spent.spends)
+    stands_for_all = spent.unit is None or any(spend.what.endswith(ROWS_PER_PERSON) for spend in spent.spends)
     number = "the table's own number" if stands_for_all else "how many rows of the table were kept"
     note = f" (a private estimate of {number})" if estimated and not spent.all_local else ""
     say(f"{out}: {plural(rows, 'row')}{note}, {plural(columns, 'column')}")

@@ -57,7 +57,10 @@ Out = Annotated[Path, typer.Argument(metavar="OUT", help=OUT)]
 
 Rows = Annotated[
     int | None,
-    typer.Option(min=0, help="Number of rows. Default: the private estimate of the table's row count."),
+    typer.Option(
+        min=0,
+        help="Number of rows, or of persons if their rows belong together. Default: the private estimate.",
+    ),
 ]
 
 ExcelSafe = Annotated[
