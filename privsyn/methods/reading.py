@@ -166,7 +166,7 @@ class Opened:
         """
         most = None if self.is_linked else contribution.tables.rows
         rows = self.bound(most)
-        if self.persons is None or not rows.near or (most == 1 and not sizes):
+        if self.persons is None or not rows.near or contribution == ONE_ROW_EACH:
             return coded(rows, codec, self.settings.memory)
         memory = check_bytes("memory", self.settings.memory)
         walk = self.persons.together(rows, codec, most, sizes, memory / 2)
