@@ -193,30 +193,41 @@ def add_within_squares(
     most : root of the largest sum
     counts : of shape (cells,)
     """
-    places = np.empty(most * most, np.int64)  # cells in which this person has rows
-    times = np.zeros(most * most, np.int64)  # how many
-    cells, left = 0, most * most
-    for row in range(codes.shape[1]):
-        if before[row] == 0:
-            cells, left = 0, most * most
-        if left <= 0:
-            continue
-        cell = 0
+    rows = codes.shape[1]
+    cells = np.empty(min(rows, STRETCH), np.uint64)
+    longest = int(before.max()) + 1 if rows else 0
+    slots = 4  # at least 4 times as many as a person has cells with counted rows, so few of these collide
+    while slots < 4 * min(most * most, longest, len(counts)):
+        slots *= 2
+    owners = np.full(slots, -1, np.int64)  # the table of a hash with open addressing: the person,
+    places = np.empty(slots, np.uint64)  # the cell,
+    times = np.empty(slots, np.int64)  # and how many rows of this person were counted in it
+    person, left = -1, 0
+    for start in range(0, rows, STRETCH):
+        end = min(start + STRETCH, rows)
+        cells[:] = 0
         for q in range(len(firsts)):
-            cell += offsets[firsts[q] + np.int64(codes[q, row])]
-        at = 0
-        while at < cells and places[at] != cell:
-            at += 1
-        added = 1 if at == cells else 2 * times[at] + 1  # (t + 1)^2 - t^2
-        if added > left:
-            left = 0
-            continue
-        if at == cells:
-            places[at], times[at] = cell, 0
-            cells += 1
-        times[at] += 1
-        left -= added
-        counts[cell] += 1
+            steps = offsets[firsts[q] :]
+            for row in range(start, end):
+                cells[row - start] += np.uint64(steps[np.uint64(codes[q, row])])
+        for row in range(start, end):
+            if before[row] == 0:
+                person, left = person + 1, most * most
+            if left <= 0:
+                continue
+            cell = cells[row - start]
+            at = (cell ^ cell >> np.uint64(7)) & np.uint64(slots - 1)
+            while owners[at] == person and places[at] != cell:
+                at = (at + np.uint64(1)) & np.uint64(slots - 1)
+            if owners[at] != person:
+                owners[at], places[at], times[at] = person, cell, 0
+            added = 2 * times[at] + 1  # (t + 1)^2 - t^2
+            if added > left:
+                left = 0
+                continue
+            times[at] += 1
+            left -= added
+            counts[cell] += 1
 
 
 @njit(cache=True, nogil=True)
