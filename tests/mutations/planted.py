@@ -438,8 +438,8 @@ PERSONS = (
     bug(
         "the rows of a person in the order of the table",
         "privsyn/private/persons.py",
-        "np.lexsort((bits(len(persons)), persons))",
-        "np.lexsort((np.arange(len(persons)), persons))",
+        "words, known = bits(len(persons)), np",
+        "words, known = np.arange(len(persons), dtype=np.uint64), np",
         "tests/private/test_contribution.py::test_each_choice_is_equally_likely",
     ),
     bug(
@@ -497,8 +497,8 @@ PERSONS = (
     bug(
         "all rows kept of nobody",
         "privsyn/private/persons.py",
-        'return order[np.searchsorted(persons[order], NOBODY, side="right") :]',
-        "return order",
+        "np.flatnonzero(persons != NOBODY)",
+        "np.arange(len(persons))",
         "tests/private/test_contribution.py::test_of_each_person_as_many_rows_are_kept_as_may_be_and_none_of_nobody",
     ),
     bug(
@@ -546,9 +546,9 @@ PERSONS = (
     bug(
         "a warning of how many rows have no identifier",
         "privsyn/private/persons.py",
-        "    order = np.lexsort((bits(",
+        "    words, known = bits(",
         "    __import__('warnings').warn(f'{(persons == NOBODY).sum()} rows of nobody')\n"
-        "    order = np.lexsort((bits(",
+        "    words, known = bits(",
         "tests/test_unit.py::test_rows_without_an_identifier_are_not_counted",
     ),
     bug(
