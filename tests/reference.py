@@ -365,6 +365,42 @@ def best_tilt(counts, variance, near, likelihood, grid, law, total, most, halvin
     return (low + high) / 2
 
 
+def siphash(key, text):
+    """SipHash-2-4 with 128 bits, as the paper describes it: words are numbers, and bytes are read in turn."""
+    whole = 2**64 - 1
+
+    def turned(word, by):
+        return (word << by | word >> (64 - by)) & whole
+
+    def mixed(v, rounds):
+        a, b, c, d = v
+        for _ in range(rounds):
+            a, c = (a + b) & whole, (c + d) & whole
+            b, d = turned(b, 13) ^ a, turned(d, 16) ^ c
+            a = turned(a, 32)
+            c, a = (c + b) & whole, (a + d) & whole
+            b, d = turned(b, 17) ^ c, turned(d, 21) ^ a
+            c = turned(c, 32)
+        return [a, b, c, d]
+
+    low, high = (int.from_bytes(half, "little") for half in (key[:8], key[8:]))
+    letters = b"somepseudorandomlygeneratedbytes"
+    v = [int.from_bytes(letters[place : place + 8], "big") for place in range(0, 32, 8)]
+    v = [v[0] ^ low, v[1] ^ high ^ 0xEE, v[2] ^ low, v[3] ^ high]
+    padded = text + bytes(7 - len(text) % 8) + bytes([len(text) % 256])
+    for place in range(0, len(padded), 8):
+        word = int.from_bytes(padded[place : place + 8], "little")
+        v[3] ^= word
+        v = mixed(v, 2)
+        v[0] ^= word
+    v[2] ^= 0xEE
+    v = mixed(v, 4)
+    first = v[0] ^ v[1] ^ v[2] ^ v[3]
+    v[1] ^= 0xDD
+    v = mixed(v, 4)
+    return b"".join(half.to_bytes(8, "little") for half in (first, v[0] ^ v[1] ^ v[2] ^ v[3]))
+
+
 def unmerged(domain):
     """Return the merging that keeps all codes."""
     each = tuple(np.arange(size, dtype=np.int32) for size in domain.sizes)

@@ -1,4 +1,4 @@
-"""Compiled loops that recode and count rows and fit pairs to margins; `counting` and `ipf` call them.
+"""Compiled loops that recode and count rows, fit pairs to margins, and hash identifiers.
 
 Tests compare them with slow twins, most of them in tests/reference.py.
 """
@@ -24,7 +24,9 @@ other way takes 0.5 to 1 ns a row."""
 SHORT = 2**16
 """Most cells of a table in which the number of a cell, from 0, fits in two bytes."""
 
-Bits = npt.NDArray[np.uint64]
+Words = npt.NDArray[np.uint64]
+
+Bits = Words
 """Of shape (planes, words). The bits of a plane say which rows of a stretch have one value of one column."""
 
 
@@ -193,30 +195,41 @@ def add_within_squares(
     most : root of the largest sum
     counts : of shape (cells,)
     """
-    places = np.empty(most * most, np.int64)  # cells in which this person has rows
-    times = np.zeros(most * most, np.int64)  # how many
-    cells, left = 0, most * most
-    for row in range(codes.shape[1]):
-        if before[row] == 0:
-            cells, left = 0, most * most
-        if left <= 0:
-            continue
-        cell = 0
+    rows = codes.shape[1]
+    cells = np.empty(min(rows, STRETCH), np.uint64)
+    longest = int(before.max()) + 1 if rows else 0
+    slots = 4  # at least 4 times as many as a person has cells with counted rows, so few of these collide
+    while slots < 4 * min(most * most, longest, len(counts)):
+        slots *= 2
+    owners = np.full(slots, -1, np.int64)  # the table of a hash with open addressing: the person,
+    places = np.empty(slots, np.uint64)  # the cell,
+    times = np.empty(slots, np.int64)  # and how many rows of this person were counted in it
+    person, left = -1, 0
+    for start in range(0, rows, STRETCH):
+        end = min(start + STRETCH, rows)
+        cells[:] = 0
         for q in range(len(firsts)):
-            cell += offsets[firsts[q] + np.int64(codes[q, row])]
-        at = 0
-        while at < cells and places[at] != cell:
-            at += 1
-        added = 1 if at == cells else 2 * times[at] + 1  # (t + 1)^2 - t^2
-        if added > left:
-            left = 0
-            continue
-        if at == cells:
-            places[at], times[at] = cell, 0
-            cells += 1
-        times[at] += 1
-        left -= added
-        counts[cell] += 1
+            steps = offsets[firsts[q] :]
+            for row in range(start, end):
+                cells[row - start] += np.uint64(steps[np.uint64(codes[q, row])])
+        for row in range(start, end):
+            if before[row] == 0:
+                person, left = person + 1, most * most
+            if left <= 0:
+                continue
+            cell = cells[row - start]
+            at = (cell ^ cell >> np.uint64(7)) & np.uint64(slots - 1)
+            while owners[at] == person and places[at] != cell:
+                at = (at + np.uint64(1)) & np.uint64(slots - 1)
+            if owners[at] != person:
+                owners[at], places[at], times[at] = person, cell, 0
+            added = 2 * times[at] + 1  # (t + 1)^2 - t^2
+            if added > left:
+                left = 0
+                continue
+            times[at] += 1
+            left -= added
+            counts[cell] += 1
 
 
 @njit(cache=True, nogil=True)
@@ -256,3 +269,62 @@ def fit_pairs(
             if missed <= enough * totals[t] or before - missed <= stalled * missed:
                 break
     return totals
+
+
+@njit(cache=True, nogil=True)
+def turn(word: np.uint64, by: int) -> np.uint64:
+    """Return a word of 64 bits turned left."""
+    return word << np.uint64(by) | word >> np.uint64(64 - by)
+
+
+@njit(cache=True, nogil=True)
+def hash_texts(letters: npt.NDArray[np.uint8], ends: Ints, key: Words, found: Words) -> None:
+    """Write the 128 bits of SipHash-2-4 of each text to `found`.
+
+    Parameters
+    ----------
+    letters : array of bytes
+        Of all texts, one after the other.
+    ends : array of shape (texts + 1,)
+        Where the first text begins and where each ends. No bounds are checked.
+    key : array of shape (2,)
+    found : array of shape (texts, 2)
+
+    References
+    ----------
+    J.-P. Aumasson, D. J. Bernstein: SipHash: a fast short-input PRF. INDOCRYPT 2012. The values of 128 bits
+    are those of the authors' reference implementation and of OpenSSL.
+    """
+    for row in range(len(found)):
+        start, size = ends[row], ends[row + 1] - ends[row]
+        a = key[0] ^ np.uint64(0x736F6D6570736575)
+        b = key[1] ^ np.uint64(0x646F72616E646F6D) ^ np.uint64(0xEE)
+        c = key[0] ^ np.uint64(0x6C7967656E657261)
+        d = key[1] ^ np.uint64(0x7465646279746573)
+        words = size // 8 + 1
+        for step in range(words + 2):
+            word = np.uint64(0)
+            if step < words:
+                for place in range(min(8, size - 8 * step)):
+                    word |= np.uint64(letters[start + 8 * step + place]) << np.uint64(8 * place)
+                if step == words - 1:
+                    word |= np.uint64(size & 255) << np.uint64(56)
+                d ^= word
+            elif step == words:
+                c ^= np.uint64(0xEE)
+            else:
+                b ^= np.uint64(0xDD)
+            for _ in range(2 if step < words else 4):
+                a += b
+                c += d
+                b = turn(b, 13) ^ a
+                d = turn(d, 16) ^ c
+                a = turn(a, 32) + d
+                c += b
+                b = turn(b, 17) ^ c
+                d = turn(d, 21) ^ a
+                c = turn(c, 32)
+            if step < words:
+                a ^= word
+            else:
+                found[row, step - words] = a ^ b ^ c ^ d

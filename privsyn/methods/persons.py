@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from privsyn.inference.rows_per_person import RowsPerPerson
 from privsyn.marginals.counting import Packing, Walk
-from privsyn.marginals.domain import NO_ATTRIBUTES, Domain, Floats, Integers, Ints
+from privsyn.marginals.domain import NO_ATTRIBUTES, Domain, Floats, Integers, Ints, Mask
 from privsyn.private.persons import (
     MOST,
     Contribution,
@@ -107,11 +107,16 @@ class Persons:
 
     def bounded(self, source: RawTable, most: int | None) -> RawTable:
         """Return the first `most` rows of each person, in the source's order, without the identifiers."""
-        kept = np.zeros(len(self.codes), np.bool_)
-        kept[self.first(most)] = True
+        kept = self._marked(self.first(most))
         if self.above is None:
             return source.bounded(self.unit, self.prints, kept)
         return source.bounded(self.unit, self.prints, kept, self.above.also, self.above.added)
+
+    def _marked(self, places: Ints) -> Mask:
+        """Return for each row whether its place is one of these."""
+        found = np.zeros(len(self.codes), np.bool_)
+        found[places] = True
+        return found
 
     def together(self, rows: RawTable, codec: Codec, most: int | None, sizes: Sizes, memory: float) -> Walk:
         """Return a walk over the encoded `rows` of `bounded`, in which those of a person stand together.
@@ -120,7 +125,7 @@ class Persons:
         of the rows above it, and those of the previous row of the same parent.
         """
         first = self.first(most)
-        kept = np.sort(first)
+        kept = self._marked(first)
         had = np.bincount(self.codes[self.order], minlength=1)[self.codes[first]]
         of_persons = (sizes.codes(had),) if sizes else ()
         previous = None
@@ -128,7 +133,7 @@ class Persons:
             of_persons = (*of_persons, *(codes[first] for codes in self.above.still))
             keys = None if self.above.keys is None else self.above.keys[first]
             previous = previous_rows(self.above.parents[first], keys)
-        order, packing = np.searchsorted(kept, first), Packing(codec.domain.sizes)
+        order, packing = (np.cumsum(kept) - 1)[first], Packing(codec.domain.sizes)
         check = rows.require_unchanged  # also where no walk would see that the source has changed
         return PersonsTogether(
             rows.walk(codec), self.codes[kept], order, of_persons, packing, memory, check, previous

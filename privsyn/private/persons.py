@@ -221,8 +221,14 @@ def random_order(persons: Ints, bits: Bits) -> Ints:
     >>> random_order(np.array([0, 0, 0, 1, -1]), lambda size: words)
     array([1, 2, 0, 3])
     """
-    order = np.lexsort((bits(len(persons)), persons))
-    return order[np.searchsorted(persons[order], NOBODY, side="right") :]
+    words, known = bits(len(persons)), np.flatnonzero(persons != NOBODY)
+    words, persons = words[known], persons[known]
+    wide = int(persons.max(initial=1)).bit_length()
+    keys = persons.astype(np.uint64) << (64 - wide) | words >> wide  # sorted in half the time
+    order = np.argsort(keys)
+    if not np.diff(keys[order]).all():  # where the first bits of two words are equal, the last ones decide
+        order = np.lexsort((words, persons))
+    return known[order]
 
 
 def previous_rows(parents: Ints, keys: Floats | None = None) -> Ints:

@@ -70,6 +70,18 @@ def test_of_each_person_as_many_rows_are_kept_as_may_be_and_none_of_nobody(perso
     assert Counter(persons[kept].tolist()) == {p: min(rows, k) for p, rows in had.items() if p != NOBODY}
 
 
+@given(
+    st.lists(st.tuples(st.integers(-1, 3), st.sampled_from([0, 1, 2, 2**62, 2**63, 2**63 + 1, 2**64 - 1]))),
+    st.integers(0, 2**40),
+)
+def test_rows_are_sorted_by_their_person_and_then_by_all_bits_of_their_word(rows, last):
+    """Words that differ in their last bits alone are compared too, and equal ones keep the table's order."""
+    persons = np.array([person if person < 3 else last for person, _ in rows], np.int64)
+    words = np.array([word for _, word in rows], np.uint64)
+    slow = sorted(np.flatnonzero(persons >= 0), key=lambda row: (persons[row], words[row]))
+    assert random_order(persons, lambda _: words).tolist() == slow
+
+
 @given(owned, most, seeds, st.integers(0, 4))
 def test_a_person_who_leaves_takes_nothing_but_their_own_rows(persons, k, seed, leaver):
     """With the words of the others as they were: at most k rows fewer, and none comes in their place."""

@@ -94,12 +94,17 @@ def _read(path: Path) -> pa.Table:
         return public_columns(_ordered(file.read(), _schema_of(path)))
 
 
-def walk_parquet(files: Sequence[Path], rows: int, texts: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of Parquet files in batches of at most `rows`, the columns `texts` as dictionaries."""
+def walk_parquet(
+    files: Sequence[Path], rows: int, texts: Sequence[str] = (), columns: Sequence[str] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of Parquet files in batches of at most `rows`, the columns `texts` as dictionaries.
+
+    With `columns` only these are read, and those whose names begin with one of these and a point.
+    """
     for path in files:
         with replace_errors(_damaged(path)), _open_coded(path, texts, buffer_size=2**20) as file:
             schema = _schema_of(path)
-            for batch in file.iter_batches(rows):
+            for batch in file.iter_batches(rows, columns=columns):
                 yield from _ordered(pa.Table.from_batches([batch]), schema).to_batches()
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from hashlib import blake2b
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from privsyn.errors import InputError, replace_errors
+from privsyn.marginals._kernels import hash_texts
 from privsyn.marginals.domain import Floats, Ints, Mask
 from privsyn.table.encoding.dtypes import OBJECT, TEXT, Dtype, family, number_type, shown_dtype
 from privsyn.table.schema.guesses import MARKS
@@ -20,6 +22,12 @@ from privsyn.table.schema.schema import check_column_names
 
 ABSENT = {*MARKS, "NaT"}
 """Texts that are no identifier, with or without spaces around them: several persons may share them."""
+
+SPACES = (
+    "\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f \x85\xa0\u1680"
+    "\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
+)
+"""The characters that `str.strip` removes."""
 
 UNDECODED = "\ufffd"
 """Replaces bytes that are not UTF-8, so different bytes become alike. A text with it is no identifier."""
@@ -29,9 +37,6 @@ KEY = secrets.token_bytes(16)
 
 privsyn writes neither to a disk. Dask or Spark may (docs/privacy.md).
 """
-
-PRINT = 16
-"""Bytes of a fingerprint."""
 
 NOBODY = -1
 """The code of a row without an identifier."""
@@ -60,8 +65,8 @@ def persons_of(table: pd.DataFrame, unit: str) -> Ints:
     check_column_names(table.columns)
     check_unit_column(table.columns, unit)
     _check_dtype(unit, table[unit].dtype)
-    names = np.array([*identifiers(table[unit]), None], dtype=object)[:-1]
-    return pd.factorize(names)[0].astype(np.int64)  # None is coded as -1
+    codes = identifiers(table[unit]).dictionary_encode().indices
+    return codes.fill_null(NOBODY).to_numpy(zero_copy_only=False).astype(np.int64)
 
 
 def check_unit_column(names: Collection[object], unit: str) -> None:
@@ -91,8 +96,8 @@ def _written(dtype: Dtype) -> Dtype:
     return dtype.categories.dtype if isinstance(dtype, pd.CategoricalDtype) else dtype
 
 
-def identifiers(cells: pd.Series) -> list[bytes | None]:
-    """Return the identifier of each row, None where there is none.
+def identifiers(cells: pd.Series) -> pa.LargeBinaryArray:
+    """Return the identifier of each row, null where there is none.
 
     The promise per person relies on two facts, which the ledger lists: one person has one identifier, and no
     two persons share one. So two cells are the same identifier if and only if they are written alike:
@@ -109,21 +114,45 @@ def identifiers(cells: pd.Series) -> list[bytes | None]:
     A row without an identifier is dropped. Its own cell alone decides this, and it moves no other row
     (`kept_rows`), so dropping it is safe.
 
-    >>> identifiers(pd.Series(["7", "007", " 7", "Ann", None, "NA"]))
+    >>> identifiers(pd.Series(["7", "007", " 7", "Ann", None, "NA"])).to_pylist()
     [b'7', b'007', b' 7', b'Ann', None, None]
-    >>> identifiers(pd.Series([7.0, 0.5, 2.0**53]))
+    >>> identifiers(pd.Series([7.0, 0.5, 2.0**53])).to_pylist()
     [b'7', None, None]
     """
-    if isinstance(cells.dtype, pd.CategoricalDtype):
-        names = [*identifiers(pd.Series(cells.cat.categories)), None]  # pandas' code of missing is -1
-        return [names[code] for code in cells.cat.codes.tolist()]
-    read: Callable[[object], bytes | None] = _text
-    if family(cells.dtype) == "integer":
-        read = _integer
-    elif family(cells.dtype) == "real":
-        read = partial(_float, below=2.0 ** (np.finfo(number_type(cells.dtype)).nmant + 1))
+    dtype = cells.dtype
     with replace_errors("the identifiers could not be read: please report this, unless memory ran out"):
-        return list(map(read, cells.tolist()))
+        if isinstance(dtype, pd.CategoricalDtype):
+            codes = cells.cat.codes.to_numpy()  # pandas' code of missing is -1
+            return identifiers(pd.Series(dtype.categories)).take(pa.array(codes, mask=codes < 0))
+        if family(dtype) == "real":
+            return _written_out(_whole(cells))
+        if family(dtype) == "integer":
+            return _written_out(pa.array(cells))
+        if isinstance(dtype, pd.ArrowDtype) or getattr(dtype, "storage", "") == "pyarrow":
+            return _written_out(_texts(pa.array(cells)))
+        return pa.array(map(_text, cells.tolist()), pa.large_binary())
+
+
+def _written_out(cells: pa.Array | pa.ChunkedArray) -> pa.LargeBinaryArray:
+    """Return texts or whole numbers as bytes, in one array."""
+    chunks = pa.chunked_array(cells).combine_chunks()
+    return chunks.cast(pa.large_string()).cast(pa.large_binary())
+
+
+def _whole(cells: pd.Series) -> pa.Array:
+    """Return the floating-point numbers that are identifiers, null for others."""
+    below = 2.0 ** (np.finfo(number_type(cells.dtype)).nmant + 1)
+    numbers = cells.to_numpy(np.float64, na_value=np.nan)
+    known = (np.abs(numbers) < below) & (np.floor(numbers) == numbers)
+    return pa.array(np.where(known, numbers, 0).astype(np.int64), mask=~known)
+
+
+def _texts(cells: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Return the texts that are identifiers, null for others, as `_text` for each."""
+    absent = pc.is_in(pc.utf8_trim(cells, SPACES), pa.array(ABSENT, cells.type))
+    return pc.if_else(
+        pc.or_(absent, pc.match_substring(cells, UNDECODED)), pa.scalar(None, cells.type), cells
+    )
 
 
 def _text(cell: object) -> bytes | None:
@@ -134,34 +163,21 @@ def _text(cell: object) -> bytes | None:
         return None
 
 
-def _integer(cell: object) -> bytes | None:
-    return str(cell).encode() if isinstance(cell, int) else None
-
-
-def _float(cell: object, below: float) -> bytes | None:
-    if isinstance(cell, float) and cell.is_integer() and abs(cell) < below:
-        return str(int(cell)).encode()
-    return None
-
-
 def fingerprints(table: pd.DataFrame, unit: str, key: bytes = KEY) -> Ints:
     """Return two numbers for each row that depend on its identifier alone; zeros where there is none.
 
-    They identify the rows of a person in every part of a table and every process. The probability that a
-    person shares all 128 bits with one of n others is at most n / 2^128, below 10^-29 for a billion.
+    They identify the rows of a person in every part of a table and every process. The hash is SipHash-2-4,
+    which is made for short texts and a secret key of 128 bits: without the key its values look like random
+    ones. So they reveal nothing without the key, and the probability that a person shares all 128 bits
+    with one of n others is at most n / 2^128, below 10^-29 for a billion.
     """
-
-    def digest(name: bytes | None) -> bytes:
-        return bytes(PRINT) if name is None else blake2b(name, digest_size=PRINT, key=key).digest()
-
-    cells = table[unit]
-    if cells.dtype == OBJECT:  # 1, 1.0 and True are equal there, but only text is an identifier
-        places, names = np.arange(len(cells)), identifiers(cells)
-    else:
-        places, different = pd.factorize(cells)
-        names = [*identifiers(pd.Series(different)), None]  # the place of missing cells is -1
-    found = b"".join(map(digest, names))
-    return np.frombuffer(found, np.int64).reshape(-1, 2)[places]
+    names = identifiers(table[unit])
+    found = np.zeros((len(names), 2), np.uint64)
+    _, places, letters = (np.frombuffer(buffer or bytearray(), np.uint8) for buffer in names.buffers())
+    ends = places.view(np.int64)[names.offset : names.offset + len(names) + 1]
+    hash_texts(letters, ends, np.frombuffer(key, np.uint64), found)
+    found[names.is_null().to_numpy(zero_copy_only=False)] = 0
+    return found.view(np.int64)
 
 
 def order_keys(name: str, frames: Iterator[pd.DataFrame]) -> Floats:
@@ -181,9 +197,11 @@ def codes_of(prints: Ints) -> Ints:
     """Return a code for each row, the same for equal fingerprints; -1 for zeros.
 
     >>> codes_of(np.array([[5, 5], [0, 0], [5, 6], [5, 5]])).tolist()
-    [1, -1, 2, 1]
+    [0, -1, 2, 0]
     """
-    codes = pd.DataFrame(prints).groupby([0, 1]).ngroup().to_numpy(np.int64)
+    both = pa.py_buffer(np.ascontiguousarray(prints))  # both halves of a row as one value of 16 bytes
+    values = pa.Array.from_buffers(pa.binary(16), len(prints), [None, both])
+    codes = values.dictionary_encode().indices.to_numpy().astype(np.int64)
     return np.where(prints.any(axis=1), codes, NOBODY)
 
 

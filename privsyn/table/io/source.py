@@ -117,7 +117,11 @@ class RawTable(ABC):
             The column of identifiers.
         """
         persons_of(self.head, unit)  # refuses a missing column, or one of another kind
-        return self.each(partial(_fingerprints, unit, KEY))
+        return self.only(unit).each(partial(_fingerprints, unit, KEY))
+
+    def only(self, name: str) -> RawTable:
+        """Return the same rows for a question about one column. Some sources can read this column alone."""
+        return self
 
     def bounded(
         self,

@@ -79,3 +79,23 @@ def test_text_of_a_dictionary_that_is_not_utf8_costs_its_own_cell_only(index, or
             found.append(read["a.b"].astype("str").tolist())
     assert found[0] == found[1] == [*"cab", np.nan, "a"]
     assert found[2] == found[3] == ["c", "a", "\N{REPLACEMENT CHARACTER}", np.nan, "a"]
+
+
+@pytest.mark.parametrize("name", ["who", "who.else", "when", "job"])
+def test_a_column_that_is_read_alone_is_that_of_the_table(name, tmp_path):
+    """Also if pandas wrote the file with an index, and if another name begins with that of the column."""
+    table = pd.DataFrame(
+        {
+            "who": pd.array([7, None, 8] * 50, "Int64"),
+            "who.else": ["a", "b", None] * 50,
+            "when": pd.to_datetime(["2020-01-01", None, "2021-05-05"] * 50),
+            "job": pd.Categorical(["x", "y", None] * 50),
+        },
+        index=pd.Index(range(150), name="row"),
+    )
+    table.to_parquet(tmp_path / "table.parquet", row_group_size=40)
+    stream = read_in_batches(tmp_path / "table.parquet")
+    whole = pd.concat(list(stream.frames()), ignore_index=True)
+    (alone,) = stream.only(name).each(lambda frames: pd.concat(list(frames), ignore_index=True))
+    pd.testing.assert_frame_equal(alone, whole[[name]])
+    pd.testing.assert_frame_equal(stream.only(name).head, stream.head[[name]])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from decimal import Decimal
 
 import numpy as np
@@ -10,6 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import reference
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import Grumpy, OfNoType, junk
@@ -17,7 +19,16 @@ from strategies import Grumpy, OfNoType, junk
 from privsyn import InputError
 from privsyn.methods.persons import Persons
 from privsyn.table.encoding.dtypes import OBJECT, TEXT
-from privsyn.table.io.persons import ABSENT, KeptRows, codes_of, fingerprints, identifiers, persons_of
+from privsyn.table.io.persons import (
+    ABSENT,
+    SPACES,
+    UNDECODED,
+    KeptRows,
+    codes_of,
+    fingerprints,
+    identifiers,
+    persons_of,
+)
 from privsyn.table.io.read_in_batches import read_in_batches
 
 SPELLINGS = [
@@ -38,7 +49,7 @@ def texts(cells):
 @pytest.mark.parametrize("dtype", [TEXT, "string[python]", "string[pyarrow]", "category", "object"])
 def test_texts_are_compared_character_by_character(dtype):
     cells = pd.Series([*SPELLINGS, *NO_NAMES, *SPELLINGS]).astype(dtype)
-    names = identifiers(cells)
+    names = identifiers(cells).to_pylist()
     assert len(set(names)) == len(SPELLINGS) + 1
     assert names == [
         *[text.encode() for text in SPELLINGS],
@@ -87,7 +98,7 @@ def test_a_column_of_objects_is_one_of_text():
         ],
         dtype=object,
     )
-    assert identifiers(cells) == [b"7", *[None] * 13, b"7"]
+    assert identifiers(cells).to_pylist() == [b"7", *[None] * 13, b"7"]
     if OBJECT != TEXT:
         with pytest.raises(InputError, match=r"its dtype is object.* convert it with astype\('str'\)"):
             persons_of(pd.DataFrame({"who": cells}), "who")
@@ -109,7 +120,8 @@ def test_a_class_that_derives_from_text_has_no_say():
 
         __hash__ = str.__hash__
 
-    assert identifiers(pd.Series([Shouting("Ann"), "Bob"], dtype=object)) == [b"Ann", b"Bob"]
+    cells = pd.Series([Shouting("Ann"), "Bob"], dtype=object)
+    assert identifiers(cells).to_pylist() == [b"Ann", b"Bob"]
 
 
 # --- neighbours: one person's rows come or go, and nobody else's change ------------------------------------
@@ -176,7 +188,7 @@ def test_a_person_who_leaves_changes_the_kept_rows_of_nobody_else(form, people, 
     """
     cells = PEOPLE[people]
     table = pd.DataFrame({"who": cells, "row": np.arange(len(cells))})
-    nobody = np.array([name is None for name in identifiers(cells)])
+    nobody = np.array([name is None for name in identifiers(cells).to_pylist()])
     persons = cells.astype(object).map(repr).where(~nobody, [f"nobody {row}" for row in table["row"]])
     kept = kept_of(FORMS[form](table, tmp_path), table["row"])
     assert kept.isdisjoint(np.flatnonzero(nobody))
@@ -214,6 +226,61 @@ def test_a_fingerprint_is_of_the_identifier_and_of_the_key():
     assert (prints[0] != prints[1]).all()
     assert not prints[3].any()
     assert (fingerprints(table, "who", bytes(16))[:3] != prints[:3]).all()
+
+
+@pytest.mark.parametrize(
+    ("size", "value"),  # what OpenSSL computes, and the first of them are in the authors' implementation
+    [
+        (1, "da87c1d86b99af44347659119b22fc45"),
+        (7, "a1f1ebbed8dbc153c0b84aa61ff08239"),
+        (8, "3b62a9ba6258f5610f83e264f31497b4"),
+        (15, "5493e99933b0a8117e08ec0f97cfc3d9"),
+    ],
+)
+def test_a_fingerprint_is_the_siphash_of_the_text(size, value):
+    """As `openssl mac -macopt hexkey:000102...0f -macopt size:16 SIPHASH` of the bytes 0, 1, 2, ..."""
+    key, text = bytes(range(16)), bytes(range(size))
+    table = pd.DataFrame({"who": texts([text.decode()])})
+    assert fingerprints(table, "who", key).tobytes().hex() == value
+    assert reference.siphash(key, text).hex() == value
+
+
+@given(
+    st.lists(st.text(max_size=40) | st.text(min_size=250, max_size=270), max_size=5),
+    st.binary(min_size=16, max_size=16),
+)
+def test_fingerprints_are_those_of_a_slow_twin(names, key):
+    table = pd.DataFrame({"who": pd.Series(names, dtype=object)})
+    slow = [
+        reference.siphash(key, name.encode())
+        for name in names
+        if name.strip() not in ABSENT and UNDECODED not in name
+    ]
+    prints = fingerprints(table, "who", key)
+    assert [row.tobytes() for row in prints if row.any()] == slow
+
+
+@pytest.mark.parametrize(
+    "dtype", ["int64", "Int64", "float64", TEXT, "string[python]", "category", "uint8", "int16[pyarrow]"]
+)
+def test_a_fingerprint_is_of_the_identifier_alone(dtype):
+    """Whatever type holds it, and wherever it stands: 7 is the same person in two tables that are linked."""
+    cells = pd.Series([3, 100, 3, 25, 1]).astype(dtype)
+    prints = fingerprints(pd.DataFrame({"who": cells}), "who")
+    assert (prints == fingerprints(pd.DataFrame({"who": texts(["3", "100", "3", "25", "1"])}), "who")).all()
+    for start in range(5):
+        assert (fingerprints(pd.DataFrame({"who": cells[start:4]}), "who") == prints[start:4]).all()
+
+
+def test_spaces_are_those_that_python_strips():
+    """Texts of Arrow are stripped by this list, and those of Python by `str.strip`."""
+    assert "".join(filter(str.isspace, map(chr, range(sys.maxunicode + 1)))) == SPACES
+
+
+@given(st.lists(st.sampled_from([*SPELLINGS, *NO_NAMES]) | st.text(max_size=3) | st.none(), max_size=20))
+def test_texts_of_arrow_and_of_python_are_the_same_identifiers(cells):
+    quick, slow = (identifiers(pd.Series(cells, dtype=dtype)) for dtype in ("string[pyarrow]", "object"))
+    assert quick.equals(slow)
 
 
 def test_the_mark_of_a_part_is_of_the_key_too():
