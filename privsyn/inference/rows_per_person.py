@@ -68,6 +68,16 @@ class RowsPerPerson:
         return np.sqrt(self.begins * (ends - 1.0))  # persons with fewer rows are more frequent
 
     @property
+    def most(self) -> int:
+        """The largest number of rows of the last class with persons, at least 1.
+
+        >>> RowsPerPerson(np.array([1, 2, 4, 6]), np.array([9.0, 0.0, 2.0, 0.0])).most
+        5
+        """
+        ends = [*(self.begins[1:] - 1).tolist(), int(self.begins[-1])]
+        return ends[int(np.flatnonzero(self.persons > 0).max(initial=0))]
+
+    @property
     def total(self) -> float:
         """The number of rows of all persons."""
         return float(self.persons @ self.rows)

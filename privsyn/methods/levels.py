@@ -27,6 +27,7 @@ from privsyn.private.ledger import PUBLIC, Ledger
 from privsyn.private.persons import NOBODY, ONE_ROW_EACH, Contribution, random_order
 from privsyn.private.spend import QueryLog
 from privsyn.synthesis.linked import POSITION, ROWS, Given, Links
+from privsyn.table.kinds.numerical import Numerical
 from privsyn.table.linked import LinkedTable, open_tables, positions, rows_of
 
 if TYPE_CHECKING:
@@ -103,6 +104,18 @@ class Level:
         if self.opened.persons is None:
             raise ValueError(f"{self.name}: nobody's rows")
         return self.opened.persons
+
+    def with_most(self, rows: Mapping[str, int]) -> Level:
+        """Return the table in which no number of child rows is larger than those of any person.
+
+        Parameters
+        ----------
+        rows : mapping of a child table to a released number
+        """
+        schema = self.opened.schema
+        most = {rows_of(child): Numerical(0, n, integer=True, nullable=False) for child, n in rows.items()}
+        whole = replace(schema.schema, columns={**schema.schema.columns, **most})
+        return replace(self, opened=replace(self.opened, schema=replace(schema, schema=whole)))
 
     def below(self, parent: FromAbove) -> Opened:
         """Return the table whose rows have the codes of the rows above them. Private."""
@@ -226,7 +239,9 @@ class OpenedDatabase:
         left = (1 - FOR_ROWS * bool(children)) * rho
         shares = self._shares(persons, noise.law, left)
         found: dict[str, LearnedLevel] = {}
-        for level in self.levels:
+        most = {name: rows.most for name, rows in persons.items()}
+        for whole in self.levels:
+            level = whole.with_most({name: most[name] for name in self.database.children(whole.name)})
             cost = shares[level.name] * left
             of_delta = reserved / len(is_open) if level.name in is_open else 0.0
             opened, sizes, contribution = self._bounded(level, found, persons, noise.law, cost)
