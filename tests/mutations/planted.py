@@ -1365,9 +1365,16 @@ OWNERS = (
     bug(
         "owners with different schemas",
         "privsyn/owners/owners.py",
-        "(settings.agreed, to_plain(open_schema.schema), columns,",
-        "(settings.agreed, columns,",
+        "            to_plain(open_schema.schema),\n",
+        "",
         "tests/owners/test_rounds.py::test_nothing_is_counted_before_all_owners_agree_on_each_setting",
+    ),
+    bug(
+        "owners of whom one has the rows of a person on several machines",
+        "privsyn/owners/owners.py",
+        "            opened.together,",
+        "            True,",
+        "tests/owners/test_rounds.py::test_an_owner_with_a_cluster_and_one_without_do_not_count_persons_together",
     ),
     bug(
         "an answer with the noise of another scale",
