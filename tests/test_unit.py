@@ -204,6 +204,13 @@ def test_a_seed_repeats_the_choice_of_rows_and_no_seed_does_not(exact_answers):
     assert len({one, *others}) == 4
 
 
+def test_a_column_may_be_called_like_the_classes_of_the_number_of_rows():
+    schema = Schema({"rows of one who": SCHEMA.columns["ill"], "rows of one who'": SCHEMA.columns["age"]})
+    table = VISITS.set_axis(["rows of one who", "who", "rows of one who'"], axis=1)
+    made = PrivSyn(50.0, DELTA, schema, unit="who", seed=0).fit(table).sample(9)
+    assert made.columns.tolist() == ["rows of one who", "rows of one who'"]
+
+
 @both
 def test_the_number_of_rows_is_that_of_the_table(method):
     """Not of the rows that the bound keeps."""

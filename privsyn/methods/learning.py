@@ -104,6 +104,7 @@ def learn_table(
     finder = Finder(noise, contribution.most, log)
     discovered = discover(opened.schema, kept, opened.settings, rho=rho, delta=delta, finder=finder)
     codec = opened.codec(discovered.schema, discovered.heaps)
+    sizes = sizes.apart(codec.domain.names)
     private = PrivateTable(opened.coded(codec, contribution, sizes), noise, contribution, log)
     # Of a person with k rows, each row has 1/k^2 of the budget, or 1/k.
     left = noise.law.of_row(rho * (1 - discovered.share), contribution.most)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from privsyn.inference.rows_per_person import RowsPerPerson
 from privsyn.marginals.counting import Packing, Walk
-from privsyn.marginals.domain import NO_ATTRIBUTES, Domain, Floats, Integers, Ints
+from privsyn.marginals.domain import NO_ATTRIBUTES, Attributes, Domain, Floats, Integers, Ints
 from privsyn.private.persons import (
     MOST,
     Contribution,
@@ -174,6 +174,13 @@ class Sizes:
 
     def __bool__(self) -> bool:
         return len(self.begins) > 1
+
+    def apart(self, names: Attributes) -> Sizes:
+        """Return the same with a name that is none of these."""
+        name = self.name
+        while name in names:
+            name += "'"
+        return replace(self, name=name)
 
     def codes(self, rows: Ints) -> npt.NDArray[np.unsignedinteger]:
         """Return the class of each number of rows."""
