@@ -48,9 +48,9 @@ class PrivSyn(ReleasedModel, Estimator, Settings):
         The column that identifies the person. All rows of a person are then protected together. Neither the
         schema nor the synthetic table contains this column. Default: each row is one person.
     rows_per_unit : int, optional
-        With `unit`, the largest bound on a person's rows. The bound is chosen from a noisy histogram of rows
-        per person, which costs 2 % of the budget: docs/persons.md. This number is public: take it from what
-        is known about such tables, not from this table. With 1 there is no histogram. Default: 16.
+        With `unit`, the largest bound on a person's rows. The bound is chosen from noisy numbers of rows
+        per person, which cost 2 % of the budget: docs/persons.md. This number is public: take it from what
+        is known about such tables, not from this table. With 1 they are not asked. Default: 16.
     identifiers : bool
         With `unit`, whether the synthetic table has this column, with new identifiers. Then the rows of a
         synthetic person belong together: how many there are, and how each follows from the one before it, is

@@ -51,7 +51,7 @@ class Learned:
     def of_all_rows(self) -> Learned:
         """The same, of all rows of each person."""
         if self.sizes:
-            return replace(self, fitted=reweighted(self.fitted, self.sizes.name, self.sizes.rows))
+            return replace(self, fitted=reweighted(self.fitted, self.sizes.name, self.sizes.rows.numbers))
         if self.contribution.of_columns is not None:
             return replace(self, fitted=multiplied(self.fitted, 1 / self.contribution.of_columns))
         return self

@@ -324,7 +324,7 @@ def _of_all_rows(learned: Learned, parent: Learned, column: str) -> Learned:
     if not sizes:
         return replace(learned, fitted=multiplied(fitted, total / max(fitted.total, 1.0)))
     firsts = {name: parents for name in fitted.merging.merged.names if name.startswith(OF_PREVIOUS)}
-    rows = sizes.rows * (total / max(float(sizes.rows.sum()), 1.0))
+    rows = sizes.rows.numbers * (total / max(float(sizes.rows.numbers.sum()), 1.0))
     return replace(learned, fitted=reweighted(fitted, sizes.name, rows, firsts))
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from privsyn.inference.rows_per_person import RowsPerPerson
+from privsyn.inference.rows_per_person import RowsOfGroups, RowsPerPerson
 from privsyn.marginals.counting import Packing, Walk
 from privsyn.marginals.domain import NO_ATTRIBUTES, Attributes, Domain, Floats, Integers, Ints
 from privsyn.private.persons import (
@@ -18,6 +18,7 @@ from privsyn.private.persons import (
     previous_rows,
     random_order,
     ranks,
+    rows_of_all,
     rows_per_person,
 )
 from privsyn.private.rows import PersonsTogether
@@ -135,9 +136,14 @@ class Persons:
         )
 
     def count(self, log: QueryLog, noise: Noise, rho: float) -> RowsPerPerson:
-        """Return the numbers of rows per person, estimated from a noisy answer."""
-        noisy, variance = rows_per_person(self.codes, log, noise, rho)
-        return RowsPerPerson.of(classes(MOST), noisy, variance)
+        """Return the numbers of rows per person, estimated from two noisy answers with half the budget each.
+
+        The first is a histogram. It shows how many rows of a person the second, the number of all rows, needs
+        at most.
+        """
+        noisy, variance = rows_per_person(self.codes, log, noise, rho / 2)
+        rows = RowsPerPerson.of(classes(MOST), noisy, variance)
+        return rows.with_total(*rows_of_all(self.codes, rows.largest, log, noise, rho / 2))
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,13 +159,13 @@ class Sizes:
         Of the attribute.
     begins : integer array of shape (classes,)
         The first number of rows of each class, from 1. With one class there is no attribute.
-    rows : array of shape (classes,)
-        Estimated number of rows of all persons of each.
+    rows : RowsOfGroups
+        Of all persons of each.
     """
 
     name: str
     begins: Ints
-    rows: Floats
+    rows: RowsOfGroups
 
     @classmethod
     def of(cls, name: str, rows: RowsPerPerson) -> Sizes:
@@ -167,10 +173,10 @@ class Sizes:
 
         >>> numbers = RowsPerPerson(np.array([1, 2, 3, 4, 5]), np.array([600.0, 50.0, 50.0, 25.0, 0.0]))
         >>> sizes = Sizes.of("rows", numbers)
-        >>> sizes.begins.tolist(), sizes.rows.tolist(), sizes.codes(np.array([1, 3, 9])).tolist()
+        >>> sizes.begins.tolist(), sizes.rows.numbers.tolist(), sizes.codes(np.array([1, 3, 9])).tolist()
         ([1, 2, 4], [600.0, 250.0, 100.0], [0, 1, 2])
         """
-        return cls(name, rows.begins[rows.groups], rows.in_groups(rows.rows))
+        return cls(name, rows.begins[rows.groups], rows.of_groups)
 
     def __bool__(self) -> bool:
         return len(self.begins) > 1
@@ -193,7 +199,7 @@ class Sizes:
         return Domain((self.name,), (classes,), (classes,)) if self else NO_ATTRIBUTES
 
 
-NO_SIZES = Sizes("", np.ones(1, np.int64), np.zeros(1))
+NO_SIZES = Sizes("", np.ones(1, np.int64), RowsOfGroups.known(np.zeros(1)))
 
 
 def contribution_of(rows: RowsPerPerson, bound: int, law: Law, *, together: bool) -> Contribution:

@@ -462,9 +462,16 @@ PERSONS = (
     bug(
         "rows in place of persons by their number of rows, with the sensitivity of persons",
         "privsyn/private/persons.py",
-        "    rows = np.bincount(persons[persons != NOBODY])\n",
-        "    rows = np.bincount(persons[persons != NOBODY])\n    rows = np.repeat(rows, rows)\n",
+        "np.histogram(_numbers_of_rows(persons), ",
+        "np.histogram(np.repeat(_numbers_of_rows(persons), _numbers_of_rows(persons)), ",
         "tests/private/test_contribution.py::test_a_person_moves_the_numbers_of_rows_per_person_by_one_cell",
+    ),
+    bug(
+        "the number of all rows, with the sensitivity of those of a bound",
+        "privsyn/private/persons.py",
+        "np.minimum(_numbers_of_rows(persons), most).sum()",
+        "_numbers_of_rows(persons).sum()",
+        "tests/private/test_contribution.py::test_a_person_moves_the_number_of_all_rows_by_at_most_the_bound",
     ),
     bug(
         "rows of nobody as those of one more person",
