@@ -46,6 +46,11 @@ class RowsOfGroups:
         """Return numbers without errors, of persons with equally many rows in each group."""
         return cls(numbers, np.zeros((len(numbers),) * 2), np.zeros(len(numbers)))
 
+    def scaled_to(self, total: float) -> RowsOfGroups:
+        """Return numbers with this sum, in the same proportions."""
+        factor = total / max(float(self.numbers.sum()), 1.0)
+        return RowsOfGroups(factor * self.numbers, factor**2 * self.covariance, factor * self.spread)
+
 
 @dataclass(frozen=True, eq=False)
 class RowsPerPerson:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from privsyn.errors import InputError, about
-from privsyn.inference.all_rows import multiplied, reweighted
+from privsyn.inference.all_rows import reweighted
 from privsyn.inference.rows_per_person import RowsPerPerson
 from privsyn.marginals.domain import NO_ATTRIBUTES, Codes, Domain, Integers, Ints
 from privsyn.methods.discovery import THRESHOLDS
@@ -321,11 +321,9 @@ def _of_all_rows(learned: Learned, parent: Learned, column: str) -> Learned:
     counts, numbers = parent.cells_of(column)
     total, parents = max(float(counts @ numbers), 1.0), float(counts[numbers > 0].sum())
     fitted, sizes = learned.fitted, learned.sizes
-    if not sizes:
-        return replace(learned, fitted=multiplied(fitted, total / max(fitted.total, 1.0)))
     firsts = {name: parents for name in fitted.merging.merged.names if name.startswith(OF_PREVIOUS)}
-    rows = sizes.rows.numbers * (total / max(float(sizes.rows.numbers.sum()), 1.0))
-    return replace(learned, fitted=reweighted(fitted, sizes.name, rows, firsts))
+    rows = sizes.rows.scaled_to(total)
+    return replace(learned, fitted=reweighted(fitted, sizes.name, rows, firsts if sizes else {}))
 
 
 def _links_of(learned: Learned, above: Mapping[str, Given]) -> Links:

@@ -178,6 +178,11 @@ class Sizes:
         """
         return cls(name, rows.begins[rows.groups], rows.of_groups)
 
+    @classmethod
+    def without_classes(cls, rows: RowsPerPerson) -> Sizes:
+        """Return one class of all persons."""
+        return cls("", rows.begins[:1], rows.in_one_group)
+
     def __bool__(self) -> bool:
         return len(self.begins) > 1
 

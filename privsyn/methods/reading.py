@@ -155,7 +155,8 @@ class Opened:
         bound = best_bound(rows, law.rho(rho), pairs, self.settings.rows_per_unit)
         contribution = contribution_of(rows, bound, law, together=self.together)
         unit = "" if self.persons is None else self.persons.unit
-        return Sizes.of(f"rows of one {unit}", rows) if self.together else NO_SIZES, contribution
+        name = f"rows of one {unit}"
+        return Sizes.of(name, rows) if self.together else Sizes.without_classes(rows), contribution
 
     def bound(self, rows: int | None) -> RawTable:
         """Return up to `rows` random rows of each person, or all with None, without the identifiers."""
