@@ -13,6 +13,7 @@ from privsyn.marginals.counting import Packing, Walk
 from privsyn.marginals.domain import NO_ATTRIBUTES, Attributes, Domain, Floats, Integers, Ints
 from privsyn.private.persons import (
     MOST,
+    ONE_ROW_EACH,
     Contribution,
     classes,
     previous_rows,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from privsyn.private.spend import QueryLog
 
 FOR_ROWS = 0.02  # share of the budget for the numbers of rows per person
+MOST_TESTED = 1000  # rows of a person that the tests of criteria compare: the noise grows with them
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,11 +163,14 @@ class Sizes:
         The first number of rows of each class, from 1. With one class there is no attribute.
     rows : RowsOfGroups
         Of all persons of each.
+    tested : Contribution, optional
+        What a person adds to the tests of criteria.
     """
 
     name: str
     begins: Ints
     rows: RowsOfGroups
+    tested: Contribution = ONE_ROW_EACH
 
     @classmethod
     def of(cls, name: str, rows: RowsPerPerson) -> Sizes:
@@ -176,12 +181,12 @@ class Sizes:
         >>> sizes.begins.tolist(), sizes.rows.numbers.tolist(), sizes.codes(np.array([1, 3, 9])).tolist()
         ([1, 2, 4], [600.0, 250.0, 100.0], [0, 1, 2])
         """
-        return cls(name, rows.begins[rows.groups], rows.of_groups)
+        return cls(name, rows.begins[rows.groups], rows.of_groups, tested_of(rows))
 
     @classmethod
     def without_classes(cls, rows: RowsPerPerson) -> Sizes:
         """Return one class of all persons."""
-        return cls("", rows.begins[:1], rows.in_one_group)
+        return cls("", rows.begins[:1], rows.in_one_group, tested_of(rows))
 
     def __bool__(self) -> bool:
         return len(self.begins) > 1
@@ -225,3 +230,14 @@ def contribution_of(rows: RowsPerPerson, bound: int, law: Law, *, together: bool
     if not together or law.name == "laplace":
         return Contribution(bound, of_columns=in_columns / of_all)
     return Contribution(bound, squares=True, of_tables=in_tables / in_columns, of_columns=in_columns / of_all)
+
+
+def tested_of(rows: RowsPerPerson) -> Contribution:
+    """Return what one person adds to the tests of criteria: nearly always all rows.
+
+    A criterion compares the table with a synthetic one that stands for all rows. The rows within the bound of
+    other questions are too few of persons with many rows, which are not corrected by their class in a test:
+    its excess is no sum over classes, and the chance of which rows are kept has no place in its stated risk.
+    """
+    most = min(rows.largest, MOST_TESTED)
+    return Contribution(most, of_columns=float(rows.persons @ rows.kept(most)) / max(rows.total, 1.0) or 1.0)

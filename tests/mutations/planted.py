@@ -400,9 +400,9 @@ PERSONS = (
     ),
     bug(
         "k times the cost for a person of k rows, not k squared",
-        "privsyn/synthesizer.py",
-        "law.of_row(cost, contribution.most)",
-        "cost / contribution.most",
+        "privsyn/methods/learning.py",
+        "noise.law.of_row(rho * (1 - discovered.share), contribution.most)",
+        "rho * (1 - discovered.share) / contribution.most",
         "tests/test_unit.py::test_the_noise_is_k_times_that_of_the_plain_case",
     ),
     bug(
@@ -472,6 +472,13 @@ PERSONS = (
         "np.minimum(_numbers_of_rows(persons), most).sum()",
         "_numbers_of_rows(persons).sum()",
         "tests/private/test_contribution.py::test_a_person_moves_the_number_of_all_rows_by_at_most_the_bound",
+    ),
+    bug(
+        "tests of all rows of a person, with the cost of those within the bound",
+        "privsyn/synthesizer.py",
+        "law.of_row(budget.tests, tested.most)",
+        "law.of_row(budget.tests, contribution.most)",
+        "tests/release/acceptance/test_acceptance.py::test_the_rows_of_a_person_move_a_test_together",
     ),
     bug(
         "rows of nobody as those of one more person",
