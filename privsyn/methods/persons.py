@@ -227,7 +227,7 @@ def contribution_of(rows: RowsPerPerson, bound: int, law: Law, *, together: bool
         max(float(rows.persons @ kept), 1.0)
         for kept in (rows.kept_within(bound), rows.kept(bound), rows.rows)
     )
-    if not together or law.name == "laplace":
+    if not together or law.name == "laplace" or bound == 1:  # one row is within squares of 1
         return Contribution(bound, of_columns=in_columns / of_all)
     return Contribution(bound, squares=True, of_tables=in_tables / in_columns, of_columns=in_columns / of_all)
 
