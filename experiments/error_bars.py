@@ -94,8 +94,8 @@ and hold 95 times in a hundred whatever the table is like. The expected error co
 the last column says how far it may be trusted. Tables of three and more columns are measured where they pay,
 and expected errors of those are but a rough idea.
 
-What an interval is: it holds the number of real rows in one cell (after clipping, and of the rows that were
-kept, where a person may have many), computed from the measurement of that table and its noise. It never
+What an interval is: it holds the number of real rows in one cell (after clipping), computed
+from the measurement of that table and its noise ([and more](persons.md), if persons have many rows). It never
 reaches below 0 (Feldman and Cousins 1998). The estimate beside it uses all measurements, errs less as a
 rule, and may lie outside. Of many cells one in twenty intervals fails. None of it says anything of the chance
 that the rows of a synthetic table add. It is arithmetic on released answers and costs no privacy.

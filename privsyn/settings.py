@@ -141,6 +141,7 @@ class Settings:
         """Refuse what cannot work, before any row is read. Every rule of the settings is here."""
         from privsyn.arguments import check_bytes, check_column, check_finite, check_whole
         from privsyn.methods.budget import check_enough
+        from privsyn.methods.persons import MOST_TESTED
         from privsyn.private.accounting import rho_for
         from privsyn.release.acceptance.criteria import check_accept
         from privsyn.release.acceptance.layout import check_affordable
@@ -163,7 +164,7 @@ class Settings:
         if self.epsilon is not None:
             cost, share = rho_for(*self.promise, self.algorithm.accounting_of(self.law)), 0.0
             if criteria is not None:
-                check_affordable(criteria, self.law, cost, self.largest_bound)
+                check_affordable(criteria, self.law, cost, 1 if self.largest_bound == 1 else MOST_TESTED)
                 share = criteria.share
             check_enough((1 - share) * cost, self.law, self.epsilon, self.largest_bound)
 

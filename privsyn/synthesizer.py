@@ -14,6 +14,7 @@ from privsyn.methods.methods import PUBLISHED
 from privsyn.methods.randomise import facts_of, learn_randomised, ledger_of_randomised, local_promises
 from privsyn.methods.reading import Opened
 from privsyn.owners.owners import Owners, Run
+from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import Alone
 from privsyn.private.spend import QueryLog
 from privsyn.progress import no_progress
@@ -48,9 +49,9 @@ class PrivSyn(ReleasedModel, Estimator, Settings):
         The column that identifies the person. All rows of a person are then protected together. Neither the
         schema nor the synthetic table contains this column. Default: each row is one person.
     rows_per_unit : int, optional
-        With `unit`, the largest bound on a person's rows. The bound is chosen from a noisy histogram of rows
-        per person, which costs 2 % of the budget: docs/persons.md. This number is public: take it from what
-        is known about such tables, not from this table. With 1 there is no histogram. Default: 16.
+        With `unit`, the largest bound on a person's rows. The bound is chosen from noisy numbers of rows
+        per person, which cost 2 % of the budget: docs/persons.md. This number is public: take it from what
+        is known about such tables, not from this table. With 1 they are not asked. Default: 16.
     identifiers : bool
         With `unit`, whether the synthetic table has this column, with new identifiers. Then the rows of a
         synthetic person belong together: how many there are, and how each follows from the one before it, is
@@ -208,13 +209,16 @@ class PrivSyn(ReleasedModel, Estimator, Settings):
         )
         self.not_found_, self.counted_ = learned.discovered.not_found, contribution.of_columns
         codec, private = learned.codec, learned.private
-        tests = noise.law.of_row(budget.tests, contribution.most)
         remarks = learned.discovered.remarks
         inputs = (*remarks, *opened.source.public_inputs, *run.public_inputs(self.unit))
         ledger = opened.ledger(log.spends, codec, noise, inputs, contribution)
         fitted, form = learned.of_all_rows.own, opened.output_type(codec)
         release = Release(codec, fitted, ledger, self.algorithm, form)
-        return release if opened.criteria is None else judge(release, opened.criteria, private, tests)
+        if opened.criteria is None:
+            return release
+        if (tested := sizes.tested) != contribution:
+            private = PrivateTable(opened.coded(codec, tested), noise, tested, log)
+        return judge(release, opened.criteria, private, noise.law.of_row(budget.tests, tested.most))
 
     def _from_sent_cells(self, opened: Opened, run: Alone | Run) -> Release:
         """Count what the respondents randomised: nothing of it is private."""

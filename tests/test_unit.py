@@ -16,6 +16,7 @@ from command import CANARY, run
 from jsonschema import Draft202012Validator
 
 from privsyn import Categorical, InputError, Numerical, PrivSyn, Schema, load
+from privsyn.inference.rows_per_person import RowsPerPerson
 from privsyn.methods import reading
 from privsyn.private import measure, persons
 from privsyn.private.accounting import rho_for
@@ -73,7 +74,7 @@ def of_question(what, spends, exact_answers):
 @both
 @pytest.mark.parametrize("k", [1, 3, 50])
 def test_no_more_rows_of_a_person_are_counted_than_may_be(method, k, exact_answers):
-    ledger = fitted(k=k, method=method).ledger_
+    ledger = fitted(k=k, method=method, epsilon=1e6).ledger_  # so that noise makes no class of more rows
     most, has = ledger.rows_per_unit, VISITS.groupby("who").size()
     assert ledger.squares == (method == "default" and k > 1)
     assert most == k or 3 < most <= 9 < k
@@ -117,8 +118,8 @@ def test_where_each_person_has_one_row_the_unit_costs_little(delta):
     plain = PrivSyn(1.0, delta, SCHEMA, seed=1).fit(table.drop(columns="who")).ledger_
     ledger = PrivSyn(1.0, delta, SCHEMA, unit="who", seed=1).fit(table).ledger_
     assert ledger.rows_per_unit == 1
-    first, *others = ledger.spends
-    assert first.what == "rows per person"
+    first, second, *others = ledger.spends
+    assert (first.what, second.what) == ("rows per person", "rows of all persons, at most 2 of each")
     assert others[0].what == plain.spends[0].what == ("one-way counts of every attribute")
     assert plain.spends[0].sigma < others[0].sigma < (1.015 if delta else 1.021) * plain.spends[0].sigma
     assert fsum(spend.cost for spend in others) == pytest.approx(0.98 * plain.budget)
@@ -129,28 +130,34 @@ def test_a_person_of_a_thousand_rows_moves_no_answer_further_than_the_ledger_say
     method, exact_answers, monkeypatch
 ):
     monkeypatch.setattr(reading, "best_bound", lambda *_: 3)
+    monkeypatch.setattr(RowsPerPerson, "largest", 4)
     heavy = pd.DataFrame({"ill": "flu", "who": 999, "age": 50}, index=range(1000))
     table = visits(most=3)
     ledger = fitted(table, method=method).ledger_
-    rows, alone = exact_answers[:2]
+    rows, total, alone = exact_answers[:3]
     exact_answers.clear()
-    fitted(pd.concat([heavy, table]), method=method)
+    more = fitted(pd.concat([heavy, table]), method=method).ledger_
     assert np.linalg.norm(exact_answers[0] - rows) == 1
+    assert ledger.spends[1].what == more.spends[1].what == "rows of all persons, at most 4 of each"
+    assert exact_answers[1] - total == 4 == ledger.spends[1].sensitivity
     cells = 4 + 101  # then come those of the number of rows
-    assert np.linalg.norm(exact_answers[1][:cells] - alone[:cells]) == pytest.approx(3 * sqrt(2))
-    assert ledger.spends[1].sensitivity == pytest.approx(3 * sqrt(3 if ledger.squares else 2))
+    assert np.linalg.norm(exact_answers[2][:cells] - alone[:cells]) == pytest.approx(3 * sqrt(2))
+    assert ledger.spends[2].sensitivity == pytest.approx(3 * sqrt(3 if ledger.squares else 2))
 
 
 def test_rows_without_an_identifier_are_not_counted(exact_answers):
     table = VISITS.astype({"who": "Int64"})
     table.loc[table["who"] < 30, "who"] = None
-    fitted(table)
-    rows, columns = exact_answers[:2]
+    ledger = fitted(table).ledger_
+    rows, total, columns = exact_answers[:3]
     assert rows.sum() == 30
-    assert columns.sum() == 3 * table.groupby("who").size().clip(upper=3).sum()
+    has = table.groupby("who").size()
+    assert total == has.clip(upper=int(ledger.spends[1].sensitivity)).sum()
+    kept = has.clip(upper=ledger.rows_per_unit).sum()
+    assert columns.sum() in (2 * kept, 3 * kept)  # if there are several, the classes are a column
     exact_answers.clear()
     assert len(fitted(table.assign(who=pd.array([None] * len(table), "Int64"))).sample(4)) == 4
-    assert exact_answers[0].sum() == exact_answers[1].sum() == 0
+    assert [exact.sum() for exact in exact_answers[:3]] == [0, 0, 0]
 
 
 @both
@@ -170,13 +177,13 @@ def test_the_noise_is_k_times_that_of_the_plain_case(method, k):
     """But for the numbers of rows per person: with squares their classes are one more column."""
     plain = PrivSyn(50.0, DELTA, SCHEMA, method=method).fit(VISITS.drop(columns="who")).ledger_
     ledger = fitted(k=k, method=method).ledger_
-    column, more = plain.spends[0], ledger.spends[1]
+    column, more = plain.spends[0], ledger.spends[2]
     assert column.what == more.what == ONE_WAYS
     columns = (3 if ledger.squares else 2) / 2
     assert ledger.rows_per_unit == k
     assert more.sensitivity == pytest.approx(k * sqrt(columns) * column.sensitivity)
     assert more.rho == pytest.approx(0.98 * column.rho, rel=0.1)  # the share of columns depends on them
-    assert ledger.spends[0].rho == pytest.approx(0.02 * ledger.budget)
+    assert [spend.rho for spend in ledger.spends[:2]] == pytest.approx([0.01 * ledger.budget] * 2)
     assert ledger.rho == pytest.approx(ledger.budget, rel=1e-9)
     assert ledger.budget == plain.budget == rho_for(50.0, DELTA, ledger.accounting)
     assert ledger.epsilon(DELTA) == pytest.approx(50.0, rel=1e-6)
@@ -202,6 +209,13 @@ def test_a_seed_repeats_the_choice_of_rows_and_no_seed_does_not(exact_answers):
     one, same, *others = looks
     assert one == same
     assert len({one, *others}) == 4
+
+
+def test_a_column_may_be_called_like_the_classes_of_the_number_of_rows():
+    schema = Schema({"rows of one who": SCHEMA.columns["ill"], "rows of one who'": SCHEMA.columns["age"]})
+    table = VISITS.set_axis(["rows of one who", "who", "rows of one who'"], axis=1)
+    made = PrivSyn(50.0, DELTA, schema, unit="who", seed=0).fit(table).sample(9)
+    assert made.columns.tolist() == ["rows of one who", "rows of one who'"]
 
 
 @both

@@ -10,12 +10,16 @@ other through the classes alone, and fitted to the columns.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import hypot
 from types import MappingProxyType
 
 import numpy as np
 
-from privsyn.inference.fitted import Certainty, Fitted
+from privsyn.inference.fitted import ONE_SIDED, Certainty, Fitted
+from privsyn.inference.prior.dispersion import MEAN_OF_ABSOLUTE
+from privsyn.inference.rows_per_person import RowsOfGroups
 from privsyn.marginals.domain import Attributes, Floats
 from privsyn.marginals.ipf import fit_all
 from privsyn.marginals.marginal import Marginal, Measurement, lift
@@ -49,7 +53,9 @@ def _scaled_to(total: float, measured: Measurement, part: float) -> Measurement:
     return Measurement(counts, factor**2 * measured.variance, measured.grouping)
 
 
-def reweighted(fitted: Fitted, classes: str, rows: Floats, firsts: Mapping[str, float] = NO_FIRSTS) -> Fitted:
+def reweighted(
+    fitted: Fitted, classes: str, rows: RowsOfGroups, firsts: Mapping[str, float] = NO_FIRSTS
+) -> Fitted:
     """Return the model of all rows.
 
     Parameters
@@ -57,72 +63,173 @@ def reweighted(fitted: Fitted, classes: str, rows: Floats, firsts: Mapping[str, 
     fitted : Fitted
         Of the rows that were kept.
     classes : str
-        The attribute of the classes of persons.
-    rows : array of shape (classes,)
-        Estimated number of all rows of the persons of each class.
+        The attribute of the classes of persons. If there is none, all persons are in one class.
+    rows : RowsOfGroups
+        Of the persons of each class.
     firsts : mapping of an attribute of the previous row to a number, optional
         The number of rows without a previous row, which is the last code.
     """
-    kept, place = fitted.one_way(classes).counts, fitted.merging.original.names.index(classes)
-    of_classes = np.bincount(fitted.merging.groups[place], rows)
-    ratios, total = np.clip(of_classes / np.maximum(kept, TINY), 0.0, MOST), max(float(rows.sum()), 1.0)
-    given = {
-        name: table.project((name, classes)).counts / np.maximum(kept, TINY)
-        for table in fitted.marginals
-        if len(table.attributes) == 2 and classes in table.attributes
-        for name in table.attributes
-        if name != classes
-    }
-
-    def ratio_of(table: Marginal) -> Floats:
-        """Return the ratio of all rows to kept rows in each cell, through the classes alone."""
-        if classes in table.attributes:
-            own = Marginal(table.domain.project((classes,)), ratios)
-            return np.broadcast_to(lift(own, table.domain), table.domain.shape)
-        alone = {name: given[name] for name in table.attributes if name in given}
-        if not alone:
-            return np.full(table.domain.shape, total / fitted.total)
-        now, then = np.zeros(table.domain.shape), np.zeros(table.domain.shape)
-        for place, ratio in enumerate(ratios.tolist()):
-            of_class = np.full(table.domain.shape, kept[place])
-            for name, shares in alone.items():
-                share = Marginal(table.domain.project((name,)), shares[:, place])
-                of_class = of_class * lift(share, table.domain)
-            now, then = now + of_class, then + ratio * of_class
-        return np.divide(then, now, out=np.ones_like(now), where=now > TINY)
-
+    weights, total = Weights.of(fitted, classes, rows), max(float(rows.numbers.sum()), 1.0)
     columns = {}
     for table in fitted.one_ways:
-        (name,), counts = table.attributes, table.counts * ratio_of(table)
+        (name,), counts = table.attributes, weights.all_rows(table)
         if name in firsts:
             others = counts[:-1] * (max(total - firsts[name], 0.0) / max(float(counts[:-1].sum()), TINY))
             counts = np.append(others, firsts[name])
         columns[name] = Marginal(table.domain, counts * (total / max(float(counts.sum()), TINY)))
-    weighted = [Marginal(table.domain, table.counts * ratio_of(table)) for table in fitted.marginals]
+    weighted = [Marginal(table.domain, weights.all_rows(table)) for table in fitted.marginals]
     margins = [tuple(columns[name] for name in table.attributes) for table in weighted]
-    tables = fit_all(weighted, margins) if weighted else []
-    before, after = (*fitted.one_ways, *fitted.marginals), (*columns.values(), *tables)
+    tables = (*columns.values(), *(fit_all(weighted, margins) if weighted else ()))
     return replace(
         fitted,
-        one_ways=tuple(columns.values()),
-        marginals=tuple(tables),
+        one_ways=tables[: len(columns)],
+        marginals=tables[len(columns) :],
         total=total,
-        certainties=tuple(map(_scaled, fitted.certainties, before, after)),
+        certainties=tuple(map(weights.certainty, fitted.certainties, fitted.tables, tables)),
     )
 
 
-def multiplied(fitted: Fitted, factor: float) -> Fitted:
-    """Return the model of `factor` times as many rows, in the same proportions."""
-    before = (*fitted.one_ways, *fitted.marginals)
-    after = [Marginal(table.domain, factor * table.counts) for table in before]
-    columns = len(fitted.one_ways)
-    return replace(
-        fitted,
-        one_ways=tuple(after[:columns]),
-        marginals=tuple(after[columns:]),
-        total=factor * fitted.total,
-        certainties=tuple(map(_scaled, fitted.certainties, before, after)),
-    )
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """The ratio of all rows to kept rows in each class of persons, and what it adds to the errors of tables.
+
+    Parameters
+    ----------
+    classes : str
+        Their attribute.
+    kept : array of shape (classes,)
+        Number of kept rows.
+    rows : RowsOfGroups
+        All rows.
+    given : mapping of an attribute to an array of shape (codes, classes)
+        The share of each code among the kept rows of a class. Without an entry it is the same in all classes.
+    noise : mapping of the same attributes to arrays of the same shape
+        Noise variance of the kept rows with each code in each class.
+    """
+
+    classes: str
+    kept: Floats
+    rows: RowsOfGroups
+    given: Mapping[str, Floats]
+    noise: Mapping[str, Floats]
+
+    @classmethod
+    def of(cls, fitted: Fitted, classes: str, rows: RowsOfGroups) -> Weights:
+        """Return the weights of the classes in which the model counts kept rows."""
+        if classes not in fitted.merging.original.names:
+            return cls(classes, np.array([fitted.total]), rows, {}, {})
+        kept, place = fitted.one_way(classes).counts, fitted.merging.original.names.index(classes)
+        group = fitted.merging.groups[place]
+        to_merged = np.eye(len(kept))[:, group]
+        merged = RowsOfGroups(
+            to_merged @ rows.numbers, to_merged @ rows.covariance @ to_merged.T, to_merged @ rows.spread
+        )
+        given, noise = {}, {}
+        for certainty, table in fitted.measured_marginals:
+            if len(table.attributes) != 2 or classes not in table.attributes:
+                continue
+            (name,) = (name for name in table.attributes if name != classes)
+            order = (name, classes)
+            grouping, variance = certainty.measured.grouping, certainty.measured.variance
+            of_groups = np.sqrt(np.broadcast_to(variance, grouping.join(table.counts).shape))
+            of_cells = grouping.scale(table.counts, of_groups) if grouping else of_groups
+            given[name] = table.project(order).counts / np.maximum(kept, TINY)
+            noise[name] = Marginal(table.domain, of_cells).project(order).counts ** 2
+        return cls(classes, kept, merged, given, noise)
+
+    @cached_property
+    def ratios(self) -> Floats:
+        """All rows over kept rows in each class."""
+        return np.clip(self.rows.numbers / np.maximum(self.kept, TINY), 0.0, MOST)
+
+    def in_classes(self, table: Marginal) -> Floats:
+        """Return the kept rows of a table in each class: an array of shape (classes, ...).
+
+        Columns are taken to depend on each other through the classes alone.
+        """
+        shape = table.domain.shape
+        if self.classes in table.attributes:
+            places = np.arange(len(self.kept), dtype=np.float64)
+            own = lift(Marginal(table.domain.project((self.classes,)), places), table.domain)
+            one = places.reshape(-1, *(1,) * len(shape)) == own
+            return np.where(one, table.counts, 0.0)
+        parts = np.empty((len(self.kept), *shape))
+        for place, kept in enumerate(self.kept.tolist()):
+            parts[place] = kept
+            for name in table.attributes:
+                if name in self.given:
+                    share = Marginal(table.domain.project((name,)), self.given[name][:, place])
+                    parts[place] *= lift(share, table.domain)
+        sums, shares = parts.sum(axis=0), np.empty_like(parts)
+        shares[...] = (self.kept / max(float(self.kept.sum()), TINY)).reshape(-1, *(1,) * len(shape))
+        return table.counts * np.divide(parts, sums, out=shares, where=sums > TINY)
+
+    def all_rows(self, kept: Marginal) -> Floats:
+        """Return the number of all rows in each cell."""
+        return np.tensordot(self.ratios, self.in_classes(kept), 1)
+
+    def certainty(self, certainty: Certainty, before: Marginal, after: Marginal) -> Certainty:
+        r"""Return the certainty of a table of all rows.
+
+        The number of all rows in a cell is :math:`\sum_g R_g p_g`. :math:`R_g` is the number of all rows of
+        class g, and :math:`p_g = k_g / K_g` the share of the cell in its :math:`K_g` kept rows. Four
+        independent errors add up. All are estimated from released numbers. Let :math:`w_g = R_g / K_g`, and w
+        be their mean in the cell.
+
+        - *The noise of the kept rows of the cell*, times :math:`w^2`.
+        - *Which of them are of which class*: :math:`\sum_g (w_g - w)^2 v_g`. :math:`v_g` is the variance of
+          :math:`k_g`: its noise if the table of the column and the classes was measured, and if not
+          :math:`k_g`, as in a random sample.
+        - *The number of rows of each class*: :math:`p' V p` with the covariance V of :math:`R`.
+        - *The sampling of rows*. Of a person with n rows, c = n / w are kept, drawn without replacement. Let
+          q be the share of the cell in the n rows, and p its mean over persons. So w times the kept rows of
+          the cell has the variance :math:`n (w - 1) q (1 - q)`, but for a factor near 1. In a class of
+          persons with unlike n it errs in proportion to :math:`n - \bar n` too, which adds
+          :math:`(n - \bar n)^2 (q - p)^2`. The means of :math:`q (1 - q)` and of :math:`(q - p)^2` over
+          persons sum to :math:`p (1 - p)`. How alike the rows of a person are divides it between them. That
+          is not known, so the larger factor is taken: of all persons,
+          :math:`p (1 - p) \max(R_g (w_g - 1), (1 - 1 / w_g) \sum (n - \bar n)^2)`. If a class keeps all
+          rows, nothing is sampled.
+
+        The estimate also uses other answers. Each may count other rows of the same persons, so the difference
+        from this one may not be noise alone. If it exceeds that, the variance grows until the interval
+        reaches the estimate.
+
+        The expected error is a distance of shares. So there :math:`p_g` counts less its mean over classes.
+
+        Parameters
+        ----------
+        certainty : Certainty
+            Of the kept rows.
+        before, after : Marginal
+            The estimated counts of the kept rows, and of all rows.
+        """
+        measured, shape = certainty.measured, (-1, *(1,) * len(after.domain.shape))
+        parts = np.array([measured.grouping.join(part) for part in self.in_classes(before)])
+        now, then = parts.sum(axis=0), measured.grouping.join(after.counts)
+        ratio = np.divide(then, now, out=np.ones_like(now), where=now > TINY)
+        counts = Marginal(measured.marginal.domain, measured.marginal.counts * ratio)
+
+        sampled = parts
+        if certainty.attributes[0] in self.noise and len(certainty.attributes) == 1:
+            sampled = self.noise[certainty.attributes[0]].T
+        unsure = (((self.ratios.reshape(shape) - ratio) ** 2) * sampled).sum(axis=0)
+        shares = np.minimum(parts / np.maximum(self.kept.reshape(shape), TINY), 1.0)
+        larger = np.maximum(
+            self.rows.numbers * np.maximum(self.ratios - 1, 0.0),
+            self.rows.spread * np.maximum(1 - 1 / np.maximum(self.ratios, 1.0), 0.0),
+        )
+        unsure += np.tensordot(larger, shares * (1 - shares), 1)
+
+        def of_classes(shares: Floats) -> Floats:
+            return (shares * np.tensordot(self.rows.covariance, shares, 1)).sum(axis=0)
+
+        apart = (then - counts.counts) / ONE_SIDED  # of `count_intervals`, no end is nearer than this
+        variance = np.maximum(measured.variance * ratio**2 + unsure + of_classes(shares), apart**2)
+        total = max(float(then.sum()), 1.0)
+        of_shares = np.sqrt(np.maximum(unsure + of_classes(shares - then / total), 0.0))
+        error = hypot(certainty.error, MEAN_OF_ABSOLUTE * float(of_shares.sum()) / (2 * total))
+        return Certainty(Measurement(counts, variance, measured.grouping), min(error, 1.0))
 
 
 def only(fitted: Fitted, names: Attributes) -> Fitted:
@@ -137,12 +244,3 @@ def only(fitted: Fitted, names: Attributes) -> Fitted:
         marginals=tuple(table for table in fitted.marginals if wanted.issuperset(table.attributes)),
         certainties=tuple(each for each in fitted.certainties if wanted.issuperset(each.attributes)),
     )
-
-
-def _scaled(certainty: Certainty, before: Marginal, after: Marginal) -> Certainty:
-    """Return the certainty of a table whose counts were multiplied."""
-    measured = certainty.measured
-    now, then = (measured.grouping.join(table.counts) for table in (before, after))
-    ratio = np.divide(then, now, out=np.ones_like(now), where=now > TINY)
-    counts = Marginal(measured.marginal.domain, measured.marginal.counts * ratio)
-    return Certainty(Measurement(counts, measured.variance * ratio**2, measured.grouping), certainty.error)

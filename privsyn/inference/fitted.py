@@ -289,7 +289,7 @@ class Fitted:
         names = tuple(name for one_way in self.one_ways for name in one_way.attributes)
         if names != self.merging.merged.names:
             raise ValueError(f"one-way tables of {names} over a domain of {self.merging.merged.names}")
-        tables = [table.attributes for table in (*self.one_ways, *self.marginals)]
+        tables = [table.attributes for table in self.tables]
         if [certainty.attributes for certainty in self.certainties] != tables:
             raise ValueError(f"certainties of other tables than {tables}")
         if not 1 <= self.total < float("inf"):
@@ -300,9 +300,14 @@ class Fitted:
         return self.one_ways[self.merging.merged.axes((name,))[0]]
 
     @property
+    def tables(self) -> tuple[Marginal, ...]:
+        """The one-ways, then the marginals."""
+        return (*self.one_ways, *self.marginals)
+
+    @property
     def with_certainties(self) -> list[tuple[Certainty, Marginal]]:
         """Each table with its certainty: first the one-ways, then the marginals."""
-        return list(zip(self.certainties, (*self.one_ways, *self.marginals), strict=True))
+        return list(zip(self.certainties, self.tables, strict=True))
 
     @property
     def measured_marginals(self) -> list[tuple[Certainty, Marginal]]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import sqrt
+from math import log2, log10, sqrt
 
 import numpy as np
 
 from privsyn.marginals.domain import Floats, Ints
 
 CLEAR = 4.5  # standard deviations by which the last classes stand out of the noise: false in 1 of 1,000 runs
+FURTHER = 1.0  # what each decimal digit of the number of rows adds: false classes of many rows cost more
 JOINED = 2.0  # the same of joined classes before them
 WINDOW = 8  # most classes that are summed to find the last
 CELLS = 36  # of a table that stand out of the noise, assumed
@@ -18,6 +19,37 @@ FOR_TABLES = 0.75  # share of the budget for tables of two columns, assumed
 ALIKE = 0.2  # probability that two rows of a person are in the same cell of a table, assumed
 MOST = 16  # largest bound: a person's squares then take 256 rows
 GROUPS = 6  # of persons by their number of rows
+INSIDE = 1 / 6  # of the width of a class: standard deviation of the mean number of rows in it
+STEEP = 1.5  # least exponent of the power law that bounds the rows beyond the last class
+
+
+@dataclass(frozen=True, eq=False)
+class RowsOfGroups:
+    """Estimated numbers of all rows of the persons in each group of them, and how certain they are.
+
+    Parameters
+    ----------
+    numbers : array of shape (groups,)
+        Rows of all persons of each group.
+    covariance : array of shape (groups, groups)
+        Of the errors of these numbers.
+    spread : array of shape (groups,)
+        Sum over the persons of a group of the squared difference of their number of rows from its mean.
+    """
+
+    numbers: Floats
+    covariance: Floats
+    spread: Floats
+
+    @classmethod
+    def known(cls, numbers: Floats) -> RowsOfGroups:
+        """Return numbers without errors, of persons with equally many rows in each group."""
+        return cls(numbers, np.zeros((len(numbers),) * 2), np.zeros(len(numbers)))
+
+    def scaled_to(self, total: float) -> RowsOfGroups:
+        """Return numbers with this sum, in the same proportions."""
+        factor = total / max(float(self.numbers.sum()), 1.0)
+        return RowsOfGroups(factor * self.numbers, factor**2 * self.covariance, factor * self.spread)
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,10 +62,16 @@ class RowsPerPerson:
         The first number of rows of each class.
     persons : array of shape (classes,)
         Estimated number of persons in each, at least 0.
+    covariance : array of shape (classes, classes), optional
+        Of the errors of the number of rows in each. Default: no errors.
+    sigma : float
+        Standard deviation of the noise in the number of persons of a class.
     """
 
     begins: Ints
     persons: Floats
+    covariance: Floats = field(default_factory=lambda: np.zeros(()))
+    sigma: float = 0.0
 
     @classmethod
     def of(cls, begins: Ints, noisy: Ints, variance: float) -> RowsPerPerson:
@@ -41,8 +79,8 @@ class RowsPerPerson:
 
         In the tail few persons have many rows each, so noise there would change the number of rows most. The
         last class with persons is the last at which a sum of neighbouring classes stands out of the noise.
-        From there on, classes are joined until their sum stands out. The persons of joined classes are spread
-        evenly over them.
+        From there on, classes are joined until their sum stands out, or the next class alone. The persons of
+        joined classes are spread evenly over them.
 
         Examples
         --------
@@ -52,30 +90,87 @@ class RowsPerPerson:
         [900.0, 400.0, 25.0, 45.0, 0.0, 0.0, 0.0]
         """
         counts, sigma = noisy.astype(np.float64), sqrt(variance)
-        persons, end = np.zeros(len(counts)), _end(counts, sigma)
+        persons, end = np.zeros(len(counts)), _end(begins, counts, sigma)
         while end:
             sums = np.cumsum(counts[:end][::-1])
             clear = sums > JOINED * sigma * np.sqrt(np.arange(1, end + 1))
             length = int(np.argmax(clear)) + 1 if clear.any() else end
+            alone = np.flatnonzero(counts[: end - 1][::-1] > JOINED * sigma)  # these are not spread
+            length = min(length, int(alone[0]) + 1) if alone.size else length
             persons[end - length : end] = max(float(sums[length - 1]), 0.0) / length
             end -= length
-        return cls(begins, persons)
+        found = cls(begins, persons, sigma=sigma)
+        inside, last = INSIDE * (found.lasts - begins), found.last
+        errors = (sigma * found.rows) ** 2 + (persons * inside) ** 2
+        errors[last] = errors[last : last + 2].sum()  # those who seem to be in the next class are here
+        errors[last + 1 :] = 0.0
+        return replace(found, covariance=np.diag(errors))
+
+    @property
+    def lasts(self) -> Ints:
+        """The last number of rows of each class."""
+        return np.append(self.begins[1:] - 1, self.begins[-1])
 
     @property
     def rows(self) -> Floats:
         """The mean number of rows of a person in each class."""
-        ends = np.append(self.begins[1:], self.begins[-1] + 1)
-        return np.sqrt(self.begins * (ends - 1.0))  # persons with fewer rows are more frequent
+        return np.sqrt(self.begins * self.lasts)  # persons with fewer rows are more frequent
 
     @property
-    def most(self) -> int:
-        """The largest number of rows of the last class with persons, at least 1.
+    def last(self) -> int:
+        """The place of the last class with persons."""
+        return int(np.flatnonzero(self.persons > 0).max(initial=0))
 
-        >>> RowsPerPerson(np.array([1, 2, 4, 6]), np.array([9.0, 0.0, 2.0, 0.0])).most
-        5
+    @property
+    def largest(self) -> int:
+        """The last number of rows of the class after the last with persons: hardly anybody has more."""
+        return int(self.lasts[min(self.last + 1, len(self.begins) - 1)])
+
+    def with_total(self, total: float, variance: float) -> RowsPerPerson:
+        """Return the estimate given also a noisy number of rows, of which each person has at most `largest`.
+
+        In the histogram, the noise of a class counts once for each row of a person in it. In the total it
+        counts `largest` times, and no person is lost who is alone in a class of the tail. The total differs
+        from the sum of the classes by the noise of both. It is divided among the classes in proportion to
+        their variances, which is the least-squares (Kalman) update.
+
+        The covariance then has no error of persons beyond b = `largest` rows, who are not seen. A bound on
+        their rows is added to the standard deviation of the last class, as if the number of persons with more
+        than n rows went on as a power of n: N of them have ``N b / (a - 1)`` rows beyond b. N is at most
+        `JOINED` standard deviations of the noise of a class, or they would be seen. The exponent a is that
+        between b / 4 and b / 2. If it is larger than between b / 8 and b / 4, as in all light tails, it is
+        taken to grow on, half as much. It is at least `STEEP`.
+
+        Parameters
+        ----------
+        total : float
+        variance : float
+            Of its noise.
+
+        Examples
+        --------
+        >>> rows = RowsPerPerson.of(np.array([1, 2, 3, 4, 5]), np.array([600, 300, 100, 0, 0]), 10.0**2)
+        >>> both = rows.with_total(1580.0, 20.0**2)
+        >>> round(rows.total), both.persons.round().tolist(), round(both.total)
+        (1500, [602.0, 305.0, 120.0, 0.0, 0.0], 1571)
         """
-        ends = [*(self.begins[1:] - 1).tolist(), int(self.begins[-1])]
-        return ends[int(np.flatnonzero(self.persons > 0).max(initial=0))]
+        seen = np.minimum(self.rows, self.largest) / self.rows
+        gain = self.covariance @ seen
+        gain = gain / (float(seen @ gain) + variance)
+        numbers = self.persons * self.rows
+        numbers = np.maximum(numbers + gain * (total - float(seen @ numbers)), 0.0)
+        covariance = self.covariance - np.outer(gain, self.covariance @ seen)
+        found = replace(self, persons=numbers / self.rows, covariance=covariance)
+        covariance[self.last, self.last] += found._beyond(self.largest) ** 2
+        return found
+
+    def _beyond(self, most: int) -> float:
+        """Return a bound on the rows of all persons beyond `most` of each; see `with_total`."""
+        least = max(self.sigma / CLEAR, 1.0)  # persons
+        eighth, quarter, half = (float(self.persons[self.lasts >= most / n].sum()) + least for n in (8, 4, 2))
+        before, now = log2(eighth / quarter), log2(quarter / half)
+        exponent = max(now * sqrt(max(now / before, 1.0)) if before > 0 else now, STEEP)
+        return min(half * 2**-exponent, JOINED * self.sigma) * most / (exponent - 1)
 
     @property
     def total(self) -> float:
@@ -96,6 +191,28 @@ class RowsPerPerson:
         begins = [int(np.flatnonzero(groups == group)[0]) for group in np.unique(groups[groups >= 0])] or [0]
         begins[0] = 0
         return np.array(begins)
+
+    @property
+    def of_groups(self) -> RowsOfGroups:
+        """The number of rows in each group."""
+        return self._summed(self.groups)
+
+    @property
+    def in_one_group(self) -> RowsOfGroups:
+        """The number of all rows."""
+        return self._summed(np.zeros(1, np.int64))
+
+    def _summed(self, groups: Ints) -> RowsOfGroups:
+        """Return the number of rows in groups of classes that begin at these places."""
+        numbers, persons = (
+            np.add.reduceat(self.persons * each, groups) for each in (self.rows, np.ones_like(self.rows))
+        )
+        means = np.repeat(numbers / np.maximum(persons, 1.0), np.diff(groups, append=len(self.begins)))
+        widths = self.lasts - self.begins
+        squares = (self.rows - means) ** 2 + widths * (widths + 2) / 12  # the second within a class
+        covariance = np.zeros((len(self.begins),) * 2) + self.covariance
+        sums = np.add.reduceat(np.add.reduceat(covariance, groups, axis=0), groups, axis=1)
+        return RowsOfGroups(numbers, sums, np.add.reduceat(self.persons * squares, groups))
 
     def in_groups(self, kept: Floats) -> Floats:
         """Return the number of rows in each group, given how many are kept of a person of each class."""
@@ -127,13 +244,14 @@ class RowsPerPerson:
         return np.minimum(self.rows, left)
 
 
-def _end(counts: Floats, sigma: float) -> int:
+def _end(begins: Ints, counts: Floats, sigma: float) -> int:
     """Return how many classes there are up to the last that stands out of the noise, alone or with others."""
     for end in range(len(counts), 0, -1):
         lengths = np.arange(1, min(WINDOW, end) + 1)
         sums = np.cumsum(counts[end - len(lengths) : end][::-1]) / (sigma * np.sqrt(lengths))
-        if (sums > CLEAR).any():
-            after = sums[: int(np.argmax(sums > CLEAR))]  # sums of the last classes of the window
+        clear = sums > CLEAR + FURTHER * log10(begins[end - 1])
+        if clear.any():
+            after = sums[: int(np.argmax(clear))]  # sums of the last classes of the window
             return end - int(np.max(np.flatnonzero(after <= JOINED) + 1, initial=0))
     return 0
 
@@ -172,5 +290,5 @@ def best_bound(rows: RowsPerPerson, rho: float, pairs: int, most: int | None = N
         sampling = float(np.sum(whole * np.maximum(whole / kept - 1, 0.0))) / CELLS
         return bound**2 / (2 * noise) * together * apart + sampling
 
-    largest = int(rows.begins[np.flatnonzero(rows.persons > 0).max(initial=0)])
+    largest = int(rows.begins[rows.last])
     return min(range(1, min(MOST, largest, most or MOST) + 1), key=error)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from privsyn.inference.all_rows import multiplied, only, reweighted
+from privsyn.inference.all_rows import only, reweighted
 from privsyn.inference.fitted import Fitted
 from privsyn.marginals.domain import Floats
 from privsyn.methods.discovery import Discovered, discover
@@ -50,11 +50,9 @@ class Learned:
     @property
     def of_all_rows(self) -> Learned:
         """The same, of all rows of each person."""
-        if self.sizes:
-            return replace(self, fitted=reweighted(self.fitted, self.sizes.name, self.sizes.rows))
-        if self.contribution.of_columns is not None:
-            return replace(self, fitted=multiplied(self.fitted, 1 / self.contribution.of_columns))
-        return self
+        if self.contribution.of_columns is None:
+            return self
+        return replace(self, fitted=reweighted(self.fitted, self.sizes.name, self.sizes.rows))
 
     def cells_of(self, column: str) -> tuple[Floats, Floats]:
         """Return the estimated number of rows in each fine cell of a column of numbers, and its middle."""
@@ -104,6 +102,7 @@ def learn_table(
     finder = Finder(noise, contribution.most, log)
     discovered = discover(opened.schema, kept, opened.settings, rho=rho, delta=delta, finder=finder)
     codec = opened.codec(discovered.schema, discovered.heaps)
+    sizes = sizes.apart(codec.domain.names)
     private = PrivateTable(opened.coded(codec, contribution, sizes), noise, contribution, log)
     # Of a person with k rows, each row has 1/k^2 of the budget, or 1/k.
     left = noise.law.of_row(rho * (1 - discovered.share), contribution.most)

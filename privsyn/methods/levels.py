@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from privsyn.errors import InputError, about
-from privsyn.inference.all_rows import multiplied, reweighted
+from privsyn.inference.all_rows import reweighted
 from privsyn.inference.rows_per_person import RowsPerPerson
 from privsyn.marginals.domain import NO_ATTRIBUTES, Codes, Domain, Integers, Ints
 from privsyn.methods.discovery import THRESHOLDS
@@ -239,7 +239,7 @@ class OpenedDatabase:
         left = (1 - FOR_ROWS * bool(children)) * rho
         shares = self._shares(persons, noise.law, left)
         found: dict[str, LearnedLevel] = {}
-        most = {name: rows.most for name, rows in persons.items()}
+        most = {name: rows.largest for name, rows in persons.items()}
         for whole in self.levels:
             level = whole.with_most({name: most[name] for name in self.database.children(whole.name)})
             cost = shares[level.name] * left
@@ -336,11 +336,9 @@ def _of_all_rows(learned: Learned, parent: Learned, column: str) -> Learned:
     counts, numbers = parent.cells_of(column)
     total, parents = max(float(counts @ numbers), 1.0), float(counts[numbers > 0].sum())
     fitted, sizes = learned.fitted, learned.sizes
-    if not sizes:
-        return replace(learned, fitted=multiplied(fitted, total / max(fitted.total, 1.0)))
     firsts = {name: parents for name in fitted.merging.merged.names if name.startswith(OF_PREVIOUS)}
-    rows = sizes.rows * (total / max(float(sizes.rows.sum()), 1.0))
-    return replace(learned, fitted=reweighted(fitted, sizes.name, rows, firsts))
+    rows = sizes.rows.scaled_to(total)
+    return replace(learned, fitted=reweighted(fitted, sizes.name, rows, firsts if sizes else {}))
 
 
 def _links_of(learned: Learned, above: Mapping[str, Given]) -> Links:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from privsyn.inference.rows_per_person import RowsPerPerson
+from privsyn.inference.rows_per_person import RowsOfGroups, RowsPerPerson
 from privsyn.marginals.counting import Packing, Walk
-from privsyn.marginals.domain import NO_ATTRIBUTES, Domain, Floats, Integers, Ints, Mask
+from privsyn.marginals.domain import NO_ATTRIBUTES, Attributes, Domain, Floats, Integers, Ints, Mask
 from privsyn.private.persons import (
     MOST,
+    ONE_ROW_EACH,
     Contribution,
     classes,
     previous_rows,
     random_order,
     ranks,
+    rows_of_all,
     rows_per_person,
 )
 from privsyn.private.rows import PersonsTogether
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from privsyn.private.spend import QueryLog
 
 FOR_ROWS = 0.02  # share of the budget for the numbers of rows per person
+MOST_TESTED = 1000  # rows of a person that the tests of criteria compare: the noise grows with them
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,9 +143,14 @@ class Persons:
         )
 
     def count(self, log: QueryLog, noise: Noise, rho: float) -> RowsPerPerson:
-        """Return the numbers of rows per person, estimated from a noisy answer."""
-        noisy, variance = rows_per_person(self.codes, log, noise, rho)
-        return RowsPerPerson.of(classes(MOST), noisy, variance)
+        """Return the numbers of rows per person, estimated from two noisy answers with half the budget each.
+
+        The first is a histogram. It shows how many rows of a person the second, the number of all rows, needs
+        at most.
+        """
+        noisy, variance = rows_per_person(self.codes, log, noise, rho / 2)
+        rows = RowsPerPerson.of(classes(MOST), noisy, variance)
+        return rows.with_total(*rows_of_all(self.codes, rows.largest, log, noise, rho / 2))
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,13 +166,16 @@ class Sizes:
         Of the attribute.
     begins : integer array of shape (classes,)
         The first number of rows of each class, from 1. With one class there is no attribute.
-    rows : array of shape (classes,)
-        Estimated number of rows of all persons of each.
+    rows : RowsOfGroups
+        Of all persons of each.
+    tested : Contribution, optional
+        What a person adds to the tests of criteria.
     """
 
     name: str
     begins: Ints
-    rows: Floats
+    rows: RowsOfGroups
+    tested: Contribution = ONE_ROW_EACH
 
     @classmethod
     def of(cls, name: str, rows: RowsPerPerson) -> Sizes:
@@ -172,13 +183,25 @@ class Sizes:
 
         >>> numbers = RowsPerPerson(np.array([1, 2, 3, 4, 5]), np.array([600.0, 50.0, 50.0, 25.0, 0.0]))
         >>> sizes = Sizes.of("rows", numbers)
-        >>> sizes.begins.tolist(), sizes.rows.tolist(), sizes.codes(np.array([1, 3, 9])).tolist()
+        >>> sizes.begins.tolist(), sizes.rows.numbers.tolist(), sizes.codes(np.array([1, 3, 9])).tolist()
         ([1, 2, 4], [600.0, 250.0, 100.0], [0, 1, 2])
         """
-        return cls(name, rows.begins[rows.groups], rows.in_groups(rows.rows))
+        return cls(name, rows.begins[rows.groups], rows.of_groups, tested_of(rows))
+
+    @classmethod
+    def without_classes(cls, rows: RowsPerPerson) -> Sizes:
+        """Return one class of all persons."""
+        return cls("", rows.begins[:1], rows.in_one_group, tested_of(rows))
 
     def __bool__(self) -> bool:
         return len(self.begins) > 1
+
+    def apart(self, names: Attributes) -> Sizes:
+        """Return the same with a name that is none of these."""
+        name = self.name
+        while name in names:
+            name += "'"
+        return replace(self, name=name)
 
     def codes(self, rows: Ints) -> npt.NDArray[np.unsignedinteger]:
         """Return the class of each number of rows."""
@@ -191,7 +214,7 @@ class Sizes:
         return Domain((self.name,), (classes,), (classes,)) if self else NO_ATTRIBUTES
 
 
-NO_SIZES = Sizes("", np.ones(1, np.int64), np.zeros(1))
+NO_SIZES = Sizes("", np.ones(1, np.int64), RowsOfGroups.known(np.zeros(1)))
 
 
 def contribution_of(rows: RowsPerPerson, bound: int, law: Law, *, together: bool) -> Contribution:
@@ -209,6 +232,17 @@ def contribution_of(rows: RowsPerPerson, bound: int, law: Law, *, together: bool
         max(float(rows.persons @ kept), 1.0)
         for kept in (rows.kept_within(bound), rows.kept(bound), rows.rows)
     )
-    if not together or law.name == "laplace":
+    if not together or law.name == "laplace" or bound == 1:  # one row is within squares of 1
         return Contribution(bound, of_columns=in_columns / of_all)
     return Contribution(bound, squares=True, of_tables=in_tables / in_columns, of_columns=in_columns / of_all)
+
+
+def tested_of(rows: RowsPerPerson) -> Contribution:
+    """Return what one person adds to the tests of criteria: nearly always all rows.
+
+    A criterion compares the table with a synthetic one that stands for all rows. The rows within the bound of
+    other questions are too few of persons with many rows, which are not corrected by their class in a test:
+    its excess is no sum over classes, and the chance of which rows are kept has no place in its stated risk.
+    """
+    most = min(rows.largest, MOST_TESTED)
+    return Contribution(most, of_columns=float(rows.persons @ rows.kept(most)) / max(rows.total, 1.0) or 1.0)

@@ -134,6 +134,11 @@ class Opened:
         fine = self.settings.algorithm.fine_cells
         return Codec.for_table(schema, self.rows.head, fine=fine, heaps=heaps, target=self.target)
 
+    @property
+    def together(self) -> bool:
+        """Whether the rows of a person are put together. It decides which questions are asked."""
+        return self.persons is not None and self.rows.near and self.settings.algorithm.accounting is None
+
     def contribution(self, noise: Noise, log: QueryLog, rho: float) -> tuple[Sizes, Contribution, float]:
         """Return classes of the number of rows per person, a person's contribution, and the budget left.
 
@@ -147,11 +152,11 @@ class Opened:
 
     def bounded(self, rows: RowsPerPerson, law: Law, rho: float, pairs: int) -> tuple[Sizes, Contribution]:
         """Return the same, given the number of rows per person and the number of tables of two columns."""
-        together = self.rows.near and self.settings.algorithm.accounting is None
         bound = best_bound(rows, law.rho(rho), pairs, self.settings.rows_per_unit)
-        contribution = contribution_of(rows, bound, law, together=together)
+        contribution = contribution_of(rows, bound, law, together=self.together)
         unit = "" if self.persons is None else self.persons.unit
-        return Sizes.of(f"rows of one {unit}", rows) if together else NO_SIZES, contribution
+        name = f"rows of one {unit}"
+        return Sizes.of(name, rows) if self.together else Sizes.without_classes(rows), contribution
 
     def bound(self, rows: int | None) -> RawTable:
         """Return up to `rows` random rows of each person, or all with None, without the identifiers."""
@@ -166,7 +171,8 @@ class Opened:
         """
         most = None if self.is_linked else contribution.tables.rows
         rows = self.bound(most)
-        if self.persons is None or not rows.near or contribution == ONE_ROW_EACH:
+        alone = contribution == ONE_ROW_EACH and not (sizes or self.is_linked)
+        if self.persons is None or not rows.near or alone:
             return coded(rows, codec, self.settings.memory)
         memory = check_bytes("memory", self.settings.memory)
         walk = self.persons.together(rows, codec, most, sizes, memory / 2)

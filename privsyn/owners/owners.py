@@ -162,7 +162,14 @@ class Run:
         _check(open_schema, settings)
         source.require_again("which questions are asked")
         columns = [(name, str(dtype)) for name, dtype in source.head.dtypes.items()]
-        public = (settings.agreed, to_plain(open_schema.schema), columns, source.public_inputs, source.form)
+        public = (
+            settings.agreed,
+            to_plain(open_schema.schema),
+            columns,
+            source.public_inputs,
+            source.form,
+            opened.together,  # other questions are asked of persons whose rows are on a cluster
+        )
         self._meet(public, [stamp for _, stamp in source.stamps], settings.progress or no_progress)
 
     def _meet(self, public: Sequence[object], stamps: Sequence[object], report: Progress) -> None:

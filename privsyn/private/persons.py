@@ -27,7 +27,7 @@ from privsyn.marginals.counting import Block
 from privsyn.marginals.domain import Attributes, Domain, Floats, Integers, Ints
 from privsyn.marginals.marginal import Grouping
 from privsyn.private.noise import Noise, release
-from privsyn.private.spend import ROWS_PER_PERSON
+from privsyn.private.spend import ROWS_OF_ALL, ROWS_PER_PERSON
 
 if TYPE_CHECKING:
     from privsyn.private.sampler import Bits
@@ -289,14 +289,29 @@ MOST = 100_000
 """Rows of a person from which on all are in one class."""
 
 
+def _numbers_of_rows(persons: Ints) -> Ints:
+    """Return the number of rows of each person. Rows of `NOBODY` are of no person."""
+    return np.bincount(persons[persons != NOBODY])
+
+
 def rows_per_person(persons: Ints, log: QueryLog, noise: Noise, rho: float) -> tuple[Ints, float]:
     """Return the noisy number of persons with a number of rows in each of the `classes`, and its variance.
 
     All rows of a person decide its class, so one person is in one cell: sensitivity 1, however many rows
-    there are. Rows of `NOBODY` are of no person.
+    there are.
     """
     begins = classes(MOST)
-    rows = np.bincount(persons[persons != NOBODY])
-    exact = np.histogram(rows, [*begins.tolist(), np.inf])[0].astype(np.int64)
+    exact = np.histogram(_numbers_of_rows(persons), [*begins.tolist(), np.inf])[0].astype(np.int64)
     scale = log.charge(ROWS_PER_PERSON, exact.size, 1.0, rho, noise.law)
     return release(exact, scale, noise), noise.law.variance(scale)
+
+
+def rows_of_all(persons: Ints, most: int, log: QueryLog, noise: Noise, rho: float) -> tuple[int, float]:
+    """Return the noisy number of all rows, of which each person has at most `most`, and its variance.
+
+    A person adds the number of the own rows, or `most` if it is smaller, and changes nobody else's number:
+    sensitivity `most`. It follows from public facts and released answers alone.
+    """
+    exact = np.array([np.minimum(_numbers_of_rows(persons), most).sum()], np.int64)
+    scale = log.charge(ROWS_OF_ALL.format(most), 1, float(most), rho, noise.law)
+    return int(release(exact, scale, noise)[0]), noise.law.variance(scale)

@@ -18,6 +18,9 @@ ONE_WAYS = f"{ONE_WAY} every attribute"
 ROWS_PER_PERSON = "rows per person"
 """The text of the question how many persons have how many rows."""
 
+ROWS_OF_ALL = "rows of all persons, at most {} of each"
+"""The text of the question how many rows there are."""
+
 TERMS: dict[LawName, tuple[str, str]] = {"gaussian": ("sigma", "rho"), "laplace": ("scale", "epsilon")}
 """What the scale and the cost of an answer are called."""
 

@@ -99,7 +99,8 @@ class Accuracy:
         with a delta of 0, with 0.95 to 0.97. It comes from the noisy counts of this table alone. ``estimate``
         also uses all other counts and the constraints. It is usually more accurate, and may lie outside the
         interval. The interval of one column is valid even if private rows break constraints. Tables of more
-        columns omit rows that break a constraint on them.
+        columns omit rows that break a constraint on them. If persons may have many rows, it is for all rows
+        and contains the estimate; how uncertain their number is, and the choice of rows, make it wider.
 
         The label of several values that were counted together begins with their number.
 

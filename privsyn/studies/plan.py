@@ -57,6 +57,7 @@ ASSUMED_BOUND = 3
 """Assumed bound on a person's rows, if none is given. Runs choose 1 to 5 for persons with 3 rows on average,
 at epsilon 0.3 to 3, and 1,000 to 100,000 persons."""
 
+ASSUMED_ROWS = 20  # of a person, all of which the tests of criteria compare
 USUAL_DELTA = 1e-9
 """The default delta, with which a plan for pure epsilon is compared."""
 
@@ -306,7 +307,9 @@ class _Run:
 
         def with_tests(epsilon: float) -> tuple[Law, float, Expectation]:
             rho, (first, *_) = self.expected(epsilon, delta)
-            return law_of(delta), rho * self.tests / (1 - self.tests), first
+            law, most = law_of(delta), max(self.bound, ASSUMED_ROWS) if self.settings.largest_bound > 1 else 1
+            tests = law.of_person(rho * self.tests / (1 - self.tests), self.bound)
+            return law, law.of_row(tests, most), first
 
         return feasible(criteria, codec, self.domain, epsilon, with_tests)
 

@@ -400,9 +400,9 @@ PERSONS = (
     ),
     bug(
         "k times the cost for a person of k rows, not k squared",
-        "privsyn/synthesizer.py",
-        "law.of_row(cost, contribution.most)",
-        "cost / contribution.most",
+        "privsyn/methods/learning.py",
+        "noise.law.of_row(rho * (1 - discovered.share), contribution.most)",
+        "rho * (1 - discovered.share) / contribution.most",
         "tests/test_unit.py::test_the_noise_is_k_times_that_of_the_plain_case",
     ),
     bug(
@@ -462,9 +462,23 @@ PERSONS = (
     bug(
         "rows in place of persons by their number of rows, with the sensitivity of persons",
         "privsyn/private/persons.py",
-        "    rows = np.bincount(persons[persons != NOBODY])\n",
-        "    rows = np.bincount(persons[persons != NOBODY])\n    rows = np.repeat(rows, rows)\n",
+        "np.histogram(_numbers_of_rows(persons), ",
+        "np.histogram(np.repeat(_numbers_of_rows(persons), _numbers_of_rows(persons)), ",
         "tests/private/test_contribution.py::test_a_person_moves_the_numbers_of_rows_per_person_by_one_cell",
+    ),
+    bug(
+        "the number of all rows, with the sensitivity of those of a bound",
+        "privsyn/private/persons.py",
+        "np.minimum(_numbers_of_rows(persons), most).sum()",
+        "_numbers_of_rows(persons).sum()",
+        "tests/private/test_contribution.py::test_a_person_moves_the_number_of_all_rows_by_at_most_the_bound",
+    ),
+    bug(
+        "tests of all rows of a person, with the cost of those within the bound",
+        "privsyn/synthesizer.py",
+        "law.of_row(budget.tests, tested.most)",
+        "law.of_row(budget.tests, contribution.most)",
+        "tests/release/acceptance/test_acceptance.py::test_the_rows_of_a_person_move_a_test_together",
     ),
     bug(
         "rows of nobody as those of one more person",
@@ -1365,9 +1379,16 @@ OWNERS = (
     bug(
         "owners with different schemas",
         "privsyn/owners/owners.py",
-        "(settings.agreed, to_plain(open_schema.schema), columns,",
-        "(settings.agreed, columns,",
+        "            to_plain(open_schema.schema),\n",
+        "",
         "tests/owners/test_rounds.py::test_nothing_is_counted_before_all_owners_agree_on_each_setting",
+    ),
+    bug(
+        "owners of whom one has the rows of a person on several machines",
+        "privsyn/owners/owners.py",
+        "            opened.together,",
+        "            True,",
+        "tests/owners/test_rounds.py::test_an_owner_with_a_cluster_and_one_without_do_not_count_persons_together",
     ),
     bug(
         "an answer with the noise of another scale",

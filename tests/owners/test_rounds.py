@@ -6,6 +6,7 @@ import json
 import os
 import stat
 from collections import Counter
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -14,6 +15,7 @@ import pytest
 from owners.meeting import Meeting, Wire, met, together
 
 from privsyn import Categorical, InputError, Numerical, Owners, PrivSyn, Schema
+from privsyn.methods.reading import Opened
 from privsyn.owners.journal import PART, SECRET, Journal
 from privsyn.owners.sums import SecureSums, digest
 from privsyn.private import noise
@@ -293,6 +295,20 @@ def test_nothing_is_counted_before_all_owners_agree_on_each_setting(other, tmp_p
         return fitted(tmp_path, party, **{"unit": "who", "rows_per_unit": 2} | (other if party == 2 else {}))
 
     found = together(Meeting(3), owner)
+    assert all(isinstance(error, InputError) and "another settings" in str(error) for error in found)
+    assert not list(tmp_path.glob("*/*.noisy"))
+
+
+def test_an_owner_with_a_cluster_and_one_without_do_not_count_persons_together(tmp_path, monkeypatch):
+    """They would ask different questions: rows of a person that are on several machines have no classes."""
+    opened_of, last = Opened.of, 300 + 200 * 2
+
+    def of(own, *settings):
+        opened = opened_of(own, *settings)
+        return replace(opened, rows=replace(opened.rows, near=len(own) < last))
+
+    monkeypatch.setattr(Opened, "of", of)
+    found = together(Meeting(3), partial(fitted, tmp_path, unit="who"))
     assert all(isinstance(error, InputError) and "another settings" in str(error) for error in found)
     assert not list(tmp_path.glob("*/*.noisy"))
 

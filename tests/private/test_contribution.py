@@ -28,6 +28,7 @@ from privsyn.private.persons import (
     previous_rows,
     random_order,
     ranks,
+    rows_of_all,
     rows_per_person,
 )
 from privsyn.private.rows import PersonsTogether, Rows
@@ -317,6 +318,25 @@ def test_the_ledger_has_the_question_of_rows_per_person():
     (spend,) = log.spends
     assert (spend.what, spend.sensitivity, spend.sigma) == ("rows per person", 1.0, 10.0)
     assert variance == 100.0
+
+
+@given(owned, seeds, st.integers(0, 4), st.integers(1, 4))
+def test_a_person_moves_the_number_of_all_rows_by_at_most_the_bound(persons, seed, leaver, most):
+    def exact(codes):
+        """Without noise to speak of."""
+        return rows_of_all(codes, most, QueryLog(), SeededGaussian(0), 1e6)[0]
+
+    rows = Counter(persons[persons != NOBODY].tolist())
+    assert exact(persons) == sum(min(n, most) for n in rows.values())
+    assert exact(persons) - exact(persons[persons != leaver]) == min(rows[leaver], most)
+
+
+def test_the_ledger_has_the_question_of_all_rows():
+    log = QueryLog()
+    _, variance = rows_of_all(np.repeat(np.arange(9), 3), 5, log, SeededGaussian(0), 0.005)
+    (spend,) = log.spends
+    assert (spend.what, spend.sensitivity) == ("rows of all persons, at most 5 of each", 5.0)
+    assert (spend.sigma, variance) == (50.0, 2500.0)
 
 
 def test_every_number_of_rows_has_a_class():

@@ -71,7 +71,7 @@ def check_testable(codec: Codec, criteria: Criteria) -> None:
 def check_affordable(criteria: Criteria, law: Law, cost: float, largest: int) -> None:
     """Refuse a share of the budget too small for the noise of a test; `cost` is that of a person.
 
-    The bound on a person's rows is chosen during the run: the share must suffice for the `largest`.
+    How many rows of a person are compared is found during the run: the share must suffice for the `largest`.
     """
     each = law.of_row(criteria.share * cost, largest) / len(criteria.criteria)
     if law.rho(each) < LEAST_COST:
