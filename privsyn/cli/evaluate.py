@@ -20,6 +20,14 @@ def evaluate(
     schema: Annotated[
         Path | None, typer.Option(help="The schema of the synthetic table. Default: bins from both tables.")
     ] = None,
+    unit: Annotated[
+        str | None,
+        typer.Option(metavar="COL", help="The column in both tables that identifies a person."),
+    ] = None,
+    order: Annotated[
+        str | None,
+        typer.Option(metavar="COL", help="With --unit, the column that orders the rows of a person."),
+    ] = None,
     target: options.Target = None,
     test: Annotated[
         Path | None,
@@ -53,6 +61,8 @@ def evaluate(
             real,
             synthetic,
             public,
+            unit=unit,
+            order=order,
             target=target,
             test=test,
             models=model.split(",") if model else True,
