@@ -97,7 +97,7 @@ class Broken:
     orphans : int
         Rows whose link is missing, or the key of no row.
     out_of_order : int
-        Rows of a parent whose rows are not in the order of their column.
+        Parents whose rows do not stand in their order.
     """
 
     duplicate_keys: int = 0

@@ -104,11 +104,12 @@ def _persons(scores: Scores) -> dict[str, Any]:
     if not scores.persons:
         return {}
     pictures = {}
-    for name, (real, synthetic) in scores.numbers_of_rows.items():
+    for table, (real, synthetic) in scores.numbers_of_rows.items():
+        name = "rows of a person" if len(scores.numbers_of_rows) == 1 else f"rows in {table}"
         last = max(place for place, share in enumerate(zip(real, synthetic, strict=True)) if any(share)) + 1
         labels = [*map(str, range(len(real) - 1)), f"{len(real) - 1} or more"][:last]
         bins = Bins(labels, np.linspace(0, 1, last + 1), to_scale=True)
-        pictures[name] = histogram(f"rows in {name}", bins, np.array(real[:last]), np.array(synthetic[:last]))
+        pictures[name] = histogram(name, bins, np.array(real[:last]), np.array(synthetic[:last]))
     worst = {SCORES[kind][0]: (kind, found) for kind, found in scores.worst_of_persons.items()}
     return {"pictures": pictures, "worst": worst}
 
