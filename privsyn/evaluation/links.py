@@ -369,10 +369,7 @@ def compare_linked(
     tables : dict
         The comparison of each table with columns, if there are several.
     """
-    links = {which: Links.of(frames[which], database) for which in ("real", "synthetic")}
-    for which, (found, _) in links.items():
-        if not len(found.rows[database.root]):
-            raise InputError(f"the {which} table has nobody: no row has an identifier")
+    links = {which: link(which, frames[which], database) for which in ("real", "synthetic")}
     compared = [name for name in database.names if _has_columns(database.tables[name], frames["real"][name])]
     if len(compared) > 1 and (target is not None or "test" in frames):
         raise InputError("target and test are about one table: evaluate that table alone")
@@ -396,6 +393,14 @@ def compare_linked(
         tables[name] = replace(comparison, resampled=comparison.real.take(rows)) if len(rows) else comparison
     whole = replace(next(iter(tables.values())), persons=persons)
     return whole, tables if len(tables) > 1 else {}
+
+
+def link(which: str, frames: Frames, database: Database) -> tuple[Links, Broken]:
+    """Return the links of tables, and what is broken; refuse tables in which nobody has an identifier."""
+    links, broken = Links.of(frames, database)
+    if not len(links.rows[database.root]):
+        raise InputError(f"the {which} table has nobody: no row has an identifier")
+    return links, broken
 
 
 def _has_columns(table: Table, frame: pd.DataFrame) -> bool:

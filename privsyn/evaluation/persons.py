@@ -6,7 +6,7 @@ the real rows. Missing cells are a class of their own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import product
 from math import nan
@@ -14,12 +14,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from privsyn.errors import InputError
 from privsyn.evaluation.comparison import SEED, Comparison
-from privsyn.evaluation.links import Persons, Side
+from privsyn.evaluation.encoding import Coded, View, code_together
+from privsyn.evaluation.links import PERSONS, ROWS, Links, Persons, Side, as_one, link, read_tables
 from privsyn.evaluation.marginals import MOST_PAIRS, wasserstein
 from privsyn.evaluation.metric import SHARE, Metric, Score, mean_and_max
-from privsyn.marginals.domain import Floats, Ints
+from privsyn.marginals.domain import Domain, Floats, Integers, Ints, Records
 from privsyn.marginals.statistics import total_variation
+from privsyn.table.io.persons import identifiers
+from privsyn.table.schema.schema import Schema
 
 MOST_ROWS = 25
 """Numbers of rows from this one on are counted together, in the distribution of the rows of a person."""
@@ -228,6 +232,11 @@ def numbers_of_rows(persons: Persons) -> dict[str, tuple[tuple[float, ...], tupl
     return {table: (shares(sides[0], table), shares(sides[1], table)) for table in persons.children}
 
 
+def _different(codes: Integers, owner: Ints, size: int, owners: int) -> Ints:
+    """Return the number of different codes of each owner."""
+    return np.bincount(np.unique(owner * size + codes) // size, minlength=owners)
+
+
 def features(persons: Persons, side: Side) -> Floats:
     """Return one row for each root: its cells, and the number and summaries of its rows in other tables."""
     root = persons.database.root
@@ -241,9 +250,53 @@ def features(persons: Persons, side: Side) -> Floats:
             codes = side.codes[table][name]
             numbers = side.numbers[table].get(name, codes.astype(np.float64))
             found = summaries(numbers, owner, roots)
-            different = np.unique(owner * size + codes) // size
-            columns += [*(found[how] for how in SUMS[1:]), np.bincount(different, minlength=roots)]
+            columns += [*(found[how] for how in SUMS[1:]), _different(codes, owner, size, roots)]
     return np.column_stack(columns).astype(np.float64)
+
+
+def rows_of_persons(
+    tables: Mapping[str, Any], schema: Schema | None, unit: str, order: str | None
+) -> tuple[View, dict[str, Coded]]:
+    """Return one row for each person of tables: the number of its rows and, for each column, what they say.
+
+    For numbers and dates that is the first, the last and the sum, for others the first, the last and the
+    number of different values.
+
+    Raises
+    ------
+    InputError
+        If a table lacks the identifiers, or a person of the real table is in the control table, too.
+    """
+    database = as_one(schema, unit, order)
+    frames = {which: read_tables(which, table, database, unit=unit) for which, table in tables.items()}
+    links = {which: link(which, of, database)[0] for which, of in frames.items()}
+    known, held_out = ({*identifiers(frames[which][PERSONS][unit])} for which in ("real", "control"))
+    if known & held_out:
+        raise InputError("the control table has persons of the real one: hold out all rows of a person")
+    cells = [of[ROWS].drop(columns=unit) for of in frames.values()]
+    view, coded = code_together(cells, schema, most_values=None)
+    ones = zip(coded, links.values(), strict=True)
+    return view, dict(zip(frames, (_one_row_each(*one, view.kinds) for one in ones), strict=True))
+
+
+def _one_row_each(table: Coded, links: Links, kinds: Sequence[str]) -> Coded:
+    """Return one row for each person; columns of numbers have a single code."""
+    owner, owners, rows = links.parent[ROWS], len(links.rows[PERSONS]), links.rows[ROWS]
+    numbers = {"number of rows": np.bincount(owner, minlength=owners).astype(np.float64)}
+    codes: dict[str, Floats] = {}
+    for axis, (name, size) in enumerate(table.records.domain.size_of.items()):
+        cells = table.records.codes[rows, axis]
+        found = summaries(table.numbers[name][rows] if name in table.numbers else cells * 1.0, owner, owners)
+        ends = {f"{how} of {name}": found[how] for how in ("first", "last")}
+        if name in table.numbers:
+            numbers |= ends if kinds[axis] == "date" else {**ends, f"sum of {name}": found["sum"]}
+        else:
+            codes |= ends
+            numbers[f"different {name}"] = _different(cells, owner, size, owners).astype(np.float64)
+    columns = dict.fromkeys(numbers, np.zeros(owners)) | codes
+    coded = np.column_stack([*columns.values()]).astype(np.int32)
+    domain = Domain(tuple(columns), tuple((coded.max(axis=0) + 1).tolist()))
+    return Coded(Records(domain, coded), numbers, table.source)
 
 
 def detection(comparison: Comparison) -> Score:
