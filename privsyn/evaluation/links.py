@@ -22,7 +22,7 @@ from privsyn.table.encoding.dtypes import family
 from privsyn.table.encoding.words import MISSING, number_range
 from privsyn.table.io.persons import identifiers, persons_of
 from privsyn.table.io.read_in_memory import read_in_memory
-from privsyn.table.schema.columns import Ordinal
+from privsyn.table.schema.columns import Categorical, Ordinal
 from privsyn.table.schema.database import Database, Table
 from privsyn.table.schema.schema import Schema, declared
 
@@ -66,9 +66,15 @@ def read_tables(which: str, given: Any, database: Database, *, unit: str | None)
     for name, table in database.tables.items():
         if name not in given:
             raise InputError(f"the {which} tables lack {name!r}, which is in the database")
-        frames[name] = read_in_memory(given[name], table.schema, unit=table.link or table.key).frame
+        frames[name] = read_in_memory(given[name], _with_keys(table)).frame
         _check_keys(f"the {which} table {name!r}", frames[name], table)
     return frames
+
+
+def _with_keys(table: Table) -> Schema:
+    """Return the schema with the keys, whose type is not guessed: in a file they are text."""
+    schema = Schema({}) if table.schema is None else table.schema
+    return replace(schema, columns={**schema.columns, **dict.fromkeys(table.keys, Categorical())})
 
 
 def _check_keys(what: str, frame: pd.DataFrame, table: Table) -> None:

@@ -45,6 +45,14 @@ def _joint(one: Ints, other: Ints, sizes: tuple[int, int]) -> Ints:
     return np.bincount(one * sizes[1] + other, minlength=sizes[0] * sizes[1])
 
 
+def _some(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return all pairs of columns, or a fixed sample of too many."""
+    if len(pairs) <= MOST_PAIRS:
+        return pairs
+    chosen = np.random.default_rng(SEED).choice(len(pairs), MOST_PAIRS, replace=False)
+    return [pairs[place] for place in np.sort(chosen)]
+
+
 def rows_of_parents(persons: Persons, side: Side, table: str) -> Ints:
     """Return the number of rows of each row of the parent's table."""
     parents = side.size(persons.database.above(table)[0])
@@ -70,9 +78,10 @@ def _ancestors(persons: Persons, side: Side, table: str, *, first: int, last: in
         places = side.links.parent[below][places]
         if hops < first or (last is not None and hops > last):
             continue
-        for (one, size), (name, own) in product(persons.sizes(up).items(), persons.sizes(table).items()):
-            codes = side.codes[up][one][places]
-            yield f"{up}.{one} x {name}", _joint(codes, side.codes[table][name], (size, own))
+        sizes = persons.sizes(up), persons.sizes(table)
+        for one, name in _some([*product(*sizes)]):
+            codes = side.codes[up][one][places], side.codes[table][name]
+            yield f"{up}.{one} x {name}", _joint(*codes, (sizes[0][one], sizes[1][name]))
 
 
 def _upwards(persons: Persons, table: str) -> Iterator[tuple[str, str]]:
@@ -81,14 +90,11 @@ def _upwards(persons: Persons, table: str) -> Iterator[tuple[str, str]]:
 
 
 def _apart(persons: Persons, side: Side, table: str, *, steps: int) -> Iterator[Part]:
-    """Yield pairs of columns of a row and of the row `steps` later: all pairs of neighbours, or a sample."""
+    """Yield columns of a row and of the row `steps` later: all pairs of columns if it is the next one."""
     parent, sizes = side.links.parent[table], persons.sizes(table)
     here = np.flatnonzero(parent[steps:] == parent[:-steps])
     pairs = [*product(sizes, sizes)] if steps == 1 else [(name, name) for name in sizes]
-    if len(pairs) > MOST_PAIRS:
-        chosen = np.random.default_rng(SEED).choice(len(pairs), MOST_PAIRS, replace=False)
-        pairs = [pairs[place] for place in np.sort(chosen)]
-    for one, other in pairs:
+    for one, other in _some(pairs):
         codes = side.codes[table][one][here], side.codes[table][other][here + steps]
         yield f"{one}, then {other}", _joint(*codes, (sizes[one], sizes[other]))
 

@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 from privsyn import Categorical, Database, Datetime, InputError, Numerical, Schema, Table, evaluate
-from privsyn.evaluation.comparison import _split
+from privsyn.evaluation.comparison import Comparison, _split
 from privsyn.evaluation.encoding import code_together
-from privsyn.evaluation.links import Broken, Links, as_one, compare_linked, read_tables
+from privsyn.evaluation.links import Broken, Classes, Links, as_one, compare_linked, read_tables
 from privsyn.evaluation.persons import BROKEN, METRICS_OF_PERSONS, SUMS, summaries
 from privsyn.table.schema.database import database_to_plain
 
@@ -55,8 +55,11 @@ def homes(people: str, jobs: str) -> dict[str, pd.DataFrame]:
     }
 
 
-def test_the_scores_of_three_tables_by_hand():
-    scores = evaluate(homes("aab", "xxyy"), homes("bab", "xyyy"), HOMES, models=False)
+def test_the_scores_of_three_tables_by_hand(tmp_path):
+    page = tmp_path / "page.html"
+    scores = evaluate(homes("aab", "xxyy"), homes("bab", "xyyy"), HOMES, models=False, report=page)
+    assert "people: Tables of counts" in page.read_text()
+    assert "rows in jobs: histogram" in page.read_text()
     assert scores.children_max.synthetic == pytest.approx(1 / 3)  # jobs: a 3, a 0, b 1; b 3, a 0, b 1
     parent = dict(scores.worst_of_persons["parent_child"])
     assert parent["people: homes.area x c"] == pytest.approx(1 / 3)
@@ -164,6 +167,20 @@ def test_summaries_are_those_of_pandas():
     assert all(np.isnan(of).all() for of in summaries(np.array([np.nan]), np.array([0]), 2).values())
 
 
+def test_numbers_are_cut_at_the_octiles_of_the_real_rows():
+    real = pd.DataFrame({"n": [1.0] * 50 + [2.0] * 50 + [None] * 10, "even": [*range(110)]})
+    other = pd.DataFrame({"n": [0.0, 1, 1.5, 2, 9, None], "even": 110})
+    comparison = Comparison.of(real, other, Schema({"n": Numerical(0, 9), "even": Numerical(0, 200)}))
+    classes = Classes.of(comparison, "n")
+    codes = classes.code(np.empty(0), comparison.synthetic.numbers["n"])
+    assert [classes.words[code] for code in codes] == ["", "1", "", "2", "2", "(missing)"]
+    even = Classes.of(comparison, "even")
+    counts = np.bincount(even.code(np.empty(0), comparison.real.numbers["even"]))
+    assert len(even.words) == 9
+    assert set(counts.tolist()) == {13, 14}
+    assert (even.words[0], even.words[7]) == ("0 to 13", "96 to 109")
+
+
 def buyers(seed: int, persons: int = 800) -> pd.DataFrame:
     """Each person buys what it bought before, more and more of it."""
     rng = np.random.default_rng(seed)
@@ -245,6 +262,27 @@ def test_a_database_may_be_the_path_of_a_file(tmp_path):
     assert evaluate(real, other, path, models=False).row() == evaluate(real, other, WIDE, models=False).row()
 
 
+def test_keys_in_files_are_text(tmp_path):
+    """Read as numbers, 007 and 7 would be one home."""
+    tables = {
+        "homes": pd.DataFrame({"home": ["007", "7"], "area": ["N", "S"]}),
+        "people": pd.DataFrame({"one": ["01", "1"], "home": ["007", "7"], "c": ["a", "b"]}),
+        "jobs": pd.DataFrame({"one": ["01", "1"], "year": [1, 2], "j": ["x", "y"]}),
+    }
+    for name, frame in tables.items():
+        frame.to_csv(tmp_path / f"{name}.csv", index=False)
+    paths = {name: tmp_path / f"{name}.csv" for name in tables}
+    scores = evaluate(tables, paths, HOMES, models=False)
+    assert (scores.orphans.synthetic, scores.duplicate_keys.synthetic) == (0, 0)
+    assert scores.ancestors_max.synthetic == 0
+
+
+def test_of_many_columns_some_pairs_are_compared(monkeypatch):
+    monkeypatch.setattr("privsyn.evaluation.persons.MOST_PAIRS", 3)
+    scores = evaluate(REAL, OTHER, SCHEMA, unit="who", models=False)
+    assert len(scores.worst_of_persons["next"]) == 3
+
+
 def test_an_order_beside_the_columns_sorts_numbers_and_text():
     rows = pd.DataFrame({"who": ["p"] * 3, "c": [*"aab"], "turn": [9, 10, 11], "n": 1.0})
     for turn in ([11, 9, 10], ["11", "9", "10"], ["c", "a", "b"]):
@@ -261,7 +299,9 @@ def test_broken_keys_are_counted():
     tables["jobs"] = pd.DataFrame(
         {"one": pd.array([3, 3, 1, 99, None], "Int64"), "year": [2, 1, 1, 1, 1], "j": [*"xxxyy"]}
     )
-    found = Links.of(tables, HOMES)[1]
+    links, found = Links.of(tables, HOMES)
+    assert [len(rows) for rows in links.rows.values()] == [2, 3, 3]
+    assert links.rows["people"].tolist() == [0, 1, 2]  # of two rows with one key the first
     assert found == Broken(duplicate_keys=1, orphans=2, out_of_order=1)
     scores = evaluate(homes("aab", "xxyy"), tables, HOMES, models=False)
     assert [getattr(scores, name).synthetic for name in BROKEN] == [1, 2, 1]
