@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import compress
+from itertools import chain, compress
 from operator import add
 from typing import Any
 
@@ -18,11 +18,11 @@ from privsyn.errors import InputError, about
 from privsyn.evaluation.comparison import SEED, Comparison
 from privsyn.marginals.domain import Floats, Integers, Ints
 from privsyn.table.drafting.draft import draft_schema
-from privsyn.table.encoding.dtypes import family
+from privsyn.table.encoding.dtypes import TEXT, family
 from privsyn.table.encoding.words import MISSING, number_range
 from privsyn.table.io.persons import identifiers, persons_of
 from privsyn.table.io.read_in_memory import read_in_memory
-from privsyn.table.schema.columns import Categorical, Ordinal
+from privsyn.table.schema.columns import Ordinal
 from privsyn.table.schema.database import Database, Table
 from privsyn.table.schema.schema import Schema, declared
 
@@ -54,27 +54,24 @@ def read_tables(which: str, given: Any, database: Database, *, unit: str | None)
     which : str
         "real", "synthetic" and so on, for messages.
     given : mapping of str to table, or with `unit` a table
+        A root without columns may be left out: then every link of its children is a person.
     """
-    if unit is not None:
-        rows = read_in_memory(given, database.tables[ROWS].schema, unit=unit).frame
-        _check_keys(f"the {which} table", rows, database.tables[ROWS])
-        is_person = np.array([name is not None for name in identifiers(rows[unit])], np.bool_)
-        return {PERSONS: rows.loc[is_person, [unit]].drop_duplicates(), ROWS: rows}
-    if not isinstance(given, Mapping):
+    tables = given if unit is None else {ROWS: given}
+    if not isinstance(tables, Mapping):
         raise InputError(f"{which}: give a mapping of the names of the tables to tables, as to `fit`")
-    frames = {}
+    frames: dict[str, pd.DataFrame] = {}
     for name, table in database.tables.items():
-        if name not in given:
+        if name in tables:
+            frames[name] = read_in_memory(tables[name], table.schema, unit=table.keys).frame
+            _check_keys(f"the {which} table" + (f" {name!r}" if unit is None else ""), frames[name], table)
+        elif name != database.root or table.has_data:
             raise InputError(f"the {which} tables lack {name!r}, which is in the database")
-        frames[name] = read_in_memory(given[name], _with_keys(table)).frame
-        _check_keys(f"the {which} table {name!r}", frames[name], table)
+    if (root := database.root) not in frames:
+        children = [frames[child][database.tables[child].link] for child in database.children(root)]
+        names = dict.fromkeys(chain.from_iterable(map(identifiers, children)))
+        keys = [name.decode("utf-8", "surrogatepass") for name in names if name is not None]
+        frames[root] = pd.DataFrame({database.tables[root].key: pd.Series(keys, dtype=TEXT)})
     return frames
-
-
-def _with_keys(table: Table) -> Schema:
-    """Return the schema with the keys, whose type is not guessed: in a file they are text."""
-    schema = Schema({}) if table.schema is None else table.schema
-    return replace(schema, columns={**schema.columns, **dict.fromkeys(table.keys, Categorical())})
 
 
 def _check_keys(what: str, frame: pd.DataFrame, table: Table) -> None:
