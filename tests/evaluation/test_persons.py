@@ -38,6 +38,28 @@ def test_the_scores_of_two_persons_by_hand():
     assert np.isnan(scores.parent_child_mean.synthetic)  # persons have no columns
 
 
+def test_persons_without_a_next_row_are_all_off():
+    single = OTHER.assign(who=[1, 2, 3, 4])
+    scores = evaluate(REAL, single, SCHEMA, unit="who", models=False)
+    assert scores.next_mean.synthetic == 1
+    assert np.isnan(evaluate(single, REAL, SCHEMA, unit="who", models=False).next_mean.synthetic)
+
+
+def test_who_has_many_rows_is_compared():
+    """As many have one row and three rows, but the large homes are in the other area."""
+    database = Database({name: HOMES.tables[name] for name in ("homes", "people")})
+    base = {"homes": pd.DataFrame({"home": [1, 2], "area": ["N", "S"]})}
+    real, other = (
+        base | {"people": pd.DataFrame({"one": range(4), "home": home, "c": "a"})}
+        for home in ([1, 2, 2, 2], [1, 1, 1, 2])
+    )
+    scores = evaluate(real, other, database, models=False)
+    assert dict(scores.worst_of_persons["children"]) == {
+        "homes.area x number of rows": 1.0,
+        "number of rows": 0.0,
+    }
+
+
 HOMES = Database(
     {
         "homes": Table(Schema({"area": Categorical(["N", "S"])}), key="home"),
