@@ -57,7 +57,8 @@ def evaluate(
         The column of both tables that identifies a person. Then the rows of each person are compared too: how
         many there are, which follow each other, and what they are together.
     order : str, optional
-        With `unit`, the column by which the rows of a person are in order. Default: that of the table.
+        With `unit`, the column by which the rows of a person are in order. Default: they have no order, and
+        are compared in a random one.
     target : str, optional
         A column that models trained on synthetic rows predict on real ones.
     test : table, optional

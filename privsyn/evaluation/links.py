@@ -23,11 +23,8 @@ from privsyn.table.encoding.words import MISSING, number_range
 from privsyn.table.io.persons import identifiers, persons_of
 from privsyn.table.io.read_in_memory import read_in_memory
 from privsyn.table.schema.columns import Ordinal
-from privsyn.table.schema.database import Database, Table
+from privsyn.table.schema.database import ROWS, Database, Table, persons_and_rows
 from privsyn.table.schema.schema import Schema, declared
-
-PERSONS, ROWS = "persons", "rows"
-"""The tables of a database that stands for one table whose rows belong to persons."""
 
 
 def as_one(schema: Schema | Database | None, unit: str | None, order: str | None) -> Database:
@@ -38,8 +35,7 @@ def as_one(schema: Schema | Database | None, unit: str | None, order: str | None
         return schema
     if unit is None:
         raise InputError("order needs unit: it is about the rows of one person")
-    rows = Table(schema, parent=PERSONS, link=unit, order=order)
-    return Database({PERSONS: Table(Schema({}), key=unit), ROWS: rows})
+    return persons_and_rows(unit, schema, order)
 
 
 Frames = Mapping[str, pd.DataFrame]
@@ -144,7 +140,8 @@ class Links:
             broken += Broken(orphans=len(frame) - len(rows))
             rows = rows[np.argsort(up[rows], kind="stable")]
             back = (np.diff(up[rows]) == 0) & (np.diff(order[rows]) < 0)
-            broken += Broken(out_of_order=len(np.unique(up[rows][1:][back])))
+            if table.order is not None:
+                broken += Broken(out_of_order=len(np.unique(up[rows][1:][back])))
             rows = rows[np.lexsort((order[rows], up[rows]))]  # stable: ties keep the order of the file
             if table.key is not None:
                 keys = identifiers(frame[table.key].iloc[rows])
@@ -204,9 +201,12 @@ class Links:
 
 
 def _order(frame: pd.DataFrame, table: Table) -> Floats:
-    """Return a number for each row by which the rows of one parent are in order; NaN, so last, if missing."""
+    """Return a number for each row by which the rows of one parent are in order; NaN, so last, if missing.
+
+    Rows without an order are put in a random one: that of a file may be an order that nobody asked for.
+    """
     if table.order is None:
-        return np.zeros(len(frame))
+        return np.random.default_rng(SEED).random(len(frame))
     cells = frame[table.order]
     with about(f"column {table.order!r}"):
         column = (declared(table.schema) or draft_schema(cells.to_frame())).columns.get(table.order)

@@ -17,12 +17,13 @@ import numpy as np
 from privsyn.errors import InputError
 from privsyn.evaluation.comparison import SEED, Comparison
 from privsyn.evaluation.encoding import Coded, View, code_together
-from privsyn.evaluation.links import PERSONS, ROWS, Links, Persons, Side, as_one, link, read_tables
+from privsyn.evaluation.links import Links, Persons, Side, as_one, link, read_tables
 from privsyn.evaluation.marginals import MOST_PAIRS, wasserstein
 from privsyn.evaluation.metric import SHARE, Metric, Score, mean_and_max
 from privsyn.marginals.domain import Domain, Floats, Integers, Ints, Records
 from privsyn.marginals.statistics import total_variation
 from privsyn.table.io.persons import identifiers
+from privsyn.table.schema.database import PERSONS, ROWS
 from privsyn.table.schema.schema import Schema
 
 MOST_ROWS = 25

@@ -22,7 +22,10 @@ OTHER = pd.DataFrame({"who": [7, 7, 7, 5], "c": list("aaab"), "n": [0.0, 1, 2, 9
 
 
 def test_the_scores_of_two_persons_by_hand():
-    scores = evaluate(REAL, OTHER, SCHEMA, unit="who", models=False)
+    turns = {"turn": range(4)}
+    scores = evaluate(
+        REAL.assign(**turns), OTHER.assign(**turns), SCHEMA, unit="who", order="turn", models=False
+    )
     assert scores.persons == (2, 2)
     assert scores.children_mean.synthetic == 1  # two rows each, against three and one
     assert scores.numbers_of_rows["rows"][1][:4] == (0.0, 0.5, 0.0, 0.5)
@@ -314,6 +317,18 @@ def test_an_order_beside_the_columns_sorts_numbers_and_text():
         assert scores.next_max.synthetic == 0, turn
         assert scores.out_of_order.synthetic == 1, turn
         assert evaluate(rows, other, SCHEMA, unit="who", models=False).next_max.synthetic > 0
+
+
+def test_without_an_order_that_of_the_file_is_not_compared():
+    """Both rows of each person differ. The share of ab among 2,000 pairs is off by 0.1 in 10^-9 of runs."""
+    real = pd.DataFrame({"who": np.repeat(np.arange(2000), 2), "c": [*"ab"] * 2000, "n": 1.0})
+    real["turn"] = np.arange(4000)
+    other = real.sample(frac=1, random_state=0).assign(turn=np.arange(4000))
+    ordered = evaluate(real, other, SCHEMA, unit="who", order="turn", models=False)
+    found = evaluate(real, other, SCHEMA, unit="who", models=False)
+    assert dict(ordered.worst_of_persons["next"])["c, then c"] == pytest.approx(0.5, abs=0.1)
+    assert dict(found.worst_of_persons["next"])["c, then c"] < 0.1
+    assert found.out_of_order.synthetic == 0
 
 
 def test_broken_keys_are_counted():
