@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, compress
+from itertools import chain
 from operator import add
 from typing import Any
 
@@ -94,7 +94,7 @@ class Broken:
     duplicate_keys : int
         Rows whose key an earlier row has.
     orphans : int
-        Rows whose link is missing, or the key of no row.
+        Rows whose link is missing, or the key of no row; and those of the root without a key.
     out_of_order : int
         Parents whose rows do not stand in their order.
     """
@@ -129,27 +129,30 @@ class Links:
     def of(cls, frames: Mapping[str, pd.DataFrame], database: Database) -> tuple[Links, Broken]:
         """Return the links of rows by their keys, and what is broken. Of equal keys the first one counts."""
         links, broken = cls({}, {}, {}), Broken()
-        places: dict[str, dict[bytes, int]] = {}
+        places: dict[str, dict[bytes | None, int]] = {}
         for name in database.names:
             table, frame = database.tables[name], frames[name]
-            up = np.zeros(len(frame), np.int64)
+            keys = None if table.key is None else identifiers(frame[table.key])
             if table.parent is not None:
                 known = places[table.parent]
-                up = np.array([known.get(key or b"", -1) for key in identifiers(frame[table.link])], np.int64)
+                up = np.array([known.get(link, -1) for link in identifiers(frame[table.link])], np.int64)
+            else:  # of the root, whose rows without a key are nobody
+                up = np.array([-1 if key is None else 0 for key in keys or [b""] * len(frame)], np.int64)
             rows, order = np.flatnonzero(up >= 0), _order(frame, table)
             broken += Broken(orphans=len(frame) - len(rows))
-            rows = rows[np.argsort(up[rows], kind="stable")]
-            back = (np.diff(up[rows]) == 0) & (np.diff(order[rows]) < 0)
-            if table.order is not None:
-                broken += Broken(out_of_order=len(np.unique(up[rows][1:][back])))
-            rows = rows[np.lexsort((order[rows], up[rows]))]  # stable: ties keep the order of the file
-            if table.key is not None:
-                keys = identifiers(frame[table.key].iloc[rows])
-                first = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))
-                kept = [key is None or first[key] == place for place, key in enumerate(keys)]
+            if keys is not None:
+                first = {keys[row]: row for row in reversed(rows.tolist())}
+                kept = [keys[row] is None or first[keys[row]] == row for row in rows.tolist()]
                 broken += Broken(duplicate_keys=len(kept) - sum(kept))
-                rows, keys = rows[kept], [*compress(keys, kept)]
-                places[name] = {key: place for place, key in enumerate(keys) if key is not None}
+                rows = rows[kept]
+            if table.order is not None:
+                by_parent = rows[np.argsort(up[rows], kind="stable")]
+                back = (np.diff(up[by_parent]) == 0) & (np.diff(order[by_parent]) < 0)
+                broken += Broken(out_of_order=len(np.unique(up[by_parent][1:][back])))
+            rows = rows[np.lexsort((order[rows], up[rows]))]  # stable: ties keep the order of the file
+            if keys is not None:
+                places[name] = {keys[row]: place for place, row in enumerate(rows.tolist())}
+                places[name].pop(None, None)  # a missing link is no link to a missing key
             links = links._with(name, rows, up[rows], order[rows])
         return links, broken
 
@@ -205,6 +208,8 @@ def _order(frame: pd.DataFrame, table: Table) -> Floats:
 
     Rows without an order are put in a random one: that of a file may be an order that nobody asked for.
     """
+    if table.parent is None:
+        return np.zeros(len(frame))
     if table.order is None:
         return np.random.default_rng(SEED).random(len(frame))
     cells = frame[table.order]

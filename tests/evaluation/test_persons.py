@@ -353,6 +353,23 @@ def test_rows_without_an_identifier_belong_to_nobody():
     assert scores.orphans.synthetic == 2
 
 
+def test_a_root_row_without_a_key_is_nobody():
+    tables = homes("aab", "xxyy")
+    tables["homes"] = tables["homes"].assign(home=["h", None])
+    links, found = Links.of(tables, HOMES)
+    assert [len(rows) for rows in links.rows.values()] == [1, 2, 3]
+    assert found == Broken(orphans=3)
+
+
+def test_a_database_of_one_table_needs_no_key():
+    database = Database({"rows": Table(SCHEMA)})
+    scores = evaluate({"rows": REAL}, {"rows": OTHER}, database, models=False)
+    assert scores.persons == (4, 4)
+    alone = evaluate(REAL, OTHER, SCHEMA, models=False)
+    assert scores.pair_mean.synthetic == alone.pair_mean.synthetic
+    assert np.isnan(scores.children_mean.synthetic)
+
+
 def test_persons_are_drawn_again_with_all_their_rows():
     tables = tables_of(3)
     links, _ = Links.of(tables, WIDE)
