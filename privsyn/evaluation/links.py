@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from operator import add
 from typing import Any
 
@@ -16,10 +15,10 @@ import pandas as pd
 
 from privsyn.errors import InputError, about
 from privsyn.evaluation.comparison import SEED, Comparison
-from privsyn.marginals.domain import Floats, Integers, Ints
+from privsyn.evaluation.encoding import Classes
+from privsyn.marginals.domain import Floats, Ints
 from privsyn.table.drafting.draft import draft_schema
 from privsyn.table.encoding.dtypes import TEXT, family
-from privsyn.table.encoding.words import MISSING, number_range
 from privsyn.table.io.persons import identifiers, persons_of
 from privsyn.table.io.read_in_memory import read_in_memory
 from privsyn.table.schema.columns import Ordinal
@@ -64,7 +63,7 @@ def read_tables(which: str, given: Any, database: Database, *, unit: str | None)
             raise InputError(f"the {which} tables lack {name!r}, which is in the database")
     if (root := database.root) not in frames:
         children = [frames[child][database.tables[child].link] for child in database.children(root)]
-        names = dict.fromkeys(chain.from_iterable(map(identifiers, children)))
+        names = dict.fromkeys(key for cells in children for key in identifiers(cells).to_pylist())
         keys = [name.decode("utf-8", "surrogatepass") for name in names if name is not None]
         frames[root] = pd.DataFrame({database.tables[root].key: pd.Series(keys, dtype=TEXT)})
     return frames
@@ -79,10 +78,6 @@ def _check_keys(what: str, frame: pd.DataFrame, table: Table) -> None:
         persons_of(frame.iloc[:0], name)  # refuses a dtype that cannot hold identifiers
     if table.order is not None and table.order not in frame.columns:
         raise InputError(f"{what} has no column {table.order!r}, by which its rows are in order")
-
-
-PARTS = 8
-"""Classes of a number, with similar shares of the real rows."""
 
 
 @dataclass(frozen=True)
@@ -132,10 +127,11 @@ class Links:
         places: dict[str, dict[bytes | None, int]] = {}
         for name in database.names:
             table, frame = database.tables[name], frames[name]
-            keys = None if table.key is None else identifiers(frame[table.key])
+            keys = None if table.key is None else identifiers(frame[table.key]).to_pylist()
             if table.parent is not None:
                 known = places[table.parent]
-                up = np.array([known.get(link, -1) for link in identifiers(frame[table.link])], np.int64)
+                links_in = identifiers(frame[table.link]).to_pylist()
+                up = np.array([known.get(link, -1) for link in links_in], np.int64)
             else:  # of the root, whose rows without a key are nobody
                 up = np.array([-1 if key is None else 0 for key in keys or [b""] * len(frame)], np.int64)
             rows, order = np.flatnonzero(up >= 0), _order(frame, table)
@@ -177,16 +173,21 @@ class Links:
         return links
 
     def deal(self, database: Database, rng: np.random.Generator) -> Links:
-        """Return the rows of each table dealt to the parents at random; each parent keeps its number."""
+        """Return the rows of each table dealt to the parents at random; each parent keeps its number.
+
+        An order that is no column of data, such as 1, 2, 3, is dealt too, apart from the cells.
+        """
         links = Links({}, {}, {})
         place: dict[str, Ints] = {}
         for name in database.names:
-            parent = self.parent[name]
+            parent, times = self.parent[name], self.order[name]
+            if database.tables[name].only_order is not None:
+                times = rng.permutation(times)
             if (up := database.tables[name].parent) is not None:
                 parent = rng.permutation(place[up][parent])
-            order = np.lexsort((self.order[name], parent))
+            order = np.lexsort((times, parent))
             place[name] = np.argsort(order)  # where each row is now
-            links = links._with(name, self.rows[name][order], parent[order], self.order[name][order])
+            links = links._with(name, self.rows[name][order], parent[order], times[order])
         return links
 
     def roots(self, database: Database, name: str) -> Ints:
@@ -223,47 +224,6 @@ def _order(frame: pd.DataFrame, table: Table) -> Floats:
         return numbers.to_numpy(np.float64, na_value=np.nan)
     places = pd.factorize(cells, sort=True)[0]
     return np.where(places < 0, np.nan, places)
-
-
-@dataclass(frozen=True, eq=False)
-class Classes:
-    """The classes in which the cells of a column are compared.
-
-    Parameters
-    ----------
-    cuts : float array
-        Where classes of numbers begin, after the first one; empty for a category.
-    words : tuple of str
-        The label of each class. The last one is that of missing cells, whether or not there are any.
-    """
-
-    cuts: Floats
-    words: tuple[str, ...]
-
-    @classmethod
-    def of(cls, comparison: Comparison, name: str) -> Classes:
-        """Return octiles of the real numbers, or the values of a category."""
-        (axis,) = comparison.view.domain.axes((name,))
-        if name not in comparison.real.numbers:
-            labels = comparison.view.labels[axis]
-            return cls(np.empty(0), labels if labels[-1] == MISSING else (*labels, MISSING))
-        numbers = comparison.real.numbers[name]
-        numbers = np.sort(numbers[~np.isnan(numbers)])
-        if not len(numbers):
-            return cls(np.empty(0), ("numbers", MISSING))
-        cuts = np.unique(np.quantile(numbers, np.arange(1, PARTS) / PARTS))
-        ends = np.searchsorted(numbers, cuts, side="left")
-        inside = np.split(numbers, ends)
-        words = comparison.view.ranges[axis] or number_range
-        return cls(cuts, (*(words(one[0], one[-1]) if len(one) else "" for one in inside), MISSING))
-
-    def code(self, codes: Integers, numbers: Floats | None) -> Ints:
-        """Return the class of each cell."""
-        missing = len(self.words) - 1
-        if numbers is None:
-            return codes.astype(np.int64)
-        found = np.searchsorted(self.cuts, np.nan_to_num(numbers), side="right")
-        return np.where(np.isnan(numbers), missing, found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -322,8 +282,8 @@ class Persons:
         """Return the comparison of linked tables, given the links of both sides and each table compared."""
         rng = np.random.default_rng(SEED)
         classes = {
-            table: {name: Classes.of(comparison, name) for name in comparison.view.domain}
-            for table, comparison in comparisons.items()
+            table: {name: Classes.of(of.view, of.real, name) for name in of.view.domain}
+            for table, of in comparisons.items()
         }
 
         def side(linked: Links, which: str) -> Side:

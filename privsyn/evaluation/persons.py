@@ -277,7 +277,9 @@ def rows_of_persons(
     database = as_one(schema, unit, order)
     frames = {which: read_tables(which, table, database, unit=unit) for which, table in tables.items()}
     links = {which: link(which, of, database)[0] for which, of in frames.items()}
-    known, held_out = ({*identifiers(frames[which][PERSONS][unit])} for which in ("real", "control"))
+    known, held_out = (
+        {*identifiers(frames[which][PERSONS][unit]).to_pylist()} for which in ("real", "control")
+    )
     if known & held_out:
         raise InputError("the control table has persons of the real one: hold out all rows of a person")
     cells = [of[ROWS].drop(columns=unit) for of in frames.values()]

@@ -11,8 +11,8 @@ import yaml
 
 from privsyn import Categorical, Database, Datetime, InputError, Numerical, Schema, Table, evaluate
 from privsyn.evaluation.comparison import Comparison, _split
-from privsyn.evaluation.encoding import code_together
-from privsyn.evaluation.links import Broken, Classes, Links, as_one, compare_linked, read_tables
+from privsyn.evaluation.encoding import Classes, code_together
+from privsyn.evaluation.links import Broken, Links, as_one, compare_linked, read_tables
 from privsyn.evaluation.persons import BROKEN, METRICS_OF_PERSONS, SUMS, summaries
 from privsyn.table.schema.database import database_to_plain
 
@@ -196,10 +196,10 @@ def test_numbers_are_cut_at_the_octiles_of_the_real_rows():
     real = pd.DataFrame({"n": [1.0] * 50 + [2.0] * 50 + [None] * 10, "even": [*range(110)]})
     other = pd.DataFrame({"n": [0.0, 1, 1.5, 2, 9, None], "even": 110})
     comparison = Comparison.of(real, other, Schema({"n": Numerical(0, 9), "even": Numerical(0, 200)}))
-    classes = Classes.of(comparison, "n")
+    classes = Classes.of(comparison.view, comparison.real, "n")
     codes = classes.code(np.empty(0), comparison.synthetic.numbers["n"])
     assert [classes.words[code] for code in codes] == ["", "1", "", "2", "2", "(missing)"]
-    even = Classes.of(comparison, "even")
+    even = Classes.of(comparison.view, comparison.real, "even")
     counts = np.bincount(even.code(np.empty(0), comparison.real.numbers["even"]))
     assert len(even.words) == 9
     assert set(counts.tolist()) == {13, 14}
@@ -397,6 +397,18 @@ def test_dealt_rows_keep_the_number_of_rows_of_each_parent_row():
             numbers.append(dict(zip(of.rows[up].tolist(), number.tolist(), strict=True)))
         assert numbers[0] == numbers[1]
         assert (links.rows[name] != dealt.rows[name]).any()
+
+
+def test_dealt_rows_are_in_the_order_of_their_own_dates_and_in_no_order_of_their_numbers():
+    """Of 300 persons with the rows a, b; a date stays with its row, the numbers 1 and 2 do not."""
+    rows = pd.DataFrame({"who": np.repeat(np.arange(300), 2), "c": [*"ab"] * 300, "n": [1.0, 2.0] * 300})
+    rows["turn"] = [1, 2] * 300
+    for order, share in (("n", 0.0), ("turn", 0.25)):  # of pairs ba
+        database = as_one(SCHEMA, "who", order)
+        links, _ = Links.of(read_tables("real", rows, database, unit="who"), database)
+        dealt = links.deal(database, np.random.default_rng(0))
+        pairs = rows["c"].to_numpy()[dealt.rows["rows"]].reshape(300, 2)
+        assert (pairs == ["b", "a"]).all(axis=1).mean() == pytest.approx(share, abs=0.15), order
 
 
 def test_the_rows_of_a_person_are_held_out_together():
