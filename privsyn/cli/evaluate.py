@@ -20,6 +20,8 @@ def evaluate(
     schema: Annotated[
         Path | None, typer.Option(help="The schema of the synthetic table. Default: bins from both tables.")
     ] = None,
+    unit: options.Unit = None,
+    order: options.Order = None,
     target: options.Target = None,
     test: Annotated[
         Path | None,
@@ -53,6 +55,8 @@ def evaluate(
             real,
             synthetic,
             public,
+            unit=unit,
+            order=order,
             target=target,
             test=test,
             models=model.split(",") if model else True,
@@ -74,6 +78,8 @@ def attack(
         Path, typer.Argument(metavar="CONTROL", help="Similar rows that were not used to make it.")
     ],
     schema: Annotated[Path | None, typer.Option(help="The schema of SYNTHETIC.")] = None,
+    unit: options.Unit = None,
+    order: options.Order = None,
     secret: Annotated[
         list[str] | None,
         typer.Option(metavar="COL", help="A column to infer; may be repeated. Default: all."),
@@ -95,7 +101,7 @@ def attack(
     check_outputs(outputs, inputs=(*tables, schema))
     public = options.read_public(schema, csv)
     with staged(outputs) as places:
-        risks = privsyn.attack(*tables, public, secrets=secret, seed=seed)
+        risks = privsyn.attack(*tables, public, unit=unit, order=order, secrets=secret, seed=seed)
         if json_file is not None:
             write_text(places["--json"], risks.to_json())
     say_text(str(risks))

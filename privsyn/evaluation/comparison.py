@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 import pandas as pd
@@ -18,6 +18,9 @@ from privsyn.table.io.read_in_memory import read_in_memory
 from privsyn.table.kinds.categorical import OTHER
 from privsyn.table.schema.columns import Categorical, Column
 from privsyn.table.schema.schema import Schema, declared
+
+if TYPE_CHECKING:
+    from privsyn.evaluation.links import Persons
 
 SEED = 20240607
 """Seed of every sample of rows, marginals and queries: fixed, so that runs can be compared."""
@@ -67,6 +70,8 @@ class Comparison:
         For each column with values that the synthetic table pools: the share of the real cells of each value.
     leave_out : tuple of str
         Columns from which models do not learn.
+    persons : Persons or None
+        The rows of all tables of a database as they belong together, if they belong to persons.
     """
 
     view: View
@@ -81,6 +86,7 @@ class Comparison:
     remarks: tuple[str, ...] | None = None
     pooled: Mapping[str, Floats] = field(default_factory=dict)
     leave_out: tuple[str, ...] = ()
+    persons: Persons | None = None
     _results: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
@@ -94,8 +100,9 @@ class Comparison:
         target: str | None = None,
         models: bool | Sequence[str] = False,
         leave_out: Sequence[str] = (),
+        owners: Integers | None = None,
     ) -> Comparison:
-        """Read and encode the tables; see `evaluate`."""
+        """Read and encode the tables; see `evaluate`. The rows of an owner are held out together."""
         given = {"real": real, "synthetic": synthetic} | ({} if test is None else {"test": test})
         frames, pooled = pool_rare(dict(zip(given, read_together(given, schema), strict=True)), schema)
         view, coded = code_together([*frames.values()], schema)
@@ -109,7 +116,7 @@ class Comparison:
             _check_target(view, tables, target)
         rng = np.random.default_rng(SEED)
         whole, rows = tables["real"], len(tables["synthetic"])
-        train, held_out = (whole, tables["test"]) if "test" in tables else _split(whole, rng)
+        train, held_out = (whole, tables["test"]) if "test" in tables else _split(whole, owners, rng)
         return cls(
             view,
             whole,
@@ -297,10 +304,20 @@ def _digests(table: Coded) -> Integers:
     return pd.util.hash_pandas_object(pd.DataFrame(columns | dict(table.numbers)), index=False).to_numpy()
 
 
-def _split(table: Coded, rng: np.random.Generator) -> tuple[Coded, Coded]:
-    """Split rows for training and tests, at least one of each; a single row is used for both."""
+def _split(table: Coded, owners: Integers | None, rng: np.random.Generator) -> tuple[Coded, Coded]:
+    """Split rows for training and tests, at least one of each; a single row is used for both.
+
+    With `owners`, the rows of each, or each row of nobody (-1), are on one side: models would know their
+    owner.
+    """
     order = rng.permutation(len(table))
     cut = max(1, round((1 - TEST_SHARE) * len(table)))
+    if owners is not None and len(owners):
+        groups = np.where(owners < 0, owners.max() + 1 + np.arange(len(owners)), owners)
+        place = rng.permutation(groups.max() + 1)[groups]
+        order = np.argsort(place, kind="stable")
+        ends = np.flatnonzero(np.diff(place[order])) + 1  # where another owner begins
+        cut = int(ends[np.abs(ends - cut).argmin()]) if len(ends) else len(table)
     return table.take(order[:cut]), table.take(order[cut:] if cut < len(table) else order)
 
 

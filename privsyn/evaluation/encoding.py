@@ -22,7 +22,7 @@ from privsyn.table.drafting.draft import draft_schema
 from privsyn.table.encoding.dtypes import OBJECT
 from privsyn.table.encoding.grid import Grid
 from privsyn.table.encoding.parsing import distinct
-from privsyn.table.encoding.words import MISSING, RangeWords, bin_labels, date_range
+from privsyn.table.encoding.words import MISSING, RangeWords, bin_labels, date_range, number_range
 from privsyn.table.encoding.words import SECONDS_IN_A_DAY as DAY
 from privsyn.table.schema.columns import Ordinal
 from privsyn.table.schema.schema import Schema, called_identifiers, declared
@@ -200,6 +200,51 @@ class View:
     def missing(self) -> tuple[int, ...]:
         """Return the code of a missing cell in each column; -1 where no cell is missing."""
         return tuple(len(labels) - 1 if labels[-1] == MISSING else -1 for labels in self.labels)
+
+
+PARTS = 8
+"""Classes of a number, with similar shares of the real rows."""
+
+
+@dataclass(frozen=True, eq=False)
+class Classes:
+    """The classes in which the cells of a column are compared.
+
+    Parameters
+    ----------
+    cuts : float array
+        Where classes of numbers begin, after the first one; empty for a category.
+    words : tuple of str
+        The label of each class. The last one is that of missing cells, whether or not there are any.
+    """
+
+    cuts: Floats
+    words: tuple[str, ...]
+
+    @classmethod
+    def of(cls, view: View, real: Coded, name: str) -> Classes:
+        """Return octiles of the real numbers, or the values of a category."""
+        (axis,) = view.domain.axes((name,))
+        if name not in real.numbers:
+            labels = view.labels[axis]
+            return cls(np.empty(0), labels if labels[-1] == MISSING else (*labels, MISSING))
+        numbers = real.numbers[name]
+        numbers = np.sort(numbers[~np.isnan(numbers)])
+        if not len(numbers):
+            return cls(np.empty(0), ("numbers", MISSING))
+        cuts = np.unique(np.quantile(numbers, np.arange(1, PARTS) / PARTS))
+        ends = np.searchsorted(numbers, cuts, side="left")
+        inside = np.split(numbers, ends)
+        words = view.ranges[axis] or number_range
+        return cls(cuts, (*(words(one[0], one[-1]) if len(one) else "" for one in inside), MISSING))
+
+    def code(self, codes: Integers, numbers: Floats | None) -> Ints:
+        """Return the class of each cell."""
+        missing = len(self.words) - 1
+        if numbers is None:
+            return codes.astype(np.int64)
+        found = np.searchsorted(self.cuts, np.nan_to_num(numbers), side="right")
+        return np.where(np.isnan(numbers), missing, found)
 
 
 def code_together(

@@ -1,8 +1,9 @@
-"""`evaluate`: compare two tables, return scores, and optionally write a report."""
+"""`evaluate`: compare two tables, or two databases, return scores, and optionally write a report."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import nan
 from os import PathLike
 from typing import Any
@@ -11,12 +12,17 @@ import numpy as np
 
 from privsyn.evaluation import marginals
 from privsyn.evaluation.comparison import Comparison
-from privsyn.evaluation.numbers import SHARES, correlations_of, shapes_of
+from privsyn.evaluation.links import as_one, compare_linked, read_tables
+from privsyn.evaluation.metric import Score
+from privsyn.evaluation.numbers import SHARES, Correlations, correlations_of, shapes_of
+from privsyn.evaluation.persons import METRICS_OF_PERSONS, numbers_of_rows, worst_of
 from privsyn.evaluation.predictions import classes_of, determined_by
 from privsyn.evaluation.registry import METRICS, add_metric, compute, try_own
 from privsyn.evaluation.scores import Origin, Scores
 from privsyn.marginals.domain import Attributes, Floats
+from privsyn.table.schema.database import Database, database_from_plain
 from privsyn.table.schema.schema import Schema
+from privsyn.table.schema.yaml_file import read_public
 
 WORST = 10
 """Number of marginals of each order that are listed as the worst."""
@@ -25,8 +31,10 @@ WORST = 10
 def evaluate(
     real: Any,
     synthetic: Any,
-    schema: Schema | None = None,
+    schema: Schema | Database | str | PathLike[str] | None = None,
     *,
+    unit: str | None = None,
+    order: str | None = None,
     target: str | None = None,
     test: Any = None,
     models: bool | Sequence[str] = True,
@@ -41,9 +49,16 @@ def evaluate(
     Parameters
     ----------
     real, synthetic : pandas, polars or pyarrow table, or a path as for `fit`
-    schema : Schema, optional
+        With a database, a mapping of the name of each table to such a table.
+    schema : Schema, Database or path of a YAML file, optional
         The columns to compare, with their values and bins. What it leaves open is taken from both tables
-        together. Default: all columns.
+        together. Default: all columns. A database also says which rows belong together.
+    unit : str, optional
+        The column of both tables that identifies a person. Then the rows of each person are compared too: how
+        many there are, which follow each other, and what they are together.
+    order : str, optional
+        With `unit`, the column by which the rows of a person are in order. Default: they have no order, and
+        are compared in a random one.
     target : str, optional
         A column that models trained on synthetic rows predict on real ones.
     test : table, optional
@@ -70,7 +85,7 @@ def evaluate(
     InputError
         If a table is empty, lacks a column or has no number where the real one has them; if the target is not
         a compared column or empty; if the test rows are those of another table; if a column to leave out is
-        not a compared one; if a further metric fails.
+        not a compared one; if a further metric fails; if a table lacks the column of identifiers.
 
     Examples
     --------
@@ -82,15 +97,25 @@ def evaluate(
     """
     for metric in metrics:
         add_metric(metric)
-    comparison = Comparison.of(
-        real, synthetic, schema, test=test, target=target, models=models, leave_out=leave_out
-    )
-    try_own(comparison)
-    scores = score(comparison)
+    if isinstance(schema, str | PathLike):
+        schema = read_public(schema, database_from_plain)
+    tables: dict[str, Comparison] = {}
+    if unit is None and order is None and not isinstance(schema, Database):
+        whole = Comparison.of(
+            real, synthetic, schema, test=test, target=target, models=models, leave_out=leave_out
+        )
+    else:
+        database = as_one(schema, unit, order)
+        given = {"real": real, "synthetic": synthetic} | ({} if test is None else {"test": test})
+        frames = {which: read_tables(which, each, database, unit=unit) for which, each in given.items()}
+        whole, tables = compare_linked(frames, database, target=target, models=models, leave_out=leave_out)
+    for comparison in tables.values() or [whole]:
+        try_own(comparison)
+    scores = of_tables(whole, tables) if tables else score(whole)
     if report is not None:
         from privsyn.evaluation.report import write_report
 
-        write_report(report, comparison, scores, ledger=ledger, origins=origins)
+        write_report(report, whole, scores, ledger=ledger, origins=origins)
     return scores
 
 
@@ -103,7 +128,7 @@ def score(comparison: Comparison) -> Scores:
         3: comparison.once(marginals.triple_errors)["synthetic"],
     }
     correlations = comparison.once(correlations_of)["synthetic"]
-    return Scores(
+    found = Scores(
         real_rows=len(comparison.real),
         synthetic_rows=len(comparison.synthetic),
         test_rows=len(comparison.test),
@@ -121,6 +146,41 @@ def score(comparison: Comparison) -> Scores:
         determined_by=determined_by(comparison),
         leave_out=comparison.leave_out,
         remarks=comparison.remarks,
+    )
+    return _with_persons(found, comparison)
+
+
+def of_tables(whole: Comparison, tables: Mapping[str, Comparison]) -> Scores:
+    """Return the scores of the rows in all tables that belong together, and with them those of each table."""
+    found = {name: score(table) for name, table in tables.items()}
+    nothing = np.empty((0, 0))
+    every = Scores(
+        real_rows=sum(each.real_rows for each in found.values()),
+        synthetic_rows=sum(each.synthetic_rows for each in found.values()),
+        test_rows=sum(each.test_rows for each in found.values()),
+        columns=tuple(f"{name}.{column}" for name, each in found.items() for column in each.columns),
+        left_out=tuple(f"{name}.{column}" for name, each in found.items() for column in each.left_out),
+        target=None,
+        values={name: compute(name, whole) if name in METRICS_OF_PERSONS else Score(nan) for name in METRICS},
+        worst={},
+        column_errors={},
+        pairs=marginals.PairErrors(nothing, nothing, nothing),
+        correlations=Correlations(nothing, nothing, nothing, nothing),
+        tables=found,
+    )
+    return _with_persons(every, whole)
+
+
+def _with_persons(scores: Scores, comparison: Comparison) -> Scores:
+    """Return the scores with what is known about rows that belong together."""
+    if (persons := comparison.persons) is None:
+        return scores
+    sides, root = (persons.truth, persons.others["synthetic"]), persons.database.root
+    return replace(
+        scores,
+        persons=tuple(side.size(root) for side in sides),
+        numbers_of_rows=numbers_of_rows(persons),
+        worst_of_persons=worst_of(comparison),
     )
 
 

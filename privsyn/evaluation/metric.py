@@ -24,8 +24,20 @@ STANDARD_ERRORS = 2
 SHARE = "share of rows"
 
 
-def legend(*, own_test: bool) -> tuple[str, ...]:
-    """Return lines that explain the headers of the scores; `own_test`: the caller gave the test rows."""
+def legend(*, own_test: bool, persons: bool = False) -> tuple[str, ...]:
+    """Return lines that explain the headers of the scores.
+
+    Parameters
+    ----------
+    own_test : bool
+        The caller gave the test rows.
+    persons : bool
+        It is known which rows belong together.
+    """
+    of_persons = (
+        "For rows that belong together, real draws persons again, each with all rows, and independent deals",
+        "the rows to persons at random.",
+    )
     return (
         "Each score of the synthetic table stands beside the same score of three other tables. Errors: lower",
         "is better. Models (AUC, accuracy, F1, R2): higher is better.",
@@ -34,6 +46,7 @@ def legend(*, own_test: bool) -> tuple[str, ...]:
         if own_test
         else "  held out: real rows that were set aside, compared with the others",
         "  independent: each column drawn alone; for a model, a guess without the other columns",
+        *(of_persons if persons else ()),
     )
 
 

@@ -12,6 +12,7 @@ from privsyn.evaluation import marginals
 from privsyn.evaluation.comparison import LEARNERS, Comparison
 from privsyn.evaluation.metric import Metric, Score, errors_in, for_each_table, mean_and_max
 from privsyn.evaluation.numbers import METHODS, correlations_of, group_means, range_means, shapes_of
+from privsyn.evaluation.persons import METRICS_OF_PERSONS
 from privsyn.evaluation.predictions import propensity_score, score_of_model
 
 SCORES_OF_MODELS = {
@@ -85,6 +86,7 @@ METRICS: dict[str, Metric] = {
     "distinct_rows": Metric("distinct rows", marginals.distinct_rows, CELLS, better="neither"),
     "propensity": Metric("real against synthetic rows, AUC", BINNED, CELLS, "AUC", origin=0.5),
     "propensity_of_numbers": Metric("the same with exact numbers", EXACT, CELLS, "AUC", origin=0.5),
+    **METRICS_OF_PERSONS,
     **MODELS,
     "identical_rows": Metric(f"rows equal to a real one ({DIAGNOSTIC})", EQUAL, LIKENESS, better="neither"),
     "nearest_row": Metric(f"columns to nearest row ({DIAGNOSTIC})", NEAREST, LIKENESS, "columns", "neither"),

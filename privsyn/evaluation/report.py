@@ -15,6 +15,7 @@ from privsyn.evaluation.comparison import LEARNERS, Comparison
 from privsyn.evaluation.encoding import Levels, coarsen, recode
 from privsyn.evaluation.marginals import shares
 from privsyn.evaluation.numbers import METHODS
+from privsyn.evaluation.persons import SCORES
 from privsyn.evaluation.registry import METRICS
 from privsyn.evaluation.scores import Origin, Scores, shown
 from privsyn.files import atomic_path
@@ -56,7 +57,9 @@ def write_report(
     values = {
         "scores": scores,
         "groups": _groups(scores),
-        "columns": _columns(comparison, scores, levels),
+        "persons": _persons(scores),
+        "columns": [] if scores.tables else _columns(comparison, scores, levels),
+        "worst": scores.worst,
         "classes": scores.classes,
         "names": [scores.columns[axis] for axis in mapped],
         "pairs": pairs,
@@ -70,6 +73,7 @@ def write_report(
     }
     sections = (
         Section("scores", "Scores"),
+        Section("persons", "Rows that belong together"),
         Section("classes", f"Classes of {scores.target}"),
         Section("pairs", "Pairs of columns"),
         Section("columns", "Columns"),
@@ -82,15 +86,32 @@ def write_report(
         place.write_text(page, encoding="utf-8")
 
 
-def _groups(scores: Scores) -> dict[str, list[dict[str, Any]]]:
+def _groups(scores: Scores, table: str = "") -> dict[str, list[dict[str, Any]]]:
     """Return the lines of each group of metrics: label, hint, numbers and a small plot of them."""
     groups: dict[str, list[dict[str, Any]]] = {}
     for name, (label, score) in scores.table().items():
         metric = METRICS[name]
         line = {"title": label, "hint": metric.hint, "numbers": shown(score)}
         line["strip"] = strip(score.by_table(), low=metric.origin)
-        groups.setdefault(metric.group, []).append(line)
+        groups.setdefault(f"{table}{metric.group}", []).append(line)
+    for name, each in scores.tables.items():
+        groups |= _groups(each, f"{name}: ")
     return groups
+
+
+def _persons(scores: Scores) -> dict[str, Any]:
+    """Return a histogram of the number of rows for each child table, and what is worst in each score."""
+    if not scores.persons:
+        return {}
+    pictures = {}
+    for table, (real, synthetic) in scores.numbers_of_rows.items():
+        name = "rows of a person" if len(scores.numbers_of_rows) == 1 else f"rows in {table}"
+        last = max(place for place, share in enumerate(zip(real, synthetic, strict=True)) if any(share)) + 1
+        labels = [*map(str, range(len(real) - 1)), f"{len(real) - 1} or more"][:last]
+        bins = Bins(labels, np.linspace(0, 1, last + 1), to_scale=True)
+        pictures[name] = histogram(name, bins, np.array(real[:last]), np.array(synthetic[:last]))
+    worst = {SCORES[kind][0]: (kind, found) for kind, found in scores.worst_of_persons.items()}
+    return {"pictures": pictures, "worst": worst}
 
 
 def _columns(comparison: Comparison, scores: Scores, levels: Sequence[Levels]) -> list[dict[str, Any]]:

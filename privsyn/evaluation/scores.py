@@ -16,6 +16,7 @@ from privsyn.evaluation.comparison import LEARNERS, left_out_line, pooled_line
 from privsyn.evaluation.marginals import PairErrors
 from privsyn.evaluation.metric import STANDARD_ERRORS, TABLES, Score, legend
 from privsyn.evaluation.numbers import METHODS, Correlations
+from privsyn.evaluation.persons import SCORES
 from privsyn.evaluation.predictions import about_determining
 from privsyn.evaluation.registry import METRICS, MODELS
 from privsyn.marginals.domain import Attributes
@@ -85,6 +86,17 @@ class Scores:
         Columns each of which alone determines the target in the real rows.
     leave_out : tuple of str
         Columns from which models did not learn.
+    persons : tuple of int
+        The number of persons in the real and in the synthetic tables; empty if it is not known which rows
+        belong together. Then so are the next two.
+    numbers_of_rows : mapping of str to tuple
+        For each table whose rows belong to a parent: the shares of the parents that have 0, 1, 2, ..., 25 or
+        more rows, in the real and in the synthetic tables.
+    worst_of_persons : mapping of str to tuple
+        For each score of rows that belong together the ten largest errors: what is off, and the error.
+    tables : mapping of str to Scores
+        Of a database with columns in several tables, the scores of each. Its other attributes are about rows
+        that belong together.
     """
 
     real_rows: int
@@ -106,6 +118,12 @@ class Scores:
     remarks: tuple[str, ...] | None = None
     determined_by: tuple[str, ...] = ()
     leave_out: tuple[str, ...] = ()
+    persons: tuple[int, ...] = ()
+    numbers_of_rows: Mapping[str, tuple[tuple[float, ...], tuple[float, ...]]] = field(
+        default_factory=dict, repr=False
+    )
+    worst_of_persons: Mapping[str, tuple[tuple[str, float], ...]] = field(default_factory=dict, repr=False)
+    tables: Mapping[str, Scores] = field(default_factory=dict, repr=False)
 
     def __getattr__(self, name: str) -> Score:
         """Return the score of a metric."""
@@ -144,8 +162,19 @@ class Scores:
             )
         elif not isnan(pair.synthetic):
             sentences.append(f"Tables of two columns are off by {pair.synthetic:.1%} of the rows.")
-        sentences += self._of_models()
+        sentences += [*self._of_persons(), *self._of_models()]
+        sentences += [f"Table {name}: {each.verdict}" for name, each in self.tables.items()]
         return " ".join(sentences) or f"The column is off by {self.one_way_mean.synthetic:.1%} of the rows."
+
+    def _of_persons(self) -> list[str]:
+        """Say how far the rows of persons are off; return nothing if it is not known whose rows they are."""
+        found = self.values.get("next_mean")
+        if found is None or isnan(found.synthetic):
+            return []
+        return [
+            f"Of the pairs of a person's row and the next one, {found.synthetic:.1%} are off (rows dealt to"
+            f" persons at random: {found.independent:.1%}; real persons drawn again: {found.real:.1%})."
+        ]
 
     def _of_models(self) -> list[str]:
         """Judge the model that scores higher if trained on real rows; return nothing without models."""
@@ -175,7 +204,8 @@ class Scores:
         """Return how many rows each table has."""
         rows = f"{self.synthetic_rows:,} synthetic rows, {self.real_rows:,} real ones"
         held_out = "of these held out" if self.remarks is None else "test rows"
-        return f"{rows}, {self.test_rows:,} {held_out}"
+        persons = "; {1:,} synthetic persons, {0:,} real ones".format(*self.persons) if self.persons else ""
+        return f"{rows}, {self.test_rows:,} {held_out}{persons}"
 
     @property
     def notes(self) -> list[str]:
@@ -211,6 +241,8 @@ class Scores:
             numbers = vars(score)
             row[name] = score.synthetic
             row |= {f"{name}_{key}": numbers[key] for key in [*numbers][1:] if not isnan(numbers[key])}
+        for table, scores in self.tables.items():
+            row |= {f"{table}.{name}": number for name, number in scores.row().items() if name != "private"}
         return row
 
     def to_dict(self) -> dict[str, Any]:
@@ -247,6 +279,14 @@ class Scores:
         return plot_scores(self, names)
 
     def __str__(self) -> str:
+        explained = legend(own_test=self.remarks is not None, persons=bool(self.persons))
+        lines = [NOT_PRIVATE, self.verdict, "", *self._lines(explained)]
+        for name, each in self.tables.items():
+            lines += ["", f"Table {name}", *each._lines()]
+        return "\n".join(map(printable, lines))
+
+    def _lines(self, explained: Sequence[str] = ()) -> list[str]:
+        """Return lines on what was compared, on the scores and on where they are worst."""
         rows = [(label, *shown(score).values()) for label, score in self.table().values()]
         head = ("", *self.heads)
         width = max(len(row[0]) for row in rows)
@@ -265,21 +305,19 @@ class Scores:
             if known:
                 name = max(known, key=known.__getitem__)
                 worst.append(f"worst {label}: {name} ({known[name]:.2f} standard deviations)")
-        lines = [
-            NOT_PRIVATE,
-            self.verdict,
-            "",
+        for score, found in self.worst_of_persons.items():
+            worst.append(f"worst, {SCORES[score][0]}: {found[0][0]} ({found[0][1]:.3f})")
+        return [
             f"{self.about_rows}; {len(self.columns)} columns",
             *(f"test table: {remark}" for remark in self.remarks or ()),
             *self.notes,
             "",
-            *legend(own_test=self.remarks is not None),
+            *explained,
             *(f"{row[0]:<{width}}" + "".join(f"{cell:>13}" for cell in row[1:]) for row in [head, *rows]),
             "",
             *([ABOUT_WORST] if worst else []),
             *worst,
         ]
-        return "\n".join(map(printable, lines))
 
 
 ABOUT_WORST = "Where it is worst: the columns whose tables have the largest error, as a share of the rows."
@@ -335,6 +373,8 @@ def shown_number(value: float) -> str:
 
 def _plain(value: Any) -> Any:
     match value:
+        case Scores():
+            return value.to_dict()
         case Score() | PairErrors() | Correlations():
             return {part.name: _plain(getattr(value, part.name)) for part in fields(value)}
         case np.ndarray():

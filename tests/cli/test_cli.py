@@ -174,6 +174,26 @@ def test_evaluate_says_how_far_the_tables_are_apart_and_that_it_is_not_private(f
     assert done.out.count("not private") == 2
 
 
+def test_evaluate_and_attack_compare_persons_with_a_unit(folder, capsys):
+    rows = pd.DataFrame(
+        {"who": [row // 3 for row in range(90)], "on": ["2024-01-02", "2024-01-01", None] * 30}
+    )
+    for name, who in (("one.csv", rows["who"]), ("two.csv", rows["who"] + 100)):
+        rows.assign(who=[f"p{one}" for one in who], job=["baker", "clerk", "clerk"] * 30).to_csv(
+            name, index=False
+        )
+    persons = ("--unit", "who", "--order", "on")
+    done = run(capsys, "evaluate", "one.csv", "two.csv", *persons, "--json", "scores.json")
+    assert (done.code, done.err) == (0, "")
+    assert "30 synthetic persons, 30 real ones; 2 columns" in done.out
+    assert json.loads(Path("scores.json").read_text())["next_max"]["synthetic"] == 0
+    pd.read_csv("two.csv")[:60].to_csv("few.csv", index=False)
+    assert "real persons" in run(capsys, "attack", "one.csv", "one.csv", "few.csv", *persons).out
+    pd.read_csv("two.csv").drop(columns="who").to_csv("no.csv", index=False)
+    refused = line(run(capsys, "evaluate", "one.csv", "no.csv", *persons), 2)
+    assert "the synthetic table has no column 'who', which says which rows belong together" in refused
+
+
 def test_evaluate_tests_models_on_the_rows_of_another_file(folder, capsys):
     rows = pd.read_csv("data.csv")
     rows[:40].to_csv("test.csv", index=False)

@@ -53,6 +53,15 @@ Metrics = Annotated[
     ),
 ]
 
+Unit = Annotated[
+    str | None,
+    typer.Option(metavar="COL", help="The column that identifies a person in every table: compare persons."),
+]
+
+Order = Annotated[
+    str | None, typer.Option(metavar="COL", help="With --unit, the column that orders the rows of a person.")
+]
+
 Out = Annotated[Path, typer.Argument(metavar="OUT", help=OUT)]
 
 Rows = Annotated[

@@ -27,6 +27,7 @@ from privsyn.errors import InputError, did_you_mean, safe_repr
 from privsyn.evaluation.attacks.risks import Rate, Risk, Risks
 from privsyn.evaluation.comparison import read_together, refuse_copy
 from privsyn.evaluation.encoding import Coded, code_together
+from privsyn.evaluation.persons import rows_of_persons
 from privsyn.marginals.domain import Floats, Integers
 from privsyn.table.schema.schema import Schema
 
@@ -51,6 +52,8 @@ def attack(
     control: Any,
     schema: Schema | None = None,
     *,
+    unit: str | None = None,
+    order: str | None = None,
     secrets: Sequence[str] | None = None,
     seed: int = 0,
 ) -> Risks:
@@ -65,15 +68,18 @@ def attack(
         held-out rows can separate a leak from knowledge about the population.
     schema : Schema, optional
         As of `evaluate`.
+    unit, order : str, optional
+        As of `evaluate`. Then persons are attacked: each is one row of what its rows say together.
     secrets : sequence of str, optional
-        The columns that are inferred from all others. Default: all.
+        The columns that are inferred from all others. Default: all. With `unit`, such as "sum of pay".
     seed : int
         Seed for the rows attacked, the predicates and the halves.
 
     Raises
     ------
     InputError
-        If a table is empty or lacks a column, or a secret is not a column.
+        If a table is empty or lacks a column, or a secret is not a column; with `unit`, if a person of the
+        control table is in the real one.
 
     Examples
     --------
@@ -84,26 +90,34 @@ def attack(
     'single out by one column'
     """
     check_whole("seed", seed)
-    frames = read_together({"real": real, "synthetic": synthetic, "control": control}, schema)
-    view, coded = code_together(frames, schema, most_values=None)
-    refuse_copy({"real": coded[0], "control": coded[2]}, "control", "real")
-    names = view.domain.names
+    given, whom = {"real": real, "synthetic": synthetic, "control": control}, "row"
+    if unit is not None:
+        view, tables = rows_of_persons(given, schema, unit, order)
+        whom = "person"
+    elif order is not None:
+        raise InputError("order needs unit: it is about the rows of one person")
+    else:
+        view, coded = code_together(read_together(given, schema), schema, most_values=None)
+        tables = dict(zip(given, coded, strict=True))
+    refuse_copy(tables, "control", "real")
+    names = tables["real"].records.domain.names
     axes = [names.index(name) for name in _checked(secrets, names)]
     rng = np.random.default_rng(seed)
     # In random order, because of equally near rows the first one is used.
-    train, released, rest = (table.take(rng.permutation(len(table))) for table in scale_together(coded))
+    points = scale_together([*tables.values()])
+    train, released, rest = (table.take(rng.permutation(len(table))) for table in points)
     risks = _singling_out(train, released, rest, rng)
     if len(names) > 1:
         rows = np.arange(min(ATTACKS, len(train), len(rest)))
         sides = train.take(rows), rest.take(rows)
-        risks |= {"link two halves of a row": _linking(*sides, released, rng)}
+        risks |= {f"link two halves of a {whom}": _linking(*sides, released, rng)}
         risks |= {f"infer {names[axis]}": risk for axis, risk in _inferring(*sides, released, axes).items()}
     tried = {name: risk for name, risk in risks.items() if risk.train.attacks}
     if not tried:
         raise InputError(
             "no attack is possible: there is one column, and its synthetic values include no rare one"
         )
-    return Risks(len(train), len(released), len(rest), names, view.left_out, tried)
+    return Risks(len(train), len(released), len(rest), names, view.left_out, tried, whom)
 
 
 def _checked(secrets: Sequence[str] | None, names: tuple[str, ...]) -> Sequence[str]:

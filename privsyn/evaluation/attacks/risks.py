@@ -116,10 +116,13 @@ class Risks:
     Parameters
     ----------
     real_rows, synthetic_rows, control_rows : int
+        Numbers of rows, or of persons if persons were attacked.
     columns, left_out : tuple of str
         Columns that were attacked; columns left out because their names look like identifiers.
     attacks : mapping of str to Risk
         By a description of the attack: ``"link two halves of a row"``, ``"infer income"``, and so on.
+    whom : "row" or "person"
+        What was attacked.
     """
 
     real_rows: int
@@ -128,6 +131,7 @@ class Risks:
     columns: tuple[str, ...]
     left_out: tuple[str, ...]
     attacks: Mapping[str, Risk]
+    whom: str = "row"
 
     @property
     def leaks(self) -> tuple[str, ...]:
@@ -144,11 +148,14 @@ class Risks:
         """Return a conclusion in two sentences."""
         tried = plural(len(self.attacks), "attack")
         if not self.leaks:
-            return f"Of {tried}, none did significantly better on real rows than on held-out rows. {LIMITS}"
+            return (
+                f"Of {tried}, none did significantly better on real {self.whom}s than on held-out"
+                f" {self.whom}s. {LIMITS}"
+            )
         worst = max(self.leaks, key=lambda name: self.attacks[name].value)
         return (
-            f"A LEAK: of {tried}, {len(self.leaks)} did significantly better on real rows than on held-out"
-            f" rows. Highest risk: {worst}, {self.attacks[worst].value:.1%}. {LIMITS}"
+            f"A LEAK: of {tried}, {len(self.leaks)} did significantly better on real {self.whom}s than on"
+            f" held-out {self.whom}s. Highest risk: {worst}, {self.attacks[worst].value:.1%}. {LIMITS}"
         )
 
     def row(self) -> dict[str, float]:
@@ -171,21 +178,22 @@ class Risks:
     def __str__(self) -> str:
         attacks = [(printable(name), risk) for name, risk in self.attacks.items()]
         width = max(len(name) for name, _ in attacks)
-        heads = "attacks", "real rows", "held out", "naive", "risk", "95 %"
+        heads = "attacks", f"real {self.whom}s", "held out", "naive", "risk", "95 %"
+        wide = len(heads[1]) + 2
         lines = [
             NOT_PRIVATE,
-            f"{self.synthetic_rows:,} synthetic rows, {self.real_rows:,} real ones, {self.control_rows:,}"
-            f" held out; {len(self.columns)} columns",
+            f"{self.synthetic_rows:,} synthetic {self.whom}s, {self.real_rows:,} real ones,"
+            f" {self.control_rows:,} held out; {len(self.columns)} columns",
             *left_out_line(self.left_out),
-            " " * width + "".join(f"{head:>11}" for head in heads[:-1]) + f"{heads[-1]:>19}",
-            *(f"{name:<{width}}{_cells(risk)}" for name, risk in attacks),
+            " " * width + "".join(f"{head:>{wide}}" for head in heads[:-1]) + f"{heads[-1]:>19}",
+            *(f"{name:<{width}}{_cells(risk, wide)}" for name, risk in attacks),
             self.verdict,
         ]
         return "\n".join(map(printable, lines))
 
 
-def _cells(risk: Risk) -> str:
+def _cells(risk: Risk, wide: int) -> str:
     rates = (rate.value for rate in (risk.train, risk.control, risk.naive))
     low, high = risk.interval
-    shares = "".join(f"{'' if isnan(value) else f'{value:.1%}':>11}" for value in (*rates, risk.value))
-    return f"{risk.train.attacks:>11,}{shares}{f'{low:.1%} to {high:.1%}':>19}"
+    shares = "".join(f"{'' if isnan(value) else f'{value:.1%}':>{wide}}" for value in (*rates, risk.value))
+    return f"{risk.train.attacks:>{wide},}{shares}{f'{low:.1%} to {high:.1%}':>19}"

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from command import run
 
-from privsyn import Categorical, InputError, Numerical, Risks, Schema, attack
+from privsyn import Categorical, Datetime, InputError, Numerical, Risks, Schema, attack
 from privsyn.evaluation.attacks import attack as attacks
 from privsyn.evaluation.attacks.attack import (
     MISSING_COORDINATE,
@@ -26,6 +26,7 @@ from privsyn.evaluation.attacks.attack import (
 )
 from privsyn.evaluation.attacks.risks import LIMITS, Rate, Risk
 from privsyn.evaluation.encoding import code_together
+from privsyn.evaluation.persons import rows_of_persons
 from privsyn.evaluation.scores import NOT_PRIVATE
 
 ROWS = 600
@@ -318,3 +319,61 @@ def test_a_row_of_numbers_says_that_it_is_not_private(of_a_copy):
     row = of_a_copy.row()
     assert row.pop("private") is False
     assert list(row) == ALL
+
+
+def visits(first: int, seed: int, persons: int = 300) -> pd.DataFrame:
+    """Several rows of each person, which differ."""
+    rng = np.random.default_rng(seed)
+    who = np.repeat(first + np.arange(persons), rng.integers(1, 6, persons))
+    cells = {"ward": rng.choice(["a", "b", "c"], len(who)), "pay": rng.normal(size=len(who)).round(2)}
+    return pd.DataFrame({"who": who, "turn": rng.integers(0, 1000, len(who)), **cells})
+
+
+def test_a_person_is_one_row_of_what_its_rows_say():
+    day = pd.to_datetime(["2024-01-03", "2024-01-01", "2024-01-02"])
+    rows = pd.DataFrame({"who": [1, 1, 2], "day": day, "ward": ["a", "b", "a"], "pay": [1.0, 2.0, np.nan]})
+    schema = Schema(
+        {"day": Datetime("2024-01-01", "2024-12-31"), "ward": Categorical(["a", "b"]), "pay": Numerical(0, 9)}
+    )
+    tables = {"real": rows, "synthetic": rows, "control": rows.assign(who=[3, 3, 4])}
+    _, found = rows_of_persons(tables, schema, "who", "day")
+    one = found["synthetic"]
+    numbers = {name: cells.tolist() for name, cells in one.numbers.items()}
+    first = 19723.0  # 2024-01-01
+    assert numbers.pop("first of pay") == pytest.approx([2, np.nan], nan_ok=True)
+    assert numbers.pop("last of pay") == pytest.approx([1, np.nan], nan_ok=True)
+    assert numbers.pop("sum of pay") == pytest.approx([3, np.nan], nan_ok=True)
+    assert numbers == {
+        "number of rows": [2, 1],
+        "first of day": [first, first + 1],
+        "last of day": [first + 2, first + 1],
+        "different ward": [2, 1],
+    }
+    codes = dict(zip(one.records.domain, one.records.codes.T.tolist(), strict=True))
+    assert (codes["first of ward"], codes["last of ward"]) == ([1, 0], [0, 0])
+
+
+def test_a_copy_of_persons_is_found_out_and_other_persons_are_none():
+    """Another seed of the second part reports a leak in one run of forty."""
+    real, control = visits(0, 0), visits(1000, 1)
+    copied = attack(real, real.assign(who=real["who"] + 5000), control, unit="who", order="turn")
+    assert "link two halves of a person" in copied.leaks
+    assert "infer sum of pay" in copied.leaks
+    assert (copied.real_rows, copied.whom) == (300, "person")
+    assert "on real persons than on held-out persons" in copied.verdict
+    assert "300 synthetic persons, 300 real ones, 300 held out" in str(copied)
+    assert attack(real, visits(2000, 2), control, unit="who", order="turn").leaks == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "words"),
+    [
+        ({"who": 7}, {"unit": "who"}, "the control table has persons of the real one"),
+        ({}, {"order": "turn"}, "order needs unit"),
+        ({}, {"unit": "whom"}, "the real table has no column 'whom'"),
+        ({}, {"unit": "who", "secrets": ["pay"]}, "secret 'pay' is not a compared column"),
+    ],
+)
+def test_persons_that_cannot_be_attacked_are_refused(change, options, words):
+    with pytest.raises(InputError, match=words):
+        attack(visits(0, 0), visits(2000, 2), visits(1000, 1).assign(**change), **options)

@@ -1,0 +1,371 @@
+"""Metrics of rows that belong together: the rows of one person, and tables that keys link.
+
+Rows are compared in codes: the values of a category, and classes of numbers and dates between the octiles of
+the real rows. Missing cells are a class of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import product
+from math import nan
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from privsyn.errors import InputError
+from privsyn.evaluation.comparison import SEED, Comparison
+from privsyn.evaluation.encoding import Coded, View, code_together
+from privsyn.evaluation.links import Links, Persons, Side, as_one, link, read_tables
+from privsyn.evaluation.marginals import MOST_PAIRS, wasserstein
+from privsyn.evaluation.metric import SHARE, Metric, Score, mean_and_max
+from privsyn.marginals.domain import Domain, Floats, Integers, Ints, Records
+from privsyn.marginals.statistics import total_variation
+from privsyn.table.io.persons import identifiers
+from privsyn.table.schema.database import PERSONS, ROWS
+from privsyn.table.schema.schema import Schema
+
+MOST_ROWS = 25
+"""Numbers of rows from this one on are counted together, in the distribution of the rows of a person."""
+
+CLASSES = (1, 2, 3, 4, 5, 7, 10, 16)
+"""Where classes of the number of rows begin, after 0, in tables with columns of the parent."""
+
+MOST_ALIKE = 6
+"""Numbers of a person's rows with one value, from this one on, are counted together."""
+
+WORST = 10
+
+
+Part = tuple[str, Any]
+"""What is compared, in words, and its counts or numbers in one of the tables."""
+
+
+def _joint(one: Ints, other: Ints, sizes: tuple[int, int]) -> Ints:
+    return np.bincount(one * sizes[1] + other, minlength=sizes[0] * sizes[1])
+
+
+def _some(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return all pairs of columns, or a fixed sample of too many."""
+    if len(pairs) <= MOST_PAIRS:
+        return pairs
+    chosen = np.random.default_rng(SEED).choice(len(pairs), MOST_PAIRS, replace=False)
+    return [pairs[place] for place in np.sort(chosen)]
+
+
+def rows_of_parents(persons: Persons, side: Side, table: str) -> Ints:
+    """Return the number of rows of each row of the parent's table."""
+    parents = side.size(persons.database.above(table)[0])
+    return np.bincount(side.links.parent[table], minlength=parents)
+
+
+def _children(persons: Persons, side: Side, table: str) -> Iterator[Part]:
+    """Yield the number of rows, and each column of the parent with its class."""
+    up, number = persons.database.above(table)[0], rows_of_parents(persons, side, table)
+    yield "number of rows", np.bincount(np.minimum(number, MOST_ROWS), minlength=MOST_ROWS + 1)
+    classes = np.digitize(number, CLASSES)
+    for name, size in persons.sizes(up).items():
+        yield (
+            f"{up}.{name} x number of rows",
+            _joint(side.codes[up][name], classes, (size, len(CLASSES) + 1)),
+        )
+
+
+def _ancestors(persons: Persons, side: Side, table: str, *, first: int, last: int | None) -> Iterator[Part]:
+    """Yield each column of an ancestor with each own column; the ancestors from `first` to `last`."""
+    places = np.arange(side.size(table))
+    for hops, (below, up) in enumerate(_upwards(persons, table)):
+        places = side.links.parent[below][places]
+        if hops < first or (last is not None and hops > last):
+            continue
+        sizes = persons.sizes(up), persons.sizes(table)
+        for one, name in _some([*product(*sizes)]):
+            codes = side.codes[up][one][places], side.codes[table][name]
+            yield f"{up}.{one} x {name}", _joint(*codes, (sizes[0][one], sizes[1][name]))
+
+
+def _upwards(persons: Persons, table: str) -> Iterator[tuple[str, str]]:
+    above = persons.database.above(table)
+    return zip((table, *above[:-1]), above, strict=True)
+
+
+def _apart(persons: Persons, side: Side, table: str, *, steps: int) -> Iterator[Part]:
+    """Yield columns of a row and of the row `steps` later: all pairs of columns if it is the next one."""
+    parent, sizes = side.links.parent[table], persons.sizes(table)
+    here = np.flatnonzero(parent[steps:] == parent[:-steps])
+    pairs = [*product(sizes, sizes)] if steps == 1 else [(name, name) for name in sizes]
+    for one, other in _some(pairs):
+        codes = side.codes[table][one][here], side.codes[table][other][here + steps]
+        yield f"{one}, then {other}", _joint(*codes, (sizes[one], sizes[other]))
+
+
+def _profile(persons: Persons, side: Side, table: str) -> Iterator[Part]:
+    """Yield, for each value that a real row has, the number of rows of a parent that have it."""
+    parent, parents = side.links.parent[table], side.size(persons.database.above(table)[0])
+    for name, of in persons.classes.get(table, {}).items():
+        size = len(of.words)
+        cells, rows = np.unique(parent * size + side.codes[table][name], return_counts=True)
+        number = np.minimum(rows, MOST_ALIKE)
+        counts = _joint(cells % size, number, (size, MOST_ALIKE + 1)).reshape(size, MOST_ALIKE + 1)
+        counts[:, 0] = parents - counts.sum(axis=1)
+        real = np.bincount(persons.truth.codes[table][name], minlength=size)
+        for value in np.flatnonzero(real):
+            yield f"{name} = {of.words[value]}", counts[value]
+
+
+SUMS = ("sum", "mean", "least", "largest", "first", "last")
+
+
+def summaries(numbers: Floats, owner: Ints, owners: int) -> dict[str, Floats]:
+    """Return what each owner's numbers are together: `SUMS`; NaN for owners without a number.
+
+    Parameters
+    ----------
+    numbers : float array
+        In order, NaN for a missing cell.
+    owner : integer array
+        The owner of each, ascending.
+    owners : int
+
+    Examples
+    --------
+    >>> found = summaries(np.array([3.0, np.nan, 1.0, 5.0]), np.array([0, 0, 0, 2]), 3)
+    >>> {how: of.tolist() for how, of in found.items() if how in ("sum", "first", "last")}
+    {'sum': [4.0, nan, 5.0], 'first': [3.0, nan, 5.0], 'last': [1.0, nan, 5.0]}
+    """
+    found = {how: np.full(owners, nan) for how in SUMS}
+    given = ~np.isnan(numbers)
+    numbers, owner = numbers[given], owner[given]
+    if not len(numbers):
+        return found
+    starts = np.flatnonzero(np.diff(owner, prepend=-1))
+    ends = np.append(starts[1:], len(owner))
+    sums = np.add.reduceat(numbers, starts)
+    results = (
+        sums,
+        sums / (ends - starts),
+        np.minimum.reduceat(numbers, starts),
+        np.maximum.reduceat(numbers, starts),
+        numbers[starts],
+        numbers[ends - 1],
+    )
+    for how, result in zip(SUMS, results, strict=True):
+        found[how][owner[starts]] = result
+    return found
+
+
+def _sums(persons: Persons, side: Side, table: str) -> Iterator[Part]:
+    parents = side.size(persons.database.above(table)[0])
+    for name in persons.truth.numbers[table]:
+        numbers = side.numbers[table][name]
+        for how, of in summaries(numbers, side.links.parent[table], parents).items():
+            yield f"{how} of {name}", of
+
+
+def _off(truth: Ints, other: Ints) -> float:
+    """Return the total variation of two tables of counts; NaN if the real one is empty, 1 if the other is."""
+    if not truth.any():
+        return nan
+    return total_variation(truth / truth.sum(), other / other.sum()) if other.any() else 1.0
+
+
+class Kind(NamedTuple):
+    """What is compared: its parts for each side and child table, and the distance of two parts."""
+
+    parts: Callable[[Persons, Side, str], Iterator[Part]]
+    distance: Callable[[Any, Any], float] = _off
+
+
+KINDS = {
+    "children": Kind(_children),
+    "parent_child": Kind(partial(_ancestors, first=0, last=0)),
+    "ancestors": Kind(partial(_ancestors, first=1, last=None)),
+    "next": Kind(partial(_apart, steps=1)),
+    "later": Kind(partial(_apart, steps=2)),
+    "profile": Kind(_profile),
+    "sums": Kind(_sums, wasserstein),
+}
+"""The scores of rows that belong together, as many errors each as there are parts."""
+
+
+class Found(NamedTuple):
+    """The errors of the parts of a score: what each part is, and its error in each of the other tables."""
+
+    labels: tuple[str, ...]
+    errors: dict[str, Floats]
+
+    @property
+    def worst(self) -> tuple[tuple[str, float], ...]:
+        """The parts with the largest errors in the synthetic tables."""
+        errors = self.errors["synthetic"]
+        order = np.argsort(-errors, kind="stable")[:WORST]
+        return tuple((self.labels[place], float(errors[place])) for place in order)
+
+
+def _compare(comparison: Comparison, kind: Kind) -> Found:
+    """Return the errors of all parts; no part without persons."""
+    if (persons := comparison.persons) is None:
+        return Found((), {"synthetic": np.empty(0)})
+    sides, labels, errors = (persons.truth, *persons.others.values()), [], []
+    for table in persons.children:
+        for (label, truth), *rest in zip(*(kind.parts(persons, of, table) for of in sides), strict=True):
+            found = [kind.distance(truth, other) for _, other in rest]
+            if not np.isnan(found).any():
+                labels.append(persons.label(table, label))
+                errors.append(found)
+    columns = np.array(errors).reshape(-1, len(persons.others)).T
+    return Found(tuple(labels), dict(zip(persons.others, columns, strict=True)))
+
+
+COMPARE = {name: partial(_compare, kind=kind) for name, kind in KINDS.items()}
+"""Each score, as `Comparison.once` computes it."""
+
+
+def worst_of(comparison: Comparison) -> dict[str, tuple[tuple[str, float], ...]]:
+    """Return for each score what is worst, in words, and its error; nothing without persons."""
+    found = {name: comparison.once(compare).worst for name, compare in COMPARE.items()}
+    return {name: worst for name, worst in found.items() if worst}
+
+
+def numbers_of_rows(persons: Persons) -> dict[str, tuple[tuple[float, ...], tuple[float, ...]]]:
+    """Return for each child table the shares of parents with 0, 1, 2, ... rows, real and synthetic."""
+
+    def shares(side: Side, table: str) -> tuple[float, ...]:
+        _, counts = next(_children(persons, side, table))
+        return tuple((counts / max(counts.sum(), 1)).tolist())
+
+    sides = persons.truth, persons.others["synthetic"]
+    return {table: (shares(sides[0], table), shares(sides[1], table)) for table in persons.children}
+
+
+def _different(codes: Integers, owner: Ints, size: int, owners: int) -> Ints:
+    """Return the number of different codes of each owner."""
+    return np.bincount(np.unique(owner * size + codes) // size, minlength=owners)
+
+
+def features(persons: Persons, side: Side) -> Floats:
+    """Return one row for each root: its cells, and the number and summaries of its rows in other tables."""
+    root = persons.database.root
+    roots, columns = side.size(root), []
+    cells = {name: side.numbers[root].get(name, codes) for name, codes in side.codes[root].items()}
+    columns += [*cells.values()]
+    for table in persons.children:
+        owner = side.links.roots(persons.database, table)
+        columns.append(np.bincount(owner, minlength=roots))
+        for name, size in persons.sizes(table).items():
+            codes = side.codes[table][name]
+            numbers = side.numbers[table].get(name, codes.astype(np.float64))
+            found = summaries(numbers, owner, roots)
+            columns += [*(found[how] for how in SUMS[1:]), _different(codes, owner, size, roots)]
+    return np.column_stack(columns).astype(np.float64)
+
+
+def rows_of_persons(
+    tables: Mapping[str, Any], schema: Schema | None, unit: str, order: str | None
+) -> tuple[View, dict[str, Coded]]:
+    """Return one row for each person of tables: the number of its rows and, for each column, what they say.
+
+    For numbers and dates that is the first, the last and the sum, for others the first, the last and the
+    number of different values.
+
+    Raises
+    ------
+    InputError
+        If a table lacks the identifiers, or a person of the real table is in the control table, too.
+    """
+    database = as_one(schema, unit, order)
+    frames = {which: read_tables(which, table, database, unit=unit) for which, table in tables.items()}
+    links = {which: link(which, of, database)[0] for which, of in frames.items()}
+    known, held_out = (
+        {*identifiers(frames[which][PERSONS][unit]).to_pylist()} for which in ("real", "control")
+    )
+    if known & held_out:
+        raise InputError("the control table has persons of the real one: hold out all rows of a person")
+    cells = [of[ROWS].drop(columns=unit) for of in frames.values()]
+    view, coded = code_together(cells, schema, most_values=None)
+    ones = zip(coded, links.values(), strict=True)
+    return view, dict(zip(frames, (_one_row_each(*one, view.kinds) for one in ones), strict=True))
+
+
+def _one_row_each(table: Coded, links: Links, kinds: Sequence[str]) -> Coded:
+    """Return one row for each person; columns of numbers have a single code."""
+    owner, owners, rows = links.parent[ROWS], len(links.rows[PERSONS]), links.rows[ROWS]
+    numbers = {"number of rows": np.bincount(owner, minlength=owners).astype(np.float64)}
+    codes: dict[str, Floats] = {}
+    for axis, (name, size) in enumerate(table.records.domain.size_of.items()):
+        cells = table.records.codes[rows, axis]
+        found = summaries(table.numbers[name][rows] if name in table.numbers else cells * 1.0, owner, owners)
+        ends = {f"{how} of {name}": found[how] for how in ("first", "last")}
+        if name in table.numbers:
+            numbers |= ends if kinds[axis] == "date" else {**ends, f"sum of {name}": found["sum"]}
+        else:
+            codes |= ends
+            numbers[f"different {name}"] = _different(cells, owner, size, owners).astype(np.float64)
+    columns = dict.fromkeys(numbers, np.zeros(owners)) | codes
+    coded = np.column_stack([*columns.values()]).astype(np.int32)
+    domain = Domain(tuple(columns), tuple((coded.max(axis=0) + 1).tolist()))
+    return Coded(Records(domain, coded), numbers, table.source)
+
+
+def detection(comparison: Comparison) -> Score:
+    """Return the AUC of a model that tells real from synthetic roots; NaN without persons or models."""
+    if (persons := comparison.persons) is None or not comparison.models:
+        return Score(nan)
+    from privsyn.evaluation.models import tell_apart
+
+    real = features(persons, persons.truth)
+    auc = {
+        which: tell_apart(real, features(persons, persons.others[which]))
+        for which in ("synthetic", "independent")
+    }
+    return Score(**auc)
+
+
+def broken(comparison: Comparison, name: str) -> Score:
+    """Return a number of `Broken` in the synthetic and in the real tables; NaN without persons."""
+    if (persons := comparison.persons) is None:
+        return Score(nan)
+    return Score(**{which: float(getattr(found, name)) for which, found in persons.broken.items()})
+
+
+def _errors(comparison: Comparison, kind: str) -> Mapping[str, Floats]:
+    return comparison.once(COMPARE[kind]).errors
+
+
+GROUP, OF_PERSONS, OF_PAIRS = "Rows that belong together", "share of persons", "share of pairs of rows"
+
+SCORES = {
+    "children": ("rows of a person", OF_PERSONS),
+    "parent_child": ("parent and row", SHARE),
+    "ancestors": ("grandparent and row", SHARE),
+    "next": ("a row and the next one", OF_PAIRS),
+    "later": ("a row and the next but one", OF_PAIRS),
+    "profile": ("rows of a person with a value", OF_PERSONS),
+    "sums": ("sum, mean, first, ... of a person", "standard deviations"),
+}
+"""The scores of `KINDS`: their labels and units."""
+
+HEADLINES = ("next", "profile", "sums")
+
+BROKEN = {
+    "duplicate_keys": "keys that occur twice",
+    "orphans": "rows that belong to nobody",
+    "out_of_order": "persons with rows out of order",
+}
+"""The numbers of `Broken`, and their labels."""
+
+METRICS_OF_PERSONS: dict[str, Metric] = {
+    name: metric
+    for kind, (label, unit) in SCORES.items()
+    for name, metric in mean_and_max(
+        kind, label, partial(_errors, kind=kind), group=GROUP, unit=unit, headline=kind in HEADLINES
+    ).items()
+}
+METRICS_OF_PERSONS["detection"] = Metric(
+    "real against synthetic persons, AUC", detection, GROUP, "AUC", origin=0.5
+)
+METRICS_OF_PERSONS |= {
+    name: Metric(label, partial(broken, name=name), GROUP, "number") for name, label in BROKEN.items()
+}
+"""The metrics of rows that belong together."""
