@@ -162,11 +162,15 @@ def _compare(fitted: PrivSyn, data: Path, synthetic: Any, public: Schema | None,
     from privsyn.studies.error_trace import trace
     from privsyn.table.io.read_in_memory import read_in_memory
 
-    unit, target = fitted.unit, fitted.target
-    real = read_in_memory(data, public, unit=unit).frame.drop(columns=[] if unit is None else unit)
-    origins = () if fitted.identifiers else trace(fitted.release_, real, synthetic)
-    spent = fitted.ledger_.to_dict()
-    privsyn.evaluate(real, synthetic, public, target=target, report=report, ledger=spent, origins=origins)
+    unit, order, target = fitted.unit, fitted.order, fitted.target
+    real, spent = read_in_memory(data, public, unit=unit).frame, fitted.ledger_.to_dict()
+    if fitted.identifiers:
+        persons = {"unit": unit, "order": order}
+        privsyn.evaluate(real, synthetic, public, target=target, report=report, ledger=spent, **persons)
+    else:
+        real = real.drop(columns=[] if unit is None else unit)
+        origins = trace(fitted.release_, real, synthetic)
+        privsyn.evaluate(real, synthetic, public, target=target, report=report, ledger=spent, origins=origins)
     console.show_files({"--report": report})
 
 
