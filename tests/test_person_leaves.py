@@ -6,22 +6,18 @@ keep their random words. Then the model of both runs must be the same, byte by b
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from math import fsum, sqrt
-
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from replay import DOORS
+from replay import Answers, moved
 
 from privsyn import Categorical, Numerical, PrivSyn, Schema
 from privsyn.methods import reading
 from privsyn.private import rows
 from privsyn.private.noise import Alone
-from privsyn.private.spend import QueryLog
 
 OPEN = {
     "job": Categorical(["baker", "clerk", "cook"], nullable=False),
@@ -89,58 +85,6 @@ MODELS = {
 }
 TABLE = table_of()
 WORDS = np.random.default_rng(8).permutation(len(TABLE)).astype(np.uint64)
-
-
-class Answers:
-    """The exact answers of one run, those of each question together, and what was released."""
-
-    def __init__(self, released=None):
-        self.exact, self.released = [], []
-        self._given = None if released is None else iter(released)
-
-    @contextmanager
-    def run(self):
-        charge = QueryLog.charge
-
-        def asked(*question, **cost):
-            self.exact.append([])
-            return charge(*question, **cost)
-
-        def door(release):
-            def answer(*question):
-                if self._inside:  # the votes, which `_passed` does not release
-                    return release(*question)
-                self.exact[-1].append(question[1] if isinstance(question[0], list | tuple) else question[0])
-                self._inside = True
-                answered = release(*question) if self._given is None else next(self._given)
-                self._inside = False
-                self.released.append(answered)
-                return answered
-
-            return answer
-
-        self._inside = False
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(QueryLog, "charge", asked)
-            for module, name in DOORS:
-                patch.setattr(module, name, door(getattr(module, name)))
-            yield
-
-
-def cells_of(exact):
-    """Return the numbers of an exact answer by their place: of votes, the column, type and value."""
-    if isinstance(exact, np.ndarray):
-        return dict(enumerate(exact.ravel().tolist()))
-    return {(*kind, value): units for kind, votes in exact.items() for value, units in votes.items()}
-
-
-def moved(some, others, law):
-    """Return how far the answers of one question are from each other."""
-    steps = []
-    for one, other in zip(some, others, strict=True):
-        a, b = cells_of(one), cells_of(other)
-        steps += [a.get(cell, 0) - b.get(cell, 0) for cell in a | b]
-    return fsum(map(abs, steps)) if law == "laplace" else sqrt(fsum(step**2 for step in steps))
 
 
 def left_by(table, words, answers, model, form, bound, folder):

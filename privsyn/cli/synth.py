@@ -162,15 +162,21 @@ def _compare(fitted: PrivSyn, data: Path, synthetic: Any, public: Schema | None,
     from privsyn.studies.error_trace import trace
     from privsyn.table.io.read_in_memory import read_in_memory
 
-    unit, order, target = fitted.unit, fitted.order, fitted.target
-    real, spent = read_in_memory(data, public, unit=unit).frame, fitted.ledger_.to_dict()
-    if fitted.identifiers:
-        persons = {"unit": unit, "order": order}
-        privsyn.evaluate(real, synthetic, public, target=target, report=report, ledger=spent, **persons)
-    else:
-        real = real.drop(columns=[] if unit is None else unit)
-        origins = trace(fitted.release_, real, synthetic)
-        privsyn.evaluate(real, synthetic, public, target=target, report=report, ledger=spent, origins=origins)
+    unit = fitted.unit if fitted.identifiers else None
+    real = read_in_memory(data, public, unit=fitted.unit).frame
+    if unit is None and fitted.unit is not None:
+        real = real.drop(columns=fitted.unit)
+    privsyn.evaluate(
+        real,
+        synthetic,
+        public,
+        unit=unit,
+        order=fitted.order,
+        target=fitted.target,
+        report=report,
+        ledger=fitted.ledger_.to_dict(),
+        origins=trace(fitted.release_, real, synthetic) if unit is None else (),
+    )
     console.show_files({"--report": report})
 
 

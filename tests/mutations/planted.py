@@ -373,9 +373,9 @@ METHODS = (
     ),
     bug(
         "question 0 paid for by nobody",
-        "privsyn/synthesizer.py",
-        "left * (1 - discovered.share)",
-        "left",
+        "privsyn/methods/learning.py",
+        "rho * (1 - discovered.share)",
+        "rho",
         "tests/test_synthesizer.py::test_without_a_schema_only_names_and_dtypes_are_public",
     ),
     bug(
@@ -401,8 +401,8 @@ PERSONS = (
     bug(
         "k times the cost for a person of k rows, not k squared",
         "privsyn/methods/learning.py",
-        "noise.law.of_row(rho * (1 - discovered.share), contribution.most)",
-        "rho * (1 - discovered.share) / contribution.most",
+        "left = noise.law.of_row(rho * (1 - discovered.share), contribution.most)",
+        "left = rho * (1 - discovered.share) / contribution.most",
         "tests/test_unit.py::test_the_noise_is_k_times_that_of_the_plain_case",
     ),
     bug(
@@ -414,7 +414,7 @@ PERSONS = (
     ),
     bug(
         "values and bounds found among all rows of a person",
-        "privsyn/synthesizer.py",
+        "privsyn/methods/learning.py",
         "kept = opened.bound(contribution.most)",
         "kept = opened.bound(10**9)",
         "tests/test_person_leaves.py::test_nothing_moves_further_than_the_ledger_says",
@@ -783,9 +783,9 @@ DISCOVERY = (
 ROWS = (
     bug(
         "domain from the data",
-        "privsyn/synthesizer.py",
+        "privsyn/methods/learning.py",
         "codec = opened.codec(discovered.schema, ",
-        "rows = opened.rows\n        codec = opened.codec(type(discovered.schema)({\n"
+        "rows = opened.rows\n    codec = opened.codec(type(discovered.schema)({\n"
         "            name: type(column)([\n"
         "                v for v in column.values if any((f[name] == v).any() for f in rows.frames())\n"
         "            ] or [0], nullable=column.nullable)\n"
@@ -871,9 +871,9 @@ RELEASE = (
         (
             Edit(
                 "privsyn/release/release.py",
-                "        return method(self._fitted, *args, **options)\n",
+                "        return getattr(self._fitted, method.__name__)(*args, **options)\n",
                 "        if hasattr(self, '_table'):\n            self.fit(self._table)\n"
-                "        return method(self._fitted, *args, **options)\n",
+                "        return getattr(self._fitted, method.__name__)(*args, **options)\n",
             ),
             Edit(
                 "privsyn/synthesizer.py",
@@ -886,9 +886,8 @@ RELEASE = (
     bug(
         "the codes of the rows kept by the model",
         "privsyn/synthesizer.py",
-        "private = PrivateTable(opened.coded(codec, contribution, sizes), noise",
-        "self._rows = opened.coded(codec, contribution, sizes)\n"
-        "        private = PrivateTable(self._rows, noise",
+        "codec, private = learned.codec, learned.private",
+        "codec, private = learned.codec, learned.private\n        self._rows = private._rows",
         "tests/test_released_only.py::test_fit_leaves_a_release_and_nothing_else",
     ),
     bug(
@@ -950,8 +949,8 @@ RELEASE = (
     bug(
         "the time of the run in the saved model",
         "privsyn/release/file_format.py",
-        'zipfile.ZipInfo("release.json")',
-        '"release.json"',
+        "zipfile.ZipInfo(name)",
+        "name",
         "tests/test_released_only.py::test_a_saved_file_does_not_tell_when_it_was_saved",
     ),
     bug(
