@@ -30,7 +30,8 @@ def test_a_proof_names_tests_that_are_there():
 @pytest.mark.parametrize(
     "page", ["constraints", "coming-from", "pure", "composition", "inference", "linked", "local", "continual"]
 )
-def test_the_examples_of_a_page_run(page):
+def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # some save a model
     failed, run = doctest.testfile(str(ROOT / "docs" / f"{page}.md"), module_relative=False)
     assert run >= 5
     assert not failed
