@@ -168,6 +168,18 @@ def test_an_order_of_any_type_is_read_also_if_cells_are_missing(cells):
         assert np.array_equal(_keys(lost)[1:], keys[1:])
 
 
+@pytest.mark.parametrize("odd", ["2020-01-05 10:00", "soon", "17"])
+def test_one_odd_cell_of_a_file_does_not_decide_the_order_of_others(odd, tmp_path):
+    """A CSV has no types, and that of a column which is there for the order alone is not guessed."""
+    schema = Schema({"n": Numerical(0, 9)})
+    cells = TIMES.astype(str) + " 10:00"
+    cells[89] = odd
+    VISITS.assign(place=cells).to_csv(tmp_path / "v.csv", index=False)
+    found = opened({}, tmp_path / "v.csv", schema=schema)["visits"]
+    assert np.array_equal(np.sign(np.diff(found.keys[:89])), np.sign(np.diff(NUMBERS[:89])))
+    assert not any("read off the file" in fact for fact in found.source.public_inputs)
+
+
 def test_rows_of_nobody_need_no_person():
     """Without the last person too."""
     for persons in (PERSONS[:1], PERSONS[:0]):

@@ -130,10 +130,11 @@ def _sources(database: Database, tables: object) -> dict[str, RawTable]:
 
 def _source(table: Table, given: Any) -> RawTable:
     schema = table.schema if table.has_data else None
-    source = read_in_batches(given, schema, unit=table.keys)
+    order = () if table.only_order is None else (table.only_order,)  # its type is not guessed either
+    source = read_in_batches(given, schema, unit=(*table.keys, *order))
     if not source.near:
         raise InputError("several tables cannot be read from a cluster: give files or frames")
-    for name in (*table.keys, *filter(None, [table.only_order])):
+    for name in (*table.keys, *order):
         check_unit_column(source.head.columns, name)
     source.require_again("how its rows are linked")
     return source

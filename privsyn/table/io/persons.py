@@ -17,7 +17,7 @@ from privsyn.errors import InputError, replace_errors
 from privsyn.marginals._kernels import hash_texts
 from privsyn.marginals.domain import Floats, Ints, Mask
 from privsyn.table.encoding.dtypes import OBJECT, TEXT, Dtype, family, number_type, shown_dtype
-from privsyn.table.encoding.parsing import numbers
+from privsyn.table.encoding.parsing import moments, numbers
 from privsyn.table.encoding.time_encoders import instants
 from privsyn.table.schema.columns import Ordinal, column_of
 from privsyn.table.schema.guesses import MARKS
@@ -194,8 +194,8 @@ def order_keys(name: str, frames: Iterator[pd.DataFrame]) -> Floats:
 def _order_of(cells: pd.Series) -> Floats:
     """Return the number or time of each cell, NaN where it has none.
 
-    >>> _order_of(pd.Series(["7", "x", 1j, None], dtype="category")).tolist()
-    [7.0, nan, nan, nan]
+    >>> _order_of(pd.Series(["7", "x", "1970-01-01 00:01", None], dtype="category")).tolist()
+    [7.0, nan, 60.0, nan]
     """
     dtype = cells.dtype
     if isinstance(dtype, pd.CategoricalDtype):
@@ -205,9 +205,11 @@ def _order_of(cells: pd.Series) -> Floats:
         return np.where(np.isnat(times), np.nan, times.astype(np.int64).astype(np.float64))
     column = column_of(dtype)
     if not isinstance(column, Ordinal):
-        return numbers(cells.tolist())
-    found: Floats = column.widest(dtype).encoder(dtype).read(cells)
-    return found
+        texts = cells.tolist()
+        found, times = numbers(texts), moments(texts)
+        return np.where(np.isnan(found) & ~np.isnat(times), times.astype(np.int64), found)
+    keys: Floats = column.widest(dtype).encoder(dtype).read(cells)
+    return keys
 
 
 def codes_of(prints: Ints) -> Ints:
