@@ -220,6 +220,8 @@ class Settings:
                     f"{rows_per_unit} needs {unit}, the column that identifies the person: give both, or"
                     f" {unit} alone, or neither"
                 )
+            if self.rows_per_unit is not None:  # of linked tables
+                check_whole(rows_per_unit, self.rows_per_unit, least=1)
             return
         if not isinstance(self.unit, str):
             raise InputError(f"{unit} must be the name of a column; got {safe_repr(self.unit)}")

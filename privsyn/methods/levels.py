@@ -17,7 +17,7 @@ from privsyn.errors import InputError, about
 from privsyn.inference.all_rows import reweighted
 from privsyn.inference.rows_per_person import RowsPerPerson
 from privsyn.marginals.domain import NO_ATTRIBUTES, Codes, Domain, Integers, Ints
-from privsyn.methods.discovery import THRESHOLDS
+from privsyn.methods.discovery import THRESHOLDS, reserved_delta
 from privsyn.methods.learning import Learned, learn_table
 from privsyn.methods.links import OF_PREVIOUS, groups_of
 from privsyn.methods.persons import FOR_ROWS, NO_SIZES, Above, Persons, Sizes
@@ -46,7 +46,7 @@ UNIQUE = "that no two rows of {!r} share a key in {!r}, so that no row below the
 POSITIONS = 4  # 1, 2, 3, and 4 and more: of a row among those of its parent
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FromAbove:
     """What the rows of a table tell those of the tables below: their own columns, and what they know.
 
@@ -71,7 +71,7 @@ class FromAbove:
 
     def at(self, parents: Ints) -> FromAbove:
         """Return the codes of rows below, given the place of each one's parent; -1 where there is none."""
-        codes = tuple(np.where(parents < 0, 0, of[parents]).astype(of.dtype) for of in self.codes)
+        codes = tuple(np.append(of, np.zeros(1, of.dtype))[parents] for of in self.codes)
         return replace(self, codes=codes)
 
 
@@ -208,6 +208,7 @@ class OpenedDatabase:
             bare = persons.bounded(rows.source, 0)
             with about(f"table {name!r}"):
                 schema = open_schema_of(bare, rows.schema, None, None, nullable=settings.nullable)
+                reserved_delta(settings.promise[1], schema)  # refuses values to be found with a delta of 0
                 own = tuple(schema.schema.coded)
                 still = [
                     f"{each.name}.{column}"

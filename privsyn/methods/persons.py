@@ -39,7 +39,7 @@ FOR_ROWS = 0.02  # share of the budget for the numbers of rows per person
 MOST_TESTED = 1000  # rows of a person that the tests of criteria compare: the noise grows with them
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Above:
     """What each row of a linked table belongs to, and what stands above it. Private.
 
@@ -72,7 +72,7 @@ class Above:
     linked: bool = False
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Persons:
     """Whose rows are whose, and the random order of the rows of each person. Private.
 

@@ -14,14 +14,17 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
-from privsyn.errors import InputError, about, did_you_mean
-from privsyn.marginals.domain import Floats, Ints
+from privsyn.errors import InputError, about, did_you_mean, replace_errors
+from privsyn.marginals.domain import Floats, Ints, Mask
 from privsyn.table.discovery.open_schema import declared_or_by_names
-from privsyn.table.io.persons import NOBODY, check_unit_column, codes_of, order_keys
+from privsyn.table.encoding.dtypes import family
+from privsyn.table.encoding.parsing import alone, number
+from privsyn.table.io.persons import NOBODY, check_unit_column, codes_of, identifiers, order_keys
 from privsyn.table.io.read_in_batches import read_in_batches
 from privsyn.table.io.source import RawTable
-from privsyn.table.schema.columns import Categorical, Column, Numerical, column_of
+from privsyn.table.schema.columns import Categorical, Column, Numerical, Ordinal, column_of
 from privsyn.table.schema.database import COUNT, EVER, Database, Derived, Table
 from privsyn.table.schema.schema import Schema
 
@@ -43,7 +46,7 @@ def rows_of(table: str) -> str:
     return str(Derived(COUNT, table))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LinkedTable:
     """One table of a database.
 
@@ -127,22 +130,26 @@ def _sources(database: Database, tables: object) -> dict[str, RawTable]:
 
 def _source(table: Table, given: Any) -> RawTable:
     schema = table.schema if table.has_data else None
-    source = read_in_batches(given, schema, unit=table.keys)
+    order = () if table.only_order is None else (table.only_order,)  # its type is not guessed either
+    source = read_in_batches(given, schema, unit=(*table.keys, *order))
     if not source.near:
         raise InputError("several tables cannot be read from a cluster: give files or frames")
-    for name in (*table.keys, *filter(None, [table.only_order])):
+    for name in (*table.keys, *order):
         check_unit_column(source.head.columns, name)
     source.require_again("how its rows are linked")
     return source
 
 
 def _persons_of_children(database: Database, sources: Mapping[str, RawTable]) -> RawTable:
-    """Return a root with a row for each link."""
-    root = database.tables[database.root]
-    links = [
-        _cells(sources[name], database.tables[name].link or "") for name in database.children(database.root)
-    ]
-    every = pd.concat(links, ignore_index=True).dropna().drop_duplicates()
+    """Return a root with a row for each link. The dtypes of the links alone decide its own."""
+    root, children = database.tables[database.root], database.children(database.root)
+    links = [_cells(sources[name], database.tables[name].link or "") for name in children]
+    if all(family(link.dtype) in ("integer", "real") for link in links):
+        every: Any = pd.concat(links, ignore_index=True).dropna().drop_duplicates()
+    else:  # categories follow from the rows, and those of two tables could only be joined if they are equal
+        names = pa.chunked_array(list(map(identifiers, links)), pa.large_binary()).unique().drop_null()
+        texts = [name.decode("utf-8", "surrogatepass") for name in names.to_pylist()]
+        every = pd.Categorical.from_codes(np.arange(len(texts)), pd.Index(texts, dtype=object))
     return read_in_batches(pd.DataFrame({root.key or links[0].name: every}))
 
 
@@ -171,7 +178,7 @@ def _linked(
     else:
         above = found[table.parent]
         parents = _places(above, database.tables[table.parent].key or "", codes)
-        persons = np.where(parents < 0, NOBODY, above.persons[parents])
+        persons = np.append(above.persons, NOBODY)[parents]  # the last for the place -1
         if table.order is not None:
             keys = np.concatenate(source.each(partial(order_keys, table.order)))
     also = tuple(each for each in (table.key, table.only_order) if each not in (None, unit))
@@ -236,20 +243,53 @@ def _summary(what: Derived, child: LinkedTable, rows: int) -> tuple[Any, Column]
     column = child.schema.columns.get(what.column)
     if column is None:
         raise InputError(f"derive: {what.table!r} has no column {what.column!r}")
-    cells = _cells(child.source, what.column)
+    dtype = child.source.head[what.column].dtype  # public; that of all cells may follow from them
+    cells, kind = _cells(child.source, what.column), column_of(dtype)
+    if what.how not in (EVER, "sum", "mean"):
+        if not isinstance(column, type(kind)) or isinstance(column, Categorical):
+            raise InputError(f"derive: {what.column!r} is no column of numbers or times")
+        return _chosen(what, cells, child, rows), replace(column, nullable=True)
+    numbers = None
+    if isinstance(column, Numerical) and isinstance(kind, Numerical):
+        numbers = column.widest(dtype).encoder(dtype).read(cells)
     if what.how == EVER:
-        has = (cells.astype(str) == what.value).to_numpy() & (child.parents >= 0)
-        ever = np.bincount(child.parents[has], minlength=rows) > 0
+        if isinstance(column, Ordinal) and numbers is None:
+            raise InputError(f"derive: ever is about listed values and numbers, not {what.column!r}")
+        found = _are(cells, what.value or "") if numbers is None else numbers == number(what.value)
+        ever = np.bincount(child.parents[found & (child.parents >= 0)], minlength=rows) > 0
         return np.where(ever, YES, NO), Categorical([NO, YES], nullable=False)
-    if not isinstance(column, type(column_of(cells.dtype))) or isinstance(column, Categorical):
-        raise InputError(f"derive: {what.column!r} is no column of numbers or times")
+    if numbers is None:
+        raise InputError(f"derive: {what.column!r} is no column of numbers, which {what.how} needs")
+    has = ~np.isnan(numbers) & (child.parents >= 0)
+    sums = np.bincount(child.parents[has], numbers[has], minlength=rows)
+    if what.how == "sum":
+        return np.where(np.isnan(sums), 0.0, sums), Numerical(nullable=False)
+    counts = np.bincount(child.parents[has], minlength=rows)
+    means = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+    return means, Numerical(getattr(column, "low", None), getattr(column, "high", None))
+
+
+def _chosen(what: Derived, cells: pd.Series, child: LinkedTable, rows: int) -> Any:
+    """Return the least, largest, first or last cell of each parent, missing if there is none.
+
+    The dtype follows from that of the cells. Of integers of NumPy it is one with missing cells: else pandas
+    would take floats if any parent is without rows.
+    """
+    if isinstance(cells.dtype, np.dtype) and cells.dtype.kind in "iu":
+        cells = pd.Series(pd.array(cells.to_numpy(), dtype=pd.array(np.empty(0, cells.dtype)).dtype))
     order = np.lexsort((np.arange(len(cells)) if child.keys is None else child.keys, child.parents))
     order = order[np.searchsorted(child.parents[order], 0) :]
-    groups = cells.iloc[order].groupby(child.parents[order])
-    summed = getattr(groups, what.how)().reindex(range(rows))
-    if what.how == "sum":
-        return summed.fillna(0).astype(np.float64).to_numpy(), Numerical(nullable=False)
-    if what.how == "mean":
-        low, high = getattr(column, "low", None), getattr(column, "high", None)
-        return summed.astype(np.float64).to_numpy(), Numerical(low, high)
-    return summed.array, replace(column, nullable=True)
+    with replace_errors(f"derive: no {what.how} of {what.column!r} was found: please report this"):
+        groups = cells.iloc[order].groupby(child.parents[order])
+        return getattr(groups, what.how)().reindex(range(rows)).array
+
+
+def _are(cells: pd.Series, text: str) -> Mask:
+    """Return which cells have this text. Each follows from its own cell: pandas writes times by all of them.
+
+    >>> _are(pd.Series([True, None, b"x", "True"], dtype=object), "True").tolist()
+    [True, False, False, True]
+    """
+    if isinstance(cells.dtype, pd.CategoricalDtype):
+        return np.append(_are(pd.Series(cells.cat.categories), text), np.False_)[cells.cat.codes]
+    return np.array([alone(lambda each: str(each) == text, cell, False) for cell in cells.tolist()], np.bool_)

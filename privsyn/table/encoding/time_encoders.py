@@ -44,7 +44,7 @@ class DatetimeEncoder(OrderedEncoder):
     def read(self, cells: pd.Series) -> Floats:
         """Return days or seconds, rounded down."""
         if family(cells.dtype) == "datetime":
-            seconds = self._near(_instants(cells))
+            seconds = self._near(_whole_seconds(cells))
             if zone(cells.dtype) is not None:
                 seconds = _on_the_wall(seconds, zone(cells.dtype))
         else:
@@ -77,16 +77,19 @@ class DatetimeEncoder(OrderedEncoder):
         return [at.strftime(self.format) for at in units.tolist()]
 
 
-def _instants(cells: pd.Series) -> Times:
-    """Return times in whole seconds, in UTC if they have a zone. Python's years end, so use integers."""
-    unit = tick(cells.dtype)
+def instants(cells: pd.Series) -> Times:
+    """Return times in the dtype's unit, in UTC if they have a zone. Python's years end, so use integers."""
     if isinstance(cells.dtype, pd.ArrowDtype):
         whole = pa.int32() if pa.types.is_date32(cells.dtype.pyarrow_dtype) else pa.int64()
         filled = pa.array(cells.array).cast(whole).cast(pa.int64()).fill_null(np.iinfo(np.int64).min)  # NaT
-        times = filled.to_numpy().view(f"datetime64[{unit}]")
-    else:
-        zoned = zone(cells.dtype) is not None
-        times = (cells.dt.tz_convert("UTC").dt.tz_localize(None) if zoned else cells).to_numpy()
+        return filled.to_numpy().view(f"datetime64[{tick(cells.dtype)}]")
+    zoned = zone(cells.dtype) is not None
+    return (cells.dt.tz_convert("UTC").dt.tz_localize(None) if zoned else cells).to_numpy()
+
+
+def _whole_seconds(cells: pd.Series) -> Times:
+    """Return times in whole seconds, in UTC if they have a zone."""
+    unit, times = tick(cells.dtype), instants(cells)
     if unit == "D":
         return times.astype("datetime64[s]")
     seconds = times.astype(np.int64) // TICKS[unit]

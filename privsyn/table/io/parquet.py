@@ -118,12 +118,15 @@ def _open_coded(path: Path, texts: Sequence[str] = (), **options: Any) -> Parque
     """Open a file with the columns `texts` as dictionaries, and those that were dictionaries of text.
 
     Arrow would read the latter as text and cast it, which fails at the whole file if some text is not UTF-8.
+    Those of `texts` that the file does not have are columns derived from other tables.
     """
+    schema = _schema_of(path)
     coded = [
         field.name
-        for field in _schema_of(path)
+        for field in schema
         if pa.types.is_dictionary(field.type) and str(field.type.value_type) in TEXTS
     ]
+    texts = [name for name in texts if name in schema.names]
     return _open(path, read_dictionary=[*texts, *coded], **options)
 
 

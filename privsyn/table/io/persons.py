@@ -17,6 +17,9 @@ from privsyn.errors import InputError, replace_errors
 from privsyn.marginals._kernels import hash_texts
 from privsyn.marginals.domain import Floats, Ints, Mask
 from privsyn.table.encoding.dtypes import OBJECT, TEXT, Dtype, family, number_type, shown_dtype
+from privsyn.table.encoding.parsing import moments, numbers
+from privsyn.table.encoding.time_encoders import instants
+from privsyn.table.schema.columns import Ordinal, column_of
 from privsyn.table.schema.guesses import MARKS
 from privsyn.table.schema.schema import check_column_names
 
@@ -181,16 +184,32 @@ def fingerprints(table: pd.DataFrame, unit: str, key: bytes = KEY) -> Ints:
 
 
 def order_keys(name: str, frames: Iterator[pd.DataFrame]) -> Floats:
-    """Return the number or time of each row in a column, NaN where there is none. Private."""
+    """Return the number or time of each row in a column, NaN where it has none. Private.
 
-    def keys(cells: pd.Series) -> Floats:
-        if cells.dtype.kind == "M":
-            return np.where(
-                cells.isna(), np.nan, cells.to_numpy().astype("datetime64[us]").astype(np.float64)
-            )
-        return pd.to_numeric(cells, errors="coerce").to_numpy(np.float64, na_value=np.nan)
+    Each follows from its own cell. Whether a cell can be read depends on the dtype alone.
+    """
+    return np.concatenate([_order_of(frame[name]) for frame in frames])
 
-    return np.concatenate([keys(frame[name]) for frame in frames])
+
+def _order_of(cells: pd.Series) -> Floats:
+    """Return the number or time of each cell, NaN where it has none.
+
+    >>> _order_of(pd.Series(["7", "x", "1970-01-01 00:01", None], dtype="category")).tolist()
+    [7.0, nan, 60.0, nan]
+    """
+    dtype = cells.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        return np.append(_order_of(pd.Series(cells.cat.categories)), np.nan)[cells.cat.codes]
+    if family(dtype) == "datetime":
+        times = instants(cells)
+        return np.where(np.isnat(times), np.nan, times.astype(np.int64).astype(np.float64))
+    column = column_of(dtype)
+    if not isinstance(column, Ordinal):
+        texts = cells.tolist()
+        found, times = numbers(texts), moments(texts)
+        return np.where(np.isnan(found) & ~np.isnat(times), times.astype(np.int64), found)
+    keys: Floats = column.widest(dtype).encoder(dtype).read(cells)
+    return keys
 
 
 def codes_of(prints: Ints) -> Ints:

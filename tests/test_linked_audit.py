@@ -1,0 +1,259 @@
+"""What is known of a person in linked tables is decided by the rows of this person, and by public facts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from privsyn import Categorical, Database, Datetime, InputError, Numerical, PrivSyn, Schema, Table
+from privsyn.private.persons import random_order
+from privsyn.table.io.persons import order_keys
+from privsyn.table.linked import open_tables
+
+PERSONS = pd.DataFrame({"key": range(30), "age": 20})
+NUMBERS = pd.Series(np.random.default_rng(0).integers(0, 9, 90))
+VISITS = pd.DataFrame({"link": np.repeat(range(30), 3), "n": NUMBERS, "place": range(90)})
+TIMES = pd.Timestamp("2020-01-01") + pd.to_timedelta(NUMBERS, "D")
+CELLS = {
+    "int8": NUMBERS.astype("int8"),
+    "uint64": NUMBERS.astype("uint64"),
+    "Int64": NUMBERS.astype("Int64"),
+    "float32": NUMBERS.astype("float32"),
+    "arrow": NUMBERS.astype("int64[pyarrow]"),
+    "decimal": NUMBERS.astype("int64[pyarrow]").astype(pd.ArrowDtype(pa.decimal128(38, 2))),
+    "times": TIMES,
+    "zoned": TIMES.dt.tz_localize("Europe/Berlin"),
+    "dates": TIMES.astype("timestamp[us][pyarrow]").astype("date32[pyarrow]"),
+    "durations": pd.Series(pd.to_timedelta(NUMBERS, "h")),
+}
+
+
+class Secretive:
+    """An object that raises when touched, with what nobody may read."""
+
+    def __str__(self):
+        raise RuntimeError("Zebra")
+
+    __repr__ = __hash__ = __float__ = __str__
+
+    def __eq__(self, other):
+        raise RuntimeError("Zebra")
+
+
+def opened(derive, visits, persons=PERSONS, schema=None):
+    """The root of two tables, as it is before the first question; the persons are in the table's order."""
+    database = Database(
+        {
+            "persons": Table(Schema({"age": Numerical(0, 99)}), key="key", derive=derive),
+            "visits": Table(schema, parent="persons", link="link", order="place"),
+        }
+    )
+    tables = {"persons": persons, "visits": visits}
+    if persons is None:
+        del tables["persons"]
+    return open_tables(database, tables, _in_order)
+
+
+@pytest.mark.parametrize("how", ["sum", "mean", "min", "max", "first", "last"])
+@pytest.mark.parametrize("cells", CELLS)
+def test_no_summary_of_a_person_depends_on_another(cells, how):
+    """Whether other persons have rows, or cells, decides no value and no dtype, and whether it is refused."""
+    visits = VISITS.assign(n=CELLS[cells])
+    missing = visits.copy()
+    if cells not in ("int8", "uint64"):
+        missing.loc[missing["link"] == 3, "n"] = None
+    rest = visits["link"] != 3
+    neighbours = [
+        (visits, PERSONS),
+        (visits[rest], PERSONS),
+        (visits[rest], PERSONS.drop(index=3)),
+        (missing, PERSONS),
+        (visits[:3], PERSONS),
+        (visits[:0], PERSONS),
+        (visits[:0], PERSONS[:0]),
+    ]
+    ends = []
+    for rows, persons in neighbours:
+        try:
+            root = opened({"s": f"{how}(visits.n)"}, rows, persons)["persons"]
+        except InputError as refused:
+            ends.append(str(refused))
+            continue
+        ends.append((root.added.dtypes.astype(str).to_dict(), root.schema))
+        both = np.isin(persons["key"], rows["link"]) & (persons["key"] != 3)
+        others = root.added[both.to_numpy()]
+        whole = opened({"s": f"{how}(visits.n)"}, visits)["persons"].added
+        pd.testing.assert_frame_equal(others.reset_index(drop=True), _rows(whole, persons["key"][both]))
+    assert all(end == ends[0] for end in ends)
+    times = cells in ("times", "zoned", "dates", "durations")
+    assert isinstance(ends[0], str) == (times and how in ("sum", "mean"))
+
+
+def _rows(table, places):
+    return table.iloc[places.tolist()].reset_index(drop=True)
+
+
+ODD = {
+    "secretive": Secretive(),
+    "bytes": b"\xff",
+    "surrogate": "\ud800",
+    "long": 10**5000,
+    "list": ["a"],
+    "missing": None,
+    "complex": 1j,
+    "time": pd.Timestamp("2020-01-01 10:00"),
+    "unsigned": "18446744073709551615",
+    "negative": -1,
+    "true": True,
+}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("odd", ODD)
+def test_whether_a_person_ever_had_a_value_depends_on_no_other_cell(odd):
+    cells = pd.Series(["a", "b", True] * 30, dtype=object)
+    cells.array[89] = ODD[odd]
+    for value, has in (("a", "yes"), ("c", "no"), ("True", "yes")):
+        said = {"e": f"ever(visits.n == {value})"}
+        root = opened(said, VISITS.assign(n=cells), schema=Schema({"n": Categorical(["a", "b"])}))["persons"]
+        assert (root.added["e"][:29] == has).all()
+
+
+def test_times_are_not_compared_as_texts():
+    """pandas writes a column of midnights as dates: with one other time, all are written otherwise."""
+    schema = Schema({"n": Datetime("2020-01-01", "2020-12-31")})
+    with pytest.raises(InputError, match="ever is about listed values and numbers, not 'n'"):
+        opened({"e": "ever(visits.n == 2020-01-03)"}, VISITS.assign(n=TIMES), schema=schema)
+
+
+def test_numbers_are_compared_as_numbers():
+    schema = Schema({"n": Numerical(0, 9)})
+    found = [
+        opened({"e": "ever(visits.n == 3)"}, VISITS.assign(n=NUMBERS.astype(dtype)), schema=schema)
+        for dtype in ("int64", "float64", "Int64")
+    ]
+    assert 0 < (found[0]["persons"].added["e"] == "yes").sum() < 30
+    for tables in found[1:]:
+        pd.testing.assert_frame_equal(tables["persons"].added, found[0]["persons"].added)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("odd", ODD)
+def test_no_order_depends_on_another_cell(odd):
+    cells = pd.Series([3, "2", 1.5, "x", None], dtype=object)
+    cells.array[4] = ODD[odd]
+    assert np.array_equal(_keys(cells)[:4], [3, 2, 1.5, np.nan], equal_nan=True)
+
+
+def _keys(cells):
+    return order_keys("at", iter([pd.DataFrame({"at": cells})]))
+
+
+@pytest.mark.parametrize("cells", [*CELLS, "boolean", "categories", "categories of times"])
+def test_an_order_of_any_type_is_read_also_if_cells_are_missing(cells):
+    more = {
+        "boolean": (NUMBERS > 4).astype("boolean"),
+        "categories": NUMBERS.astype("category"),
+        "categories of times": TIMES.astype("category"),
+    }
+    known = {**CELLS, **more}[cells]
+    keys, numbers = _keys(known), (NUMBERS > 4).astype(int) if cells == "boolean" else NUMBERS
+    assert np.array_equal(np.sign(np.diff(keys)), np.sign(np.diff(numbers)))
+    if cells not in ("int8", "uint64"):
+        lost = known.copy()
+        lost[0] = None
+        assert np.isnan(_keys(lost)[0])
+        assert np.array_equal(_keys(lost)[1:], keys[1:])
+
+
+@pytest.mark.parametrize("odd", ["2020-01-05 10:00", "soon", "17"])
+def test_one_odd_cell_of_a_file_does_not_decide_the_order_of_others(odd, tmp_path):
+    """A CSV has no types, and that of a column which is there for the order alone is not guessed."""
+    schema = Schema({"n": Numerical(0, 9)})
+    cells = TIMES.astype(str) + " 10:00"
+    cells[89] = odd
+    VISITS.assign(place=cells).to_csv(tmp_path / "v.csv", index=False)
+    found = opened({}, tmp_path / "v.csv", schema=schema)["visits"]
+    assert np.array_equal(np.sign(np.diff(found.keys[:89])), np.sign(np.diff(NUMBERS[:89])))
+    assert not any("read off the file" in fact for fact in found.source.public_inputs)
+
+
+def test_rows_of_nobody_need_no_person():
+    """Without the last person too."""
+    for persons in (PERSONS[:1], PERSONS[:0]):
+        tables = opened({}, VISITS, persons)
+        assert (tables["visits"].persons[3:] == -1).all()
+        assert (tables["visits"].persons[:3] == (0 if len(persons) else -1)).all()
+    database = Database(
+        {
+            "persons": Table(Schema({"age": Numerical(0, 99)}), key="key"),
+            "visits": Table(Schema({"n": Numerical(0, 9)}), key="place", parent="persons", link="key"),
+            "drugs": Table(Schema({"n": Numerical(0, 9)}), parent="visits", link="place"),
+        }
+    )
+    visits = VISITS.rename(columns={"link": "key"})
+    made = PrivSyn(5, 1e-9, database, seed=1).fit(
+        {"persons": PERSONS[:0], "visits": visits[:0], "drugs": VISITS[["place", "n"]]}
+    )
+    assert list(made.sample()) == ["persons", "visits", "drugs"]
+
+
+def test_categories_of_links_decide_nothing():
+    """Two tables with the links of the root, which is left out: whether their categories are the same."""
+    database = Database(
+        {
+            "persons": Table(Schema({}), key="key"),
+            "visits": Table(Schema({"n": Numerical(0, 9)}), parent="persons", link="link"),
+            "orders": Table(Schema({"n": Numerical(0, 9)}), parent="persons", link="link"),
+        }
+    )
+    visits = VISITS[["link", "n"]].astype({"link": "category"})
+    fewer = visits[:87].assign(link=lambda rows: rows["link"].cat.remove_unused_categories())
+    for orders in (visits, fewer):
+        tables = open_tables(database, {"visits": visits, "orders": orders}, _in_order)
+        assert isinstance(tables["persons"].source.head["key"].dtype, pd.CategoricalDtype)
+        assert len(tables["persons"].persons) == 30
+        assert (tables["orders"].persons == np.repeat(range(30), 3)[: len(orders)]).all()
+
+
+def _in_order(codes):
+    return random_order(codes, lambda n: np.arange(n, dtype=np.uint64))
+
+
+@pytest.mark.parametrize("wrong", [0, -5, 2.5, "3", True])
+def test_a_bound_that_is_none_is_refused_for_several_tables_too(wrong):
+    database = Database({"persons": Table(Schema({"age": Numerical(0, 99)}), key="key")})
+    with pytest.raises(InputError, match="rows_per_unit must be a whole number of at least 1; got "):
+        PrivSyn(1.0, 1e-9, database, rows_per_unit=wrong)
+
+
+def test_values_are_not_looked_for_with_a_delta_of_0():
+    """Which is said before any answer is released."""
+    database = Database(
+        {
+            "persons": Table(Schema({"age": Numerical(0, 99)}), key="key"),
+            "visits": Table(Schema({"n": Categorical()}), parent="persons", link="key"),
+        }
+    )
+    visits = VISITS[["link", "n"]].rename(columns={"link": "key"})
+    with pytest.raises(InputError, match="table 'visits': delta 0 cannot find the values of 'n'"):
+        PrivSyn(1.0, 0, database).fit({"persons": PERSONS, "visits": visits})
+
+
+def test_a_parquet_file_need_not_have_derived_columns(tmp_path):
+    """Texts in it are read as categories, and whether a person ever had a value is a text as well."""
+    database = Database(
+        {
+            "persons": Table(
+                Schema({"age": Numerical(0, 99)}), key="key", derive={"had": "ever(visits.n == 3)"}
+            ),
+            "visits": Table(Schema({"n": Numerical(0, 9)}), parent="persons", link="link"),
+        }
+    )
+    PERSONS.to_parquet(tmp_path / "p.parquet")
+    VISITS[["link", "n"]].to_parquet(tmp_path / "v.parquet")
+    tables = {"persons": tmp_path / "p.parquet", "visits": tmp_path / "v.parquet"}
+    model = PrivSyn(5, 1e-9, database, seed=1).fit(tables)
+    assert list(model.release_.tables["persons"].codec.schema.columns) == ["age", "count(visits)", "had"]
