@@ -134,8 +134,9 @@ def _source(table: Table, given: Any) -> RawTable:
     source = read_in_batches(given, schema, unit=(*table.keys, *order))
     if not source.near:
         raise InputError("several tables cannot be read from a cluster: give files or frames")
-    for name in (*table.keys, *order):
-        check_unit_column(source.head.columns, name)
+    for what in ("key", "link", "order"):
+        if (name := getattr(table, what)) is not None:
+            check_unit_column(source.head.columns, name, what)
     source.require_again("how its rows are linked")
     return source
 
@@ -180,7 +181,9 @@ def _linked(
         parents = _places(above, database.tables[table.parent].key or "", codes)
         persons = np.append(above.persons, NOBODY)[parents]  # the last for the place -1
         if table.order is not None:
-            keys = np.concatenate(source.each(partial(order_keys, table.order)))
+            declared = None if table.schema is None else table.schema.columns.get(table.order)
+            pattern = getattr(declared, "format", None)
+            keys = np.concatenate(source.each(partial(order_keys, table.order, pattern=pattern)))
     also = tuple(each for each in (table.key, table.only_order) if each not in (None, unit))
     nothing = pd.DataFrame(index=range(len(codes)))
     return LinkedTable(

@@ -72,13 +72,13 @@ def persons_of(table: pd.DataFrame, unit: str) -> Ints:
     return codes.fill_null(NOBODY).to_numpy(zero_copy_only=False).astype(np.int64)
 
 
-def check_unit_column(names: Collection[object], unit: str) -> None:
-    """Refuse a `unit` that is not among the names of the table, and quote none of these.
+def check_unit_column(names: Collection[object], unit: str, what: str = "unit") -> None:
+    """Refuse a `unit`, or what else names a column, that is not in the table, and quote none of its names.
 
     In a file without a header they are the cells of its first row.
     """
     if unit not in names:
-        raise InputError(f"the table has no column {unit!r}, which unit names: correct one of them")
+        raise InputError(f"the table has no column {unit!r}, which {what} names: correct one of them")
 
 
 def _check_dtype(unit: str, dtype: Dtype) -> None:
@@ -183,15 +183,16 @@ def fingerprints(table: pd.DataFrame, unit: str, key: bytes = KEY) -> Ints:
     return found.view(np.int64)
 
 
-def order_keys(name: str, frames: Iterator[pd.DataFrame]) -> Floats:
+def order_keys(name: str, frames: Iterator[pd.DataFrame], pattern: str | None = None) -> Floats:
     """Return the number or time of each row in a column, NaN where it has none. Private.
 
-    Each follows from its own cell. Whether a cell can be read depends on the dtype alone.
+    Text is a number, or a time as `pattern` says, by default in ISO 8601. Each follows from
+    its own cell. Whether a cell can be read depends on the dtype alone.
     """
-    return np.concatenate([_order_of(frame[name]) for frame in frames])
+    return np.concatenate([_order_of(frame[name], pattern) for frame in frames])
 
 
-def _order_of(cells: pd.Series) -> Floats:
+def _order_of(cells: pd.Series, pattern: str | None = None) -> Floats:
     """Return the number or time of each cell, NaN where it has none.
 
     >>> _order_of(pd.Series(["7", "x", "1970-01-01 00:01", None], dtype="category")).tolist()
@@ -199,15 +200,16 @@ def _order_of(cells: pd.Series) -> Floats:
     """
     dtype = cells.dtype
     if isinstance(dtype, pd.CategoricalDtype):
-        return np.append(_order_of(pd.Series(cells.cat.categories)), np.nan)[cells.cat.codes]
+        return np.append(_order_of(pd.Series(cells.cat.categories), pattern), np.nan)[cells.cat.codes]
     if family(dtype) == "datetime":
         times = instants(cells)
         return np.where(np.isnat(times), np.nan, times.astype(np.int64).astype(np.float64))
     column = column_of(dtype)
     if not isinstance(column, Ordinal):
         texts = cells.tolist()
-        found, times = numbers(texts), moments(texts)
-        return np.where(np.isnan(found) & ~np.isnat(times), times.astype(np.int64), found)
+        found, times = numbers(texts), moments(texts, pattern)
+        timed = ~np.isnat(times) & (np.isnan(found) | (pattern is not None))
+        return np.where(timed, times.astype(np.int64), found)
     keys: Floats = column.widest(dtype).encoder(dtype).read(cells)
     return keys
 

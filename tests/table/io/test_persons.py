@@ -27,6 +27,7 @@ from privsyn.table.io.persons import (
     codes_of,
     fingerprints,
     identifiers,
+    order_keys,
     persons_of,
 )
 from privsyn.table.io.read_in_batches import read_in_batches
@@ -382,3 +383,36 @@ def test_a_column_that_cannot_be_read_is_a_line_that_quotes_no_cell():
         with pytest.raises(InputError, match="the identifiers could not be read") as raised:
             read(table, "who")
         assert raised.value.__context__ is None
+
+
+DAYS = pd.to_datetime(pd.Series(["2020-01-31", None, "2020-02-01", "2019-12-31"]))
+SINCE = DAYS - DAYS.min()
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        DAYS,
+        DAYS.dt.tz_localize("Asia/Tokyo"),
+        DAYS.dt.date.astype(object),
+        DAYS.dt.date.astype(pd.ArrowDtype(pa.date32())),
+        DAYS.astype(pd.ArrowDtype(pa.timestamp("ms"))),
+        DAYS.dt.strftime("%Y-%m-%d"),
+        DAYS.dt.strftime("%Y-%m-%d").astype("category"),
+        DAYS.dt.strftime("%d.%m.%Y"),
+        SINCE,
+        SINCE.astype(pd.ArrowDtype(pa.duration("us"))),
+        pd.Series([31, None, 32, 0]),
+        pd.Series([31, None, 32, 0], dtype="Int8"),
+        pd.Series([31, None, 32, 0]).astype(pd.ArrowDtype(pa.decimal128(5, 2))),
+        pd.Series(["31", None, "32", "4"]),
+    ],
+    ids=lambda cells: f"{cells.dtype} {cells[0]}",
+)
+def test_rows_are_in_the_order_of_numbers_and_times_of_any_type(cells):
+    """Also beside a gap, and of text with the format that the schema says."""
+    keys = order_keys(
+        "on", iter([pd.DataFrame({"on": cells})]), "%d.%m.%Y" if "31.01.2020" in set(cells) else None
+    )
+    assert np.argsort(keys).tolist() == [3, 0, 2, 1]
+    assert np.isnan(keys).tolist() == [False, True, False, False]
