@@ -148,12 +148,12 @@ class Settings:
         from privsyn.table.schema.important import check_important
 
         self._check_method(check_finite(spelled("delta"), self.delta))
-        self._check_database()
         public = self.public
+        self._check_unit(() if public is None else public.columns)
+        self._check_database()
         if self.seed is not None:
             check_whole(spelled("seed"), self.seed)
         check_bytes(spelled("memory"), self.memory)
-        self._check_unit(() if public is None else public.columns)
         if self.target is not None and public is not None:
             check_column(spelled("target"), self.target, public.coded, public=True)
         if (important := self.matters_most) and public is not None:

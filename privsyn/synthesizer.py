@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
-from privsyn.errors import InputError, warn_not_found
+from privsyn.errors import InputError, replace_errors, warn_not_found
 from privsyn.estimator import Estimator
 from privsyn.methods.learning import learn_table
 from privsyn.methods.levels import OpenedDatabase
@@ -191,7 +192,8 @@ class PrivSyn(ReleasedModel, Estimator, Settings):
             raise InputError("linked tables are learnt from one owner")
         only = None if self.unit is None else ROWS
         with Alone(tables if only is None else {only: as_frame(tables)}, self) as run:
-            opened = OpenedDatabase.of(database, run.table, self, run.bits)
+            with nullcontext() if only is None else replace_errors(_of_one_table, InputError):
+                opened = OpenedDatabase.of(database, run.table, self, run.bits)
             learned, ledger = opened.learn(run, self.progress or no_progress)
         self.release_ = LinkedRelease.of(opened, learned, ledger, only)
         self.not_found_ = self.release_.not_found
@@ -234,3 +236,8 @@ class PrivSyn(ReleasedModel, Estimator, Settings):
         if (criteria := opened.criteria) is not None:
             check_accept(criteria, opened.schema.schema, self.epsilon)
             check_testable(opened.codec(opened.schema.fill({}, {})), criteria)
+
+
+def _of_one_table(error: Exception) -> str:
+    """Return a message about the tables of `persons_and_rows` for somebody who gave one table."""
+    return str(error).removeprefix(f"table {ROWS!r}: ").replace("which link names", "which unit names")

@@ -7,6 +7,7 @@ import re
 from importlib import resources
 from itertools import count
 from math import fsum, sqrt
+from pathlib import Path
 
 import command
 import numpy as np
@@ -15,7 +16,7 @@ import pytest
 from command import CANARY, run
 from jsonschema import Draft202012Validator
 
-from privsyn import Categorical, InputError, Numerical, PrivSyn, Schema, load
+from privsyn import Categorical, Database, InputError, Numerical, PrivSyn, Schema, Table, load
 from privsyn.inference.rows_per_person import RowsPerPerson
 from privsyn.methods import reading
 from privsyn.private import measure, persons
@@ -345,6 +346,56 @@ def test_a_draft_and_a_check_leave_the_unit_out(data, capsys):
     assert "column 'who': 20 of 300 rows have no identifier and are dropped" in checked.out
     missing = run(capsys, "schema", data / "data.csv", "--unit", "nobody")
     assert (missing.code, "no column 'nobody'" in missing.err) == (2, True)
+    (data / "with.yaml").write_text("columns:\n  who: {kind: identifier}\n")
+    listed = run(capsys, "schema", data / "data.csv", "--check", data / "with.yaml", "--unit", "who")
+    assert (listed.code, "'who' identifies persons: remove it from the schema" in listed.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (
+            ("--unit", "whom"),
+            "privsyn: the table has no column 'whom', which unit names: correct one of them",
+        ),
+        (
+            ("--unit", "who", "--order", "on"),
+            "privsyn: the table has no column 'on', which order names: correct one of them",
+        ),
+        (
+            ("--unit", "who", "--order", "who"),
+            "privsyn: order 'who' is the same in all rows of one parent: name another column",
+        ),
+        (("--unit", "who", "--schema", "with.yaml"), "privsyn: --unit 'who' is a column of the schema"),
+        (
+            ("--unit", "who", "--schema", "tables.yaml"),
+            "tables.yaml: declares several tables, and this takes one",
+        ),
+    ],
+)
+def test_a_mistake_about_rows_that_belong_together_is_one_line(data, capsys, monkeypatch, options, complaint):
+    monkeypatch.chdir(data)
+    Path("with.yaml").write_text("columns:\n  who: {kind: identifier}\n")
+    Path("tables.yaml").write_text("tables:\n  persons: {key: who}\n")
+    outcome = run(capsys, "synth", "data.csv", "out.csv", "--epsilon", 1, "--identifiers", *options)
+    assert (outcome.code, outcome.out, outcome.err.count("\n")) == (2, "", 1)
+    assert complaint in outcome.err
+
+
+def test_a_database_may_be_empty():
+    """Whether a table has rows is private, so a run on no rows ends like any other."""
+    database = Database(
+        {
+            "persons": Table(Schema({"age": Numerical(0, 9)}), key="who"),
+            "visits": Table(Schema({"ill": SCHEMA.columns["ill"]}), parent="persons", link="who"),
+        }
+    )
+    persons, visits = pd.DataFrame({"who": [1, 2], "age": [3, 4]}), pd.DataFrame({"who": [1], "ill": ["flu"]})
+    for tables in ((persons[:0], visits), (persons[:0], visits[:0]), (persons, visits[:0])):
+        model = PrivSyn(5.0, 1e-6, database, seed=0).fit(
+            dict(zip(("persons", "visits"), tables, strict=True))
+        )
+        assert set(model.sample()) == {"persons", "visits"}
 
 
 def test_identifiers_in_a_csv_are_compared_as_they_are_written(tmp_path, exact_answers):

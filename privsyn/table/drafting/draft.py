@@ -291,6 +291,8 @@ def check_schema(table: object, schema: Schema, *, unit: str | None = None) -> l
     column 'low': 1 of 3 cells do not fit: they are clipped to the bounds, or missing if unreadable
     constraint 1 (increasing: 'low', 'high'): 2 of 3 rows break it, and no synthetic row will
     """
+    if unit is not None and unit in schema.columns:
+        raise InputError(f"{unit!r} identifies persons: remove it from the schema, it is not synthesised")
     whole = read_in_memory(table, schema, unit=unit).frame
     frame = without(unit, whole)
     lines = [f"column {name!r}: free text, left out of the synthetic table" for name in schema.dropped]

@@ -12,7 +12,7 @@ from typing import Any
 from privsyn.errors import InputError, about, did_you_mean, safe_repr
 from privsyn.table.kinds.column_settings import check_keys
 from privsyn.table.schema.schema import Schema
-from privsyn.table.schema.yaml_file import from_plain, read_public, read_schema, to_plain
+from privsyn.table.schema.yaml_file import SETTINGS, from_plain, read_public, read_schema, to_plain
 
 EVER, COUNT = "ever", "count"
 SUMMARIES = (COUNT, "sum", "mean", "min", "max", "first", "last", EVER)
@@ -122,6 +122,10 @@ class Table:
             raise InputError("give both parent and link, the column with the parent's key, or neither")
         if self.order is not None and self.parent is None:
             raise InputError("order is about the rows of one parent: this table has no parent")
+        if self.order is not None and self.order == self.link:
+            raise InputError(
+                f"order {self.order!r} is the same in all rows of one parent: name another column"
+            )
         columns = () if self.schema is None else tuple(self.schema.columns)
         if len(set(self.keys)) < len(self.keys):
             raise InputError(f"{self.keys[0]!r} is both key and link")
@@ -282,6 +286,7 @@ def database_from_plain(plain: Mapping[str, Any]) -> Database:
         with about(f"table {name!r}"):
             if not isinstance(one, Mapping):
                 raise InputError("a table is a mapping such as {key: person_id, columns: {...}}")
+            check_keys(one, (*LINKS, *SETTINGS))
             links = {what: one[what] for what in LINKS if what in one}
             rest = {what: value for what, value in one.items() if what not in LINKS}
             tables[name] = Table(from_plain(rest) if rest else None, **links)

@@ -22,6 +22,9 @@ from privsyn.table.schema.schema import Schema
 
 NO_NOTES: Mapping[str, str] = MappingProxyType({})
 
+SETTINGS = ("columns", "missing", "nullable", "csv", "constraints", "important")
+"""What a schema of one table may have in YAML."""
+
 
 def read_schema(path: str | PathLike[str]) -> Schema:
     """Return the schema in a YAML file; an `InputError` of one line says what is wrong with it.
@@ -159,7 +162,12 @@ def from_plain(plain: object) -> Schema:
     if not isinstance(plain, Mapping):
         raise InputError("a schema is a mapping that begins with 'columns:'")
     needed = () if "csv" in plain else ("columns",)
-    check_keys(plain, ("columns", "missing", "nullable", "csv", "constraints", "important"), needed=needed)
+    if declares_tables(plain):
+        raise InputError(
+            "declares several tables, and this takes one: in Python, PrivSyn(schema=...).fit({name: table})"
+            " takes all"
+        )
+    check_keys(plain, SETTINGS, needed=needed)
     if not isinstance(plain.get("columns", {}), Mapping):
         raise InputError("'columns:' is a mapping of names to columns")
     nullable = flag("nullable", plain.get("nullable", True))

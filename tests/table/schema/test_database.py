@@ -75,6 +75,14 @@ def test_tables_come_after_their_parents():
         ),
         (lambda: database_from_plain({"tables": 3}), "'tables:' is a mapping"),
         (lambda: database_from_plain({"tables": {"a": 3}}), "table 'a': a table is a mapping"),
+        (
+            lambda: database_from_plain({"tables": {"a": {"ordr": "b"}}}),
+            "'ordr' is not known here: allowed are key",
+        ),
+        (
+            lambda: Table(key="k", parent="b", link="l", order="l"),
+            "'l' is the same in all rows of one parent",
+        ),
         (lambda: database_from_plain({"tables": {}, "columns": {}}), "'columns' is not known here"),
     ],
 )
