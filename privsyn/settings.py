@@ -207,7 +207,8 @@ class Settings:
         given = [name for name in ("target", "important", "accept") if getattr(self, name) is not None]
         given += ["method"] if self.algorithm.accounting is not None else []
         if given:
-            raise InputError(f"leave out {spelled(given[0])}: linked tables do not take it")
+            rows = f"rows that belong together ({together})" if tables is None else "linked tables"
+            raise InputError(f"leave out {spelled(given[0])}: {rows} do not take it")
 
     def _check_unit(self, names: "Collection[str]") -> None:
         """Refuse a bound on the rows of a unit without a unit, and a unit among `names` of the schema."""

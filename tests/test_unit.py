@@ -366,6 +366,10 @@ def test_a_draft_and_a_check_leave_the_unit_out(data, capsys):
             ("--unit", "who", "--order", "who"),
             "privsyn: order 'who' is the same in all rows of one parent: name another column",
         ),
+        (
+            ("--unit", "who", "--target", "age"),
+            "privsyn: leave out --target: rows that belong together (--identifiers) do not take it",
+        ),
         (("--unit", "who", "--schema", "with.yaml"), "privsyn: --unit 'who' is a column of the schema"),
         (
             ("--unit", "who", "--schema", "tables.yaml"),

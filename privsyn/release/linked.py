@@ -267,7 +267,10 @@ class LinkedRelease:
     def of_one(self, what: str) -> Release:
         """Return the release of the one table that was fitted; refuse `what` if there are several."""
         if self.only is None:
-            raise InputError(f"{what} is for one table: take that of one, such as release.tables[...]")
+            raise InputError(
+                f"{what} is for one table, and the model has several: in Python, load(path).sample() returns"
+                " all, and load(path).tables[...] is one"
+            )
         return self.levels[self.only].release
 
     @property
