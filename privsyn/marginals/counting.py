@@ -57,6 +57,16 @@ def code_type(size: int) -> np.dtype[np.unsignedinteger]:
     return np.dtype(np.min_scalar_type(max(size - 1, 0)))
 
 
+def ranks(owners: Ints) -> Ints:
+    """Return for each row how many rows of the same owner stand before it; an owner's rows stand together.
+
+    >>> ranks(np.array([4, 4, 4, 2])).tolist()
+    [0, 1, 2, 0]
+    """
+    begins = np.flatnonzero(np.diff(owners, prepend=owners[:1] - 1))
+    return np.arange(len(owners)) - np.repeat(begins, np.diff(begins, append=len(owners)))
+
+
 def block_of(records: Records) -> Block:
     """Return records as a block."""
     columns = zip(records.codes.T, records.domain.sizes, strict=True)

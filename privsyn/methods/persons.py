@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from privsyn.inference.rows_per_person import RowsOfGroups, RowsPerPerson
-from privsyn.marginals.counting import Packing, Walk
+from privsyn.marginals.counting import Packing, Walk, ranks
 from privsyn.marginals.domain import NO_ATTRIBUTES, Attributes, Domain, Floats, Integers, Ints, Mask
 from privsyn.private.persons import (
     MOST,
@@ -18,7 +18,6 @@ from privsyn.private.persons import (
     classes,
     previous_rows,
     random_order,
-    ranks,
     rows_of_all,
     rows_per_person,
 )

@@ -257,16 +257,6 @@ def previous_rows(parents: Ints, keys: Floats | None = None) -> Ints:
     return previous
 
 
-def ranks(persons: Ints) -> Ints:
-    """Return for each row how many rows of the same person stand before it; a person's rows stand together.
-
-    >>> ranks(np.array([4, 4, 4, 2])).tolist()
-    [0, 1, 2, 0]
-    """
-    begins = np.flatnonzero(np.diff(persons, prepend=NOBODY - 1))
-    return np.arange(len(persons)) - np.repeat(begins, np.diff(begins, append=len(persons)))
-
-
 SINGLE = 12
 """Numbers of rows that have a class of their own."""
 

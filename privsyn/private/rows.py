@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from privsyn.marginals.counting import Ask, Block, Packing, Tables, Walk, block_of, code_type
+from privsyn.marginals.counting import Ask, Block, Packing, Tables, Walk, block_of, code_type, ranks
 from privsyn.marginals.domain import Attributes, Codes, Domain, Integers, Ints, Records
 from privsyn.marginals.marginal import NO_GROUPS, Grouping
 from privsyn.marginals.recoding import Merging
-from privsyn.private.persons import ONE_ROW, Bound, WithinSquares, first_rows, ranks
+from privsyn.private.persons import ONE_ROW, Bound, WithinSquares, first_rows
 
 CELL = 8  # bytes of a count
 

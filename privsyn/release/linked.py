@@ -15,6 +15,7 @@ import pandas as pd
 from privsyn.arguments import check_whole
 from privsyn.errors import InputError, about, plural
 from privsyn.files import atomic_path
+from privsyn.marginals.counting import ranks
 from privsyn.marginals.domain import Codes, Integers, Ints, Records
 from privsyn.methods.levels import LearnedLevel, OpenedDatabase
 from privsyn.private.ledger import Ledger
@@ -212,11 +213,9 @@ class LinkedRelease:
         self, name: str, made: Mapping[str, Made], above: Ints, root: Ints
     ) -> dict[tuple[str, str], Integers]:
         """Return what is known of each row before it is made, by the table above and the column."""
-        begins = np.flatnonzero(np.diff(above, prepend=-1))
-        position = np.arange(len(above)) - np.repeat(begins, np.diff(begins, append=len(above)))
         known: dict[tuple[str, str], Integers] = {
             ("", ROWS): np.bincount(root, minlength=1)[root],
-            ("", POSITION): position,
+            ("", POSITION): ranks(above),
         }
         at = above
         for table in self.database.above(name):
@@ -236,7 +235,7 @@ class LinkedRelease:
             elif column in rows.frame:
                 columns[column] = rows.frame[column]
             else:
-                columns[column] = _positions(rows.above, dtype)
+                columns[column] = _keys(ranks(rows.above), dtype)
         frame = pd.DataFrame(columns, index=range(len(rows.above)), copy=False)
         return level.release.form.cast(frame, level.release.codec.schema)
 
@@ -386,8 +385,3 @@ def _keys(places: Ints, dtype: str) -> Any:
     """Return new keys, from 1 up, in the dtype of the private ones."""
     kind: Any = dtype
     return pd.Series(places + 1).astype(kind)
-
-
-def _positions(above: Ints, dtype: str) -> Any:
-    begins = np.flatnonzero(np.diff(above, prepend=-1))
-    return _keys(np.arange(len(above)) - np.repeat(begins, np.diff(begins, append=len(above))), dtype)

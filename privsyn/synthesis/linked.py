@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privsyn.marginals.counting import code_type, count
+from privsyn.marginals.counting import code_type, count, ranks
 from privsyn.marginals.domain import Codes, Domain, Floats, Integers, Ints, Mask, Records
 from privsyn.marginals.marginal import NO_GROUPS, Grouping, Marginal
 from privsyn.marginals.statistics import mutual_information
@@ -97,8 +97,7 @@ class Chains:
     @property
     def place(self) -> Ints:
         """How many rows of the same person stand before each row."""
-        begins = np.flatnonzero(np.diff(self.persons, prepend=-1))
-        return np.arange(len(self.persons)) - np.repeat(begins, np.diff(begins, append=len(self.persons)))
+        return ranks(self.persons)
 
 
 def synthesise_linked(

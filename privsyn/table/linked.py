@@ -17,6 +17,7 @@ import pandas as pd
 import pyarrow as pa
 
 from privsyn.errors import InputError, about, did_you_mean, replace_errors
+from privsyn.marginals.counting import ranks
 from privsyn.marginals.domain import Floats, Ints, Mask
 from privsyn.table.discovery.open_schema import declared_or_by_names
 from privsyn.table.encoding.dtypes import family
@@ -229,9 +230,8 @@ def positions(parents: Ints, keys: Floats | None = None) -> Ints:
     [2, 0, 0, 1]
     """
     order = np.lexsort((np.zeros(len(parents)) if keys is None else keys, parents))
-    begins = np.flatnonzero(np.diff(parents[order], prepend=NOBODY - 1))
     found = np.empty(len(parents), np.int64)
-    found[order] = np.arange(len(parents)) - np.repeat(begins, np.diff(begins, append=len(parents)))
+    found[order] = ranks(parents[order])
     return found
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
-from privsyn.marginals.counting import Packing
+from privsyn.marginals.counting import Packing, ranks
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import NO_GROUPS, Grouping
 from privsyn.private.ledger import Ledger
@@ -27,7 +27,6 @@ from privsyn.private.persons import (
     first_rows,
     previous_rows,
     random_order,
-    ranks,
     rows_of_all,
     rows_per_person,
 )
