@@ -9,7 +9,7 @@ of which no two neighbours are in one, move in turn: the neighbours of a row tha
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -123,7 +123,9 @@ def synthesise_linked(
     """
     rows = _start(one_ways, tables, chains, rng)
     tables = (*tables, *zeros.missing_from(tuple(tables), tuple(one_ways.values())))
-    return _annealed(rows, one_ways, tables, chains, rng, sweeps, zeros)
+    if not tables or not len(chains.persons):
+        return rows
+    return _annealed(rows, one_ways, _views(one_ways, tables, chains, zeros), chains, rng, sweeps)
 
 
 def _start(
@@ -174,24 +176,16 @@ def _tree(
 def _annealed(
     rows: dict[str, Codes],
     one_ways: Mapping[str, Marginal],
-    tables: Sequence[Marginal],
+    views: Sequence[_View],
     chains: Chains,
     rng: np.random.Generator,
     sweeps: int,
-    zeros: StructuralZeros,
 ) -> dict[str, Codes]:
     """Return the rows, moved towards all tables; half of the rows move at a time."""
-    n, halves = len(chains.persons), chains.place % 2
-    if not n or not tables:
-        return rows
-    scaled = [Marginal(t.domain, t.counts * (n / max(t.total, TINY))) for t in (*tables, *one_ways.values())]
-    weight = [*weights_of(tuple(tables)), *(COLUMNS for _ in one_ways)]
-    views = [view for table in scaled for view in _views(table, one_ways, chains)]
-    of_views = [w for table, w in zip(scaled, weight, strict=True) for _ in _views(table, one_ways, chains)]
-    weights = np.concatenate([v.sure * w / (v.targets + 1) for v, w in zip(views, of_views, strict=True)])
-    weights[~np.concatenate([_possible(view, one_ways, zeros) for view in views])] = NEVER
+    halves, weights = chains.place % 2, np.concatenate([view.weights for view in views])
     joined = {place: view.grouping for place, view in enumerate(views) if view.grouping}
-    noise = rng.gumbel(size=VARIATES + max(table.domain.cells for table in one_ways.values()))
+    most = max(table.domain.cells for table in one_ways.values())
+    noise = rng.gumbel(size=VARIATES + most).astype(np.float32)
     for sweep in range(sweeps):
         for half in (0, 1):
             frame = _frame(rows, one_ways, chains, views)
@@ -206,16 +200,7 @@ def _annealed(
             moves = lay_out(start, tuple(view.table for view in views), groups=joined, still=still)
             codes = np.ascontiguousarray(start.codes.astype(code_type(max(frame.domain.sizes))))
             cooling = 1 - (sweep + 1) / sweeps
-            anneal_once(
-                codes,
-                moves,
-                np.concatenate(counts),
-                targets,
-                weights,
-                cooling,
-                noise.astype(np.float32),
-                rng,
-            )
+            anneal_once(codes, moves, np.concatenate(counts), targets, weights, cooling, noise, rng)
             for axis, name in enumerate(one_ways):
                 rows[name][moving] = codes[:, axis]
     return rows
@@ -231,15 +216,31 @@ class _View:
         Over attributes of the row, its person, the previous and the next row, in groups.
     grouping : Grouping
         From the codes of the attributes to the cells.
-    targets, part, sure : arrays of shape (cells,)
-        Counts of all rows; the part of what is missing that this half should add; whether a cell counts.
+    targets, part, weights : arrays of shape (cells,)
+        Counts of all rows; the part of what is missing that this half should add; the weight of an error.
     """
 
     table: Marginal
     grouping: Grouping
     targets: Floats
     part: Floats
-    sure: Floats
+    weights: Floats
+
+
+def _views(
+    one_ways: Mapping[str, Marginal], tables: Sequence[Marginal], chains: Chains, zeros: StructuralZeros
+) -> list[_View]:
+    """Return how one half of the rows sees all tables, scaled to the number of rows, and all columns."""
+    weighted = [*zip(tables, weights_of(tuple(tables)), strict=True)]
+    weighted += [(table, COLUMNS) for table in one_ways.values()]
+    found = []
+    for table, weight in weighted:
+        factor = len(chains.persons) / max(table.total, TINY)
+        for view in _seen(Marginal(table.domain, table.counts * factor), one_ways, chains):
+            weights = view.weights * weight / (view.targets + 1)
+            weights[~_possible(view, one_ways, zeros)] = NEVER
+            found.append(replace(view, weights=weights))
+    return found
 
 
 def _possible(view: _View, one_ways: Mapping[str, Marginal], zeros: StructuralZeros) -> Mask:
@@ -249,10 +250,11 @@ def _possible(view: _View, one_ways: Mapping[str, Marginal], zeros: StructuralZe
     return zeros.of(view.table.domain).ravel()
 
 
-def _views(table: Marginal, one_ways: Mapping[str, Marginal], chains: Chains) -> list[_View]:
+def _seen(table: Marginal, one_ways: Mapping[str, Marginal], chains: Chains) -> list[_View]:
     """Return how a table is seen by a row: as the row itself, and as the previous row of another one.
 
-    Both halves of the rows could add all that is missing in a table over neighbours. So each adds a half.
+    Both halves of the rows could add all that is missing in a table over neighbours. So each adds a half. The
+    weights are 0 in cells of which no count is known, else 1.
     """
     names = table.attributes
     linked = [name for name in names if name in chains.previous]
@@ -265,17 +267,17 @@ def _views(table: Marginal, one_ways: Mapping[str, Marginal], chains: Chains) ->
     first = table.project((name, other))
     part = np.full(first.domain.shape, 0.5)
     part[-1] = 1.0  # rows without a previous one
-    seen = [_View(first, NO_GROUPS, first.counts.ravel(), part.ravel(), every)]
+    found = [_View(first, NO_GROUPS, first.counts.ravel(), part.ravel(), every)]
     size, values = one_ways[own].domain.sizes[0], first.domain.sizes[1]
     counts = np.zeros((len(first.counts) - 1, values + 1))
     counts[:, :-1] = first.counts[:-1]
-    sure = np.ones(counts.shape)
-    sure[:, -1] = 0.0  # rows without a next one
+    weights = np.ones(counts.shape)
+    weights[:, -1] = 0.0  # how many rows have no next one is not known
     domain = Domain((own, NEXT + other), (size, values + 1))
     grouping = Grouping((groups, np.arange(values + 1, dtype=np.int32)))
     spread = Marginal(grouping.domain(domain), counts)
-    seen.append(_View(spread, grouping, counts.ravel(), np.full(counts.size, 0.5), sure.ravel()))
-    return seen
+    found.append(_View(spread, grouping, counts.ravel(), np.full(counts.size, 0.5), weights.ravel()))
+    return found
 
 
 def _frame(
