@@ -89,7 +89,8 @@ def pack(parts: Parts) -> bytes:
         "errors": [certainty.error for certainty in fitted.certainties],
         "ledger": ledger.to_dict(),
     }
-    return zipped({"release.json": json.dumps(text, indent=1), "arrays.npz": _packed(arrays, codec)})
+    packed = packed_arrays(arrays, A_CODE * _most_codes(codec.to_dict()))
+    return zipped({"release.json": json.dumps(text, indent=1), "arrays.npz": packed})
 
 
 def zipped(members: Mapping[str, str | bytes]) -> bytes:
@@ -101,13 +102,20 @@ def zipped(members: Mapping[str, str | bytes]) -> bytes:
     return whole.getvalue()
 
 
-def _packed(arrays: Mapping[str, Array], codec: Codec) -> bytes:
-    """Return the arrays, compressed unless the result is so small that `read_parts` would refuse it."""
+def packed_arrays(arrays: Mapping[str, Array], more: int = 0) -> bytes:
+    """Return the arrays, compressed unless the result is so small that it would be refused when read.
+
+    Parameters
+    ----------
+    arrays : mapping of a name to an array
+    more : int
+        Bytes of memory that the reader needs besides the arrays.
+    """
     packed = io.BytesIO()
     np.savez_compressed(packed, **arrays)  # type: ignore[arg-type]  # its stub takes them for options
     with zipfile.ZipFile(packed) as file:
-        memory = _memory(_unpacked_size(file), codec.to_dict())
-    if memory > _most(len(packed.getvalue())):
+        memory = unpacked_size(file) + more
+    if memory > most_memory(len(packed.getvalue())):
         packed = io.BytesIO()
         np.savez(packed, **arrays)  # type: ignore[arg-type]
     return packed.getvalue()
@@ -157,7 +165,7 @@ def parts_of(file: zipfile.ZipFile) -> Parts:
         raise ValueError(f"members {sorted(members)}")
     packed = members["arrays.npz"]
     with zipfile.ZipFile(io.BytesIO(packed)) as arrays:
-        parts = _unpacked(text, arrays, most=_most(len(packed)))
+        parts = _unpacked(text, arrays, most=most_memory(len(packed)))
     if parts.codec.gaps and text["format"] < NEW_GAPS:
         raise OtherVersionError(OTHER_VERSION)
     return parts
@@ -169,17 +177,12 @@ def parts_in(packed: bytes) -> Parts:
         return parts_of(file)
 
 
-def _most(packed: int) -> int:
+def most_memory(packed: int) -> int:
     """Return the most memory, in bytes, for a release whose arrays take `packed` bytes in the file."""
     return LEAST_MEMORY + MOST_RATIO * packed
 
 
-def _memory(arrays: int, codec: Mapping[str, Any]) -> int:
-    """Estimate the memory of a release, in bytes: its arrays, and the codes of its columns."""
-    return arrays + A_CODE * _most_codes(codec)
-
-
-def _unpacked_size(file: zipfile.ZipFile) -> int:
+def unpacked_size(file: zipfile.ZipFile) -> int:
     """Return the bytes of all members once they are unpacked, headers of arrays included."""
     return sum(member.file_size for member in file.infolist())
 
@@ -203,7 +206,7 @@ def _unpacked(text: dict[str, Any], file: zipfile.ZipFile, *, most: int) -> Part
     for constraint in text["codec"]["schema"].get("constraints", ()):
         if isinstance(constraint, Mapping) and "lookup" in (constraint.get("kind"), *constraint):
             raise ValueError("`pack` writes what a look-up means: a model names no other file to be read")
-    memory = _memory(_unpacked_size(file), text["codec"])
+    memory = unpacked_size(file) + A_CODE * _most_codes(text["codec"])
     if memory > most:
         raise TooLargeError(f"needs {memory / 1e6:,.0f} MB of memory: not a release that privsyn saved")
     codec = Codec.from_dict(text["codec"])

@@ -25,12 +25,13 @@ from privsyn.release.file_format import (
     OtherVersionError,
     check_loads,
     members_of,
+    packed_arrays,
     parts_in,
     parts_of,
     read_file,
     zipped,
 )
-from privsyn.release.linked_file import linked_again, packed_arrays, unlinked
+from privsyn.release.linked_file import linked_again, unlinked
 from privsyn.release.release import Release
 from privsyn.synthesis.linked import POSITION, ROWS, Chains, Links, synthesise_linked
 from privsyn.table.encoding.dtypes import family

@@ -11,7 +11,7 @@ import numpy as np
 
 from privsyn.marginals.domain import Array, Domain
 from privsyn.marginals.marginal import Marginal
-from privsyn.release.file_format import LEAST_MEMORY, MOST_RATIO, TooLargeError
+from privsyn.release.file_format import TooLargeError, most_memory, unpacked_size
 from privsyn.release.release import Release
 from privsyn.synthesis.linked import Given, Links
 
@@ -40,7 +40,7 @@ def linked_again(
 ) -> Links:
     """Return the links of a table; raise if they do not fit the tables above it."""
     with zipfile.ZipFile(io.BytesIO(packed)) as file:
-        if sum(member.file_size for member in file.infolist()) > LEAST_MEMORY + MOST_RATIO * len(packed):
+        if unpacked_size(file) > most_memory(len(packed)):
             raise TooLargeError("needs far more memory than a release of its size")
     arrays = np.load(io.BytesIO(packed), allow_pickle=False)
     sizes = release.fitted.merging.merged.size_of
@@ -66,13 +66,3 @@ def linked_again(
                 raise ValueError(f"{name}: other codes than the column")
         tables.append(Marginal(Domain(tuple(names), counts.shape, tuple(ordered)), counts))
     return Links(given, previous, tuple(tables))
-
-
-def packed_arrays(arrays: Mapping[str, Array]) -> bytes:
-    """Return the bytes of a file of arrays; not compressed if `linked_again` would refuse it."""
-    packed = io.BytesIO()
-    np.savez_compressed(packed, **arrays)  # type: ignore[arg-type]  # its stub takes them for options
-    if sum(array.nbytes for array in arrays.values()) > LEAST_MEMORY + MOST_RATIO * len(packed.getvalue()):
-        packed = io.BytesIO()
-        np.savez(packed, **arrays)  # type: ignore[arg-type]
-    return packed.getvalue()
