@@ -26,7 +26,7 @@ from privsyn.private.accounting import rho_for
 from privsyn.private.ledger import PUBLIC, Ledger
 from privsyn.private.persons import NOBODY, ONE_ROW_EACH, Contribution, random_order
 from privsyn.private.spend import QueryLog
-from privsyn.synthesis.linked import POSITION, ROWS, Given, Links
+from privsyn.synthesis.linked import NUMBER_OF_ROWS, POSITION, Given, Links
 from privsyn.table.kinds.numerical import Numerical
 from privsyn.table.linked import LinkedTable, open_tables, positions, rows_of
 
@@ -127,7 +127,7 @@ class Level:
         above = self.persons.above
         if above is None:
             raise ValueError(f"{self.name}: nothing above it")
-        above = replace(above, still=known.codes, domain=known.domain)
+        above = replace(above, codes=known.codes, domain=known.domain)
         return replace(self.opened, persons=replace(self.persons, above=above))
 
     def for_below(self, learned: Learned) -> FromAbove:
@@ -210,17 +210,19 @@ class OpenedDatabase:
                 schema = open_schema_of(bare, rows.schema, None, None, nullable=settings.nullable)
                 reserved_delta(settings.promise[1], schema)  # refuses values to be found with a delta of 0
                 own = tuple(schema.schema.coded)
-                still = [
+                columns_above = [
                     f"{each.name}.{column}"
                     for each in levels
                     if each.name in database.above(name)
                     for column in each.opened.schema.schema.coded
                 ]
-                _check_names(own, (*still, ROWS, POSITION, *(OF_PREVIOUS + column for column in own)))
+                _check_names(
+                    own, (*columns_above, NUMBER_OF_ROWS, POSITION, *(OF_PREVIOUS + column for column in own))
+                )
             opened = Opened(
                 rows.source, bare.unordered(schema.unordered), persons, schema, None, settings, None
             )
-            links = len(own) * (1 + len(still) + len(own)) if linked else 0
+            links = len(own) * (1 + len(columns_above) + len(own)) if linked else 0
             levels.append(Level(name, table, rows, opened, pairs_of(len(own)) + links))
         return cls(database, tuple(levels), settings)
 
@@ -296,7 +298,7 @@ class OpenedDatabase:
         if level.table.parent is None:
             return level.opened, NO_SIZES, ONE_ROW_EACH
         sizes, contribution = level.opened.bounded(persons[level.name], law, rho, level.pairs)
-        sizes = replace(sizes, name=ROWS) if sizes else sizes
+        sizes = replace(sizes, name=NUMBER_OF_ROWS) if sizes else sizes
         return level.below(found[level.table.parent].below), sizes, contribution
 
     def _linked(self, level: Level, learned: Learned, found: Mapping[str, LearnedLevel]) -> LearnedLevel:
@@ -356,9 +358,9 @@ def _links_of(learned: Learned, above: Mapping[str, Given]) -> Links:
             of_column = np.zeros(int(merged[column].max()) + 1, np.int32)
             of_column[merged[column]] = groups[: len(merged[column])]
             previous[name] = (column, of_column)
-        elif name == ROWS:
+        elif name == NUMBER_OF_ROWS:
             numbers = np.maximum(np.arange(int(sizes.begins[-1]) + 1), 1)
-            given[name] = Given("", ROWS, groups[sizes.codes(numbers)].astype(np.int32))
+            given[name] = Given("", NUMBER_OF_ROWS, groups[sizes.codes(numbers)].astype(np.int32))
         elif name == POSITION:
             given[name] = Given("", POSITION, groups)
         else:

@@ -15,7 +15,7 @@ from privsyn.marginals.recoding import Merging
 from privsyn.private.measure import PrivateTable
 
 PREVIOUS = 8  # groups of a number in the previous row
-MOST = 40  # values of a column without order; with more, the rarest are one group
+MOST_VALUES = 40  # values of a column without order; with more, the rarest are one group
 OF_PREVIOUS = "previous "
 """How the name of an attribute of the previous row begins."""
 
@@ -64,7 +64,7 @@ def groups_of(one_way: Marginal) -> Codes:
     if one_way.domain.ordered[0]:
         return groups_at(one_way, PREVIOUS)
     rank = np.argsort(np.argsort(-one_way.counts, kind="stable"), kind="stable")
-    return np.minimum(rank, MOST).astype(np.int32)
+    return np.minimum(rank, MOST_VALUES).astype(np.int32)
 
 
 def _ordered(of: Domain, group: Codes) -> int:

@@ -54,10 +54,10 @@ class Above:
         Columns of keys, besides that of identifiers.
     added : pandas.DataFrame
         Columns that sum up the rows below each row.
-    still : tuple of arrays of shape (rows,)
-        Codes of the rows above, such as those of the parent.
+    codes : tuple of arrays of shape (rows,)
+        Of the rows above, such as the parent: the values of their columns, in groups.
     domain : Domain
-        Of the latter.
+        Of these codes.
     linked : bool
         Whether the table has a parent.
     """
@@ -66,7 +66,7 @@ class Above:
     keys: Floats | None
     also: tuple[str, ...]
     added: pd.DataFrame
-    still: tuple[Integers, ...] = ()
+    codes: tuple[Integers, ...] = ()
     domain: Domain = NO_ATTRIBUTES
     linked: bool = False
 
@@ -132,7 +132,7 @@ class Persons:
         of_persons = (sizes.codes(had),) if sizes else ()
         previous = None
         if self.above is not None:
-            of_persons = (*of_persons, *(codes[first] for codes in self.above.still))
+            of_persons = (*of_persons, *(codes[first] for codes in self.above.codes))
             keys = None if self.above.keys is None else self.above.keys[first]
             previous = previous_rows(self.above.parents[first], keys)
         order, packing = (np.cumsum(kept) - 1)[first], Packing(codec.domain.sizes)

@@ -33,7 +33,7 @@ from privsyn.release.file_format import (
 )
 from privsyn.release.linked_file import linked_again, unlinked
 from privsyn.release.release import Release
-from privsyn.synthesis.linked import POSITION, ROWS, Chains, Links, synthesise_linked
+from privsyn.synthesis.linked import NUMBER_OF_ROWS, POSITION, Chains, Links, synthesise_linked
 from privsyn.table.encoding.dtypes import family
 from privsyn.table.io.write import write_blocks
 from privsyn.table.linked import rows_of
@@ -64,7 +64,7 @@ class LinkedLevel:
 
 
 @dataclass(frozen=True, eq=False)
-class Made:
+class SyntheticRows:
     """Synthetic rows of a table, as the tables below need them.
 
     Parameters
@@ -73,16 +73,23 @@ class Made:
         Own and derived columns.
     codes : mapping of an attribute to an array of shape (rows,)
         In merged codes.
-    above : integer array of shape (rows,)
-        The place of the parent's row; in the root, that of the row itself.
-    root : integer array of shape (rows,)
+    parents : integer array of shape (rows,)
+        The place of the parent's row; in the root, that of the row itself. Rows of one parent stand together.
+    roots : integer array of shape (rows,)
         The place of the row of the root.
     """
 
     frame: pd.DataFrame
     codes: Mapping[str, Codes]
-    above: Ints
-    root: Ints
+    parents: Ints
+    roots: Ints
+
+    @classmethod
+    def of(cls, release: Release, frame: pd.DataFrame, parents: Ints, roots: Ints) -> SyntheticRows:
+        """Return the rows with the codes of their cells."""
+        records = release.fitted.merging.merge(release.codec.encode(frame))
+        codes = {name: records.codes[:, place] for place, name in enumerate(records.domain)}
+        return cls(frame, codes, parents, roots)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -172,7 +179,7 @@ class LinkedRelease:
         of its parent's table.
         """
         seeds = np.random.SeedSequence(None if seed is None else check_whole("seed", seed))
-        made: dict[str, Made] = {}
+        made: dict[str, SyntheticRows] = {}
         for (name, level), own in zip(self.levels.items(), seeds.spawn(len(self.levels)), strict=True):
             with about(f"table {name!r}"):
                 if level.links is None:
@@ -184,8 +191,8 @@ class LinkedRelease:
         return {name: self._table(name, made) for name in self.levels}
 
     def _below(
-        self, name: str, made: Mapping[str, Made], seed: np.random.SeedSequence, report: Progress
-    ) -> Made:
+        self, name: str, made: Mapping[str, SyntheticRows], seed: np.random.SeedSequence, report: Progress
+    ) -> SyntheticRows:
         """Return the rows of a child table."""
         level, table, rng = self.levels[name], self.database.tables[name], np.random.default_rng(seed)
         parent, links = made[table.parent or ""], level.links
@@ -193,9 +200,9 @@ class LinkedRelease:
             raise ValueError(f"{name}: nothing links its rows")
         report(f"synthesising {name}", 0, 1)
         numbers = parent.frame[rows_of(name)].to_numpy(np.int64)
-        above = np.repeat(np.arange(len(numbers)), numbers)
-        root = parent.root[above]
-        chains = Chains.of(above, links, self._known(name, made, above, root))
+        parents = np.repeat(np.arange(len(numbers)), numbers)
+        roots = parent.roots[parents]
+        chains = Chains.of(parents, links, self._known(name, made, parents, roots))
         release = level.release
         own = {of.attributes[0]: of for of in release.fitted.one_ways}
         codes = synthesise_linked(
@@ -205,39 +212,39 @@ class LinkedRelease:
         records = Records(merging.merged, np.stack([codes[each] for each in own], axis=1))
         frame = release.codec.decode(merging.restore(records, rng), rng, merging)
         if table.order in frame:
-            by = np.lexsort((frame[table.order].rank(method="first").to_numpy(), above))
+            by = np.lexsort((frame[table.order].rank(method="first").to_numpy(), parents))
             frame = frame.iloc[by].reset_index(drop=True)
         report(f"synthesising {name}", 1, 1)
-        return _made(release, frame, above, root)
+        return SyntheticRows.of(release, frame, parents, roots)
 
     def _known(
-        self, name: str, made: Mapping[str, Made], above: Ints, root: Ints
+        self, name: str, made: Mapping[str, SyntheticRows], parents: Ints, roots: Ints
     ) -> dict[tuple[str, str], Integers]:
         """Return what is known of each row before it is made, by the table above and the column."""
         known: dict[tuple[str, str], Integers] = {
-            ("", ROWS): np.bincount(root, minlength=1)[root],
-            ("", POSITION): ranks(above),
+            ("", NUMBER_OF_ROWS): np.bincount(roots, minlength=1)[roots],
+            ("", POSITION): ranks(parents),
         }
-        at = above
+        at = parents
         for table in self.database.above(name):
             known |= {(table, attribute): codes[at] for attribute, codes in made[table].codes.items()}
-            at = made[table].above[at]
+            at = made[table].parents[at]
         return known
 
-    def _table(self, name: str, made: Mapping[str, Made]) -> Any:
+    def _table(self, name: str, made: Mapping[str, SyntheticRows]) -> Any:
         """Return a table with its keys, without the derived columns."""
         level, table, rows = self.levels[name], self.database.tables[name], made[name]
         columns: dict[str, Any] = {}
         for column, dtype in level.columns.items():
             if column == table.key:
-                columns[column] = _keys(np.arange(len(rows.above)), dtype)
+                columns[column] = _keys(np.arange(len(rows.parents)), dtype)
             elif column == table.link:
-                columns[column] = _keys(rows.above, dtype)
+                columns[column] = _keys(rows.parents, dtype)
             elif column in rows.frame:
                 columns[column] = rows.frame[column]
             else:
-                columns[column] = _keys(ranks(rows.above), dtype)
-        frame = pd.DataFrame(columns, index=range(len(rows.above)), copy=False)
+                columns[column] = _keys(ranks(rows.parents), dtype)
+        frame = pd.DataFrame(columns, index=range(len(rows.parents)), copy=False)
         return level.release.form.cast(frame, level.release.codec.schema)
 
     def sample_blocks(
@@ -321,20 +328,13 @@ class LinkedRelease:
 
 def _root(
     release: Release, n: int | None, given: Any, seed: np.random.SeedSequence, progress: Progress | None
-) -> Made:
+) -> SyntheticRows:
     """Return the rows of the root."""
     own = int(seed.generate_state(1)[0])
     whole = replace(release, form=type(release.form)())  # derived columns are in pandas here
     frame = whole.sample(n, given=given, seed=own, progress=progress)
     places = np.arange(len(frame))
-    return _made(release, frame, places, places)
-
-
-def _made(release: Release, frame: pd.DataFrame, above: Ints, root: Ints) -> Made:
-    records = release.fitted.merging.merge(release.codec.encode(frame))
-    return Made(
-        frame, {name: records.codes[:, place] for place, name in enumerate(records.domain)}, above, root
-    )
+    return SyntheticRows.of(release, frame, places, places)
 
 
 def load(path: str | PathLike[str]) -> Any:

@@ -22,7 +22,7 @@ from privsyn.synthesis.annealing import COLUMNS, NEVER, SWEEPS, VARIATES, anneal
 from privsyn.synthesis.synthesise import draw_by_quota, draw_given, stack
 
 TINY = 1e-9  # records
-ROWS, POSITION = "rows of the person", "position"
+NUMBER_OF_ROWS, POSITION = "rows of the person", "position"
 """Attributes of a row: the class of the number of rows of its person, and its place among its siblings."""
 NEXT = "next "
 """How the name of an attribute of the next row begins."""
@@ -37,7 +37,7 @@ class Given:
     table : str
         The table above of whose row it is a column. Empty: it is not.
     attribute : str
-        The column; else `ROWS` or `POSITION`.
+        The column; else `NUMBER_OF_ROWS` or `POSITION`.
     groups : integer array
         The code of each merged code of the column, or of each number; larger numbers are like the last.
     """
@@ -71,20 +71,20 @@ class Links:
 
 @dataclass(frozen=True, eq=False)
 class Chains:
-    """Whose rows are whose, and which attributes follow from others.
+    """Which rows have the same parent, such as a person, and which attributes follow from others.
 
     Parameters
     ----------
-    persons : integer array of shape (rows,)
-        The rows of a person stand together, in order.
+    parents : integer array of shape (rows,)
+        A code of each row's parent. The rows of a parent stand together, in order.
     given : mapping of an attribute to its codes
-        Of the persons, for each row.
+        What is known of each row before it is made, such as the columns of its parent.
     previous : mapping of an attribute to (own attribute, groups)
         Attributes of the previous row: the code of each code of the own attribute. One code more stands for
         rows without a previous one.
     """
 
-    persons: Ints
+    parents: Ints
     given: Mapping[str, Codes]
     previous: Mapping[str, tuple[str, Codes]]
 
@@ -95,9 +95,9 @@ class Chains:
         return cls(parents, given, links.previous)
 
     @property
-    def place(self) -> Ints:
-        """How many rows of the same person stand before each row."""
-        return ranks(self.persons)
+    def positions(self) -> Ints:
+        """How many rows of the same parent stand before each row."""
+        return ranks(self.parents)
 
 
 def synthesise_linked(
@@ -123,7 +123,7 @@ def synthesise_linked(
     """
     rows = _start(one_ways, tables, chains, rng)
     tables = (*tables, *zeros.missing_from(tuple(tables), tuple(one_ways.values())))
-    if not tables or not len(chains.persons):
+    if not tables or not len(chains.parents):
         return rows
     return _annealed(rows, one_ways, _views(one_ways, tables, chains, zeros), chains, rng, sweeps)
 
@@ -133,7 +133,7 @@ def _start(
 ) -> dict[str, Codes]:
     """Draw the rows place by place, and their attributes along the strongest tables of two."""
     edges = _tree(one_ways, tables, {*chains.given, *chains.previous})
-    place, n = chains.place, len(chains.persons)
+    place, n = chains.positions, len(chains.parents)
     found = {name: np.zeros(n, np.int32) for name in one_ways}
     for step in range(int(place.max(initial=-1)) + 1):
         rows = np.flatnonzero(place == step)
@@ -182,7 +182,7 @@ def _annealed(
     sweeps: int,
 ) -> dict[str, Codes]:
     """Return the rows, moved towards all tables; half of the rows move at a time."""
-    halves, weights = chains.place % 2, np.concatenate([view.weights for view in views])
+    halves, weights = chains.positions % 2, np.concatenate([view.weights for view in views])
     joined = {place: view.grouping for place, view in enumerate(views) if view.grouping}
     most = max(table.domain.cells for table in one_ways.values())
     noise = rng.gumbel(size=VARIATES + most).astype(np.float32)
@@ -235,7 +235,7 @@ def _views(
     weighted += [(table, COLUMNS) for table in one_ways.values()]
     found = []
     for table, weight in weighted:
-        factor = len(chains.persons) / max(table.total, TINY)
+        factor = len(chains.parents) / max(table.total, TINY)
         for view in _seen(Marginal(table.domain, table.counts * factor), one_ways, chains):
             weights = view.weights * weight / (view.targets + 1)
             weights[~_possible(view, one_ways, zeros)] = NEVER
@@ -284,7 +284,7 @@ def _frame(
     rows: Mapping[str, Codes], one_ways: Mapping[str, Marginal], chains: Chains, views: Sequence[_View]
 ) -> Records:
     """Return the rows with what their persons, their previous and their next rows have."""
-    place = chains.place
+    place = chains.positions
     has_next = np.append(place[1:] > 0, False)
     columns, sizes = dict(rows), {name: table.domain.sizes[0] for name, table in one_ways.items()}
     for name, codes in chains.given.items():

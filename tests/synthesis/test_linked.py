@@ -21,7 +21,7 @@ def chains(persons=3000, rows=6):
 def test_neighbours_and_persons_have_the_dependence_of_the_tables():
     """What a has, the next row has; b follows the kind of the person, and c follows b."""
     of = chains()
-    n, first = len(of.persons), int((of.place == 0).sum())
+    n, first = len(of.parents), int((of.positions == 0).sum())
     sticky = np.array([[0.35, 0.05, 0.0], [0.05, 0.25, 0.3]])
     sticky = np.vstack([sticky * (n - first), np.array([0.4, 0.3, 0.3]) * first])
     kinds = np.bincount(of.given["kind"]) / n
@@ -38,7 +38,7 @@ def test_neighbours_and_persons_have_the_dependence_of_the_tables():
         "c": tables[2].project(("c",)),
     }
     rows = synthesise_linked(one_ways, tables, of, np.random.default_rng(0))
-    later = np.flatnonzero(of.place > 0)
+    later = np.flatnonzero(of.positions > 0)
     before = np.array([0, 1, 1])[rows["a"][later - 1]]
     found = np.zeros((2, 3))
     np.add.at(found, (before, rows["a"][later]), 1 / len(later))
