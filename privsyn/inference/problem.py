@@ -50,7 +50,7 @@ class PublicFacts:
     beside : mapping of an attribute to a weight
         Attributes of what a row belongs to, such as a person: no record is made of them. An error in a table
         with them weighs so much more than in others.
-    linked : collection of attributes
+    linked : tuple of attributes
         Those whose value in the previous row of the same person is an attribute, too.
     """
 
@@ -63,7 +63,7 @@ class PublicFacts:
     important: tuple[Attributes, ...] = ()
     looks: Mapping[str, Look] = field(default_factory=lambda: MappingProxyType({}))
     beside: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
-    linked: Collection[str] = ()
+    linked: Attributes = ()
 
 
 GROUPS = 4  # blocks of the ordered codes of an attribute: in departures, and in tables of three to five

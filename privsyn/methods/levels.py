@@ -17,6 +17,7 @@ from privsyn.errors import InputError, about
 from privsyn.inference.all_rows import reweighted
 from privsyn.inference.rows_per_person import RowsPerPerson
 from privsyn.marginals.domain import NO_ATTRIBUTES, Codes, Domain, Integers, Ints
+from privsyn.marginals.marginal import Grouping
 from privsyn.methods.discovery import THRESHOLDS, reserved_delta
 from privsyn.methods.learning import Learned, learn_table
 from privsyn.methods.links import OF_PREVIOUS, groups_of
@@ -142,10 +143,10 @@ class Level:
                 continue
             codes = np.zeros(len(self.rows.persons), np.uint8)
             codes[kept] = groups[fitted.merging.groups[place][columns[place]]]
-            name, ordered = f"{self.name}.{attribute}", one_way.domain.ordered[0]
-            size, first = int(groups.max()) + 1, int(groups[ordered - 1]) + 1 if ordered else 0
+            name, coarse = f"{self.name}.{attribute}", Grouping((groups,)).domain(one_way.domain)
             given = {name: Given(self.name, attribute, groups)}
-            found = found.joined(FromAbove((codes,), Domain((name,), (size,), (first,)), given))
+            domain = Domain((name,), coarse.sizes, coarse.ordered)
+            found = found.joined(FromAbove((codes,), domain, given))
         return found
 
 

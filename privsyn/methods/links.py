@@ -10,7 +10,7 @@ from privsyn.inference.all_rows import scaled_to
 from privsyn.inference.ordered.tails import Tails
 from privsyn.inference.problem import Problem, PublicFacts
 from privsyn.marginals.domain import Codes, Domain, Floats
-from privsyn.marginals.marginal import Marginal, groups_at
+from privsyn.marginals.marginal import Grouping, Marginal, groups_at
 from privsyn.marginals.recoding import Merging
 from privsyn.private.measure import PrivateTable
 
@@ -23,10 +23,10 @@ OF_PREVIOUS = "previous "
 def measure_previous(
     private: PrivateTable, problem: Problem, rho: float, facts: PublicFacts
 ) -> tuple[PrivateTable, Problem]:
-    """Return the table and the problem with the attributes of the previous row, whose counts are measured.
+    """Return the table and the problem with the attributes of the previous row, each of which is measured.
 
-    They are counted in few groups of the codes of the row's own attributes. One code more stands for rows
-    without a previous row.
+    They have the codes of the row's own attributes in few groups, which follow from released counts. One code
+    more stands for rows without a previous row.
 
     Parameters
     ----------
@@ -36,18 +36,11 @@ def measure_previous(
         Budget of the counts of all attributes of the previous row.
     facts : PublicFacts
     """
-    own, groups = problem.domain, []
-    for name in facts.linked:
-        place = own.names.index(name)
-        coarse = groups_of(problem.alone[place])
-        groups.append(coarse)
-    added = Domain(
-        tuple(OF_PREVIOUS + name for name in facts.linked),
-        tuple(int(group.max()) + 2 for group in groups),
-        tuple(
-            _ordered(own.project((name,)), group) for name, group in zip(facts.linked, groups, strict=True)
-        ),
-    )
+    own = problem.domain
+    groups = [groups_of(problem.alone[place]) for place in own.axes(facts.linked)]
+    coarse = Grouping(tuple(groups)).domain(own.project(facts.linked))
+    names, sizes = (OF_PREVIOUS + name for name in coarse.names), (size + 1 for size in coarse.sizes)
+    added = Domain(tuple(names), tuple(sizes), coarse.ordered)
     merging = extended(problem.merging, facts, added, groups)
     private = private.extend(merging.merged, merging.groups[len(own) :])
     tables = tuple((name,) for name in added.names)
@@ -67,36 +60,17 @@ def groups_of(one_way: Marginal) -> Codes:
     return np.minimum(rank, MOST_VALUES).astype(np.int32)
 
 
-def _ordered(of: Domain, group: Codes) -> int:
-    ordered = of.ordered[0]
-    return int(group[ordered - 1]) + 1 if ordered else 0
-
-
 def extended(merging: Merging, facts: PublicFacts, added: Domain, groups: list[Codes]) -> Merging:
     """Return the merging with the added attributes; their original codes are those of the row before."""
-    whole, shares, sizes = [], [], []
-    for name, group in zip(facts.linked, groups, strict=True):
-        place = merging.original.names.index(name)
-        own = merging.groups[place]
-        of = np.append(group[own], group.max() + 1).astype(
-            np.int32
-        )  # the last is for rows without a previous
+    places, whole, shares = merging.original.axes(facts.linked), [], []
+    for place, group in zip(places, groups, strict=True):
+        none = group.max() + 1  # of rows without a previous one
+        of = np.append(group[merging.groups[place]], none).astype(np.int32)
         share: Floats = np.append(merging.shares[place], 1.0)
         share = np.maximum(share, np.finfo(float).tiny)
         shares.append(share / np.bincount(of, share)[of])
         whole.append(of)
-        sizes.append(len(of))
-    original = Domain(
-        (*merging.original.names, *added.names),
-        (*merging.original.sizes, *sizes),
-        (
-            *merging.original.ordered,
-            *(merging.original.ordered[merging.original.names.index(n)] for n in facts.linked),
-        ),
-    )
-    merged = Domain(
-        (*merging.merged.names, *added.names),
-        (*merging.merged.sizes, *added.sizes),
-        (*merging.merged.ordered, *added.ordered),
-    )
+    ordered = tuple(merging.original.ordered[place] for place in places)
+    original = merging.original.joined(Domain(added.names, tuple(map(len, whole)), ordered))
+    merged = merging.merged.joined(added)
     return Merging(original, merged, (*merging.groups, *whole), (*merging.shares, *shares))

@@ -55,7 +55,7 @@ class Above:
     added : pandas.DataFrame
         Columns that sum up the rows below each row.
     codes : tuple of arrays of shape (rows,)
-        Of the rows above, such as the parent: the values of their columns, in groups.
+        Of the columns of the rows above, in groups, and of the position among the rows of the parent.
     domain : Domain
         Of these codes.
     linked : bool
