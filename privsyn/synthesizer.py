@@ -22,7 +22,7 @@ from privsyn.progress import no_progress
 from privsyn.release.acceptance.criteria import check_accept
 from privsyn.release.acceptance.judge import judge
 from privsyn.release.acceptance.layout import check_testable
-from privsyn.release.linked import LinkedRelease
+from privsyn.release.linked import LinkedRelease, one_release
 from privsyn.release.release import Release, ReleasedModel
 from privsyn.settings import Settings
 from privsyn.table.io.read_in_memory import as_frame, with_target
@@ -176,8 +176,7 @@ class PrivSyn(ReleasedModel, Estimator, Settings):
     @property
     def release_of_table(self) -> Release:
         """The release of the one table, also if its rows are linked."""
-        release: Release | LinkedRelease = self._fitted
-        return release.of_one("this") if isinstance(release, LinkedRelease) else release
+        return one_release(self._fitted, "this")
 
     def outlook(self, target: str | None = None) -> str:
         """Return one sentence on how good the synthetic rows are likely to be; see `Release.outlook`.

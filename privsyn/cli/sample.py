@@ -6,16 +6,13 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from privsyn.cli.common.keeping import StoppedError
 from privsyn.cli.common.options import ExcelSafe, Out, Rows
 from privsyn.cli.common.terminal import say, say_text
-
-if TYPE_CHECKING:
-    from privsyn.release.release import Release
 
 
 def sample(
@@ -56,7 +53,7 @@ def sample(
         from privsyn.cli.common.outputs import check_outputs
         from privsyn.errors import InputError, about_absent
         from privsyn.release.given import parse_given
-        from privsyn.release.linked import LinkedRelease
+        from privsyn.release.linked import LinkedRelease, one_release
         from privsyn.table.io.formats import ending_of
         from privsyn.table.io.read_in_memory import check_excel_safe
         from privsyn.table.io.write import write_table
@@ -80,7 +77,7 @@ def sample(
         linked = isinstance(release, LinkedRelease)
         if linked and (given or balance is not None or draws is not None or resume):
             raise InputError("leave out --given, --balance, --draws and --resume: the rows are linked")
-        of_table = release.of_one("sample") if linked else release
+        of_table = one_release(release, "sample")
         asked = parse_given(release.codec.schema.coded, given) if given else None
         with console.progress() as report:
             if draws is not None:
@@ -121,15 +118,6 @@ def _stopped(out: Path) -> Iterator[None]:
         ) from None
 
 
-def release_of(model: Path) -> Release:
-    """Return the release of one table, also if its rows are linked."""
-    from privsyn.release.linked import LinkedRelease, load
-
-    found = load(model)
-    release: Release = found.of_one("this command") if isinstance(found, LinkedRelease) else found
-    return release
-
-
 def report(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="The model of `privsyn synth --model`.")],
     out: Annotated[Path, typer.Argument(metavar="OUT", help="The web page, one file.")],
@@ -141,11 +129,12 @@ def report(
     import privsyn
     from privsyn.cli.common import console
     from privsyn.cli.common.outputs import check_markdown, check_outputs, check_page
+    from privsyn.release.linked import load, one_release
 
     check_outputs({"OUT": out, "--sheet": sheet}, inputs=(model,))
     check_page("OUT", out)
     check_markdown("--sheet", sheet)
-    release = release_of(model)
+    release = one_release(load(model), "this command")
     privsyn.report(release, out)
     console.show_files({"--public-report": out})
     if sheet is not None:
@@ -168,8 +157,9 @@ def forecast(
     """Forecast how well models that learn from synthetic rows predict real ones. It reads MODEL alone."""
     import privsyn
     from privsyn.cli.common import console
+    from privsyn.release.linked import load, one_release
 
-    release = release_of(model)
+    release = one_release(load(model), "this command")
     with console.progress() as report:
         found = privsyn.forecast(release, target, model=learner, draws=draws, seed=seed, progress=report)
     say_text(str(found))

@@ -251,7 +251,7 @@ class LinkedRelease:
         self, n: int | None = None, *, seed: int | None = None, progress: Progress | None = None
     ) -> Iterator[Any]:
         """Yield the one table of `sample`, as a whole."""
-        self.of_one("sample_blocks")
+        one_release(self, "sample_blocks")
         yield self.sample(n, seed=seed, progress=progress)
 
     def sample_to(
@@ -264,21 +264,12 @@ class LinkedRelease:
         progress: Progress | None = None,
     ) -> tuple[int, int]:
         """Write the one table of `sample` to a file; return its numbers of rows and columns."""
-        release, blocks = self.of_one("sample_to"), self.sample_blocks(n, seed=seed, progress=progress)
+        release, blocks = one_release(self, "sample_to"), self.sample_blocks(n, seed=seed, progress=progress)
         return write_blocks(blocks, path, release.codec.schema, release.form, excel_safe=excel_safe)
 
     def outlook(self, target: str | None = None) -> str:
         """Return one sentence on how good the rows of the one table are likely to be."""
-        return self.of_one("outlook").outlook(target)
-
-    def of_one(self, what: str) -> Release:
-        """Return the release of the one table that was fitted; refuse `what` if there are several."""
-        if self.only is None:
-            raise InputError(
-                f"{what} is for one table, and the model has several: in Python, load(path).sample() returns"
-                " all, and load(path).tables[...] is one"
-            )
-        return self.levels[self.only].release
+        return one_release(self, "outlook").outlook(target)
 
     @property
     def accuracy_(self) -> Any:
@@ -324,6 +315,18 @@ class LinkedRelease:
     def ledger_(self) -> Ledger:
         """The ledger, by the name that it has in a fitted model."""
         return self.ledger
+
+
+def one_release(release: Release | LinkedRelease, what: str) -> Release:
+    """Return the release of the one table that was fitted; refuse `what` if there are several."""
+    if isinstance(release, Release):
+        return release
+    if release.only is None:
+        raise InputError(
+            f"{what} is for one table, and the model has several: in Python, load(path).sample() returns"
+            " all, and load(path).tables[...] is one"
+        )
+    return release.levels[release.only].release
 
 
 def _root(
