@@ -32,7 +32,7 @@ class Learned:
     ----------
     codec : Codec
     fitted : Fitted
-        Of the rows that were counted, with the attributes of what they belong to.
+        Of the counted rows. Besides the columns it has attributes of the person and of linked rows.
     private : PrivateTable
         For further questions.
     discovered : Discovered
@@ -49,7 +49,7 @@ class Learned:
 
     @property
     def of_all_rows(self) -> Learned:
-        """The same, of all rows of each person."""
+        """The same with the model of all rows of each person, in place of the counted rows."""
         if self.contribution.of_columns is None:
             return self
         return replace(self, fitted=reweighted(self.fitted, self.sizes.name, self.sizes.rows))
@@ -80,7 +80,7 @@ def learn_table(
     rho: float,
     delta: float,
 ) -> Learned:
-    """Spend a budget on one table.
+    """Discover what the schema leaves open, ask the table and estimate its model, within a budget.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def learn_table(
     rho : float
         Budget of a person for all questions to this table.
     delta : float
-        That of its thresholds.
+        Delta of the thresholds for values.
     """
     kept = opened.bound(contribution.most)
     finder = Finder(noise, contribution.most, log)

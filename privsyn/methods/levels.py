@@ -49,7 +49,7 @@ POSITIONS = 4  # 1, 2, 3, and 4 and more: of a row among those of its parent
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FromAbove:
-    """What the rows of a table tell those of the tables below: their own columns, and what they know.
+    """What the rows below a table know of its rows: their columns, and those of the rows above them.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class FromAbove:
     domain : Domain
         Of the codes.
     given : mapping of an attribute to a Given
-        What each code is of. Released.
+        The table and the column of each attribute. Released.
     """
 
     codes: tuple[Integers, ...] = ()
@@ -71,7 +71,7 @@ class FromAbove:
         return FromAbove((*self.codes, *other.codes), domain, given)
 
     def at(self, parents: Ints) -> FromAbove:
-        """Return the codes of rows below, given the place of each one's parent; -1 where there is none."""
+        """Return the codes for the rows below, given the place of each row's parent, -1 if there is none."""
         codes = tuple(np.append(of, np.zeros(1, of.dtype))[parents] for of in self.codes)
         return replace(self, codes=codes)
 
@@ -90,7 +90,7 @@ class Level:
     rows : LinkedTable
     opened : Opened
     pairs : int
-        How many tables of two columns are asked about: of own ones, and of those that link its rows.
+        Number of tables of two columns among which the method chooses, of own columns and of linking ones.
     """
 
     name: str
@@ -119,7 +119,7 @@ class Level:
         return replace(self, opened=replace(self.opened, schema=replace(schema, schema=whole)))
 
     def below(self, parent: FromAbove) -> Opened:
-        """Return the table whose rows have the codes of the rows above them. Private."""
+        """Return the table, each of whose rows has the codes of the rows above it. Private."""
         known = parent.at(self.rows.parents)
         if self.table.order is not None:
             places = np.minimum(positions(self.rows.parents, self.rows.keys), POSITIONS - 1)
@@ -228,7 +228,11 @@ class OpenedDatabase:
         return cls(database, tuple(levels), settings)
 
     def learn(self, run: Alone, report: Progress) -> tuple[dict[str, LearnedLevel], Ledger]:
-        """Return what is learnt of each table, and the ledger."""
+        """Ask and learn each table after its parent; return what was learnt, and the ledger.
+
+        The numbers of rows per person are asked first in all tables, because they decide how the rest of the
+        budget is divided among the tables.
+        """
         log, noise, rng, settings = QueryLog(), run.noise, run.generator(), self.settings
         epsilon, delta = settings.promise
         is_open = [level.name for level in self.levels if level.opened.schema.values]
@@ -236,19 +240,19 @@ class OpenedDatabase:
         accounting = settings.algorithm.accounting_of(noise.law)
         rho = rho_for(epsilon, delta - reserved, accounting)
         children = self.levels[1:]
-        persons = {
+        rows_per_person = {
             each.name: each.persons.count(log.about(each.name), noise, FOR_ROWS * rho / len(children))
             for each in children
         }
         left = (1 - FOR_ROWS * bool(children)) * rho
-        shares = self._shares(persons, noise.law, left)
+        shares = self._shares(rows_per_person, noise.law, left)
         found: dict[str, LearnedLevel] = {}
-        most = {name: rows.largest for name, rows in persons.items()}
+        most = {name: rows.largest for name, rows in rows_per_person.items()}
         for whole in self.levels:
             level = whole.with_most({name: most[name] for name in self.database.children(whole.name)})
             cost = shares[level.name] * left
             of_delta = reserved / len(is_open) if level.name in is_open else 0.0
-            opened, sizes, contribution = self._bounded(level, found, persons, noise.law, cost)
+            opened, sizes, contribution = self._bounded(level, found, rows_per_person, noise.law, cost)
             with about(f"table {level.name!r}"):
                 about_table = log.about(level.name)
                 learned = learn_table(
@@ -269,19 +273,20 @@ class OpenedDatabase:
         )
         return found, ledger
 
-    def _shares(self, rows: Mapping[str, RowsPerPerson], law: Law, rho: float) -> dict[str, float]:
+    def _shares(self, rows_per_person: Mapping[str, RowsPerPerson], law: Law, rho: float) -> dict[str, float]:
         """Return the share of the budget of each table, with which the errors of all together are smallest.
 
-        The noise in each of m tables of two columns is in proportion to C sqrt(m / rho) / n, where a person
-        is bounded by C and n rows are counted. So the sum of their errors is in proportion to m^(3/2) C / n /
-        sqrt(rho), and the best budgets to its power 2/3.
+        Let a table have m pairs of columns, the bound C, n counted rows and the budget rho. The noise in each
+        pair is in proportion to C sqrt(m / rho) / n, so the sum over pairs is a / sqrt(rho) with
+        a = m^(3/2) C / n. The sum over tables is smallest, for a given sum of budgets, where the derivatives
+        a rho^(-3/2) are equal: rho is in proportion to a^(2/3) = m (C / n)^(2/3).
         """
-        persons = max((float(of.persons.sum()) for of in rows.values()), default=1.0)
+        persons = max((float(of.persons.sum()) for of in rows_per_person.values()), default=1.0)
         weights = {}
         for level in self.levels:
             bound, kept = 1, persons
-            if level.name in rows:
-                of, part = rows[level.name], rho / len(self.levels)
+            if level.name in rows_per_person:
+                of, part = rows_per_person[level.name], rho / len(self.levels)
                 bound = level.opened.bounded(of, law, part, level.pairs)[1].most
                 kept = float(of.persons @ of.kept_within(bound))
             weights[level.name] = level.pairs * (bound / max(kept, 1.0)) ** (2 / 3)
@@ -291,19 +296,19 @@ class OpenedDatabase:
         self,
         level: Level,
         found: Mapping[str, LearnedLevel],
-        persons: Mapping[str, RowsPerPerson],
+        rows_per_person: Mapping[str, RowsPerPerson],
         law: Law,
         rho: float,
     ) -> tuple[Opened, Sizes, Contribution]:
         """Return a table with the codes of the rows above, and how a person is bounded in it."""
         if level.table.parent is None:
             return level.opened, NO_SIZES, ONE_ROW_EACH
-        sizes, contribution = level.opened.bounded(persons[level.name], law, rho, level.pairs)
+        sizes, contribution = level.opened.bounded(rows_per_person[level.name], law, rho, level.pairs)
         sizes = replace(sizes, name=NUMBER_OF_ROWS) if sizes else sizes
         return level.below(found[level.table.parent].below), sizes, contribution
 
     def _linked(self, level: Level, learned: Learned, found: Mapping[str, LearnedLevel]) -> LearnedLevel:
-        """Return what was learnt of all rows of a table, and what the tables below need of it."""
+        """Return the model of all rows of a table, how they are linked, and what the tables below need."""
         links, known = None, NOTHING
         if level.table.parent is not None:
             parent = found[level.table.parent]
@@ -336,7 +341,7 @@ def _check_names(own: tuple[str, ...], linking: tuple[str, ...]) -> None:
 
 
 def _of_all_rows(learned: Learned, parent: Learned, column: str) -> Learned:
-    """Return the model of as many rows as the parent's released numbers of rows, in `column`, say."""
+    """Return the model of all rows. Their number is the sum of `column` over the parent's rows."""
     counts, numbers = parent.cells_of(column)
     total, parents = max(float(counts @ numbers), 1.0), float(counts[numbers > 0].sum())
     fitted, sizes = learned.fitted, learned.sizes
@@ -346,7 +351,7 @@ def _of_all_rows(learned: Learned, parent: Learned, column: str) -> Learned:
 
 
 def _links_of(learned: Learned, above: Mapping[str, Given]) -> Links:
-    """Return how the rows are linked: tables over attributes of other rows, and what these are of."""
+    """Return how the rows are linked: tables with attributes of other rows, and where these come from."""
     merging, own, sizes = learned.fitted.merging, learned.codec.domain.names, learned.sizes
     merged = dict(zip(merging.original.names, merging.groups, strict=True))
     given: dict[str, Given] = {}

@@ -1,9 +1,9 @@
 """Make the rows of persons: each row depends on the previous row of the same person, and on the person.
 
 The start draws the first row of each person, then the second rows, and so on. Each attribute follows the one
-that says most of it: another of the same row, one of the previous row, or one of the person. Then the rows
-are annealed. A table over the previous row and the row counts pairs of neighbours. So two halves of the rows,
-of which no two neighbours are in one, move in turn: the neighbours of a row that moves stay.
+with the most information on it: another of the same row, one of the previous row, or one of the person. Then
+the rows are annealed. A table over the previous row and the row counts pairs of neighbours. So two halves of
+the rows, in neither of which two rows are neighbours, move in turn: the neighbours of a row that moves stay.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ NEXT = "next "
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """What an attribute says of a row before it is made.
+    """Where the values of an attribute come from that each row has before its own columns are drawn.
 
     Parameters
     ----------
     table : str
-        The table above of whose row it is a column. Empty: it is not.
+        The table above that has the column. Empty if it is no column.
     attribute : str
         The column; else `NUMBER_OF_ROWS` or `POSITION`.
     groups : integer array
-        The code of each merged code of the column, or of each number; larger numbers are like the last.
+        The code of each merged code of the column, or of each number from 0. Larger numbers have the last.
     """
 
     table: str
@@ -61,7 +61,7 @@ class Links:
     previous : mapping of an attribute to (own attribute, groups)
         Attributes of the previous row: see `Chains`.
     tables : tuple of Marginal
-        Over own attributes, and one of those.
+        Each over own attributes and one of `given` or `previous`.
     """
 
     given: Mapping[str, Given]

@@ -16,7 +16,7 @@ from privsyn.table.schema.yaml_file import SETTINGS, from_plain, read_public, re
 
 EVER, COUNT = "ever", "count"
 SUMMARIES = (COUNT, "sum", "mean", "min", "max", "first", "last", EVER)
-"""What a derived column says of the rows of a child table."""
+"""How a derived column sums up the rows of a child table."""
 
 SUMMARY = re.compile(
     r"(?P<how>[a-z]+)\((?P<table>[^.()]+)(?:\.(?P<column>[^=()]+?)(?: *== *(?P<value>.+))?)?\)"
@@ -25,7 +25,7 @@ SUMMARY = re.compile(
 
 @dataclass(frozen=True)
 class Derived:
-    """What a derived column says of the rows that belong to a row of the parent.
+    """How a derived column sums up the child rows of each row.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class Derived:
 
     @classmethod
     def of(cls, text: object) -> Derived:
-        """Return what an expression means; an `InputError` says what is wrong with it."""
+        """Return the summary that an expression describes; raise an `InputError` if it describes none."""
         found = SUMMARY.fullmatch(text.strip()) if isinstance(text, str) else None
         if found is None or found["how"] not in SUMMARIES:
             raise InputError(
