@@ -154,9 +154,10 @@ class Opened:
         """Return the same, given the number of rows per person and the number of tables of two columns."""
         bound = best_bound(rows, law.rho(rho), pairs, self.settings.rows_per_unit)
         contribution = contribution_of(rows, bound, law, together=self.together)
+        if not self.together:
+            return Sizes.without_classes(rows), contribution
         unit = "" if self.persons is None else self.persons.unit
-        name = f"rows of one {unit}"
-        return Sizes.of(name, rows) if self.together else Sizes.without_classes(rows), contribution
+        return Sizes.of(f"rows of one {unit}", rows), contribution
 
     def bound(self, rows: int | None) -> RawTable:
         """Return up to `rows` random rows of each person, or all with None, without the identifiers."""

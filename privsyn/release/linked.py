@@ -385,7 +385,7 @@ def _dtype_of_keys(dtype: Any) -> str:
     return "str"
 
 
-def _keys(places: Ints, dtype: str) -> Any:
+def _keys(places: Ints, dtype: str) -> pd.Series:
     """Return new keys, from 1 up, in the dtype of the private ones."""
-    kind: Any = dtype
+    kind: Any = dtype  # the stubs list no text of a dtype that is not known before
     return pd.Series(places + 1).astype(kind)
