@@ -256,8 +256,10 @@ def epsilon_of_row(ledger: Ledger, part: float = 1.0) -> tuple[float, float]:
     if ledger.elsewhere is not None or ledger.local:
         raise InputError("a forecast simulates the run: it needs counts with noise of privsyn's own")
     law = LAWS[ledger.law]
-    first = next(place for place, spend in enumerate(ledger.spends) if spend.what.startswith(ONE_WAYS))
-    cost = sum(spend.cost for spend in ledger.spends[first:])
+    asked = [place for place, spend in enumerate(ledger.spends) if spend.what.startswith(ONE_WAYS)]
+    if not asked:  # the questions to linked tables begin with the name of a table
+        raise InputError("a forecast simulates a run on independent rows: this model has linked ones")
+    cost = sum(spend.cost for spend in ledger.spends[asked[0] :])
     if ledger.acceptance is not None:
         cost -= ledger.acceptance.share * ledger.budget
     row = law.of_row(cost, part * (ledger.rows_per_unit or 1))

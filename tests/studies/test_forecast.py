@@ -120,6 +120,14 @@ def test_counts_that_were_measured_elsewhere_are_refused():
         forecast(given, "ill")
 
 
+def test_linked_rows_are_refused():
+    rows = pd.DataFrame({"who": np.arange(60) // 3, "ill": ["no", "yes"] * 30})
+    schema = Schema({"ill": SCHEMA.columns["ill"]})
+    model = PrivSyn(5.0, 1e-9, schema, unit="who", identifiers=True, seed=0).fit(rows)
+    with pytest.raises(InputError, match="this model has linked ones"):
+        forecast(model.release_.tables["rows"], "ill")
+
+
 @pytest.mark.parametrize(
     ("wrong", "text"),
     [({"target": "none"}, "none"), ({"model": "tree"}, "none of boosting"), ({"draws": 0}, "at least 1")],
