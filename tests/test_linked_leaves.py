@@ -191,7 +191,7 @@ LEAVERS = {"many": MANY, "twice": TWICE, "childless": CHILDLESS, "few": FEW}
 EACH = (
     ("pandas", "open", 5, "many", "2GB"),
     ("pandas", "pure", 3, "many", "2GB"),
-    ("pandas", "listed", 1, "twice", 0),
+    ("pandas", "listed", 1, "twice", 20_000),
     ("pandas", "open", 8, "childless", "2GB"),
     ("polars", "listed", 2, "many", "2GB"),
     ("arrow", "pure", 13, "twice", "2GB"),
