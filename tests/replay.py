@@ -86,7 +86,7 @@ class Answers:
 
     @contextmanager
     def run(self) -> Iterator[None]:
-        """Record what is asked within, and what is released; give the answers of another run, if any."""
+        """Record what is asked within, and what is released. Give the answers of another run, if any."""
         charge = QueryLog.charge
 
         def asked(*question: Any, **cost: Any) -> float:

@@ -138,6 +138,8 @@ def read_file(path: str | PathLike[str], read: Callable[[zipfile.ZipFile], R]) -
             if begun.read(2) == ZIP:
                 problem = "is no whole model: it was cut short or changed; copy or save it again"
         with zipfile.ZipFile(path) as file:
+            if min(member.header_offset for member in file.infolist()):
+                raise ValueError("the models of several tables hold whole models: here one of them ends")
             return read(file)
     except FileNotFoundError:
         problem = "there is no such file"

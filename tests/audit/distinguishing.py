@@ -28,7 +28,7 @@ from scipy.special import ndtri
 from scipy.stats import beta
 
 from audit.games import Game
-from privsyn import synthesizer
+from privsyn.methods import learning
 from privsyn.methods.discovery import discover
 from privsyn.methods.persons import Persons
 from privsyn.methods.reading import Opened
@@ -212,14 +212,14 @@ def _witness(game: Game, exchanges: list[Exchange], *, inside: bool) -> Iterator
     with (
         patch.object(Opened, "coded", code_both),
         patch.object(Persons, "count", count_both),
-        patch.object(synthesizer, "PrivateTable", table),
+        patch.object(learning, "PrivateTable", table),
         patch.object(measure, "release", spy),
         patch.object(private_persons, "release", spy),
         patch.object(discovery, "release", spy),
         patch.object(Finder, "values", partialmethod(both, Finder.values)),
         patch.object(Finder, "numbers", partialmethod(both, Finder.numbers)),
         patch.object(Finder, "cells", partialmethod(both, Finder.cells)),
-        patch.object(synthesizer, "discover", discover_both),
+        patch.object(learning, "discover", discover_both),
     ):
         yield
 

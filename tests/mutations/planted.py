@@ -597,6 +597,86 @@ PERSONS = (
     ),
 )
 
+LINKED = (
+    bug(
+        "a histogram of the rows of parents, with the sensitivity of persons",
+        "privsyn/methods/levels.py",
+        "each.persons.count(log.about(each.name)",
+        "replace(each.persons, codes=each.rows.parents).count(log.about(each.name)",
+        "tests/test_linked_leaves.py::test_nothing_moves_further_than_the_ledger_says",
+    ),
+    bug(
+        "child rows counted without the bound",
+        "privsyn/private/rows.py",
+        "tables.count(first_rows(blocks, bound.most))",
+        "tables.count(first_rows(blocks, 10**9))",
+        "tests/test_linked_leaves.py::test_nothing_moves_further_than_the_ledger_says",
+    ),
+    bug(
+        "the numbers of rows of each table paid for with the budget of all tables",
+        "privsyn/methods/levels.py",
+        "FOR_ROWS * rho / len(children)",
+        "FOR_ROWS * rho",
+        "tests/test_linked.py::test_the_ledger_names_the_tables_and_holds_the_budget",
+    ),
+    bug(
+        "the rows of a person in linked tables in the order of the table",
+        "privsyn/methods/levels.py",
+        "rows.persons, random_order(rows.persons, bits), above",
+        "rows.persons, random_order(rows.persons, lambda size: np.arange(size).astype(np.uint64)), above",
+        "tests/test_linked_leaves.py::test_nothing_moves_further_than_the_ledger_says",
+    ),
+    bug(
+        "codes of the rows above taken from another person's row",
+        "privsyn/methods/levels.py",
+        "np.append(of, np.zeros(1, of.dtype))[parents]",
+        "np.append(of, np.zeros(1, of.dtype))[parents - 1]",
+        "tests/test_linked_leaves.py::test_nothing_moves_further_than_the_ledger_says",
+    ),
+    bug(
+        "rows whose link names nobody as those of the first person",
+        "privsyn/table/linked.py",
+        "np.append(above.persons, NOBODY)[parents]",
+        "np.append(above.persons, 0)[parents]",
+        "tests/test_linked.py::test_rows_that_belong_to_nobody_are_not_counted",
+    ),
+    bug(
+        "a derived column of all rows of the child table",
+        "privsyn/table/linked.py",
+        "counts = np.bincount(child.parents[child.parents >= 0], minlength=rows)",
+        "counts = np.full(rows, (child.parents >= 0).sum())",
+        "tests/test_linked.py::test_a_derived_column_says_what_it_is_of_the_rows_of_each_parent",
+    ),
+    bug(
+        "a type of a derived column that says whether anybody has no row",
+        "privsyn/table/linked.py",
+        'cells.dtype.kind in "iu"',
+        'cells.dtype.kind in ""',
+        "tests/test_linked_leaves.py::test_a_type_does_not_tell_whether_anybody_has_no_row_or_one",
+    ),
+    bug(
+        "the position of a row in the whole table",
+        "privsyn/table/linked.py",
+        "np.arange(len(parents)) - np.repeat(begins",
+        "np.arange(len(parents)) - 0 * np.repeat(begins",
+        "tests/test_linked.py::test_a_derived_column_says_what_it_is_of_the_rows_of_each_parent",
+    ),
+    bug(
+        "of equal keys in the root all rows, each a person",
+        "privsyn/table/linked.py",
+        "persons[chosen] = of_keys[chosen]",
+        "persons[order] = order",
+        "tests/test_linked.py::test_of_equal_keys_in_the_root_one_row_has_all_that_belongs_to_them",
+    ),
+    bug(
+        "a file of several tables, cut, read as that of one",
+        "privsyn/release/file_format.py",
+        "if min(member.header_offset for member in file.infolist()):",
+        "if False:",
+        "tests/test_linked.py::test_a_file_cut_short_or_changed_is_refused",
+    ),
+)
+
 DISCOVERY = (
     bug(
         "a whole vote for each value that a row holds",
@@ -1495,6 +1575,7 @@ BUGS = (
     *QUESTIONS,
     *METHODS,
     *PERSONS,
+    *LINKED,
     *DISCOVERY,
     *ROWS,
     *RELEASE,

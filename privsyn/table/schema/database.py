@@ -330,4 +330,6 @@ def persons_and_rows(
 
 def _of_rows(text: object) -> object:
     """Return a summary of a column as one of a column of the rows."""
-    return re.sub(r"\((?!\))", f"({ROWS}.", text, count=1) if isinstance(text, str) else text
+    if not isinstance(text, str):
+        return text
+    return f"{COUNT}({ROWS})" if text == f"{COUNT}()" else text.replace("(", f"({ROWS}.", 1)

@@ -1,0 +1,434 @@
+"""Linked tables come out with the columns and types they went in with. Keys match and orders hold."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from replay import Answers
+
+from privsyn import Categorical, Database, Datetime, InputError, Numerical, PrivSyn, Schema, Table, load
+from privsyn.methods import reading
+from privsyn.table.linked import open_tables, positions, rows_of
+
+HOMES, TRIPS = Schema({"region": Categorical(["n", "s"])}), Schema({"km": Numerical(0, 50, integer=True)})
+DATABASE = Database(
+    {
+        "homes": Table(HOMES, key="home"),
+        "trips": Table(TRIPS, key="trip", parent="homes", link="home", order="number"),
+        "stops": Table(Schema({"shop": Categorical([False, True])}), parent="trips", link="trip"),
+    }
+)
+
+
+def tables_of(homes=40, seed=0):
+    """Homes with trips, which have stops."""
+    rng = np.random.default_rng(seed)
+    root = pd.DataFrame({"home": np.arange(homes) + 100, "region": rng.choice(["n", "s"], homes)})
+    trips = pd.DataFrame({"home": np.repeat(root["home"], rng.integers(0, 4, homes)).to_numpy()})
+    trips.insert(0, "trip", [f"t{place}" for place in range(len(trips))])
+    trips["number"] = trips.groupby("home").cumcount() + 1
+    trips["km"] = rng.integers(0, 51, len(trips))
+    stops = pd.DataFrame({"trip": np.repeat(trips["trip"], rng.integers(0, 3, len(trips))).to_numpy()})
+    stops["shop"] = rng.random(len(stops)) < 0.5
+    return {"homes": root, "trips": trips, "stops": stops}
+
+
+TABLES = tables_of()
+
+
+@pytest.fixture(scope="module")
+def model():
+    return PrivSyn(5.0, 1e-6, DATABASE, seed=1).fit(TABLES)
+
+
+def check(database, tables, made):
+    """The made tables have the columns and dtypes of the private ones, keys that match, and their orders."""
+    assert list(made) == list(database.names)
+    for name, table in database.tables.items():
+        own, rows = tables[name], made[name]
+        assert list(rows.columns) == list(own.columns)
+        data = [column for column in own.columns if column not in table.keys]
+        assert rows.dtypes[data].astype(str).equals(own.dtypes[data].astype(str))
+        if table.key is not None:
+            assert rows[table.key].is_unique
+            assert rows[table.key].notna().all()
+        if table.parent is not None:
+            assert rows[table.link].isin(made[table.parent][database.tables[table.parent].key]).all()
+        if table.order is not None:
+            times = rows.groupby(table.link, sort=False, observed=True)[table.order]
+            assert all(of.dropna().is_monotonic_increasing for _, of in times)
+
+
+# --- any tree of tables ------------------------------------------------------------------------------------
+
+KEYS = {
+    "int64": lambda numbers: pd.array(numbers, "int64"),
+    "Int64": lambda numbers: pd.array(numbers, "Int64"),
+    "str": lambda numbers: pd.array([f"k{number}" for number in numbers], "str"),
+    "category": lambda numbers: pd.Categorical([f"k{number}" for number in numbers]),
+}
+COLUMNS = {
+    "word": (Categorical(["a", "b"]), lambda rng, n: rng.choice(["a", "b"], n)),
+    "number": (Numerical(0, 9, integer=True), lambda rng, n: rng.integers(0, 10, n)),
+    "real": (Numerical(0, 1), lambda rng, n: rng.random(n)),
+    "day": (Datetime("2020-01-01", "2020-12-31"),
+            lambda rng, n: pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 366, n), "D")),
+    "yes": (Categorical([False, True]), lambda rng, n: rng.random(n) < 0.5),
+}  # fmt: skip
+
+
+@st.composite
+def trees(draw):
+    """A database, private tables for it, and the number of roots to sample."""
+    rng = np.random.default_rng(draw(st.integers(0, 99)))
+    declared = draw(st.booleans())
+    tables, frames, names = {}, {}, []
+    for place in range(draw(st.integers(1, 4))):
+        name, parent = f"table{place}", names[draw(st.integers(0, place - 1))] if place else None
+        names.append(name)
+        columns = draw(st.lists(st.sampled_from([*COLUMNS]), min_size=1, unique=True))
+        rows = draw(st.integers(0, 12)) if parent is None else len(frames[parent]) * draw(st.integers(0, 2))
+        kind = KEYS[draw(st.sampled_from([*KEYS]))]
+        frame = pd.DataFrame({f"id{place}": kind(np.arange(rows)[::-1] + 5)})
+        link = order = None
+        if parent is not None:
+            link = f"of{place}"
+            keys = frames[parent][tables[parent].key]
+            frame[link] = keys.take(rng.integers(0, max(len(keys), 1), rows)).array
+            order = draw(
+                st.sampled_from([None, "nth", *(each for each in columns if each in ("number", "day"))])
+            )
+        for column in columns:
+            frame[column] = COLUMNS[column][1](rng, rows)
+        if order == "nth":
+            frame["nth"] = rng.integers(0, 5, rows)
+        schema = Schema({column: COLUMNS[column][0] for column in columns}) if declared else None
+        tables[name] = Table(schema, key=f"id{place}", parent=parent, link=link, order=order)
+        frames[name] = frame
+    return Database(tables), frames, draw(st.integers(1, 9))
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
+@given(trees())
+def test_any_tree_of_tables_comes_out_as_it_went_in(tmp_path_factory, tree):
+    database, tables, roots = tree
+    fitted = PrivSyn(9.0, 1e-6, database, seed=3).fit(tables)
+    made = fitted.sample(roots, seed=5)
+    check(database, tables, made)
+    assert len(made[database.root]) == roots
+    path = tmp_path_factory.mktemp("trees") / "model"
+    fitted.save(path)
+    again = load(path).sample(roots, seed=5)
+    for name, rows in made.items():
+        pd.testing.assert_frame_equal(rows, again[name])
+    second = PrivSyn(9.0, 1e-6, database, seed=3).fit(tables)
+    second.save(path.with_suffix(".2"))
+    assert path.with_suffix(".2").read_bytes() == path.read_bytes()
+
+
+# --- several tables ----------------------------------------------------------------------------------------
+
+
+def test_all_of_a_number_of_roots_comes_out(model):
+    made = model.sample(7, seed=2)
+    check(DATABASE, TABLES, made)
+    assert [len(made["homes"]), made["homes"]["home"].tolist()] == [7, [1, 2, 3, 4, 5, 6, 7]]
+    assert (
+        made["trips"]
+        .groupby("home")["number"]
+        .apply(list)
+        .map(lambda of: of == [*range(1, len(of) + 1)])
+        .all()
+    )
+    assert len(model.sample()["homes"]) == round(model.release_.tables["homes"].fitted.total)
+
+
+def test_a_seed_repeats_a_sample(model):
+    one, two, other = (model.sample(30, seed=seed) for seed in (4, 4, 5))
+    for name, rows in one.items():
+        pd.testing.assert_frame_equal(rows, two[name])
+    assert any(not rows.equals(other[name]) for name, rows in one.items())
+
+
+def test_roots_may_be_given(model):
+    made = model.sample(9, given={"region": "n"}, seed=2)
+    assert made["homes"]["region"].tolist() == ["n"] * 9
+    check(DATABASE, TABLES, made)
+    with pytest.raises(InputError, match="'homes'"):
+        model.sample(9, given={"km": 3})
+
+
+def test_the_ledger_names_the_tables_and_holds_the_budget(model):
+    ledger = model.ledger_
+    asked = {spend.what.split(":")[0] for spend in ledger.spends}
+    assert asked == {"homes", "trips", "stops"}
+    assert ledger.rho == pytest.approx(ledger.budget, rel=1e-9)
+    assert ledger.unit == "home"
+    assert sum("never share one" in fact or "share a key" in fact for fact in ledger.public_inputs) == 2
+
+
+def test_linked_tables_take_a_bound_on_the_rows_of_a_person():
+    for most in (1, 2):
+        ledger = PrivSyn(50.0, 1e-6, DATABASE, seed=1, rows_per_unit=most).fit(TABLES).ledger_
+        assert ledger.rows_per_unit <= most
+
+
+def test_rows_that_belong_to_nobody_are_not_counted(monkeypatch):
+    monkeypatch.setattr(reading, "best_bound", lambda *_: 50)
+    homes, trips, stops = (table.astype(object) for table in TABLES.values())
+    more = {
+        "homes": pd.concat([homes, pd.DataFrame({"home": [None, None], "region": "n"})]),
+        "trips": pd.concat([trips, pd.DataFrame({"home": [9, None], "trip": "x", "number": 1, "km": 1})]),
+        "stops": pd.concat([stops, pd.DataFrame({"trip": ["x", "nowhere", None], "shop": True})]),
+    }
+    more = {
+        name: table.astype(TABLES[name].dtypes.replace({np.dtype("int64"): "Int64"}))
+        for name, table in more.items()
+    }
+    answers = Answers()
+    with answers.run():
+        ledger = PrivSyn(5.0, 1e-6, DATABASE, seed=1).fit(more).ledger_
+    for spend, exact in zip(ledger.spends, answers.exact, strict=True):
+        name, _, what = spend.what.partition(": ")
+        if what == "one-way counts of every attribute":
+            assert exact[0].sum() % len(TABLES[name]) == 0  # each attribute has each row once
+        if what == "rows per person":
+            of = (
+                TABLES["trips"]["home"] if name == "trips" else TABLES["stops"].merge(TABLES["trips"])["home"]
+            )
+            assert exact[0].sum() == of.nunique()
+
+
+@pytest.mark.parametrize(
+    "empty", [("homes", "trips", "stops"), ("homes",), ("trips",), ("stops",), ("trips", "stops")]
+)
+def test_no_table_needs_a_row(empty):
+    tables = {name: table[:0] if name in empty else table for name, table in TABLES.items()}
+    made = PrivSyn(5.0, 1e-6, DATABASE, seed=1).fit(tables).sample(3, seed=1)
+    check(DATABASE, TABLES, made)
+
+
+def test_derived_columns_are_measured_and_left_out():
+    derive = {"far": "sum(trips.km)", "last": "last(trips.km)", "shop": "ever(trips.bus == True)"}
+    schema = Schema({"km": Numerical(0, 50, integer=True), "bus": Categorical([False, True])})
+    database = Database(
+        {
+            "homes": Table(HOMES, key="home", derive=derive),
+            "trips": Table(schema, parent="homes", link="home", order="number"),
+        }
+    )
+    trips = TABLES["trips"].drop(columns="trip").assign(bus=TABLES["trips"]["km"] > 25)
+    fitted = PrivSyn(50.0, 1e-6, database, seed=1).fit({"homes": TABLES["homes"], "trips": trips})
+    assert {"far", "last", "shop"} < set(fitted.release_.tables["homes"].codec.names)
+    check(database, {"homes": TABLES["homes"], "trips": trips}, fitted.sample(5))
+
+
+DERIVED = {
+    "far": ("sum(trips.km)", [7.0, 0.0, 5.0]),
+    "mean": ("mean(trips.km)", [3.5, None, 5.0]),
+    "least": ("min(trips.km)", [3, None, 5]),
+    "most": ("max(trips.km)", [4, None, 5]),
+    "first": ("first(trips.km)", [4, None, 5]),
+    "last": ("last(trips.km)", [3, None, 5]),
+    "bus": ("ever(trips.mode == bus)", ["yes", "no", "no"]),
+    "trips": ("count(trips)", [2, 0, 1]),
+}
+
+
+def test_a_derived_column_says_what_it_is_of_the_rows_of_each_parent():
+    derive = {name: text for name, (text, _) in DERIVED.items()}
+    trips = Table(None, parent="homes", link="home", order="day")
+    database = Database({"homes": Table(HOMES, key="home", derive=derive), "trips": trips})
+    homes = pd.DataFrame({"home": [1, 2, 3], "region": "n"})
+    rows = pd.DataFrame(
+        {"home": [1, 9, 3, 1], "day": [2, 0, 1, 1], "km": [3, 50, 5, 4], "mode": list("caab")}
+    )
+    rows["mode"] = rows["mode"].map({"a": "tram", "b": "bus", "c": "car"})
+    opened = open_tables(database, {"homes": homes, "trips": rows}, lambda codes: np.arange(len(codes)))
+    assert opened["trips"].parents.tolist() == [0, -1, 2, 0]
+    added = opened["homes"].added
+    assert added.pop(rows_of("trips")).tolist() == [2, 0, 1]
+    for name, (_, expected) in DERIVED.items():
+        found = added[name].astype(object)
+        assert found.where(found.notna(), None).tolist() == expected, name
+    assert positions(opened["trips"].parents, opened["trips"].keys)[[0, 2, 3]].tolist() == [1, 0, 0]
+
+
+def test_of_equal_keys_in_the_root_one_row_has_all_that_belongs_to_them():
+    homes = pd.DataFrame({"home": [5, 6, 5], "region": ["n", "s", "s"]})
+    trips = TABLES["trips"][:3].assign(home=[5, 5, 6])
+    for order, kept in (([0, 1, 2], 0), ([2, 1, 0], 2)):
+        words = np.argsort(order)  # by which rows of equal keys are sorted
+        tables = {"homes": homes, "trips": trips, "stops": TABLES["stops"]}
+        opened = open_tables(DATABASE, tables, lambda codes, words=words: np.lexsort((words, codes)))
+        assert opened["trips"].parents.tolist() == [kept, kept, 1]
+        assert opened["homes"].persons[2 - kept] == -1
+
+
+# --- one table of persons ----------------------------------------------------------------------------------
+
+
+def visits(people=60, seed=3):
+    rng = np.random.default_rng(seed)
+    who = np.repeat(np.arange(people), rng.integers(1, 6, people))
+    table = pd.DataFrame({"ill": rng.choice(["cold", "flu"], len(who)), "who": who})
+    table["t"] = pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 300, len(who)), "D")
+    table["cost"] = rng.integers(0, 90, len(who))
+    return table.sample(frac=1, random_state=1).reset_index(drop=True)
+
+
+VISITS = visits()
+OF_VISITS = Schema(
+    {
+        "ill": Categorical(["cold", "flu"]),
+        "t": Datetime("2020-01-01", "2020-12-31"),
+        "cost": Numerical(0, 90, integer=True),
+    }
+)
+
+
+@pytest.mark.parametrize("kind", KEYS)
+@pytest.mark.parametrize("schema", [OF_VISITS, None])
+def test_rows_of_a_person_have_one_new_identifier(schema, kind, tmp_path):
+    table = VISITS.assign(who=KEYS[kind](VISITS["who"]))
+    derive = {"spent": "sum(cost)", "last": "last(t)", "flu": "ever(ill == flu)", "visits": "count()"}
+    fitted = PrivSyn(50.0, 1e-6, schema, unit="who", identifiers=True, order="t", derive=derive, seed=1)
+    made = fitted.fit(table).sample(20, seed=3)
+    assert list(made.columns) == list(table.columns)
+    assert made.drop(columns="who").dtypes.equals(table.drop(columns="who").dtypes)
+    assert made["who"].dtype == ("str" if kind == "category" else table["who"].dtype)
+    assert made["who"].nunique() <= 20
+    assert all(of.is_monotonic_increasing for _, of in made.groupby("who")["t"])
+    fitted.save(tmp_path / "model")
+    pd.testing.assert_frame_equal(load(tmp_path / "model").sample(20, seed=3), made)
+    assert 1 < len(fitted.sample(seed=1)) / fitted.sample(seed=1)["who"].nunique() < 5
+
+
+# --- refusals ----------------------------------------------------------------------------------------------
+
+
+def changed(**tables):
+    return {**TABLES, **tables}
+
+
+def without(column):
+    return changed(trips=TABLES["trips"].drop(columns=column))
+
+
+@pytest.mark.parametrize(
+    ("tables", "complaint"),
+    [
+        (TABLES["homes"], "mapping of names to tables"),
+        (changed(cars=TABLES["homes"]), "there is no table 'cars' in the database"),
+        ({"homes": TABLES["homes"], "trips": TABLES["trips"]}, "the table 'stops' is missing"),
+        ({"trips": TABLES["trips"], "stops": TABLES["stops"]}, "the table 'homes' is missing"),
+        (
+            changed(trips=TABLES["trips"].drop(columns="home")),
+            "table 'trips': the table has no column 'home'",
+        ),
+        (
+            changed(trips=TABLES["trips"].drop(columns="trip")),
+            "table 'trips': the table has no column 'trip'",
+        ),
+        (changed(trips=TABLES["trips"].drop(columns="number")), "the table has no column 'number'"),
+        (changed(trips=TABLES["trips"].drop(columns="km")), "table 'trips': .*'km'"),
+        (changed(homes=TABLES["homes"].assign(home=1.5 > 1)), "table 'homes': column 'home': an identifier"),
+    ],
+)
+def test_tables_that_do_not_fit_are_refused_in_one_line(tables, complaint):
+    with pytest.raises(InputError, match=complaint) as caught:
+        PrivSyn(1.0, 1e-6, DATABASE).fit(tables)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("settings", "complaint"),
+    [
+        ({"schema": DATABASE, "unit": "home"}, "leave out unit: the persons are the rows .*'homes'"),
+        ({"schema": DATABASE, "target": "km"}, "leave out target"),
+        ({"schema": DATABASE, "important": [["km", "region"]]}, "leave out important"),
+        ({"schema": DATABASE, "method": "published"}, "leave out method"),
+        ({"identifiers": True}, "identifiers needs unit"),
+        ({"unit": "who", "order": "t"}, "order is about rows that belong together: give identifiers"),
+        ({"unit": "who", "derive": {"a": "sum(b)"}}, "derive is about rows that belong together"),
+        ({"unit": "who", "identifiers": True, "derive": {"a": "half(b)"}}, "no summary of rows"),
+    ],
+)
+def test_settings_that_linked_tables_do_not_take_are_refused_in_one_line(settings, complaint):
+    with pytest.raises(InputError, match=complaint) as caught:
+        PrivSyn(1.0, **settings)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("derive", "complaint"),
+    [
+        ("sum(ill)", "no column of numbers"),
+        ("sum(t)", "'t' is no column of numbers"),
+        ("mean(t)", "'t' is no column of numbers"),
+        ("sum(nothing)", "no column 'nothing'"),
+    ],
+)
+def test_a_summary_that_cannot_be_is_refused_in_one_line(derive, complaint):
+    for schema in (OF_VISITS, None):
+        with pytest.raises(InputError, match=complaint) as caught:
+            PrivSyn(1.0, 1e-6, schema, unit="who", identifiers=True, derive={"a": derive}).fit(VISITS)
+        assert "\n" not in str(caught.value)
+
+
+def test_what_is_for_one_table_is_refused_for_several(model, tmp_path):
+    for call in (model.sample_blocks, lambda: model.sample_to(tmp_path / "t.csv"), model.outlook):
+        with pytest.raises(InputError, match="is for one table"):
+            next(iter(call()))
+
+
+# --- the file ----------------------------------------------------------------------------------------------
+
+
+def test_a_file_cut_short_or_changed_is_refused(model, tmp_path):
+    path = tmp_path / "model"
+    model.save(path)
+    packed = path.read_bytes()
+    for size in np.linspace(0, len(packed) - 1, 9).astype(int):
+        path.write_bytes(packed[:size])
+        with pytest.raises(InputError):
+            load(path)
+    for place in np.random.default_rng(1).integers(0, len(packed), 40):
+        path.write_bytes(packed[:place] + bytes([packed[place] ^ 1]) + packed[place + 1 :])
+        try:
+            again = load(path)
+        except InputError:
+            continue
+        assert again.packed() == packed  # it was a byte that no reader needs
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"parent": "homes"', '"parent": "stops"'),
+        ('"link": "home"', '"link": 3'),
+        ('"format": 1', '"format": 2'),
+        ('"only": null', '"only": "cars"'),
+        ('"homes",', '"trips",'),
+    ],
+)
+def test_a_file_whose_parts_do_not_fit_together_is_refused(model, tmp_path, old, new):
+    path = tmp_path / "model"
+    model.save(path)
+    with zipfile.ZipFile(path) as file:
+        members = {name: file.read(name) for name in file.namelist()}
+    text = members["database.json"].decode()
+    assert old in text
+    members["database.json"] = text.replace(old, new).encode()
+    with zipfile.ZipFile(path, "w") as file:
+        for name, content in members.items():
+            file.writestr(name, content)
+    with pytest.raises(InputError, match=re.escape(str(path))) as caught:
+        load(path)
+    assert "\n" not in str(caught.value)
