@@ -182,8 +182,9 @@ def test_bounds_are_found_without_a_delta():
 def test_a_person_with_several_rows_is_protected_without_a_delta():
     frame = table().assign(who=np.repeat(np.arange(1000), 2))
     ledger = PrivSyn(1.0, 0, SCHEMA, unit="who", rows_per_unit=2, seed=1).fit(frame).ledger_
-    rows, columns = (spend.sensitivity for spend in ledger.spends[:2])
+    rows, every, columns = (spend.sensitivity for spend in ledger.spends[:3])
     assert rows == 1.0
+    assert f"at most {every:.0f} of each" in ledger.spends[1].what
     assert columns in (6.0, 8.0)  # with classes of the number of rows, if noise makes several
     assert ledger.cost == pytest.approx(1.0)
 
