@@ -657,8 +657,8 @@ LINKED = (
     bug(
         "the position of a row in the whole table",
         "privsyn/table/linked.py",
-        "np.arange(len(parents)) - np.repeat(begins",
-        "np.arange(len(parents)) - 0 * np.repeat(begins",
+        "found[order] = ranks(parents[order])",
+        "found[order] = np.arange(len(parents))",
         "tests/test_linked.py::test_a_derived_column_says_what_it_is_of_the_rows_of_each_parent",
     ),
     bug(
