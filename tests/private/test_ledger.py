@@ -17,10 +17,11 @@ from scipy.stats import norm
 from privsyn.errors import InputError
 from privsyn.private.acceptance import Acceptance, Verdict
 from privsyn.private.accounting import Accounting, delta_for, epsilon_for, rho_for, sigma_for
+from privsyn.private.laws import GAUSSIAN
 from privsyn.private.ledger import CURVE, NOT_PRIVATE, Ledger
 from privsyn.private.ledger_text import LINES
 from privsyn.private.randomised_response import LocalPromise
-from privsyn.private.spend import ONE_WAYS, Elsewhere, Spend
+from privsyn.private.spend import ONE_WAYS, Elsewhere, QueryLog, Spend
 
 PROMISE = (1.0, 1e-9)
 LEDGER_SCHEMA = json.loads(resources.files("privsyn.private").joinpath("ledger.schema.json").read_text())
@@ -350,3 +351,10 @@ def test_a_ledger_of_counts_from_elsewhere_is_written_and_read_and_says_who_prom
     for text in (str(ledger), ledger._repr_html_()):
         assert "the counts were measured elsewhere: a census office promises it" in text
         assert "The columns." in text
+
+
+def test_the_questions_to_several_tables_are_in_one_log_and_name_the_table():
+    log = QueryLog()
+    for table in ("visits", "visits", "drugs"):
+        log.about(table).charge("rows", 1, 1.0, cost=0.5, law=GAUSSIAN)
+    assert [spend.what for spend in log.spends] == ["visits: rows", "visits: rows (look 2)", "drugs: rows"]
