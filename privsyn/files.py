@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from os import PathLike
@@ -34,6 +35,36 @@ def atomic_path(path: str | PathLike[str], within: Path | None = None) -> Iterat
     finally:
         with suppress(OSError):
             part.unlink()
+
+
+@contextmanager
+def new_folder(path: str | PathLike[str]) -> Iterator[Path]:
+    """Yield a temporary folder that gets its real name only on success, and is removed otherwise."""
+    target = Path(os.path.realpath(path))
+    check_new_folder(path)
+    part = target.parent / f".{secrets.token_hex(4)}-{target.name[-64:]}"
+    try:
+        part.mkdir()
+        yield part
+        with suppress(FileNotFoundError):
+            target.rmdir()  # an empty one
+        part.rename(target)
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else "the disk failed"
+        raise InputError(f"{path}: cannot be written ({reason})") from None
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def check_new_folder(path: str | PathLike[str]) -> None:
+    """Refuse a path at which no new folder can be made."""
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_dir():
+        raise InputError(f"{path} is a file: several tables are written into a new folder")
+    if target.is_dir() and any(target.iterdir()):
+        raise InputError(f"{path} is not empty: several tables are written into a new folder")
+    if not target.parent.is_dir():
+        raise InputError(f"{path}: there is no folder {target.parent}: create it first")
 
 
 def check_target(path: str | PathLike[str]) -> None:

@@ -59,6 +59,12 @@ def sample(
         from privsyn.table.io.write import write_table
 
         plain = not given and balance is None
+        if isinstance(release := load(model), LinkedRelease) and release.only is None:
+            from privsyn.cli.common.linked import refuse, sample_tables
+
+            refuse({"--given": given, "--balance": balance, "--draws": draws, "--resume": resume})
+            sample_tables(release, out, rows, seed, excel_safe=excel_safe)
+            return
         ending_of(out)
         check_excel_safe(out, excel_safe=excel_safe)
         check_outputs({"OUT": out}, inputs=(model,))
@@ -73,7 +79,6 @@ def sample(
                 f"privsyn: {begun.name!r}: an unfinished sample, left unchanged; --resume resumes it",
                 err=True,
             )
-        release = load(model)
         linked = isinstance(release, LinkedRelease)
         if linked and (given or balance is not None or draws is not None or resume):
             raise InputError("leave out --given, --balance, --draws and --resume: the rows are linked")

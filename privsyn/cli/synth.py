@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +12,7 @@ from privsyn.cli.common import options
 from privsyn.settings import AGREED
 
 if TYPE_CHECKING:
+    from privsyn.progress import Progress
     from privsyn.synthesizer import PrivSyn
     from privsyn.table.schema.schema import Schema
 
@@ -53,6 +54,7 @@ def synth(
     import privsyn
     from privsyn.cli.common import console
     from privsyn.cli.common.keeping import kept
+    from privsyn.cli.common.linked import synth_tables
     from privsyn.cli.common.outputs import rehearse
     from privsyn.cli.common.terminal import say
     from privsyn.errors import InputError
@@ -60,8 +62,12 @@ def synth(
     from privsyn.table.io.read_in_memory import check_excel_safe
     from privsyn.table.io.write import write_blocks
 
-    outputs: dict[str, Path | None] = {"OUT": out, "--model": model, "--ledger": ledger}
-    outputs |= {"--public-report": public_report, "--sheet": sheet}
+    pages = report or public_report or sheet
+    given: dict[str, Any] = {"rows": rows, "model": model, "ledger": ledger, "force": force}
+    if synth_tables(data, out, settings, pages, weak=allow_weak_privacy, excel_safe=excel_safe, **given):
+        return
+    outputs = {"OUT": out, "--model": model, "--ledger": ledger, "--public-report": public_report}
+    outputs |= {"--sheet": sheet}
     check_excel_safe(out, excel_safe=excel_safe)
     inputs = data, settings["schema"], settings["accept"]
     options.check_lookups(data, settings["schema"])
@@ -83,9 +89,7 @@ def synth(
             existed = out.exists()
             with console.progress() as bars:
                 whole = None if report is None else fitted.sample(rows, seed=seed, progress=bars)
-                blocks = (
-                    fitted.sample_blocks(rows, seed=seed, progress=bars) if whole is None else iter([whole])
-                )
+                blocks = _blocks(fitted, whole, rows, seed, bars)
                 release = fitted.release_of_table
                 known, form = release.codec.schema, release.form
                 shape = write_blocks(blocks, out, known, form, excel_safe=excel_safe)
@@ -107,6 +111,15 @@ def synth(
     if not accepted:
         console.show_refused(fitted.ledger_, out, model)
         raise typer.Exit(1)
+
+
+def _blocks(
+    fitted: PrivSyn, whole: Any, rows: int | None, seed: int | None, bars: Progress | None
+) -> Iterator[Any]:
+    """Return the rows to be written: those of the whole table, if there is one."""
+    if whole is not None:
+        return iter([whole])
+    return iter(fitted.sample_blocks(rows, seed=seed, progress=bars))
 
 
 def _check_files(

@@ -35,7 +35,7 @@ from privsyn.release.linked_file import linked_again, unlinked
 from privsyn.release.release import Release
 from privsyn.synthesis.linked import NUMBER_OF_ROWS, POSITION, Chains, Links, synthesise_linked
 from privsyn.table.encoding.dtypes import family
-from privsyn.table.io.write import write_blocks
+from privsyn.table.io.write import write_blocks, write_tables
 from privsyn.table.linked import rows_of
 from privsyn.table.schema.database import LINKS, Database, database_from_plain, database_to_plain
 
@@ -266,6 +266,32 @@ class LinkedRelease:
         """Write the one table of `sample` to a file; return its numbers of rows and columns."""
         release, blocks = one_release(self, "sample_to"), self.sample_blocks(n, seed=seed, progress=progress)
         return write_blocks(blocks, path, release.codec.schema, release.form, excel_safe=excel_safe)
+
+    def sample_into(
+        self,
+        path: str | PathLike[str],
+        n: int | None = None,
+        *,
+        seed: int | None = None,
+        ending: str = ".csv",
+        excel_safe: bool = False,
+        progress: Progress | None = None,
+    ) -> dict[str, tuple[int, int]]:
+        """Write the tables of `sample`, all or none; return the numbers of rows and columns of each.
+
+        Parameters
+        ----------
+        path : str or path
+            A new folder, whose files get the `ending`, or a .duckdb or .sqlite file.
+        n, seed, excel_safe, progress : optional
+            See `sample` and `Release.sample_to`.
+        """
+        made = self.sample(n, seed=seed, progress=progress)
+        known = {
+            name: (level.release.codec.schema, level.release.form) for name, level in self.levels.items()
+        }
+        whole = {name: (table, *known[name]) for name, table in made.items()}
+        return write_tables(whole, path, ending, excel_safe=excel_safe)
 
     def outlook(self, target: str | None = None) -> str:
         """Return one sentence on how good the rows of the one table are likely to be."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from privsyn.marginals.domain import Floats, Ints, Mask
 from privsyn.table.discovery.open_schema import declared_or_by_names
 from privsyn.table.encoding.dtypes import family
 from privsyn.table.encoding.parsing import alone, number
+from privsyn.table.io.formats import tables_in
 from privsyn.table.io.persons import NOBODY, check_unit_column, codes_of, identifiers, order_keys
 from privsyn.table.io.read_in_batches import read_in_batches
 from privsyn.table.io.source import RawTable
@@ -90,9 +92,9 @@ def open_tables(database: Database, tables: object, shuffle: Shuffle) -> dict[st
     Parameters
     ----------
     database : Database
-    tables : mapping of a name to a table
-        Each as for `privsyn.table.io.read_in_batches`. If the root has no columns of data, it may be left
-        out: then every link of its children is a person.
+    tables : mapping of a name to a table, or path of a folder, DuckDB or SQLite file
+        Each table as for `privsyn.table.io.read_in_batches`. If the root has no columns of data, it may be
+        left out: then every link of its children is a person.
     shuffle : callable
         Of the rows with the same key in the root, the first in its order is kept.
     """
@@ -108,6 +110,8 @@ def open_tables(database: Database, tables: object, shuffle: Shuffle) -> dict[st
 
 
 def _sources(database: Database, tables: object) -> dict[str, RawTable]:
+    if isinstance(tables, str | PathLike):
+        tables = tables_in(tables, database.names)
     if not isinstance(tables, Mapping):
         raise InputError("a database is fitted to a mapping of names to tables, such as {'persons': persons}")
     for name in tables:

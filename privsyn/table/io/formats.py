@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -215,6 +215,38 @@ def ending_of(path: str | PathLike[str]) -> str:
     place.format.require()
     name = place.file.name.lower()
     return next((ending for ending in place.format.endings[::-1] if name.endswith(ending)), ".parquet")
+
+
+def holds_tables(path: str | PathLike[str]) -> bool:
+    """Return whether a path is that of a database, which holds several tables.
+
+    >>> holds_tables("shop.duckdb"), holds_tables("shop")
+    (True, False)
+    """
+    return any(each.inside == "table" and str(path).lower().endswith(each.endings) for each in FORMATS)
+
+
+def tables_in(path: str | PathLike[str], names: Iterable[str]) -> dict[str, str]:
+    """Return where each table is that is in a database or a folder, whose files have the names of tables.
+
+    Raises
+    ------
+    InputError
+        If it is neither, or a folder has two files of one name.
+    """
+    if holds_tables(path):
+        return {name: f"{path}{SEPARATOR}{name}" for name in names}
+    folder, found = Path(path), {}
+    if not folder.is_dir():
+        raise InputError(f"{path}: several tables are in a folder, a DuckDB or a SQLite file")
+    for name in names:
+        files = [file for file in (folder / f"{name}{ending}" for ending in ENDINGS) if file.exists()]
+        files += [folder / name] if is_folder(folder / name) else []
+        if len(files) > 1:
+            raise InputError(f"{path}: {files[0].name} and {files[1].name} are both the table {name!r}")
+        if files:
+            found[name] = str(files[0])
+    return found
 
 
 def file_of(path: Path) -> Path:

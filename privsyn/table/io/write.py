@@ -6,12 +6,13 @@ import csv
 import gzip
 import io
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from itertools import chain
 from os import PathLike
 from pathlib import Path
+from shutil import copyfile
 from typing import Any, Literal
 
 import pandas as pd
@@ -20,10 +21,10 @@ import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
 from privsyn.errors import replace_errors
-from privsyn.files import atomic_path
+from privsyn.files import atomic_path, new_folder
 from privsyn.table.encoding.dtypes import family
 from privsyn.table.io.csv_table import PLAIN
-from privsyn.table.io.formats import CSV, PARQUET, Place, ending_of
+from privsyn.table.io.formats import CSV, PARQUET, SEPARATOR, Place, ending_of, holds_tables
 from privsyn.table.io.output_type import PANDAS, OutputType
 from privsyn.table.io.read_in_memory import LoadedTable, check_excel_safe, read_in_memory
 from privsyn.table.schema.schema import Schema
@@ -189,6 +190,43 @@ def write_blocks(
             packed = ending_of(path) == ".csv.gz"
             write_csv(read(), part, Path(path), schema, packed=packed, excel_safe=excel_safe)
     return rows, columns
+
+
+def write_tables(
+    tables: Mapping[str, tuple[Any, Schema, OutputType]],
+    path: str | PathLike[str],
+    ending: str = ".csv",
+    *,
+    excel_safe: bool = False,
+) -> dict[str, tuple[int, int]]:
+    """Write several tables into a database or a new folder, all of them or nothing.
+
+    Parameters
+    ----------
+    tables : mapping of a name to a table, its schema and its type
+    path : str or path
+        Ends in .duckdb or .sqlite, or is a folder that does not exist yet or is empty.
+    ending : str
+        Of the files in a folder.
+    excel_safe : bool
+
+    Returns
+    -------
+    dict of a name to (rows, columns)
+    """
+    with ExitStack() as stack:
+        if holds_tables(path):
+            part = stack.enter_context(atomic_path(path))
+            if Path(path).exists():
+                copyfile(path, part)
+            places = {name: f"{part}{SEPARATOR}{name}" for name in tables}
+        else:
+            part = stack.enter_context(new_folder(path))
+            places = {name: str(part / f"{name}{ending}") for name in tables}
+        return {
+            name: write_table(table, places[name], schema, form, excel_safe=excel_safe)
+            for name, (table, schema, form) in tables.items()
+        }
 
 
 def _frames_of(blocks: Iterator[LoadedTable], _: Schema | None) -> Iterator[pd.DataFrame]:

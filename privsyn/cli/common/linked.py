@@ -1,0 +1,120 @@
+"""Several linked tables on the command line: from a folder or a database into another one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from privsyn.cli.common import console
+from privsyn.cli.common.keeping import check_rescue, kept
+from privsyn.cli.common.outputs import check_new, check_outputs
+from privsyn.cli.common.terminal import say
+from privsyn.errors import InputError, plural
+from privsyn.files import check_new_folder
+from privsyn.table.io.formats import ending_of, holds_tables, tables_in
+from privsyn.table.schema.database import as_database
+
+if TYPE_CHECKING:
+    from privsyn.private.ledger import Ledger
+    from privsyn.release.linked import LinkedRelease
+
+
+def synth_tables(
+    data: Path,
+    out: Path,
+    settings: Mapping[str, Any],
+    pages: Path | None,
+    *,
+    rows: int | None,
+    model: Path | None,
+    ledger: Path | None,
+    force: bool,
+    weak: bool,
+    excel_safe: bool,
+) -> bool:
+    """Make synthetic tables like those in a folder or database, if the schema declares several tables.
+
+    Parameters
+    ----------
+    data, out : Path
+    settings : mapping
+        As for `PrivSyn`.
+    pages : Path, optional
+        A page that is about one table.
+    rows : int, optional
+        Number of rows of the table without a parent.
+    model, ledger, force, weak, excel_safe
+        As for the command `synth`.
+
+    Returns
+    -------
+    Whether it does. If not, nothing was done.
+    """
+    from privsyn.synthesizer import PrivSyn
+
+    database = None if settings["schema"] is None else as_database(settings["schema"])
+    if database is None:
+        return False
+    refuse({"--report, --public-report or --sheet": pages})
+    console.check_promise(settings["epsilon"], settings["delta"], weak=weak)
+    outputs = {"--model": model, "--ledger": ledger}
+    places = tables_in(data, database.names)
+    if not holds_tables(out):
+        check_new_folder(out)
+    check_outputs(outputs, inputs=(data,))
+    check_new("--model", model, force=force)
+    if model is None:
+        check_rescue(out, (data, *outputs.values()), force=force)
+    with console.progress() as bars:
+        fitted = PrivSyn(**{**settings, "schema": database}, progress=bars).fit(places)
+    with kept(fitted, out=out, model=model, ledger=ledger) as written:  # epsilon is spent: lose no result
+        with console.progress() as bars:
+            ending = _ending(places.values())
+            shapes = fitted.release_.sample_into(
+                out, rows, ending=ending, seed=fitted.seed, excel_safe=excel_safe, progress=bars
+            )
+            written.append(out)
+        show_tables(fitted.release_, shapes, out)
+        console.show_files({name: path if path in written else None for name, path in outputs.items()})
+        console.show_public_inputs(fitted.ledger_)
+        console.show_privacy(fitted.ledger_)
+        for name, release in fitted.release_.tables.items():
+            say(f"{name}: {release.outlook()}")
+    return True
+
+
+def sample_tables(
+    release: LinkedRelease, out: Path, rows: int | None, seed: int | None, *, excel_safe: bool
+) -> None:
+    """Draw the tables of a model into a new folder of CSV files, or into a database."""
+    if not holds_tables(out):
+        check_new_folder(out)
+    with console.progress() as bars:
+        shapes = release.sample_into(out, rows, seed=seed, excel_safe=excel_safe, progress=bars)
+    show_tables(release, shapes, out)
+    spent: Ledger = release.ledger
+    console.show_privacy(spent, spent_before=True)
+
+
+def _ending(places: Any) -> str:
+    """Return the ending of the files in a folder: that of the first private one."""
+    endings = [ending_of(place) for place in places]
+    return endings[0] if endings and endings[0] in (".csv", ".csv.gz", ".parquet") else ".csv"
+
+
+def show_tables(release: LinkedRelease, shapes: Mapping[str, tuple[int, int]], out: Path) -> None:
+    """Print the size of each table, and where it is."""
+    for name, (rows, columns) in shapes.items():
+        parent = release.database.tables[name].parent
+        said = "" if parent is None else f", linked to {parent}"
+        say(f"{out}: {name}: {plural(rows, 'row')}, {plural(columns, 'column')}{said}")
+
+
+def refuse(given: Mapping[str, object]) -> None:
+    """Refuse options that several tables do not take."""
+    for name, value in given.items():
+        if value:
+            raise InputError(
+                f"{name}: the schema declares several tables, which do not take it: leave it out"
+            )

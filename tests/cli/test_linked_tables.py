@@ -1,0 +1,105 @@
+"""Several tables on the command line: a folder or a database in, one of the same kind out, all or nothing."""
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pytest
+from command import run
+
+from privsyn.table.io.write import write_table
+
+SCHEMA = """
+tables:
+  homes:
+    key: home
+    columns:
+      region: {kind: categorical, values: [n, s]}
+  trips:
+    key: trip
+    parent: homes
+    link: home
+    order: day
+    columns:
+      km: {kind: numerical, low: 0, high: 9, integer: true}
+"""
+EPSILON = ("--epsilon", 2, "--schema", "homes.yaml")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    homes = pd.DataFrame({"home": range(200), "region": rng.choice(["n", "s"], 200)})
+    trips = pd.DataFrame({"home": np.repeat(range(200), 2), "trip": range(400), "day": [1, 2] * 200})
+    trips["km"] = rng.integers(0, 10, 400)
+    (tmp_path / "in").mkdir()
+    for name, table in (("homes", homes), ("trips", trips)):
+        table.to_csv(tmp_path / "in" / f"{name}.csv", index=False)
+        write_table(table, tmp_path / f"in.duckdb::{name}")
+        write_table(table, tmp_path / f"in.sqlite::{name}")
+    (tmp_path / "homes.yaml").write_text(SCHEMA)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_folder_goes_in_and_a_folder_comes_out(folder, capsys):
+    done = run(capsys, "synth", "in", "out", *EPSILON, "--model", "m.privsyn", "--ledger", "l.json")
+    assert done.code == 0, done.err
+    homes, trips = (pd.read_csv(folder / "out" / f"{name}.csv") for name in ("homes", "trips"))
+    assert homes.columns.tolist() == ["home", "region"]
+    assert trips.columns.tolist() == ["home", "trip", "day", "km"]
+    assert trips["home"].isin(homes["home"]).all()
+    assert f"out: trips: {len(trips):,} rows, 4 columns, linked to homes" in done.out
+    assert "epsilon 2 at delta 1e-09 for all rows of one home" in done.out
+    assert (folder / "l.json").exists()
+    assert sorted(path.name for path in folder.iterdir() if "out" in path.name) == ["out"]
+    done = run(capsys, "sample", "m.privsyn", "few", "--rows", 5)
+    assert done.code == 0
+    assert len(pd.read_csv(folder / "few" / "homes.csv")) == 5
+
+
+@pytest.mark.parametrize("kind", ["duckdb", "sqlite"])
+def test_a_database_goes_in_and_a_database_comes_out(folder, capsys, kind):
+    done = run(capsys, "synth", f"in.{kind}", f"out.{kind}", *EPSILON)
+    assert done.code == 0, done.err
+    if kind == "duckdb":
+        with duckdb.connect(str(folder / "out.duckdb")) as database:
+            found = database.execute("select count(*) from trips anti join homes using (home)").fetchone()
+        assert found == (0,)
+
+
+@pytest.mark.parametrize(
+    ("typed", "text"),
+    [
+        (("in", "in", *EPSILON), "in is not empty: several tables are written into a new folder"),
+        (("in", "homes.yaml", *EPSILON), "homes.yaml is a file"),
+        (("in", "no/out", *EPSILON), "there is no folder"),
+        (("in/homes.csv", "out", *EPSILON), "several tables are in a folder, a DuckDB or a SQLite file"),
+        (("in", "out", *EPSILON, "--report", "r.html"), "the schema declares several tables"),
+        (("in", "out", *EPSILON, "--unit", "home"), "leave out --unit"),
+        (("in", "out", *EPSILON, "--target", "km"), "leave out --target"),
+    ],
+)
+def test_a_mistake_is_one_line_and_nothing_is_written(folder, capsys, typed, text):
+    before = sorted(path.name for path in folder.iterdir())
+    done = run(capsys, "synth", *typed)
+    assert done.code == 2
+    assert text in done.err
+    assert len(done.err.splitlines()) == 1
+    assert sorted(path.name for path in folder.iterdir()) == before
+
+
+def test_each_table_has_one_file(folder, capsys):
+    (folder / "in" / "homes.parquet").touch()
+    done = run(capsys, "synth", "in", "out", *EPSILON)
+    assert (done.code, "homes.csv and homes.parquet are both the table 'homes'" in done.err) == (2, True)
+    (folder / "in" / "homes.parquet").unlink()
+    (folder / "in" / "trips.csv").unlink()
+    done = run(capsys, "synth", "in", "out", *EPSILON)
+    assert (done.code, "the table 'trips' is missing" in done.err) == (2, True)
+    assert not (folder / "out").exists()
+
+
+def test_a_sample_of_several_tables_takes_no_values(folder, capsys):
+    assert run(capsys, "synth", "in", "out", *EPSILON, "--model", "m.privsyn").code == 0
+    done = run(capsys, "sample", "m.privsyn", "few", "--given", "region=n")
+    assert (done.code, "--given" in done.err) == (2, True)
