@@ -260,6 +260,24 @@ def test_a_derived_column_says_what_it_is_of_the_rows_of_each_parent():
     assert positions(opened["trips"].parents, opened["trips"].keys)[[0, 2, 3]].tolist() == [1, 0, 0]
 
 
+def test_a_table_may_have_only_keys():
+    """How many of its rows belong to each row of the parent shows there; they cost almost nothing."""
+    homes = pd.DataFrame({"home": range(500), "region": ["n", "s"] * 250})
+    members = pd.DataFrame({"home": np.repeat(range(500), [3, 1] * 250)})
+    region = Schema({"region": Categorical(["n", "s"])})
+    tables = {"homes": Table(region, key="home"), "members": Table(parent="homes", link="home")}
+    model = PrivSyn(5.0, 1e-9, Database(tables), seed=0).fit({"homes": homes, "members": members})
+    made = model.sample(seed=0)
+    assert made["members"].columns.tolist() == ["home"]
+    each = (
+        made["members"].merge(made["homes"]).groupby("region").size() / made["homes"]["region"].value_counts()
+    )
+    assert each["n"] == pytest.approx(3, rel=0.2)
+    assert each["s"] == pytest.approx(1, rel=0.2)
+    spends = model.ledger_.spends
+    assert sum(s.rho for s in spends if s.what.startswith("members")) < 0.1 * model.ledger_.budget
+
+
 def test_of_equal_keys_in_the_root_one_row_has_all_that_belongs_to_them():
     homes = pd.DataFrame({"home": [5, 6, 5], "region": ["n", "s", "s"]})
     trips = TABLES["trips"][:3].assign(home=[5, 5, 6])

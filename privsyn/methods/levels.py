@@ -29,7 +29,7 @@ from privsyn.private.persons import NOBODY, ONE_ROW_EACH, Contribution, random_o
 from privsyn.private.spend import QueryLog
 from privsyn.synthesis.linked import NUMBER_OF_ROWS, POSITION, Given, Links
 from privsyn.table.kinds.numerical import Numerical
-from privsyn.table.linked import LinkedTable, open_tables, positions, rows_of
+from privsyn.table.linked import ROW, LinkedTable, open_tables, positions, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 KEYS = "that one person has one key in {!r} of {!r}, and that two persons never share one"
 UNIQUE = "that no two rows of {!r} share a key in {!r}, so that no row below them belongs to two persons"
+OF_KEYS = 0.01  # budget of a table that has only keys, over what it has else
 POSITIONS = 4  # 1, 2, 3, and 4 and more: of a row among those of its parent
 
 
@@ -290,6 +291,8 @@ class OpenedDatabase:
                 bound = level.opened.bounded(of, law, part, level.pairs)[1].most
                 kept = float(of.persons @ of.kept_within(bound))
             weights[level.name] = level.pairs * (bound / max(kept, 1.0)) ** (2 / 3)
+            if tuple(level.opened.schema.schema.coded) == (ROW,):  # no value of its rows is made
+                weights[level.name] *= OF_KEYS
         return {name: weight / sum(weights.values()) for name, weight in weights.items()}
 
     def _bounded(

@@ -35,6 +35,8 @@ MOST_ROWS = 100_000
 """The largest number of rows that belong to one row of the parent, as a column of the parent."""
 
 YES, NO = "yes", "no"
+ROW = "row"
+"""The derived column of a table that has only keys. All its values are equal."""
 
 Shuffle = Callable[[Ints], Ints]
 """Returns the places of the rows, person by person, each person's in random order."""
@@ -224,6 +226,8 @@ def _with_summaries(database: Database, name: str, found: Mapping[str, LinkedTab
         if column in own.schema.columns:
             raise InputError(f"{column!r} is a column of the table and a derived one: rename one of them")
         own.added[column], columns[column] = _summary(what, found[what.table], len(own.persons))
+    if not (columns or own.schema.coded):  # a table of keys: its rows are counted
+        own.added[ROW], columns[ROW] = YES, Categorical([YES], nullable=False)
     return replace(own, schema=replace(own.schema, columns={**own.schema.columns, **columns}))
 
 
