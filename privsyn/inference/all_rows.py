@@ -56,7 +56,7 @@ def _scaled_to(total: float, measured: Measurement, part: float) -> Measurement:
 def reweighted(
     fitted: Fitted, classes: str, rows: RowsOfGroups, firsts: Mapping[str, float] = NO_FIRSTS
 ) -> Fitted:
-    """Return the model of all rows.
+    """Return the model of all rows. If the noise hides all persons, it is that of the rows that were kept.
 
     Parameters
     ----------
@@ -69,7 +69,9 @@ def reweighted(
     firsts : mapping of an attribute of the previous row to a number, optional
         The number of rows without a previous row, which is the last code.
     """
-    weights, total = Weights.of(fitted, classes, rows), max(float(rows.numbers.sum()), 1.0)
+    if not (total := float(rows.numbers.sum())) >= 1:
+        return fitted
+    weights = Weights.of(fitted, classes, rows)
     columns = {}
     for table in fitted.one_ways:
         (name,), counts = table.attributes, weights.all_rows(table)

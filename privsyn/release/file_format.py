@@ -281,11 +281,11 @@ def _header(text: bytes) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
 
 
 def check_loads(
-    part: str | PathLike[str], path: str | PathLike[str], read: Callable[[Any], object] = read_parts
+    part: str | PathLike[str], path: str | PathLike[str], read: Callable[[Any], object] | None = None
 ) -> None:
-    """Refuse to keep a file `part`, meant for `path`, that `read` would refuse."""
+    """Refuse to keep a file `part`, meant for `path`, that `read`, by default `read_parts`, would refuse."""
     with suppress(InputError):
-        read(part)
+        (read or read_parts)(part)
         return
     raise InputError(
         f"{path}: the model was not saved, because it could not be read back: please report this"

@@ -289,7 +289,8 @@ def database_from_plain(plain: Mapping[str, Any]) -> Database:
             check_keys(one, (*LINKS, *SETTINGS))
             links = {what: one[what] for what in LINKS if what in one}
             rest = {what: value for what, value in one.items() if what not in LINKS}
-            tables[name] = Table(from_plain(rest) if rest else None, **links)
+            only_keys = rest == {"columns": {}}  # what a single table cannot be
+            tables[name] = Table(Schema({}) if only_keys else from_plain(rest) if rest else None, **links)
     return Database(tables)
 
 

@@ -34,6 +34,13 @@ def read_schema(path: str | PathLike[str]) -> Schema:
     return _read(path, from_plain)
 
 
+def _with_columns(schema: Schema) -> Schema:
+    """Refuse a schema that says nothing of the one table that it is about."""
+    if schema.says_nothing:
+        raise InputError('a schema maps names to columns, as in Schema({"age": Numerical(0, 100)})')
+    return schema
+
+
 R = TypeVar("R")
 
 
@@ -84,10 +91,10 @@ def as_schema(schema: object) -> Schema | None:
     """Return a schema of one table, given as such or as the path of its YAML file."""
     if isinstance(schema, str | PathLike):
         schema = read_schema(schema)
-    if schema is None or isinstance(schema, Schema):
-        if schema is not None and schema.says_nothing:
-            raise InputError('a schema maps names to columns, as in Schema({"age": Numerical(0, 100)})')
-        return schema
+    if schema is None:
+        return None
+    if isinstance(schema, Schema):
+        return _with_columns(schema)
     raise InputError(f"schema must be a Schema or the path of a YAML file; got a {type(schema).__name__}")
 
 
@@ -188,7 +195,8 @@ def from_plain(plain: object) -> Schema:
     ]
     csv, important = _csv(plain.get("csv", {})), plain.get("important") or ()
     marks = plain.get("missing", ())
-    return Schema(columns, missing=marks, csv=csv, constraints=constraints, important=important)
+    schema = Schema(columns, missing=marks, csv=csv, constraints=constraints, important=important)
+    return _with_columns(schema)
 
 
 def _csv(said: object) -> CsvFormat:

@@ -280,6 +280,7 @@ def test_a_person_need_not_know_the_traps_of_yaml(tmp_path):
         ("- a", "a schema is a mapping"),
         ("columns: 3", "'columns:' is a mapping"),
         ("columns:", "'columns:' is a mapping"),
+        ("columns: {}", "a schema maps names to columns"),
         ("missing: '?'", "'columns' is missing"),
         (
             "columns: {a: {kind: categorical}}\ncolour: red",
