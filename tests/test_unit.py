@@ -373,7 +373,7 @@ def test_a_draft_and_a_check_leave_the_unit_out(data, capsys):
         (("--unit", "who", "--schema", "with.yaml"), "privsyn: --unit 'who' is a column of the schema"),
         (
             ("--unit", "who", "--schema", "tables.yaml"),
-            "tables.yaml: declares several tables, and this takes one",
+            "data.csv: is one table, and several are declared: give a folder or a database",
         ),
     ],
 )

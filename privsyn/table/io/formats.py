@@ -238,7 +238,7 @@ def tables_in(path: str | PathLike[str], names: Iterable[str]) -> dict[str, str]
         return {name: f"{path}{SEPARATOR}{name}" for name in names}
     folder, found = Path(path), {}
     if not folder.is_dir():
-        raise InputError(f"{path}: several tables are in a folder, a DuckDB or a SQLite file")
+        raise InputError(f"{path}: is one table, and several are declared: give a folder or a database")
     for name in names:
         files = [file for file in (folder / f"{name}{ending}" for ending in ENDINGS) if file.exists()]
         files += [folder / name] if is_folder(folder / name) else []
