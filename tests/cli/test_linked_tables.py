@@ -73,6 +73,7 @@ def test_a_database_goes_in_and_a_database_comes_out(folder, capsys, kind):
         (("in", "in", *EPSILON), "in is not empty: several tables are written into a new folder"),
         (("in", "homes.yaml", *EPSILON), "homes.yaml is a file"),
         (("in", "no/out", *EPSILON), "there is no folder"),
+        (("none", "out", *EPSILON), "none: there is no such folder or file"),
         (("in/homes.csv", "out", *EPSILON), "is one table, and several are declared"),
         (("in", "out", *EPSILON, "--report", "r.html"), "the schema declares several tables"),
         (("in", "out", *EPSILON, "--unit", "home"), "leave out --unit"),

@@ -237,6 +237,8 @@ def tables_in(path: str | PathLike[str], names: Iterable[str]) -> dict[str, str]
     if holds_tables(path):
         return {name: f"{path}{SEPARATOR}{name}" for name in names}
     folder, found = Path(path), {}
+    if not folder.exists():
+        raise InputError(f"{path}: there is no such folder or file")
     if not folder.is_dir():
         raise InputError(f"{path}: is one table, and several are declared: give a folder or a database")
     for name in names:
