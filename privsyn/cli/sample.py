@@ -63,7 +63,7 @@ def sample(
             from privsyn.cli.common.linked import refuse, sample_tables
 
             refuse({"--given": given, "--balance": balance, "--draws": draws, "--resume": resume})
-            sample_tables(release, out, rows, seed, excel_safe=excel_safe)
+            sample_tables(release, model, out, rows, seed, excel_safe=excel_safe)
             return
         ending_of(out)
         check_excel_safe(out, excel_safe=excel_safe)

@@ -60,9 +60,7 @@ def synth_tables(
     console.check_promise(settings["epsilon"], settings["delta"], weak=weak)
     outputs = {"--model": model, "--ledger": ledger}
     places = tables_in(data, database.names)
-    if not holds_tables(out):
-        check_new_folder(out)
-    check_outputs(outputs, inputs=(data,))
+    _check_out(out, outputs, inputs=(data, settings["schema"]))
     check_new("--model", model, force=force)
     if model is None:
         check_rescue(out, (data, *outputs.values()), force=force)
@@ -85,16 +83,24 @@ def synth_tables(
 
 
 def sample_tables(
-    release: LinkedRelease, out: Path, rows: int | None, seed: int | None, *, excel_safe: bool
+    release: LinkedRelease, model: Path, out: Path, rows: int | None, seed: int | None, *, excel_safe: bool
 ) -> None:
     """Draw the tables of a model into a new folder of CSV files, or into a database."""
-    if not holds_tables(out):
-        check_new_folder(out)
+    _check_out(out, {}, inputs=(model,))
     with console.progress() as bars:
         shapes = release.sample_into(out, rows, seed=seed, excel_safe=excel_safe, progress=bars)
     show_tables(release, shapes, out)
     spent: Ledger = release.ledger
     console.show_privacy(spent, spent_before=True)
+
+
+def _check_out(out: Path, others: Mapping[str, Path | None], inputs: tuple[Path | None, ...]) -> None:
+    """Refuse files that cannot be written, and a file in two roles: the private database is not replaced."""
+    if holds_tables(out):
+        check_outputs({"OUT": out, **others}, inputs=inputs)
+        return
+    check_new_folder(out)
+    check_outputs(others, inputs=inputs)
 
 
 def _ending(places: Any) -> str:
