@@ -20,6 +20,7 @@ ALIKE = 0.2  # probability that two rows of a person are in the same cell of a t
 MOST = 16  # largest bound: a person's squares then take 256 rows
 GROUPS = 6  # of persons by their number of rows
 INSIDE = 1 / 6  # of the width of a class: standard deviation of the mean number of rows in it
+HIDDEN = 0.1  # of the persons: more than these should not be beyond the largest number of rows
 STEEP = 1.5  # least exponent of the power law that bounds the rows beyond the last class
 
 
@@ -123,8 +124,15 @@ class RowsPerPerson:
 
     @property
     def largest(self) -> int:
-        """The last number of rows of the class after the last with persons: hardly anybody has more."""
-        return int(self.lasts[min(self.last + 1, len(self.begins) - 1)])
+        """The last number of rows of the class after the last with persons: hardly anybody has more.
+
+        Where noise could hide more than `HIDDEN` of the persons, these are taken to be in a tail in which
+        their number falls with the square of that of their rows. So a larger number is taken.
+        """
+        last = int(self.lasts[min(self.last + 1, len(self.begins) - 1)])
+        unseen = CLEAR * self.sigma
+        share = unseen / max(float(self.persons.sum()), unseen, 1.0)
+        return int(last * max(sqrt(share / HIDDEN), 1.0))
 
     def with_total(self, total: float, variance: float) -> RowsPerPerson:
         """Return the estimate given also a noisy number of rows, of which each person has at most `largest`.
@@ -155,14 +163,44 @@ class RowsPerPerson:
         (1500, [602.0, 305.0, 120.0, 0.0, 0.0], 1571)
         """
         seen = np.minimum(self.rows, self.largest) / self.rows
-        gain = self.covariance @ seen
-        gain = gain / (float(seen @ gain) + variance)
-        numbers = self.persons * self.rows
-        numbers = np.maximum(numbers + gain * (total - float(seen @ numbers)), 0.0)
-        covariance = self.covariance - np.outer(gain, self.covariance @ seen)
-        found = replace(self, persons=numbers / self.rows, covariance=covariance)
-        covariance[self.last, self.last] += found._beyond(self.largest) ** 2
+        found = self._given(seen[np.newaxis], np.array([total]), np.array([variance]))
+        found.covariance[self.last, self.last] += found._beyond(self.largest) ** 2
         return found
+
+    def with_all(self, total: float, variance: float) -> RowsPerPerson:
+        """Return the estimate given also a noisy number of all rows."""
+        return self._given(np.ones((1, len(self.begins))), np.array([total]), np.array([variance]))
+
+    def with_persons(self, persons: Floats, variance: Floats) -> RowsPerPerson:
+        """Return the estimate given also a noisy number of persons in each class.
+
+        A class with infinite variance was not counted. In classes after the last, the noise hid up to
+        `JOINED` times its standard deviation; in those that were not counted, nobody.
+        """
+        known = np.isfinite(variance)
+        after = known & (np.arange(len(self.begins)) > self.last)
+        hidden = np.where(after, JOINED * self.sigma * self.rows, 0.0)
+        unsure = replace(self, covariance=self.covariance + np.diag(hidden**2))
+        return unsure._given(np.diag(1 / self.rows)[known], persons[known], variance[known])
+
+    def with_sum_of_persons(self, persons: float, variance: float) -> RowsPerPerson:
+        """Return the estimate given also a noisy number of all persons."""
+        return self._given(1 / self.rows[np.newaxis], np.array([persons]), np.array([variance]))
+
+    def _given(self, weights: Floats, sums: Floats, variance: Floats) -> RowsPerPerson:
+        """Return the least-squares (Kalman) update with noisy sums of the numbers of rows of the classes.
+
+        Parameters
+        ----------
+        weights : array of shape (sums, classes)
+        sums, variance : arrays of shape (sums,)
+        """
+        covariance = np.zeros((len(self.begins),) * 2) + self.covariance
+        of_sums = covariance @ weights.T
+        gain = np.linalg.lstsq(weights @ of_sums + np.diag(variance), of_sums.T)[0].T
+        numbers = self.persons * self.rows
+        numbers = np.maximum(numbers + gain @ (sums - weights @ numbers), 0.0)
+        return replace(self, persons=numbers / self.rows, covariance=covariance - gain @ of_sums.T)
 
     def _beyond(self, most: int) -> float:
         """Return a bound on the rows of all persons beyond `most` of each; see `with_total`."""

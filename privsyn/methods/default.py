@@ -57,7 +57,7 @@ from privsyn.marginals.domain import Attributes, Floats, Mask
 from privsyn.marginals.marginal import NO_GROUPS, Marginal
 from privsyn.marginals.recoding import Merging
 from privsyn.methods.columns import measure_columns
-from privsyn.methods.links import OF_PREVIOUS, measure_previous
+from privsyn.methods.links import OF_PREVIOUS, PREVIOUS_ROWS, measure_previous
 from privsyn.private.measure import Asked, PrivateTable
 from privsyn.private.persons import ONE_ROW_EACH
 from privsyn.progress import Progress
@@ -67,7 +67,6 @@ MOST_CANDIDATES = 500_000  # scored pairs: those of 1,000 attributes. Each takes
 SAMPLING_DISPERSION = 1.0  # of an independent table by sampling alone: least dispersion of a pair
 BIGGER = 0.2  # weight of an error in a bigger table, relative to one in a pair
 IN_GROUPS = 0.8  # the same for a bigger table in groups of numbers: no pair shows what it shows
-PREVIOUS_ROWS = 0.1  # share of the budget for pairs: the columns of the previous row
 FINER = 1  # level of resolution that an important pair gains: its details matter as much as its trend
 QUIET = 0.01  # largest mean error of pairs by residuals, of all records: nltcs gains at .004, not at .02
 

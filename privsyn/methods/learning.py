@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from privsyn.inference.all_rows import only, reweighted
 from privsyn.inference.fitted import Fitted
 from privsyn.marginals.domain import Floats
@@ -17,8 +19,6 @@ from privsyn.private.persons import Contribution
 from privsyn.table.codec.codec import Codec
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from privsyn.private.noise import Noise
     from privsyn.private.spend import QueryLog
     from privsyn.progress import Progress
@@ -56,11 +56,25 @@ class Learned:
 
     def cells_of(self, column: str) -> tuple[Floats, Floats]:
         """Return the estimated number of rows in each fine cell of a column of numbers, and its middle."""
-        names, merging = self.codec.domain.names, self.fitted.merging
+        merging = self.fitted.merging
         place = merging.original.names.index(column)
         counts = self.fitted.one_way(column).counts[merging.groups[place]] * merging.shares[place]
-        lows, highs = self.codec.encoders[names.index(column)].extents
-        return counts, (lows + highs) / 2
+        return counts, self.numbers_of(column)
+
+    def numbers_of(self, column: str) -> Floats:
+        """Return the number that each code of a column of numbers stands for, the middle of its cell."""
+        lows, highs = self.codec.encoders[self.codec.domain.names.index(column)].extents
+        return (lows + highs) / 2
+
+    def sum_of(self, column: str) -> tuple[float, float]:
+        """Return the estimated sum of a column of numbers over all rows, and its variance by the noise."""
+        counts, numbers = self.cells_of(column)
+        place = self.fitted.merging.original.names.index(column)
+        group, share = self.fitted.merging.groups[place], self.fitted.merging.shares[place]
+        (certainty,) = (each for each in self.fitted.certainties if each.attributes == (column,))
+        of_merged = np.bincount(group, numbers * share)
+        variance = np.broadcast_to(certainty.measured.variance, of_merged.shape)
+        return float(counts @ numbers), float(of_merged**2 @ variance)
 
     @property
     def own(self) -> Fitted:

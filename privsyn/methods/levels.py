@@ -8,178 +8,56 @@ columns of the previous row. Counts over these are what links the tables.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from math import sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from privsyn.errors import InputError, about
 from privsyn.inference.all_rows import reweighted
+from privsyn.inference.child_rows import agreed
 from privsyn.inference.rows_per_person import RowsPerPerson
-from privsyn.marginals.domain import NO_ATTRIBUTES, Codes, Domain, Integers, Ints
-from privsyn.marginals.marginal import Grouping
+from privsyn.marginals.domain import Codes
 from privsyn.methods.discovery import THRESHOLDS, reserved_delta
 from privsyn.methods.learning import Learned, learn_table
-from privsyn.methods.links import OF_PREVIOUS, groups_of
+from privsyn.methods.level import NOTHING, LearnedLevel, Level
+from privsyn.methods.links import OF_PREVIOUS, groups_for
 from privsyn.methods.persons import FOR_ROWS, NO_SIZES, Above, Persons, Sizes
 from privsyn.methods.reading import OF_PERSONS, Opened, open_schema_of, pairs_of
 from privsyn.private.accounting import rho_for
 from privsyn.private.ledger import PUBLIC, Ledger
-from privsyn.private.persons import NOBODY, ONE_ROW_EACH, Contribution, random_order
+from privsyn.private.persons import ONE_ROW_EACH, Contribution, random_order
 from privsyn.private.spend import QueryLog
 from privsyn.synthesis.linked import NUMBER_OF_ROWS, POSITION, Given, Links
-from privsyn.table.kinds.numerical import Numerical
-from privsyn.table.linked import ROW, LinkedTable, open_tables, positions, rows_of
+from privsyn.table.linked import ROW, open_tables, rows_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from privsyn.marginals.counting import Block, Walk
     from privsyn.private.laws import Law
     from privsyn.private.noise import Alone
     from privsyn.private.sampler import Bits
     from privsyn.progress import Progress
     from privsyn.settings import Settings
-    from privsyn.table.schema.database import Database, Table
+    from privsyn.table.schema.database import Database
 
 KEYS = "that one person has one key in {!r} of {!r}, and that two persons never share one"
 UNIQUE = "that no two rows of {!r} share a key in {!r}, so that no row below them belongs to two persons"
 OF_KEYS = 0.01  # budget of a table that has only keys, over what it has else
-POSITIONS = 4  # 1, 2, 3, and 4 and more: of a row among those of its parent
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class FromAbove:
-    """What the rows below a table know of its rows: their columns, and those of the rows above them.
-
-    Parameters
-    ----------
-    codes : tuple of arrays of shape (rows,)
-        Private: a code for each row of the table.
-    domain : Domain
-        Of the codes.
-    given : mapping of an attribute to a Given
-        The table and the column of each attribute. Released.
-    """
-
-    codes: tuple[Integers, ...] = ()
-    domain: Domain = NO_ATTRIBUTES
-    given: Mapping[str, Given] = field(default_factory=dict)
-
-    def joined(self, other: FromAbove) -> FromAbove:
-        """Return both together."""
-        domain, given = self.domain.joined(other.domain), {**self.given, **other.given}
-        return FromAbove((*self.codes, *other.codes), domain, given)
-
-    def at(self, parents: Ints) -> FromAbove:
-        """Return the codes for the rows below, given the place of each row's parent, -1 if there is none."""
-        codes = tuple(np.append(of, np.zeros(1, of.dtype))[parents] for of in self.codes)
-        return replace(self, codes=codes)
-
-
-NOTHING = FromAbove()
-
-
-@dataclass(frozen=True, eq=False)
-class Level:
-    """One table of a database before the first question.
+@dataclass(frozen=True)
+class Share:
+    """What a table gets of the budget.
 
     Parameters
     ----------
-    name : str
-    table : Table
-    rows : LinkedTable
-    opened : Opened
-    pairs : int
-        Number of tables of two columns among which the method chooses, of own columns and of linking ones.
+    cost : float
+    groups : int
+        In which the numbers of a row above are counted with the columns of its rows.
     """
 
-    name: str
-    table: Table
-    rows: LinkedTable
-    opened: Opened
-    pairs: int
-
-    @property
-    def persons(self) -> Persons:
-        """Whose rows are whose."""
-        if self.opened.persons is None:
-            raise ValueError(f"{self.name}: nobody's rows")
-        return self.opened.persons
-
-    def with_most(self, rows: Mapping[str, int]) -> Level:
-        """Return the table in which no number of child rows is larger than those of any person.
-
-        Parameters
-        ----------
-        rows : mapping of a child table to a released number
-        """
-        schema = self.opened.schema
-        most = {rows_of(child): Numerical(0, n, integer=True, nullable=False) for child, n in rows.items()}
-        whole = replace(schema.schema, columns={**schema.schema.columns, **most})
-        return replace(self, opened=replace(self.opened, schema=replace(schema, schema=whole)))
-
-    def below(self, parent: FromAbove) -> Opened:
-        """Return the table, each of whose rows has the codes of the rows above it. Private."""
-        known = parent.at(self.rows.parents)
-        if self.table.order is not None:
-            places = np.minimum(positions(self.rows.parents, self.rows.keys), POSITIONS - 1)
-            domain = Domain((POSITION,), (POSITIONS,), (POSITIONS,))
-            known = known.joined(FromAbove((places.astype(np.uint8),), domain))
-        above = self.persons.above
-        if above is None:
-            raise ValueError(f"{self.name}: nothing above it")
-        above = replace(above, codes=known.codes, domain=known.domain)
-        return replace(self.opened, persons=replace(self.persons, above=above))
-
-    def for_below(self, learned: Learned) -> FromAbove:
-        """Return the codes of the own columns of each row, in few groups of released counts. Private."""
-        codec, fitted, found = learned.codec, learned.fitted, NOTHING
-        kept = np.flatnonzero(self.rows.persons != NOBODY)
-        columns = _columns(self.opened.bound(None).walk(codec))
-        for place, attribute in enumerate(codec.domain.names):
-            one_way = fitted.one_way(attribute)
-            groups = groups_of(one_way)
-            if not groups.any():
-                continue
-            codes = np.zeros(len(self.rows.persons), np.uint8)
-            codes[kept] = groups[fitted.merging.groups[place][columns[place]]]
-            name, coarse = f"{self.name}.{attribute}", Grouping((groups,)).domain(one_way.domain)
-            given = {name: Given(self.name, attribute, groups)}
-            domain = Domain((name,), coarse.sizes, coarse.ordered)
-            found = found.joined(FromAbove((codes,), domain, given))
-        return found
-
-
-def _columns(walk: Walk) -> list[Integers]:
-    """Return the codes of all rows, by column."""
-    parts: list[Block] = []
-
-    def collect(blocks: Iterable[Block]) -> list[Ints]:
-        parts.extend(blocks)
-        return []
-
-    walk(collect)
-    return [np.concatenate(column) for column in zip(*parts, strict=True)]
-
-
-@dataclass(frozen=True, eq=False)
-class LearnedLevel:
-    """What was learnt of one table of a database.
-
-    Parameters
-    ----------
-    learned : Learned
-        Of all rows.
-    links : Links, optional
-        How its rows are linked; None for the root.
-    below : FromAbove
-        What the tables below need. Its codes are private.
-    """
-
-    learned: Learned
-    links: Links | None
-    below: FromAbove
+    cost: float
+    groups: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,7 +103,8 @@ class OpenedDatabase:
                 rows.source, bare.unordered(schema.unordered), persons, schema, None, settings, None
             )
             links = len(own) * (1 + len(columns_above) + len(own)) if linked else 0
-            levels.append(Level(name, table, rows, opened, pairs_of(len(own)) + links))
+            pairs = pairs_of(len(own)) + links
+            levels.append(Level(name, table, rows, opened, pairs, database.children(name)))
         return cls(database, tuple(levels), settings)
 
     def learn(self, run: Alone, report: Progress) -> tuple[dict[str, LearnedLevel], Ledger]:
@@ -251,7 +130,7 @@ class OpenedDatabase:
         most = {name: rows.largest for name, rows in rows_per_person.items()}
         for whole in self.levels:
             level = whole.with_most({name: most[name] for name in self.database.children(whole.name)})
-            cost = shares[level.name] * left
+            cost = shares[level.name].cost
             of_delta = reserved / len(is_open) if level.name in is_open else 0.0
             opened, sizes, contribution = self._bounded(level, found, rows_per_person, noise.law, cost)
             with about(f"table {level.name!r}"):
@@ -259,7 +138,8 @@ class OpenedDatabase:
                 learned = learn_table(
                     opened, sizes, contribution, noise, about_table, rng, report, rho=cost, delta=of_delta
                 )
-            found[level.name] = self._linked(level, learned, found)
+            learned = self._with_rows(learned, level.name, rows_per_person)
+            found[level.name] = self._linked(level, learned, found, shares)
         ledger = Ledger(
             log.spends,
             promised_epsilon=epsilon,
@@ -274,26 +154,53 @@ class OpenedDatabase:
         )
         return found, ledger
 
-    def _shares(self, rows_per_person: Mapping[str, RowsPerPerson], law: Law, rho: float) -> dict[str, float]:
-        """Return the share of the budget of each table, with which the errors of all together are smallest.
+    def _with_rows(self, learned: Learned, name: str, rows_per_person: dict[str, RowsPerPerson]) -> Learned:
+        """Return the model in which numbers of child rows agree with the numbers of rows per person.
+
+        These change too: of each child of the root, both are the same. Further down, the sum of a column of
+        numbers of child rows is the number of all rows of the child table.
+        """
+        for child in self.database.children(name):
+            column, rows = rows_of(child), rows_per_person[child]
+            if name == self.database.root:
+                fitted, rows = agreed(learned.fitted, column, learned.numbers_of(column), rows)
+                learned = replace(learned, fitted=fitted)
+            else:
+                rows = rows.with_all(*learned.sum_of(column))
+            rows_per_person[child] = rows
+        return learned
+
+    def _shares(self, rows_per_person: Mapping[str, RowsPerPerson], law: Law, rho: float) -> dict[str, Share]:
+        """Return the part of the budget of each table, with which the errors of all together are smallest.
 
         Let a table have m pairs of columns, the bound C, n counted rows and the budget rho. The noise in each
         pair is in proportion to C sqrt(m / rho) / n, so the sum over pairs is a / sqrt(rho) with
         a = m^(3/2) C / n. The sum over tables is smallest, for a given sum of budgets, where the derivatives
         a rho^(-3/2) are equal: rho is in proportion to a^(2/3) = m (C / n)^(2/3).
+
+        A pair of columns of a row and of one above it counts in the tables of both: it is wrong where either
+        is.
         """
         persons = max((float(of.persons.sum()) for of in rows_per_person.values()), default=1.0)
-        weights = {}
+        bounds, counted, weights = {}, {}, {}
         for level in self.levels:
             bound, kept = 1, persons
             if level.name in rows_per_person:
                 of, part = rows_per_person[level.name], rho / len(self.levels)
                 bound = level.opened.bounded(of, law, part, level.pairs)[1].most
                 kept = float(of.persons @ of.kept_within(bound))
-            weights[level.name] = level.pairs * (bound / max(kept, 1.0)) ** (2 / 3)
+            bounds[level.name], counted[level.name] = bound, max(kept, 1.0)
+            below = sum(each.columns for each in self.levels if level.name in self.database.above(each.name))
+            pairs = level.pairs + level.columns * below
+            weights[level.name] = pairs * (bound / counted[level.name]) ** (2 / 3)
             if tuple(level.opened.schema.schema.coded) == (ROW,):  # no value of its rows is made
                 weights[level.name] *= OF_KEYS
-        return {name: weight / sum(weights.values()) for name, weight in weights.items()}
+        shares = {}
+        for level in self.levels:
+            cost = rho * weights[level.name] / sum(weights.values())
+            sigma = bounds[level.name] * sqrt(level.pairs / (2 * law.rho(cost)))
+            shares[level.name] = Share(cost, groups_for(counted[level.name], sigma))
+        return shares
 
     def _bounded(
         self,
@@ -310,14 +217,23 @@ class OpenedDatabase:
         sizes = replace(sizes, name=NUMBER_OF_ROWS) if sizes else sizes
         return level.below(found[level.table.parent].below), sizes, contribution
 
-    def _linked(self, level: Level, learned: Learned, found: Mapping[str, LearnedLevel]) -> LearnedLevel:
+    def _linked(
+        self,
+        level: Level,
+        learned: Learned,
+        found: Mapping[str, LearnedLevel],
+        shares: Mapping[str, Share],
+    ) -> LearnedLevel:
         """Return the model of all rows of a table, how they are linked, and what the tables below need."""
         links, known = None, NOTHING
         if level.table.parent is not None:
             parent = found[level.table.parent]
             learned = _of_all_rows(learned, parent.learned, rows_of(level.name))
             links, known = _links_of(learned, parent.below.given), parent.below.at(level.rows.parents)
-        below = level.for_below(learned).joined(known) if self.database.children(level.name) else NOTHING
+        below = NOTHING
+        if level.children:
+            most = max(shares[child].groups for child in level.children)
+            below = level.for_below(learned, most).joined(known)
         return LearnedLevel(learned, links, below)
 
     def _promises(self) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import sqrt
 
 import numpy as np
 
@@ -14,8 +15,9 @@ from privsyn.marginals.marginal import Grouping, Marginal, groups_at
 from privsyn.marginals.recoding import Merging
 from privsyn.private.measure import PrivateTable
 
-PREVIOUS = 8  # groups of a number in the previous row
+FEWEST, MOST = 8, 32  # groups of a number in the previous row, or in a row above
 MOST_VALUES = 40  # values of a column without order; with more, the rarest are one group
+PREVIOUS_ROWS = 0.1  # share of the budget for pairs: the columns of the previous row
 OF_PREVIOUS = "previous "
 """How the name of an attribute of the previous row begins."""
 
@@ -37,7 +39,10 @@ def measure_previous(
     facts : PublicFacts
     """
     own = problem.domain
-    groups = [groups_of(problem.alone[place]) for place in own.axes(facts.linked)]
+    total, columns = problem.margins(problem.one_ways)[0], len(facts.linked)
+    cost = private.law.rho(rho / PREVIOUS_ROWS) / (columns * len(own))
+    level = groups_for(total, private.contribution.most / sqrt(2 * cost))
+    groups = [groups_of(problem.alone[place], level) for place in own.axes(facts.linked)]
     coarse = Grouping(tuple(groups)).domain(own.project(facts.linked))
     names, sizes = (OF_PREVIOUS + name for name in coarse.names), (size + 1 for size in coarse.sizes)
     added = Domain(tuple(names), tuple(sizes), coarse.ordered)
@@ -45,17 +50,38 @@ def measure_previous(
     private = private.extend(merging.merged, merging.groups[len(own) :])
     tables = tuple((name,) for name in added.names)
     measured = private.marginals(tables, np.full(len(tables), rho / len(tables)))
-    total = problem.margins(problem.one_ways)[0]
     one_ways = (*problem.one_ways, *scaled_to(total, measured, private.contribution.of_tables))
     axes = {} if problem.tails is None else problem.tails.axes
     tails = Tails(merging, axes, () if problem.tails is None else problem.tails.ended)
     return private, replace(problem, merging=merging, tails=tails, one_ways=one_ways)
 
 
-def groups_of(one_way: Marginal) -> Codes:
-    """Return the group of each code: of about equal mass if they have an order, else the frequent codes."""
+def groups_for(rows: float, sigma: float) -> int:
+    """Return the number of groups of a number with which tables of two of them err least.
+
+    With k groups, a table has k^2 cells. Its error by noise is in proportion to k^2 sigma / rows, that by
+    the width of the groups to 1 / k. The sum is smallest at a k in proportion to the cube root of
+    rows / sigma.
+
+    Parameters
+    ----------
+    rows : float
+        Number of rows in a table.
+    sigma : float
+        Standard deviation of the noise in a cell.
+
+    Examples
+    --------
+    >>> [groups_for(30_000, sigma) for sigma in (300, 10, 0.1)]
+    [8, 14, 32]
+    """
+    return int(np.clip(np.cbrt(max(rows, 1.0) / sigma), FEWEST, MOST))
+
+
+def groups_of(one_way: Marginal, level: int) -> Codes:
+    """Return the group of each code: at a level if they have an order, else the frequent codes."""
     if one_way.domain.ordered[0]:
-        return groups_at(one_way, PREVIOUS)
+        return groups_at(one_way, level)
     rank = np.argsort(np.argsort(-one_way.counts, kind="stable"), kind="stable")
     return np.minimum(rank, MOST_VALUES).astype(np.int32)
 

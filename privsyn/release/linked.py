@@ -17,7 +17,8 @@ from privsyn.errors import InputError, about, plural
 from privsyn.files import atomic_path
 from privsyn.marginals.counting import ranks
 from privsyn.marginals.domain import Codes, Integers, Ints, Records
-from privsyn.methods.levels import LearnedLevel, OpenedDatabase
+from privsyn.methods.level import LearnedLevel
+from privsyn.methods.levels import OpenedDatabase
 from privsyn.private.ledger import Ledger
 from privsyn.progress import Progress, no_progress
 from privsyn.release.file_format import (

@@ -628,7 +628,7 @@ LINKED = (
     ),
     bug(
         "codes of the rows above taken from another person's row",
-        "privsyn/methods/levels.py",
+        "privsyn/methods/level.py",
         "np.append(of, np.zeros(1, of.dtype))[parents]",
         "np.append(of, np.zeros(1, of.dtype))[parents - 1]",
         "tests/test_linked_leaves.py::test_nothing_moves_further_than_the_ledger_says",

@@ -1,0 +1,94 @@
+"""The number of child rows of each row of a table, from its two measurements: one truth.
+
+It is a column of the table. It is also measured by the numbers of rows per person, where the rows of the
+table are persons. Both are noisy counts of the same rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from privsyn.inference.fitted import Certainty, Fitted, one_way_certainty
+from privsyn.inference.rows_per_person import RowsPerPerson
+from privsyn.marginals.domain import Floats, Ints
+from privsyn.marginals.ipf import fit_all
+from privsyn.marginals.marginal import Marginal, Measurement
+
+TINY = 1e-9  # records
+
+
+def agreed(fitted: Fitted, column: str, numbers: Floats, rows: RowsPerPerson) -> tuple[Fitted, RowsPerPerson]:
+    """Return both with the precision-weighted mean of what they say.
+
+    The number of rows of the table stays, if it has other columns. Tables with the column are fitted to it.
+
+    Parameters
+    ----------
+    fitted : Fitted
+        Of the rows of the table.
+    column : str
+        The one with the number of child rows.
+    numbers : array of shape (codes,)
+        The number that each original code of the column stands for.
+    rows : RowsPerPerson
+    """
+    place = fitted.merging.original.names.index(column)
+    group, share = fitted.merging.groups[place], fitted.merging.shares[place]
+    table, certainty = fitted.one_way(column), _certainty_of(fitted, column)
+    classes = np.where(numbers < 1, 0, np.searchsorted(rows.begins, numbers, side="right"))  # 0: no rows
+    size, merged = len(rows.begins) + 1, len(table.counts)
+    parts = np.bincount(classes * merged + group, share, size * merged).reshape(size, merged)
+    unsure = (parts * (1 - parts)) @ table.counts  # how a merged code is divided among classes is not known
+    before, variance = parts @ table.counts, parts**2 @ certainty.measured.variance + unsure**2
+    counted = parts.any(axis=1)
+
+    rows = rows.with_persons(before[1:], np.where(counted, variance, np.inf)[1:])
+    if len(fitted.one_ways) == 1:  # nothing else has counted the rows of the table
+        total = max(float(before[0] + rows.persons.sum()), 1.0)
+    else:
+        total, of_total = table.total, float(certainty.measured.variance.sum()) / len(fitted.one_ways)
+        rows = rows.with_sum_of_persons(total - float(before[0]), of_total + float(variance[0]))
+    after = np.where(counted, np.append(total - rows.persons.sum(), rows.persons), 0.0)
+    after = np.maximum(after, 0.0)
+    after *= total / max(float(after.sum()), TINY)
+    return _refitted(fitted, place, _spread(table.counts[group] * share, classes, before, after)), rows
+
+
+def _certainty_of(fitted: Fitted, column: str) -> Certainty:
+    """Return the certainty of a column."""
+    return next(each for each in fitted.certainties if each.attributes == (column,))
+
+
+def _spread(cells: Floats, classes: Ints, before: Floats, after: Floats) -> Floats:
+    """Return the cells scaled to new sums of their classes; where there was nothing, evenly spread."""
+    in_class = np.bincount(classes, minlength=len(before))
+    even = after[classes] / in_class[classes]
+    ratio = after / np.maximum(before, TINY)
+    return np.asarray(np.where(before[classes] > TINY, cells * ratio[classes], even), np.float64)
+
+
+def _refitted(fitted: Fitted, place: int, cells: Floats) -> Fitted:
+    """Return the model in which the column at a place has these cells."""
+    merging, column = fitted.merging, fitted.merging.original.names[place]
+    certainty = _certainty_of(fitted, column)
+    group, shares = merging.groups[place], list(merging.shares)
+    table = fitted.one_way(column)
+    counts = np.bincount(group, cells, len(table.counts)).astype(np.float64)
+    shares[place] = np.where(counts[group] > TINY, cells / np.maximum(counts[group], TINY), shares[place])
+    columns = {each.attributes[0]: each for each in fitted.one_ways}
+    columns[column] = Marginal(table.domain, counts)
+    changed = [each for each in fitted.marginals if column in each.attributes]
+    margins = [tuple(columns[name] for name in each.attributes) for each in changed]
+    now = dict(zip([each.attributes for each in changed], fit_all(changed, margins), strict=True))
+    measured = Measurement(columns[column], certainty.measured.variance, certainty.measured.grouping)
+    surer = one_way_certainty(measured, columns[column])
+    return replace(
+        fitted,
+        merging=replace(merging, shares=tuple(shares)),
+        one_ways=tuple(columns.values()),
+        total=float(counts.sum()),
+        marginals=tuple(now.get(each.attributes, each) for each in fitted.marginals),
+        certainties=tuple(surer if each is certainty else each for each in fitted.certainties),
+    )

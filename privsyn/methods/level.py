@@ -1,0 +1,178 @@
+"""One table of a database, before the first question and learnt, and what the rows below know of its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from privsyn.marginals.domain import NO_ATTRIBUTES, Domain, Integers, Ints
+from privsyn.marginals.marginal import Grouping
+from privsyn.methods.learning import Learned
+from privsyn.methods.links import groups_of
+from privsyn.methods.persons import Persons
+from privsyn.methods.reading import Opened
+from privsyn.private.persons import NOBODY
+from privsyn.synthesis.linked import POSITION, Given, Links
+from privsyn.table.kinds.numerical import Numerical
+from privsyn.table.linked import LinkedTable, positions, rows_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from privsyn.marginals.counting import Block, Walk
+    from privsyn.table.schema.database import Table
+
+POSITIONS = 4  # 1, 2, 3, and 4 and more: of a row among those of its parent
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FromAbove:
+    """What the rows below a table know of its rows: their columns, and those of the rows above them.
+
+    Parameters
+    ----------
+    codes : tuple of arrays of shape (rows,)
+        Private: a code for each row of the table.
+    domain : Domain
+        Of the codes.
+    given : mapping of an attribute to a Given
+        The table and the column of each attribute. Released.
+    """
+
+    codes: tuple[Integers, ...] = ()
+    domain: Domain = NO_ATTRIBUTES
+    given: Mapping[str, Given] = field(default_factory=dict)
+
+    def joined(self, other: FromAbove) -> FromAbove:
+        """Return both together."""
+        domain, given = self.domain.joined(other.domain), {**self.given, **other.given}
+        return FromAbove((*self.codes, *other.codes), domain, given)
+
+    def at(self, parents: Ints) -> FromAbove:
+        """Return the codes for the rows below, given the place of each row's parent, -1 if there is none."""
+        codes = tuple(np.append(of, np.zeros(1, of.dtype))[parents] for of in self.codes)
+        return replace(self, codes=codes)
+
+
+NOTHING = FromAbove()
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """One table of a database before the first question.
+
+    Parameters
+    ----------
+    name : str
+    table : Table
+    rows : LinkedTable
+    opened : Opened
+    pairs : int
+        Number of tables of two columns among which the method chooses, of own columns and of linking ones.
+    children : tuple of str
+        The tables below it.
+    """
+
+    name: str
+    table: Table
+    rows: LinkedTable
+    opened: Opened
+    pairs: int
+    children: tuple[str, ...]
+
+    @property
+    def persons(self) -> Persons:
+        """Whose rows are whose."""
+        if self.opened.persons is None:
+            raise ValueError(f"{self.name}: nobody's rows")
+        return self.opened.persons
+
+    @property
+    def columns(self) -> int:
+        """Number of its columns, without the numbers of child rows."""
+        known = (rows_of(child) for child in self.children)
+        return len(set(self.opened.schema.schema.coded).difference(known))
+
+    def with_most(self, rows: Mapping[str, int]) -> Level:
+        """Return the table in which no number of child rows is larger than those of any person.
+
+        Parameters
+        ----------
+        rows : mapping of a child table to a released number
+        """
+        schema = self.opened.schema
+        most = {rows_of(child): Numerical(0, n, integer=True, nullable=False) for child, n in rows.items()}
+        whole = replace(schema.schema, columns={**schema.schema.columns, **most})
+        return replace(self, opened=replace(self.opened, schema=replace(schema, schema=whole)))
+
+    def below(self, parent: FromAbove) -> Opened:
+        """Return the table, each of whose rows has the codes of the rows above it. Private."""
+        known = parent.at(self.rows.parents)
+        if self.table.order is not None:
+            places = np.minimum(positions(self.rows.parents, self.rows.keys), POSITIONS - 1)
+            domain = Domain((POSITION,), (POSITIONS,), (POSITIONS,))
+            known = known.joined(FromAbove((places.astype(np.uint8),), domain))
+        above = self.persons.above
+        if above is None:
+            raise ValueError(f"{self.name}: nothing above it")
+        above = replace(above, codes=known.codes, domain=known.domain)
+        return replace(self.opened, persons=replace(self.persons, above=above))
+
+    def for_below(self, learned: Learned, most: int) -> FromAbove:
+        """Return the codes of the own columns of each row, in few groups of released counts. Private.
+
+        Parameters
+        ----------
+        learned : Learned
+        most : int
+            Number of groups of a number.
+        """
+        codec, fitted, found = learned.codec, learned.fitted, NOTHING
+        kept = np.flatnonzero(self.rows.persons != NOBODY)
+        columns = _columns(self.opened.bound(None).walk(codec))
+        for place, attribute in enumerate(codec.domain.names):
+            one_way = fitted.one_way(attribute)
+            groups = groups_of(one_way, most)
+            if not groups.any():
+                continue
+            codes = np.zeros(len(self.rows.persons), np.uint8)
+            codes[kept] = groups[fitted.merging.groups[place][columns[place]]]
+            name, coarse = f"{self.name}.{attribute}", Grouping((groups,)).domain(one_way.domain)
+            given = {name: Given(self.name, attribute, groups)}
+            domain = Domain((name,), coarse.sizes, coarse.ordered)
+            found = found.joined(FromAbove((codes,), domain, given))
+        return found
+
+
+def _columns(walk: Walk) -> list[Integers]:
+    """Return the codes of all rows, by column."""
+    parts: list[Block] = []
+
+    def collect(blocks: Iterable[Block]) -> list[Ints]:
+        parts.extend(blocks)
+        return []
+
+    walk(collect)
+    return [np.concatenate(column) for column in zip(*parts, strict=True)]
+
+
+@dataclass(frozen=True, eq=False)
+class LearnedLevel:
+    """What was learnt of one table of a database.
+
+    Parameters
+    ----------
+    learned : Learned
+        Of all rows.
+    links : Links, optional
+        How its rows are linked; None for the root.
+    below : FromAbove
+        What the tables below need. Its codes are private.
+    """
+
+    learned: Learned
+    links: Links | None
+    below: FromAbove

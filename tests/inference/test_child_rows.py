@@ -1,0 +1,104 @@
+"""Numbers of child rows: a column of the parent and the numbers of rows per person are one estimate."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from privsyn.inference.child_rows import agreed
+from privsyn.inference.fitted import Fitted, one_way_certainty
+from privsyn.inference.rows_per_person import RowsPerPerson
+from privsyn.marginals.domain import Domain
+from privsyn.marginals.marginal import Marginal, Measurement
+from privsyn.marginals.recoding import Merging
+from privsyn.private.persons import MOST, classes
+
+NUMBERS = np.arange(7.0)
+COUNTS = np.array([50.0, 400, 300, 200, 100, 40, 10])
+
+
+def model(counts, *, others=True, variance=100.0):
+    """Return a model with a column of numbers and, with `others`, another one and the pair."""
+    number = Domain(("number",), (len(counts),), (len(counts),))
+    color = Domain(("color",), (2,)) if others else Domain((), ())
+    whole = number.joined(color)
+    tables = [Marginal(number, counts)]
+    if others:
+        tables.append(Marginal(color, np.array([0.25, 0.75]) * counts.sum()))
+    pair = (Marginal(whole, np.outer(counts, [0.25, 0.75])),) if others else ()
+    certainties = tuple(
+        one_way_certainty(Measurement(table, np.full(table.counts.shape, variance)), table)
+        for table in (*tables, *pair)
+    )
+    identity = Merging(
+        whole,
+        whole,
+        tuple(np.arange(size, dtype=np.int32) for size in whole.sizes),
+        tuple(np.ones(size) for size in whole.sizes),
+    )
+    return Fitted(identity, tuple(tables), pair, float(counts.sum()), certainties)
+
+
+def rows_of(persons, sigma=10.0):
+    begins = classes(MOST)
+    noisy = np.zeros(len(begins), np.int64)
+    noisy[: len(persons)] = persons
+    return RowsPerPerson.of(begins, noisy, sigma**2)
+
+
+@pytest.mark.parametrize("others", [True, False])
+def test_two_equal_answers_change_nothing(others):
+    fitted, rows = agreed(model(COUNTS, others=others), "number", NUMBERS, rows_of(COUNTS[1:]))
+    np.testing.assert_allclose(fitted.one_way("number").counts[:5], COUNTS[:5], atol=5)
+    assert rows.total == pytest.approx(COUNTS @ NUMBERS, rel=0.03)
+
+
+def test_two_answers_that_are_equally_sure_are_averaged():
+    other = np.array([420.0, 280, 220, 80, 40, 10])
+    fitted, rows = agreed(model(COUNTS), "number", NUMBERS, rows_of(other))
+    middle = (COUNTS[1:5] + other[:4]) / 2
+    np.testing.assert_allclose(fitted.one_way("number").counts[1:5], middle, atol=2)
+    np.testing.assert_allclose(rows.persons[:4], middle, atol=2)
+
+
+def test_a_surer_answer_counts_more():
+    other = np.array([500.0, 200, 200, 100, 40, 10])
+    fitted, _ = agreed(model(COUNTS, variance=1e6), "number", NUMBERS, rows_of(other))
+    np.testing.assert_allclose(fitted.one_way("number").counts[1:5], other[:4], rtol=0.05)
+
+
+def test_all_tables_have_the_same_total_and_the_same_column():
+    fitted, _ = agreed(model(COUNTS), "number", NUMBERS, rows_of(np.array([700.0, 300, 100, 0, 0, 0])))
+    assert fitted.total == pytest.approx(COUNTS.sum())
+    (pair,) = fitted.marginals
+    np.testing.assert_allclose(pair.project(("number",)).counts, fitted.one_way("number").counts)
+    np.testing.assert_allclose(pair.project(("color",)).counts, fitted.one_way("color").counts)
+
+
+def test_codes_merged_by_noise_are_divided_as_the_persons_are():
+    merged = model(np.array([50.0, 700, 350]))
+    coarse = replace(
+        merged.merging,
+        original=Domain(("number", "color"), (7, 2), (7, 2)),
+        groups=(np.array([0, 1, 1, 2, 2, 2, 2], np.int32), merged.merging.groups[1]),
+        shares=(np.array([1, 0.5, 0.5, 0.25, 0.25, 0.25, 0.25]), merged.merging.shares[1]),
+    )
+    fitted, _ = agreed(replace(merged, merging=coarse), "number", NUMBERS, rows_of(COUNTS[1:]))
+    shares = fitted.merging.shares[0]
+    assert shares[1] == pytest.approx(4 / 7, abs=0.03)
+    assert shares[3] > shares[4] > shares[5]
+
+
+def test_nobody_gets_more_rows_than_either_answer_knows_of():
+    _, rows = agreed(model(COUNTS), "number", NUMBERS, rows_of(COUNTS[1:]))
+    assert rows.persons[rows.begins > 10].sum() == 0
+    assert rows.largest <= 15
+
+
+def test_the_last_persons_without_rows_make_room_for_persons_with_rows():
+    fitted, rows = agreed(
+        model(np.array([500.0, 100, 100])), "number", np.arange(3.0), rows_of([400, 300], 1.0)
+    )
+    assert fitted.total == pytest.approx(700)
+    assert rows.persons[:2].sum() == pytest.approx(700, abs=20)
+    assert fitted.one_way("number").counts[0] < 50
