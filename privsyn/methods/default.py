@@ -57,7 +57,7 @@ from privsyn.marginals.domain import Attributes, Floats, Mask
 from privsyn.marginals.marginal import NO_GROUPS, Marginal
 from privsyn.marginals.recoding import Merging
 from privsyn.methods.columns import measure_columns
-from privsyn.methods.links import OF_PREVIOUS, PREVIOUS_ROWS, measure_previous
+from privsyn.methods.links import OF_PREVIOUS, PREVIOUS_ROWS, linking_sets, measure_previous
 from privsyn.private.measure import Asked, PrivateTable
 from privsyn.private.persons import ONE_ROW_EACH
 from privsyn.progress import Progress
@@ -90,6 +90,7 @@ def learn(
     private, problem, split = measure_columns(private, rho, facts)
     own = tuple(name for name in private.domain.names if name not in facts.beside)
     found = candidates(private.domain.project(own), facts.target, facts.important)
+    found += linking_sets(private.domain, facts) if facts.linked else ()
     sets = tuple(s for s in found if not problem.channels.random(s))
     if private.sums_only:
         sets, split = (), split.without("sets").without("departures")

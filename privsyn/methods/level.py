@@ -15,7 +15,7 @@ from privsyn.methods.links import groups_of
 from privsyn.methods.persons import Persons
 from privsyn.methods.reading import Opened
 from privsyn.private.persons import NOBODY
-from privsyn.synthesis.linked import POSITION, Given, Links
+from privsyn.synthesis.linked import POSITION, SIBLINGS, Given, Links
 from privsyn.table.kinds.numerical import Numerical
 from privsyn.table.linked import LinkedTable, positions, rows_of
 
@@ -50,6 +50,13 @@ class FromAbove:
         """Return both together."""
         domain, given = self.domain.joined(other.domain), {**self.given, **other.given}
         return FromAbove((*self.codes, *other.codes), domain, given)
+
+    def renamed(self, old: str, new: str) -> FromAbove:
+        """Return the same with another name of an attribute."""
+        names = tuple(new if name == old else name for name in self.domain.names)
+        domain = Domain(names, self.domain.sizes, self.domain.ordered)
+        given = {new if name == old else name: of for name, of in self.given.items()}
+        return FromAbove(self.codes, domain, given)
 
     def at(self, parents: Ints) -> FromAbove:
         """Return the codes for the rows below, given the place of each row's parent, -1 if there is none."""
@@ -108,9 +115,13 @@ class Level:
         whole = replace(schema.schema, columns={**schema.schema.columns, **most})
         return replace(self, opened=replace(self.opened, schema=replace(schema, schema=whole)))
 
+    def known(self, parent: FromAbove) -> FromAbove:
+        """Return what its rows know of the rows above, given what all rows below the parent know."""
+        return parent.renamed(f"{self.table.parent}.{rows_of(self.name)}", SIBLINGS)
+
     def below(self, parent: FromAbove) -> Opened:
         """Return the table, each of whose rows has the codes of the rows above it. Private."""
-        known = parent.at(self.rows.parents)
+        known = self.known(parent).at(self.rows.parents)
         if self.table.order is not None:
             places = np.minimum(positions(self.rows.parents, self.rows.keys), POSITIONS - 1)
             domain = Domain((POSITION,), (POSITIONS,), (POSITIONS,))

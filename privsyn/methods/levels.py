@@ -29,7 +29,7 @@ from privsyn.private.accounting import rho_for
 from privsyn.private.ledger import PUBLIC, Ledger
 from privsyn.private.persons import ONE_ROW_EACH, Contribution, random_order
 from privsyn.private.spend import QueryLog
-from privsyn.synthesis.linked import NUMBER_OF_ROWS, POSITION, Given, Links
+from privsyn.synthesis.linked import NUMBER_OF_ROWS, OF_ROWS, POSITION, Given, Links
 from privsyn.table.linked import ROW, open_tables, rows_of
 
 if TYPE_CHECKING:
@@ -96,9 +96,7 @@ class OpenedDatabase:
                     if each.name in database.above(name)
                     for column in each.opened.schema.schema.coded
                 ]
-                _check_names(
-                    own, (*columns_above, NUMBER_OF_ROWS, POSITION, *(OF_PREVIOUS + column for column in own))
-                )
+                _check_names(own, (*columns_above, *OF_ROWS, *(OF_PREVIOUS + column for column in own)))
             opened = Opened(
                 rows.source, bare.unordered(schema.unordered), persons, schema, None, settings, None
             )
@@ -229,7 +227,8 @@ class OpenedDatabase:
         if level.table.parent is not None:
             parent = found[level.table.parent]
             learned = _of_all_rows(learned, parent.learned, rows_of(level.name))
-            links, known = _links_of(learned, parent.below.given), parent.below.at(level.rows.parents)
+            links = _links_of(learned, level.known(parent.below).given)
+            known = parent.below.at(level.rows.parents)
         below = NOTHING
         if level.children:
             most = max(shares[child].groups for child in level.children)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import sqrt
+from itertools import product
+from math import prod, sqrt
 
 import numpy as np
 
 from privsyn.inference.all_rows import scaled_to
+from privsyn.inference.higher_order import MOST_CELLS, MOST_SETS
 from privsyn.inference.ordered.tails import Tails
 from privsyn.inference.problem import Problem, PublicFacts
-from privsyn.marginals.domain import Codes, Domain, Floats
+from privsyn.marginals.domain import Attributes, Codes, Domain, Floats
 from privsyn.marginals.marginal import Grouping, Marginal, groups_at
 from privsyn.marginals.recoding import Merging
 from privsyn.private.measure import PrivateTable
+from privsyn.synthesis.linked import OF_ROWS, POSITION
 
 FEWEST, MOST = 8, 32  # groups of a number in the previous row, or in a row above
 MOST_VALUES = 40  # values of a column without order; with more, the rarest are one group
@@ -54,6 +57,23 @@ def measure_previous(
     axes = {} if problem.tails is None else problem.tails.axes
     tails = Tails(merging, axes, () if problem.tails is None else problem.tails.ended)
     return private, replace(problem, merging=merging, tails=tails, one_ways=one_ways)
+
+
+def linking_sets(domain: Domain, facts: PublicFacts) -> tuple[Attributes, ...]:
+    """Return the sets of an own attribute, one of a row above, and the position among the rows of its parent.
+
+    So the first person of a household may be as old as the household says its head is, and the others need
+    not be. Those with the fewest cells are returned, at most `MOST_SETS`.
+    """
+    if POSITION not in facts.beside:
+        return ()
+    above = [name for name in facts.beside if name not in OF_ROWS]
+    own = [name for name in domain.names if name not in facts.beside]
+    sizes, place = domain.size_of, domain.names.index
+    sets = [tuple(sorted((*pair, POSITION), key=place)) for pair in product(own, above)]
+    cells = {one: prod(sizes[name] for name in one) for one in sets}
+    few = (one for one in sets if cells[one] <= MOST_CELLS)
+    return tuple(sorted(few, key=cells.__getitem__)[:MOST_SETS])
 
 
 def groups_for(rows: float, sigma: float) -> int:

@@ -22,8 +22,11 @@ from privsyn.synthesis.annealing import COLUMNS, NEVER, SWEEPS, VARIATES, anneal
 from privsyn.synthesis.synthesise import draw_by_quota, draw_given, stack
 
 TINY = 1e-9  # records
-NUMBER_OF_ROWS, POSITION = "rows of the person", "position"
-"""Attributes of a row: the class of the number of rows of its person, and its place among its siblings."""
+LINKED_SWEEPS = 2 * SWEEPS  # each moves half of the rows at a time, against targets that move with the others
+NUMBER_OF_ROWS, SIBLINGS, POSITION = "rows of the person", "rows of the parent", "position"
+OF_ROWS = (NUMBER_OF_ROWS, SIBLINGS, POSITION)
+"""Attributes of a row: the class of the number of rows of its person, that of the rows of its parent, and its
+place among the latter."""
 NEXT = "next "
 """How the name of an attribute of the next row begins."""
 
@@ -105,7 +108,7 @@ def synthesise_linked(
     tables: Sequence[Marginal],
     chains: Chains,
     rng: np.random.Generator,
-    sweeps: int = SWEEPS,
+    sweeps: int = LINKED_SWEEPS,
     zeros: StructuralZeros = NO_ZEROS,
 ) -> dict[str, Codes]:
     """Return the codes of the own attributes of each row.
