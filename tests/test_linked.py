@@ -400,6 +400,17 @@ def test_a_summary_that_cannot_be_is_refused_in_one_line(derive, complaint):
         assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "name", ["position", "rows of the person", "previous km", "next row's km", "homes.region"]
+)
+def test_a_column_with_the_name_of_a_link_is_refused_in_one_line(name):
+    trips = Table(Schema({**TRIPS.columns, name: HOMES.columns["region"]}), parent="homes", link="home")
+    database = Database({"homes": Table(HOMES, key="home"), "trips": trips})
+    rows = TABLES["trips"][["home", "km"]].assign(**{name: "n"})
+    with pytest.raises(InputError, match="has a name that links need: rename it"):
+        PrivSyn(5.0, 1e-6, database).fit({"homes": TABLES["homes"], "trips": rows})
+
+
 def test_what_is_for_one_table_is_refused_for_several(model, tmp_path):
     for call in (model.sample_blocks, lambda: model.sample_to(tmp_path / "t.csv"), model.outlook):
         with pytest.raises(InputError, match="is for one table"):
