@@ -143,10 +143,10 @@ def _start(
 ) -> dict[str, Codes]:
     """Draw the rows place by place, and their attributes along the strongest tables of two."""
     edges = _tree(one_ways, tables, {*chains.given, *chains.previous})
-    place, n = chains.positions, len(chains.parents)
-    found = {name: np.zeros(n, np.int32) for name in one_ways}
-    for step in range(int(place.max(initial=-1)) + 1):
-        rows = np.flatnonzero(place == step)
+    place = chains.positions
+    found = {name: np.zeros(len(place), np.int32) for name in one_ways}
+    order, ends = np.argsort(place, kind="stable"), np.cumsum(np.bincount(place))
+    for step, rows in enumerate(np.split(order, ends)[:-1]):
         known: dict[str, Codes] = {name: codes[rows] for name, codes in chains.given.items()}
         for name, (own, groups) in chains.previous.items():
             none = np.int32(groups.max() + 1)
@@ -206,7 +206,7 @@ def _annealed(
             frame.look_at_neighbours()
             # The rows that come first take most of what is missing, so a file would begin with unlike rows.
             moving = rng.permutation(np.flatnonzero(halves == half))
-            codes = np.stack([column[moving] for column in frame.codes], axis=1)
+            codes = np.take(np.ascontiguousarray(frame.codes.T), moving, axis=0)
             counts = counted(frame.domain, tuple(codes.T), tables, joined)
             missing: Floats = wanted - counted(frame.domain, tuple(frame.codes), tables, joined)
             moves = lay_out(frame.domain, codes, tables, groups=joined, still=still)
