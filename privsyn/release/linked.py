@@ -36,7 +36,7 @@ from privsyn.release.linked_file import linked_again, unlinked
 from privsyn.release.release import Release
 from privsyn.synthesis.linked import NUMBER_OF_ROWS, POSITION, Chains, Links, synthesise_linked
 from privsyn.table.encoding.dtypes import family
-from privsyn.table.io.write import write_blocks, write_tables
+from privsyn.table.io.write import check_for_tables, write_blocks, write_tables
 from privsyn.table.linked import rows_of
 from privsyn.table.schema.database import LINKS, Database, database_from_plain, database_to_plain
 
@@ -287,6 +287,7 @@ class LinkedRelease:
         n, seed, excel_safe, progress : optional
             See `sample` and `Release.sample_to`.
         """
+        check_for_tables(path)
         made = self.sample(n, seed=seed, progress=progress)
         known = {
             name: (level.release.codec.schema, level.release.form) for name, level in self.levels.items()
