@@ -56,9 +56,13 @@ class Given:
     attribute: str
     groups: Codes
 
-    def of(self, numbers: Integers) -> Codes:
-        """Return the codes of rows."""
-        return np.asarray(self.groups[np.minimum(numbers, len(self.groups) - 1)], np.int32)
+    def of(self, numbers: Integers) -> Integers:
+        """Return the codes of rows.
+
+        >>> Given("", POSITION, np.array([0, 1, 2], np.int32)).of(np.array([1, 9], np.uint8)).tolist()
+        [1, 2]
+        """
+        return self.groups.astype(code_type(int(self.groups.max()) + 1)).take(numbers, mode="clip")
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +99,7 @@ class Chains:
     """
 
     parents: Ints
-    given: Mapping[str, Codes]
+    given: Mapping[str, Integers]
     previous: Mapping[str, tuple[str, Codes]]
 
     @classmethod
@@ -117,7 +121,7 @@ def synthesise_linked(
     rng: np.random.Generator,
     sweeps: int = SWEEPS,
     zeros: StructuralZeros = NO_ZEROS,
-) -> dict[str, Codes]:
+) -> dict[str, Integers]:
     """Return the codes of the own attributes of each row.
 
     Parameters
@@ -140,14 +144,14 @@ def synthesise_linked(
 
 def _start(
     one_ways: Mapping[str, Marginal], tables: Sequence[Marginal], chains: Chains, rng: np.random.Generator
-) -> dict[str, Codes]:
+) -> dict[str, Integers]:
     """Draw the rows place by place, and their attributes along the strongest tables of two."""
     edges = _tree(one_ways, tables, {*chains.given, *chains.previous})
     place = chains.positions
-    found = {name: np.zeros(len(place), np.int32) for name in one_ways}
+    found = {name: np.zeros(len(place), code_type(of.domain.cells)) for name, of in one_ways.items()}
     order, ends = np.argsort(place, kind="stable"), np.cumsum(np.bincount(place))
     for step, rows in enumerate(np.split(order, ends)[:-1]):
-        known: dict[str, Codes] = {name: codes[rows] for name, codes in chains.given.items()}
+        known: dict[str, Integers] = {name: codes[rows] for name, codes in chains.given.items()}
         for name, (own, groups) in chains.previous.items():
             none = np.int32(groups.max() + 1)
             known[name] = np.full(len(rows), none) if not step else groups[found[own][rows - 1]]
@@ -184,13 +188,13 @@ def _tree(
 
 
 def _annealed(
-    rows: dict[str, Codes],
+    rows: dict[str, Integers],
     one_ways: Mapping[str, Marginal],
     views: Sequence[_View],
     chains: Chains,
     rng: np.random.Generator,
     sweeps: int,
-) -> dict[str, Codes]:
+) -> dict[str, Integers]:
     """Return the rows, moved towards all tables; half of the rows move at a time."""
     frame = _Frame.of(rows, one_ways, chains, views)
     halves, weights = chains.positions % 2, np.concatenate([view.weights for view in views])
@@ -214,7 +218,7 @@ def _annealed(
             anneal_once(codes, moves, counts, counts + parts * missing, weights, cooling, noise, rng)
             for axis in range(len(one_ways)):
                 frame.codes[axis, moving] = codes[:, axis]
-    return {name: frame.codes[axis].astype(np.int32) for axis, name in enumerate(one_ways)}
+    return dict(zip(one_ways, frame.codes[: len(one_ways)].copy(), strict=True))  # frees the others
 
 
 @dataclass(frozen=True, eq=False)
@@ -319,7 +323,7 @@ class _Frame:
     @classmethod
     def of(
         cls,
-        rows: Mapping[str, Codes],
+        rows: Mapping[str, Integers],
         one_ways: Mapping[str, Marginal],
         chains: Chains,
         views: Sequence[_View],
