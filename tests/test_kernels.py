@@ -324,7 +324,8 @@ def assert_drawn_as_if_tried_out(shape, n, sets, heat, seed):
     codes = np.stack([rng.permutation(column) for column in start.codes.T], axis=1).astype(np.uint16)
     wanted, noise = np.concatenate([target.ravel() for target in targets]), rng.gumbel(size=50)
     noise = noise.astype(np.float32)
-    for move in lay_out(start, tables, groups=dict(enumerate(map(Grouping, groups))), together=together):
+    joined = dict(enumerate(map(Grouping, groups)))
+    for move in lay_out(domain, start.codes, tables, groups=joined, together=together):
         axes = tuple(dict.fromkeys(move.moved.tolist()))
         counts = [np.zeros(cells, np.int64) for cells in shapes]
         for count, columns, of_table in zip(counts, sets, groups, strict=True):

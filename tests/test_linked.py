@@ -14,6 +14,7 @@ from replay import Answers
 
 from privsyn import Categorical, Database, Datetime, InputError, Numerical, PrivSyn, Schema, Table, load
 from privsyn.methods import reading
+from privsyn.release.linked import LinkedRelease
 from privsyn.table.linked import open_tables, positions, rows_of
 
 HOMES, TRIPS = Schema({"region": Categorical(["n", "s"])}), Schema({"km": Numerical(0, 50, integer=True)})
@@ -398,6 +399,30 @@ def test_a_summary_that_cannot_be_is_refused_in_one_line(derive, complaint):
         with pytest.raises(InputError, match=complaint) as caught:
             PrivSyn(1.0, 1e-6, schema, unit="who", identifiers=True, derive={"a": derive}).fit(VISITS)
         assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "name", ["position", "rows of the person", "previous km", "next row's km", "homes.region"]
+)
+def test_a_column_with_the_name_of_a_link_is_refused_in_one_line(name):
+    trips = Table(Schema({**TRIPS.columns, name: HOMES.columns["region"]}), parent="homes", link="home")
+    database = Database({"homes": Table(HOMES, key="home"), "trips": trips})
+    rows = TABLES["trips"][["home", "km"]].assign(**{name: "n"})
+    with pytest.raises(InputError, match="has a name that links need: rename it"):
+        PrivSyn(5.0, 1e-6, database).fit({"homes": TABLES["homes"], "trips": rows})
+
+
+def test_a_place_for_tables_is_refused_before_they_are_made(model, tmp_path, monkeypatch):
+    """Large tables take minutes to make."""
+    (tmp_path / "note.txt").touch()
+    monkeypatch.setattr(LinkedRelease, "sample", lambda *_, **__: pytest.fail("tables are made"))
+    for path, complaint in (
+        (tmp_path, "is not empty"),
+        (tmp_path / "note.txt", "is a file"),
+        (tmp_path / "none" / "made.duckdb", "create it first"),
+    ):
+        with pytest.raises(InputError, match=complaint):
+            model.release_.sample_into(path)
 
 
 def test_what_is_for_one_table_is_refused_for_several(model, tmp_path):

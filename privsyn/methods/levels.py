@@ -29,7 +29,7 @@ from privsyn.private.accounting import rho_for
 from privsyn.private.ledger import PUBLIC, Ledger
 from privsyn.private.persons import ONE_ROW_EACH, Contribution, random_order
 from privsyn.private.spend import QueryLog
-from privsyn.synthesis.linked import NUMBER_OF_ROWS, OF_ROWS, POSITION, Given, Links
+from privsyn.synthesis.linked import NEXT, NUMBER_OF_ROWS, OF_ROWS, POSITION, Given, Links
 from privsyn.table.linked import ROW, open_tables, rows_of
 
 if TYPE_CHECKING:
@@ -96,7 +96,8 @@ class OpenedDatabase:
                     if each.name in database.above(name)
                     for column in each.opened.schema.schema.coded
                 ]
-                _check_names(own, (*columns_above, *OF_ROWS, *(OF_PREVIOUS + column for column in own)))
+                neighbours = [which + column for which in (OF_PREVIOUS, NEXT) for column in own]
+                _check_names(own, (*columns_above, *OF_ROWS, *neighbours))
             opened = Opened(
                 rows.source, bare.unordered(schema.unordered), persons, schema, None, settings, None
             )

@@ -15,8 +15,8 @@ import pandas as pd
 from privsyn.arguments import check_whole
 from privsyn.errors import InputError, about, plural
 from privsyn.files import atomic_path
-from privsyn.marginals.counting import ranks
-from privsyn.marginals.domain import Codes, Integers, Ints, Records
+from privsyn.marginals.counting import block_of, ranks
+from privsyn.marginals.domain import Integers, Ints, Records
 from privsyn.methods.level import LearnedLevel
 from privsyn.methods.levels import OpenedDatabase
 from privsyn.private.ledger import Ledger
@@ -36,7 +36,7 @@ from privsyn.release.linked_file import linked_again, unlinked
 from privsyn.release.release import Release
 from privsyn.synthesis.linked import NUMBER_OF_ROWS, POSITION, Chains, Links, synthesise_linked
 from privsyn.table.encoding.dtypes import family
-from privsyn.table.io.write import write_blocks, write_tables
+from privsyn.table.io.write import check_for_tables, write_blocks, write_tables
 from privsyn.table.linked import rows_of
 from privsyn.table.schema.database import LINKS, Database, database_from_plain, database_to_plain
 
@@ -81,7 +81,7 @@ class SyntheticRows:
     """
 
     frame: pd.DataFrame
-    codes: Mapping[str, Codes]
+    codes: Mapping[str, Integers]
     parents: Ints
     roots: Ints
 
@@ -89,8 +89,7 @@ class SyntheticRows:
     def of(cls, release: Release, frame: pd.DataFrame, parents: Ints, roots: Ints) -> SyntheticRows:
         """Return the rows with the codes of their cells."""
         records = release.fitted.merging.merge(release.codec.encode(frame))
-        codes = {name: records.codes[:, place] for place, name in enumerate(records.domain)}
-        return cls(frame, codes, parents, roots)
+        return cls(frame, dict(zip(records.domain, block_of(records), strict=True)), parents, roots)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -287,6 +286,7 @@ class LinkedRelease:
         n, seed, excel_safe, progress : optional
             See `sample` and `Release.sample_to`.
         """
+        check_for_tables(path)
         made = self.sample(n, seed=seed, progress=progress)
         known = {
             name: (level.release.codec.schema, level.release.form) for name, level in self.levels.items()

@@ -20,8 +20,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from privsyn.marginals.counting import Tables, block_of
-from privsyn.marginals.domain import Attributes, Codes, Floats, Ints, Records
+from privsyn.marginals.counting import Block, Tables, block_of
+from privsyn.marginals.domain import Attributes, Codes, Domain, Floats, Integers, Ints, Records
 from privsyn.marginals.marginal import LEVELS, NO_GROUPS, Grouping, Marginal, groups_at
 from privsyn.marginals.statistics import coupling, pairs_within, total_variation
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros, product
@@ -110,9 +110,11 @@ def finish(
         ]
         is_possible = np.concatenate(masks)
         weights[: len(is_possible)][~is_possible] = NEVER
-    counts = _counted(start, fitted, joined)
+    counts = counted(start.domain, block_of(start), fitted, joined)
     misfit = float(weights @ (counts - targets) ** 2)
-    moves = lay_out(start, fitted, groups=joined, together=tightly_coupled(tables), still=still)
+    moves = lay_out(
+        start.domain, start.codes, fitted, groups=joined, together=tightly_coupled(tables), still=still
+    )
     codes = _anneal(start, moves, counts, targets, weights, sweeps or SWEEPS, rng)
     return Records(start.domain, codes) if weights @ (counts - targets) ** 2 < misfit else start
 
@@ -155,12 +157,16 @@ def anneal_once(
         counts[move.cells] = own
 
 
-def _counted(records: Records, tables: tuple[Marginal, ...], joined: Mapping[int, Grouping]) -> Ints:
+def counted(
+    domain: Domain, block: Block, tables: tuple[Marginal, ...], joined: Mapping[int, Grouping]
+) -> Ints:
     """Return the counts of all tables, one behind the other; those with groups are over joined codes."""
     sets = list(dict.fromkeys(table.attributes for table in tables))
-    found = dict(zip(sets, Tables(records.domain, sets).count([block_of(records)]), strict=True))
-    counts = [found[table.attributes] for table in tables]
-    return np.concatenate([joined.get(i, NO_GROUPS).join(c).ravel() for i, c in enumerate(counts)])
+    found = dict(zip(sets, Tables(domain, sets).count([block]), strict=True))
+    counts = [joined.get(i, NO_GROUPS).join(found[table.attributes]) for i, table in enumerate(tables)]
+    if any(of.shape != table.domain.shape for of, table in zip(counts, tables, strict=True)):
+        raise ValueError("a table has another shape than its counts")  # compiled loops do not look
+    return np.concatenate([of.ravel() for of in counts])
 
 
 def _frequent(one_way: Marginal, tables: tuple[Marginal, ...], n: int) -> bool:
@@ -290,7 +296,8 @@ class _Table(NamedTuple):
 
 
 def lay_out(
-    start: Records,
+    domain: Domain,
+    codes: Integers,
     tables: tuple[Marginal, ...],
     *,
     groups: Mapping[int, Grouping] = MappingProxyType({}),
@@ -299,9 +306,17 @@ def lay_out(
 ) -> list[Move]:
     """Return a move of each pair `together` and of each other attribute in a table, but none of `still`.
 
-    `groups` has the group of each code for the tables (by place) that join codes.
+    Parameters
+    ----------
+    domain : Domain
+    codes : array of shape (n, d)
+        Of the start.
+    tables : tuple of Marginal
+    groups : mapping of a place to a Grouping
+        Of the tables that join codes.
+    together : tuple of pairs of attributes
+    still : tuple of attributes
     """
-    domain = start.domain
     begin, holding = 0, dict[int, dict[int, _Table]]()
     for place, table in enumerate(tables):
         axes = domain.axes(table.attributes)
@@ -314,15 +329,14 @@ def lay_out(
     pairs = [axes for axes in map(domain.axes, together) if not fixed & set(axes)]
     alone = set(holding) - fixed - {axis for axes in pairs for axis in axes}
     moves: list[tuple[int, ...]] = [*((axis,) for axis in sorted(alone)), *pairs]
-    return [
-        _move(start, moved, {place: t for axis in moved for place, t in holding[axis].items()}.values())
-        for moved in moves
-    ]
+    held = ({place: t for axis in moved for place, t in holding[axis].items()} for moved in moves)
+    return [_move(domain, codes, moved, tables.values()) for moved, tables in zip(moves, held, strict=True)]
 
 
-def _move(start: Records, moved: tuple[int, ...], tables: Iterable[_Table]) -> Move:
-    sizes = [start.domain.sizes[axis] for axis in moved]
-    found = np.unique(np.ravel_multi_index([start.codes[:, axis] for axis in moved], sizes))
+def _move(domain: Domain, codes: Integers, moved: tuple[int, ...], tables: Iterable[_Table]) -> Move:
+    sizes = [domain.sizes[axis] for axis in moved]
+    cells_of_rows = np.ravel_multi_index([codes[:, axis] for axis in moved], sizes)
+    found = np.flatnonzero(np.bincount(cells_of_rows, minlength=prod(sizes)))
     values = dict(zip(moved, np.unravel_index(found, sizes), strict=True))
     places = np.full(prod(sizes), len(found))
     places[found] = np.arange(len(found))

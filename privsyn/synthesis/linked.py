@@ -12,14 +12,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
-from privsyn.marginals.counting import code_type, count, ranks
-from privsyn.marginals.domain import Codes, Domain, Floats, Integers, Ints, Mask, Records
+from privsyn.marginals.counting import code_type, ranks
+from privsyn.marginals.domain import Codes, Domain, Floats, Integers, Ints, Mask
 from privsyn.marginals.marginal import NO_GROUPS, Grouping, Marginal
 from privsyn.marginals.statistics import mutual_information
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
-from privsyn.synthesis.annealing import COLUMNS, NEVER, SWEEPS, VARIATES, anneal_once, lay_out, weights_of
-from privsyn.synthesis.synthesise import draw_by_quota, draw_given, stack
+from privsyn.synthesis.annealing import (
+    COLUMNS,
+    NEVER,
+    SWEEPS,
+    VARIATES,
+    anneal_once,
+    counted,
+    lay_out,
+    weights_of,
+)
+from privsyn.synthesis.synthesise import draw_by_quota, draw_given
 
 TINY = 1e-9  # records
 LINKED_SWEEPS = 2 * SWEEPS  # each moves half of the rows at a time, against targets that move with the others
@@ -27,7 +37,7 @@ NUMBER_OF_ROWS, SIBLINGS, POSITION = "rows of the person", "rows of the parent",
 OF_ROWS = (NUMBER_OF_ROWS, SIBLINGS, POSITION)
 """Attributes of a row: the class of the number of rows of its person, that of the rows of its parent, and its
 place among the latter."""
-NEXT = "next "
+NEXT = "next row's "
 """How the name of an attribute of the next row begins."""
 
 
@@ -49,9 +59,13 @@ class Given:
     attribute: str
     groups: Codes
 
-    def of(self, numbers: Integers) -> Codes:
-        """Return the codes of rows."""
-        return np.asarray(self.groups[np.minimum(numbers, len(self.groups) - 1)], np.int32)
+    def of(self, numbers: Integers) -> Integers:
+        """Return the codes of rows.
+
+        >>> Given("", POSITION, np.array([0, 1, 2], np.int32)).of(np.array([1, 9], np.uint8)).tolist()
+        [1, 2]
+        """
+        return self.groups.astype(code_type(int(self.groups.max()) + 1)).take(numbers, mode="clip")
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +102,7 @@ class Chains:
     """
 
     parents: Ints
-    given: Mapping[str, Codes]
+    given: Mapping[str, Integers]
     previous: Mapping[str, tuple[str, Codes]]
 
     @classmethod
@@ -110,7 +124,7 @@ def synthesise_linked(
     rng: np.random.Generator,
     sweeps: int = LINKED_SWEEPS,
     zeros: StructuralZeros = NO_ZEROS,
-) -> dict[str, Codes]:
+) -> dict[str, Integers]:
     """Return the codes of the own attributes of each row.
 
     Parameters
@@ -133,14 +147,14 @@ def synthesise_linked(
 
 def _start(
     one_ways: Mapping[str, Marginal], tables: Sequence[Marginal], chains: Chains, rng: np.random.Generator
-) -> dict[str, Codes]:
+) -> dict[str, Integers]:
     """Draw the rows place by place, and their attributes along the strongest tables of two."""
     edges = _tree(one_ways, tables, {*chains.given, *chains.previous})
-    place, n = chains.positions, len(chains.parents)
-    found = {name: np.zeros(n, np.int32) for name in one_ways}
-    for step in range(int(place.max(initial=-1)) + 1):
-        rows = np.flatnonzero(place == step)
-        known: dict[str, Codes] = {name: codes[rows] for name, codes in chains.given.items()}
+    place = chains.positions
+    found = {name: np.zeros(len(place), code_type(of.domain.cells)) for name, of in one_ways.items()}
+    order, ends = np.argsort(place, kind="stable"), np.cumsum(np.bincount(place))
+    for step, rows in enumerate(np.split(order, ends)[:-1]):
+        known: dict[str, Integers] = {name: codes[rows] for name, codes in chains.given.items()}
         for name, (own, groups) in chains.previous.items():
             none = np.int32(groups.max() + 1)
             known[name] = np.full(len(rows), none) if not step else groups[found[own][rows - 1]]
@@ -177,36 +191,37 @@ def _tree(
 
 
 def _annealed(
-    rows: dict[str, Codes],
+    rows: dict[str, Integers],
     one_ways: Mapping[str, Marginal],
     views: Sequence[_View],
     chains: Chains,
     rng: np.random.Generator,
     sweeps: int,
-) -> dict[str, Codes]:
+) -> dict[str, Integers]:
     """Return the rows, moved towards all tables; half of the rows move at a time."""
+    frame = _Frame.of(rows, one_ways, chains, views)
     halves, weights = chains.positions % 2, np.concatenate([view.weights for view in views])
+    parts = np.concatenate([view.part for view in views])
+    wanted = np.concatenate([view.targets for view in views])
     joined = {place: view.grouping for place, view in enumerate(views) if view.grouping}
+    tables = tuple(view.table for view in views)
+    still = tuple(name for name in frame.domain.names if name not in one_ways)
     most = max(table.domain.cells for table in one_ways.values())
     noise = rng.gumbel(size=VARIATES + most).astype(np.float32)
     for sweep in range(sweeps):
         for half in (0, 1):
-            frame = _frame(rows, one_ways, chains, views)
+            frame.look_at_neighbours()
             # The rows that come first take most of what is missing, so a file would begin with unlike rows.
             moving = rng.permutation(np.flatnonzero(halves == half))
-            start = Records(frame.domain, frame.codes[moving])
-            now = [_counts(frame, view) for view in views]
-            counts = [_counts(start, view) for view in views]
-            missing = [view.part * (view.targets - of) for view, of in zip(views, now, strict=True)]
-            targets = np.concatenate([c + m for c, m in zip(counts, missing, strict=True)])
-            still = tuple(name for name in frame.domain.names if name not in one_ways)
-            moves = lay_out(start, tuple(view.table for view in views), groups=joined, still=still)
-            codes = np.ascontiguousarray(start.codes.astype(code_type(max(frame.domain.sizes))))
+            codes = np.take(np.ascontiguousarray(frame.codes.T), moving, axis=0)
+            counts = counted(frame.domain, tuple(codes.T), tables, joined)
+            missing: Floats = wanted - counted(frame.domain, tuple(frame.codes), tables, joined)
+            moves = lay_out(frame.domain, codes, tables, groups=joined, still=still)
             cooling = 1 - (sweep + 1) / sweeps
-            anneal_once(codes, moves, np.concatenate(counts), targets, weights, cooling, noise, rng)
-            for axis, name in enumerate(one_ways):
-                rows[name][moving] = codes[:, axis]
-    return rows
+            anneal_once(codes, moves, counts, counts + parts * missing, weights, cooling, noise, rng)
+            for axis in range(len(one_ways)):
+                frame.codes[axis, moving] = codes[:, axis]
+    return dict(zip(one_ways, frame.codes[: len(one_ways)].copy(), strict=True))  # frees the others
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,38 +298,64 @@ def _seen(table: Marginal, one_ways: Mapping[str, Marginal], chains: Chains) -> 
     return found
 
 
-def _frame(
-    rows: Mapping[str, Codes], one_ways: Mapping[str, Marginal], chains: Chains, views: Sequence[_View]
-) -> Records:
-    """Return the rows with what their persons, their previous and their next rows have."""
-    place = chains.positions
-    has_next = np.append(place[1:] > 0, False)
-    columns, sizes = dict(rows), {name: table.domain.sizes[0] for name, table in one_ways.items()}
-    for name, codes in chains.given.items():
-        columns[name], sizes[name] = codes, int(codes.max(initial=0)) + 1
-    for name, (own, groups) in chains.previous.items():
-        none = int(groups.max()) + 1
-        columns[name] = np.where(place > 0, groups[np.roll(rows[own], 1)], none).astype(np.int32)
-        sizes[name] = none + 1
-    for view in views:
-        for name in view.table.attributes:
-            if name not in columns:
-                other = name.removeprefix(NEXT)
-                sizes[name] = sizes[other] + 1
-                columns[name] = np.where(has_next, np.roll(rows[other], -1), sizes[other]).astype(np.int32)
-    for view in views:  # a code that no person has may still have cells
-        if not view.grouping:
-            for name, size in view.table.domain.size_of.items():
-                sizes[name] = max(sizes[name], size)
-    domain = Domain(tuple(columns), tuple(sizes[name] for name in columns))
-    return stack(domain, columns, len(place))
+@dataclass(frozen=True, eq=False)
+class _Frame:
+    """The rows with what their persons, their previous and their next rows have.
 
+    Parameters
+    ----------
+    domain : Domain
+        The own attributes come first.
+    codes : array of shape (attributes, rows)
+        Those of own attributes change while the rows are annealed.
+    previous : mapping of an attribute to (own attribute, groups)
+        See `Chains`.
+    following : mapping of an attribute to an own attribute
+        Those of the next row.
+    first, last : arrays of shape (rows,)
+        Whether a row has no previous one, and no next one.
+    """
 
-def _counts(records: Records, view: _View) -> Ints:
-    names = view.table.attributes
-    of = records.domain.project(names)
-    counts = count(records, names)
-    joined = view.grouping.join(counts) if view.grouping else counts
-    if joined.shape != view.table.domain.shape:
-        raise ValueError(f"counts over {of.shape} for a table of {view.table.domain.shape}")
-    return np.asarray(joined.ravel(), np.int64)
+    domain: Domain
+    codes: npt.NDArray[np.unsignedinteger]
+    previous: Mapping[str, tuple[str, Codes]]
+    following: Mapping[str, str]
+    first: Mask
+    last: Mask
+
+    @classmethod
+    def of(
+        cls,
+        rows: Mapping[str, Integers],
+        one_ways: Mapping[str, Marginal],
+        chains: Chains,
+        views: Sequence[_View],
+    ) -> _Frame:
+        """Return the rows, whose neighbours are not yet known."""
+        sizes = {name: table.domain.sizes[0] for name, table in one_ways.items()}
+        sizes |= {name: int(codes.max(initial=0)) + 1 for name, codes in chains.given.items()}
+        sizes |= {name: int(groups.max()) + 2 for name, (_, groups) in chains.previous.items()}
+        names = dict.fromkeys(name for view in views for name in view.table.attributes)
+        following = {name: name.removeprefix(NEXT) for name in names if name not in sizes}
+        sizes |= {name: sizes[own] + 1 for name, own in following.items()}
+        for view in views:  # a code that no person has may still have cells
+            if not view.grouping:
+                for name, size in view.table.domain.size_of.items():
+                    sizes[name] = max(sizes[name], size)
+        domain = Domain(tuple(sizes), tuple(sizes.values()))
+        codes = np.zeros((len(domain), len(chains.parents)), code_type(max(domain.sizes)))
+        known = {**rows, **chains.given}
+        for name, axis in zip(known, domain.axes(tuple(known)), strict=True):
+            codes[axis] = known[name]
+        first = chains.positions == 0
+        return cls(domain, codes, chains.previous, following, first, np.append(first[1:], np.True_))
+
+    def look_at_neighbours(self) -> None:
+        """Write what the previous and the next row of each row have now."""
+        codes = dict(zip(self.domain.names, self.codes, strict=True))  # views, one of each attribute
+        for name, (own, groups) in self.previous.items():
+            codes[name][1:] = groups[codes[own][:-1]]
+            codes[name][self.first] = groups.max() + 1
+        for name, own in self.following.items():
+            codes[name][:-1] = codes[own][1:]
+            codes[name][self.last] = self.domain.size_of[own]

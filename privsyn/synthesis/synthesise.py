@@ -18,7 +18,7 @@ from os import cpu_count
 import numpy as np
 
 from privsyn.marginals.counting import code_type
-from privsyn.marginals.domain import Codes, Domain, Floats, Records
+from privsyn.marginals.domain import Codes, Domain, Floats, Integers, Records
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.statistics import mutual_information, pairs_within, strongest_tree
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
@@ -210,7 +210,7 @@ def draw_by_quota(weights: Floats, n: int, rng: np.random.Generator) -> Codes:
     return codes
 
 
-def draw_given(table: Marginal, given: Codes, rng: np.random.Generator) -> Codes:
+def draw_given(table: Marginal, given: Integers, rng: np.random.Generator) -> Codes:
     """Return a second attribute for rows whose first is known, by quota within each value of the first.
 
     Parameters

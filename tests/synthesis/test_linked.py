@@ -19,7 +19,11 @@ def chains(persons=3000, rows=6):
 
 
 def test_neighbours_and_persons_have_the_dependence_of_the_tables():
-    """What a has, the next row has; b follows the kind of the person, and c follows b."""
+    """What a has, the next row has; b follows the kind of the person, and c follows b.
+
+    The name of b is no attribute of the next row, however it sounds.
+    """
+    b = "next a"
     of = chains()
     n, first = len(of.parents), int((of.positions == 0).sum())
     sticky = np.array([[0.35, 0.05, 0.0], [0.05, 0.25, 0.3]])
@@ -27,14 +31,12 @@ def test_neighbours_and_persons_have_the_dependence_of_the_tables():
     kinds = np.bincount(of.given["kind"]) / n
     tables = (
         Marginal(Domain(("previous a", "a"), (3, 3)), sticky),
-        Marginal(
-            Domain(("kind", "b"), (2, 2)), n * kinds[:, np.newaxis] * np.array([[0.9, 0.1], [0.2, 0.8]])
-        ),
-        Marginal(Domain(("b", "c"), (2, 2)), n * np.array([[0.5, 0.05], [0.05, 0.4]])),
+        Marginal(Domain(("kind", b), (2, 2)), n * kinds[:, np.newaxis] * np.array([[0.9, 0.1], [0.2, 0.8]])),
+        Marginal(Domain((b, "c"), (2, 2)), n * np.array([[0.5, 0.05], [0.05, 0.4]])),
     )
     one_ways = {
         "a": Marginal(Domain(("a",), (3,)), sticky.sum(axis=0)),
-        "b": tables[1].project(("b",)),
+        b: tables[1].project((b,)),
         "c": tables[2].project(("c",)),
     }
     rows = synthesise_linked(one_ways, tables, of, np.random.default_rng(0))
@@ -45,12 +47,37 @@ def test_neighbours_and_persons_have_the_dependence_of_the_tables():
     wanted = sticky[:2] / sticky[:2].sum()
     assert np.abs(found - wanted).sum() / 2 < 0.03
     both = np.zeros((2, 2))
-    np.add.at(both, (of.given["kind"], rows["b"]), 1 / n)
+    np.add.at(both, (of.given["kind"], rows[b]), 1 / n)
     assert np.abs(both - tables[1].counts / n).sum() / 2 < 0.01
-    assert np.mean(rows["b"] == rows["c"]) == pytest.approx(0.9, abs=0.02)
+    assert np.mean(rows[b] == rows["c"]) == pytest.approx(0.9, abs=0.02)
     for name, one_way in one_ways.items():
         shares = np.bincount(rows[name], minlength=len(one_way.counts)) / n
         assert np.abs(shares - one_way.counts / one_way.total).sum() / 2 < 0.02
+
+
+def test_tables_that_the_start_does_not_follow_are_fitted():
+    """The tree has b follow the kind of the person. That it also follows a of the row before is annealed."""
+    of, sizes = chains(), (3, 2)
+    rng = np.random.default_rng(1)
+    a, after = rng.integers(0, 3, len(of.parents)), of.positions > 0
+    before = np.where(after, np.array([0, 1, 1])[np.roll(a, 1)], 2)
+    other = np.where(after, before, rng.integers(0, 2, len(a)))
+    b = np.where(rng.random(len(a)) < 0.7, of.given["kind"], other)
+    shown = np.zeros((3, 2)), np.zeros((2, 2))
+    np.add.at(shown[0], (before, b), 1.0)
+    np.add.at(shown[1], (of.given["kind"], b), 1.0)
+    names = ("previous a", "b"), ("kind", "b")
+    tables = tuple(Marginal(Domain(n, t.shape), t) for n, t in zip(names, shown, strict=True))
+    columns = {"a": a, "b": b}
+    one_ways = {
+        name: Marginal(Domain((name,), (size,)), np.bincount(columns[name], minlength=size).astype(float))
+        for name, size in zip(columns, sizes, strict=True)
+    }
+    for sweeps, least, most in ((0, 0.05, 1.0), (5, 0.0, 0.02)):
+        rows = synthesise_linked(one_ways, tables, of, np.random.default_rng(0), sweeps=sweeps)
+        found = np.zeros((3, 2))
+        np.add.at(found, (np.where(after, np.array([0, 1, 1])[np.roll(rows["a"], 1)], 2), rows["b"]), 1.0)
+        assert least <= np.abs(found - shown[0]).sum() / 2 / len(a) <= most
 
 
 def test_no_rows_and_no_tables_are_rows_too():

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
 from privsyn.errors import replace_errors
-from privsyn.files import atomic_path, new_folder
+from privsyn.files import atomic_path, check_new_folder, check_target, new_folder
 from privsyn.table.encoding.dtypes import family
 from privsyn.table.io.csv_table import PLAIN
 from privsyn.table.io.formats import CSV, PARQUET, SEPARATOR, Place, ending_of, holds_tables
@@ -190,6 +190,11 @@ def write_blocks(
             packed = ending_of(path) == ".csv.gz"
             write_csv(read(), part, Path(path), schema, packed=packed, excel_safe=excel_safe)
     return rows, columns
+
+
+def check_for_tables(path: str | PathLike[str]) -> None:
+    """Refuse a path at which `write_tables` cannot write."""
+    (check_target if holds_tables(path) else check_new_folder)(path)
 
 
 def write_tables(
