@@ -32,13 +32,14 @@ from privsyn.release.file_format import (
     read_file,
     zipped,
 )
-from privsyn.release.linked_file import linked_again, unlinked
+from privsyn.release.linked_file import database_of, linked_again, plain_of, unlinked
 from privsyn.release.release import Release
 from privsyn.synthesis.linked import NUMBER_OF_ROWS, POSITION, Chains, Links, synthesise_linked
 from privsyn.table.encoding.dtypes import family
+from privsyn.table.io.output_type import PANDAS
 from privsyn.table.io.write import write_blocks, write_tables
 from privsyn.table.linked import rows_of
-from privsyn.table.schema.database import LINKS, Database, database_from_plain, database_to_plain
+from privsyn.table.schema.database import Database
 
 FORMAT = 1  # of a file with several tables
 DATABASE = "database.json"
@@ -177,7 +178,7 @@ class LinkedRelease:
         Returns
         -------
         dict of a table to its rows, of the type that the private table has. A link in a child table is a key
-        of its parent's table.
+        of its parent's table. Look-up tables are as they are.
         """
         seeds = np.random.SeedSequence(None if seed is None else check_whole("seed", seed))
         made: dict[str, SyntheticRows] = {}
@@ -189,7 +190,12 @@ class LinkedRelease:
                     made[name] = self._below(name, made, own, progress or no_progress)
         if self.only is not None:
             return self._table(self.only, made)
-        return {name: self._table(name, made) for name in self.levels}
+        return {name: self._table(name, made) for name in self.levels} | self._lookups()
+
+    def _lookups(self) -> dict[str, Any]:
+        """Return the look-up tables, of the kind of the root."""
+        kind = self.levels[self.database.root].release.form.kind
+        return {name: table.public.as_kind(kind) for name, table in self.database.public.items()}
 
     def _below(
         self, name: str, made: Mapping[str, SyntheticRows], seed: np.random.SeedSequence, report: Progress
@@ -291,7 +297,7 @@ class LinkedRelease:
         known = {
             name: (level.release.codec.schema, level.release.form) for name, level in self.levels.items()
         }
-        whole = {name: (table, *known[name]) for name, table in made.items()}
+        whole = {name: (table, *known.get(name, (None, PANDAS))) for name, table in made.items()}
         return write_tables(whole, path, ending, excel_safe=excel_safe)
 
     def outlook(self, target: str | None = None) -> str:
@@ -334,8 +340,7 @@ class LinkedRelease:
                 text |= plain
                 members[f"{name}.npz"] = packed_arrays(arrays)
             levels[name] = text
-        bare = Database({name: replace(table, schema=None) for name, table in self.database.tables.items()})
-        whole = {"format": FORMAT, "only": self.only, "levels": levels, **database_to_plain(bare)}
+        whole = {"format": FORMAT, "only": self.only, "levels": levels, "tables": plain_of(self.database)}
         return zipped({DATABASE: json.dumps(whole, indent=1), **members})
 
     @property
@@ -386,10 +391,8 @@ def _read_linked(members: Mapping[str, bytes]) -> LinkedRelease:
     whole = json.loads(members[DATABASE])
     if whole["format"] != FORMAT:
         raise OtherVersionError(OTHER_VERSION)
-    if any(set(table) - {*LINKS} for table in whole["tables"].values()):
-        raise ValueError("`packed` writes no schema there")
     levels: dict[str, LinkedLevel] = {}
-    database = database_from_plain({"tables": whole["tables"]})
+    database = database_of(whole["tables"])
     for name in database.names:
         text, release = whole["levels"][name], Release(*parts_in(members[f"{name}.privsyn"]))
         links = None

@@ -1,10 +1,14 @@
-"""The links of a table in a file: plain data and arrays, and back. A file may come from anywhere."""
+"""A database and the links of a table in a file: plain data and arrays, and back.
+
+A file may come from anywhere.
+"""
 
 from __future__ import annotations
 
 import io
 import zipfile
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +18,27 @@ from privsyn.marginals.marginal import Marginal
 from privsyn.release.file_format import TooLargeError, most_memory, unpacked_size
 from privsyn.release.release import Release
 from privsyn.synthesis.linked import Given, Links
+from privsyn.table.lookups import LookupTable
+from privsyn.table.schema.database import LINKS, Database, database_from_plain, database_to_plain
+
+
+def plain_of(database: Database) -> dict[str, Any]:
+    """Return the tables of a database and how they are linked, with the cells of look-up tables."""
+    bare = Database({name: replace(table, schema=None) for name, table in database.tables.items()})
+    plain: dict[str, Any] = database_to_plain(bare)["tables"]
+    for name, table in database.public.items():
+        plain[name]["public"] = table.public.to_plain()
+    return plain
+
+
+def database_of(plain: Mapping[str, Any]) -> Database:
+    """Return the database that `plain_of` wrote; raise if it did not write it."""
+    for table in plain.values():
+        if set(table) - {*LINKS}:
+            raise ValueError("`plain_of` writes no schema")
+        if "public" in table:  # cells, never a path: a model names no other file to be read
+            table["public"] = LookupTable.from_plain(table["public"], table["key"])
+    return database_from_plain({"tables": plain})
 
 
 def unlinked(links: Links) -> tuple[dict[str, Any], dict[str, Array]]:

@@ -193,7 +193,7 @@ def write_blocks(
 
 
 def write_tables(
-    tables: Mapping[str, tuple[Any, Schema, OutputType]],
+    tables: Mapping[str, tuple[Any, Schema | None, OutputType]],
     path: str | PathLike[str],
     ending: str = ".csv",
     *,
