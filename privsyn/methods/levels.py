@@ -294,5 +294,10 @@ def _links_of(learned: Learned, above: Mapping[str, Given]) -> Links:
             given[name] = Given("", POSITION, groups)
         else:
             given[name] = replace(above[name], groups=groups[above[name].groups].astype(np.int32))
-    linking = tuple(t for t in learned.fitted.marginals if not set(own).issuperset(t.attributes))
-    return Links(given, previous, linking)
+    fitted, first = learned.fitted, len(learned.fitted.one_ways)
+    linking = [
+        (table, certainty.measured)
+        for table, certainty in zip(fitted.marginals, fitted.certainties[first:], strict=True)
+        if not set(own).issuperset(table.attributes)
+    ]
+    return Links(given, previous, tuple(t for t, _ in linking), tuple(of for _, of in linking))
