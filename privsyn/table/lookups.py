@@ -72,7 +72,10 @@ class LookupTable:
 
     @classmethod
     def of(cls, public: Any, key: str) -> LookupTable:
-        """Return the table at a path, or a table in memory; one of this class as it is."""
+        """Return the table at a path, or a table in memory; one of this class as it is.
+
+        Categories become their values, and an index is left out.
+        """
         if isinstance(public, cls):
             return public
         file = str(public) if isinstance(public, str | PathLike) else None
