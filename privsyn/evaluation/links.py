@@ -21,6 +21,7 @@ from privsyn.table.drafting.draft import draft_schema
 from privsyn.table.encoding.dtypes import TEXT, family
 from privsyn.table.io.persons import identifiers, persons_of
 from privsyn.table.io.read_in_memory import read_in_memory
+from privsyn.table.lookups import with_lookups
 from privsyn.table.schema.columns import Ordinal
 from privsyn.table.schema.database import ROWS, Database, Table, persons_and_rows
 from privsyn.table.schema.schema import Schema, declared
@@ -31,7 +32,7 @@ def as_one(schema: Schema | Database | None, unit: str | None, order: str | None
     if isinstance(schema, Database):
         if unit is not None or order is not None:
             raise InputError("leave out unit and order: the database says which rows belong together")
-        return schema
+        return with_lookups(schema)
     if unit is None:
         raise InputError("order needs unit: it is about the rows of one person")
     return persons_and_rows(unit, schema, order)
@@ -55,7 +56,7 @@ def read_tables(which: str, given: Any, database: Database, *, unit: str | None)
     if not isinstance(tables, Mapping):
         raise InputError(f"{which}: give a mapping of the names of the tables to tables, as to `fit`")
     frames: dict[str, pd.DataFrame] = {}
-    for name, table in database.tables.items():
+    for name, table in database.private.items():
         if name in tables:
             frames[name] = read_in_memory(tables[name], table.schema, unit=table.keys).frame
             _check_keys(f"the {which} table" + (f" {name!r}" if unit is None else ""), frames[name], table)

@@ -96,6 +96,8 @@ def merge_rare(
     >>> merging.shares[0].tolist()
     [1.0, 0.0, 1.0, 1.0]
     """
+    # Published is that a pool is judged by its own count alone.
+    variance = min(float(one_way.variance.sum()) for one_way in one_ways) if join_neighbours else np.inf
     merged = []
     for one_way in one_ways:
         counts, (name,), weights = one_way.marginal.counts, one_way.attributes, _weights(one_way, total)
@@ -108,7 +110,7 @@ def merge_rare(
         runs = _join_ordered(counts[:count][some], thresholds[:count][some])
         runs = np.arange(len(runs), dtype=np.int32) if whole else runs
         runs = runs[np.maximum(np.cumsum(some) - 1, 0)]
-        group, dropped = _pool(counts, thresholds, runs)
+        group, dropped = _pool(counts, thresholds, runs, total, THRESHOLD * variance**0.5)
         dropped[:count] |= ~some
         # In a pool it would be drawn, so it is dropped there too. What shares its group is drawn instead.
         dropped[-1] |= name in nullable and counts[-1] < thresholds[-1] and group[-1] in group[:-1]
@@ -160,18 +162,23 @@ def _join_runs(counts: Floats, thresholds: Floats) -> Codes:
     return np.minimum(group, max(current - 1, 0)).astype(np.int32)
 
 
-def _pool(counts: Floats, thresholds: Floats, runs: Codes) -> tuple[Codes, Mask]:
+def _pool(
+    counts: Floats, thresholds: Floats, runs: Codes, total: float, of_total: float
+) -> tuple[Codes, Mask]:
     """Return the group of each value, and which values are dropped.
 
     Runs come first, then one group for each common value, then the pool of rare values. A pool that is still
-    rare joins the largest value and is dropped.
+    rare joins the largest value and is dropped. Of very many rare values less is known by their sum than by
+    what the common ones leave of the `total`, whose threshold is `of_total`.
     """
     rare = counts < thresholds
     rare[: len(runs)] = False
     common = np.cumsum(~rare[len(runs) :]) + runs.max(initial=-1)
     group = np.concatenate([runs, common]).astype(np.int32)
     if rare.any() and not rare.all():
-        too_small = counts[rare].sum() < np.sqrt(np.sum(thresholds[rare] ** 2))
+        pool, least = counts[rare].sum(), np.sqrt(np.sum(thresholds[rare] ** 2))
+        left, of_left = total - counts[~rare].sum(), np.sqrt(of_total**2 + np.sum(thresholds[~rare] ** 2))
+        too_small = left < of_left if of_left < least else pool < least
         largest = np.argmax(np.where(rare, -np.inf, counts))
         group[rare] = group[largest] if too_small else group.max() + 1
         return group, rare & too_small

@@ -31,6 +31,7 @@ from privsyn.private.persons import ONE_ROW_EACH, Contribution, random_order
 from privsyn.private.spend import QueryLog
 from privsyn.synthesis.linked import NEXT, NUMBER_OF_ROWS, OF_ROWS, POSITION, Given, Links
 from privsyn.table.linked import ROW, open_tables, rows_of
+from privsyn.table.lookups import with_lookups
 
 if TYPE_CHECKING:
     from privsyn.private.laws import Law
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
 KEYS = "that one person has one key in {!r} of {!r}, and that two persons never share one"
 UNIQUE = "that no two rows of {!r} share a key in {!r}, so that no row below them belongs to two persons"
+LOOKUP = "the table {!r}: it is among the synthetic tables as it is"
 OF_KEYS = 0.01  # budget of a table that has only keys, over what it has else
 
 
@@ -80,6 +82,7 @@ class OpenedDatabase:
     def of(cls, database: Database, tables: object, settings: Settings, bits: Bits) -> OpenedDatabase:
         """Open all tables, with random `bits` for the order of each person's rows. No row is counted."""
         levels: list[Level] = []
+        database = with_lookups(database)
         for name, rows in open_tables(database, tables, lambda codes: random_order(codes, bits)).items():
             table = database.tables[name]
             linked = table.parent is not None
@@ -249,7 +252,8 @@ class OpenedDatabase:
         """Return the sentences for the ledger on what was not found, and on how the tables were read."""
         remarks = [remark for each in found.values() for remark in each.learned.discovered.remarks]
         public = [fact for level in self.levels for fact in level.opened.source.public_inputs]
-        return tuple(dict.fromkeys([*remarks, *public]))
+        lookups = [LOOKUP.format(name) for name in self.database.public]
+        return tuple(dict.fromkeys([*remarks, *lookups, *public]))
 
 
 def _check_names(own: tuple[str, ...], linking: tuple[str, ...]) -> None:
@@ -290,5 +294,10 @@ def _links_of(learned: Learned, above: Mapping[str, Given]) -> Links:
             given[name] = Given("", POSITION, groups)
         else:
             given[name] = replace(above[name], groups=groups[above[name].groups].astype(np.int32))
-    linking = tuple(t for t in learned.fitted.marginals if not set(own).issuperset(t.attributes))
-    return Links(given, previous, linking)
+    fitted, first = learned.fitted, len(learned.fitted.one_ways)
+    linking = [
+        (table, certainty.measured)
+        for table, certainty in zip(fitted.marginals, fitted.certainties[first:], strict=True)
+        if not set(own).issuperset(table.attributes)
+    ]
+    return Links(given, previous, tuple(t for t, _ in linking), tuple(of for _, of in linking))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -21,47 +20,16 @@ from privsyn.methods.level import LearnedLevel
 from privsyn.methods.levels import OpenedDatabase
 from privsyn.private.ledger import Ledger
 from privsyn.progress import Progress, no_progress
-from privsyn.release.file_format import (
-    OTHER_VERSION,
-    OtherVersionError,
-    check_loads,
-    members_of,
-    packed_arrays,
-    parts_in,
-    parts_of,
-    read_file,
-    zipped,
-)
-from privsyn.release.linked_file import linked_again, unlinked
+from privsyn.release.draws.linked import LinkedDraws
+from privsyn.release.file_format import check_loads, members_of, parts_of, read_file
+from privsyn.release.linked_file import DATABASE, LinkedLevel, levels_of, pack_levels
 from privsyn.release.release import Release
-from privsyn.synthesis.linked import NUMBER_OF_ROWS, POSITION, Chains, Links, synthesise_linked
+from privsyn.synthesis.linked import NUMBER_OF_ROWS, POSITION, Chains, synthesise_linked
 from privsyn.table.encoding.dtypes import family
+from privsyn.table.io.output_type import PANDAS
 from privsyn.table.io.write import check_for_tables, write_blocks, write_tables
 from privsyn.table.linked import rows_of
-from privsyn.table.schema.database import LINKS, Database, database_from_plain, database_to_plain
-
-FORMAT = 1  # of a file with several tables
-DATABASE = "database.json"
-"""The member of a file that says how its tables are linked."""
-
-
-@dataclass(frozen=True, eq=False)
-class LinkedLevel:
-    """The release of one table of a database.
-
-    Parameters
-    ----------
-    release : Release
-        Of its own columns, and of those derived from the tables below.
-    links : Links, optional
-        How its rows depend on other rows; None for the root.
-    columns : mapping of a name to a dtype
-        The columns of the table, in order, with those of keys; the dtypes of the latter count.
-    """
-
-    release: Release
-    links: Links | None
-    columns: Mapping[str, str]
+from privsyn.table.schema.database import Database
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,21 +144,38 @@ class LinkedRelease:
         Returns
         -------
         dict of a table to its rows, of the type that the private table has. A link in a child table is a key
-        of its parent's table.
+        of its parent's table. Look-up tables are as they are.
         """
         seeds = np.random.SeedSequence(None if seed is None else check_whole("seed", seed))
         made: dict[str, SyntheticRows] = {}
         for (name, level), own in zip(self.levels.items(), seeds.spawn(len(self.levels)), strict=True):
             with about(f"table {name!r}"):
                 if level.links is None:
-                    made[name] = _root(level.release, n, given, own, progress)
+                    made[name] = self.root_rows(_root(level.release, n, given, own, progress))
                 else:
-                    made[name] = self._below(name, made, own, progress or no_progress)
+                    made[name] = self.below(name, made, own, progress or no_progress)
+        return self.tables_of(made)
+
+    def draws(
+        self, m: int, n: int | None = None, *, seed: int | None = None, progress: Progress | None = None
+    ) -> LinkedDraws:
+        """Return `m` samples that differ as the noise does; see `Release.draws` and `sample`."""
+        return LinkedDraws(self, m, n, seed, progress)
+
+    def tables_of(self, made: Mapping[str, SyntheticRows]) -> Any:
+        """Return all tables with their keys, and the look-up tables; or the one table of `only`."""
         if self.only is not None:
             return self._table(self.only, made)
-        return {name: self._table(name, made) for name in self.levels}
+        kind = self.levels[self.database.root].release.form.kind
+        tables = {name: self._table(name, made) for name in self.levels}
+        return tables | {name: table.public.as_kind(kind) for name, table in self.database.public.items()}
 
-    def _below(
+    def root_rows(self, frame: pd.DataFrame) -> SyntheticRows:
+        """Return rows of the root, given with their derived columns."""
+        places = np.arange(len(frame))
+        return SyntheticRows.of(self.levels[self.database.root].release, frame, places, places)
+
+    def below(
         self, name: str, made: Mapping[str, SyntheticRows], seed: np.random.SeedSequence, report: Progress
     ) -> SyntheticRows:
         """Return the rows of a child table."""
@@ -291,7 +276,7 @@ class LinkedRelease:
         known = {
             name: (level.release.codec.schema, level.release.form) for name, level in self.levels.items()
         }
-        whole = {name: (table, *known[name]) for name, table in made.items()}
+        whole = {name: (table, *known.get(name, (None, PANDAS))) for name, table in made.items()}
         return write_tables(whole, path, ending, excel_safe=excel_safe)
 
     def outlook(self, target: str | None = None) -> str:
@@ -324,19 +309,7 @@ class LinkedRelease:
 
     def packed(self) -> bytes:
         """Return the bytes of the file. The same release gives the same bytes."""
-        members: dict[str, str | bytes] = {}
-        levels = {}
-        for name, level in self.levels.items():
-            members[f"{name}.privsyn"] = level.release.packed()
-            text: dict[str, Any] = {"columns": level.columns}
-            if level.links is not None:
-                plain, arrays = unlinked(level.links)
-                text |= plain
-                members[f"{name}.npz"] = packed_arrays(arrays)
-            levels[name] = text
-        bare = Database({name: replace(table, schema=None) for name, table in self.database.tables.items()})
-        whole = {"format": FORMAT, "only": self.only, "levels": levels, **database_to_plain(bare)}
-        return zipped({DATABASE: json.dumps(whole, indent=1), **members})
+        return pack_levels(self.database, self.levels, self.only)
 
     @property
     def ledger_(self) -> Ledger:
@@ -358,13 +331,12 @@ def one_release(release: Release | LinkedRelease, what: str) -> Release:
 
 def _root(
     release: Release, n: int | None, given: Any, seed: np.random.SeedSequence, progress: Progress | None
-) -> SyntheticRows:
+) -> pd.DataFrame:
     """Return the rows of the root."""
     own = int(seed.generate_state(1)[0])
     whole = replace(release, form=type(release.form)())  # derived columns are in pandas here
-    frame = whole.sample(n, given=given, seed=own, progress=progress)
-    places = np.arange(len(frame))
-    return SyntheticRows.of(release, frame, places, places)
+    frame: pd.DataFrame = whole.sample(n, given=given, seed=own, progress=progress)
+    return frame
 
 
 def load(path: str | PathLike[str]) -> Any:
@@ -376,33 +348,12 @@ def load(path: str | PathLike[str]) -> Any:
     """
 
     def read(file: zipfile.ZipFile) -> Release | LinkedRelease:
-        return _read_linked(members_of(file)) if DATABASE in file.namelist() else Release(*parts_of(file))
+        if DATABASE not in file.namelist():
+            return Release(*parts_of(file))
+        database, levels, only = levels_of(members_of(file))
+        return LinkedRelease(database, levels, levels[database.root].release.ledger, only)
 
     return read_file(path, read)
-
-
-def _read_linked(members: Mapping[str, bytes]) -> LinkedRelease:
-    """Return the release that `LinkedRelease.packed` wrote; raise if its parts do not fit together."""
-    whole = json.loads(members[DATABASE])
-    if whole["format"] != FORMAT:
-        raise OtherVersionError(OTHER_VERSION)
-    if any(set(table) - {*LINKS} for table in whole["tables"].values()):
-        raise ValueError("`packed` writes no schema there")
-    levels: dict[str, LinkedLevel] = {}
-    database = database_from_plain({"tables": whole["tables"]})
-    for name in database.names:
-        text, release = whole["levels"][name], Release(*parts_in(members[f"{name}.privsyn"]))
-        links = None
-        if database.tables[name].parent is not None:
-            links = linked_again(
-                text, members[f"{name}.npz"], release, {n: x.release for n, x in levels.items()}
-            )
-        levels[name] = LinkedLevel(release, links, {str(c): str(kind) for c, kind in text["columns"].items()})
-    ledger = levels[database.root].release.ledger
-    only = whole["only"]
-    if only is not None and only not in levels:
-        raise ValueError("no such table")
-    return LinkedRelease(database, levels, ledger, only)
 
 
 def _dtype_of_keys(dtype: Any) -> str:

@@ -1,19 +1,111 @@
-"""The links of a table in a file: plain data and arrays, and back. A file may come from anywhere."""
+"""The releases of several tables and their links in a file: plain data and arrays, and back.
+
+A file may come from anywhere.
+"""
 
 from __future__ import annotations
 
 import io
+import json
 import zipfile
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from privsyn.marginals.domain import Array, Domain
-from privsyn.marginals.marginal import Marginal
-from privsyn.release.file_format import TooLargeError, most_memory, unpacked_size
+from privsyn.marginals.marginal import Grouping, Marginal, Measurement
+from privsyn.release.file_format import (
+    OTHER_VERSION,
+    OtherVersionError,
+    TooLargeError,
+    most_memory,
+    packed_arrays,
+    parts_in,
+    unpacked_size,
+    zipped,
+)
 from privsyn.release.release import Release
 from privsyn.synthesis.linked import Given, Links
+from privsyn.table.lookups import LookupTable
+from privsyn.table.schema.database import LINKS, Database, database_from_plain, database_to_plain
+
+FORMAT = 2  # of a file with several tables
+DATABASE = "database.json"
+"""The member of a file that says how its tables are linked."""
+
+
+@dataclass(frozen=True, eq=False)
+class LinkedLevel:
+    """The release of one table of a database.
+
+    Parameters
+    ----------
+    release : Release
+        Of its own columns, and of those derived from the tables below.
+    links : Links, optional
+        How its rows depend on other rows; None for the root.
+    columns : mapping of a name to a dtype
+        The columns of the table, in order, with those of keys; the dtypes of the latter count.
+    """
+
+    release: Release
+    links: Links | None
+    columns: Mapping[str, str]
+
+
+def pack_levels(database: Database, levels: Mapping[str, LinkedLevel], only: str | None) -> bytes:
+    """Return the bytes of the file. The same release gives the same bytes."""
+    members: dict[str, str | bytes] = {}
+    plain: dict[str, Any] = {}
+    for name, level in levels.items():
+        members[f"{name}.privsyn"] = level.release.packed()
+        plain[name] = {"columns": level.columns}
+        if level.links is not None:
+            links, arrays = unlinked(level.links)
+            plain[name] |= links
+            members[f"{name}.npz"] = packed_arrays(arrays)
+    whole = {"format": FORMAT, "only": only, "levels": plain, "tables": plain_of(database)}
+    return zipped({DATABASE: json.dumps(whole, indent=1), **members})
+
+
+def levels_of(members: Mapping[str, bytes]) -> tuple[Database, dict[str, LinkedLevel], str | None]:
+    """Return what `pack_levels` wrote; raise if its parts do not fit together."""
+    whole = json.loads(members[DATABASE])
+    if whole["format"] != FORMAT:
+        raise OtherVersionError(OTHER_VERSION)
+    levels: dict[str, LinkedLevel] = {}
+    database, only = database_of(whole["tables"]), whole["only"]
+    for name in database.names:
+        text, release = whole["levels"][name], Release(*parts_in(members[f"{name}.privsyn"]))
+        links = None
+        if database.tables[name].parent is not None:
+            above = {table: level.release for table, level in levels.items()}
+            links = linked_again(text, members[f"{name}.npz"], release, above)
+        levels[name] = LinkedLevel(release, links, {str(c): str(kind) for c, kind in text["columns"].items()})
+    if only is not None and only not in levels:
+        raise ValueError("no such table")
+    return database, levels, only
+
+
+def plain_of(database: Database) -> dict[str, Any]:
+    """Return the tables of a database and how they are linked, with the cells of look-up tables."""
+    bare = Database({name: replace(table, schema=None) for name, table in database.tables.items()})
+    plain: dict[str, Any] = database_to_plain(bare)["tables"]
+    for name, table in database.public.items():
+        plain[name]["public"] = table.public.to_plain()
+    return plain
+
+
+def database_of(plain: Mapping[str, Any]) -> Database:
+    """Return the database that `plain_of` wrote; raise if it did not write it."""
+    for table in plain.values():
+        if set(table) - {*LINKS}:
+            raise ValueError("`plain_of` writes no schema")
+        if "public" in table:  # cells, never a path: a model names no other file to be read
+            table["public"] = LookupTable.from_plain(table["public"], table["key"])
+    return database_from_plain({"tables": plain})
 
 
 def unlinked(links: Links) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -23,9 +115,13 @@ def unlinked(links: Links) -> tuple[dict[str, Any], dict[str, Array]]:
         ("given", [of.groups for of in links.given.values()]),
         ("previous", [of for _, of in links.previous.values()]),
         ("table", [table.counts for table in links.tables]),
+        ("measured", [measured.marginal.counts for measured in links.measured]),
+        ("noise", [measured.variance for measured in links.measured]),
     )
     for kind, groups in parts:
         arrays |= {f"{kind}_{j}": array for j, array in enumerate(groups)}
+    for j, measured in enumerate(links.measured):
+        arrays |= {f"measured_{j}_{axis}": group for axis, group in enumerate(measured.grouping.groups)}
     plain = {
         "given": {name: [of.table, of.attribute] for name, of in links.given.items()},
         "previous": {name: own for name, (own, _) in links.previous.items()},
@@ -65,4 +161,19 @@ def linked_again(
             if name in sizes and size != sizes[name]:
                 raise ValueError(f"{name}: other codes than the column")
         tables.append(Marginal(Domain(tuple(names), counts.shape, tuple(ordered)), counts))
-    return Links(given, previous, tuple(tables))
+    measured = tuple(_measured(arrays, j, table.domain) for j, table in enumerate(tables))
+    return Links(given, previous, tuple(tables), measured)
+
+
+def _measured(arrays: Mapping[str, Array], j: int, domain: Domain) -> Measurement:
+    """Return the measurement of the j-th table of this domain, or of groups of its codes."""
+    names = [f"measured_{j}_{axis}" for axis in range(len(domain))]
+    grouping = Grouping(tuple(arrays[name].astype(np.int32) for name in names if name in arrays))
+    for group, size in zip(grouping.groups, domain.shape, strict=bool(grouping)):
+        if len(group) != size or not np.array_equal(np.unique(group), np.arange(group.max() + 1)):
+            raise ValueError("other groups than of the table")
+    counts, variance = (arrays[f"{kind}_{j}"].astype(np.float64) for kind in ("measured", "noise"))
+    measured = grouping.domain(domain) if grouping else domain
+    if not (counts.shape == variance.shape == measured.shape) or not np.isfinite(counts).all():
+        raise ValueError("other counts than of the table")
+    return Measurement(Marginal(measured, counts), variance, grouping)

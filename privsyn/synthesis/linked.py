@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from privsyn.marginals.counting import code_type, ranks
 from privsyn.marginals.domain import Codes, Domain, Floats, Integers, Ints, Mask
-from privsyn.marginals.marginal import NO_GROUPS, Grouping, Marginal
+from privsyn.marginals.marginal import NO_GROUPS, Grouping, Marginal, Measurement
 from privsyn.marginals.statistics import mutual_information
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
 from privsyn.synthesis.annealing import (
@@ -79,11 +79,14 @@ class Links:
         Attributes of the previous row: see `Chains`.
     tables : tuple of Marginal
         Each over own attributes and one of `given` or `previous`.
+    measured : tuple of Measurement
+        Of each table: draws need the noise in it.
     """
 
     given: Mapping[str, Given]
     previous: Mapping[str, tuple[str, Codes]]
     tables: tuple[Marginal, ...]
+    measured: tuple[Measurement, ...]
 
 
 @dataclass(frozen=True, eq=False)

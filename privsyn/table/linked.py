@@ -27,6 +27,7 @@ from privsyn.table.io.formats import tables_in
 from privsyn.table.io.persons import NOBODY, check_unit_column, codes_of, identifiers, order_keys
 from privsyn.table.io.read_in_batches import read_in_batches
 from privsyn.table.io.source import RawTable
+from privsyn.table.lookups import check_all_looked_up, is_same_file, with_keys
 from privsyn.table.schema.columns import Categorical, Column, Numerical, Ordinal, column_of
 from privsyn.table.schema.database import COUNT, EVER, Database, Derived, Table
 from privsyn.table.schema.schema import Schema
@@ -105,6 +106,7 @@ def open_tables(database: Database, tables: object, shuffle: Shuffle) -> dict[st
     for name in database.names:
         with about(f"table {name!r}"):
             found[name] = _linked(database, name, sources[name], found, shuffle)
+    check_all_looked_up(database, {name: linked.schema for name, linked in found.items()})
     for name in reversed(database.names):
         with about(f"table {name!r}"):
             found[name] = _with_summaries(database, name, found)
@@ -117,22 +119,32 @@ def _sources(database: Database, tables: object) -> dict[str, RawTable]:
     if not isinstance(tables, Mapping):
         raise InputError("a database is fitted to a mapping of names to tables, such as {'persons': persons}")
     for name in tables:
+        if name in database.public:
+            raise InputError(f"the table {name!r} is public, and the schema has it: leave it out")
         if name not in database.tables:
             raise InputError(
                 f"there is no table {name!r} in the database{did_you_mean(name, database.tables)}"
             )
     sources = {}
-    for name, table in database.tables.items():
+    for name, table in database.private.items():
         if name in tables:
             with about(f"table {name!r}"):
+                _check_is_private(tables[name], database)
                 sources[name] = _source(table, tables[name])
-    missing = [name for name in database.tables if name not in sources]
+    missing = [name for name in database.private if name not in sources]
     root = database.root
     if missing == [root] and not database.tables[root].has_data:
         sources[root] = _persons_of_children(database, sources)
     elif missing:
         raise InputError(f"the table {missing[0]!r} is missing")
     return sources
+
+
+def _check_is_private(given: Any, database: Database) -> None:
+    """Refuse a private table that is a look-up table too: this would be published as it is."""
+    for lookup, table in database.public.items():
+        if is_same_file(given, table.public.file):
+            raise InputError(f"{given}: is private, and the look-up table {lookup!r} too: give another file")
 
 
 def _source(table: Table, given: Any) -> RawTable:
@@ -193,9 +205,8 @@ def _linked(
             keys = np.concatenate(source.each(partial(order_keys, table.order, pattern=pattern)))
     also = tuple(each for each in (table.key, table.only_order) if each not in (None, unit))
     nothing = pd.DataFrame(index=range(len(codes)))
-    return LinkedTable(
-        source, unit, prints, persons, parents, keys, also, nothing, _schema(table, source, unit, also)
-    )
+    schema = _schema(database, name, source, (unit, *also))
+    return LinkedTable(source, unit, prints, persons, parents, keys, also, nothing, schema)
 
 
 def _places(above: LinkedTable, key: str, links: Ints) -> Ints:
@@ -209,12 +220,17 @@ def _places(above: LinkedTable, key: str, links: Ints) -> Ints:
     return np.where(wanted == NOBODY, -1, places[wanted])
 
 
-def _schema(table: Table, source: RawTable, unit: str, also: tuple[str, ...]) -> Schema:
+def _schema(database: Database, name: str, source: RawTable, no_data: tuple[str, ...]) -> Schema:
     """Return the schema of the columns of data."""
+    table = database.tables[name]
     if table.schema is not None and not table.schema.columns:
         return table.schema
-    head = source.head.drop(columns=[unit, *also])
-    return declared_or_by_names(table.schema, head, source.schema)
+    head = source.head.drop(columns=[*no_data])
+    for column in table.lookups:
+        if column not in head.columns:
+            raise InputError(f"the table has no column {column!r}, which lookups names")
+    by_names = declared_or_by_names(table.schema, head, source.schema)
+    return by_names if table.schema is not None else with_keys(database, name, by_names, None)
 
 
 def _with_summaries(database: Database, name: str, found: Mapping[str, LinkedTable]) -> LinkedTable:

@@ -67,6 +67,37 @@ def test_a_database_goes_in_and_a_database_comes_out(folder, capsys, kind):
         assert found == (0,)
 
 
+def test_a_look_up_table_comes_out_as_it_is(folder, capsys):
+    (folder / "public").mkdir()
+    (folder / "public" / "regions.csv").write_text("region,name\ns,NA\nn,007\nw,west\n")
+    path = folder / "public" / "homes.yaml"
+    listed = SCHEMA.replace("{kind: categorical, values: [n, s]}", "{kind: categorical}")
+    path.write_text(listed + "  regions: {public: regions.csv, key: region}\n")
+    done = run(capsys, "synth", "in", "out", "--epsilon", 2, "--schema", path, "--model", "m.privsyn")
+    assert done.code == 0, done.err
+    assert "out: regions: 3 rows, 2 columns, public, as it is" in done.out
+    assert "the table 'regions': it is among the synthetic tables as it is" in done.out
+    assert run(capsys, "sample", "m.privsyn", "few.duckdb", "--rows", 5).code == 0
+    assert (folder / "out" / "regions.csv").read_text() == (folder / "public" / "regions.csv").read_text()
+    with duckdb.connect(str(folder / "few.duckdb")) as database:
+        found = database.execute("select count(*) from homes semi join regions using (region)").fetchone()
+    assert found == (5,)
+
+
+def test_a_look_up_table_is_not_the_private_one_nor_written_over(folder, capsys):
+    looked = SCHEMA.replace("{kind: categorical, values: [n, s]}", "{kind: categorical}")
+    for public, out, text in (
+        ("in/homes.csv, key: home", "out", "in/homes.csv: is private, and the look-up table 'regions' too"),
+        ("in.duckdb::homes, key: home", "in.duckdb", "in.duckdb: is an input too"),
+        ("none.csv, key: region", "out", "table 'regions': none.csv: there is no such file"),
+        ("{a: 1}, key: region", "out", "public is the path of a table"),
+    ):
+        (folder / "homes.yaml").write_text(looked + f"  regions: {{public: {public}}}\n")
+        done = run(capsys, "synth", "in", out, *EPSILON)
+        assert (done.code, text in done.err, len(done.err.splitlines())) == (2, True, 1), done.err
+    assert not (folder / "out").exists()
+
+
 @pytest.mark.parametrize(
     ("typed", "text"),
     [

@@ -17,6 +17,30 @@ def merged(counts, **settings):
     )
 
 
+def of_many(present, rows=2000, values=1500):
+    """Return the merging of a column of many listed values, few rows each, beside one of two values."""
+    rng = np.random.default_rng(0)
+    columns = []
+    for size, some in ((values, present), (2, 2)):
+        counts = np.where(np.arange(size) < some, rows / some, 0.0) + rng.normal(0, SIGMA, size)
+        columns.append(
+            Measurement(Marginal(Domain((f"of {size}",), (size,)), counts), np.full(size, SIGMA**2))
+        )
+    return merge_rare(tuple(columns), float(rows), spared=500)
+
+
+def test_very_many_rare_values_are_a_pool_if_the_common_ones_leave_rows():
+    """Their own sum has a noise of 390 rows: less than 1,160 rows would not be told from none."""
+    merging = of_many(1500, rows=1000)
+    pool = np.bincount(merging.groups[0]).argmax()
+    assert merging.shares[0][merging.groups[0] == pool].sum() == pytest.approx(1)
+    assert (merging.shares[0] > 0).sum() > 50
+
+
+def test_values_without_rows_are_dropped_however_many():
+    assert 10 <= (of_many(10).shares[0] > 0).sum() <= 12  # noise makes one or two values common
+
+
 @pytest.mark.parametrize("settings", [{"spared": 9}, {"spared": 9, "doubtful": ("a",)}, {"spared": 2}])
 @pytest.mark.parametrize(
     ("missing", "drawn"), [(-4.0, False), (15.0, False), (19.9, False), (20.1, True), (25.0, True)]

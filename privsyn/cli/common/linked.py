@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,7 +60,8 @@ def synth_tables(
     console.check_promise(settings["epsilon"], settings["delta"], weak=weak)
     outputs = {"--model": model, "--ledger": ledger}
     places = tables_in(data, database.names)
-    _check_out(out, outputs, inputs=(data, settings["schema"]))
+    public = [Path(each.public) for each in database.public.values()]
+    _check_out(out, outputs, inputs=(data, settings["schema"], *public))
     check_new("--model", model, force=force)
     if model is None:
         check_rescue(out, (data, *outputs.values()), force=force)
@@ -94,7 +95,7 @@ def sample_tables(
     console.show_privacy(spent, spent_before=True)
 
 
-def _check_out(out: Path, others: Mapping[str, Path | None], inputs: tuple[Path | None, ...]) -> None:
+def _check_out(out: Path, others: Mapping[str, Path | None], inputs: Iterable[Path | None]) -> None:
     """Refuse files that cannot be written, and a file in two roles: the private database is not replaced."""
     if holds_tables(out):
         check_outputs({"OUT": out, **others}, inputs=inputs)
@@ -112,8 +113,9 @@ def _ending(places: Any) -> str:
 def show_tables(release: LinkedRelease, shapes: Mapping[str, tuple[int, int]], out: Path) -> None:
     """Print the size of each table, and where it is."""
     for name, (rows, columns) in shapes.items():
-        parent = release.database.tables[name].parent
-        said = "" if parent is None else f", linked to {parent}"
+        table = release.database.tables[name]
+        said = "" if table.parent is None else f", linked to {table.parent}"
+        said = said if table.public is None else ", public, as it is"
         say(f"{out}: {name}: {plural(rows, 'row')}, {plural(columns, 'column')}{said}")
 
 

@@ -89,14 +89,42 @@ class Posterior:
         rng: np.random.Generator,
     ) -> Marginal:
         """Return one table drawn from its posterior, with the given margins."""
-        noise = rng.standard_normal(measured.variance.shape) * np.sqrt(measured.variance)
-        answers = Measurement(
-            Marginal(measured.marginal.domain, measured.marginal.counts + noise),
-            measured.variance,
-            measured.grouping,
-        )
-        drawn = draw_cells(released, answers, sides, rng)
+        drawn = draw_cells(released, _with_noise(measured, rng), sides, rng)
         return fit_margins(self.possible.fit(drawn, sides), sides) if self.possible.masks else drawn
+
+
+def draw_linking(
+    tables: Sequence[Marginal],
+    measured: Sequence[Measurement],
+    one_ways: Sequence[Marginal],
+    rng: np.random.Generator,
+) -> tuple[Marginal, ...]:
+    """Return tables with attributes of other rows, drawn given the own columns.
+
+    Parameters
+    ----------
+    tables : sequence of Marginal
+        Released.
+    measured : sequence of Measurement
+        Of each table.
+    one_ways : sequence of Marginal
+        Drawn, of the own attributes. Attributes of other rows keep their released margins, because it is what
+        depends on them that is drawn.
+    rng : numpy.random.Generator
+    """
+    own = {side.attributes[0]: side for side in one_ways}
+    drawn = []
+    for table, answers in zip(tables, measured, strict=True):
+        sides = tuple(own[name] if name in own else table.project((name,)) for name in table.attributes)
+        drawn.append(draw_cells(table, _with_noise(answers, rng), sides, rng))
+    return tuple(drawn)
+
+
+def _with_noise(measured: Measurement, rng: np.random.Generator) -> Measurement:
+    """Return a measurement with a draw of its noise added to the counts."""
+    noise = rng.standard_normal(measured.variance.shape) * np.sqrt(measured.variance)
+    counts = Marginal(measured.marginal.domain, measured.marginal.counts + noise)
+    return Measurement(counts, measured.variance, measured.grouping)
 
 
 def made_up(drawn: Fitted, records: Records, numbers: Mapping[str, Floats]) -> Fitted:

@@ -5,11 +5,11 @@ The part of a release that is about some columns is drawn in a fraction of the t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from os import PathLike, cpu_count
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 import pandas as pd
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 NUMBER = "draw"
 """The column of a file that says to which draw a row belongs, from 1 up."""
+
+T = TypeVar("T")
 
 MOST_THREADS = 4
 """Tables that are made at once: each takes memory."""
@@ -65,9 +67,7 @@ class Draws(Sequence[Any]):
         self._n = round(release.fitted.total) if n is None else check_whole("n", n, least=1)
         self._entropy = np.random.SeedSequence(None if seed is None else check_whole("seed", seed)).entropy
         self._report = progress or no_progress
-        columns = OrderedColumns(release.codec, release.fitted)
-        numbers = {name: columns.cells(name).middles for name in columns.counted}
-        self._posterior = Posterior(release.fitted, release.zeros, numbers)
+        self._posterior = posterior_of(release)
 
     def __len__(self) -> int:
         return self._m
@@ -79,18 +79,26 @@ class Draws(Sequence[Any]):
     def __getitem__(self, place: int | slice) -> Any:
         if isinstance(place, slice):
             return [self[k] for k in range(self._m)[place]]
-        return self._release.form.cast(self.frame(range(self._m)[place]), self._release.codec.schema)
+        return self._table(range(self._m)[place])
 
     def __repr__(self) -> str:
         return f"<Draws: {self._m} tables of {self._n} rows from {self._release!r}>"
 
     def __iter__(self) -> Iterator[Any]:
-        return (self._release.form.cast(frame, self._release.codec.schema) for frame in self.frames())
+        return self._made(self._table)
+
+    def _table(self, k: int) -> Any:
+        """Return one table, of the type of the private one."""
+        return self._release.form.cast(self.frame(k), self._release.codec.schema)
 
     def frames(self) -> Iterator[pd.DataFrame]:
-        """Yield all tables as pandas data frames. Threads make the next ones; this changes no table."""
+        """Yield all tables as pandas data frames."""
+        return self._made(self.frame)
+
+    def _made(self, make: Callable[[int], T]) -> Iterator[T]:
+        """Yield what is made of each place. Threads make the next ones; this changes no table."""
         threads = min(cpu_count() or 1, MOST_THREADS)
-        with closing(ahead(self.frame, range(self._m), threads)) as made:
+        with closing(ahead(make, range(self._m), threads)) as made:
             for k in range(self._m):
                 self._report("drawing tables", k, self._m)
                 yield next(made)
@@ -127,6 +135,13 @@ class Draws(Sequence[Any]):
         # With this total, exactly n records are made. More records, thinned to n, would add sampling noise.
         release = replace(self._release, fitted=replace(drawn, total=float(self._n)))
         return stacked(release.blocks(None, int(synthesis.generate_state(1)[0]), None))
+
+
+def posterior_of(release: Release) -> Posterior:
+    """Return the tables that the private one could have, given a release."""
+    columns = OrderedColumns(release.codec, release.fitted)
+    numbers = {name: columns.cells(name).middles for name in columns.counted}
+    return Posterior(release.fitted, release.zeros, numbers)
 
 
 DRAWS = 20

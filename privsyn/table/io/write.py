@@ -198,7 +198,7 @@ def check_for_tables(path: str | PathLike[str]) -> None:
 
 
 def write_tables(
-    tables: Mapping[str, tuple[Any, Schema, OutputType]],
+    tables: Mapping[str, tuple[Any, Schema | None, OutputType]],
     path: str | PathLike[str],
     ending: str = ".csv",
     *,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass, field, fields
 from os import PathLike
 from types import MappingProxyType
 from typing import Any
@@ -93,6 +93,12 @@ class Table:
         Summaries of child rows, such as ``{"spent": "sum(purchases.dollars)"}``. They are measured like
         columns, and the synthetic child rows agree with them. They are not in the synthetic table. Their
         bounds are found under privacy.
+    lookups : mapping of a column to a table, optional
+        The columns whose values are keys of a public table, such as ``{"origin": "zones", "destination":
+        "zones"}``. The schema need not have them. A column that has the name of such a key needs no mention.
+    public : path or table, optional
+        A look-up table that everybody may know, such as ``"drugs.csv"``. It has a `key` and nothing else of
+        what is above. No question is asked of it, and it is among the synthetic tables as it is.
 
     Examples
     --------
@@ -108,6 +114,8 @@ class Table:
     link: str | None = None
     order: str | None = None
     derive: Mapping[str, Any] = field(default_factory=dict)  # of Derived; text is replaced
+    lookups: Mapping[str, str] = field(default_factory=dict)
+    public: Any = field(default=None, compare=False)  # data frames cannot be compared
 
     def __post_init__(self) -> None:
         schema = read_schema(self.schema) if isinstance(self.schema, str | PathLike) else self.schema
@@ -116,8 +124,12 @@ class Table:
         object.__setattr__(self, "schema", schema)
         for what in ("key", "parent", "link", "order"):
             name = getattr(self, what)
+            if what in ("parent", "link") and isinstance(name, list | tuple):
+                raise InputError("a table has one parent: leave out the key of the other, or see lookups")
             if name is not None and not isinstance(name, str):
                 raise InputError(f"{what} must be a name; got {safe_repr(name)}")
+        if self.public is not None:
+            self._check_public()
         if (self.parent is None) != (self.link is None):
             raise InputError("give both parent and link, the column with the parent's key, or neither")
         if self.order is not None and self.parent is None:
@@ -142,9 +154,28 @@ class Table:
             for name, said in self.derive.items()
         }
         object.__setattr__(self, "derive", MappingProxyType(read))
+        if not isinstance(self.lookups, Mapping) or not all(
+            isinstance(name, str) for pair in self.lookups.items() for name in pair
+        ):
+            raise InputError('lookups maps columns to public tables, as in {"drug": "drugs"}')
+        for name in self.lookups:
+            if name in (*self.keys, self.order):
+                raise InputError(f"lookups: {name!r} is the key, link or order of the table, no data")
+        object.__setattr__(self, "lookups", MappingProxyType(dict(self.lookups)))
+
+    def _check_public(self) -> None:
+        """Refuse what a look-up table cannot have."""
+        if isinstance(self.public, bool | int | float | Mapping | list | tuple):
+            raise InputError(f"public is the path of a table, or a table, not {safe_repr(self.public)}")
+        given = next((what for what in PRIVATE if getattr(self, what)), None)
+        if given is not None:
+            raise InputError(f"a public table has a key, and no row of it is made: leave out {given}")
+        if self.key is None:
+            raise InputError("a public table needs a key, which the rows of other tables name")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _table, (self.schema, self.key, self.parent, self.link, self.order, dict(self.derive))
+        said = {each.name: getattr(self, each.name) for each in fields(self)}
+        return _table, (said | {"derive": dict(self.derive), "lookups": dict(self.lookups)},)
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -161,11 +192,15 @@ class Table:
     @property
     def has_data(self) -> bool:
         """Whether there may be columns of data."""
-        return self.schema is None or bool(self.schema.columns)
+        return self.schema is None or bool(self.schema.columns or self.lookups)
 
 
-def _table(schema: Schema | None, key: Any, parent: Any, link: Any, order: Any, derive: Any) -> Table:
-    return Table(schema, key=key, parent=parent, link=link, order=order, derive=derive)
+PRIVATE = ("schema", "parent", "link", "order", "derive", "lookups")
+"""What only tables of private rows have."""
+
+
+def _table(said: Mapping[str, Any]) -> Table:
+    return Table(**said)
 
 
 @dataclass(frozen=True)
@@ -173,7 +208,7 @@ class Database:
     """Declare what is public about several tables, and how they are linked.
 
     One row of the root, the table without a parent, is a person: it is protected together with all rows that
-    belong to it, in all tables.
+    belong to it, in all tables. Look-up tables are public.
 
     Parameters
     ----------
@@ -201,10 +236,11 @@ class Database:
                 raise InputError(f"table {name!r}: {safe_repr(table)} is not a Table")
             with about(f"table {name!r}"):
                 self._check_links(name, table)
-        if len(roots := [name for name, table in self.tables.items() if table.parent is None]) != 1:
+        if len(roots := [name for name, table in self.private.items() if table.parent is None]) != 1:
             listed = ", ".join(map(repr, roots))
             raise InputError(
-                f"the tables {listed} have no parent: one table, whose rows are the persons, has none"
+                f"the tables {listed} have no parent: one table, whose rows are the persons, has none, and no"
+                " other unless it is public"
                 if roots
                 else "no table is without a parent: one table, whose rows are the persons, has none"
             )
@@ -215,12 +251,24 @@ class Database:
     def _check_links(self, name: str, table: Table) -> None:
         if table.parent is not None:
             if table.parent == name:
-                raise InputError("its parent is the table itself: such rows cannot be made")
+                raise InputError("its parent is the table itself: leave out the key, no such rows are made")
             if table.parent not in self.tables:
                 meant = did_you_mean(table.parent, self.tables)
                 raise InputError(f"there is no table {table.parent!r}, which is its parent{meant}")
+            if self.tables[table.parent].public is not None:
+                raise InputError(
+                    f"its parent {table.parent!r} is public: name it in lookups, as"
+                    f" {{{table.link!r}: {table.parent!r}}}"
+                )
             if self.tables[table.parent].key is None:
                 raise InputError(f"its parent {table.parent!r} needs a key")
+        for column, lookup in table.lookups.items():
+            if lookup not in self.tables:
+                raise InputError(f"lookups: there is no table {lookup!r}{did_you_mean(lookup, self.tables)}")
+            if self.tables[lookup].public is None:
+                raise InputError(
+                    f"lookups: {lookup!r} is private: a table has one private parent, so leave out {column!r}"
+                )
         above, seen = table, {name}
         while above.parent is not None and above.parent in self.tables:
             if above.parent in seen:
@@ -231,21 +279,51 @@ class Database:
             child = self.tables.get(said.table)
             if child is None or child.parent != name:
                 raise InputError(f"derive {derived!r}: {said.table!r} is no table whose parent is {name!r}")
-            known = () if child.schema is None else child.schema.coded
+            known = () if child.schema is None else (*child.schema.coded, *child.lookups)
             if said.column is not None and child.schema is not None and said.column not in known:
                 raise InputError(f"derive {derived!r}: {said.table!r} has no column {said.column!r}")
             if said.how in ("first", "last") and child.order is None:
                 raise InputError(f"derive {derived!r}: the rows of {said.table!r} have no order")
 
     @property
+    def private(self) -> dict[str, Table]:
+        """The tables of private rows."""
+        return {name: table for name, table in self.tables.items() if table.public is None}
+
+    @property
+    def public(self) -> dict[str, Table]:
+        """The look-up tables."""
+        return {name: table for name, table in self.tables.items() if table.public is not None}
+
+    @property
     def root(self) -> str:
         """The table whose rows are the persons."""
-        return next(name for name, table in self.tables.items() if table.parent is None)
+        return next(name for name, table in self.private.items() if table.parent is None)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The tables, each after its parent."""
+        """The tables of private rows, each after its parent."""
         return tuple(self._below(self.root))
+
+    def looked_up(self, name: str, columns: Collection[str]) -> dict[str, str]:
+        """Return the look-up table of each column that has one: those named, and those by the same name.
+
+        Parameters
+        ----------
+        name : str
+            A table of private rows.
+        columns : collection of str
+            Its columns of data.
+        """
+        found = dict(self.tables[name].lookups)
+        for lookup, table in self.public.items():
+            key = table.key or ""
+            if key in columns and key not in self.tables[name].lookups:
+                if key in found:
+                    both = f"{found[key]!r} and {lookup!r}"
+                    raise InputError(f"{key!r} is the key of {both}: say in lookups which one is meant")
+                found[key] = lookup
+        return found
 
     def _below(self, name: str) -> Iterator[str]:
         yield name
@@ -264,7 +342,7 @@ class Database:
         return tuple(found)
 
 
-LINKS = ("key", "parent", "link", "order", "derive")
+LINKS = ("key", "parent", "link", "order", "derive", "lookups", "public")
 """What a table of a YAML file may have besides its schema."""
 
 
@@ -303,9 +381,13 @@ def database_to_plain(database: Database) -> dict[str, Any]:
     """
     tables = {}
     for name, table in database.tables.items():
-        links: dict[str, Any] = {what: getattr(table, what) for what in LINKS[:-1] if getattr(table, what)}
+        links: dict[str, Any] = {what: getattr(table, what) for what in LINKS[:4] if getattr(table, what)}
         if table.derive:
             links["derive"] = {each: str(said) for each, said in table.derive.items()}
+        if table.lookups:
+            links["lookups"] = dict(table.lookups)
+        if table.public is not None:
+            links["public"] = str(table.public) if isinstance(table.public, PathLike) else table.public
         tables[name] = links | ({} if table.schema is None else {"columns": {}, **to_plain(table.schema)})
     return {"tables": tables}
 

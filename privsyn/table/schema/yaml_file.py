@@ -55,8 +55,8 @@ def _read(path: str | PathLike[str], make: Callable[[Any], R]) -> R:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None
     with replace_errors(lambda error: f"{path}{_located(text, str(error))}", InputError):
         plain = parse(text)
-        for each in _lookups(plain):
-            each["lookup"] = str(Path(path).parent / each["lookup"])  # an absolute path stays as it is
+        for each, key in _public_tables(plain):
+            each[key] = str(Path(path).parent / each[key])  # an absolute path stays as it is
         return make(plain)
 
 
@@ -73,14 +73,20 @@ def declares_tables(plain: object) -> bool:
 def lookup_files(path: str | PathLike[str]) -> list[Path]:
     """Return the files of public tables that a readable schema file names, in its folder or elsewhere."""
     plain = parse(Path(path).read_text(encoding="utf-8-sig"))
-    return [Path(path).parent / each["lookup"] for each in _lookups(plain)]
+    return [Path(path).parent / each[key] for each, key in _public_tables(plain)]
 
 
-def _lookups(plain: object) -> list[dict[str, Any]]:
-    """Return the constraints that name the file of a public table."""
-    said = plain.get("constraints") if isinstance(plain, Mapping) else None
-    constraints = said if isinstance(said, list) else []
-    return [each for each in constraints if isinstance(each, dict) and isinstance(each.get("lookup"), str)]
+def _public_tables(plain: object) -> list[tuple[dict[str, Any], str]]:
+    """Return the constraints and the tables that name the file of a public table, and where they name it."""
+    if not isinstance(plain, Mapping):
+        return []
+    said = plain.get("tables")
+    tables = list(said.values()) if isinstance(said, Mapping) else []
+    found = [(table, "public") for table in tables]
+    for table in (plain, *tables):
+        constraints = table.get("constraints") if isinstance(table, Mapping) else None
+        found += [(each, "lookup") for each in (constraints if isinstance(constraints, list) else ())]
+    return [(each, key) for each, key in found if isinstance(each, dict) and isinstance(each.get(key), str)]
 
 
 SchemaOrPath = Schema | str | PathLike[str]

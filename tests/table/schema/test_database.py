@@ -25,6 +25,11 @@ DRUGS = Table(Schema({"dose": Numerical(0, 9)}), parent="visits", link="visit")
 HOSPITAL = Database({"drugs": DRUGS, "visits": VISITS, "persons": PERSONS})
 
 
+def database_of(visits):
+    tables = {"persons": PERSONS, "drugs": Table(public="drugs.csv", key="drug")}
+    return Database({**tables, "visits": Table(**{"parent": "persons", "link": "person"} | visits)})
+
+
 def test_tables_come_after_their_parents():
     assert HOSPITAL.root == "persons"
     assert HOSPITAL.names == ("persons", "visits", "drugs")
@@ -84,6 +89,33 @@ def test_tables_come_after_their_parents():
             "'l' is the same in all rows of one parent",
         ),
         (lambda: database_from_plain({"tables": {}, "columns": {}}), "'columns' is not known here"),
+        (lambda: Table(parent=["a", "b"], link=["c", "d"]), "a table has one parent: leave out the key"),
+        (lambda: Table(public="a.csv"), "a public table needs a key"),
+        (lambda: Table(public={"a": [1]}, key="a"), "public is the path of a table, or a table, not"),
+        (lambda: Table(Schema({}), public="a.csv", key="a"), "no row of it is made: leave out schema"),
+        (lambda: Table(public="a.csv", key="a", parent="b", link="c"), "leave out parent"),
+        (lambda: Table(public="a.csv", key="a", derive={"n": "count(b)"}), "leave out derive"),
+        (lambda: Table(public="a.csv", key="a", lookups={"b": "c"}), "leave out lookups"),
+        (lambda: Table(lookups=["a"]), "lookups maps columns to public tables"),
+        (lambda: Table(lookups={"a": ["b"]}), "lookups maps columns to public tables"),
+        (lambda: Table(key="a", lookups={"a": "b"}), "lookups: 'a' is the key, link or order of the table"),
+        (lambda: database_of({"lookups": {"drug": "drug"}}), "no table 'drug'; did you mean 'drugs'"),
+        (
+            lambda: database_of({"lookups": {"who": "persons"}}),
+            "'visits': lookups: 'persons' is private: a table has one private parent, so leave out 'who'",
+        ),
+        (
+            lambda: database_of({"lookups": {"previous": "visits"}}),
+            "lookups: 'visits' is private",
+        ),
+        (
+            lambda: database_of({"parent": "drugs", "link": "drug"}),
+            "'visits': its parent 'drugs' is public: name it in lookups, as {'drug': 'drugs'}",
+        ),
+        (
+            lambda: Database({"a": Table(public="a.csv", key="a")}),
+            "no table is without a parent: one table, whose rows are the persons",
+        ),
     ],
 )
 def test_a_mistake_is_one_line(make, complaint):
@@ -97,6 +129,9 @@ def test_a_database_is_written_and_read(tmp_path):
     persons = Table(PERSONS.schema, key="person", derive=derived)
     database = Database({"persons": persons, "visits": VISITS, "drugs": Table(parent="visits", link="visit")})
     assert database_from_plain(database_to_plain(database)) == database
+    looked = database_of({"lookups": {"given": "drugs"}})
+    assert database_from_plain(database_to_plain(looked)) == pickle.loads(pickle.dumps(looked)) == looked
+    assert (looked.names, list(looked.public)) == (("persons", "visits"), ["drugs"])
     assert pickle.loads(pickle.dumps(database)) == copy.deepcopy(database) == database
     assert persons.derive["in_a"] == Derived("ever", "visits", "ward", "a")
     path = tmp_path / "hospital.yaml"

@@ -1,0 +1,201 @@
+"""Look-up tables: public tables of a database, whose keys are the values of columns of private ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal
+
+import pandas as pd
+
+from privsyn.errors import InputError, about, did_you_mean, safe_repr
+from privsyn.files import check_file
+from privsyn.table.encoding.dtypes import dtype_text, parse_dtype
+from privsyn.table.io.csv_table import PLAIN, CsvTable, read_text
+from privsyn.table.io.formats import Place, plain
+from privsyn.table.io.output_type import OutputType
+from privsyn.table.io.read_in_memory import read_in_memory
+from privsyn.table.schema.columns import Categorical, Column
+from privsyn.table.schema.database import Database, Table
+from privsyn.table.schema.guesses import guess_columns
+from privsyn.table.schema.schema import Schema, check_column_names
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LookupTable:
+    """A public table.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+    key : str
+        The column whose values identify its rows.
+    file : str, optional
+        Where it was read from.
+
+    Raises
+    ------
+    InputError
+        If there is no such column, a key is missing or comes twice, or a model file cannot hold the table.
+
+    Examples
+    --------
+    >>> drugs = LookupTable(pd.DataFrame({"drug": ["epoetin", "ibuprofen"], "price": [90.0, 4.5]}), "drug")
+    >>> drugs.keys
+    ('epoetin', 'ibuprofen')
+    """
+
+    frame: pd.DataFrame
+    key: str
+    file: str | None = None
+
+    def __post_init__(self) -> None:
+        check_column_names(self.frame.columns)
+        if self.key not in self.frame.columns:
+            raise InputError(
+                f"it has no column {self.key!r}, which is its key{did_you_mean(self.key, self.frame.columns)}"
+            )
+        keys = self.keys
+        if not keys:
+            raise InputError("it has no row, so no key either")
+        for place, key in enumerate(keys, 1):
+            if not isinstance(key, str | bool | int | float):
+                what = "is missing" if key is None else "is neither text nor a number"
+                raise InputError(f"its key {self.key!r} {what} in row {place}")
+        first: dict[Any, int] = {}
+        for place, key in enumerate(keys, 1):  # no cell is shown: the file may be another one by mistake
+            if first.setdefault(key, place) < place:
+                raise InputError(f"its key {self.key!r} is the same in rows {first[key]} and {place}")
+
+    @classmethod
+    def of(cls, public: Any, key: str) -> LookupTable:
+        """Return the table at a path, or a table in memory; one of this class as it is.
+
+        Categories become their values, and an index is left out.
+        """
+        if isinstance(public, cls):
+            return public
+        file = str(public) if isinstance(public, str | PathLike) else None
+        frame = _read(public)
+        categories = {name: cells for name, cells in frame.items() if hasattr(cells, "cat")}
+        texts = {str(name): cells.astype(cells.cat.categories.dtype) for name, cells in categories.items()}
+        found = cls(frame.assign(**texts).reset_index(drop=True), key, file)
+        for name, cells in found.frame.items():
+            with about(f"column {name!r}"):
+                back = _column(_plain_column(cells))
+                if not back.equals(cells):
+                    raise InputError("a model file cannot hold its cells: leave it out, or make it text")
+        return found
+
+    @cached_property
+    def keys(self) -> tuple[Any, ...]:
+        """The keys, whole numbers as such."""
+        cells = map(plain, self.frame[self.key].tolist())
+        return tuple(int(key) if isinstance(key, float) and key.is_integer() else key for key in cells)
+
+    def listed_in(self, column: Column, name: str) -> Categorical:
+        """Return a column of a private table whose values are keys of this one, which is called `name`."""
+        if not isinstance(column, Categorical):
+            raise InputError(f"its values are keys of {name!r}: declare it as Categorical(), or rename it")
+        listing = column if column.is_public else replace(column, values=self.keys)
+        keys = set(self.keys)
+        other = next((value for value in listing.listed if value not in keys), None)
+        if other is not None:
+            raise InputError(f"{safe_repr(other)} is no key of {name!r}: list keys alone, or no value")
+        return listing
+
+    def as_kind(self, kind: Literal["pandas", "polars", "pyarrow"]) -> Any:
+        """Return a copy of the table in another kind."""
+        return OutputType(kind).cast(self.frame.copy(), Schema({}))
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return plain data for JSON, without where it was read from."""
+        return {str(name): _plain_column(cells) for name, cells in self.frame.items()}
+
+    @classmethod
+    def from_plain(cls, said: Mapping[str, Any], key: str) -> LookupTable:
+        """Return the table that `to_plain` wrote."""
+        return cls(pd.DataFrame({name: _column(column) for name, column in said.items()}), key)
+
+
+def _read(public: Any) -> pd.DataFrame:
+    """Return a table. In a file of text only the empty cell is missing: NA is a country."""
+    if isinstance(public, str | PathLike):
+        place = Place.of(public)
+        if not place.format.typed:
+            check_file(place.file)
+            text = read_text(place)
+            missing = dict.fromkeys(text.column_names, ("",))
+            columns = guess_columns([text], missing, PLAIN)
+            return CsvTable(place, columns, missing, (), (), PLAIN).frame(text)
+    return read_in_memory(public).frame
+
+
+def is_same_file(one: Any, other: Any) -> bool:
+    """Return whether two paths lead to one table of one file; not if either is no path."""
+    if not (isinstance(one, str | PathLike) and isinstance(other, str | PathLike)):
+        return False
+    first, second = Place.of(one), Place.of(other)
+    return (Path(first.file).resolve(), first.inside) == (Path(second.file).resolve(), second.inside)
+
+
+def with_lookups(database: Database) -> Database:
+    """Return the database with its look-up tables read. Columns that lead there list the keys.
+
+    No private row is read.
+    """
+    public: dict[str, Table] = {}
+    for name, table in database.public.items():
+        with about(f"table {name!r}"):
+            public[name] = replace(table, public=LookupTable.of(table.public, table.key or ""))
+    database = Database({**database.tables, **public})
+    tables: dict[str, Table] = {}
+    for name, table in database.private.items():
+        if table.schema is not None and (table.schema.columns or table.lookups):
+            with about(f"table {name!r}"):
+                tables[name] = replace(table, schema=with_keys(database, name, table.schema, table.schema))
+    return Database({**database.tables, **tables})
+
+
+def with_keys(database: Database, name: str, schema: Schema, declared: Schema | None) -> Schema:
+    """Return a schema in which each column that leads to a look-up table lists the keys.
+
+    A column that is not declared becomes one of listed values, whatever its name and dtype imply.
+    """
+    known, columns = {} if declared is None else declared.columns, dict(schema.columns)
+    for column, lookup in database.looked_up(name, schema.columns).items():
+        with about(f"column {column!r}"):
+            keys: LookupTable = database.tables[lookup].public
+            columns[column] = keys.listed_in(known.get(column, Categorical()), lookup)
+    return replace(schema, columns=columns)
+
+
+def check_all_looked_up(database: Database, schemas: Mapping[str, Schema]) -> None:
+    """Refuse a look-up table to which no column leads: a name may be misspelled."""
+    used = {
+        lookup
+        for name, schema in schemas.items()
+        for lookup in database.looked_up(name, schema.columns).values()
+    }
+    for name, table in database.public.items():
+        if name not in used:
+            raise InputError(
+                f"table {name!r}: no column leads to it: name one in lookups, or call one {table.key!r}"
+            )
+
+
+def _plain_column(cells: pd.Series) -> dict[str, Any]:
+    """Return the dtype of a column, and its cells as text, numbers and booleans."""
+    found = map(plain, cells.tolist())
+    listed = [cell if cell is None or isinstance(cell, str | int | float) else str(cell) for cell in found]
+    return {"dtype": dtype_text(cells.dtype), "cells": listed}
+
+
+def _column(said: Mapping[str, Any]) -> pd.Series:
+    """Return the column that `_plain_column` wrote."""
+    if said["dtype"] is None:
+        raise InputError("a model file cannot hold its dtype: convert it")
+    return pd.Series(list(said["cells"]), dtype=parse_dtype(said["dtype"]))

@@ -1,0 +1,265 @@
+"""A look-up table is public: its keys are the values of columns, and it comes out as it went in."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from privsyn import (
+    Categorical,
+    Database,
+    Datetime,
+    InputError,
+    Numerical,
+    PrivSyn,
+    Schema,
+    Table,
+    evaluate,
+    load,
+)
+from privsyn.release.linked_file import plain_of
+
+ZONES = pd.DataFrame(
+    {
+        "zone": [10, 20, 30, 40],
+        "name": ["NA", "007", "ä, b", None],
+        "area": [1.5, 2.0, None, 0.1],
+        "since": pd.to_datetime(["2020-01-02"] * 4),
+        "town": [True, False, True, True],
+    }
+)
+HOMES, TRIPS = Schema({"zone": Categorical()}), Schema({"km": Numerical(0, 9, integer=True)})
+ENDS = {"origin": "zones", "end": "zones"}
+
+
+def database(zones=ZONES, homes=HOMES, trips=TRIPS, ends=ENDS, key="zone"):
+    return Database(
+        {
+            "zones": Table(public=zones, key=key),
+            "homes": Table(homes, key="home"),
+            "trips": Table(trips, parent="homes", link="home", lookups=ends),
+        }
+    )
+
+
+def tables_of(homes=300, seed=0):
+    rng = np.random.default_rng(seed)
+    root = pd.DataFrame({"home": range(homes), "zone": rng.choice([10, 20], homes)})
+    trips = pd.DataFrame({"home": np.repeat(root["home"], 2).to_numpy()})
+    trips["origin"] = np.repeat(root["zone"], 2).to_numpy()
+    trips["end"] = pd.array(rng.choice([30, 40], 2 * homes), "Int64")
+    trips["km"] = rng.integers(0, 10, 2 * homes)
+    return {"homes": root, "trips": trips}
+
+
+TABLES = tables_of()
+
+
+@pytest.fixture(scope="module")
+def model():
+    return PrivSyn(9.0, 1e-6, database(), seed=1).fit(TABLES)
+
+
+def test_every_value_is_a_key_and_the_public_table_comes_out_as_it_is(model, tmp_path):
+    made = model.sample(seed=2)
+    assert list(made) == ["homes", "trips", "zones"]
+    pd.testing.assert_frame_equal(made["zones"], ZONES)
+    for table, column in (("homes", "zone"), ("trips", "origin"), ("trips", "end")):
+        assert made[table][column].dropna().isin(ZONES["zone"]).all()
+        assert made[table][column].dtype == TABLES[table][column].dtype
+    assert made["trips"]["end"].isin([30, 40]).mean() > 0.9
+    joined = made["trips"].merge(made["homes"], on="home")
+    assert (joined["origin"] == joined["zone"]).mean() > 0.8
+    model.save(tmp_path / "model")
+    again = load(tmp_path / "model").sample(seed=2)
+    assert list(again) == list(made)
+    for name, table in made.items():
+        pd.testing.assert_frame_equal(again[name], table)
+    made["zones"].loc[0, "name"] = "changed"
+    assert model.sample(3)["zones"]["name"][0] == "NA"
+
+
+def test_the_public_table_is_of_the_kind_of_the_private_ones():
+    for kind, convert in ((pl.DataFrame, pl.from_pandas), (pa.Table, pa.Table.from_pandas)):
+        tables = {name: convert(table) for name, table in TABLES.items()}
+        for zones in (ZONES, convert(ZONES)):
+            made = PrivSyn(5.0, 1e-6, database(zones), seed=1).fit(tables).sample(9)
+            assert isinstance(made["zones"], kind)
+            cells = pl.DataFrame(made["zones"]).to_dicts()
+            assert cells == pl.from_pandas(ZONES).to_dicts()
+
+
+def test_nothing_is_asked_of_it_and_the_ledger_names_it(model):
+    assert {spend.what.split(":")[0] for spend in model.ledger_.spends} == {"homes", "trips"}
+    assert sum("the table 'zones'" in fact for fact in model.ledger_.public_inputs) == 1
+    assert list(model.release_.tables) == ["homes", "trips"]
+    other = PrivSyn(9.0, 1e-6, database(ZONES[["zone"]]), seed=1).fit(TABLES)
+    for name, release in other.release_.tables.items():
+        assert release.fitted.total == model.release_.tables[name].fitted.total
+        assert other.sample(9, seed=1)[name].equals(model.sample(9, seed=1)[name])
+
+
+def test_a_cell_that_is_no_key_counts_as_any_value_that_is_not_listed():
+    """It is missing where the dtype can hold that, and else the first key."""
+    trips, homes = TABLES["trips"].copy(), TABLES["homes"].copy()
+    trips.loc[:99, "end"], homes.loc[:9, "zone"] = 99, -1
+    as_missing, as_first = trips.copy(), homes.copy()
+    as_missing.loc[:99, "end"], as_first.loc[:9, "zone"] = pd.NA, 10
+    one, two = (
+        PrivSyn(9.0, 1e-6, database(), seed=1).fit({"homes": root, "trips": rows})
+        for root, rows in ((homes, trips), (as_first, as_missing))
+    )
+    assert one.release_.packed() == two.release_.packed()
+    assert one.sample(seed=1)["trips"]["end"].isna().any()
+
+
+def test_a_declared_list_may_be_a_part_of_the_keys(model):
+    homes, trips = Schema({"zone": Categorical([20, 10])}), Schema({"km": TRIPS.columns["km"]})
+    made = PrivSyn(9.0, 1e-6, database(homes=homes, trips=trips), seed=1).fit(TABLES)
+    assert made.release_.tables["homes"].codec.schema.columns["zone"].values == (20, 10)
+    assert made.release_.tables["trips"].codec.schema.columns["end"].values == (10, 20, 30, 40)
+
+
+def test_without_a_schema_names_and_lookups_say_where_a_column_leads():
+    tables = {"homes": TABLES["homes"].rename(columns={"zone": "zone_id"}), "trips": TABLES["trips"]}
+    zones = ZONES.rename(columns={"zone": "zone_id"})  # without a look-up, identifiers by their name
+    made = PrivSyn(9.0, 1e-6, database(zones, None, None, key="zone_id"), seed=1).fit(tables).sample(20)
+    assert made["homes"]["zone_id"].isin(zones["zone_id"]).all()
+    assert made["trips"]["origin"].isin(zones["zone_id"]).all()
+
+
+def test_two_public_tables_may_lead_from_one_table():
+    kinds = pd.DataFrame({"kind": ["a", "b"]})
+    tables = {**TABLES, "trips": TABLES["trips"].assign(kind=["a", "b"] * 300)}
+    whole = database(trips=Schema({**TRIPS.columns, "kind": Categorical()})).tables
+    both = Database({**whole, "kinds": Table(public=kinds, key="kind")})
+    made = PrivSyn(9.0, 1e-6, both, seed=1).fit(tables).sample(20)
+    assert made["trips"]["kind"].isin(["a", "b"]).all()
+    assert made["kinds"].equals(kinds)
+
+
+def test_a_long_list_of_keys_works():
+    zones = pd.DataFrame({"zone": range(1500)})
+    rng = np.random.default_rng(0)
+    homes = pd.DataFrame({"home": range(5000), "zone": rng.integers(0, 5, 5000)})
+    trips = pd.DataFrame({"home": homes["home"], "origin": homes["zone"], "end": 1499, "km": 1})
+    fitted = PrivSyn(9.0, 1e-6, database(zones), seed=1).fit({"homes": homes, "trips": trips})
+    made = fitted.sample(seed=1)
+    assert made["homes"]["zone"].between(0, 4).mean() > 0.9
+    assert (made["trips"]["end"] == 1499).mean() > 0.9
+
+
+def test_evaluation_reads_no_public_table(model):
+    scores = evaluate(TABLES, model.sample(seed=1), database(), models=False)
+    assert scores.row()["orphans"] == 0
+
+
+@pytest.mark.parametrize("out", ["made", "made.duckdb", "made.sqlite"])
+@pytest.mark.parametrize("name", ["zones.csv", "zones.parquet", "zones.duckdb::zones", "zones.sqlite"])
+def test_a_file_of_any_format_comes_out_with_the_tables(tmp_path, name, out):
+    from privsyn.table.io.read_in_memory import read_in_memory
+    from privsyn.table.io.write import write_table
+
+    columns = ["zone", "name", "area"]
+    write_table(ZONES[columns], tmp_path / name)
+    fitted = PrivSyn(5.0, 1e-6, database(tmp_path / name), seed=1).fit(TABLES)
+    assert fitted.sample(9)["zones"].astype(object).equals(ZONES[columns].astype(object))
+    shapes = fitted.release_.sample_into(tmp_path / out, 9)
+    assert shapes["zones"] == (4, 3)
+    written = tmp_path / out / "zones.csv" if out == "made" else f"{tmp_path / out}::zones"
+    schema = Schema({"zone": Categorical([10, 20, 30, 40]), "name": Categorical()}, missing=[])
+    found = read_in_memory(written, None if out == "made.duckdb" else schema).frame
+    assert found["zone"].tolist() == [10, 20, 30, 40]
+    if out == "made":
+        text = written.read_text().splitlines()
+        assert text[1:] == ["10,NA,1.5", "20,007,2.0", '30,"ä, b",', "40,,0.1"]
+
+
+# --- refusals ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"zones": "none.csv"}, "table 'zones': .*none.csv"),
+        ({"zones": "none.txt"}, "table 'zones': .*the ending is none of"),
+        ({"zones": object()}, "table 'zones': a table is a pandas"),
+        ({"zones": ZONES, "key": "zon"}, "table 'zones': it has no column 'zon', .* did you mean 'zone'"),
+        ({"zones": pd.concat([ZONES, ZONES[:1]])}, "its key 'zone' is the same in rows 1 and 5"),
+        ({"zones": ZONES.assign(zone=[1, None, 2, 3])}, "'zones': its key 'zone' is missing in row 2"),
+        ({"zones": ZONES.assign(zone=ZONES["since"])}, "'zone' is neither text nor a number in row 1"),
+        ({"zones": ZONES[:0]}, "table 'zones': it has no row"),
+        ({"zones": ZONES.assign(name=[[1], [2], [3], [4]])}, "column 'name': a model file cannot hold"),
+        ({"zones": ZONES.assign(zone=["a", "b", "c", "d"])}, "'zone': its dtype is int64, which cannot hold"),
+        ({"homes": Schema({"zone": Categorical([10, 50])})}, "'zone': 50 is no key of 'zones'"),
+        ({"homes": Schema({"zone": Categorical(other="x")})}, "'zone': 'x' is no key of 'zones'"),
+        ({"homes": Schema({"zone": Numerical(0, 99)})}, "'zone': its values are keys of 'zones': declare it"),
+        ({"ends": {"origin": "zones"}}, "table 'trips': the schema does not know column 2 of the table"),
+        ({"ends": {**ENDS, "start": "zones"}}, "table 'trips': .*'start'"),
+        ({"trips": None, "ends": {"start": "zones"}}, "no column 'start', which lookups names"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_line(changes, complaint):
+    with pytest.raises(InputError, match=complaint) as caught:
+        PrivSyn(1.0, 1e-6, database(**changes)).fit(TABLES)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_public_table_to_which_no_column_leads_is_refused():
+    homes, tables = TABLES["homes"].rename(columns={"zone": "area"}), TABLES
+    unused = database(homes=Schema({"area": Categorical([10, 20])}), trips=None, ends={})
+    with pytest.raises(InputError, match="table 'zones': no column leads to it: name one in lookups"):
+        PrivSyn(1.0, 1e-6, unused).fit({**tables, "homes": homes})
+
+
+def test_a_name_that_two_public_tables_have_is_refused():
+    both = Database({**database().tables, "areas": Table(public=ZONES, key="zone")})
+    with pytest.raises(InputError, match="'zone' is the key of 'zones' and 'areas': say in lookups which"):
+        PrivSyn(1.0, 1e-6, both).fit(TABLES)
+    tables = {**both.tables, "homes": Table(HOMES, key="home", lookups={"zone": "areas"})}
+    made = PrivSyn(5.0, 1e-6, Database(tables), seed=1).fit(TABLES).sample(3)
+    assert list(made) == ["homes", "trips", "zones", "areas"]
+
+
+def test_the_public_table_is_never_the_private_one(tmp_path):
+    """What is looked up is published as it is."""
+    TABLES["homes"].to_csv(tmp_path / "homes.csv", index=False)
+    TABLES["trips"].to_csv(tmp_path / "trips.csv", index=False)
+    whole = database(tmp_path / "homes.csv", key="home", homes=None, ends={})
+    complaint = "homes.csv: is private, and the look-up table 'zones' too"
+    with pytest.raises(InputError, match=complaint):
+        PrivSyn(1.0, 1e-6, whole).fit(tmp_path)
+    with pytest.raises(InputError, match="the table 'zones' is public, and the schema has it: leave it out"):
+        PrivSyn(1.0, 1e-6, database()).fit({**TABLES, "zones": ZONES})
+
+
+def test_a_model_names_no_file_to_be_read(model, tmp_path):
+    ZONES.to_csv(tmp_path / "zones.csv", index=False)
+    path = tmp_path / "model"
+    model.save(path)
+    with zipfile.ZipFile(path) as file:
+        members = {name: file.read(name) for name in file.namelist()}
+    whole = json.loads(members["database.json"])
+    for said in (str(tmp_path / "zones.csv"), None, 3, [], {}, {"zone": {"dtype": "int64", "cells": [1, 1]}}):
+        whole["tables"]["zones"]["public"] = said
+        members["database.json"] = json.dumps(whole).encode()
+        with zipfile.ZipFile(path, "w") as file:
+            for name, content in members.items():
+                file.writestr(name, content)
+        with pytest.raises(InputError, match="no whole model"):
+            load(path)
+    assert "file" not in json.dumps(plain_of(model.release_.database))
+
+
+def test_columns_of_other_kinds_are_not_looked_up():
+    """A name that is a key of rows in the private table is no value that is looked up."""
+    zones = ZONES.rename(columns={"zone": "home"})
+    tables = {"homes": Table(Schema({"day": Datetime("2020-01-01", "2020-01-09")}), key="home")}
+    whole = Database({**tables, "zones": Table(public=zones, key="home")})
+    assert whole.looked_up("homes", ["day"]) == {}
