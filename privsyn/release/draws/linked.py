@@ -88,7 +88,7 @@ class LinkedDraws(Draws):
             level, release=replace(level.release, fitted=fitted), links=replace(links, tables=tables)
         )
         rows = self._with(name, drawn).below(name, made, first, no_progress)
-        codes = np.stack([*rows.codes.values()], axis=1)
+        codes = np.stack([*rows.codes.values()], axis=1).astype(np.int32)
         if not len(codes):
             return rows
         fitted = made_up(fitted, Records(fitted.merging.merged, codes), posterior.numbers)
