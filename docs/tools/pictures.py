@@ -23,7 +23,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 from scipy.stats import norm
 
-from privsyn import Datetime, Numerical, PrivSyn, Release, Schema, plan, read_schema, sweep
+from privsyn import Database, Datetime, Numerical, PrivSyn, Release, Schema, Table, plan, read_schema, sweep
 
 ROOT = Path(__file__).parents[2]
 sys.path.append(str(ROOT / "experiments"))
@@ -303,6 +303,57 @@ def days(numbers: Counts) -> pd.TimedeltaIndex:
     return pd.to_timedelta(numbers.astype(int), "D")
 
 
+def siblings(table: pd.DataFrame) -> Figure:
+    """Purchases one after another, and how many each customer has: real, and from linked tables."""
+    del table
+    real, schema = customers()
+    made = PrivSyn(1.0, DELTA, schema, seed=0).fit(real).sample(seed=0)
+    figure = Figure(figsize=(8.2, 2.7), layout="constrained")
+    one, other, last = figure.subplots(1, 3)
+    ticks, inks = np.linspace(0, 200, 17), dict(zip(("real", "epsilon 1"), (BLUE, ORANGE), strict=True))
+    for axes, (name, tables) in zip((one, other), {"real": real, "epsilon 1": made}.items(), strict=True):
+        bought = tables["purchases"]
+        before = bought.groupby("customer")["spent"].shift()
+        axes.hist2d(before.dropna(), bought["spent"][before.notna()], bins=[ticks, ticks], cmap="Blues")
+        related = before.corr(bought["spent"], "spearman")
+        axes.set(title=f"{name}: Spearman {related:.2f}", xlabel="purchase before, $", ylabel="purchase, $")
+        number = bought.groupby("customer").size().reindex(tables["customers"]["customer"], fill_value=0)
+        for old, style in ((False, "--"), (True, "-")):
+            of_age = number[(tables["customers"]["age"] >= 60).to_numpy() == old]
+            shares = of_age.value_counts(normalize=True).reindex(range(13), fill_value=0.0)
+            label = f"{name}, {'60 and older' if old else 'younger'}"
+            last.plot(shares.index, shares, style, color=inks[name], label=label)
+    last.set(title="purchases of a customer", ylim=(0, None))
+    last.legend(frameon=False, fontsize=7)
+    return figure
+
+
+def customers(n: int = 10_000) -> tuple[dict[str, pd.DataFrame], Database]:
+    """Generated customers and their purchases; one who spends much does so again, in two kinds of shops."""
+    rng = np.random.default_rng(0)
+    persons = pd.DataFrame({"customer": range(n), "age": rng.integers(18, 91, n)})
+    number = rng.negative_binomial(2, np.where(persons["age"] >= 60, 0.3, 0.6))
+    place = np.repeat(np.arange(n), number)
+    usual = rng.normal(60, 25, n) + 60 * (rng.random(n) < 0.25)
+    spent = np.clip(usual[place] + rng.normal(0, 12, len(place)), 1, 200).round()
+    day = pd.Timestamp("2025-01-01") + days(rng.integers(0, 365, len(place)))
+    bought = pd.DataFrame({"customer": place, "day": day, "spent": spent}).sort_values(["customer", "day"])
+    of_age = Schema({"age": Numerical(18, 90, integer=True, nullable=False)})
+    of_purchase = Schema(
+        {
+            "day": Datetime("2025-01-01", "2025-12-31", nullable=False),
+            "spent": Numerical(1, 200, nullable=False),
+        }
+    )
+    schema = Database(
+        {
+            "customers": Table(of_age, key="customer"),
+            "purchases": Table(of_purchase, parent="customers", link="customer", order="day"),
+        }
+    )
+    return {"customers": persons, "purchases": bought.reset_index(drop=True)}, schema
+
+
 def growth(table: pd.DataFrame) -> Figure:
     """How time and memory of a fit grow with rows and with columns: experiments/growth.csv."""
     del table
@@ -326,7 +377,7 @@ def drawn_households(epsilon: float) -> tuple[PrivSyn, pd.DataFrame]:
 
 DRAWN: Sequence[Callable[[pd.DataFrame], Figure]] = (
     *(stages, column, pair, budget, mu, epsilon),
-    *(numbers, minority, correlations, orders, growth),
+    *(numbers, minority, correlations, orders, siblings, growth),
 )
 
 
