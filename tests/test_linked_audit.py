@@ -7,7 +7,18 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from privsyn import Categorical, Database, Datetime, InputError, Numerical, PrivSyn, Schema, Table
+from privsyn import (
+    Categorical,
+    Database,
+    Datetime,
+    Identifier,
+    InputError,
+    Numerical,
+    PrivSyn,
+    Schema,
+    Table,
+    Text,
+)
 from privsyn.private.persons import random_order
 from privsyn.table.io.persons import order_keys
 from privsyn.table.linked import open_tables
@@ -257,3 +268,24 @@ def test_a_parquet_file_need_not_have_derived_columns(tmp_path):
     tables = {"persons": tmp_path / "p.parquet", "visits": tmp_path / "v.parquet"}
     model = PrivSyn(5, 1e-9, database, seed=1).fit(tables)
     assert list(model.release_.tables["persons"].codec.schema.columns) == ["age", "count(visits)", "had"]
+
+
+def test_columns_that_are_not_read_may_be_in_any_table():
+    """Free text and identifiers have no code, which the rows below would be made from."""
+    kinds = {"note": Text(), "number": Identifier()}
+    persons = PERSONS.assign(note="a word", number=7).astype({"note": "str"})
+    visits = VISITS.assign(note="a word", number=7).astype({"note": "str"})
+    database = Database(
+        {
+            "persons": Table(Schema({"age": Numerical(0, 99), **kinds}), key="key"),
+            "visits": Table(
+                Schema({"n": Numerical(0, 9), **kinds}), parent="persons", link="link", order="place"
+            ),
+        }
+    )
+    with pytest.warns(UserWarning, match="free text is left out of the synthetic table: 'note'"):
+        model = PrivSyn(5, 1e-9, database, seed=1).fit({"persons": persons, "visits": visits})
+    for made in (model.sample(20), *model.draws(2, 20, seed=1)):
+        assert made["persons"].columns.tolist() == ["key", "age", "number"]
+        assert made["visits"].columns.tolist() == ["link", "n", "place", "number"]
+        assert made["visits"]["number"].is_unique

@@ -56,7 +56,8 @@ class SyntheticRows:
     @classmethod
     def of(cls, release: Release, frame: pd.DataFrame, parents: Ints, roots: Ints) -> SyntheticRows:
         """Return the rows with the codes of their cells."""
-        records = release.fitted.merging.merge(release.codec.encode(frame))
+        whole = frame.reindex(columns=[*release.codec.names])  # free text was left out; no cell of it is read
+        records = release.fitted.merging.merge(release.codec.encode(whole))
         return cls(frame, dict(zip(records.domain, block_of(records), strict=True)), parents, roots)
 
 
