@@ -136,7 +136,10 @@ def _sources(database: Database, tables: object) -> dict[str, RawTable]:
     if missing == [root] and not database.tables[root].has_data:
         sources[root] = _persons_of_children(database, sources)
     elif missing:
-        raise InputError(f"the table {missing[0]!r} is missing")
+        raise InputError(
+            f"the table {missing[0]!r} is missing: in a folder its file is called {missing[0]}.csv, or with"
+            " the ending of another format"
+        )
     return sources
 
 
@@ -228,7 +231,7 @@ def _schema(database: Database, name: str, source: RawTable, no_data: tuple[str,
     head = source.head.drop(columns=[*no_data])
     for column in table.lookups:
         if column not in head.columns:
-            raise InputError(f"the table has no column {column!r}, which lookups names")
+            raise InputError(f"the table has no column {column!r}, which lookups names: correct one of them")
     by_names = declared_or_by_names(table.schema, head, source.schema)
     return by_names if table.schema is not None else with_keys(database, name, by_names, None)
 

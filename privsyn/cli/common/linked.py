@@ -11,8 +11,8 @@ from privsyn.cli.common.keeping import check_rescue, kept
 from privsyn.cli.common.outputs import check_new, check_outputs
 from privsyn.cli.common.terminal import say
 from privsyn.errors import InputError, plural
-from privsyn.files import check_new_folder
 from privsyn.table.io.formats import ending_of, holds_tables, tables_in
+from privsyn.table.io.write import check_for_tables
 from privsyn.table.schema.database import as_database
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def _check_out(out: Path, others: Mapping[str, Path | None], inputs: Iterable[Pa
     if holds_tables(out):
         check_outputs({"OUT": out, **others}, inputs=inputs)
         return
-    check_new_folder(out)
+    check_for_tables(out)
     check_outputs(others, inputs=inputs)
 
 

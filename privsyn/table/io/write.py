@@ -20,11 +20,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
-from privsyn.errors import replace_errors
+from privsyn.errors import InputError, replace_errors
 from privsyn.files import atomic_path, check_new_folder, check_target, new_folder
 from privsyn.table.encoding.dtypes import family
 from privsyn.table.io.csv_table import PLAIN
-from privsyn.table.io.formats import CSV, PARQUET, SEPARATOR, Place, ending_of, holds_tables
+from privsyn.table.io.formats import CSV, ENDINGS, PARQUET, SEPARATOR, Place, ending_of, holds_tables
 from privsyn.table.io.output_type import PANDAS, OutputType
 from privsyn.table.io.read_in_memory import LoadedTable, check_excel_safe, read_in_memory
 from privsyn.table.schema.schema import Schema
@@ -194,6 +194,8 @@ def write_blocks(
 
 def check_for_tables(path: str | PathLike[str]) -> None:
     """Refuse a path at which `write_tables` cannot write."""
+    if not holds_tables(path) and str(path).lower().endswith(ENDINGS):
+        raise InputError(f"{path} is the name of one table: several are written into a folder or a database")
     (check_target if holds_tables(path) else check_new_folder)(path)
 
 

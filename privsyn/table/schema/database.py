@@ -236,14 +236,13 @@ class Database:
                 raise InputError(f"table {name!r}: {safe_repr(table)} is not a Table")
             with about(f"table {name!r}"):
                 self._check_links(name, table)
+        for name, table in self.tables.items():  # last: a misspelled parent would be called a wrong summary
+            for derived, said in table.derive.items():
+                with about(f"table {name!r}"), about(f"derive {derived!r}"):
+                    self._check_summary(name, said)
         if len(roots := [name for name, table in self.private.items() if table.parent is None]) != 1:
-            listed = ", ".join(map(repr, roots))
-            raise InputError(
-                f"the tables {listed} have no parent: one table, whose rows are the persons, has none, and no"
-                " other unless it is public"
-                if roots
-                else "no table is without a parent: one table, whose rows are the persons, has none"
-            )
+            said = f"the tables {', '.join(map(repr, roots))} have no parent" if roots else "all are public"
+            raise InputError(f"{said}: one private table, whose rows are the persons, has no parent")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Database, (dict(self.tables),)
@@ -275,15 +274,18 @@ class Database:
                 raise InputError("it belongs to itself through its parents: one table has no parent")
             seen.add(above.parent)
             above = self.tables[above.parent]
-        for derived, said in table.derive.items():
-            child = self.tables.get(said.table)
-            if child is None or child.parent != name:
-                raise InputError(f"derive {derived!r}: {said.table!r} is no table whose parent is {name!r}")
-            known = () if child.schema is None else (*child.schema.coded, *child.lookups)
-            if said.column is not None and child.schema is not None and said.column not in known:
-                raise InputError(f"derive {derived!r}: {said.table!r} has no column {said.column!r}")
-            if said.how in ("first", "last") and child.order is None:
-                raise InputError(f"derive {derived!r}: the rows of {said.table!r} have no order")
+
+    def _check_summary(self, name: str, said: Derived) -> None:
+        child = self.tables.get(said.table)
+        if child is None or child.parent != name:
+            meant = did_you_mean(said.table, self.children(name))
+            raise InputError(f"{said.table!r} is no table whose parent is {name!r}{meant}")
+        known = () if child.schema is None else (*child.schema.coded, *child.lookups)
+        if said.column is not None and child.schema is not None and said.column not in known:
+            meant = did_you_mean(said.column, known)
+            raise InputError(f"{said.table!r} has no column {said.column!r}{meant}")
+        if said.how in ("first", "last") and child.order is None:
+            raise InputError(f"the rows of {said.table!r} have no order")
 
     @property
     def private(self) -> dict[str, Table]:

@@ -78,6 +78,24 @@ def test_tables_come_after_their_parents():
             ),
             "'visits' has no column 'x'",
         ),
+        (  # the summary is right, the parent is misspelled
+            lambda: Database(
+                {
+                    "persons": Table(key="p", derive={"n": "count(visits)"}),
+                    "visits": Table(parent="person", link="p"),
+                }
+            ),
+            "table 'visits': there is no table 'person', which is its parent; did you mean 'persons'",
+        ),
+        (
+            lambda: Database(
+                {
+                    "persons": Table(key="p", derive={"n": "count(visit)"}),
+                    "visits": Table(parent="persons", link="p"),
+                }
+            ),
+            "derive 'n': 'visit' is no table whose parent is 'persons'; did you mean 'visits'",
+        ),
         (lambda: database_from_plain({"tables": 3}), "'tables:' is a mapping"),
         (lambda: database_from_plain({"tables": {"a": 3}}), "table 'a': a table is a mapping"),
         (
@@ -114,7 +132,7 @@ def test_tables_come_after_their_parents():
         ),
         (
             lambda: Database({"a": Table(public="a.csv", key="a")}),
-            "no table is without a parent: one table, whose rows are the persons",
+            "all are public: one private table, whose rows are the persons",
         ),
     ],
 )
