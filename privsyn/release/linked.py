@@ -23,6 +23,7 @@ from privsyn.progress import Progress, no_progress
 from privsyn.release.draws.linked import LinkedDraws
 from privsyn.release.file_format import check_loads, members_of, parts_of, read_file
 from privsyn.release.linked_file import DATABASE, LinkedLevel, levels_of, pack_levels
+from privsyn.release.outlook import Outlook
 from privsyn.release.release import Release
 from privsyn.synthesis.linked import NUMBER_OF_ROWS, POSITION, Chains, synthesise_linked
 from privsyn.table.encoding.dtypes import family
@@ -282,7 +283,13 @@ class LinkedRelease:
 
     def outlook(self, target: str | None = None) -> str:
         """Return one sentence on how good the rows of the one table are likely to be."""
-        return one_release(self, "outlook").outlook(target)
+        release = one_release(self, "outlook")
+        return self.outlooks()[self.only or ""] if target is None else release.outlook(target)
+
+    def outlooks(self) -> dict[str, str]:
+        """Return the sentence of `Release.outlook` for each table; none advises to name a target."""
+        found = {name: Outlook.of(release) for name, release in self.tables.items()}
+        return {name: str(replace(outlook, takes_target=False)) for name, outlook in found.items()}
 
     @property
     def accuracy_(self) -> Any:

@@ -66,6 +66,8 @@ class Outlook:
         Mean strength of the measured pairs of columns over their mean expected error; 0 if none was measured.
     of_target : float, optional
         The largest strength over expected error of a pair with the target. None if there is no target.
+    takes_target : bool
+        Whether a target may be named; not for linked rows.
     """
 
     columns: int
@@ -75,6 +77,7 @@ class Outlook:
     error: float
     strength: float
     of_target: float | None = None
+    takes_target: bool = True
 
     @classmethod
     def of(cls, release: Release, target: str | None = None) -> Outlook:
@@ -148,7 +151,7 @@ class Outlook:
         if self.columns >= MANY:
             found.append("fewer columns")
         if weak and self.columns > 2 and self.of_target is None:
-            found.append("a target")
+            found += ["a target"] if self.takes_target else []
         if self.epsilon:
             lacking = max(
                 (self.error / COLUMNS[self.level_of_columns - 1]) if self.level_of_columns else 1.0,

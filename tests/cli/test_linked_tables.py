@@ -124,6 +124,19 @@ def test_a_mistake_is_one_line_and_nothing_is_written(folder, capsys, typed, tex
     assert sorted(path.name for path in folder.iterdir()) == before
 
 
+def test_what_is_remarkable_about_a_column_names_its_table(folder, capsys):
+    """Here a list of wrong values: the noise that is found instead is at most a few of 400 cells."""
+    wrong = SCHEMA.replace("numerical, low: 0, high: 9, integer: true", "time")
+    third = "key: home\n    derive: {number: count(trips)}\n"
+    (folder / "homes.yaml").write_text(wrong.replace("key: home\n", third, 1))
+    done = run(capsys, "synth", "in", "out", "--epsilon", 20, "--schema", "homes.yaml", "--seed", 1)
+    assert done.code == 0, done.err
+    assert "trips: entirely missing in the synthetic table, or nearly: km; does the schema" in done.out
+    assert "homes: 3 columns at epsilon 20" in done.out
+    assert "may help" in done.out
+    assert "a target" not in done.out  # linked tables take none
+
+
 def test_each_table_has_one_file(folder, capsys):
     (folder / "in" / "homes.parquet").touch()
     done = run(capsys, "synth", "in", "out", *EPSILON)

@@ -107,8 +107,11 @@ def show_files(files: Mapping[str, Path | None]) -> None:
             say(f"{path}: {what}")
 
 
-def show_columns(release: Release, public: Schema | None = None) -> None:
-    """Print which columns of a release are left out, nearly empty, or hold many replaced rare values."""
+def show_columns(release: Release, public: Schema | None = None, *, table: str = "") -> None:
+    """Print which columns of a release are left out, nearly empty, or hold many replaced rare values.
+
+    The name of the `table`, if it is one of several, begins each line.
+    """
     from privsyn.release.remarks import codes_with_other, empty_columns, mostly_other
 
     codec, fitted = release.codec, release.fitted
@@ -126,7 +129,7 @@ def show_columns(release: Release, public: Schema | None = None) -> None:
     }
     for remark, names in remarks.items():
         if names:
-            say(remark.format(", ".join(names)))
+            say(f"{table}: " * bool(table) + remark.format(", ".join(names)))
 
 
 def show_bounds(bounds: Mapping[str, tuple[float, float]]) -> None:

@@ -76,10 +76,12 @@ def synth_tables(
             written.append(out)
         show_tables(fitted.release_, shapes, out)
         console.show_files({name: path if path in written else None for name, path in outputs.items()})
+        for name, release in fitted.release_.tables.items():
+            console.show_columns(release, database.tables[name].schema, table=name)
         console.show_public_inputs(fitted.ledger_)
         console.show_privacy(fitted.ledger_)
-        for name, release in fitted.release_.tables.items():
-            say(f"{name}: {release.outlook()}")
+        for name, outlook in fitted.release_.outlooks().items():
+            say(f"{name}: {outlook}")
     return True
 
 
