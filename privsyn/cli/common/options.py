@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from privsyn.table.schema.schema import Schema
 
 FORMATS = ".csv, .csv.gz, .parquet, .xlsx, .dta, .sav, .duckdb or .sqlite"
-OUT = f"The synthetic table: {FORMATS} ('out.duckdb::orders')."
+OUT = f"The synthetic table: {FORMATS} ('out.duckdb::orders'); of linked tables a new folder or a database."
 
 
 def _table(text: str) -> Path:
@@ -34,7 +34,8 @@ Data = Annotated[
     typer.Argument(
         metavar="DATA",
         parser=_table,
-        help=f"The private table: {FORMATS}, or a folder of Parquet files. In a workbook or database:"
+        help=f"The private table: {FORMATS}, or a folder of Parquet files; a folder or database of"
+        " linked tables, if the schema has 'tables:'. In a workbook or database:"
         " 'book.xlsx::Sheet2', 'shop.duckdb::orders', or a query as 'shop.duckdb::select ...'.",
     ),
 ]

@@ -91,8 +91,8 @@ class Table:
         they have no order.
     derive : mapping of a name to an expression, optional
         Summaries of child rows, such as ``{"spent": "sum(purchases.dollars)"}``. They are measured like
-        columns, and the synthetic child rows agree with them. They are not in the synthetic table. Their
-        bounds are found under privacy.
+        columns. Synthetic child rows depend on them, but do not add up to them. They are not in the
+        synthetic table. Their bounds are found under privacy.
     lookups : mapping of a column to a table, optional
         The columns whose values are keys of a public table, such as ``{"origin": "zones", "destination":
         "zones"}``. The schema need not have them. A column that has the name of such a key needs no mention.
