@@ -32,7 +32,9 @@ def parts_of(path: Path) -> tuple[Path, ...]:
         return (path,)
     files = sorted(file for file in _files(path) if file.suffix == ".parquet")
     if not files:
-        raise InputError(f"{path}: is a folder without a file that ends in .parquet")
+        raise InputError(
+            f"{path}: is a folder without a file that ends in .parquet; linked tables need a schema"
+        )
     if any("=" in name for file in files for name in file.relative_to(path).parts[:-1]):
         raise InputError(
             f"{path}: its folders name values of a column:"
