@@ -1,4 +1,4 @@
-"""One table of a database, before the first question and learnt, and what the rows below know of its rows."""
+"""One table of a database: opened, then learnt, and what the rows below it know of its rows."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ NOTHING = FromAbove()
 
 
 @dataclass(frozen=True, eq=False)
-class Level:
+class OpenedLevel:
     """One table of a database before the first question.
 
     Parameters
@@ -103,7 +103,7 @@ class Level:
         known = (rows_of(child) for child in self.children)
         return len(set(self.opened.schema.schema.coded).difference(known))
 
-    def with_most(self, rows: Mapping[str, int]) -> Level:
+    def with_most(self, rows: Mapping[str, int]) -> OpenedLevel:
         """Return the table in which no number of child rows is larger than those of any person.
 
         Parameters

@@ -21,7 +21,7 @@ from privsyn.inference.rows_per_person import RowsPerPerson
 from privsyn.marginals.domain import Codes
 from privsyn.methods.discovery import THRESHOLDS, reserved_delta
 from privsyn.methods.learning import Learned, learn_table
-from privsyn.methods.level import NOTHING, LearnedLevel, Level
+from privsyn.methods.level import NOTHING, LearnedLevel, OpenedLevel
 from privsyn.methods.links import OF_PREVIOUS, groups_for
 from privsyn.methods.persons import FOR_ROWS, NO_SIZES, Above, Persons, Sizes
 from privsyn.methods.reading import OF_PERSONS, Opened, open_schema_of, pairs_of
@@ -69,19 +69,19 @@ class OpenedDatabase:
     Parameters
     ----------
     database : Database
-    levels : tuple of Level
+    levels : tuple of OpenedLevel
         Each after its parent.
     settings : Settings
     """
 
     database: Database
-    levels: tuple[Level, ...]
+    levels: tuple[OpenedLevel, ...]
     settings: Settings
 
     @classmethod
     def of(cls, database: Database, tables: object, settings: Settings, bits: Bits) -> OpenedDatabase:
         """Open all tables, with random `bits` for the order of each person's rows. No row is counted."""
-        levels: list[Level] = []
+        levels: list[OpenedLevel] = []
         database = with_lookups(database)
         for name, rows in open_tables(database, tables, lambda codes: random_order(codes, bits)).items():
             table = database.tables[name]
@@ -106,7 +106,7 @@ class OpenedDatabase:
             )
             links = len(own) * (1 + len(columns_above) + len(own)) if linked else 0
             pairs = pairs_of(len(own)) + links
-            levels.append(Level(name, table, rows, opened, pairs, database.children(name)))
+            levels.append(OpenedLevel(name, table, rows, opened, pairs, database.children(name)))
         return cls(database, tuple(levels), settings)
 
     def learn(self, run: Alone, report: Progress) -> tuple[dict[str, LearnedLevel], Ledger]:
@@ -206,7 +206,7 @@ class OpenedDatabase:
 
     def _bounded(
         self,
-        level: Level,
+        level: OpenedLevel,
         found: Mapping[str, LearnedLevel],
         rows_per_person: Mapping[str, RowsPerPerson],
         law: Law,
@@ -221,7 +221,7 @@ class OpenedDatabase:
 
     def _linked(
         self,
-        level: Level,
+        level: OpenedLevel,
         learned: Learned,
         found: Mapping[str, LearnedLevel],
         shares: Mapping[str, Share],
