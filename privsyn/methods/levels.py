@@ -20,7 +20,7 @@ from privsyn.inference.child_rows import agreed
 from privsyn.inference.rows_per_person import RowsPerPerson
 from privsyn.marginals.domain import Codes
 from privsyn.methods.discovery import THRESHOLDS, reserved_delta
-from privsyn.methods.learning import Learned, learn_table
+from privsyn.methods.learning import Inquiry, Learned, learn_table
 from privsyn.methods.level import NOTHING, LearnedLevel, OpenedLevel
 from privsyn.methods.links import OF_PREVIOUS, groups_for
 from privsyn.methods.persons import FOR_ROWS, NO_SIZES, Above, Persons, Sizes
@@ -115,7 +115,8 @@ class OpenedDatabase:
         The numbers of rows per person are asked first in all tables, because they decide how the rest of the
         budget is divided among the tables.
         """
-        log, noise, rng, settings = QueryLog(), run.noise, run.generator(), self.settings
+        log, noise, settings = QueryLog(), run.noise, self.settings
+        inquiry = Inquiry(noise, log, run.generator(), report)
         epsilon, delta = settings.promise
         is_open = [level.name for level in self.levels if level.opened.schema.values]
         reserved = THRESHOLDS * delta if is_open else 0.0
@@ -136,10 +137,8 @@ class OpenedDatabase:
             of_delta = reserved / len(is_open) if level.name in is_open else 0.0
             opened, sizes, contribution = self._bounded(level, found, rows_per_person, noise.law, cost)
             with about(f"table {level.name!r}"):
-                about_table = log.about(level.name)
-                learned = learn_table(
-                    opened, sizes, contribution, noise, about_table, rng, report, rho=cost, delta=of_delta
-                )
+                about_table = inquiry.about(level.name)
+                learned = learn_table(opened, sizes, contribution, about_table, rho=cost, delta=of_delta)
             learned = self._with_rows(learned, level.name, rows_per_person)
             found[level.name] = self._linked(level, learned, found, shares)
         ledger = Ledger(
