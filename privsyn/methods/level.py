@@ -78,7 +78,8 @@ class OpenedLevel:
     rows : LinkedTable
     opened : Opened
     pairs : int
-        Number of tables of two columns among which the method chooses, of own columns and of linking ones.
+        Number of tables of two columns among which the method chooses: of two own ones, or of one own and one
+        of a row above or of the previous row.
     children : tuple of str
         The tables below it.
     """
@@ -133,13 +134,15 @@ class OpenedLevel:
         return replace(self.opened, persons=replace(self.persons, above=above))
 
     def for_below(self, learned: Learned, most: int) -> FromAbove:
-        """Return the codes of the own columns of each row, in few groups of released counts. Private.
+        """Return the codes of the own columns of each row, in groups that released counts make. Private.
+
+        A column of which all codes are one group is left out.
 
         Parameters
         ----------
         learned : Learned
         most : int
-            Number of groups of a number.
+            Largest number of groups of a column with an order; see `groups_of` for the others.
         """
         codec, fitted, found = learned.codec, learned.fitted, NOTHING
         kept = np.flatnonzero(self.rows.persons != NOBODY)

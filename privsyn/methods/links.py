@@ -18,7 +18,7 @@ from privsyn.marginals.recoding import Merging
 from privsyn.private.measure import PrivateTable
 from privsyn.synthesis.linked import OF_ROWS, POSITION
 
-FEWEST, MOST = 8, 32  # groups of a number in the previous row, or in a row above
+FEWEST, MOST = 8, 32  # groups of a column with an order in the previous row, or in a row above
 MOST_VALUES = 40  # values of a column without order; with more, the rarest are one group
 PREVIOUS_ROWS = 0.1  # share of the budget for pairs: the columns of the previous row
 OF_PREVIOUS = "previous "
@@ -30,15 +30,16 @@ def measure_previous(
 ) -> tuple[PrivateTable, Problem]:
     """Return the table and the problem with the attributes of the previous row, each of which is measured.
 
-    They have the codes of the row's own attributes in few groups, which follow from released counts. One code
-    more stands for rows without a previous row.
+    They have the codes of the row's own attributes in groups: see `groups_for` and `groups_of`. One code more
+    stands for rows without a previous row.
 
     Parameters
     ----------
     private : PrivateTable
     problem : Problem
     rho : float
-        Budget of the counts of all attributes of the previous row.
+        Budget of a row for the counts of all attributes of the previous row: `PREVIOUS_ROWS` of that for
+        pairs.
     facts : PublicFacts
     """
     own = problem.domain
@@ -99,7 +100,15 @@ def groups_for(rows: float, sigma: float) -> int:
 
 
 def groups_of(one_way: Marginal, level: int) -> Codes:
-    """Return the group of each code: at a level if they have an order, else the frequent codes."""
+    """Return the group of each code of a column, from its released counts.
+
+    Parameters
+    ----------
+    one_way : Marginal
+    level : int
+        Largest number of groups of codes with an order. In a column without one, each of the `MOST_VALUES`
+        most frequent codes has a group of its own, and the rest share one.
+    """
     if one_way.domain.ordered[0]:
         return groups_at(one_way, level)
     rank = np.argsort(np.argsort(-one_way.counts, kind="stable"), kind="stable")
