@@ -43,11 +43,11 @@ def measure_previous(
     facts : PublicFacts
     """
     own = problem.domain
-    total, columns = problem.margins(problem.one_ways)[0], len(facts.linked)
+    total, columns = problem.margins(problem.one_ways)[0], len(facts.previous)
     cost = private.law.rho(rho / PREVIOUS_ROWS) / (columns * len(own))
     level = groups_for(total, private.contribution.most / sqrt(2 * cost))
-    groups = [groups_of(problem.alone[place], level) for place in own.axes(facts.linked)]
-    coarse = Grouping(tuple(groups)).domain(own.project(facts.linked))
+    groups = [groups_of(problem.alone[place], level) for place in own.axes(facts.previous)]
+    coarse = Grouping(tuple(groups)).domain(own.project(facts.previous))
     names, sizes = (OF_PREVIOUS + name for name in coarse.names), (size + 1 for size in coarse.sizes)
     added = Domain(tuple(names), tuple(sizes), coarse.ordered)
     merging = extended(problem.merging, facts, added, groups)
@@ -66,10 +66,10 @@ def linking_sets(domain: Domain, facts: PublicFacts) -> tuple[Attributes, ...]:
     So the first person of a household may be as old as the household says its head is, and the others need
     not be. Those with the fewest cells are returned, at most `MOST_SETS`.
     """
-    if POSITION not in facts.beside:
+    if POSITION not in facts.given:
         return ()
-    above = [name for name in facts.beside if name not in OF_ROWS]
-    own = [name for name in domain.names if name not in facts.beside]
+    above = [name for name in facts.given if name not in OF_ROWS]
+    own = [name for name in domain.names if name not in facts.given]
     sizes, place = domain.size_of, domain.names.index
     sets = [tuple(sorted((*pair, POSITION), key=place)) for pair in product(own, above)]
     cells = {one: prod(sizes[name] for name in one) for one in sets}
@@ -117,7 +117,7 @@ def groups_of(one_way: Marginal, level: int) -> Codes:
 
 def extended(merging: Merging, facts: PublicFacts, added: Domain, groups: list[Codes]) -> Merging:
     """Return the merging with the added attributes; their original codes are those of the row before."""
-    places, whole, shares = merging.original.axes(facts.linked), [], []
+    places, whole, shares = merging.original.axes(facts.previous), [], []
     for place, group in zip(places, groups, strict=True):
         none = group.max() + 1  # of rows without a previous one
         of = np.append(group[merging.groups[place]], none).astype(np.int32)
