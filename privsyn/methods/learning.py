@@ -94,7 +94,7 @@ class Learned:
         counts, numbers = self.cells_of(column)
         place = self.fitted.merging.original.names.index(column)
         group, share = self.fitted.merging.groups[place], self.fitted.merging.shares[place]
-        (certainty,) = (each for each in self.fitted.certainties if each.attributes == (column,))
+        certainty = self.fitted.one_way_certainty(column)
         of_merged = np.bincount(group, numbers * share)
         variance = np.broadcast_to(certainty.measured.variance, of_merged.shape)
         return float(counts @ numbers), float(of_merged**2 @ variance)
