@@ -9,7 +9,7 @@ import numpy as np
 
 from privsyn.errors import InputError, replace_errors, warn_not_found
 from privsyn.estimator import Estimator
-from privsyn.methods.learning import learn_table
+from privsyn.methods.learning import Inquiry, learn_table
 from privsyn.methods.levels import OpenedDatabase
 from privsyn.methods.methods import PUBLISHED
 from privsyn.methods.randomise import facts_of, learn_randomised, ledger_of_randomised, local_promises
@@ -204,10 +204,8 @@ class PrivSyn(ReleasedModel, Estimator, Settings):
         """Discover what the schema leaves open, put questions to the rows, and estimate from the answers."""
         noise, log, budget = run.noise, QueryLog(), opened.budget(run.noise.law)
         sizes, contribution, left = opened.contribution(noise, log, budget.questions)
-        report, rng = self.progress or no_progress, run.generator()
-        learned = learn_table(
-            opened, sizes, contribution, noise, log, rng, report, rho=left, delta=budget.reserved
-        )
+        inquiry = Inquiry(noise, log, run.generator(), self.progress or no_progress)
+        learned = learn_table(opened, sizes, contribution, inquiry, rho=left, delta=budget.reserved)
         self.not_found_, self.counted_ = learned.discovered.not_found, contribution.of_columns
         codec, private = learned.codec, learned.private
         remarks = learned.discovered.remarks

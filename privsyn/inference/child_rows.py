@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from privsyn.inference.fitted import Certainty, Fitted, one_way_certainty
+from privsyn.inference.fitted import Fitted, one_way_certainty
 from privsyn.inference.rows_per_person import RowsPerPerson
 from privsyn.marginals.domain import Floats, Ints
 from privsyn.marginals.ipf import fit_all
@@ -20,23 +20,24 @@ TINY = 1e-9  # records
 
 
 def agreed(fitted: Fitted, column: str, numbers: Floats, rows: RowsPerPerson) -> tuple[Fitted, RowsPerPerson]:
-    """Return both with the precision-weighted mean of what they say.
+    """Return both, changed to agree: the least-squares estimate from both.
 
     The number of rows of the table stays, if it has other columns. Tables with the column are fitted to it.
 
     Parameters
     ----------
     fitted : Fitted
-        Of the rows of the table.
+        Of the rows of the table, each of which is a person.
     column : str
         The one with the number of child rows.
     numbers : array of shape (codes,)
-        The number that each original code of the column stands for.
+        The number of child rows that each original code of the column stands for.
     rows : RowsPerPerson
+        Persons without rows are not in it: the column alone counts them.
     """
     place = fitted.merging.original.names.index(column)
     group, share = fitted.merging.groups[place], fitted.merging.shares[place]
-    table, certainty = fitted.one_way(column), _certainty_of(fitted, column)
+    table, certainty = fitted.one_way(column), fitted.one_way_certainty(column)
     classes = np.where(numbers < 1, 0, np.searchsorted(rows.begins, numbers, side="right"))  # 0: no rows
     size, merged = len(rows.begins) + 1, len(table.counts)
     parts = np.bincount(classes * merged + group, share, size * merged).reshape(size, merged)
@@ -56,11 +57,6 @@ def agreed(fitted: Fitted, column: str, numbers: Floats, rows: RowsPerPerson) ->
     return _refitted(fitted, place, _spread(table.counts[group] * share, classes, before, after)), rows
 
 
-def _certainty_of(fitted: Fitted, column: str) -> Certainty:
-    """Return the certainty of a column."""
-    return next(each for each in fitted.certainties if each.attributes == (column,))
-
-
 def _spread(cells: Floats, classes: Ints, before: Floats, after: Floats) -> Floats:
     """Return the cells scaled to new sums of their classes; where there was nothing, evenly spread."""
     in_class = np.bincount(classes, minlength=len(before))
@@ -72,7 +68,7 @@ def _spread(cells: Floats, classes: Ints, before: Floats, after: Floats) -> Floa
 def _refitted(fitted: Fitted, place: int, cells: Floats) -> Fitted:
     """Return the model in which the column at a place has these cells."""
     merging, column = fitted.merging, fitted.merging.original.names[place]
-    certainty = _certainty_of(fitted, column)
+    certainty = fitted.one_way_certainty(column)
     group, shares = merging.groups[place], list(merging.shares)
     table = fitted.one_way(column)
     counts = np.bincount(group, cells, len(table.counts)).astype(np.float64)

@@ -299,6 +299,10 @@ class Fitted:
         """Return the counts of one attribute."""
         return self.one_ways[self.merging.merged.axes((name,))[0]]
 
+    def one_way_certainty(self, name: str) -> Certainty:
+        """Return the certainty of the counts of one attribute."""
+        return self.certainties[self.merging.merged.axes((name,))[0]]
+
     @property
     def tables(self) -> tuple[Marginal, ...]:
         """The one-ways, then the marginals."""

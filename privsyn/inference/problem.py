@@ -47,10 +47,10 @@ class PublicFacts:
         Sets of two or three, in the domain's order. Their counts matter most.
     looks : mapping of an attribute to a Look
         The released counts by which bounds were found, and in which of them each fine cell lies.
-    beside : mapping of an attribute to a weight
-        Attributes of what a row belongs to, such as a person: no record is made of them. An error in a table
-        with them weighs so much more than in others.
-    linked : tuple of attributes
+    given : mapping of an attribute to a weight
+        Attributes that a synthetic row has before its own columns are made: of its person, and of the rows
+        above it. An error in a table with them weighs so much more than in others.
+    previous : tuple of attributes
         Those whose value in the previous row of the same person is an attribute, too.
     """
 
@@ -62,8 +62,8 @@ class PublicFacts:
     nullable: Collection[str] = ()
     important: tuple[Attributes, ...] = ()
     looks: Mapping[str, Look] = field(default_factory=lambda: MappingProxyType({}))
-    beside: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
-    linked: Attributes = ()
+    given: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    previous: Attributes = ()
 
 
 GROUPS = 4  # blocks of the ordered codes of an attribute: in departures, and in tables of three to five
@@ -95,7 +95,7 @@ class Problem:
         say nothing new.
     important : tuple of attributes, optional
         Sets of two or three, in the domain's order. Their counts matter most.
-    beside : mapping of an attribute to a weight, optional
+    given : mapping of an attribute to a weight, optional
         As in `PublicFacts`.
     """
 
@@ -107,7 +107,7 @@ class Problem:
     one_ways: tuple[Measurement, ...] = ()
     by_residuals: bool = False
     important: tuple[Attributes, ...] = ()
-    beside: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    given: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def domain(self) -> Domain:

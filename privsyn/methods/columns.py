@@ -36,7 +36,7 @@ FALSE_DISCOVERY = 0.05  # rate: share of complete columns among those that get m
 OF_OPEN = 0.01
 FALSE_ALARM_OF_TARGET = 1e-6  # the same for the target column: a row without it trains no model
 IMPORTANT_COLUMN = 3.0  # budget of a column of an important set, over what it has else
-OF_ABOVE = 0.3  # budget of a column of what a row belongs to, relative to one of the row itself
+OF_ABOVE = 0.3  # budget of a given attribute, relative to one of the row itself
 NOWHERE = 1e-9  # width of a cell that does not occur
 FAR = 0.01  # share of the records: the noise of the first look may put as many far from all others
 TINY = 1e-12  # avoids division by 0
@@ -62,8 +62,8 @@ def measure_columns(
     kept = merge_rare(tuple(map(fewest.merge_counts, unbiased)), total, spared=MANY_VALUES).merged
     split = Split.for_domain(rho, kept, total, informative_cells(unbiased, total), law=private.law)
     shares = column_shares(unbiased, total, {name: reach(cells[name], facts.axes[name]) for name in cells})
-    if facts.beside:
-        less = np.where(np.isin(private.domain.names, [*facts.beside]), OF_ABOVE, 1.0) * shares
+    if facts.given:
+        less = np.where(np.isin(private.domain.names, [*facts.given]), OF_ABOVE, 1.0) * shares
         shares = less / less.sum()
     if split.pairs and facts.important:
         named = np.isin(private.domain.names, [name for one in facts.important for name in one])
@@ -103,7 +103,7 @@ def measure_columns(
         facts.target,
         one_ways,
         important=facts.important,
-        beside=facts.beside,
+        given=facts.given,
     )
     return private.merge(pooled), problem, split
 

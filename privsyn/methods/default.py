@@ -88,9 +88,9 @@ def learn(
     """
     report("counting", 0, 4)
     private, problem, split = measure_columns(private, rho, facts)
-    own = tuple(name for name in private.domain.names if name not in facts.beside)
+    own = tuple(name for name in private.domain.names if name not in facts.given)
     found = candidates(private.domain.project(own), facts.target, facts.important)
-    found += linking_sets(private.domain, facts) if facts.linked else ()
+    found += linking_sets(private.domain, facts) if facts.previous else ()
     sets = tuple(s for s in found if not problem.channels.random(s))
     if private.sums_only:
         sets, split = (), split.without("sets").without("departures")
@@ -99,7 +99,7 @@ def learn(
     if not split.pairs:
         report("counting", 4, 4)
         return fit_one_ways(problem)
-    if facts.linked:
+    if facts.previous:
         private, problem = measure_previous(private, problem, PREVIOUS_ROWS * split.pairs, facts)
         split = replace(split, pairs=(1 - PREVIOUS_ROWS) * split.pairs)
     report("counting", 1, 4)
@@ -138,8 +138,8 @@ def _departures(private: PrivateTable, problem: Problem, rho: float, facts: Publ
     their own, with less noise: their choice matters more. Without a budget nothing is asked.
     """
     names = near_pairs(private.domain.names, MOST_CANDIDATES, problem.target, problem.important)
-    given = {*facts.beside, *(OF_PREVIOUS + name for name in facts.linked)}
-    names = tuple(pair for pair in names if not given.issuperset(pair)) if given else names
+    of_others = {*facts.given, *(OF_PREVIOUS + name for name in facts.previous)}
+    names = tuple(pair for pair in names if not of_others.issuperset(pair)) if of_others else names
     margins = problem.alone
     expected = independent_pairs(private.domain, margins, problem.zeros, names)
     evidence, waves = [UNKNOWN] * len(expected), Waves(margins)
@@ -216,7 +216,7 @@ def _measure_pairs(private: PrivateTable, problem: Problem, pairs: Pairs, rho: f
         gains[places] = slopes_along(errors.min(axis=0), rho)
         before[places] = errors[:, :, 0].min(axis=0)
     weights = weights_of(problem.domain, attributes, problem.target)
-    weights = weights * [prod(problem.beside.get(name, 1.0) for name in pair) for pair in attributes]
+    weights = weights * [prod(problem.given.get(name, 1.0) for name in pair) for pair in attributes]
     named = important_in(attributes, problem.important)
     rhos = allocate_most(gains, before, rho, weights, named, jumps=private.law.name == "laplace")
     chosen = np.flatnonzero(rhos).tolist()

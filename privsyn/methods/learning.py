@@ -25,6 +25,29 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
+class Inquiry:
+    """What all questions of a run have in common, and the estimates from their answers.
+
+    Parameters
+    ----------
+    noise : Noise
+    log : QueryLog
+    rng : numpy.random.Generator
+        For computations on answers; it draws no noise.
+    report : callable
+    """
+
+    noise: Noise
+    log: QueryLog
+    rng: np.random.Generator
+    report: Progress
+
+    def about(self, table: str) -> Inquiry:
+        """Return the same for the questions to one of several tables, each of which names the table."""
+        return replace(self, log=self.log.about(table))
+
+
+@dataclass(frozen=True, eq=False)
 class Learned:
     """What was learnt of one table.
 
@@ -71,7 +94,7 @@ class Learned:
         counts, numbers = self.cells_of(column)
         place = self.fitted.merging.original.names.index(column)
         group, share = self.fitted.merging.groups[place], self.fitted.merging.shares[place]
-        (certainty,) = (each for each in self.fitted.certainties if each.attributes == (column,))
+        certainty = self.fitted.one_way_certainty(column)
         of_merged = np.bincount(group, numbers * share)
         variance = np.broadcast_to(certainty.measured.variance, of_merged.shape)
         return float(counts @ numbers), float(of_merged**2 @ variance)
@@ -83,16 +106,7 @@ class Learned:
 
 
 def learn_table(
-    opened: Opened,
-    sizes: Sizes,
-    contribution: Contribution,
-    noise: Noise,
-    log: QueryLog,
-    rng: np.random.Generator,
-    report: Progress,
-    *,
-    rho: float,
-    delta: float,
+    opened: Opened, sizes: Sizes, contribution: Contribution, inquiry: Inquiry, *, rho: float, delta: float
 ) -> Learned:
     """Discover what the schema leaves open, ask the table and estimate its model, within a budget.
 
@@ -100,18 +114,16 @@ def learn_table(
     ----------
     opened : Opened
     sizes : Sizes
+        Classes of the number of rows of a person.
     contribution : Contribution
         What one person may add to an answer.
-    noise : Noise
-    log : QueryLog
-    rng : numpy.random.Generator
-        For computations on answers.
-    report : callable
+    inquiry : Inquiry
     rho : float
         Budget of a person for all questions to this table.
     delta : float
         Delta of the thresholds for values.
     """
+    noise, log = inquiry.noise, inquiry.log
     kept = opened.bound(contribution.most)
     finder = Finder(noise, contribution.most, log)
     discovered = discover(opened.schema, kept, opened.settings, rho=rho, delta=delta, finder=finder)
@@ -121,5 +133,5 @@ def learn_table(
     # Of a person with k rows, each row has 1/k^2 of the budget, or 1/k.
     left = noise.law.of_row(rho * (1 - discovered.share), contribution.most)
     facts = opened.facts(codec, discovered.counted, sizes)
-    fitted = opened.settings.algorithm.learn(private, left, rng, report, facts)
+    fitted = opened.settings.algorithm.learn(private, left, inquiry.rng, inquiry.report, facts)
     return Learned(codec, fitted, private, discovered, sizes, contribution)

@@ -1,4 +1,4 @@
-"""One table of a database, before the first question and learnt, and what the rows below know of its rows."""
+"""One table of a database: opened, then learnt, and what the rows below it know of its rows."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ NOTHING = FromAbove()
 
 
 @dataclass(frozen=True, eq=False)
-class Level:
+class OpenedLevel:
     """One table of a database before the first question.
 
     Parameters
@@ -78,7 +78,8 @@ class Level:
     rows : LinkedTable
     opened : Opened
     pairs : int
-        Number of tables of two columns among which the method chooses, of own columns and of linking ones.
+        Number of tables of two columns among which the method chooses: of two own ones, or of one own and one
+        of a row above or of the previous row.
     children : tuple of str
         The tables below it.
     """
@@ -103,7 +104,7 @@ class Level:
         known = (rows_of(child) for child in self.children)
         return len(set(self.opened.schema.schema.coded).difference(known))
 
-    def with_most(self, rows: Mapping[str, int]) -> Level:
+    def with_most(self, rows: Mapping[str, int]) -> OpenedLevel:
         """Return the table in which no number of child rows is larger than those of any person.
 
         Parameters
@@ -133,13 +134,15 @@ class Level:
         return replace(self.opened, persons=replace(self.persons, above=above))
 
     def for_below(self, learned: Learned, most: int) -> FromAbove:
-        """Return the codes of the own columns of each row, in few groups of released counts. Private.
+        """Return the codes of the own columns of each row, in groups that released counts make. Private.
+
+        A column of which all codes are one group is left out.
 
         Parameters
         ----------
         learned : Learned
         most : int
-            Number of groups of a number.
+            Largest number of groups of a column with an order; see `groups_of` for the others.
         """
         codec, fitted, found = learned.codec, learned.fitted, NOTHING
         kept = np.flatnonzero(self.rows.persons != NOBODY)

@@ -1,8 +1,8 @@
 """Learn the tables of a database, level by level from the root, for one promise.
 
-A row of a child table has, beside its own columns, those of the rows above it, in few groups; the class of
-the number of rows that its person has in the table; its position among the rows of its parent; and the
-columns of the previous row. Counts over these are what links the tables.
+A row of a child table has more than its own columns: those of the rows above it, in groups that released
+counts make; the class of the number of rows that its person has in the table; its position among the rows of
+its parent; and the columns of the previous row. Counts over these are what links the tables.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from privsyn.inference.child_rows import agreed
 from privsyn.inference.rows_per_person import RowsPerPerson
 from privsyn.marginals.domain import Codes
 from privsyn.methods.discovery import THRESHOLDS, reserved_delta
-from privsyn.methods.learning import Learned, learn_table
-from privsyn.methods.level import NOTHING, LearnedLevel, Level
+from privsyn.methods.learning import Inquiry, Learned, learn_table
+from privsyn.methods.level import NOTHING, LearnedLevel, OpenedLevel
 from privsyn.methods.links import OF_PREVIOUS, groups_for
 from privsyn.methods.persons import FOR_ROWS, NO_SIZES, Above, Persons, Sizes
 from privsyn.methods.reading import OF_PERSONS, Opened, open_schema_of, pairs_of
@@ -35,7 +35,7 @@ from privsyn.table.lookups import with_lookups
 
 if TYPE_CHECKING:
     from privsyn.private.laws import Law
-    from privsyn.private.noise import Alone
+    from privsyn.private.noise import Alone, Noise
     from privsyn.private.sampler import Bits
     from privsyn.progress import Progress
     from privsyn.settings import Settings
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 KEYS = "that one person has one key in {!r} of {!r}, and that two persons never share one"
 UNIQUE = "that no two rows of {!r} share a key in {!r}, so that no row below them belongs to two persons"
 LOOKUP = "the table {!r}: it is among the synthetic tables as it is"
-OF_KEYS = 0.01  # budget of a table that has only keys, over what it has else
+OF_KEYS = 0.01  # factor of the budget of a table of keys alone: only the number of its rows is of use
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,9 @@ class Share:
     Parameters
     ----------
     cost : float
+        In rho, or an epsilon with Laplace noise.
     groups : int
-        In which the numbers of a row above are counted with the columns of its rows.
+        Number of groups of each number of a row above, in counts with the columns of a row of this table.
     """
 
     cost: float
@@ -69,19 +70,19 @@ class OpenedDatabase:
     Parameters
     ----------
     database : Database
-    levels : tuple of Level
+    levels : tuple of OpenedLevel
         Each after its parent.
     settings : Settings
     """
 
     database: Database
-    levels: tuple[Level, ...]
+    levels: tuple[OpenedLevel, ...]
     settings: Settings
 
     @classmethod
     def of(cls, database: Database, tables: object, settings: Settings, bits: Bits) -> OpenedDatabase:
         """Open all tables, with random `bits` for the order of each person's rows. No row is counted."""
-        levels: list[Level] = []
+        levels: list[OpenedLevel] = []
         database = with_lookups(database)
         for name, rows in open_tables(database, tables, lambda codes: random_order(codes, bits)).items():
             table = database.tables[name]
@@ -106,7 +107,7 @@ class OpenedDatabase:
             )
             links = len(own) * (1 + len(columns_above) + len(own)) if linked else 0
             pairs = pairs_of(len(own)) + links
-            levels.append(Level(name, table, rows, opened, pairs, database.children(name)))
+            levels.append(OpenedLevel(name, table, rows, opened, pairs, database.children(name)))
         return cls(database, tuple(levels), settings)
 
     def learn(self, run: Alone, report: Progress) -> tuple[dict[str, LearnedLevel], Ledger]:
@@ -115,12 +116,12 @@ class OpenedDatabase:
         The numbers of rows per person are asked first in all tables, because they decide how the rest of the
         budget is divided among the tables.
         """
-        log, noise, rng, settings = QueryLog(), run.noise, run.generator(), self.settings
+        log, noise, settings = QueryLog(), run.noise, self.settings
+        inquiry = Inquiry(noise, log, run.generator(), report)
         epsilon, delta = settings.promise
         is_open = [level.name for level in self.levels if level.opened.schema.values]
         reserved = THRESHOLDS * delta if is_open else 0.0
-        accounting = settings.algorithm.accounting_of(noise.law)
-        rho = rho_for(epsilon, delta - reserved, accounting)
+        rho = rho_for(epsilon, delta - reserved, settings.algorithm.accounting_of(noise.law))
         children = self.levels[1:]
         rows_per_person = {
             each.name: each.persons.count(log.about(each.name), noise, FOR_ROWS * rho / len(children))
@@ -136,44 +137,33 @@ class OpenedDatabase:
             of_delta = reserved / len(is_open) if level.name in is_open else 0.0
             opened, sizes, contribution = self._bounded(level, found, rows_per_person, noise.law, cost)
             with about(f"table {level.name!r}"):
-                about_table = log.about(level.name)
-                learned = learn_table(
-                    opened, sizes, contribution, noise, about_table, rng, report, rho=cost, delta=of_delta
-                )
-            learned = self._with_rows(learned, level.name, rows_per_person)
+                about_table = inquiry.about(level.name)
+                learned = learn_table(opened, sizes, contribution, about_table, rho=cost, delta=of_delta)
+            learned, rows_per_person = self._with_rows(learned, level.name, rows_per_person)
             found[level.name] = self._linked(level, learned, found, shares)
-        ledger = Ledger(
-            log.spends,
-            promised_epsilon=epsilon,
-            promised_delta=delta,
-            accounting=accounting,
-            randomness=noise.name,
-            private=noise.private,
-            public_inputs=(*PUBLIC, *self._promises(), *self._inputs(found)),
-            unit=self.database.tables[self.database.root].key,
-            rows_per_unit=max(each.learned.contribution.most for each in found.values()),
-            squares=any(each.learned.contribution.squares for each in found.values()),
-        )
-        return found, ledger
+        return found, self._ledger(log, noise, found)
 
-    def _with_rows(self, learned: Learned, name: str, rows_per_person: dict[str, RowsPerPerson]) -> Learned:
-        """Return the model in which numbers of child rows agree with the numbers of rows per person.
+    def _with_rows(
+        self, learned: Learned, name: str, rows_per_person: Mapping[str, RowsPerPerson]
+    ) -> tuple[Learned, dict[str, RowsPerPerson]]:
+        """Return the model of a table and the numbers of rows per person, which agree on its child rows.
 
-        These change too: of each child of the root, both are the same. Further down, the sum of a column of
-        numbers of child rows is the number of all rows of the child table.
+        In the root, a row is a person, so both count the same: see `agreed`. Further down, the sum of a
+        column of numbers of child rows is one more answer on the number of all rows of the child table.
         """
+        whole = dict(rows_per_person)
         for child in self.database.children(name):
-            column, rows = rows_of(child), rows_per_person[child]
+            column, rows = rows_of(child), whole[child]
             if name == self.database.root:
                 fitted, rows = agreed(learned.fitted, column, learned.numbers_of(column), rows)
                 learned = replace(learned, fitted=fitted)
             else:
                 rows = rows.with_all(*learned.sum_of(column))
-            rows_per_person[child] = rows
-        return learned
+            whole[child] = rows
+        return learned, whole
 
     def _shares(self, rows_per_person: Mapping[str, RowsPerPerson], law: Law, rho: float) -> dict[str, Share]:
-        """Return the part of the budget of each table, with which the errors of all together are smallest.
+        """Return what each table gets of the budget `rho`, so that the sum of the errors is smallest.
 
         Let a table have m pairs of columns, the bound C, n counted rows and the budget rho. The noise in each
         pair is in proportion to C sqrt(m / rho) / n, so the sum over pairs is a / sqrt(rho) with
@@ -206,7 +196,7 @@ class OpenedDatabase:
 
     def _bounded(
         self,
-        level: Level,
+        level: OpenedLevel,
         found: Mapping[str, LearnedLevel],
         rows_per_person: Mapping[str, RowsPerPerson],
         law: Law,
@@ -221,7 +211,7 @@ class OpenedDatabase:
 
     def _linked(
         self,
-        level: Level,
+        level: OpenedLevel,
         learned: Learned,
         found: Mapping[str, LearnedLevel],
         shares: Mapping[str, Share],
@@ -238,6 +228,23 @@ class OpenedDatabase:
             most = max(shares[child].groups for child in level.children)
             below = level.for_below(learned, most).joined(known)
         return LearnedLevel(learned, links, below)
+
+    def _ledger(self, log: QueryLog, noise: Noise, found: Mapping[str, LearnedLevel]) -> Ledger:
+        """Return the ledger of all questions, and of what is public of the tables."""
+        epsilon, delta = self.settings.promise
+        contributions = [each.learned.contribution for each in found.values()]
+        return Ledger(
+            log.spends,
+            promised_epsilon=epsilon,
+            promised_delta=delta,
+            accounting=self.settings.algorithm.accounting_of(noise.law),
+            randomness=noise.name,
+            private=noise.private,
+            public_inputs=(*PUBLIC, *self._promises(), *self._inputs(found)),
+            unit=self.database.tables[self.database.root].key,
+            rows_per_unit=max(each.most for each in contributions),
+            squares=any(each.squares for each in contributions),
+        )
 
     def _promises(self) -> tuple[str, ...]:
         """Return the sentences for the ledger on what keys promise."""

@@ -18,7 +18,7 @@ from privsyn.marginals.recoding import Merging
 from privsyn.private.measure import PrivateTable
 from privsyn.synthesis.linked import OF_ROWS, POSITION
 
-FEWEST, MOST = 8, 32  # groups of a number in the previous row, or in a row above
+FEWEST, MOST = 8, 32  # groups of a column with an order in the previous row, or in a row above
 MOST_VALUES = 40  # values of a column without order; with more, the rarest are one group
 PREVIOUS_ROWS = 0.1  # share of the budget for pairs: the columns of the previous row
 OF_PREVIOUS = "previous "
@@ -30,23 +30,24 @@ def measure_previous(
 ) -> tuple[PrivateTable, Problem]:
     """Return the table and the problem with the attributes of the previous row, each of which is measured.
 
-    They have the codes of the row's own attributes in few groups, which follow from released counts. One code
-    more stands for rows without a previous row.
+    They have the codes of the row's own attributes in groups: see `groups_for` and `groups_of`. One code more
+    stands for rows without a previous row.
 
     Parameters
     ----------
     private : PrivateTable
     problem : Problem
     rho : float
-        Budget of the counts of all attributes of the previous row.
+        Budget of a row for the counts of all attributes of the previous row: `PREVIOUS_ROWS` of that for
+        pairs.
     facts : PublicFacts
     """
     own = problem.domain
-    total, columns = problem.margins(problem.one_ways)[0], len(facts.linked)
+    total, columns = problem.margins(problem.one_ways)[0], len(facts.previous)
     cost = private.law.rho(rho / PREVIOUS_ROWS) / (columns * len(own))
     level = groups_for(total, private.contribution.most / sqrt(2 * cost))
-    groups = [groups_of(problem.alone[place], level) for place in own.axes(facts.linked)]
-    coarse = Grouping(tuple(groups)).domain(own.project(facts.linked))
+    groups = [groups_of(problem.alone[place], level) for place in own.axes(facts.previous)]
+    coarse = Grouping(tuple(groups)).domain(own.project(facts.previous))
     names, sizes = (OF_PREVIOUS + name for name in coarse.names), (size + 1 for size in coarse.sizes)
     added = Domain(tuple(names), tuple(sizes), coarse.ordered)
     merging = extended(problem.merging, facts, added, groups)
@@ -65,10 +66,10 @@ def linking_sets(domain: Domain, facts: PublicFacts) -> tuple[Attributes, ...]:
     So the first person of a household may be as old as the household says its head is, and the others need
     not be. Those with the fewest cells are returned, at most `MOST_SETS`.
     """
-    if POSITION not in facts.beside:
+    if POSITION not in facts.given:
         return ()
-    above = [name for name in facts.beside if name not in OF_ROWS]
-    own = [name for name in domain.names if name not in facts.beside]
+    above = [name for name in facts.given if name not in OF_ROWS]
+    own = [name for name in domain.names if name not in facts.given]
     sizes, place = domain.size_of, domain.names.index
     sets = [tuple(sorted((*pair, POSITION), key=place)) for pair in product(own, above)]
     cells = {one: prod(sizes[name] for name in one) for one in sets}
@@ -99,7 +100,15 @@ def groups_for(rows: float, sigma: float) -> int:
 
 
 def groups_of(one_way: Marginal, level: int) -> Codes:
-    """Return the group of each code: at a level if they have an order, else the frequent codes."""
+    """Return the group of each code of a column, from its released counts.
+
+    Parameters
+    ----------
+    one_way : Marginal
+    level : int
+        Largest number of groups of codes with an order. In a column without one, each of the `MOST_VALUES`
+        most frequent codes has a group of its own, and the rest share one.
+    """
     if one_way.domain.ordered[0]:
         return groups_at(one_way, level)
     rank = np.argsort(np.argsort(-one_way.counts, kind="stable"), kind="stable")
@@ -108,7 +117,7 @@ def groups_of(one_way: Marginal, level: int) -> Codes:
 
 def extended(merging: Merging, facts: PublicFacts, added: Domain, groups: list[Codes]) -> Merging:
     """Return the merging with the added attributes; their original codes are those of the row before."""
-    places, whole, shares = merging.original.axes(facts.linked), [], []
+    places, whole, shares = merging.original.axes(facts.previous), [], []
     for place, group in zip(places, groups, strict=True):
         none = group.max() + 1  # of rows without a previous one
         of = np.append(group[merging.groups[place]], none).astype(np.int32)

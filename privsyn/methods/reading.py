@@ -177,15 +177,15 @@ class Opened:
             return coded(rows, codec, self.settings.memory)
         memory = check_bytes("memory", self.settings.memory)
         walk = self.persons.together(rows, codec, most, sizes, memory / 2)
-        return Rows(codec.domain.joined(self.beside(sizes)), walk, memory / 4, of_persons=True)
+        return Rows(codec.domain.joined(self.given(sizes)), walk, memory / 4, of_persons=True)
 
     @property
     def is_linked(self) -> bool:
         """Whether its rows belong to rows of another table."""
         return self.persons is not None and self.persons.above is not None and self.persons.above.linked
 
-    def beside(self, sizes: Sizes) -> Domain:
-        """Return the attributes of what each row belongs to."""
+    def given(self, sizes: Sizes) -> Domain:
+        """Return the attributes that each row has before its own: of its person, and of the rows above it."""
         if self.persons is None or self.persons.above is None:
             return sizes.domain
         return sizes.domain.joined(self.persons.above.domain)
@@ -213,9 +213,9 @@ class Opened:
             codec.nullable,
             important,
             looks,
-            beside=dict.fromkeys(self.beside(sizes), 1.0)
+            given=dict.fromkeys(self.given(sizes), 1.0)
             | dict.fromkeys(sizes.domain, OF_LINKED if self.is_linked else OF_PERSON),
-            linked=codec.domain.names if self.is_linked else (),
+            previous=codec.domain.names if self.is_linked else (),
         )
 
     def ledger(

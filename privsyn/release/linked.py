@@ -22,7 +22,7 @@ from privsyn.private.ledger import Ledger
 from privsyn.progress import Progress, no_progress
 from privsyn.release.draws.linked import LinkedDraws
 from privsyn.release.file_format import check_loads, members_of, parts_of, read_file
-from privsyn.release.linked_file import DATABASE, LinkedLevel, levels_of, pack_levels
+from privsyn.release.linked_file import DATABASE, ReleasedLevel, levels_of, pack_levels
 from privsyn.release.outlook import Outlook
 from privsyn.release.release import Release
 from privsyn.synthesis.linked import NUMBER_OF_ROWS, POSITION, Chains, synthesise_linked
@@ -70,7 +70,7 @@ class LinkedRelease:
     ----------
     database : Database
         Public: the tables and how they are linked.
-    levels : mapping of a table to its LinkedLevel
+    levels : mapping of a table to its ReleasedLevel
         Each after its parent.
     ledger : Ledger
     only : str, optional
@@ -78,7 +78,7 @@ class LinkedRelease:
     """
 
     database: Database
-    levels: Mapping[str, LinkedLevel]
+    levels: Mapping[str, ReleasedLevel]
     ledger: Ledger
     only: str | None = None
 
@@ -103,7 +103,7 @@ class LinkedRelease:
                 for name, dtype in head.dtypes.items()
                 if name in named and name not in of.learned.codec.dropped
             }
-            levels[level.name] = LinkedLevel(release, of.links, columns)
+            levels[level.name] = ReleasedLevel(release, of.links, columns)
         return cls(opened.database, levels, ledger, only)
 
     @property

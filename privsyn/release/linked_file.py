@@ -37,7 +37,7 @@ DATABASE = "database.json"
 
 
 @dataclass(frozen=True, eq=False)
-class LinkedLevel:
+class ReleasedLevel:
     """The release of one table of a database.
 
     Parameters
@@ -55,7 +55,7 @@ class LinkedLevel:
     columns: Mapping[str, str]
 
 
-def pack_levels(database: Database, levels: Mapping[str, LinkedLevel], only: str | None) -> bytes:
+def pack_levels(database: Database, levels: Mapping[str, ReleasedLevel], only: str | None) -> bytes:
     """Return the bytes of the file. The same release gives the same bytes."""
     members: dict[str, str | bytes] = {}
     plain: dict[str, Any] = {}
@@ -70,12 +70,12 @@ def pack_levels(database: Database, levels: Mapping[str, LinkedLevel], only: str
     return zipped({DATABASE: json.dumps(whole, indent=1), **members})
 
 
-def levels_of(members: Mapping[str, bytes]) -> tuple[Database, dict[str, LinkedLevel], str | None]:
+def levels_of(members: Mapping[str, bytes]) -> tuple[Database, dict[str, ReleasedLevel], str | None]:
     """Return what `pack_levels` wrote; raise if its parts do not fit together."""
     whole = json.loads(members[DATABASE])
     if whole["format"] != FORMAT:
         raise OtherVersionError(OTHER_VERSION)
-    levels: dict[str, LinkedLevel] = {}
+    levels: dict[str, ReleasedLevel] = {}
     database, only = database_of(whole["tables"]), whole["only"]
     for name in database.names:
         text, release = whole["levels"][name], Release(*parts_in(members[f"{name}.privsyn"]))
@@ -83,7 +83,8 @@ def levels_of(members: Mapping[str, bytes]) -> tuple[Database, dict[str, LinkedL
         if database.tables[name].parent is not None:
             above = {table: level.release for table, level in levels.items()}
             links = linked_again(text, members[f"{name}.npz"], release, above)
-        levels[name] = LinkedLevel(release, links, {str(c): str(kind) for c, kind in text["columns"].items()})
+        columns = {str(column): str(dtype) for column, dtype in text["columns"].items()}
+        levels[name] = ReleasedLevel(release, links, columns)
     if only is not None and only not in levels:
         raise ValueError("no such table")
     return database, levels, only

@@ -43,7 +43,7 @@ NEXT = "next row's "
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """Where the values of an attribute come from that each row has before its own columns are drawn.
+    """Where the values of an attribute come from that each row has before its own columns are made.
 
     Parameters
     ----------

@@ -33,7 +33,7 @@ from privsyn.table.schema.database import COUNT, EVER, Database, Derived, Table
 from privsyn.table.schema.schema import Schema
 
 MOST_ROWS = 100_000
-"""The largest number of rows that belong to one row of the parent, as a column of the parent."""
+"""Upper bound of a column of numbers of child rows. Of `rows_of` a child, a released one is used instead."""
 
 YES, NO = "yes", "no"
 ROW = "row"

@@ -17,7 +17,7 @@ from privsyn.release.draws.draws import Draws, posterior_of
 
 if TYPE_CHECKING:
     from privsyn.release.linked import LinkedRelease, SyntheticRows
-    from privsyn.release.linked_file import LinkedLevel
+    from privsyn.release.linked_file import ReleasedLevel
 
 
 class LinkedDraws(Draws):
@@ -95,6 +95,6 @@ class LinkedDraws(Draws):
         drawn = replace(drawn, release=replace(level.release, fitted=fitted))
         return self._with(name, drawn).below(name, made, second, no_progress)
 
-    def _with(self, name: str, level: LinkedLevel) -> LinkedRelease:
+    def _with(self, name: str, level: ReleasedLevel) -> LinkedRelease:
         """Return the release with another model of one table."""
         return replace(self._linked, levels={**self._linked.levels, name: level})

@@ -1,0 +1,70 @@
+"""Sets that link rows to the rows above them, and the groups in which columns of other rows are counted."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from privsyn import Categorical, Database, PrivSyn, Schema, Table
+from privsyn.inference.higher_order import MOST_CELLS
+from privsyn.inference.problem import PublicFacts
+from privsyn.marginals.domain import Domain
+from privsyn.marginals.marginal import Marginal
+from privsyn.methods import links
+from privsyn.methods.links import MOST_VALUES, groups_of, linking_sets
+from privsyn.synthesis.linked import NUMBER_OF_ROWS, POSITION, SIBLINGS
+
+
+def sets_of(own, above, *of_rows):
+    """Return the sets for own columns and columns above, given as mappings of a name to a size."""
+    given = [*above, *of_rows]
+    domain = Domain((*own, *given), (*own.values(), *above.values(), *[4] * len(of_rows)))
+    return linking_sets(domain, PublicFacts(given=dict.fromkeys(given, 1.0)))
+
+
+def test_sets_have_an_own_column_one_above_and_the_position():
+    found = sets_of({"a": 3, "b": 2}, {"homes.c": 2}, NUMBER_OF_ROWS, SIBLINGS, POSITION)
+    assert found == (("b", "homes.c", POSITION), ("a", "homes.c", POSITION))
+    assert sets_of({"a": 3}, {"homes.c": 2}, NUMBER_OF_ROWS, SIBLINGS) == ()
+
+
+def test_sets_have_few_cells_and_are_few(monkeypatch):
+    assert sets_of({"a": MOST_CELLS // 4}, {"c": 2}, POSITION) == ()
+    monkeypatch.setattr(links, "MOST_SETS", 2)
+    assert [own for own, _, _ in sets_of({"a": 5, "b": 2, "d": 3}, {"c": 2}, POSITION)] == ["b", "d"]
+
+
+def test_codes_with_an_order_are_joined_and_the_rarest_of_others():
+    size = MOST_VALUES + 3
+    counts = np.arange(size, 0, -1.0)
+    ordered = groups_of(Marginal(Domain(("a",), (size,), (size,)), counts), 8)
+    assert len(np.unique(ordered)) == 8
+    assert (np.diff(ordered) >= 0).all()
+    others = groups_of(Marginal(Domain(("a",), (size,)), counts), 8)
+    assert others.tolist() == [*range(MOST_VALUES), *[MOST_VALUES] * 3]
+
+
+@pytest.fixture(scope="module")
+def homes_and_members():
+    """The first member of a home has its kind; that of the others is of two equally likely values."""
+    rng = np.random.default_rng(0)
+    homes = pd.DataFrame({"home": range(3000), "kind": rng.choice(["a", "b"], 3000)})
+    members = pd.DataFrame({"home": np.repeat(homes["home"], 3), "nth": [1, 2, 3] * 3000})
+    other = rng.choice(["a", "b"], len(members))
+    members["like"] = np.where(members["nth"] == 1, np.repeat(homes["kind"], 3), other)
+    return {"homes": homes, "members": members.reset_index(drop=True)}
+
+
+def test_only_the_first_row_depends_on_the_row_above(homes_and_members):
+    """By pairs alone, each row would have the kind of its home two times in three."""
+    kinds = Categorical(["a", "b"], nullable=False)
+    database = Database(
+        {
+            "homes": Table(Schema({"kind": kinds}), key="home"),
+            "members": Table(Schema({"like": kinds}), parent="homes", link="home", order="nth"),
+        }
+    )
+    made = PrivSyn(20.0, 1e-9, database, seed=0).fit(homes_and_members).sample(seed=0)
+    both = made["members"].merge(made["homes"], on="home")
+    alike = (both["kind"] == both["like"]).groupby(both["nth"]).mean()
+    assert alike[1] > 0.9
+    assert alike[2] < 0.6
