@@ -227,16 +227,51 @@ def test_a_name_that_two_public_tables_have_is_refused():
     assert list(made) == ["homes", "trips", "zones", "areas"]
 
 
-def test_the_public_table_is_never_the_private_one(tmp_path):
+PLACES = (
+    ("homes.csv", "homes.csv"),
+    ("linked.csv", "homes.csv"),
+    ("hard.csv", "homes.csv"),
+    ("homes.duckdb", "homes.duckdb::homes"),
+    ("homes.sqlite::homes", "homes.sqlite"),
+    ("homes", "homes/part.parquet"),
+    ("homes/part.parquet", "homes"),
+)
+
+
+@pytest.mark.parametrize(("public", "private"), PLACES)
+def test_the_public_table_is_never_the_private_one(public, private, tmp_path):
     """What is looked up is published as it is."""
-    TABLES["homes"].to_csv(tmp_path / "homes.csv", index=False)
-    TABLES["trips"].to_csv(tmp_path / "trips.csv", index=False)
-    whole = database(tmp_path / "homes.csv", key="home", homes=None, ends={})
-    complaint = "homes.csv: is private, and the look-up table 'zones' too"
-    with pytest.raises(InputError, match=complaint):
-        PrivSyn(1.0, 1e-6, whole).fit(tmp_path)
+    from privsyn.table.io.write import write_table
+
+    (tmp_path / "homes").mkdir()
+    for place in ("homes.csv", "homes.duckdb::homes", "homes.sqlite::homes", "homes/part.parquet"):
+        write_table(TABLES["homes"], tmp_path / place)
+    (tmp_path / "linked.csv").symlink_to(tmp_path / "homes.csv")
+    (tmp_path / "hard.csv").hardlink_to(tmp_path / "homes.csv")
+    whole = database(str(tmp_path / public), key="home", homes=None, ends={})
+    with pytest.raises(InputError, match="'homes' is private, and the look-up table 'zones' too"):
+        PrivSyn(1.0, 1e-6, whole).fit({**TABLES, "homes": tmp_path / private})
+
+
+def test_nor_in_a_folder_or_in_memory(tmp_path):
+    for name, table in TABLES.items():
+        table.to_csv(tmp_path / f"{name}.csv", index=False)
+    for public, tables in ((tmp_path / "homes.csv", tmp_path), (TABLES["homes"], TABLES)):
+        whole = database(public, key="home", homes=None, ends={})
+        with pytest.raises(InputError, match="'homes' is private, and the look-up table 'zones' too"):
+            PrivSyn(1.0, 1e-6, whole).fit(tables)
     with pytest.raises(InputError, match="the table 'zones' is public, and the schema has it: leave it out"):
         PrivSyn(1.0, 1e-6, database()).fit({**TABLES, "zones": ZONES})
+
+
+def test_one_file_may_have_both_public_and_private_tables(tmp_path):
+    from privsyn.table.io.write import write_table
+
+    path = tmp_path / "all.duckdb"
+    for name, table in {**TABLES, "zones": ZONES[["zone"]]}.items():
+        write_table(table, f"{path}::{name}")
+    made = PrivSyn(5.0, 1e-6, database(f"{path}::zones"), seed=1).fit(path)
+    assert list(made.sample(3)) == ["homes", "trips", "zones"]
 
 
 def test_a_model_names_no_file_to_be_read(model, tmp_path):

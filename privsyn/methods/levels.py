@@ -30,7 +30,7 @@ from privsyn.private.ledger import PUBLIC, Ledger
 from privsyn.private.persons import ONE_ROW_EACH, Contribution, random_order
 from privsyn.private.spend import QueryLog
 from privsyn.synthesis.linked import NEXT, NUMBER_OF_ROWS, OF_ROWS, POSITION, Given, Links
-from privsyn.table.linked import ROW, open_tables, rows_of
+from privsyn.table.linked import ROW, named_tables, open_tables, rows_of
 from privsyn.table.lookups import with_lookups
 
 if TYPE_CHECKING:
@@ -83,8 +83,9 @@ class OpenedDatabase:
     def of(cls, database: Database, tables: object, settings: Settings, bits: Bits) -> OpenedDatabase:
         """Open all tables, with random `bits` for the order of each person's rows. No row is counted."""
         levels: list[OpenedLevel] = []
-        database = with_lookups(database)
-        for name, rows in open_tables(database, tables, lambda codes: random_order(codes, bits)).items():
+        declared, database = database, with_lookups(database)
+        given = named_tables(declared, tables)
+        for name, rows in open_tables(database, given, lambda codes: random_order(codes, bits)).items():
             table = database.tables[name]
             linked = table.parent is not None
             above = Above(rows.parents, rows.keys, rows.also, rows.added, linked=linked)

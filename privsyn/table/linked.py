@@ -27,7 +27,7 @@ from privsyn.table.io.formats import tables_in
 from privsyn.table.io.persons import NOBODY, check_unit_column, codes_of, identifiers, order_keys
 from privsyn.table.io.read_in_batches import read_in_batches
 from privsyn.table.io.source import RawTable
-from privsyn.table.lookups import check_all_looked_up, is_same_file, with_keys
+from privsyn.table.lookups import check_all_looked_up, is_same_table, with_keys
 from privsyn.table.schema.columns import Categorical, Column, Numerical, Ordinal, column_of
 from privsyn.table.schema.database import COUNT, EVER, Database, Derived, Table
 from privsyn.table.schema.schema import Schema
@@ -89,15 +89,43 @@ class LinkedTable:
     schema: Schema
 
 
-def open_tables(database: Database, tables: object, shuffle: Shuffle) -> dict[str, LinkedTable]:
+def named_tables(database: Database, tables: object) -> dict[str, Any]:
+    """Return the private tables by name, before any is opened.
+
+    Parameters
+    ----------
+    database : Database
+        As declared: a look-up table that is private too would be published as it is, so it is refused.
+    tables : mapping of a name to a table, or path of a folder, DuckDB or SQLite file
+    """
+    if isinstance(tables, str | PathLike):
+        tables = tables_in(tables, database.names)
+    if not isinstance(tables, Mapping):
+        raise InputError("a database is fitted to a mapping of names to tables, such as {'persons': persons}")
+    for name, given in tables.items():
+        if name in database.public:
+            raise InputError(f"the table {name!r} is public, and the schema has it: leave it out")
+        if name not in database.tables:
+            raise InputError(
+                f"there is no table {name!r} in the database{did_you_mean(name, database.tables)}"
+            )
+        for lookup, table in database.public.items():
+            if is_same_table(given, table.public):
+                raise InputError(
+                    f"the table {name!r} is private, and the look-up table {lookup!r} too: give another one"
+                )
+    return dict(tables)
+
+
+def open_tables(database: Database, tables: Mapping[str, Any], shuffle: Shuffle) -> dict[str, LinkedTable]:
     """Open all tables of a database, each after its parent. No row is counted.
 
     Parameters
     ----------
     database : Database
-    tables : mapping of a name to a table, or path of a folder, DuckDB or SQLite file
-        Each table as for `privsyn.table.io.read_in_batches`. If the root has no columns of data, it may be
-        left out: then every link of its children is a person.
+    tables : mapping of a name to a table
+        Each as for `privsyn.table.io.read_in_batches`. If the root has no columns of data, it may be left
+        out: then every link of its children is a person.
     shuffle : callable
         Of the rows with the same key in the root, the first in its order is kept.
     """
@@ -113,23 +141,11 @@ def open_tables(database: Database, tables: object, shuffle: Shuffle) -> dict[st
     return found
 
 
-def _sources(database: Database, tables: object) -> dict[str, RawTable]:
-    if isinstance(tables, str | PathLike):
-        tables = tables_in(tables, database.names)
-    if not isinstance(tables, Mapping):
-        raise InputError("a database is fitted to a mapping of names to tables, such as {'persons': persons}")
-    for name in tables:
-        if name in database.public:
-            raise InputError(f"the table {name!r} is public, and the schema has it: leave it out")
-        if name not in database.tables:
-            raise InputError(
-                f"there is no table {name!r} in the database{did_you_mean(name, database.tables)}"
-            )
+def _sources(database: Database, tables: Mapping[str, Any]) -> dict[str, RawTable]:
     sources = {}
     for name, table in database.private.items():
         if name in tables:
             with about(f"table {name!r}"):
-                _check_is_private(tables[name], database)
                 sources[name] = _source(table, tables[name])
     missing = [name for name in database.private if name not in sources]
     root = database.root
@@ -141,13 +157,6 @@ def _sources(database: Database, tables: object) -> dict[str, RawTable]:
             " the ending of another format"
         )
     return sources
-
-
-def _check_is_private(given: Any, database: Database) -> None:
-    """Refuse a private table that is a look-up table too: this would be published as it is."""
-    for lookup, table in database.public.items():
-        if is_same_file(given, table.public.file):
-            raise InputError(f"{given}: is private, and the look-up table {lookup!r} too: give another file")
 
 
 def _source(table: Table, given: Any) -> RawTable:

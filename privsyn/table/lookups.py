@@ -33,8 +33,6 @@ class LookupTable:
     frame : pandas.DataFrame
     key : str
         The column whose values identify its rows.
-    file : str, optional
-        Where it was read from.
 
     Raises
     ------
@@ -50,7 +48,6 @@ class LookupTable:
 
     frame: pd.DataFrame
     key: str
-    file: str | None = None
 
     def __post_init__(self) -> None:
         check_column_names(self.frame.columns)
@@ -78,11 +75,10 @@ class LookupTable:
         """
         if isinstance(public, cls):
             return public
-        file = str(public) if isinstance(public, str | PathLike) else None
         frame = _read(public)
         categories = {name: cells for name, cells in frame.items() if hasattr(cells, "cat")}
         texts = {str(name): cells.astype(cells.cat.categories.dtype) for name, cells in categories.items()}
-        found = cls(frame.assign(**texts).reset_index(drop=True), key, file)
+        found = cls(frame.assign(**texts).reset_index(drop=True), key)
         for name, cells in found.frame.items():
             with about(f"column {name!r}"):
                 back = _column(_plain_column(cells))
@@ -112,7 +108,7 @@ class LookupTable:
         return OutputType(kind).cast(self.frame.copy(), Schema({}))
 
     def to_plain(self) -> dict[str, Any]:
-        """Return plain data for JSON, without where it was read from."""
+        """Return plain data for JSON."""
         return {str(name): _plain_column(cells) for name, cells in self.frame.items()}
 
     @classmethod
@@ -134,12 +130,24 @@ def _read(public: Any) -> pd.DataFrame:
     return read_in_memory(public).frame
 
 
-def is_same_file(one: Any, other: Any) -> bool:
-    """Return whether two paths lead to one table of one file; not if either is no path."""
+def is_same_table(one: Any, other: Any) -> bool:
+    """Return whether both are one table in memory, or paths that may lead to one table.
+
+    A path that names no table of a file means its only one, whichever that is. A folder has all files in it.
+    """
     if not (isinstance(one, str | PathLike) and isinstance(other, str | PathLike)):
-        return False
+        return one is other
     first, second = Place.of(one), Place.of(other)
-    return (Path(first.file).resolve(), first.inside) == (Path(second.file).resolve(), second.inside)
+    if not (_is_within(first.file, second.file) or _is_within(second.file, first.file)):
+        return False
+    return first.inside == second.inside or not (first.inside and second.inside)
+
+
+def _is_within(file: Path, other: Path) -> bool:
+    """Return whether a file is the other one, by any name, or in that folder."""
+    if file.resolve().is_relative_to(other.resolve()):
+        return True
+    return file.exists() and other.exists() and file.samefile(other)
 
 
 def with_lookups(database: Database) -> Database:
