@@ -102,3 +102,12 @@ def test_the_last_persons_without_rows_make_room_for_persons_with_rows():
     assert fitted.total == pytest.approx(700)
     assert rows.persons[:2].sum() == pytest.approx(700, abs=20)
     assert fitted.one_way("number").counts[0] < 50
+
+
+def test_the_rows_of_grandchildren_follow_the_column_of_their_parents():
+    rows = rows_of([400, 100, 50])
+    more = rows.with_all(1400.0, 1.0)
+    assert more.total == pytest.approx(1400, abs=5)
+    assert rows.total == pytest.approx(750)
+    unsure = rows.with_all(1400.0, 1e12)
+    assert unsure.total == pytest.approx(750, abs=1)

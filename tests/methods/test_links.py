@@ -7,6 +7,7 @@ import pytest
 from privsyn import Categorical, Database, PrivSyn, Schema, Table
 from privsyn.inference.higher_order import MOST_CELLS
 from privsyn.inference.problem import PublicFacts
+from privsyn.inference.rows_per_person import RowsPerPerson
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Marginal
 from privsyn.methods import links
@@ -68,3 +69,26 @@ def test_only_the_first_row_depends_on_the_row_above(homes_and_members):
     alike = (both["kind"] == both["like"]).groupby(both["nth"]).mean()
     assert alike[1] > 0.9
     assert alike[2] < 0.6
+
+
+def test_of_three_tables_the_last_knows_how_many_rows_it_has_by_the_column_of_the_second(monkeypatch):
+    """Without the column of the second table, noise hides numbers of rows that few persons share."""
+    seen = []
+    update = RowsPerPerson.with_all
+    monkeypatch.setattr(
+        RowsPerPerson, "with_all", lambda rows, *total: seen.append(total) or update(rows, *total)
+    )
+    homes = pd.DataFrame({"home": range(300), "size": ["small", "large"] * 150})
+    people = pd.DataFrame({"person": range(600), "home": np.repeat(range(300), 2)})
+    trips = pd.DataFrame({"person": np.repeat(range(600), 3), "far": ["yes", "no", "no"] * 600})
+    schema = Database(
+        {
+            "homes": Table(Schema({"size": Categorical(["small", "large"])}), key="home"),
+            "people": Table(Schema({}), key="person", parent="homes", link="home"),
+            "trips": Table(Schema({"far": Categorical(["yes", "no"])}), parent="people", link="person"),
+        }
+    )
+    PrivSyn(50, 1e-9, schema, seed=0).fit({"homes": homes, "people": people, "trips": trips})
+    ((total, variance),) = seen
+    assert total == pytest.approx(1800, rel=0.1)
+    assert variance > 0
