@@ -97,7 +97,8 @@ def merge_rare(
     [1.0, 0.0, 1.0, 1.0]
     """
     # Published is that a pool is judged by its own count alone.
-    variance = min(float(one_way.variance.sum()) for one_way in one_ways) if join_neighbours else np.inf
+    of_totals = [float(one_way.variance.sum()) for one_way in one_ways] if join_neighbours else []
+    variance = min(of_totals, default=np.inf)
     merged = []
     for one_way in one_ways:
         counts, (name,), weights = one_way.marginal.counts, one_way.attributes, _weights(one_way, total)

@@ -87,7 +87,7 @@ def test_a_look_up_table_comes_out_as_it_is(folder, capsys):
 def test_a_look_up_table_is_not_the_private_one_nor_written_over(folder, capsys):
     looked = SCHEMA.replace("{kind: categorical, values: [n, s]}", "{kind: categorical}")
     for public, out, text in (
-        ("in/homes.csv, key: home", "out", "in/homes.csv: is private, and the look-up table 'regions' too"),
+        ("in/homes.csv, key: home", "out", "'homes' is private, and the look-up table 'regions' too"),
         ("in.duckdb::homes, key: home", "in.duckdb", "in.duckdb: is an input too"),
         ("none.csv, key: region", "out", "table 'regions': none.csv: there is no such file"),
         ("{a: 1}, key: region", "out", "public is the path of a table"),
