@@ -10,11 +10,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from privsyn.inference.fitted import Fitted, one_way_certainty
+from privsyn.inference.fitted import ONE_SIDED, Fitted, one_way_certainty
 from privsyn.inference.rows_per_person import RowsPerPerson
 from privsyn.marginals.domain import Floats, Ints
 from privsyn.marginals.ipf import fit_all
-from privsyn.marginals.marginal import Marginal, Measurement
+from privsyn.marginals.marginal import Marginal
 
 TINY = 1e-9  # records
 
@@ -66,7 +66,11 @@ def _spread(cells: Floats, classes: Ints, before: Floats, after: Floats) -> Floa
 
 
 def _refitted(fitted: Fitted, place: int, cells: Floats) -> Fitted:
-    """Return the model in which the column at a place has these cells."""
+    """Return the model in which the column at a place has these cells.
+
+    An interval for a count stays that of the column's own answer, whose noise is known. It grows until it
+    reaches the estimate.
+    """
     merging, column = fitted.merging, fitted.merging.original.names[place]
     certainty = fitted.one_way_certainty(column)
     group, shares = merging.groups[place], list(merging.shares)
@@ -78,13 +82,15 @@ def _refitted(fitted: Fitted, place: int, cells: Floats) -> Fitted:
     changed = [each for each in fitted.marginals if column in each.attributes]
     margins = [tuple(columns[name] for name in each.attributes) for each in changed]
     now = dict(zip([each.attributes for each in changed], fit_all(changed, margins), strict=True))
-    measured = Measurement(columns[column], certainty.measured.variance, certainty.measured.grouping)
-    surer = one_way_certainty(measured, columns[column])
+    answer = certainty.measured
+    apart = (counts - answer.marginal.counts) / ONE_SIDED  # of `count_intervals`, no end is nearer than this
+    measured = replace(answer, variance=np.maximum(answer.variance, apart**2))
+    certainty_now = one_way_certainty(measured, columns[column])
     return replace(
         fitted,
         merging=replace(merging, shares=tuple(shares)),
         one_ways=tuple(columns.values()),
         total=float(counts.sum()),
         marginals=tuple(now.get(each.attributes, each) for each in fitted.marginals),
-        certainties=tuple(surer if each is certainty else each for each in fitted.certainties),
+        certainties=tuple(certainty_now if each is certainty else each for each in fitted.certainties),
     )

@@ -95,6 +95,18 @@ def test_nobody_gets_more_rows_than_either_answer_knows_of():
     assert rows.largest <= 15
 
 
+def test_an_interval_stays_around_the_answer_and_reaches_the_estimate():
+    before = model(COUNTS)
+    fitted, _ = agreed(before, "number", NUMBERS, rows_of(np.array([500.0, 200, 200, 100, 40, 10])))
+    old_low, old_high = before.one_way_certainty("number").intervals()
+    low, high = fitted.one_way_certainty("number").intervals()
+    assert (low <= old_low).all()
+    assert (high >= old_high).all()
+    estimate = fitted.one_way("number").counts
+    assert (low <= estimate + 0.5).all()
+    assert (estimate - 0.5 <= high).all()
+
+
 def test_the_last_persons_without_rows_make_room_for_persons_with_rows():
     fitted, rows = agreed(
         model(np.array([500.0, 100, 100])), "number", np.arange(3.0), rows_of([400, 300], 1.0)
