@@ -189,9 +189,10 @@ class LinkedRelease:
         numbers = parent.frame[rows_of(name)].to_numpy(np.int64)
         parents = np.repeat(np.arange(len(numbers)), numbers)
         roots = parent.roots[parents]
-        chains = Chains.of(parents, links, self._known(name, made, parents, roots))
         release = level.release
         own = {of.attributes[0]: of for of in release.fitted.one_ways}
+        order = table.order if table.order in own and own[table.order].domain.ordered[0] > 1 else None
+        chains = Chains.of(parents, links, self._known(name, made, parents, roots), order)
         codes = synthesise_linked(
             own, (*release.fitted.marginals, *links.tables), chains, rng, zeros=release.zeros
         )
@@ -200,7 +201,10 @@ class LinkedRelease:
         frame = release.codec.decode(merging.restore(records, rng), rng, merging)
         if table.order in frame:
             by = np.lexsort((frame[table.order].rank(method="first").to_numpy(), parents))
-            frame = frame.iloc[by].reset_index(drop=True)
+            if order is None or release.codec.schema.constraints:
+                frame = frame.iloc[by].reset_index(drop=True)
+            else:  # the codes are in order: only values of the same code change places
+                frame[order] = frame[order].array[by]
         report(f"synthesising {name}", 1, 1)
         return SyntheticRows.of(release, frame, parents, roots)
 

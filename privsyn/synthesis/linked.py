@@ -4,6 +4,10 @@ The start draws the first row of each person, then the second rows, and so on. E
 with the most information on it: another of the same row, one of the previous row, or one of the person. Then
 the rows are annealed. A table over the previous row and the row counts pairs of neighbours. So two halves of
 the rows, in neither of which two rows are neighbours, move in turn: the neighbours of a row that moves stay.
+
+If a column orders the rows of a parent, such as a date, its codes never decrease among them: they are sorted
+at the start, and no move makes one smaller than the previous row's or larger than the next row's. Rows that
+were sorted at the end would have other neighbours than those that the tables were fitted with.
 """
 
 from __future__ import annotations
@@ -39,6 +43,8 @@ OF_ROWS = (NUMBER_OF_ROWS, SIBLINGS, POSITION)
 place among the latter."""
 NEXT = "next row's "
 """How the name of an attribute of the next row begins."""
+EXACT = "exact previous "
+"""How the name of an attribute of the previous row begins that has all codes, not groups of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,17 +108,31 @@ class Chains:
     previous : mapping of an attribute to (own attribute, groups)
         Attributes of the previous row: the code of each code of the own attribute. One code more stands for
         rows without a previous one.
+    order : str, optional
+        An own attribute whose codes never decrease among the rows of a parent.
     """
 
     parents: Ints
     given: Mapping[str, Integers]
     previous: Mapping[str, tuple[str, Codes]]
+    order: str | None = None
 
     @classmethod
-    def of(cls, parents: Ints, links: Links, known: Mapping[tuple[str, str], Integers]) -> Chains:
+    def of(
+        cls,
+        parents: Ints,
+        links: Links,
+        known: Mapping[tuple[str, str], Integers],
+        order: str | None = None,
+    ) -> Chains:
         """Return the chains of rows of the same parent; `known` has what `Given` may be of."""
         given = {name: of.of(known[of.table, of.attribute]) for name, of in links.given.items()}
-        return cls(parents, given, links.previous)
+        return cls(parents, given, links.previous, order)
+
+    def with_exact(self, codes: int) -> Chains:
+        """Return the same with the exact code of `order` in the previous row, of which there are `codes`."""
+        exact = {EXACT + str(self.order): (str(self.order), np.arange(codes, dtype=np.int32))}
+        return replace(self, previous={**self.previous, **exact})
 
     @property
     def positions(self) -> Ints:
@@ -142,6 +162,10 @@ def synthesise_linked(
         Of the own attributes.
     """
     rows = _start(one_ways, tables, chains, rng)
+    if chains.order is not None:
+        codes = rows[chains.order]
+        rows[chains.order] = codes[np.lexsort((codes, chains.parents))]
+        chains = chains.with_exact(one_ways[chains.order].domain.cells)
     tables = (*tables, *zeros.missing_from(tuple(tables), tuple(one_ways.values())))
     if not tables or not len(chains.parents):
         return rows
@@ -261,6 +285,18 @@ def _views(
             weights = view.weights * weight / (view.targets + 1)
             weights[~_possible(view, one_ways, zeros)] = NEVER
             found.append(replace(view, weights=weights))
+    return found if chains.order is None else [*found, *_ordered(chains.order, one_ways, chains)]
+
+
+def _ordered(order: str, one_ways: Mapping[str, Marginal], chains: Chains) -> list[_View]:
+    """Return views in which only cells out of order have a weight: no row may be in them."""
+    size = one_ways[order].domain.cells
+    domain = Domain((order, EXACT + order), (size, size + 1))
+    found = []
+    for view in _seen(Marginal(domain, np.zeros(domain.shape)), one_ways, chains):
+        before, after = np.indices(view.table.domain.shape)
+        wrong = (before > after) & (before < size)  # code `size`: no previous, or no next row
+        found.append(replace(view, weights=np.where(wrong, NEVER, 0.0).ravel()))
     return found
 
 

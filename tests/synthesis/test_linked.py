@@ -101,3 +101,33 @@ def test_persons_are_in_random_order():
     head, whole = (np.bincount(part, minlength=k) / len(part) for part in (codes[:400], codes))
     # 0.35 without the random order. Random rows: mean 0.085, standard deviation 0.014, so 8 of these.
     assert np.abs(head - whole).sum() / 2 < 0.2
+
+
+def test_an_order_never_decreases_and_neighbours_still_follow_the_tables():
+    """Rows of the first half of the time are followed by rows of the same kind.
+
+    Rows that are sorted at the end have other neighbours: half of them lost their kind's successor.
+    """
+    owners, k = np.repeat(np.arange(3000), 4), 12
+    n, first = len(owners), 3000
+    before = np.vstack([np.eye(2) * 0.45 + 0.025, np.full(2, 0.5) * first / (n - first)]) * (n - first)
+    halves = np.repeat(np.arange(2, dtype=np.int32), k // 2)
+    late = np.full((3, k), 1.0)
+    late[1, : k // 2] = 0.0
+    late *= np.array([n / 3, n / 3, n / 3])[:, np.newaxis] / late.sum(axis=1, keepdims=True)
+    tables = (
+        Marginal(Domain(("previous kind", "kind"), (3, 2)), before),
+        Marginal(Domain(("previous day", "day"), (3, k), (2, k)), late),
+    )
+    one_ways = {
+        "kind": Marginal(Domain(("kind",), (2,)), np.full(2, n / 2)),
+        "day": Marginal(Domain(("day",), (k,), (k,)), late.sum(axis=0)),
+    }
+    previous = {"previous kind": ("kind", np.arange(2, dtype=np.int32)), "previous day": ("day", halves)}
+    of = Chains(owners, {}, previous, order="day")
+    rows = synthesise_linked(one_ways, tables, of, np.random.default_rng(0))
+    later = np.flatnonzero(of.positions > 0)
+    assert (rows["day"][later] >= rows["day"][later - 1]).all()
+    assert np.mean(rows["kind"][later] == rows["kind"][later - 1]) == pytest.approx(0.95, abs=0.02)
+    days = np.bincount(rows["day"], minlength=k) / n
+    assert np.abs(days - late.sum(axis=0) / n).sum() / 2 < 0.02
