@@ -402,7 +402,7 @@ def test_a_summary_that_cannot_be_is_refused_in_one_line(derive, complaint):
 
 
 @pytest.mark.parametrize(
-    "name", ["position", "rows of the person", "previous km", "next row's km", "homes.region"]
+    "name", ["position", "rows of the person", "second previous km", "next row's km", "homes.region"]
 )
 def test_a_column_with_the_name_of_a_link_is_refused_in_one_line(name):
     trips = Table(Schema({**TRIPS.columns, name: HOMES.columns["region"]}), parent="homes", link="home")

@@ -66,8 +66,8 @@ def reweighted(
         The attribute of the classes of persons. If there is none, all persons are in one class.
     rows : RowsOfGroups
         Of the persons of each class.
-    firsts : mapping of an attribute of the previous row to a number, optional
-        The number of rows without a previous row, which is the last code.
+    firsts : mapping of an attribute of a row before to a number, optional
+        The number of rows without such a row, which is the last code.
     """
     if not (total := float(rows.numbers.sum())) >= 1:
         return fitted

@@ -51,7 +51,9 @@ class PublicFacts:
         Attributes that a synthetic row has before its own columns are made: of its person, and of the rows
         above it. An error in a table with them weighs so much more than in others.
     previous : tuple of attributes
-        Those whose value in the previous row of the same person is an attribute, too.
+        Those whose value in the previous row of the same parent is an attribute, too.
+    lags : int
+        How many rows before each row are looked at.
     """
 
     target: str | None = None
@@ -64,6 +66,7 @@ class PublicFacts:
     looks: Mapping[str, Look] = field(default_factory=lambda: MappingProxyType({}))
     given: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     previous: Attributes = ()
+    lags: int = 1
 
 
 GROUPS = 4  # blocks of the ordered codes of an attribute: in departures, and in tables of three to five

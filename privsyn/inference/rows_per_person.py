@@ -112,6 +112,10 @@ class RowsPerPerson:
         """The last number of rows of each class."""
         return np.append(self.begins[1:] - 1, self.begins[-1])
 
+    def share_after(self, rows: int) -> float:
+        """Return the share of all rows that come after the first `rows` of their person."""
+        return float(self.persons @ np.maximum(self.rows - rows, 0.0)) / max(self.total, 1.0)
+
     @property
     def rows(self) -> Floats:
         """The mean number of rows of a person in each class."""

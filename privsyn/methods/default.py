@@ -57,7 +57,7 @@ from privsyn.marginals.domain import Attributes, Floats, Mask
 from privsyn.marginals.marginal import NO_GROUPS, Marginal
 from privsyn.marginals.recoding import Merging
 from privsyn.methods.columns import measure_columns
-from privsyn.methods.links import OF_PREVIOUS, PREVIOUS_ROWS, linking_sets, measure_previous
+from privsyn.methods.links import PREVIOUS_ROWS, linking_sets, measure_previous, worth_asking
 from privsyn.private.measure import Asked, PrivateTable
 from privsyn.private.persons import ONE_ROW_EACH
 from privsyn.progress import Progress
@@ -138,8 +138,7 @@ def _departures(private: PrivateTable, problem: Problem, rho: float, facts: Publ
     their own, with less noise: their choice matters more. Without a budget nothing is asked.
     """
     names = near_pairs(private.domain.names, MOST_CANDIDATES, problem.target, problem.important)
-    of_others = {*facts.given, *(OF_PREVIOUS + name for name in facts.previous)}
-    names = tuple(pair for pair in names if not of_others.issuperset(pair)) if of_others else names
+    names = worth_asking(names, facts)
     margins = problem.alone
     expected = independent_pairs(private.domain, margins, problem.zeros, names)
     evidence, waves = [UNKNOWN] * len(expected), Waves(margins)

@@ -15,7 +15,7 @@ from privsyn.methods.links import groups_of
 from privsyn.methods.persons import Persons
 from privsyn.methods.reading import Opened
 from privsyn.private.persons import NOBODY
-from privsyn.synthesis.linked import POSITION, SIBLINGS, Given, Links
+from privsyn.synthesis.chains import POSITION, SIBLINGS, Given, Links
 from privsyn.table.kinds.numerical import Numerical
 from privsyn.table.linked import LinkedTable, positions, rows_of
 
@@ -120,8 +120,8 @@ class OpenedLevel:
         """Return what its rows know of the rows above, given what all rows below the parent know."""
         return parent.renamed(f"{self.table.parent}.{rows_of(self.name)}", SIBLINGS)
 
-    def below(self, parent: FromAbove) -> Opened:
-        """Return the table, each of whose rows has the codes of the rows above it. Private."""
+    def below(self, parent: FromAbove, lags: int) -> Opened:
+        """Return the table, whose rows have the codes of rows above, and of `lags` rows before. Private."""
         known = self.known(parent).at(self.rows.parents)
         if self.table.order is not None:
             places = np.minimum(positions(self.rows.parents, self.rows.keys), POSITIONS - 1)
@@ -130,7 +130,7 @@ class OpenedLevel:
         above = self.persons.above
         if above is None:
             raise ValueError(f"{self.name}: nothing above it")
-        above = replace(above, codes=known.codes, domain=known.domain)
+        above = replace(above, codes=known.codes, domain=known.domain, lags=lags)
         return replace(self.opened, persons=replace(self.persons, above=above))
 
     def for_below(self, learned: Learned, most: int) -> FromAbove:

@@ -2,7 +2,7 @@
 
 A row of a child table has more than its own columns: those of the rows above it, in groups that released
 counts make; the class of the number of rows that its person has in the table; its position among the rows of
-its parent; and the columns of the previous row. Counts over these are what links the tables.
+its parent; and the columns of the rows before it. Counts over these are what links the tables.
 """
 
 from __future__ import annotations
@@ -18,18 +18,17 @@ from privsyn.errors import InputError, about
 from privsyn.inference.all_rows import reweighted
 from privsyn.inference.child_rows import agreed
 from privsyn.inference.rows_per_person import RowsPerPerson
-from privsyn.marginals.domain import Codes
 from privsyn.methods.discovery import THRESHOLDS, reserved_delta
 from privsyn.methods.learning import Inquiry, Learned, learn_table
 from privsyn.methods.level import NOTHING, LearnedLevel, OpenedLevel
-from privsyn.methods.links import OF_PREVIOUS, groups_for
+from privsyn.methods.links import OF_PREVIOUS, groups_for, lags_for, rows_before
 from privsyn.methods.persons import FOR_ROWS, NO_SIZES, Above, Persons, Sizes
 from privsyn.methods.reading import OF_PERSONS, Opened, open_schema_of, pairs_of
 from privsyn.private.accounting import rho_for
 from privsyn.private.ledger import PUBLIC, Ledger
 from privsyn.private.persons import ONE_ROW_EACH, Contribution, random_order
 from privsyn.private.spend import QueryLog
-from privsyn.synthesis.linked import NEXT, NUMBER_OF_ROWS, OF_ROWS, POSITION, Given, Links
+from privsyn.synthesis.chains import EXACT, NEXT, NUMBER_OF_ROWS, OF_ROWS, POSITION, Given, Links, Previous
 from privsyn.table.linked import ROW, named_tables, open_tables, rows_of
 from privsyn.table.lookups import with_lookups
 
@@ -57,10 +56,13 @@ class Share:
         In rho, or an epsilon with Laplace noise.
     groups : int
         Number of groups of each number of a row above, in counts with the columns of a row of this table.
+    lags : int
+        Number of rows before each row whose columns its row has.
     """
 
     cost: float
     groups: int
+    lags: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +103,7 @@ class OpenedDatabase:
                     if each.name in database.above(name)
                     for column in each.opened.schema.schema.coded
                 ]
-                neighbours = [which + column for which in (OF_PREVIOUS, NEXT) for column in own]
+                neighbours = [which + column for which in (*OF_PREVIOUS, *NEXT, EXACT) for column in own]
                 _check_names(own, (*columns_above, *OF_ROWS, *neighbours))
             opened = Opened(
                 rows.source, bare.unordered(schema.unordered), persons, schema, None, settings, None
@@ -134,12 +136,14 @@ class OpenedDatabase:
         most = {name: rows.largest for name, rows in rows_per_person.items()}
         for whole in self.levels:
             level = whole.with_most({name: most[name] for name in self.database.children(whole.name)})
-            cost = shares[level.name].cost
+            share = shares[level.name]
             of_delta = reserved / len(is_open) if level.name in is_open else 0.0
-            opened, sizes, contribution = self._bounded(level, found, rows_per_person, noise.law, cost)
+            opened, sizes, contribution = self._bounded(level, found, rows_per_person, noise.law, share)
             with about(f"table {level.name!r}"):
                 about_table = inquiry.about(level.name)
-                learned = learn_table(opened, sizes, contribution, about_table, rho=cost, delta=of_delta)
+                learned = learn_table(
+                    opened, sizes, contribution, about_table, rho=share.cost, delta=of_delta
+                )
             learned, rows_per_person = self._with_rows(learned, level.name, rows_per_person)
             found[level.name] = self._linked(level, learned, found, shares)
         return found, self._ledger(log, noise, found)
@@ -191,8 +195,11 @@ class OpenedDatabase:
         shares = {}
         for level in self.levels:
             cost = rho * weights[level.name] / sum(weights.values())
-            sigma = bounds[level.name] * sqrt(level.pairs / (2 * law.rho(cost)))
-            shares[level.name] = Share(cost, groups_for(counted[level.name], sigma))
+            sigma, rows = bounds[level.name] * sqrt(level.pairs / (2 * law.rho(cost))), counted[level.name]
+            lags = 1
+            if level.table.order is not None:  # in random order, any two rows are alike
+                lags = lags_for(rows * rows_per_person[level.name].share_after(2), sigma)
+            shares[level.name] = Share(cost, groups_for(rows, sigma), lags)
         return shares
 
     def _bounded(
@@ -201,14 +208,15 @@ class OpenedDatabase:
         found: Mapping[str, LearnedLevel],
         rows_per_person: Mapping[str, RowsPerPerson],
         law: Law,
-        rho: float,
+        share: Share,
     ) -> tuple[Opened, Sizes, Contribution]:
         """Return a table with the codes of the rows above, and how a person is bounded in it."""
         if level.table.parent is None:
             return level.opened, NO_SIZES, ONE_ROW_EACH
-        sizes, contribution = level.opened.bounded(rows_per_person[level.name], law, rho, level.pairs)
+        rows = rows_per_person[level.name]
+        sizes, contribution = level.opened.bounded(rows, law, share.cost, level.pairs)
         sizes = replace(sizes, name=NUMBER_OF_ROWS) if sizes else sizes
-        return level.below(found[level.table.parent].below), sizes, contribution
+        return level.below(found[level.table.parent].below, share.lags), sizes, contribution
 
     def _linked(
         self,
@@ -274,9 +282,14 @@ def _check_names(own: tuple[str, ...], linking: tuple[str, ...]) -> None:
 def _of_all_rows(learned: Learned, parent: Learned, column: str) -> Learned:
     """Return the model of all rows. Their number is the sum of `column` over the parent's rows."""
     counts, numbers = parent.cells_of(column)
-    total, parents = max(float(counts @ numbers), 1.0), float(counts[numbers > 0].sum())
+    total = max(float(counts @ numbers), 1.0)
     fitted, sizes = learned.fitted, learned.sizes
-    firsts = {name: parents for name in fitted.merging.merged.names if name.startswith(OF_PREVIOUS)}
+    before = rows_before(learned.codec.domain.names, len(OF_PREVIOUS))
+    firsts = {
+        name: float(counts @ np.clip(numbers, 0, lag))
+        for name, (_, lag) in before.items()
+        if name in fitted.merging.merged.names
+    }
     rows = sizes.rows.scaled_to(total)
     return replace(learned, fitted=reweighted(fitted, sizes.name, rows, firsts if sizes else {}))
 
@@ -285,16 +298,17 @@ def _links_of(learned: Learned, above: Mapping[str, Given]) -> Links:
     """Return how the rows are linked: tables with attributes of other rows, and where these come from."""
     merging, own, sizes = learned.fitted.merging, learned.codec.domain.names, learned.sizes
     merged = dict(zip(merging.original.names, merging.groups, strict=True))
+    before = rows_before(own, len(OF_PREVIOUS))
     given: dict[str, Given] = {}
-    previous: dict[str, tuple[str, Codes]] = {}
+    previous: dict[str, Previous] = {}
     for name, groups in merged.items():
         if name in own:
             continue
-        if name.startswith(OF_PREVIOUS):
-            column = name.removeprefix(OF_PREVIOUS)
+        if name in before:
+            column, lag = before[name]
             of_column = np.zeros(int(merged[column].max()) + 1, np.int32)
             of_column[merged[column]] = groups[: len(merged[column])]
-            previous[name] = (column, of_column)
+            previous[name] = Previous(column, of_column, lag)
         elif name == NUMBER_OF_ROWS:
             numbers = np.maximum(np.arange(int(sizes.begins[-1]) + 1), 1)
             given[name] = Given("", NUMBER_OF_ROWS, groups[sizes.codes(numbers)].astype(np.int32))

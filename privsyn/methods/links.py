@@ -1,10 +1,10 @@
-"""The previous row of the same person: its columns as further attributes of each row."""
+"""The rows before a row of the same parent: their columns as further attributes of the row."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from itertools import product
-from math import prod, sqrt
+from math import pi, prod, sqrt
 
 import numpy as np
 
@@ -16,30 +16,30 @@ from privsyn.marginals.domain import Attributes, Codes, Domain, Floats
 from privsyn.marginals.marginal import Grouping, Marginal, groups_at
 from privsyn.marginals.recoding import Merging
 from privsyn.private.measure import PrivateTable
-from privsyn.synthesis.linked import OF_ROWS, POSITION
+from privsyn.synthesis.chains import OF_ROWS, POSITION
 
 FEWEST, MOST = 8, 32  # groups of a column with an order in the previous row, or in a row above
+DROWNED = 0.5  # total variation: noise above leaves nothing of a table
 MOST_VALUES = 40  # values of a column without order; with more, the rarest are one group
-PREVIOUS_ROWS = 0.1  # share of the budget for pairs: the columns of the previous row
-OF_PREVIOUS = "previous "
-"""How the name of an attribute of the previous row begins."""
+PREVIOUS_ROWS = 0.1  # share of the budget for pairs: the columns of the rows before each row
+OF_PREVIOUS = "previous ", "second previous "
+"""How the names of the attributes of the previous row begin, and of the row before that."""
 
 
 def measure_previous(
     private: PrivateTable, problem: Problem, rho: float, facts: PublicFacts
 ) -> tuple[PrivateTable, Problem]:
-    """Return the table and the problem with the attributes of the previous row, each of which is measured.
+    """Return the table and the problem with the attributes of the rows before, each of which is measured.
 
     They have the codes of the row's own attributes in groups: see `groups_for` and `groups_of`. One code more
-    stands for rows without a previous row.
+    stands for rows without such a row.
 
     Parameters
     ----------
     private : PrivateTable
     problem : Problem
     rho : float
-        Budget of a row for the counts of all attributes of the previous row: `PREVIOUS_ROWS` of that for
-        pairs.
+        Budget of a row for the counts of all attributes of rows before it: `PREVIOUS_ROWS` of that for pairs.
     facts : PublicFacts
     """
     own = problem.domain
@@ -48,8 +48,8 @@ def measure_previous(
     level = groups_for(total, private.contribution.most / sqrt(2 * cost))
     groups = [groups_of(problem.alone[place], level) for place in own.axes(facts.previous)]
     coarse = Grouping(tuple(groups)).domain(own.project(facts.previous))
-    names, sizes = (OF_PREVIOUS + name for name in coarse.names), (size + 1 for size in coarse.sizes)
-    added = Domain(tuple(names), tuple(sizes), coarse.ordered)
+    sizes = [size + 1 for size in coarse.sizes] * facts.lags
+    added = Domain(tuple(rows_before(coarse.names, facts.lags)), tuple(sizes), coarse.ordered * facts.lags)
     merging = extended(problem.merging, facts, added, groups)
     private = private.extend(merging.merged, merging.groups[len(own) :])
     tables = tuple((name,) for name in added.names)
@@ -58,6 +58,31 @@ def measure_previous(
     axes = {} if problem.tails is None else problem.tails.axes
     tails = Tails(merging, axes, () if problem.tails is None else problem.tails.ended)
     return private, replace(problem, merging=merging, tails=tails, one_ways=one_ways)
+
+
+def rows_before(columns: Attributes, lags: int) -> dict[str, tuple[str, int]]:
+    """Return the attributes of the rows before a row: of each its column, and how many rows before.
+
+    >>> rows_before(("price",), 2)
+    {'previous price': ('price', 1), 'second previous price': ('price', 2)}
+    """
+    whose = enumerate(OF_PREVIOUS[:lags], start=1)
+    return {which + column: (column, lag) for lag, which in whose for column in columns}
+
+
+def worth_asking(pairs: tuple[Attributes, ...], facts: PublicFacts) -> tuple[Attributes, ...]:
+    """Return the pairs of which records are made, and which are worth their noise.
+
+    Of the second row before, each column is paired with itself: so a column that stays the same shows itself.
+    """
+    before = rows_before(facts.previous, facts.lags)
+    others = {*facts.given, *before}
+    far = {name: column for name, (column, lag) in before.items() if lag > 1}
+    return tuple(
+        pair
+        for pair in pairs
+        if not others.issuperset(pair) and all(far[name] in pair for name in far.keys() & set(pair))
+    )
 
 
 def linking_sets(domain: Domain, facts: PublicFacts) -> tuple[Attributes, ...]:
@@ -99,6 +124,27 @@ def groups_for(rows: float, sigma: float) -> int:
     return int(np.clip(np.cbrt(max(rows, 1.0) / sigma), FEWEST, MOST))
 
 
+def lags_for(rows: float, sigma: float) -> int:
+    """Return how many rows before each row are worth asking about.
+
+    A cell is off by 0.8 sigma on average. Two columns have at least the square of `FEWEST` cells.
+
+    Parameters
+    ----------
+    rows : float
+        Number of rows with two rows before them.
+    sigma : float
+        Standard deviation of the noise in a cell.
+
+    Examples
+    --------
+    >>> lags_for(28_000, sigma=150), lags_for(5_700, sigma=300)
+    (2, 1)
+    """
+    error = 0.5 * FEWEST**2 * sqrt(2 / pi) * sigma / max(rows, 1.0)
+    return 2 if error < DROWNED else 1
+
+
 def groups_of(one_way: Marginal, level: int) -> Codes:
     """Return the group of each code of a column, from its released counts.
 
@@ -116,16 +162,18 @@ def groups_of(one_way: Marginal, level: int) -> Codes:
 
 
 def extended(merging: Merging, facts: PublicFacts, added: Domain, groups: list[Codes]) -> Merging:
-    """Return the merging with the added attributes; their original codes are those of the row before."""
+    """Return the merging with the added attributes; their original codes are those of the rows before."""
     places, whole, shares = merging.original.axes(facts.previous), [], []
     for place, group in zip(places, groups, strict=True):
-        none = group.max() + 1  # of rows without a previous one
+        none = group.max() + 1  # of rows without such a row
         of = np.append(group[merging.groups[place]], none).astype(np.int32)
         share: Floats = np.append(merging.shares[place], 1.0)
         share = np.maximum(share, np.finfo(float).tiny)
         shares.append(share / np.bincount(of, share)[of])
         whole.append(of)
     ordered = tuple(merging.original.ordered[place] for place in places)
-    original = merging.original.joined(Domain(added.names, tuple(map(len, whole)), ordered))
+    sizes = tuple(map(len, whole))
+    original = merging.original.joined(Domain(added.names, sizes * facts.lags, ordered * facts.lags))
     merged = merging.merged.joined(added)
-    return Merging(original, merged, (*merging.groups, *whole), (*merging.shares, *shares))
+    groups, shares = whole * facts.lags, shares * facts.lags
+    return Merging(original, merged, (*merging.groups, *groups), (*merging.shares, *shares))

@@ -60,6 +60,8 @@ class Above:
         Of these codes.
     linked : bool
         Whether the table has a parent.
+    lags : int
+        How many rows before each row of the same parent are looked at.
     """
 
     parents: Ints
@@ -69,6 +71,7 @@ class Above:
     codes: tuple[Integers, ...] = ()
     domain: Domain = NO_ATTRIBUTES
     linked: bool = False
+    lags: int = 1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -124,21 +127,21 @@ class Persons:
         """Return a walk over the encoded `rows` of `bounded`, in which those of a person stand together.
 
         Each row has the class of the number of rows of its person. In linked tables it also has the columns
-        of the rows above it, and those of the previous row of the same parent.
+        of the rows above it, and those of the rows before it of the same parent.
         """
         first = self.first(most)
         kept = self._marked(first)
         had = np.bincount(self.codes[self.order], minlength=1)[self.codes[first]]
         of_persons = (sizes.codes(had),) if sizes else ()
-        previous = None
+        previous, lags = None, 0
         if self.above is not None:
             of_persons = (*of_persons, *(codes[first] for codes in self.above.codes))
             keys = None if self.above.keys is None else self.above.keys[first]
-            previous = previous_rows(self.above.parents[first], keys)
+            previous, lags = previous_rows(self.above.parents[first], keys), self.above.lags
         order, packing = (np.cumsum(kept) - 1)[first], Packing(codec.domain.sizes)
         check = rows.require_unchanged  # also where no walk would see that the source has changed
         return PersonsTogether(
-            rows.walk(codec), self.codes[kept], order, of_persons, packing, memory, check, previous
+            rows.walk(codec), self.codes[kept], order, of_persons, packing, memory, check, previous, lags
         )
 
     def count(self, log: QueryLog, noise: Noise, rho: float) -> RowsPerPerson:

@@ -17,6 +17,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from privsyn.marginals.counting import Ask, Block, Packing, Tables, Walk, block_of, code_type, ranks
 from privsyn.marginals.domain import Attributes, Codes, Domain, Integers, Ints, Records
@@ -86,10 +87,11 @@ class CachedWalk:
 class PersonsTogether:
     """A walk over blocks in which the rows of each person stand together, in random order.
 
-    Each block has more columns: those of the person, those of the previous row of the same person, and how
-    many rows of the same person stand before each row in random order. A row without a previous one has one
-    code more in each of the latter. All rows pass through this process. Their packed codes are kept if they
-    fit in memory. If not, each walk reads the source several times, for some of the persons each time.
+    Each block has more columns: those of the person, those of the rows before each row that have the same
+    parent, and how many rows of the same person stand before it in random order. A row without a previous one
+    has one code more in each of the columns of the latter. All rows pass through this process. Their packed
+    codes are kept if they fit in memory. If not, each walk reads the source several times, for some of the
+    persons each time.
 
     Parameters
     ----------
@@ -104,6 +106,8 @@ class PersonsTogether:
     previous : integer array, optional
         The place in `order` of the previous row of the same person, and -1 where there is none. It depends on
         the person's rows alone. Default: no columns of previous rows.
+    lags : int, optional
+        How many rows before each row are looked at: 2 for the previous one, and for the one before that.
     packing : Packing
         Of the columns of the blocks.
     memory : float
@@ -122,10 +126,11 @@ class PersonsTogether:
         memory: float,
         check: Callable[[], None] = lambda: None,
         previous: Ints | None = None,
+        lags: int = 1,
     ) -> None:
         self._walk, self._packing, self._check = walk, packing, check
         self._order, self._before = order, ranks(persons[order]).astype(np.uint32)
-        self._of_persons, self._previous = of_persons, previous
+        self._of_persons, self._previous, self._lags = of_persons, previous, lags
         fitting = memory / max(len(packing.groups), 1)  # of a row, a group takes a byte or a little more
         self._parts = _between_persons(self._before, max(int(min(fitting, len(order))), ROWS_AT_ONCE))
         self._rows = len(persons)
@@ -147,19 +152,21 @@ class PersonsTogether:
                 of_persons = (column[start + first : start + last] for column in self._of_persons)
                 before: Block = ()
                 if self._previous is not None:
-                    before = self._of_previous(
-                        block, start + first, self._previous[start + first : start + last]
-                    )
+                    before = self._before_them(block, self._previous, start + first)
                 yield *block, *of_persons, *before, within[first:last]
 
-    def _of_previous(self, block: Block, start: int, previous: Ints) -> Block:
-        """Return the columns of the previous rows, which are in the same block."""
-        none = previous < 0
-        place = np.where(none, 0, previous - start)
-        return tuple(
-            np.where(none, size, column[place]).astype(code_type(size + 1))
-            for column, size in zip(block, self._packing.sizes, strict=True)
-        )
+    def _before_them(self, block: Block, previous: Ints, start: int) -> Block:
+        """Return the columns of the rows before each row of a block, which are in the same block."""
+        at = np.arange(start, start + len(block[0]))
+        found: list[npt.NDArray[np.unsignedinteger]] = []
+        for _ in range(self._lags):
+            at = np.where(at < 0, -1, previous[at])
+            none, place = at < 0, np.maximum(at - start, 0)
+            found.extend(
+                np.where(none, size, column[place]).astype(code_type(size + 1))
+                for column, size in zip(block, self._packing.sizes, strict=True)
+            )
+        return tuple(found)
 
     def _packed(self, start: int, end: int) -> Block:
         """Return the packed codes of the rows at some places of the order."""

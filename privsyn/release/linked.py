@@ -25,7 +25,8 @@ from privsyn.release.file_format import check_loads, members_of, parts_of, read_
 from privsyn.release.linked_file import DATABASE, ReleasedLevel, levels_of, pack_levels
 from privsyn.release.outlook import Outlook
 from privsyn.release.release import Release
-from privsyn.synthesis.linked import NUMBER_OF_ROWS, POSITION, Chains, synthesise_linked
+from privsyn.synthesis.chains import NUMBER_OF_ROWS, POSITION, Chains
+from privsyn.synthesis.linked import synthesise_linked
 from privsyn.table.encoding.dtypes import family
 from privsyn.table.io.output_type import PANDAS
 from privsyn.table.io.write import check_for_tables, write_blocks, write_tables

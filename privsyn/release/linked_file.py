@@ -27,7 +27,7 @@ from privsyn.release.file_format import (
     zipped,
 )
 from privsyn.release.release import Release
-from privsyn.synthesis.linked import Given, Links
+from privsyn.synthesis.chains import Given, Links, Previous
 from privsyn.table.lookups import LookupTable
 from privsyn.table.schema.database import LINKS, Database, database_from_plain, database_to_plain
 
@@ -114,7 +114,7 @@ def unlinked(links: Links) -> tuple[dict[str, Any], dict[str, Array]]:
     arrays: dict[str, Array] = {}
     parts: tuple[tuple[str, list[Array]], ...] = (
         ("given", [of.groups for of in links.given.values()]),
-        ("previous", [of for _, of in links.previous.values()]),
+        ("previous", [of.groups for of in links.previous.values()]),
         ("table", [table.counts for table in links.tables]),
         ("measured", [measured.marginal.counts for measured in links.measured]),
         ("noise", [measured.variance for measured in links.measured]),
@@ -125,7 +125,7 @@ def unlinked(links: Links) -> tuple[dict[str, Any], dict[str, Array]]:
         arrays |= {f"measured_{j}_{axis}": group for axis, group in enumerate(measured.grouping.groups)}
     plain = {
         "given": {name: [of.table, of.attribute] for name, of in links.given.items()},
-        "previous": {name: own for name, (own, _) in links.previous.items()},
+        "previous": {name: [of.column, of.lag] for name, of in links.previous.items()},
         "tables": [list(table.attributes) for table in links.tables],
         "ordered": [list(table.domain.ordered) for table in links.tables],
     }
@@ -148,11 +148,13 @@ def linked_again(
             raise ValueError(f"{name}: other groups than the table above")
         given[name] = Given(str(table), str(attribute), groups)
     previous = {}
-    for j, (name, own) in enumerate(text["previous"].items()):
+    for j, (name, (own, lag)) in enumerate(text["previous"].items()):
         groups = arrays[f"previous_{j}"].astype(np.int32)
         if len(groups) != sizes[own]:
             raise ValueError(f"{name}: other groups than the column")
-        previous[name] = (str(own), groups)
+        if lag not in (1, 2):
+            raise ValueError(f"{name}: of no row before")
+        previous[name] = Previous(str(own), groups, lag)
     tables = []
     for j, (names, ordered) in enumerate(zip(text["tables"], text["ordered"], strict=True)):
         counts = arrays[f"table_{j}"].astype(np.float64)

@@ -1,9 +1,10 @@
-"""Make the rows of persons: each row depends on the previous row of the same person, and on the person.
+"""Make the rows of linked tables: each row depends on the rows above it, and on those before it.
 
-The start draws the first row of each person, then the second rows, and so on. Each attribute follows the one
-with the most information on it: another of the same row, one of the previous row, or one of the person. Then
-the rows are annealed. A table over the previous row and the row counts pairs of neighbours. So two halves of
-the rows, in neither of which two rows are neighbours, move in turn: the neighbours of a row that moves stay.
+The start draws the first row of each parent, then the second rows, and so on. Each attribute follows the one
+with the most information on it: another of the same row, one of a row before, or one of a row above. Then the
+rows are annealed. A table over a row and one before it counts pairs of neighbours. So the rows move in turn
+in two parts, or in three if the second row before counts too. In no part are two rows neighbours: the
+neighbours of a row that moves stay.
 
 If a column orders the rows of a parent, such as a date, its codes never decrease among them: they are sorted
 at the start, and no move makes one smaller than the previous row's or larger than the next row's. Rows that
@@ -18,9 +19,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from privsyn.marginals.counting import code_type, ranks
-from privsyn.marginals.domain import Codes, Domain, Floats, Integers, Ints, Mask
-from privsyn.marginals.marginal import NO_GROUPS, Grouping, Marginal, Measurement
+from privsyn.marginals.counting import code_type
+from privsyn.marginals.domain import Domain, Floats, Integers, Mask
+from privsyn.marginals.marginal import NO_GROUPS, Grouping, Marginal
 from privsyn.marginals.statistics import mutual_information
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
 from privsyn.synthesis.annealing import (
@@ -33,111 +34,11 @@ from privsyn.synthesis.annealing import (
     lay_out,
     weights_of,
 )
+from privsyn.synthesis.chains import EXACT, NEXT, Chains
 from privsyn.synthesis.synthesise import draw_by_quota, draw_given
 
 TINY = 1e-9  # records
 LINKED_SWEEPS = 2 * SWEEPS  # each moves half of the rows at a time, against targets that move with the others
-NUMBER_OF_ROWS, SIBLINGS, POSITION = "rows of the person", "rows of the parent", "position"
-OF_ROWS = (NUMBER_OF_ROWS, SIBLINGS, POSITION)
-"""Attributes of a row: the class of the number of rows of its person, that of the rows of its parent, and its
-place among the latter."""
-NEXT = "next row's "
-"""How the name of an attribute of the next row begins."""
-EXACT = "exact previous "
-"""How the name of an attribute of the previous row begins that has all codes, not groups of them."""
-
-
-@dataclass(frozen=True, eq=False)
-class Given:
-    """Where the values of an attribute come from that each row has before its own columns are made.
-
-    Parameters
-    ----------
-    table : str
-        The table above that has the column. Empty if it is no column.
-    attribute : str
-        The column; else `NUMBER_OF_ROWS` or `POSITION`.
-    groups : integer array
-        The code of each merged code of the column, or of each number from 0. Larger numbers have the last.
-    """
-
-    table: str
-    attribute: str
-    groups: Codes
-
-    def of(self, numbers: Integers) -> Integers:
-        """Return the codes of rows.
-
-        >>> Given("", POSITION, np.array([0, 1, 2], np.int32)).of(np.array([1, 9], np.uint8)).tolist()
-        [1, 2]
-        """
-        return self.groups.astype(code_type(int(self.groups.max()) + 1)).take(numbers, mode="clip")
-
-
-@dataclass(frozen=True, eq=False)
-class Links:
-    """How the rows of a table depend on other rows.
-
-    Parameters
-    ----------
-    given : mapping of an attribute to a Given
-    previous : mapping of an attribute to (own attribute, groups)
-        Attributes of the previous row: see `Chains`.
-    tables : tuple of Marginal
-        Each over own attributes and one of `given` or `previous`.
-    measured : tuple of Measurement
-        Of each table: draws need the noise in it.
-    """
-
-    given: Mapping[str, Given]
-    previous: Mapping[str, tuple[str, Codes]]
-    tables: tuple[Marginal, ...]
-    measured: tuple[Measurement, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Chains:
-    """Which rows have the same parent, such as a person, and which attributes follow from others.
-
-    Parameters
-    ----------
-    parents : integer array of shape (rows,)
-        A code of each row's parent. The rows of a parent stand together, in order.
-    given : mapping of an attribute to its codes
-        What is known of each row before it is made, such as the columns of its parent.
-    previous : mapping of an attribute to (own attribute, groups)
-        Attributes of the previous row: the code of each code of the own attribute. One code more stands for
-        rows without a previous one.
-    order : str, optional
-        An own attribute whose codes never decrease among the rows of a parent.
-    """
-
-    parents: Ints
-    given: Mapping[str, Integers]
-    previous: Mapping[str, tuple[str, Codes]]
-    order: str | None = None
-
-    @classmethod
-    def of(
-        cls,
-        parents: Ints,
-        links: Links,
-        known: Mapping[tuple[str, str], Integers],
-        order: str | None = None,
-    ) -> Chains:
-        """Return the chains of rows of the same parent; `known` has what `Given` may be of."""
-        given = {name: of.of(known[of.table, of.attribute]) for name, of in links.given.items()}
-        return cls(parents, given, links.previous, order)
-
-    def with_exact(self, codes: int) -> Chains:
-        """Return the same with the exact code of `order` in the previous row, of which there are `codes`."""
-        exact = {EXACT + str(self.order): (str(self.order), np.arange(codes, dtype=np.int32))}
-        return replace(self, previous={**self.previous, **exact})
-
-    @property
-    def positions(self) -> Ints:
-        """How many rows of the same parent stand before each row."""
-        return ranks(self.parents)
 
 
 def synthesise_linked(
@@ -154,7 +55,7 @@ def synthesise_linked(
     ----------
     one_ways : mapping of an own attribute to its counts
     tables : sequence of Marginal
-        Over own attributes, those of persons and those of the previous row.
+        Over own attributes, those of rows above and those of rows before.
     chains : Chains
     rng : numpy.random.Generator
     sweeps : int
@@ -180,11 +81,9 @@ def _start(
     place = chains.positions
     found = {name: np.zeros(len(place), code_type(of.domain.cells)) for name, of in one_ways.items()}
     order, ends = np.argsort(place, kind="stable"), np.cumsum(np.bincount(place))
-    for step, rows in enumerate(np.split(order, ends)[:-1]):
+    for rows in np.split(order, ends)[:-1]:
         known: dict[str, Integers] = {name: codes[rows] for name, codes in chains.given.items()}
-        for name, (own, groups) in chains.previous.items():
-            none = np.int32(groups.max() + 1)
-            known[name] = np.full(len(rows), none) if not step else groups[found[own][rows - 1]]
+        known |= {name: of.of(found[of.column], place, rows) for name, of in chains.previous.items()}
         for name, table in edges:
             if table is None:
                 known[name] = draw_by_quota(one_ways[name].counts, len(rows), rng)
@@ -225,9 +124,10 @@ def _annealed(
     rng: np.random.Generator,
     sweeps: int,
 ) -> dict[str, Integers]:
-    """Return the rows, moved towards all tables; half of the rows move at a time."""
+    """Return the rows, moved towards all tables; rows that are no neighbours move at a time."""
     frame = _Frame.of(rows, one_ways, chains, views)
-    halves, weights = chains.positions % 2, np.concatenate([view.weights for view in views])
+    turns = chains.lag + 1
+    turn, weights = chains.positions % turns, np.concatenate([view.weights for view in views])
     parts = np.concatenate([view.part for view in views])
     wanted = np.concatenate([view.targets for view in views])
     joined = {place: view.grouping for place, view in enumerate(views) if view.grouping}
@@ -236,10 +136,10 @@ def _annealed(
     most = max(table.domain.cells for table in one_ways.values())
     noise = rng.gumbel(size=VARIATES + most).astype(np.float32)
     for sweep in range(sweeps):
-        for half in (0, 1):
+        for now in range(turns):
             frame.look_at_neighbours()
             # The rows that come first take most of what is missing, so a file would begin with unlike rows.
-            moving = rng.permutation(np.flatnonzero(halves == half))
+            moving = rng.permutation(np.flatnonzero(turn == now))
             codes = np.take(np.ascontiguousarray(frame.codes.T), moving, axis=0)
             counts = counted(frame.domain, tuple(codes.T), tables, joined)
             missing: Floats = wanted - counted(frame.domain, tuple(frame.codes), tables, joined)
@@ -253,16 +153,16 @@ def _annealed(
 
 @dataclass(frozen=True, eq=False)
 class _View:
-    """A table as the rows of one half see it.
+    """A table as the rows that move see it.
 
     Parameters
     ----------
     table : Marginal
-        Over attributes of the row, its person, the previous and the next row, in groups.
+        Over attributes of the row, those above, before and after it, in groups.
     grouping : Grouping
         From the codes of the attributes to the cells.
     targets, part, weights : arrays of shape (cells,)
-        Counts of all rows; the part of what is missing that this half should add; the weight of an error.
+        Counts of all rows; the part of what is missing that they should add; the weight of an error.
     """
 
     table: Marginal
@@ -275,7 +175,7 @@ class _View:
 def _views(
     one_ways: Mapping[str, Marginal], tables: Sequence[Marginal], chains: Chains, zeros: StructuralZeros
 ) -> list[_View]:
-    """Return how one half of the rows sees all tables, scaled to the number of rows, and all columns."""
+    """Return how a row sees all tables, scaled to the number of rows, and all columns."""
     weighted = [*zip(tables, weights_of(tuple(tables)), strict=True)]
     weighted += [(table, COLUMNS) for table in one_ways.values()]
     found = []
@@ -308,9 +208,9 @@ def _possible(view: _View, one_ways: Mapping[str, Marginal], zeros: StructuralZe
 
 
 def _seen(table: Marginal, one_ways: Mapping[str, Marginal], chains: Chains) -> list[_View]:
-    """Return how a table is seen by a row: as the row itself, and as the previous row of another one.
+    """Return how a table is seen by a row: as the row itself, and as one before another row.
 
-    Both halves of the rows could add all that is missing in a table over neighbours. So each adds a half. The
+    Both of two neighbours could add all that is missing in a table over them. So each adds a half. The
     weights are 0 in cells of which no count is known, else 1.
     """
     names = table.attributes
@@ -319,19 +219,19 @@ def _seen(table: Marginal, one_ways: Mapping[str, Marginal], chains: Chains) -> 
     if not linked:
         return [_View(table, NO_GROUPS, table.counts.ravel(), every, every)]
     (name,) = linked
-    own, groups = chains.previous[name]
+    before = chains.previous[name]
     (other,) = (each for each in names if each != name)
     first = table.project((name, other))
     part = np.full(first.domain.shape, 0.5)
-    part[-1] = 1.0  # rows without a previous one
+    part[-1] = 1.0  # rows without one before
     found = [_View(first, NO_GROUPS, first.counts.ravel(), part.ravel(), every)]
-    size, values = one_ways[own].domain.sizes[0], first.domain.sizes[1]
+    size, values = one_ways[before.column].domain.cells, first.domain.sizes[1]
     counts = np.zeros((len(first.counts) - 1, values + 1))
     counts[:, :-1] = first.counts[:-1]
     weights = np.ones(counts.shape)
     weights[:, -1] = 0.0  # how many rows have no next one is not known
-    domain = Domain((own, NEXT + other), (size, values + 1))
-    grouping = Grouping((groups, np.arange(values + 1, dtype=np.int32)))
+    domain = Domain((before.column, NEXT[before.lag - 1] + other), (size, values + 1))
+    grouping = Grouping((before.groups, np.arange(values + 1, dtype=np.int32)))
     spread = Marginal(grouping.domain(domain), counts)
     found.append(_View(spread, grouping, counts.ravel(), np.full(counts.size, 0.5), weights.ravel()))
     return found
@@ -339,7 +239,7 @@ def _seen(table: Marginal, one_ways: Mapping[str, Marginal], chains: Chains) -> 
 
 @dataclass(frozen=True, eq=False)
 class _Frame:
-    """The rows with what their persons, their previous and their next rows have.
+    """The rows with what the rows above, before and after them have.
 
     Parameters
     ----------
@@ -347,20 +247,15 @@ class _Frame:
         The own attributes come first.
     codes : array of shape (attributes, rows)
         Those of own attributes change while the rows are annealed.
-    previous : mapping of an attribute to (own attribute, groups)
-        See `Chains`.
-    following : mapping of an attribute to an own attribute
-        Those of the next row.
-    first, last : arrays of shape (rows,)
-        Whether a row has no previous one, and no next one.
+    chains : Chains
+    following : mapping of an attribute to (own attribute, lag)
+        Those of the next row, with a lag of 1, and of the one after it, with 2.
     """
 
     domain: Domain
     codes: npt.NDArray[np.unsignedinteger]
-    previous: Mapping[str, tuple[str, Codes]]
-    following: Mapping[str, str]
-    first: Mask
-    last: Mask
+    chains: Chains
+    following: Mapping[str, tuple[str, int]]
 
     @classmethod
     def of(
@@ -373,10 +268,11 @@ class _Frame:
         """Return the rows, whose neighbours are not yet known."""
         sizes = {name: table.domain.sizes[0] for name, table in one_ways.items()}
         sizes |= {name: int(codes.max(initial=0)) + 1 for name, codes in chains.given.items()}
-        sizes |= {name: int(groups.max()) + 2 for name, (_, groups) in chains.previous.items()}
+        sizes |= {name: of.none + 1 for name, of in chains.previous.items()}
         names = dict.fromkeys(name for view in views for name in view.table.attributes)
-        following = {name: name.removeprefix(NEXT) for name in names if name not in sizes}
-        sizes |= {name: sizes[own] + 1 for name, own in following.items()}
+        after = {which + own: (own, lag) for lag, which in enumerate(NEXT, start=1) for own in one_ways}
+        following = {name: after[name] for name in names if name not in sizes}
+        sizes |= {name: sizes[own] + 1 for name, (own, _) in following.items()}
         for view in views:  # a code that no person has may still have cells
             if not view.grouping:
                 for name, size in view.table.domain.size_of.items():
@@ -386,15 +282,14 @@ class _Frame:
         known = {**rows, **chains.given}
         for name, axis in zip(known, domain.axes(tuple(known)), strict=True):
             codes[axis] = known[name]
-        first = chains.positions == 0
-        return cls(domain, codes, chains.previous, following, first, np.append(first[1:], np.True_))
+        return cls(domain, codes, chains, following)
 
     def look_at_neighbours(self) -> None:
-        """Write what the previous and the next row of each row have now."""
+        """Write what the rows before and after each row have now."""
         codes = dict(zip(self.domain.names, self.codes, strict=True))  # views, one of each attribute
-        for name, (own, groups) in self.previous.items():
-            codes[name][1:] = groups[codes[own][:-1]]
-            codes[name][self.first] = groups.max() + 1
-        for name, own in self.following.items():
-            codes[name][:-1] = codes[own][1:]
-            codes[name][self.last] = self.domain.size_of[own]
+        rows = np.arange(len(self.chains.parents))
+        for name, of in self.chains.previous.items():
+            codes[name][:] = of.of(codes[of.column], self.chains.positions, rows)
+        for name, (own, lag) in self.following.items():
+            codes[name][:-lag] = codes[own][lag:]
+            codes[name][self.chains.remaining < lag] = self.domain.size_of[own]

@@ -12,7 +12,7 @@ from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Marginal
 from privsyn.methods import links
 from privsyn.methods.links import MOST_VALUES, groups_of, linking_sets
-from privsyn.synthesis.linked import NUMBER_OF_ROWS, POSITION, SIBLINGS
+from privsyn.synthesis.chains import NUMBER_OF_ROWS, POSITION, SIBLINGS
 
 
 def sets_of(own, above, *of_rows):

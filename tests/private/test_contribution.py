@@ -394,6 +394,29 @@ def test_columns_of_the_previous_row_stand_in_the_block_and_extend_the_rows():
         Rows(DOMAIN, lambda ask: ask([]), np.inf).extend(Domain(names, (*DOMAIN.sizes, 3)), [])
 
 
+def test_columns_of_the_second_row_before_are_those_of_the_previous_row_of_the_previous_row():
+    rng = np.random.default_rng(0)
+    persons, words = np.sort(rng.integers(0, 6, 40)), words_of(0, 40)
+    codes, order = table_of(persons, 0, 0.2), random_order(persons, drawn(words_of(0, 40)))
+    walk = rows_of(codes, persons, words).walk
+    walk._previous, walk._lags = previous_rows(persons[order], None), 2
+    found = []
+
+    def collect(blocks):
+        found.extend(blocks)
+        return []
+
+    walk(collect)
+    found = [np.concatenate(column) for column in zip(*found, strict=True)]
+    assert len(found) == 3 * len(DOMAIN) + 1
+    for place, size in enumerate(DOMAIN.sizes):
+        of_row = codes[order, place]
+        for lag in (1, 2):
+            before = np.roll(of_row, lag)
+            before[found[-1] < lag] = size  # the last column: how many rows of the person stand before
+            assert found[lag * len(DOMAIN) + place].tolist() == before.tolist()
+
+
 def test_a_table_with_more_attributes_keeps_its_log_and_its_bound():
     persons, words = np.array([0, 0, 1]), words_of(0, 3)
     rows = rows_of(table_of(persons, 0), persons, words)

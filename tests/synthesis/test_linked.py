@@ -7,7 +7,8 @@ import pytest
 
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Marginal
-from privsyn.synthesis.linked import Chains, synthesise_linked
+from privsyn.synthesis.chains import Chains, Previous
+from privsyn.synthesis.linked import synthesise_linked
 
 
 def chains(persons=3000, rows=6):
@@ -15,7 +16,7 @@ def chains(persons=3000, rows=6):
     rng = np.random.default_rng(0)
     owners = np.repeat(np.arange(persons), rng.integers(1, rows + 1, persons))
     kind = (owners % 2).astype(np.int32)
-    return Chains(owners, {"kind": kind}, {"previous a": ("a", np.array([0, 1, 1], np.int32))})
+    return Chains(owners, {"kind": kind}, {"previous a": Previous("a", np.array([0, 1, 1], np.int32))})
 
 
 def test_neighbours_and_persons_have_the_dependence_of_the_tables():
@@ -96,7 +97,7 @@ def test_persons_are_in_random_order():
     table *= (n / 2) / np.repeat([table[:k].sum(), table[k].sum()], [k, 1])[:, np.newaxis]
     tables = (Marginal(Domain(("previous a", "a"), (k + 1, k)), table),)
     one_ways = {"a": Marginal(Domain(("a",), (k,)), np.full(k, n / k))}
-    of = Chains(owners, {}, {"previous a": ("a", np.arange(k, dtype=np.int32))})
+    of = Chains(owners, {}, {"previous a": Previous("a", np.arange(k, dtype=np.int32))})
     codes = synthesise_linked(one_ways, tables, of, np.random.default_rng(0))["a"]
     head, whole = (np.bincount(part, minlength=k) / len(part) for part in (codes[:400], codes))
     # 0.35 without the random order. Random rows: mean 0.085, standard deviation 0.014, so 8 of these.
@@ -123,7 +124,10 @@ def test_an_order_never_decreases_and_neighbours_still_follow_the_tables():
         "kind": Marginal(Domain(("kind",), (2,)), np.full(2, n / 2)),
         "day": Marginal(Domain(("day",), (k,), (k,)), late.sum(axis=0)),
     }
-    previous = {"previous kind": ("kind", np.arange(2, dtype=np.int32)), "previous day": ("day", halves)}
+    previous = {
+        "previous kind": Previous("kind", np.arange(2, dtype=np.int32)),
+        "previous day": Previous("day", halves),
+    }
     of = Chains(owners, {}, previous, order="day")
     rows = synthesise_linked(one_ways, tables, of, np.random.default_rng(0))
     later = np.flatnonzero(of.positions > 0)
