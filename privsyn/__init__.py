@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from privsyn.release.draws.draws import Draws
     from privsyn.release.draws.pooling import pool, pooled
     from privsyn.release.from_marginals import from_marginals
-    from privsyn.release.linked import load
+    from privsyn.release.linked import LinkedRelease, load
     from privsyn.release.release import Release
     from privsyn.studies.forecast import Forecast, forecast
     from privsyn.studies.plan import Plan, plan
@@ -67,6 +67,7 @@ __all__ = [
     "Identifier",
     "Increasing",
     "InputError",
+    "LinkedRelease",
     "Lookup",
     "MissingWhen",
     "Numerical",
@@ -112,7 +113,7 @@ _HOMES = {
     "privsyn.methods.randomise": ("randomize",),
     "privsyn.notebook": ("progress_bar",),
     "privsyn.owners.owners": ("Owners",),
-    "privsyn.release.linked": ("load",),
+    "privsyn.release.linked": ("LinkedRelease", "load"),
     "privsyn.release.release": ("Release",),
     "privsyn.studies.release_report": ("report",),
     "privsyn.studies.sheet": ("sheet",),
