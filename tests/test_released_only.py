@@ -23,6 +23,7 @@ from privsyn.private import discovery, measure, persons
 from privsyn.private.discovery import Finder, count_votes
 from privsyn.private.sampler import os_entropy
 from privsyn.settings import Settings
+from privsyn.table.discovery.frequent import FrequentQuestion
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.io import source
 from privsyn.table.io.dask_source import DaskParts
@@ -164,6 +165,28 @@ def test_both_looks_at_bounds_leave_with_noise(monkeypatch):
         counts, _ = look["year"]
         assert counts.min() >= 7
         assert counts.sum() == len(FEW) + 7 * counts.size
+
+
+def test_frequent_numbers_follow_from_noisy_counts(monkeypatch):
+    seen, found = [], FrequentQuestion.found
+
+    def spy(asked, released, *of):
+        seen.append(released["price"])
+        return found(asked, released, *of)
+
+    monkeypatch.setattr(FrequentQuestion, "found", spy)
+    table = pd.DataFrame({"price": np.repeat([12.99, 9.5], 6000)})
+    schema = Schema({"price": Numerical(0, 500, decimals=2)})
+    finder = Finder(StubNoise(repeat(7)))
+    discovering.discover(
+        OpenSchema.of(schema, table),
+        read_in_batches(table),
+        Settings(1.0),
+        rho=0.06,
+        delta=0.0,
+        finder=finder,
+    )
+    assert [(counts.min(), counts.max()) for counts in seen] == [(7, 6007)]
 
 
 # --- noise -------------------------------------------------------------------------------------------------

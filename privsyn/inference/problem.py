@@ -18,10 +18,13 @@ from privsyn.inference.ordered.support import Look
 from privsyn.inference.ordered.tails import Tails
 from privsyn.inference.prior.dispersion import DISPERSIONS
 from privsyn.marginals.channel import NO_CHANNELS, Channels
-from privsyn.marginals.domain import Attributes, Domain, Floats, keep
+from privsyn.marginals.domain import Attributes, Domain, Floats, Ints, keep
 from privsyn.marginals.marginal import NO_GROUPS, Grouping, Marginal, Measurement
 from privsyn.marginals.recoding import Merging, joined
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
+
+FewCells = tuple[Ints, Floats, Floats]
+"""Some codes of an attribute, noisy counts of them, and their variances."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,8 @@ class PublicFacts:
         Sets of two or three, in the domain's order. Their counts matter most.
     looks : mapping of an attribute to a Look
         The released counts by which bounds were found, and in which of them each fine cell lies.
+    frequent : mapping of an attribute to some of its fine cells
+        Those of frequent numbers: the codes, their released counts in records, and the variances.
     given : mapping of an attribute to a weight
         Attributes that a synthetic row has before its own columns are made: of its person, and of the rows
         above it. An error in a table with them weighs so much more than in others.
@@ -64,6 +69,7 @@ class PublicFacts:
     nullable: Collection[str] = ()
     important: tuple[Attributes, ...] = ()
     looks: Mapping[str, Look] = field(default_factory=lambda: MappingProxyType({}))
+    frequent: Mapping[str, FewCells] = field(default_factory=lambda: MappingProxyType({}))
     given: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     previous: Attributes = ()
     lags: int = 1

@@ -11,10 +11,10 @@ from types import MappingProxyType
 import numpy as np
 
 from privsyn.inference.consistency import EXACT, combine_measurements, estimate_total, norm_sub
-from privsyn.inference.ordered.binning import LEVELS, Axis, expected_cells, in_runs
+from privsyn.inference.ordered.binning import LEVELS, NO_CELLS, Axis, expected_cells, in_runs
 from privsyn.inference.ordered.support import likely_shares, looks_of, occurring, occurring_groups
 from privsyn.inference.ordered.tails import Tails
-from privsyn.inference.problem import Problem, PublicFacts
+from privsyn.inference.problem import FewCells, Problem, PublicFacts
 from privsyn.inference.rare_values import THRESHOLD, merge_cells, merge_rare
 from privsyn.marginals.channel import Channels
 from privsyn.marginals.domain import Floats, Mask
@@ -39,6 +39,7 @@ IMPORTANT_COLUMN = 3.0  # budget of a column of an important set, over what it h
 OF_ABOVE = 0.3  # budget of a given attribute, relative to one of the row itself
 NOWHERE = 1e-9  # width of a cell that does not occur
 FAR = 0.01  # share of the records: the noise of the first look may put as many far from all others
+NO_FREQUENT: FewCells = (NO_CELLS, np.zeros(0), np.zeros(0))
 TINY = 1e-12  # avoids division by 0
 MANY_VALUES = 500  # an attribute with more has its rare values pooled: its pairs would be too large to count
 
@@ -53,7 +54,7 @@ def measure_columns(
     rare values.
     """
     cost = first_look(rho, len(private.domain), pure=private.law.name == "laplace")
-    first, cells, levels = _first_look(private, cost, facts.axes)
+    first, cells, levels = _first_look(private, cost, facts)
     total = estimate_total(first)
     channels = Channels.for_domain(facts.kept, private.domain)
     unbiased = tuple(map(channels.unbiased, first))
@@ -333,8 +334,28 @@ def informative_cells(one_ways: tuple[Measurement, ...], total: float) -> Floats
     return cells
 
 
+def with_frequent(one_way: Measurement, frequent: FewCells) -> Measurement:
+    """Return the counts of a column, combined with those of frequent numbers that were released before.
+
+    Examples
+    --------
+    >>> from privsyn.marginals.domain import Domain
+    >>> from privsyn.marginals.marginal import Marginal
+    >>> price = Measurement(Marginal(Domain(("price",), (3,)), np.array([5.0, 70.0, 5.0])), 300.0)
+    >>> both = with_frequent(price, (np.array([1]), np.array([90.0]), np.array([100.0])))
+    >>> both.marginal.counts.tolist(), both.variance.tolist()
+    ([5.0, 85.0, 5.0], [300.0, 75.0, 300.0])
+    """
+    cells, rows, variances = frequent
+    counts, variance = one_way.marginal.counts.copy(), np.array(one_way.variance)
+    share = variance[cells] / np.maximum(variance[cells] + variances, TINY)  # of the released counts
+    counts[cells] += share * (rows - counts[cells])
+    variance[cells] *= 1 - share
+    return Measurement(Marginal(one_way.marginal.domain, counts), variance, one_way.grouping)
+
+
 def _first_look(
-    private: PrivateTable, rho: float, axes: Mapping[str, Axis]
+    private: PrivateTable, rho: float, facts: PublicFacts
 ) -> tuple[tuple[Measurement, ...], dict[str, Floats], dict[str, Levels]]:
     """Return the one-ways, and of columns in fine cells the expected counts and the levels; see `binning`.
 
@@ -343,7 +364,7 @@ def _first_look(
     """
     domain = private.domain
     ordered = dict(zip(domain.names, domain.ordered, strict=True))
-    fine = {name: axis for name, axis in axes.items() if ordered[name] > axis.groups}
+    fine = {name: axis for name, axis in facts.axes.items() if ordered[name] > axis.groups}
     # Three Laplace answers of a third of the cost have thrice the variance of one answer together.
     count = LEVELS if fine and private.law.name == "gaussian" else 1
     looks: list[tuple[Measurement, ...]] = []
@@ -356,10 +377,13 @@ def _first_look(
         if name not in fine:
             one_ways.append(reduce(combine_measurements, levels))
             continue
+        frequent = facts.frequent.get(name, NO_FREQUENT)
+        levels[0] = with_frequent(levels[0], frequent)
         one_ways.append(levels[0])
         counts = [level.marginal.domain.ordered[0] for level in levels]
         known = [(m.marginal.counts[:k], m.variance[:k]) for m, k in zip(levels, counts, strict=True)]
         others = sum(m.marginal.counts[k:].sum() for m, k in zip(levels, counts, strict=True)) / len(levels)
         seen[name] = known
-        cells[name] = expected_cells(known, fine[name].widths, max(total - max(others, 0.0), 1.0))
+        rows = max(total - max(others, 0.0), 1.0)
+        cells[name] = expected_cells(known, fine[name].widths, rows, frequent[0])
     return tuple(one_ways), cells, seen

@@ -11,23 +11,24 @@ It is made in the walk of the second grid for bounds.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, reduce
-from math import fsum
+from math import fsum, sqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from privsyn.errors import InputError, about_not_found
 from privsyn.marginals.domain import Ints
-from privsyn.private.discovery import GRIDS, Finder, Found, add_parts, by_kind, count_votes
+from privsyn.private.discovery import FREQUENT, GRIDS, Finder, Found, add_parts, by_kind, count_votes
 from privsyn.private.laws import GAUSSIAN, Law
 from privsyn.private.spend import Spend
 from privsyn.progress import no_progress
+from privsyn.table.discovery.frequent import FALSE, Frequent, FrequentQuestion
 from privsyn.table.discovery.lattices import LatticeQuestion, Released
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.encoding.bounds_cells import BoundsGrid
-from privsyn.table.encoding.steps import Heaps
+from privsyn.table.encoding.steps import Heap, Heaps
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,6 +53,9 @@ SHARES_TRIED = 16  # from the least to the most
 CLEAR, LOST = 32.0, 8.0  # numbers in a column over the noise of a cell: enough, and too few for any bounds
 SPREAD = 100.0  # the same: enough for dates of ten years to be found in months; with fewer, years are counted
 FOR_LATTICES = 0.01  # a count of ten to twenty cells a column, of which only shares of some percent matter
+LEAST_FOR_FREQUENT, MOST_FOR_FREQUENT = 0.005, 0.02  # shares for frequent numbers, if any are looked for
+FREQUENT_ROWS, LEAST_FREQUENT = 0.01, 0.03  # shares of the rows that should, and must, stand out
+WALKS = 4  # over the rows, at most
 THRESHOLDS = 0.3  # share of delta, if values are to be found
 
 
@@ -70,12 +74,13 @@ def expected_share(
     rows_per_unit : int
         The most rows of one person.
     """
-    lattices = open_schema.lattices(open_schema.fill({}, {})).asked
+    lattices = open_schema.lattices(open_schema.fill({}, {}))
     parts = (
         FOR_VALUES * bool(open_schema.values),
         FOR_SIZE * bool(open_schema.bounds),
         bounds_share(rows, len(open_schema.bounds), rho, law, rows_per_unit),
-        FOR_LATTICES * bool(lattices),
+        FOR_LATTICES * bool(lattices.asked),
+        frequent_share(rows / rows_per_unit, FrequentQuestion.of(lattices), rho, law),
     )
     return fsum(parts)
 
@@ -112,9 +117,52 @@ def bounds_share(size: float, columns: int, rho: float, law: Law, rows_per_unit:
     return next(enough, MOST_FOR_BOUNDS)
 
 
+def frequent_share(
+    size: float, frequent: FrequentQuestion, rho: float, law: Law, rows_per_unit: int = 1
+) -> float:
+    """Return the share of the budget for frequent numbers: the more rows there are, the less.
+
+    Parameters
+    ----------
+    size : float
+        Numbers in a column, on average. Public or released.
+    frequent : FrequentQuestion
+    rho : float
+        Budget of the whole run for a person.
+    law : Law
+    rows_per_unit : int
+        The most rows of one person that are counted.
+
+    Examples
+    --------
+    Of prices from 0 to 1,500 in cents, at epsilon 1:
+
+    >>> from privsyn.table.discovery.frequent import Points
+    >>> prices = FrequentQuestion({"price": (None, Points.between(0.0, 1500.0, 0.01))})
+    >>> [round(frequent_share(size, prices, 0.0166, GAUSSIAN), 3) for size in (5e3, 1e4, 3e4, 1e6)]
+    [0.0, 0.02, 0.01, 0.005]
+    """
+    points = sum(points.size for _, points in frequent.asked.values())
+    if not points:
+        return 0.0
+    shares = np.linspace(LEAST_FOR_FREQUENT, MOST_FOR_FREQUENT, SHARES_TRIED).tolist()
+    clear = float(law.deviations(FALSE / points))
+    columns = len(frequent.asked)
+    needed = [clear * _deviation(share * rho, columns, law, rows_per_unit) for share in shares]
+    if LEAST_FREQUENT * size < needed[-1]:
+        return 0.0
+    enough = (share for share, each in zip(shares, needed, strict=True) if FREQUENT_ROWS * size >= each)
+    return next(enough, MOST_FOR_FREQUENT)
+
+
 def _noise(rho: float, columns: int, law: Law, rows_per_unit: int) -> float:
     """Return the noise in a cell of the grid of each column."""
     return law.tail(law.scale(rho, rows_per_unit * law.joint(columns)))
+
+
+def _deviation(rho: float, columns: int, law: Law, rows_per_unit: int) -> float:
+    """Return the standard deviation of that noise."""
+    return sqrt(law.variance(law.scale(rho, rows_per_unit * law.joint(columns))))
 
 
 def reserved_delta(delta: float, open_schema: OpenSchema) -> float:
@@ -146,11 +194,14 @@ class Question:
         Return the exact counts of its rows, which add up to those of the table. Private.
     use : function of the counts of the table
         Add noise to them, log what that cost, and keep what follows.
+    one_row : bool
+        Whether one row of each person is counted, if there is such a table.
     """
 
     columns: Collection[str]
     count: Callable[[pd.DataFrame], Counts]
     use: Callable[[Counts], None]
+    one_row: bool = False
 
 
 class Discovered:
@@ -168,11 +219,16 @@ class Discovered:
     schema : Schema
         Complete at the end: it leaves nothing open.
     heaps : mapping of a column to the heaps of its numbers
+    frequent : mapping of a column to its frequent numbers
     """
 
-    def __init__(self, open_schema: OpenSchema, finder: Finder, rho: float, delta: float) -> None:
+    def __init__(
+        self, open_schema: OpenSchema, finder: Finder, rho: float, delta: float, *, one_row: bool
+    ) -> None:
         self.schema, self.heaps = open_schema.schema, dict[str, Heaps]()
+        self.frequent: dict[str, Frequent] = {}
         self._public, self._finder, self._rho, self._delta = open_schema, finder, rho, delta
+        self._of_one_row = replace(finder, rows_per_unit=1) if one_row else finder
         self._values: dict[str, tuple[Any, ...]] = dict.fromkeys(open_schema.values, ())
         self._cells: Released = {}
         self._closer_cells: Released = {}
@@ -224,6 +280,13 @@ class Discovered:
             schema = public.fill(self._values, bounds)
             self.schema, self.heaps = lattices.fill(schema, self._on_lattices)
             whole = public.whole(self.schema)
+        frequent = FrequentQuestion.of(public.lattices(self.schema) if grids else lattices)
+        if share := self._share_of(frequent):
+            use = partial(self._use_points, frequent, share)
+            yield (Question(frequent.asked, frequent.count, use, one_row=True),)
+        for name, of in self.frequent.items():
+            single = tuple(Heap(0.0, number, 0.0) for number in of.numbers.tolist())
+            self.heaps[name] = (*self.heaps.get(name, ()), *single)
 
     def _round(self, number: int) -> Question:
         """Return the question of a round, in which a row votes for the values that are not found yet."""
@@ -252,6 +315,20 @@ class Discovered:
         self._on_lattices = self._finder.cells(counts, FOR_LATTICES * self._rho, what=GRIDS)
         self._shares.append(FOR_LATTICES)
 
+    def _share_of(self, frequent: FrequentQuestion) -> float:
+        """Return the share of the budget for frequent numbers; 0 if none would stand out."""
+        counted = [of.sum() for name, (of, _) in self._on_lattices.items() if name in frequent.asked]
+        one, law = self._of_one_row.rows_per_unit, self._finder.noise.law
+        size = float(np.mean(counted)) * one / self._finder.rows_per_unit if counted else 0.0
+        return frequent_share(size, frequent, self._rho, law, one)
+
+    def _use_points(self, asked: FrequentQuestion, share: float, counts: Counts) -> None:
+        finder, rho = self._of_one_row, share * self._rho
+        seen = {name: noisy for name, (noisy, _) in finder.cells(counts, rho, what=FREQUENT).items()}
+        sigma = _deviation(rho, len(counts), finder.noise.law, finder.rows_per_unit)
+        self.frequent = asked.found(seen, sigma, finder.noise.law.deviations)
+        self._shares.append(share)
+
 
 def discover(
     open_schema: OpenSchema,
@@ -261,6 +338,7 @@ def discover(
     rho: float,
     delta: float,
     finder: Finder,
+    one_row: RawTable | None = None,
 ) -> Discovered:
     """Find the values, bounds and grids that the schema leaves open.
 
@@ -268,7 +346,7 @@ def discover(
     ----------
     open_schema : OpenSchema
     table : RawTable
-        Private. It is read up to three times. If it can be read only once, no grids are asked for.
+        Private. It is read up to four times. If it can be read only once, no grids are asked for.
     settings : Settings
         Grids matter only to a method that counts numbers in fine cells.
     rho : float
@@ -277,21 +355,36 @@ def discover(
         Largest probability that a value which only one person has is found.
     finder : Finder
         Knows the most rows of a person in the table.
+    one_row : RawTable, optional
+        Private. At most one row of each person, in which frequent numbers are counted: a person with k rows
+        adds up to k to a count, and k times the noise hides more numbers. Default: the table.
     """
     report, is_open = settings.progress or no_progress, bool(open_schema.open)
     if is_open:
         table.require_again("what values and bounds the schema leaves out")
-    found = Discovered(open_schema, finder, rho, delta)
+    found = Discovered(open_schema, finder, rho, delta, one_row=one_row is not None)
     for done, questions in enumerate(found.walks(grids=settings.algorithm.fine_cells and not table.once)):
         if is_open:
-            report("finding values and bounds", done, 3)
-        if asked := [question for question in questions if question.columns]:
-            counts = table.ask(partial(_count, [question.count for question in asked]), _add)
-            for question, exact in zip(asked, counts, strict=True):
+            report("finding values and bounds", done, WALKS)
+        asked = [question for question in questions if question.columns]
+        for of, part in _by_table(asked, table, table if one_row is None else one_row):
+            counts = of.ask(partial(_count, [question.count for question in part]), _add)
+            for question, exact in zip(part, counts, strict=True):
                 question.use(exact)
     if is_open:
-        report("finding values and bounds", 3, 3)
+        report("finding values and bounds", WALKS, WALKS)
     return found
+
+
+def _by_table(
+    asked: Sequence[Question], table: RawTable, one_row: RawTable
+) -> Iterator[tuple[RawTable, Sequence[Question]]]:
+    """Yield each table with the questions to it. If both are the same, it is read once."""
+    if table is one_row:
+        parts = [(table, asked)]
+    else:
+        parts = [(of, [q for q in asked if (of is one_row) == q.one_row]) for of in (table, one_row)]
+    yield from ((of, part) for of, part in parts if part)
 
 
 def _votes(open_schema: OpenSchema, found: Found, table: pd.DataFrame) -> Counts:

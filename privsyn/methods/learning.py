@@ -126,12 +126,16 @@ def learn_table(
     noise, log = inquiry.noise, inquiry.log
     kept = opened.bound(contribution.most)
     finder = Finder(noise, contribution.most, log)
-    discovered = discover(opened.schema, kept, opened.settings, rho=rho, delta=delta, finder=finder)
+    one_row = None if contribution.most == 1 else opened.bound(1)
+    discovered = discover(
+        opened.schema, kept, opened.settings, rho=rho, delta=delta, finder=finder, one_row=one_row
+    )
     codec = opened.codec(discovered.schema, discovered.heaps)
     sizes = sizes.apart(codec.domain.names)
     private = PrivateTable(opened.coded(codec, contribution, sizes), noise, contribution, log)
     # Of a person with k rows, each row has 1/k^2 of the budget, or 1/k.
     left = noise.law.of_row(rho * (1 - discovered.share), contribution.most)
-    facts = opened.facts(codec, discovered.counted, sizes)
+    frequent = {name: of.scaled(contribution.of_person) for name, of in discovered.frequent.items()}
+    facts = opened.facts(codec, discovered.counted, sizes, frequent)
     fitted = opened.settings.algorithm.learn(private, left, inquiry.rng, inquiry.report, facts)
     return Learned(codec, fitted, private, discovered, sizes, contribution)

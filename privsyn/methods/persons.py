@@ -230,13 +230,14 @@ def contribution_of(rows: RowsPerPerson, bound: int, law: Law, *, together: bool
     together : bool
         Whether the rows of a person can be put together. If not, the same rows are kept for all questions.
     """
-    in_tables, in_columns, of_all = (
+    in_tables, in_columns, alone, of_all = (
         max(float(rows.persons @ kept), 1.0)
-        for kept in (rows.kept_within(bound), rows.kept(bound), rows.rows)
+        for kept in (rows.kept_within(bound), rows.kept(bound), rows.kept(1), rows.rows)
     )
+    bounded = Contribution(bound, of_columns=in_columns / of_all, of_person=in_columns / alone)
     if not together or law.name == "laplace" or bound == 1:  # one row is within squares of 1
-        return Contribution(bound, of_columns=in_columns / of_all)
-    return Contribution(bound, squares=True, of_tables=in_tables / in_columns, of_columns=in_columns / of_all)
+        return bounded
+    return replace(bounded, squares=True, of_tables=in_tables / in_columns)
 
 
 def tested_of(rows: RowsPerPerson) -> Contribution:

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import chain, product
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from privsyn.arguments import check_bytes, check_column
 from privsyn.errors import spelled, warn_columns
 from privsyn.inference.ordered.support import Look
-from privsyn.inference.problem import PublicFacts
+from privsyn.inference.problem import FewCells, PublicFacts
 from privsyn.inference.rows_per_person import RowsPerPerson, best_bound
 from privsyn.marginals.counting import Packing
 from privsyn.marginals.domain import Attributes, Domain
@@ -27,7 +27,9 @@ from privsyn.private.ledger import PUBLIC, Ledger
 from privsyn.private.persons import ONE_ROW_EACH, Contribution
 from privsyn.private.rows import CachedWalk, Rows
 from privsyn.table.codec.codec import Codec
+from privsyn.table.discovery.frequent import Frequent
 from privsyn.table.discovery.open_schema import OpenSchema, declared_or_by_names
+from privsyn.table.encoding.grid import Grid
 from privsyn.table.encoding.steps import NO_HEAPS, Heaps
 from privsyn.table.io.output_type import OutputType
 from privsyn.table.io.read_in_batches import read_in_batches
@@ -55,6 +57,7 @@ OF_LINKED = 10.0  # the same if rows are linked: it also reweights their tables 
 
 
 NOTHING_COUNTED: Mapping[str, Counted] = MappingProxyType({})
+NONE_FREQUENT: Mapping[str, Frequent] = MappingProxyType({})
 MATTERS = "which columns matter most together, so that more of the budget goes to their counts: {}"
 
 
@@ -191,9 +194,21 @@ class Opened:
         return sizes.domain.joined(self.persons.above.domain)
 
     def facts(
-        self, codec: Codec, counted: Mapping[str, Counted] = NOTHING_COUNTED, sizes: Sizes = NO_SIZES
+        self,
+        codec: Codec,
+        counted: Mapping[str, Counted] = NOTHING_COUNTED,
+        sizes: Sizes = NO_SIZES,
+        frequent: Mapping[str, Frequent] = NONE_FREQUENT,
     ) -> PublicFacts:
-        """Return what is public about the columns, as coded, given the counts by which bounds were found."""
+        """Return what is public about the columns, as coded.
+
+        Parameters
+        ----------
+        codec : Codec
+        counted : mapping of a column to the counts by which its bounds were found, optional
+        sizes : Sizes, optional
+        frequent : mapping of a column to its frequent numbers, optional
+        """
         doubtful = tuple(attribute for name in self.schema.open for attribute in codec.attributes_of(name))
         target = None if self.target is None else codec.target_attribute(self.target)
         kept = codec.schema.randomised
@@ -213,6 +228,7 @@ class Opened:
             codec.nullable,
             important,
             looks,
+            frequent={name: cells_of(codec, name, of) for name, of in frequent.items() if name in axes},
             given=dict.fromkeys(self.given(sizes), 1.0)
             | dict.fromkeys(sizes.domain, OF_LINKED if self.is_linked else OF_PERSON),
             previous=codec.domain.names if self.is_linked else (),
@@ -264,6 +280,14 @@ def look_at(codec: Codec, name: str, counted: Counted) -> Look:
     grid, noisy, sigma = counted
     _, highs = dict(zip(codec.domain, codec.encoders, strict=True))[name].extents
     return grid.find(highs), noisy.astype(np.float64), np.full(len(noisy), sigma**2)
+
+
+def cells_of(codec: Codec, name: str, frequent: Frequent) -> FewCells:
+    """Return the cells of frequent numbers, those of one point, with their counts."""
+    grid = cast(Grid, codec.grid(name))
+    places = grid.encode(frequent.numbers)
+    alone = (grid.extents[0][places] == frequent.numbers) & (np.diff(grid.edges)[places] == 1)
+    return places[alone], frequent.rows[alone], frequent.variances[alone]
 
 
 def attribute_sets(codec: Codec, sets: Sets) -> tuple[Attributes, ...]:

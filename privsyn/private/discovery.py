@@ -30,8 +30,10 @@ K = TypeVar("K")
 
 ROUNDS = (0.2, 0.8)  # shares of the budget for values: the first round finds the common ones
 
-VALUES, BOUNDS, GRIDS = "values of", "bounds of", "grids of"
+VALUES, BOUNDS, GRIDS, FREQUENT = "values of", "bounds of", "grids of", "frequent numbers of"
 """How the texts of the questions begin in the ledger."""
+
+KINDS = VALUES, BOUNDS, GRIDS, FREQUENT
 
 SIZE = " (how many numbers)"
 """How the text of a question before that on bounds ends."""
@@ -292,9 +294,7 @@ def _sorted(values: list[Any], votes: list[int]) -> tuple[Any, ...]:
 
 def summary(ledger: Ledger) -> str | None:
     """Return one line on what was looked for and its part of the budget; None if nothing was."""
-    asked = (
-        [spend for spend in ledger.spends if spend.what.startswith(kind)] for kind in (VALUES, BOUNDS, GRIDS)
-    )
+    asked = ([spend for spend in ledger.spends if spend.what.startswith(kind)] for kind in KINDS)
     found = [spends for spends in asked if spends]
     if not found:
         return None

@@ -82,12 +82,15 @@ class Contribution:
         column: above 0.
     of_columns : float, optional
         An estimate of the share of all rows that is counted in a column: above 0. Default: all.
+    of_person : float
+        An estimate of how many rows of a person who has some are counted in a column: at least 1.
     """
 
     most: int = 1
     squares: bool = False
     of_tables: float | None = None
     of_columns: float | None = field(default=None, compare=False)
+    of_person: float = field(default=1.0, compare=False)
 
     @property
     def columns(self) -> Bound:

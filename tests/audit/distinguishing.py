@@ -185,9 +185,12 @@ def _witness(game: Game, exchanges: list[Exchange], *, inside: bool) -> Iterator
         method(Finder(Silence(), finder.rows_per_unit), *others, **settings)
         return answer
 
-    def discover_both(open_schema: Any, table: Any, chosen: Any, *, finder: Finder, **budget: Any) -> Any:
+    def discover_both(
+        open_schema: Any, table: Any, chosen: Any, *, finder: Finder, one_row: Any, **budget: Any
+    ) -> Any:
         beside = Beside(table, lambda: other().bound(finder.rows_per_unit), looks)
-        return discover(open_schema, beside, chosen, finder=finder, **budget)
+        one = one_row and Beside(one_row, lambda: other().bound(1), looks)
+        return discover(open_schema, beside, chosen, finder=finder, one_row=one, **budget)
 
     def code_both(opened: Opened, *known: Any) -> Any:
         # Without a schema each run has a codec of its own; with persons, classes of their numbers of rows.

@@ -824,6 +824,49 @@ DISCOVERY = (
         "tests/table/discovery/test_lattices.py::test_a_row_more_moves_one_count_by_one",
     ),
     bug(
+        "a number counted twice among the frequent ones",
+        "privsyn/table/discovery/frequent.py",
+        "minlength=self.size).astype(np.int64)",
+        "minlength=self.size).astype(np.int64) * 2",
+        "tests/table/discovery/test_frequent.py::test_a_row_more_moves_one_count_by_one",
+    ),
+    bug(
+        "frequent numbers counted in several rows of a person, with noise for one",
+        "privsyn/methods/discovery.py",
+        "_by_table(asked, table, table if one_row is None else one_row)",
+        "_by_table(asked, table, table)",
+        "tests/private/test_discovery.py::test_frequent_numbers_are_counted_in_one_row_of_each_person",
+    ),
+    bug(
+        "noise for one row of a person, of whom several are counted",
+        "privsyn/methods/discovery.py",
+        "self._of_one_row = replace(finder, rows_per_unit=1) if one_row else finder",
+        "self._of_one_row = replace(finder, rows_per_unit=1)",
+        "tests/private/test_discovery.py"
+        "::test_without_a_table_of_one_row_all_rows_of_a_person_pay_for_frequent_numbers",
+    ),
+    bug(
+        "two rows of a person in the table of one",
+        "privsyn/methods/learning.py",
+        "opened.bound(1)",
+        "opened.bound(2)",
+        "tests/private/test_discovery.py::test_frequent_numbers_are_counted_in_one_row_of_each_person",
+    ),
+    bug(
+        "frequent numbers found in exact counts",
+        "privsyn/methods/discovery.py",
+        "{name: noisy for name, (noisy, _) in finder.cells(counts, rho, what=FREQUENT).items()}",
+        "{name: counts[name] for name in finder.cells(counts, rho, what=FREQUENT)}",
+        "tests/test_released_only.py::test_frequent_numbers_follow_from_noisy_counts",
+    ),
+    bug(
+        "the question on frequent numbers not in the ledger",
+        "privsyn/methods/discovery.py",
+        "in finder.cells(counts, rho, what=FREQUENT)",
+        "in Finder(finder.noise, finder.rows_per_unit).cells(counts, rho, what=FREQUENT)",
+        "tests/table/discovery/test_frequent.py::test_the_ledger_says_what_they_cost",
+    ),
+    bug(
         "cells of a grid that overlap",
         "privsyn/table/encoding/bounds_cells.py",
         "minlength=len(self.lows)).astype(np.int64)",
@@ -924,8 +967,8 @@ ROWS = (
     bug(
         "progress in rows",
         "privsyn/methods/discovery.py",
-        'report("finding values and bounds", done, 3)',
-        'report("finding values and bounds", done, 3 + sum(len(v) for each in locals().get("counts", ())'
+        'report("finding values and bounds", done, WALKS)',
+        'report("finding values and bounds", done, WALKS + sum(len(v) for each in locals().get("counts", ())'
         " for v in each.values()))",
         "tests/test_released_only.py::test_tables_that_got_the_same_answers_leave_the_same_bytes",
     ),

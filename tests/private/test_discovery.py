@@ -141,6 +141,35 @@ def test_the_noise_of_question_0_is_that_of_its_ledger():
     assert len(stated) == 6
 
 
+def test_frequent_numbers_are_counted_in_one_row_of_each_person(monkeypatch):
+    """Half of 4,000 persons have 9.50 in three rows, half 12.99: a person who leaves moves one count by 1."""
+    persons = np.repeat(np.arange(4000), 3)
+    table = pd.DataFrame({"who": persons, "price": np.where(persons % 2, 12.99, 9.5)})
+    asked, cells = [], Finder.cells
+
+    def spy(finder, counts, rho, **texts):
+        asked.append((finder.rows_per_unit, counts))
+        return cells(finder, counts, rho, **texts)
+
+    monkeypatch.setattr(Finder, "cells", spy)
+    schema = Schema({"price": Numerical(0, 500, decimals=2)})
+    PrivSyn(2.0, schema=schema, unit="who", rows_per_unit=3, seed=0).fit(table)
+    (_, on_grids), (rows, exact) = asked
+    assert (rows, exact["price"].max(), exact["price"].sum()) == (1, 2000, 4000)
+    assert on_grids["price"].sum() > 4000
+
+
+def test_without_a_table_of_one_row_all_rows_of_a_person_pay_for_frequent_numbers():
+    table = pd.DataFrame({"price": np.repeat([12.99, 9.5], 6000)})
+    schema = Schema({"price": Numerical(0, 500, decimals=2)})
+    finder, rows = Finder(SeededGaussian(0), 3), read_in_batches(table)
+    open_schema, settings = OpenSchema.of(schema, table), Settings(2.0, unit="who", rows_per_unit=3)
+    discovered = discover(open_schema, rows, settings, rho=0.06, delta=0.0, finder=finder)
+    assert [spend.sensitivity for spend in finder.log.spends] == [3.0, 3.0]
+    assert discovered.frequent["price"].numbers.tolist() == [9.5, 12.99]
+    assert discovered.share == pytest.approx(sum(spend.rho for spend in finder.log.spends) / 0.06)
+
+
 def test_what_question_0_asks_follows_from_released_answers_alone():
     """Few dates are counted in years: of how many they are, only the noisy number decides."""
 

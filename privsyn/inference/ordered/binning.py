@@ -229,6 +229,7 @@ def _fewest_lost(starts: Ints, expected: Floats, spikes: set[int], groups: int) 
 BRANCHES = 8
 """Children of a run; the last run has the rest."""
 
+NO_CELLS: Ints = np.zeros(0, np.int64)
 LEVELS = 3  # cells, runs, and runs of runs
 BEYOND = 2.0  # standard deviations of the noise's energy, below which the children share evenly
 SMALLEST = float(np.finfo(float).tiny)
@@ -254,7 +255,9 @@ def in_runs(domain: Domain, names: Collection[str]) -> Merging:
     return Merging(domain, Grouping(tuple(groups)).domain(domain), tuple(groups), shares)
 
 
-def expected_cells(levels: Sequence[tuple[Floats, Floats]], widths: Floats, total: float) -> Floats:
+def expected_cells(
+    levels: Sequence[tuple[Floats, Floats]], widths: Floats, total: float, frequent: Ints = NO_CELLS
+) -> Floats:
     """Return the expected number of records in each cell, at least 0 and with the total.
 
     Parameters
@@ -263,6 +266,8 @@ def expected_cells(levels: Sequence[tuple[Floats, Floats]], widths: Floats, tota
         Noisy counts of the cells, of their runs, of the runs of these, and so on.
     widths : array of shape (cells,)
     total : float
+    frequent : integer array, optional
+        Cells of frequent numbers. They have what was counted; the others share the rest.
 
     Examples
     --------
@@ -274,6 +279,12 @@ def expected_cells(levels: Sequence[tuple[Floats, Floats]], widths: Floats, tota
     >>> expected_cells(levels, np.ones(16), 100.0).round().tolist()
     [0.0, 0.0, 97.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]
     """
+    if frequent.size:
+        alone = np.zeros(len(widths))
+        alone[frequent] = np.maximum(levels[0][0][frequent], 0.0)
+        alone *= min(total / max(float(alone.sum()), TINY), 1.0)
+        rest = expected_cells(*_without(levels, widths, alone, frequent), total - float(alone.sum()))
+        return alone + rest
     estimates, spans = [levels[0]], [np.asarray(widths, np.float64)]
     for counts, variances in levels[1:]:
         run = runs(len(spans[-1]))
@@ -287,6 +298,22 @@ def expected_cells(levels: Sequence[tuple[Floats, Floats]], widths: Floats, tota
         parts = (np.split(of, starts) for of in (counts, variances, span))
         found = np.concatenate([_shared(*family) for family in zip(found.tolist(), *parts, strict=True)])
     return found
+
+
+def _without(
+    levels: Sequence[tuple[Floats, Floats]], widths: Floats, alone: Floats, frequent: Ints
+) -> tuple[list[tuple[Floats, Floats]], Floats]:
+    """Return levels and widths without the records of frequent numbers, whose cells are as good as empty."""
+    (counts, variances), *above = ((c.copy(), v.copy()) for c, v in levels)
+    taken, doubt, thin = alone, np.zeros(len(widths)), np.array(widths, np.float64)
+    doubt[frequent] = variances[frequent]
+    counts[frequent], variances[frequent], thin[frequent] = 0.0, SMALLEST, SMALLEST
+    for of_runs, noise in above:
+        run = runs(len(taken))
+        taken, doubt = (np.bincount(run, of).astype(np.float64) for of in (taken, doubt))
+        of_runs -= taken
+        noise += doubt
+    return [(counts, variances), *above], thin
 
 
 def _shared(total: float, counts: Floats, variances: Floats, widths: Floats) -> Floats:

@@ -104,7 +104,8 @@ class Grid:
 
         Otherwise half of the edges are evenly spaced. The other half are in geometric progression, away from
         zero on both sides. Zero has its own bin, and so have both bounds, to which values are clipped. So the
-        bins separate spikes and small numbers, and also the parts of a long tail.
+        bins separate spikes and small numbers, and also the parts of a long tail. Frequent numbers have bins
+        of their own, too.
 
         Examples
         --------
@@ -118,7 +119,9 @@ class Grid:
             even = np.arange(cells // 2 + 1) * (self.points / (cells // 2))
             alone = self._alone(cells // 4)
             first = even if alone is None else alone
-            cuts = np.unique(np.concatenate([first, self._widening(cells // 2)]).astype(np.int64))
+            single = self.frequent
+            parts = [first, self._widening(cells // 2), single, single + 1]
+            cuts = np.unique(np.concatenate(parts).astype(np.int64))
         return replace(self, bins=len(cuts) - 1, cuts=tuple(cuts.tolist()))
 
     def _alone(self, most: int) -> Floats | None:
@@ -129,12 +132,30 @@ class Grid:
         >>> pay.fine(40).edges.tolist()[-5:]
         [8001, 9000, 9001, 9999, 10000]
         """
-        for heap in reversed(self.heaps):
+        for heap in reversed(self._lattices):
             size, start = round(heap.step * self.scale), round((heap.offset - self.low) * self.scale)
             if 0 < len(heaped := range(start % size, self.points, size)) <= most:
                 points = np.array(heaped)
                 return np.concatenate([points, points + 1]).astype(np.float64)
         return None
+
+    @property
+    def _lattices(self) -> Heaps:
+        return tuple(heap for heap in self.heaps if heap.step)
+
+    @property
+    def frequent(self) -> Ints:
+        """The points of frequent numbers, ascending; none on a grid of reals.
+
+        >>> from privsyn.table.encoding.steps import Heap
+        >>> price = replace(Grid.exact(0, 9, decimals=2, bins=32), heaps=(Heap(0, 2.99, 0), Heap(0, 9.5, 0)))
+        >>> price.frequent.tolist()
+        [299]
+        """
+        numbers = np.array([heap.offset for heap in self.heaps if not heap.step])
+        inside = self.snap(numbers[: None if self.decimals is not None else 0])
+        points = np.rint((inside[~np.isnan(inside)] - self.low) * self.scale)
+        return np.unique(points.astype(np.int64))
 
     def _widening(self, cells: int) -> Floats:
         """Return points in geometric progression on both sides of zero, and those next to zero and bounds."""
@@ -173,7 +194,7 @@ class Grid:
 
     def draw(self, codes: Integers, rng: np.random.Generator) -> Floats:
         """Return a drawn point of each bin in `codes`: uniformly, apart from heaps."""
-        if self.heaps:
+        if self._lattices:
             return self._numbers(self._heaped.draw(np.asarray(codes, np.int64), self.zero, rng))
         edges = self.edges
         return self._numbers(rng.integers(edges[codes], edges[codes + 1]))
@@ -181,12 +202,12 @@ class Grid:
     @property
     def _heaped(self) -> HeapedBins:
         edges = self.edges
-        return HeapedBins(edges[:-1], edges[1:], self.heaps, self.low, self.scale)
+        return HeapedBins(edges[:-1], edges[1:], self._lattices, self.low, self.scale)
 
     @property
     def widths(self) -> Floats:
         """The number of points in each bin; a point on a heap counts as often as the heap makes it."""
-        return self._heaped.widths if self.heaps else np.diff(self.edges).astype(np.float64)
+        return self._heaped.widths if self._lattices else np.diff(self.edges).astype(np.float64)
 
     def between(self, lows: Floats, highs: Floats, rng: np.random.Generator) -> Floats:
         """Return a uniformly drawn point from each low to each high, both included; NaN if there is none.

@@ -181,7 +181,11 @@ def coarser(listed: Sequence[Lattice], step: float) -> tuple[Lattice, ...]:
 
 @dataclass(frozen=True)
 class Heap:
-    """A lattice, and the share of the values that lie on it and on no coarser heap."""
+    """A lattice, and the share of the values that lie on it and on no coarser heap.
+
+    With a step of 0 the offset alone is a heap: a frequent number. It has a cell of its own, whose count says
+    how many rows have it. So its share here is 0.
+    """
 
     step: float
     offset: float

@@ -1,0 +1,200 @@
+"""Find single numbers that many rows share, such as a price of 12.99, from one noisy count a column."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import ceil, floor
+
+import numpy as np
+import pandas as pd
+
+from privsyn.errors import replace_errors
+from privsyn.marginals.domain import Floats, Ints, keep
+from privsyn.table.discovery.lattices import LatticeQuestion
+from privsyn.table.encoding.dtypes import family, number_type
+from privsyn.table.encoding.encoders import NumericalEncoder, OrderedEncoder
+from privsyn.table.encoding.steps import MAX_DECIMALS, ON_GRID, Lattice
+
+MOST_POINTS, MOST_OF_TABLE = 2**18, 2**20
+"""Numbers that are counted: of a column, such as 2,600 dollars in cents, and of all columns together, 8 MB in
+each part of the table. Where more lie between the bounds, only rounder numbers are counted."""
+
+FALSE = 0.01
+"""Share of the numbers found that are no more frequent than their neighbours, about. It is also the
+probability that any is found in a table without frequent numbers (Benjamini and Hochberg, JRSS B 1995)."""
+
+MOST_FOUND = 64
+"""Numbers found in a column. Each has a cell of its own, besides the `FINE` cells."""
+
+BESIDE = 100
+"""Points on each side of a number. Their mean count says how many rows it would have by chance."""
+
+DENSER = 2.0
+"""A frequent number has this many times the rows that it would have by chance."""
+
+
+@dataclass(frozen=True, eq=False)
+class Frequent:
+    """The frequent numbers of a column.
+
+    Parameters
+    ----------
+    numbers, rows, variances : arrays of shape (found,)
+        Each number, the noisy count of its rows, and the variance of its error.
+    """
+
+    numbers: Floats
+    rows: Floats
+    variances: Floats
+
+    def __post_init__(self) -> None:
+        keep(self, "numbers", "rows", "variances", dtype=np.float64)
+
+    def scaled(self, factor: float) -> Frequent:
+        """Return the counts of `factor` random rows of each person, on average, of whom one was counted.
+
+        The further rows are about Poisson distributed: of r rows, ``(factor - 1) r`` on average.
+        """
+        by_chance = factor * (factor - 1) * np.maximum(self.rows, 0.0)
+        return Frequent(self.numbers, factor * self.rows, factor**2 * self.variances + by_chance)
+
+
+@dataclass(frozen=True)
+class Points:
+    """The multiples of a step from the `first` on, in steps, without zero.
+
+    Zero and both bounds, to which other numbers are clipped, have cells of their own anyway.
+    """
+
+    step: float
+    first: int
+    size: int
+
+    @classmethod
+    def between(cls, low: float, high: float, step: float) -> Points:
+        """Return the multiples of a step between two bounds, which are left out.
+
+        >>> cents = Points.between(0.0, 0.31, 0.05)
+        >>> cents.numbers(np.arange(cents.size)).tolist()
+        [0.05, 0.1, 0.15, 0.2, 0.25, 0.3]
+        """
+        first, last = floor(low / step + ON_GRID) + 1, ceil(high / step - ON_GRID) - 1
+        return cls(step, first, max(last - first + 1, 0))
+
+    def numbers(self, places: Ints) -> Floats:
+        """Return the numbers of some points."""
+        return np.round((self.first + places) * self.step, MAX_DECIMALS)
+
+    def count(self, numbers: Floats, dtype: np.dtype) -> Ints:
+        """Return how many of some numbers are each of the points. Private."""
+        places = np.rint(numbers / self.step) - self.first
+        inside = (places >= 0) & (places < self.size) & (numbers != 0)  # not where it is NaN
+        inside[inside] = Lattice(self.step).holds(numbers[inside], dtype)
+        return np.bincount(places[inside].astype(np.int64), minlength=self.size).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class FrequentQuestion:
+    """The columns in which frequent numbers are looked for, and the numbers that are counted in each.
+
+    It is made from public facts and released answers. Only `count` reads rows.
+
+    Parameters
+    ----------
+    asked : mapping of a column to the encoder that reads its numbers, and the numbers that are counted
+    """
+
+    asked: Mapping[str, tuple[OrderedEncoder, Points]]
+
+    @classmethod
+    def of(cls, lattices: LatticeQuestion) -> FrequentQuestion:
+        """Return the question about the columns of numbers on a grid with more points than fine cells."""
+        columns = {
+            name: of
+            for name, of in lattices.asked.items()
+            if isinstance(of[0], NumericalEncoder) and of[0].grid.decimals is not None
+        }
+        most = min(MOST_POINTS, MOST_OF_TABLE // max(len(columns), 1))
+        asked = {}
+        for name, (encoder, listed) in columns.items():
+            grid, coarser = encoder.grid, (lattice.step for lattice in listed if not lattice.offset)
+            steps = sorted([grid.step, *coarser])
+            points = (Points.between(grid.low, grid.high, step) for step in steps)
+            if (finest := next((of for of in points if 0 < of.size <= most), None)) is not None:
+                asked[name] = encoder, finest
+        return cls(asked)
+
+    def count(self, table: pd.DataFrame) -> dict[str, Ints]:
+        """Return for each column how many rows have each of its points. Private.
+
+        A row adds one to one count of a column, or nothing if its number is none of the points.
+        """
+        with replace_errors("the numbers could not be counted: please report this, unless memory ran out"):
+            return {name: self._count(name, table[name]) for name in self.asked}
+
+    def _count(self, name: str, cells: pd.Series) -> Ints:
+        encoder, points = self.asked[name]
+        dtype = number_type(cells.dtype) if family(cells.dtype) == "real" else np.dtype(np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):  # a warning would reveal a cell
+            return points.count(encoder.read(cells), dtype)
+
+    def found(
+        self, seen: Mapping[str, Ints], sigma: float, deviations: Callable[[Floats], Floats]
+    ) -> dict[str, Frequent]:
+        """Return the frequent numbers of each column that has some, from released counts.
+
+        Parameters
+        ----------
+        seen : mapping of a column to its noisy counts
+        sigma : float
+            Standard deviation of the noise in each.
+        deviations : function of probabilities
+            Return how many standard deviations the noise exceeds with each.
+        """
+        counts = {name: noisy.astype(np.float64) for name, noisy in seen.items()}
+        found = frequent(counts, sigma, deviations)
+        return {
+            name: Frequent(
+                self.asked[name][1].numbers(places), counts[name][places], np.full(len(places), sigma**2)
+            )
+            for name, places in found.items()
+        }
+
+
+def frequent(
+    seen: Mapping[str, Floats], sigma: float, deviations: Callable[[Floats], Floats]
+) -> dict[str, Ints]:
+    """Return the places of the frequent numbers of each column that has some.
+
+    All columns decide together, by the rule of Benjamini and Hochberg: the more numbers stand out, the less
+    each of them needs.
+
+    Examples
+    --------
+    >>> counts = np.zeros(1000)
+    >>> counts[[200, 700, 900]] = 90.0, 53.0, 30.0
+    >>> normal = lambda risk: np.sqrt(-2 * np.log(2 * risk))
+    >>> frequent({"price": counts}, 10.0, normal)
+    {'price': array([200, 700])}
+    """
+    names, size = list(seen), sum(counts.size for counts in seen.values())
+    by_chance = [_mean_beside(counts) for counts in seen.values()]
+    above = [np.where(c >= DENSER * e, c - e, 0.0) for c, e in zip(seen.values(), by_chance, strict=True)]
+    places = [np.sort(np.argsort(-excess, kind="stable")[:MOST_FOUND]) for excess in above]
+    ranked = -np.sort(-np.concatenate([excess[of] for excess, of in zip(above, places, strict=True)]))
+    needed = sigma * deviations(FALSE * np.arange(1, len(ranked) + 1) / size)
+    passed = np.flatnonzero(ranked >= needed)
+    if not passed.size:
+        return {}
+    least = needed[passed[-1]]
+    found = {name: of[e[of] >= least] for name, e, of in zip(names, above, places, strict=True)}
+    return {name: of for name, of in found.items() if of.size}
+
+
+def _mean_beside(counts: Floats) -> Floats:
+    """Return the mean of the counts around each, at least 0."""
+    below = np.concatenate([[0.0], np.cumsum(counts)])
+    first = np.maximum(np.arange(len(counts)) - BESIDE, 0)
+    end = np.minimum(np.arange(len(counts)) + BESIDE + 1, len(counts))
+    return np.maximum((below[end] - below[first]) / (end - first), 0.0)
