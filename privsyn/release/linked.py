@@ -193,7 +193,8 @@ class LinkedRelease:
         release = level.release
         own = {of.attributes[0]: of for of in release.fitted.one_ways}
         order = table.order if table.order in own and own[table.order].domain.ordered[0] > 1 else None
-        chains = Chains.of(parents, links, self._known(name, made, parents, roots), order)
+        known, in_order = self._known(name, made, parents, roots), table.order is not None
+        chains = Chains.of(parents, links, known, order, in_order=in_order)
         codes = synthesise_linked(
             own, (*release.fitted.marginals, *links.tables), chains, rng, zeros=release.zeros
         )

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from privsyn.marginals.counting import code_type, ranks
-from privsyn.marginals.domain import Codes, Integers, Ints
-from privsyn.marginals.marginal import Marginal, Measurement
+from privsyn.marginals.domain import Codes, Domain, Integers, Ints
+from privsyn.marginals.marginal import Grouping, Marginal, Measurement
 
+TINY = 1e-9  # records
 NUMBER_OF_ROWS, SIBLINGS, POSITION = "rows of the person", "rows of the parent", "position"
 OF_ROWS = (NUMBER_OF_ROWS, SIBLINGS, POSITION)
 """Attributes of a row: the class of the number of rows of its person, that of the rows of its parent, and its
@@ -116,12 +117,16 @@ class Chains:
     previous : mapping of an attribute to a Previous
     order : str, optional
         An own attribute whose codes never decrease among the rows of a parent.
+    in_order : bool
+        Whether the order of the rows of a parent means anything. If not, `given` is the same in all of them,
+        and attributes are of the previous row alone.
     """
 
     parents: Ints
     given: Mapping[str, Integers]
     previous: Mapping[str, Previous]
     order: str | None = None
+    in_order: bool = True
 
     @classmethod
     def of(
@@ -130,10 +135,12 @@ class Chains:
         links: Links,
         known: Mapping[tuple[str, str], Integers],
         order: str | None = None,
+        *,
+        in_order: bool = True,
     ) -> Chains:
         """Return the chains of rows of the same parent; `known` has what `Given` may be of."""
         given = {name: of.of(known[of.table, of.attribute]) for name, of in links.given.items()}
-        return cls(parents, given, links.previous, order)
+        return cls(parents, given, links.previous, order, in_order)
 
     def with_exact(self, codes: int) -> Chains:
         """Return the same with the exact code of `order` in the previous row, of which there are `codes`."""
@@ -154,3 +161,60 @@ class Chains:
     def lag(self) -> int:
         """How many rows before a row have an attribute of it."""
         return max((of.lag for of in self.previous.values()), default=1)
+
+    def symmetric(self, tables: Sequence[Marginal], one_ways: Mapping[str, Marginal]) -> tuple[Marginal, ...]:
+        """Return the tables with those over neighbours and their mirror images, if the rows are in no order.
+
+        In a random order, two neighbours are as likely the other way round. So the table of a column a and
+        the previous row's b, and that of b and the previous row's a, are two estimates of the same counts.
+        Both become their mean, with half the noise variance. If only one was measured, it is the estimate of
+        the other. Where a is b, the table becomes symmetric.
+
+        Parameters
+        ----------
+        tables : sequence of Marginal
+            Those with an attribute of the previous row have one other attribute, an own one.
+        one_ways : mapping of an own attribute to its counts
+        """
+        if self.in_order:
+            return tuple(tables)
+        found: dict[frozenset[str], list[Marginal]] = {}
+        for table in tables:
+            images = [self.image_of(table, one_ways)] if self.previous.keys() & table.attributes else []
+            for each in (table, *images):
+                found.setdefault(frozenset(each.attributes), []).append(each)
+        means = []
+        for first, *others in found.values():
+            counts = [first.counts, *(other.project(first.attributes).counts for other in others)]
+            means.append(Marginal(first.domain, np.mean(counts, axis=0)))
+        return tuple(means)
+
+    def image_of(self, table: Marginal, one_ways: Mapping[str, Marginal]) -> Marginal:
+        """Return what a table over neighbours says of them if they change places.
+
+        The own attribute is that of the previous row then, and its codes are joined to groups. The other one
+        is now in codes: those of a group have shares as in all rows. As many rows of each code have no
+        previous row as have no next one: all rows of the code but those that are the previous row of another.
+
+        Examples
+        --------
+        The value 0 is followed by 0 or 1, and 1 by 1. So whoever has 1 comes after 0 or 1:
+
+        >>> chains = Chains(np.zeros(0, np.int64), {}, {"before": Previous("a", np.array([0, 1], np.int32))})
+        >>> table = Marginal(Domain(("a", "before"), (2, 3)), np.array([[6.0, 0, 4], [2, 1, 2]]))
+        >>> image = chains.image_of(table, {"a": Marginal(Domain(("a",), (2,)), np.array([10.0, 5]))})
+        >>> image.attributes, image.counts.tolist()
+        (('a', 'before'), [[6.0, 2.0, 2.0], [0.0, 1.0, 4.0]])
+        """
+        (name,) = (each for each in table.attributes if each in self.previous)
+        (own,) = (each for each in table.attributes if each != name)
+        before = self.previous[name]
+        ((image, of_own),) = ((each, of) for each, of in self.previous.items() if of.column == own)
+        column, counts = one_ways[before.column].counts, table.project((own, name)).counts[:, :-1]
+        shares = Grouping((before.groups,)).scale(column, np.ones(before.none))
+        joint = Grouping((of_own.groups, np.arange(before.none, dtype=np.int32))).join(counts)
+        following = joint[:, before.groups] * shares
+        everyone = column * (table.total / max(float(column.sum()), TINY))
+        first = np.maximum(everyone - following.sum(axis=0), 0.0)
+        domain = Domain((before.column, image), (len(column), of_own.none + 1))
+        return Marginal(domain, np.vstack([following, first]).T)

@@ -9,6 +9,9 @@ neighbours of a row that moves stay.
 If a column orders the rows of a parent, such as a date, its codes never decrease among them: they are sorted
 at the start, and no move makes one smaller than the previous row's or larger than the next row's. Rows that
 were sorted at the end would have other neighbours than those that the tables were fitted with.
+
+If the rows of a parent are in no order, they are shuffled before each sweep. So a table over neighbours is
+fitted for any two rows of a parent.
 """
 
 from __future__ import annotations
@@ -62,6 +65,7 @@ def synthesise_linked(
     zeros : StructuralZeros
         Of the own attributes.
     """
+    tables = chains.symmetric(tables, one_ways)
     rows = _start(one_ways, tables, chains, rng)
     if chains.order is not None:
         codes = rows[chains.order]
@@ -136,6 +140,9 @@ def _annealed(
     most = max(table.domain.cells for table in one_ways.values())
     noise = rng.gumbel(size=VARIATES + most).astype(np.float32)
     for sweep in range(sweeps):
+        if not chains.in_order:  # any two rows of a parent are neighbours as often as any others
+            shuffled = np.lexsort((rng.random(len(chains.parents)), chains.parents))
+            frame.codes[: len(one_ways)] = frame.codes[: len(one_ways), shuffled]
         for now in range(turns):
             frame.look_at_neighbours()
             # The rows that come first take most of what is missing, so a file would begin with unlike rows.
