@@ -90,7 +90,8 @@ class OpenedDatabase:
         for name, rows in open_tables(database, given, lambda codes: random_order(codes, bits)).items():
             table = database.tables[name]
             linked = table.parent is not None
-            above = Above(rows.parents, rows.keys, rows.also, rows.added, linked=linked)
+            numbers = tuple(map(rows_of, database.children(name)))
+            above = Above(rows.parents, rows.keys, rows.also, rows.added, linked=linked, numbers=numbers)
             persons = Persons(rows.unit, rows.prints, rows.persons, random_order(rows.persons, bits), above)
             bare = persons.bounded(rows.source, 0)
             with about(f"table {name!r}"):

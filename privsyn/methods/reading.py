@@ -217,6 +217,7 @@ class Opened:
             | dict.fromkeys(sizes.domain, OF_LINKED if self.is_linked else OF_PERSON),
             previous=codec.domain.names if self.is_linked else (),
             lags=1 if self.persons is None or self.persons.above is None else self.persons.above.lags,
+            whole=() if self.persons is None or self.persons.above is None else self.persons.above.numbers,
         )
 
     def ledger(
