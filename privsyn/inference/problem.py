@@ -59,6 +59,8 @@ class PublicFacts:
         Those whose value in the previous row of the same parent is an attribute, too.
     lags : int
         How many rows before each row are looked at.
+    whole : collection of attributes
+        Ordered ones whose cells are not joined because of noise, as long as they are few.
     """
 
     target: str | None = None
@@ -73,6 +75,7 @@ class PublicFacts:
     given: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     previous: Attributes = ()
     lags: int = 1
+    whole: Collection[str] = ()
 
 
 GROUPS = 4  # blocks of the ordered codes of an attribute: in departures, and in tables of three to five

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import log2, log10, sqrt
+from math import ceil, log, log1p, log2, log10, sqrt
 
 import numpy as np
 
@@ -21,7 +21,10 @@ MOST = 16  # largest bound: a person's squares then take 256 rows
 GROUPS = 6  # of persons by their number of rows
 INSIDE = 1 / 6  # of the width of a class: standard deviation of the mean number of rows in it
 HIDDEN = 0.1  # of the persons: more than these should not be beyond the largest number of rows
+TINY = 1e-9  # persons
 STEEP = 1.5  # least exponent of the power law that bounds the rows beyond the last class
+MEANS = 256  # numbers of rows of a person, among which its mean is searched
+MISFIT = 0.5  # standard deviation of the true number in a class about the geometric one, over the latter
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,12 +70,15 @@ class RowsPerPerson:
         Of the errors of the number of rows in each. Default: no errors.
     sigma : float
         Standard deviation of the noise in the number of persons of a class.
+    geometric : bool
+        Whether the noise hides the shape, so that a geometric distribution was taken.
     """
 
     begins: Ints
     persons: Floats
     covariance: Floats = field(default_factory=lambda: np.zeros(()))
     sigma: float = 0.0
+    geometric: bool = False
 
     @classmethod
     def of(cls, begins: Ints, noisy: Ints, variance: float) -> RowsPerPerson:
@@ -82,6 +88,9 @@ class RowsPerPerson:
         last class with persons is the last at which a sum of neighbouring classes stands out of the noise.
         From there on, classes are joined until their sum stands out, or the next class alone. The persons of
         joined classes are spread evenly over them.
+
+        Of few persons, the noise hides most classes, and so most persons. Together the classes may still show
+        how many persons there are and how many rows they have on average: see `_geometric`.
 
         Examples
         --------
@@ -105,7 +114,8 @@ class RowsPerPerson:
         errors = (sigma * found.rows) ** 2 + (persons * inside) ** 2
         errors[last] = errors[last : last + 2].sum()  # those who seem to be in the next class are here
         errors[last + 1 :] = 0.0
-        return replace(found, covariance=np.diag(errors))
+        found = replace(found, covariance=np.diag(errors))
+        return _geometric(begins, counts, sigma, found.last + 1) or found
 
     @property
     def lasts(self) -> Ints:
@@ -132,11 +142,34 @@ class RowsPerPerson:
 
         Where noise could hide more than `HIDDEN` of the persons, these are taken to be in a tail in which
         their number falls with the square of that of their rows. So a larger number is taken.
+
+        A geometric distribution says how many persons are beyond. A few are accepted, fewer than the standard
+        deviation of the noise: a bound for all would add more noise to the number of all rows.
         """
-        last = int(self.lasts[min(self.last + 1, len(self.begins) - 1)])
+        if self.geometric:
+            beyond = np.cumsum(self.persons[::-1])[::-1]
+            return self._after(int(np.flatnonzero(beyond >= self.sigma).max(initial=0)))
+        last = self._after(self.last)
         unseen = CLEAR * self.sigma
         share = unseen / max(float(self.persons.sum()), unseen, 1.0)
         return int(last * max(sqrt(share / HIDDEN), 1.0))
+
+    def _after(self, place: int) -> int:
+        """Return the last number of rows of the class after that at a place."""
+        return int(self.lasts[min(place + 1, len(self.begins) - 1)])
+
+    def largest_of(self, parents: float) -> int:
+        """Return the largest number of rows of a parent, of several parents to whom all rows belong.
+
+        It is that of a person, if the noise does not hide the shape. Else the numbers of rows of the parents
+        are taken to be geometric, as those of the persons are, and fewer parents are beyond than the standard
+        deviation of the noise.
+        """
+        parents = max(parents, float(self.persons.sum()))  # each person with rows has a parent of them
+        if not self.geometric or not self.total > 0:
+            return self.largest
+        beyond = log(max(parents / self.sigma, 1.0)) / log1p(parents / self.total)
+        return min(max(ceil(beyond), 1), self.largest)
 
     def with_total(self, total: float, variance: float) -> RowsPerPerson:
         """Return the estimate given also a noisy number of rows, of which each person has at most `largest`.
@@ -296,6 +329,54 @@ def _end(begins: Ints, counts: Floats, sigma: float) -> int:
             after = sums[: int(np.argmax(clear))]  # sums of the last classes of the window
             return end - int(np.max(np.flatnonzero(after <= JOINED) + 1, initial=0))
     return 0
+
+
+def _geometric(begins: Ints, counts: Floats, sigma: float, classes: int) -> RowsPerPerson | None:
+    """Return a geometric distribution of the numbers of rows if the noise hides their own one, or None.
+
+    Its mean and the number of persons are those of the least squares, and must stand out of the noise, a mean
+    of many rows by more: see `FURTHER`. The noise hides the shape if it could hide more than `HIDDEN` of the
+    persons, and if the squared differences from the counts exceed those by noise alone by less than these:
+    then the geometric distribution errs less.
+
+    Its errors are those of mean and number, and what it may miss itself: see `MISFIT`. So more answers, such
+    as the number of all rows, move it along geometric distributions first.
+
+    Parameters
+    ----------
+    begins : integer array of shape (classes,)
+    counts : array of shape (classes,)
+        Noisy.
+    sigma : float
+        Standard deviation of their noise.
+    classes : int
+        How many of the first classes are compared at least.
+    """
+    means = np.geomspace(1.0, begins[-1], MEANS + 1)[1:]
+    shares = -np.diff((1 - 1 / means[:, np.newaxis]) ** (begins - 1), axis=1, append=0.0)
+    squares = (shares**2).sum(axis=1)
+    numbers = np.maximum(shares @ counts, 0.0) / squares
+    clear = numbers * np.sqrt(squares) / max(sigma, TINY)
+    clear[clear < JOINED + FURTHER * np.log10(means)] = 0.0
+    place = int(np.argmax(clear))
+    persons = numbers[place] * shares[place]
+    beyond = np.cumsum(persons[::-1])[::-1]
+    compared = slice(max(int(np.count_nonzero(beyond >= sigma)), classes))
+    excess = float(np.mean((counts - persons)[compared] ** 2)) / max(sigma, TINY) ** 2 - 1
+    hidden = CLEAR * sigma > HIDDEN * numbers[place]
+    if not clear[place] or not hidden or excess > 1:
+        return None
+    around = [max(place - 1, 0), min(place + 1, MEANS - 1)]
+    by_mean = numbers[place] * np.diff(shares[around], axis=0)[0] / np.diff(np.log(means[around]))
+    slopes = np.stack([shares[place], by_mean])
+    persons[beyond < 1] = 0.0
+    found = RowsPerPerson(begins, persons, sigma=sigma, geometric=True)
+    of_both = sigma**2 * slopes.T @ np.linalg.pinv(slopes @ slopes.T) @ slopes
+    inside = INSIDE * (found.lasts - begins) / found.rows
+    unsure = (persons * np.hypot(MISFIT, inside)) ** 2
+    covariance = (of_both + np.diag(unsure)) * np.outer(found.rows, found.rows)
+    covariance[persons <= 0] = covariance[:, persons <= 0] = 0.0
+    return replace(found, covariance=covariance)
 
 
 def best_bound(rows: RowsPerPerson, rho: float, pairs: int, most: int | None = None) -> int:

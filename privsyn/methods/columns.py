@@ -71,7 +71,7 @@ def measure_columns(
         more = np.where(named, IMPORTANT_COLUMN, 1.0) * shares
         split, shares = split.for_important(float(more.sum())), more / more.sum()
     costs = dict(zip(private.domain.names, (split.one_ways * shares).tolist(), strict=True))
-    axes = grouped(facts.axes, costs, total, private.law)
+    axes = grouped(facts.axes, costs, total, private.law, facts.whole)
     joined = merge_cells(unbiased, total, axes, cells)
     private, channels = private.merge(joined), channels.merge(joined)
     one_ways = tuple(map(joined.merge_counts, first))
@@ -283,10 +283,18 @@ def reach(expected: Floats, axis: Axis) -> float:
     return min(max(median, float(ends[-1]) - median) / max(deviation, TINY), float(axis.groups))
 
 
-def grouped(axes: Mapping[str, Axis], costs: Mapping[str, float], total: float, law: Law) -> dict[str, Axis]:
+def grouped(
+    axes: Mapping[str, Axis],
+    costs: Mapping[str, float],
+    total: float,
+    law: Law,
+    whole: Collection[str] = (),
+) -> dict[str, Axis]:
     """Return the layouts with as many groups of equally many records as will stand out of the noise.
 
     More groups would add noise to every sum of groups, such as the distribution function, and show no detail.
+    Cells of numbers of child rows are few, and the first hold most records. Joined, these would be divided by
+    the noise of the first look.
 
     Parameters
     ----------
@@ -295,6 +303,8 @@ def grouped(axes: Mapping[str, Axis], costs: Mapping[str, float], total: float, 
     total : float
         Estimated number of records.
     law : Law
+    whole : collection of attributes, optional
+        Those of at most as many cells as groups are left as they are.
 
     Examples
     --------
@@ -309,7 +319,8 @@ def grouped(axes: Mapping[str, Axis], costs: Mapping[str, float], total: float, 
     for name, axis in axes.items():
         clear = total * sqrt(2 * law.rho(costs[name])) / THRESHOLD
         groups = min(max(int(clear), FEWEST_GROUPS), axis.groups)
-        found[name] = replace(axis, groups=groups) if costs[name] else axis
+        few = name in whole and len(axis.widths) <= axis.groups
+        found[name] = replace(axis, groups=groups) if costs[name] and not few else axis
     return found
 
 

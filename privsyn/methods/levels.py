@@ -90,7 +90,8 @@ class OpenedDatabase:
         for name, rows in open_tables(database, given, lambda codes: random_order(codes, bits)).items():
             table = database.tables[name]
             linked = table.parent is not None
-            above = Above(rows.parents, rows.keys, rows.also, rows.added, linked=linked)
+            numbers = tuple(map(rows_of, database.children(name)))
+            above = Above(rows.parents, rows.keys, rows.also, rows.added, linked=linked, numbers=numbers)
             persons = Persons(rows.unit, rows.prints, rows.persons, random_order(rows.persons, bits), above)
             bare = persons.bounded(rows.source, 0)
             with about(f"table {name!r}"):
@@ -133,9 +134,8 @@ class OpenedDatabase:
         left = (1 - FOR_ROWS * bool(children)) * rho
         shares = self._shares(rows_per_person, noise.law, left)
         found: dict[str, LearnedLevel] = {}
-        most = {name: rows.largest for name, rows in rows_per_person.items()}
         for whole in self.levels:
-            level = whole.with_most({name: most[name] for name in self.database.children(whole.name)})
+            level = whole.with_most(self._most(whole.name, rows_per_person))
             share = shares[level.name]
             of_delta = reserved / len(is_open) if level.name in is_open else 0.0
             opened, sizes, contribution = self._bounded(level, found, rows_per_person, noise.law, share)
@@ -147,6 +147,14 @@ class OpenedDatabase:
             learned, rows_per_person = self._with_rows(learned, level.name, rows_per_person)
             found[level.name] = self._linked(level, learned, found, shares)
         return found, self._ledger(log, noise, found)
+
+    def _most(self, name: str, rows_per_person: Mapping[str, RowsPerPerson]) -> dict[str, int]:
+        """Return the largest number of rows of each child table that a row of a table may have."""
+        children = {child: rows_per_person[child] for child in self.database.children(name)}
+        if name == self.database.root:
+            return {child: rows.largest for child, rows in children.items()}
+        parents = rows_per_person[name].total
+        return {child: rows.largest_of(parents) for child, rows in children.items()}
 
     def _with_rows(
         self, learned: Learned, name: str, rows_per_person: Mapping[str, RowsPerPerson]

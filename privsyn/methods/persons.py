@@ -62,6 +62,8 @@ class Above:
         Whether the table has a parent.
     lags : int
         How many rows before each row of the same parent are looked at.
+    numbers : tuple of str
+        Columns with the number of rows of a child table below each row.
     """
 
     parents: Ints
@@ -72,6 +74,7 @@ class Above:
     domain: Domain = NO_ATTRIBUTES
     linked: bool = False
     lags: int = 1
+    numbers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, repr=False)

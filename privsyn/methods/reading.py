@@ -154,10 +154,14 @@ class Opened:
         return *self.bounded(rows, noise.law, left, pairs_of(len(self.schema.schema.coded))), left
 
     def bounded(self, rows: RowsPerPerson, law: Law, rho: float, pairs: int) -> tuple[Sizes, Contribution]:
-        """Return the same, given the number of rows per person and the number of tables of two columns."""
+        """Return the same, given the number of rows per person and the number of tables of two columns.
+
+        If the noise hides how many persons have few rows and how many have many, there is one class of all
+        persons. Tables with the classes would need much of the budget, to correct for what is not known.
+        """
         bound = best_bound(rows, law.rho(rho), pairs, self.settings.rows_per_unit)
         contribution = contribution_of(rows, bound, law, together=self.together)
-        if not self.together:
+        if not self.together or rows.geometric:
             return Sizes.without_classes(rows), contribution
         unit = "" if self.persons is None else self.persons.unit
         return Sizes.of(f"rows of one {unit}", rows), contribution
@@ -233,6 +237,7 @@ class Opened:
             | dict.fromkeys(sizes.domain, OF_LINKED if self.is_linked else OF_PERSON),
             previous=codec.domain.names if self.is_linked else (),
             lags=1 if self.persons is None or self.persons.above is None else self.persons.above.lags,
+            whole=() if self.persons is None or self.persons.above is None else self.persons.above.numbers,
         )
 
     def ledger(

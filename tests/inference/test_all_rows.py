@@ -1,5 +1,7 @@
 """The rows that bounds keep stand for all rows."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,6 +13,8 @@ from privsyn.inference.rows_per_person import RowsOfGroups, RowsPerPerson
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging
+from privsyn.methods.reading import Opened
+from privsyn.private.laws import GAUSSIAN
 from privsyn.private.persons import MOST, classes
 
 SCHEMA = Schema({"kind": Categorical(["x", "y", "z"]), "late": Categorical([0, 1])})
@@ -103,8 +107,57 @@ def test_the_total_makes_up_for_the_tail_that_is_lost_in_the_histogram(persons):
 def test_noise_in_a_class_of_many_rows_makes_no_persons():
     """In 1 of some 300 runs there were up to 2,000 times too many rows."""
     counts = np.zeros(len(BEGINS), int)
-    counts[:3] = 900, 400, 300
+    counts[:3] = 1800, 800, 600
     counts[-2] = 6 * SIGMA
     rows = RowsPerPerson.of(BEGINS, counts, SIGMA**2)
     assert rows.persons[3:].sum() == 0
     assert rows.largest == 4
+    counts[:3] = 900, 400, 300  # few persons, who may be geometric
+    assert RowsPerPerson.of(BEGINS, counts, SIGMA**2).persons[BEGINS > 12].sum() == 0
+
+
+FEW = 1500 * (9 / 10) ** (BEGINS - 1) - 1500 * (9 / 10) ** (np.append(BEGINS[1:], 10**6) - 1)
+
+
+def test_persons_whom_the_noise_hides_are_geometric_with_the_mean_that_is_known():
+    """The noise is as large as the largest class, so no class stands out, and hardly the sum of any."""
+    rows = RowsPerPerson.of(BEGINS, np.rint(FEW).astype(int), 95.0**2)
+    assert rows.persons.sum() == pytest.approx(1500, rel=0.02)
+    assert rows.total == pytest.approx(15_000, rel=0.1)
+    assert 20 <= rows.largest <= 60
+    for total in (12_000.0, 18_000.0):
+        known = rows.with_all(total, 1.0).with_sum_of_persons(1500.0, 1.0)
+        assert known.persons.sum() == pytest.approx(1500, rel=0.01)
+        assert known.total == pytest.approx(total, rel=0.01)
+        mean = total / 1500
+        expected = 1500 * ((1 - 1 / mean) ** (BEGINS - 1))
+        beyond = np.cumsum(known.persons[::-1])[::-1]
+        np.testing.assert_allclose(beyond[:12], expected[:12], atol=0.06 * 1500)
+
+
+def test_numbers_of_rows_that_stand_out_of_the_noise_are_not_geometric():
+    assert RowsPerPerson.of(BEGINS, np.rint(FEW).astype(int), 95.0**2).geometric
+    assert not RowsPerPerson.of(BEGINS, np.rint(FEW).astype(int), 2.0**2).geometric
+    others = np.zeros(len(BEGINS), int)
+    others[4:7] = 500  # the noise is as before, but no geometric distribution is near
+    assert not RowsPerPerson.of(BEGINS, others, 95.0**2).geometric
+    assert not RowsPerPerson.of(BEGINS, np.zeros(len(BEGINS), int), 95.0**2).geometric
+
+
+def test_a_parent_has_fewer_rows_than_a_person_if_their_shape_is_hidden():
+    """Of 6000 parents with 2.5 rows each, 95 have more than 12."""
+    rows = RowsPerPerson.of(BEGINS, np.rint(FEW).astype(int), 95.0**2)
+    assert rows.largest_of(6000.0) == 13
+    assert rows.largest_of(0.0) == rows.largest_of(rows.persons.sum()) > 20  # a parent each
+    clear = RowsPerPerson.of(BEGINS, np.rint(FEW).astype(int), 2.0**2)
+    assert clear.largest_of(6000.0) == clear.largest
+
+
+def test_hidden_numbers_of_rows_have_no_classes():
+    whom = SimpleNamespace(together=True, persons=None, settings=SimpleNamespace(rows_per_unit=None))
+    for sigma, groups in ((95.0, 1), (2.0, 5)):
+        rows = RowsPerPerson.of(BEGINS, np.rint(FEW).astype(int), sigma**2)
+        sizes, contribution = Opened.bounded(whom, rows, GAUSSIAN, 0.01, 20)
+        assert len(sizes.begins) == groups
+        assert sizes.rows.numbers.sum() == pytest.approx(rows.total)
+        assert contribution.most > 1
