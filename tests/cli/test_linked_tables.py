@@ -1,5 +1,8 @@
 """Several tables on the command line: a folder or a database in, one of the same kind out, all or nothing."""
 
+import sqlite3
+from contextlib import closing
+
 import duckdb
 import numpy as np
 import pandas as pd
@@ -65,6 +68,33 @@ def test_a_database_goes_in_and_a_database_comes_out(folder, capsys, kind):
         with duckdb.connect(str(folder / "out.duckdb")) as database:
             found = database.execute("select count(*) from trips anti join homes using (home)").fetchone()
         assert found == (0,)
+
+
+def test_keys_and_order_of_sqlite_keep_their_types(folder, capsys):
+    """They came out as TEXT."""
+    said = "create table t (trip integer primary key, home bigint, day int, km integer, paid boolean)"
+    with closing(sqlite3.connect(folder / "in.sqlite")) as base, base:
+        base.execute("alter table trips rename to old")
+        base.execute(said.replace(" t ", " trips ", 1))
+        base.execute("insert into trips select trip, home, day, km, day = 1 from old")
+        base.execute("drop table old")
+    (folder / "homes.yaml").write_text(SCHEMA + "      paid: {kind: categorical, values: [false, true]}\n")
+    done = run(capsys, "synth", "in.sqlite", "out.sqlite", *EPSILON, "--seed", 1)
+    assert done.code == 0, done.err
+    with closing(sqlite3.connect(folder / "out.sqlite")) as base:
+        types = {name: kind for _, name, kind, *_ in base.execute("pragma table_info(trips)")}
+        stored = base.execute("select distinct typeof(trip), typeof(home), typeof(day) from trips").fetchall()
+        paid = base.execute("select count(paid) * 1.0 / count(*), avg(paid) from trips").fetchone()
+    assert types == {
+        "trip": "INTEGER",
+        "home": "INTEGER",
+        "day": "INTEGER",
+        "km": "INTEGER",
+        "paid": "BOOLEAN",
+    }
+    assert stored == [("integer", "integer", "integer")]
+    assert paid[0] > 0.9  # 0 and 1 were read as missing cells
+    assert abs(paid[1] - 0.5) < 0.2
 
 
 def test_a_look_up_table_comes_out_as_it_is(folder, capsys):
