@@ -372,7 +372,7 @@ class CsvTable:
 
 
 def whole_numbers(cells: pa.ChunkedArray) -> pd.Series:
-    """Return identifiers that are declared to be whole numbers; a cell that is none is missing.
+    """Return identifiers that are declared to be whole numbers, each from its own cell; another is missing.
 
     They must stay distinct: a number of floating point holds no key above 2^53, and 007 is not written as
     such a number is.
