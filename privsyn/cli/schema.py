@@ -23,8 +23,8 @@ def schema(
     check: Annotated[
         Path | None,
         typer.Option(
-            help="Count the cells that this schema would change; exit status 1 if rows break a constraint,"
-            " or no cell of a column fits."
+            help="Count the cells that this schema would change, and linked rows without a parent;"
+            " exit status 1 if rows break a constraint, or no cell of a column fits."
         ),
     ] = None,
     from_dtypes: Annotated[
@@ -35,14 +35,29 @@ def schema(
     force: options.Force = False,
     csv: options.Given,
 ) -> None:
-    """Draft a schema, to be reviewed by a person. It READS DATA and quotes it: keep it private until then."""
+    """Draft a schema, to be reviewed by a person. It READS DATA and quotes it: keep it private until then.
+
+    Of a folder or database it drafts all tables: their keys, parents, links and orders.
+
+    What the database declares comes first. Tables that could be public are proposed, not assumed.
+    """
     from privsyn.cli.common.outputs import check_new, check_outputs, check_table, staged, write_text
     from privsyn.errors import InputError
     from privsyn.table.drafting.review import draft_files
     from privsyn.table.io.csv_table import PLAIN
+    from privsyn.table.io.formats import every_table
 
     unit = settings["unit"]
-    check_table(data)
+    others = {"--unit": unit, "--output": output, "--from-dtypes": from_dtypes}
+    others |= {f"--{name}": value for name, value in csv.items()}
+    if check is not None and _check_tables(data, check, others):
+        return
+    tables = every_table(data) if check is None else {}
+    if tables and (unit is not None or from_dtypes):
+        what = "--from-dtypes" if from_dtypes else "--unit"
+        raise InputError(f"{what}: {data} has several tables, whose keys are found in the rows: leave it out")
+    if not tables:
+        check_table(data)
     if check is not None:
         if from_dtypes:
             raise InputError("--check and --from-dtypes exclude each other: give one of them")
@@ -52,13 +67,14 @@ def schema(
     check_outputs(outputs, inputs=(data,))
     check_new("--output", output, force=force)
     form = options.read_public(None, csv)
-    draft, look_ups = draft_files(
-        data,
-        stem=None if output is None else output.stem,
-        unit=unit,
-        read=not from_dtypes,
-        csv=PLAIN if form is None else form.csv,
-    )
+    dialect, stem = PLAIN if form is None else form.csv, None if output is None else output.stem
+    if tables:
+        from privsyn.table.drafting.linked import draft_tables
+
+        folder = None if output is None else output.parent
+        draft, look_ups = draft_tables(tables, stem=stem, folder=folder, csv=dialect)
+    else:
+        draft, look_ups = draft_files(data, stem=stem, unit=unit, read=not from_dtypes, csv=dialect)
     texts = {"--output": draft}
     for name, text in look_ups.items():
         place = Path(name) if output is None else output.with_name(name)
@@ -76,20 +92,42 @@ def schema(
     say(f"privsyn: this draft comes from {source}; review every line before you use it", err=True)
 
 
+def _check_tables(data: Path, check: Path, others: dict[str, object]) -> bool:
+    """Print what a schema of several tables would leave out or change; return whether it is one."""
+    from privsyn.cli.common.linked import refuse
+    from privsyn.table.drafting.linked import check_tables
+    from privsyn.table.schema.database import as_database
+
+    database = as_database(check)
+    if database is None:
+        return False
+    refuse(others)
+    _show(check, check_tables(data, database))
+    return True
+
+
 def _check(data: Path, check: Path, output: Path | None, unit: str | None, public: Schema | None) -> None:
     """Print what a schema would change in the rows."""
     from privsyn.errors import InputError
-    from privsyn.table.drafting.draft import Broken, Unfit, check_schema
+    from privsyn.table.drafting.draft import check_schema
 
     if output is not None:
         raise InputError("--check writes no file; leave out --output")
     if public is None:
         raise InputError(f"{check}: has no column to be checked")
-    findings = check_schema(data, public, unit=unit)
+    _show(check, check_schema(data, public, unit=unit))
+
+
+def _show(check: Path, findings: list[str]) -> None:
+    """Print what was counted; exit with 1 if the schema is wrong."""
+    from privsyn.table.drafting.draft import Broken, Unfit
+    from privsyn.table.drafting.linked import Unlinked
+
     say("privsyn: NOT PRIVATE, for the owner's eyes only: this was counted in the private rows", err=True)
     say(*findings)
     wrong = {
         Unfit: "no cell of a column fits: correct its kind, values or bounds",
+        Unlinked: "no row of a table has a parent: correct the link, or write keys and links alike",
         Broken: "rows break a constraint: correct the rows, or correct or delete it",
     }
     found = [advice for kind, advice in wrong.items() if any(isinstance(line, kind) for line in findings)]

@@ -90,7 +90,7 @@ def _refitted(fitted: Fitted, place: int, cells: Floats) -> Fitted:
         fitted,
         merging=replace(merging, shares=tuple(shares)),
         one_ways=tuple(columns.values()),
-        total=float(counts.sum()),
+        total=max(float(counts.sum()), 1.0),  # of one row, rounding may leave a little less
         marginals=tuple(now.get(each.attributes, each) for each in fitted.marginals),
         certainties=tuple(certainty_now if each is certainty else each for each in fitted.certainties),
     )

@@ -160,7 +160,7 @@ def _sources(database: Database, tables: Mapping[str, Any]) -> dict[str, RawTabl
 
 
 def _source(table: Table, given: Any) -> RawTable:
-    schema = table.schema if table.has_data else None
+    schema = table.schema if table.has_data or table.schema != Schema({}) else None  # it may say how to read
     order = () if table.only_order is None else (table.only_order,)  # its type is not guessed either
     source = read_in_batches(given, schema, unit=(*table.keys, *order))
     if not source.near:

@@ -1,5 +1,8 @@
 """Several tables on the command line: a folder or a database in, one of the same kind out, all or nothing."""
 
+import sqlite3
+from contextlib import closing
+
 import duckdb
 import numpy as np
 import pandas as pd
@@ -65,6 +68,33 @@ def test_a_database_goes_in_and_a_database_comes_out(folder, capsys, kind):
         with duckdb.connect(str(folder / "out.duckdb")) as database:
             found = database.execute("select count(*) from trips anti join homes using (home)").fetchone()
         assert found == (0,)
+
+
+def test_keys_and_order_of_sqlite_keep_their_types(folder, capsys):
+    """They came out as TEXT."""
+    said = "create table t (trip integer primary key, home bigint, day int, km integer, paid boolean)"
+    with closing(sqlite3.connect(folder / "in.sqlite")) as base, base:
+        base.execute("alter table trips rename to old")
+        base.execute(said.replace(" t ", " trips ", 1))
+        base.execute("insert into trips select trip, home, day, km, day = 1 from old")
+        base.execute("drop table old")
+    (folder / "homes.yaml").write_text(SCHEMA + "      paid: {kind: categorical, values: [false, true]}\n")
+    done = run(capsys, "synth", "in.sqlite", "out.sqlite", *EPSILON, "--seed", 1)
+    assert done.code == 0, done.err
+    with closing(sqlite3.connect(folder / "out.sqlite")) as base:
+        types = {name: kind for _, name, kind, *_ in base.execute("pragma table_info(trips)")}
+        stored = base.execute("select distinct typeof(trip), typeof(home), typeof(day) from trips").fetchall()
+        paid = base.execute("select count(paid) * 1.0 / count(*), avg(paid) from trips").fetchone()
+    assert types == {
+        "trip": "INTEGER",
+        "home": "INTEGER",
+        "day": "INTEGER",
+        "km": "INTEGER",
+        "paid": "BOOLEAN",
+    }
+    assert stored == [("integer", "integer", "integer")]
+    assert paid[0] > 0.9  # 0 and 1 were read as missing cells
+    assert abs(paid[1] - 0.5) < 0.2
 
 
 def test_a_look_up_table_comes_out_as_it_is(folder, capsys):
@@ -153,3 +183,82 @@ def test_a_sample_of_several_tables_takes_no_values(folder, capsys):
     assert run(capsys, "synth", "in", "out", *EPSILON, "--model", "m.privsyn").code == 0
     done = run(capsys, "sample", "m.privsyn", "few", "--given", "region=n")
     assert (done.code, "--given" in done.err) == (2, True)
+
+
+@pytest.mark.parametrize("source", ["in", "in.duckdb", "in.sqlite"])
+def test_a_draft_is_a_schema_with_which_the_tables_are_made(folder, capsys, source):
+    draft = run(capsys, "schema", source)
+    assert draft.code == 0, draft.err
+    assert "this draft comes from the private rows; review every line" in draft.err
+    assert "parent: homes" in draft.out
+    assert run(capsys, "schema", source, "-o", "draft.yaml").out == ""
+    assert (folder / "draft.yaml").read_text() == draft.out
+    assert run(capsys, "schema", source, "-o", "draft.yaml").code == 2  # it may have been reviewed
+    out = f"out{(folder / source).suffix}"
+    done = run(capsys, "synth", source, out, "--epsilon", 2, "--schema", "draft.yaml")
+    assert done.code == 0, done.err
+    assert "trips: " in done.out
+    assert "linked to homes" in done.out
+
+
+def test_a_draft_says_how_the_files_are_written(folder, capsys):
+    """Also that of a table that has only keys."""
+    (folder / "german").mkdir()
+    for name, columns in (("homes", ["home"]), ("trips", ["home", "trip", "day", "km"])):
+        table = pd.read_csv(folder / "in" / f"{name}.csv")[columns]
+        table.to_csv(folder / "german" / f"{name}.csv", sep=";", index=False)
+    stops = pd.DataFrame({"stop": range(400), "trip": range(400)})
+    stops.to_csv(folder / "german" / "stops.csv", sep=";", index=False)
+    assert run(capsys, "schema", "german", "--delimiter", ";", "-o", "draft.yaml").code == 0
+    assert (folder / "draft.yaml").read_text().count("csv: {delimiter: ;}") == 3
+    done = run(capsys, "synth", "german", "out", "--epsilon", 2, "--schema", "draft.yaml")
+    assert done.code == 0, done.err
+    done = run(capsys, "schema", "german", "--check", "draft.yaml")
+    assert done.code == 0, done.err
+    done = run(capsys, "schema", "german", "--check", "draft.yaml", "--delimiter", ";")
+    assert (done.code, "--delimiter: the schema declares several tables" in done.err) == (2, True)
+
+
+def test_a_draft_of_one_table_of_several_is_as_before(folder, capsys):
+    for source in ("in/trips.csv", "in.duckdb::trips"):
+        draft = run(capsys, "schema", source)
+        assert draft.code == 0
+        assert "tables:" not in draft.out
+
+
+def test_a_check_of_several_tables_is_for_the_owner(folder, capsys):
+    checked = run(capsys, "schema", "in", "--check", "homes.yaml")
+    assert checked.code == 0, checked.err
+    assert "NOT PRIVATE, for the owner's eyes only" in checked.err
+    assert "table 'trips': of each row of 'homes': 2.00 rows on average" in checked.out
+    (folder / "homes.yaml").write_text(SCHEMA.replace("low: 0, high: 9", "low: 1, high: 9"))
+    trips = pd.read_csv(folder / "in" / "trips.csv")
+    trips.assign(home=trips["home"] + 1000).to_csv(folder / "in" / "trips.csv", index=False)
+    checked = run(capsys, "schema", "in", "--check", "homes.yaml")
+    assert checked.code == 1
+    assert "table 'trips': 400 of 400 rows name no row of 'homes' in 'home': they are left out" in checked.out
+    assert "no row of a table has a parent: correct the link" in checked.err
+
+
+@pytest.mark.parametrize(
+    ("typed", "text"),
+    [
+        (("in", "--unit", "home"), "--unit: in has several tables, whose keys are found in the rows"),
+        (("in.duckdb", "--from-dtypes"), "--from-dtypes: in.duckdb has several tables"),
+        (("in", "--check", "homes.yaml", "--unit", "home"), "--unit: the schema declares several tables"),
+        (("in", "--check", "homes.yaml", "-o", "draft.yaml"), "--output: the schema declares several tables"),
+        (("in/homes.csv", "--check", "homes.yaml"), "is one table, and several are declared"),
+        (("none.duckdb",), "none.duckdb: there is no such file"),
+        (("bad.sqlite",), "bad.sqlite: not a SQLite database"),
+        (("bad.duckdb",), "bad.duckdb: not a DuckDB database"),
+        (("none",), "none: the ending is none of"),
+        (("one",), "is a folder without a file that ends in .parquet"),
+    ],
+)
+def test_a_mistake_in_a_draft_is_one_line(folder, capsys, typed, text):
+    (folder / "one").mkdir()
+    for name in ("bad.sqlite", "bad.duckdb"):
+        (folder / name).write_text("no database")
+    done = run(capsys, "schema", *typed)
+    assert (done.code, text in done.err, len(done.err.splitlines())) == (2, True, 1), done.err
+    assert not (folder / "draft.yaml").exists()

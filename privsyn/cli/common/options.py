@@ -35,7 +35,7 @@ Data = Annotated[
         metavar="DATA",
         parser=_table,
         help=f"The private table: {FORMATS}, or a folder of Parquet files; a folder or database of"
-        " linked tables, if the schema has 'tables:'. In a workbook or database:"
+        " linked tables. In a workbook or database:"
         " 'book.xlsx::Sheet2', 'shop.duckdb::orders', or a query as 'shop.duckdb::select ...'.",
     ),
 ]

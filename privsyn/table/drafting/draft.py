@@ -24,7 +24,7 @@ from privsyn.table.io.csv_table import PLAIN, check_header, marks_in, read_heade
 from privsyn.table.io.formats import Place, is_typed
 from privsyn.table.io.persons import persons_of
 from privsyn.table.io.read_in_batches import read_in_batches
-from privsyn.table.io.read_in_memory import read_columns, read_in_memory
+from privsyn.table.io.read_in_memory import LoadedTable, read_columns, read_in_memory
 from privsyn.table.kinds.csv_format import CsvFormat
 from privsyn.table.schema import columns as kinds
 from privsyn.table.schema.columns import column_of
@@ -52,6 +52,10 @@ ROWS_OF_CODE = 5
 
 CLEAR = 3.0
 """Standard deviations above chance by which values must explain other columns to be compared at all."""
+
+
+UNIQUE = 0.99
+"""Share of different cells from which a column may name rows."""
 
 
 class Order:
@@ -174,21 +178,52 @@ def draft_with_rows(
     """Return the draft, the rows with texts of numbers and dates read, and how many such texts are not."""
     form = None if csv == PLAIN else Schema({}, csv=csv)
     loaded = read_in_memory(table, form, unit=unit)
-    frame = without(unit, loaded.frame).copy(deep=False)
-    columns = {str(name): _draft_column(str(name), cells) for name, cells in frame.items()}
-    known = {column.format for column in columns.values() if isinstance(column, kinds.Datetime)} - {None}
+    return draft_of_rows(table, loaded, without(unit, loaded.frame), csv)
+
+
+def draft_of_rows(
+    table: object,
+    loaded: LoadedTable,
+    frame: pd.DataFrame,
+    csv: CsvFormat,
+    known: Mapping[str, kinds.Column] | None = None,
+) -> tuple[Schema, pd.DataFrame, dict[str, int]]:
+    """Return the draft of a table that was read; see `draft_with_rows`.
+
+    Parameters
+    ----------
+    table : as for `draft_schema`
+    loaded : LoadedTable
+    frame : pandas.DataFrame
+        Its rows, with the columns to be drafted.
+    csv : CsvFormat
+    known : mapping of a column to its kind, optional
+        Of one of several tables, whose keys were found: other columns that are named like identifiers are
+        ones if nearly all cells differ.
+    """
+    frame = frame.copy(deep=False)
+    columns: dict[str, kinds.Column] = {}
+    for name, cells in frame.items():
+        if known is not None and str(name) in known:
+            columns[str(name)] = known[str(name)]
+        else:
+            named = (
+                names_rows(str(name)) and can_name(cells.dtype) and (known is None or names_each_row(cells))
+            )
+            columns[str(name)] = kinds.Identifier() if named else _draft_column(cells)
+    formats = {column.format for column in columns.values() if isinstance(column, kinds.Datetime)} - {None}
     others = {}
     for name, column in [*columns.items()]:
-        if family(frame[name].dtype) not in ("text", "object"):
+        if family(frame[name].dtype) not in ("text", "object") or name in (known or ()):
             continue
-        if known and isinstance(column, kinds.Categorical):
-            dates = kinds.Datetime.draft(frame[name].dropna(), column.nullable, known)
+        if formats and isinstance(column, kinds.Categorical):
+            dates = kinds.Datetime.draft(frame[name].dropna(), column.nullable, formats)
             columns[name] = column = dates or column
         if isinstance(column, kinds.Numerical | kinds.Datetime):
             given = frame[name].notna()
             frame[name] = _as_numbers(column, frame[name])
             others[name] = int((given & frame[name].isna()).sum())
-    columns |= loaded.form.listed()
+    columns |= {name: column for name, column in loaded.form.listed().items() if name in columns}
     order = Order(frame)
     for name, column in columns.items():
         if (
@@ -198,8 +233,14 @@ def draft_with_rows(
             and not order.has_neighbours(name, least=1)
         ):
             columns[name] = kinds.Categorical.draft(frame[name].dropna(), column.nullable) or column
-    missing = marks_in(Place.of(table), csv) if is_text(table) else ()
+    missing = marks_in(Place.of(table), csv) if is_text(table) and columns else ()
     return Schema(columns, missing=missing, csv=csv), frame, others
+
+
+def names_each_row(cells: pd.Series) -> bool:
+    """Return whether nearly all cells differ, as names of rows do."""
+    present = cells.dropna()
+    return len(present) > 0 and present.nunique() >= UNIQUE * len(present)
 
 
 def _as_numbers(column: kinds.Numerical | kinds.Datetime, cells: pd.Series) -> pd.Series:
@@ -238,9 +279,7 @@ def _empty(table: object, csv: CsvFormat, unit: str | None) -> tuple[pd.DataFram
     return without(unit, pd.DataFrame({name: [] for name in names}, dtype=TEXT)), None
 
 
-def _draft_column(name: str, cells: pd.Series) -> kinds.Column:
-    if names_rows(name) and can_name(cells.dtype):
-        return kinds.Identifier()
+def _draft_column(cells: pd.Series) -> kinds.Column:
     if family(cells.dtype) == "binary":
         return kinds.Text()
     present = cells.dropna()
@@ -274,12 +313,14 @@ class Unfit(str):
     __slots__ = ()
 
 
-def check_schema(table: object, schema: Schema, *, unit: str | None = None) -> list[str]:
+def check_schema(
+    table: object, schema: Schema, *, unit: str | None = None, no_data: tuple[str, ...] = ()
+) -> list[str]:
     """Return a line for each column with cells that do not fit, and for each constraint that rows break.
 
     NOT PRIVATE: each line counts private rows, and is for the owner only. Every readable cell fits a column
     whose values or bounds are left to be found. A line about a constraint that rows break is `Broken`, one
-    about a column of which no cell fits is `Unfit`.
+    about a column of which no cell fits is `Unfit`. Columns of `no_data` are keys of one of several tables.
 
     Examples
     --------
@@ -293,8 +334,8 @@ def check_schema(table: object, schema: Schema, *, unit: str | None = None) -> l
     """
     if unit is not None and unit in schema.columns:
         raise InputError(f"{unit!r} identifies persons: remove it from the schema, it is not synthesised")
-    whole = read_in_memory(table, schema, unit=unit).frame
-    frame = without(unit, whole)
+    whole = read_in_memory(table, schema, unit=no_data or unit).frame
+    frame = without(unit, whole).drop(columns=[*no_data])
     lines = [f"column {name!r}: free text, left out of the synthetic table" for name in schema.dropped]
     open_schema = OpenSchema.of(schema, frame)
     lines += _of_cells(table, open_schema, frame)

@@ -5,6 +5,7 @@ Not private: each proposal was read from the rows.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from privsyn.errors import InputError
+from privsyn.errors import InputError, plural
 from privsyn.marginals.domain import Floats
 from privsyn.table.drafting.candidates import (
     HEAD,
@@ -36,6 +37,7 @@ from privsyn.table.enforcement.rules import ROUNDING
 from privsyn.table.schema.columns import Datetime, Numerical
 from privsyn.table.schema.constraint import constraint_from_plain, constraint_to_plain
 from privsyn.table.schema.schema import Schema
+from privsyn.table.schema.yaml_file import constraint_lines
 
 LEAST = 30
 """Rows in which a proposal must hold, and be put to the test: fewer show nothing."""
@@ -257,3 +259,72 @@ def _gaps(cells: list[Cells], drivers: list[Cells]) -> Iterator[Proposal]:
 
 def _may_decide(cells: Cells) -> bool:
     return isinstance(cells.column, Numerical) or bool(cells.column.listed)
+
+
+def proposal_lines(proposals: Sequence[Proposal], stem: str | None) -> tuple[str, dict[str, str]]:
+    """Return the lines of proposals in a draft, each behind a #, and the text of each file of a look-up.
+
+    Look-ups of many keys are files, whose names begin with `stem`; without one, none is written.
+    """
+    lines, files = "", dict[str, str]()
+    long: dict[str, list[Proposal]] = {}
+    for proposal in proposals:
+        if by := _by_many_keys(proposal):
+            long.setdefault(by, []).append(proposal)
+        else:
+            lines += _commented(proposal)
+    for by, look_ups in long.items():
+        name = None if stem is None else f"{stem}.{re.sub(r'[^A-Za-z0-9_-]', '_', by)}.csv"
+        lines += _commented_look_up(look_ups, name)
+        if name is not None:
+            files[name] = _look_up_text(look_ups)
+    return lines, files
+
+
+def _by_many_keys(proposal: Proposal) -> str:
+    """Return the key of a look-up that is too long for the draft; else an empty text."""
+    plain = proposal.plain
+    is_long = isinstance(plain, dict) and len(plain.get("mapping", ())) > MOST_KEYS
+    return str(plain["by"]) if is_long else ""
+
+
+def _commented_look_up(proposals: Sequence[Proposal], name: str | None) -> str:
+    """Return the lines for a look-up in a file; without a file, how to get it."""
+    by, gives = proposals[0].plain["by"], [each.plain["column"] for each in proposals]
+    found = f"{', '.join(gives)} from {len(proposals[0].plain['mapping']):,} values of {by}"
+    if name is None:
+        return f"## READ: {found}. With -o FILE this look-up is written beside the draft.\n"
+    warning = "## A look-up is published. Take the official table; none if its keys are persons or firms.\n"
+    said = {said: None for each in proposals for said in _said(each)}
+    line = constraint_lines([{"lookup": name, "by": [by], "gives": gives}])
+    return warning + f"## READ: {found}; {'; '.join(said)}\n" + "".join(f"#{each}\n" for each in line)
+
+
+def _look_up_text(proposals: Sequence[Proposal]) -> str:
+    """Return a look-up as the text of a CSV file, with the keys that all columns have."""
+    by = proposals[0].plain["by"]
+    columns = {each.plain["column"]: dict(map(tuple, _rows(each.plain["mapping"]))) for each in proposals}
+    table = pd.DataFrame(columns).dropna().rename_axis(by)
+    return table.to_csv(lineterminator="\n")
+
+
+def _rows(mapping: Any) -> Any:
+    return mapping.items() if isinstance(mapping, dict) else mapping
+
+
+def _said(proposal: Proposal) -> list[str]:
+    """Return how many rows show a proposal, how many break it, and what else the owner should know."""
+    return [
+        plural(proposal.rows or 0, "row"),
+        *([f"{proposal.broken:,} break it"] if proposal.broken else []),
+        *([proposal.note] if proposal.note else []),
+    ]
+
+
+def _commented(proposal: Proposal) -> str:
+    """Return the lines of a proposal behind a #, and the rows that show it."""
+    lines = constraint_lines([proposal.plain])
+    lines[-1 if isinstance(proposal.plain, str) else 0] += (
+        f"  # READ: {'; '.join(_said(proposal))}"  # a text may be wrapped
+    )
+    return "".join(f"#{line}\n" for line in lines)

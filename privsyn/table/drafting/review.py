@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from textwrap import wrap
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from privsyn.errors import InputError, plural
 from privsyn.marginals.domain import Floats
-from privsyn.table.drafting.candidates import Proposal
-from privsyn.table.drafting.dependences import MOST_KEYS
-from privsyn.table.drafting.draft import Order, draft_schema, draft_with_rows, is_text
-from privsyn.table.drafting.relations import propose
+from privsyn.table.drafting.draft import UNIQUE, Order, draft_schema, draft_with_rows, is_text
+from privsyn.table.drafting.relations import proposal_lines, propose
 from privsyn.table.encoding.dtypes import family
 from privsyn.table.encoding.number_bounds import COARSE, FEW_NUMBERS, FEW_ROWS, outwards
 from privsyn.table.encoding.parsing import date_formats, mixed_date_formats
@@ -26,7 +23,8 @@ from privsyn.table.encoding.steps import NUMBERS, decimals_of_step
 from privsyn.table.io.csv_table import PLAIN
 from privsyn.table.kinds.csv_format import CsvFormat
 from privsyn.table.schema.columns import Categorical, Column, Identifier, Numerical, Text
-from privsyn.table.schema.yaml_file import constraint_lines, to_yaml
+from privsyn.table.schema.schema import Schema
+from privsyn.table.schema.yaml_file import to_yaml
 
 BULK = 0.01
 """Share of the numbers at either end that is not the bulk of a column."""
@@ -51,9 +49,6 @@ SPARSE = 0.1
 
 MANY_CODES = 50
 """Least different numbers of two lengths that may be codes: as many amounts of groups would be round."""
-
-UNIQUE = 0.99
-"""Share of different cells from which a column may name rows."""
 
 PERSONS = (1.2, 100.0)
 """Rows for each value of a column that may name persons, on average."""
@@ -315,84 +310,51 @@ def draft_files(
         raise InputError(
             "the table has no rows to draft from: --from-dtypes drafts from names and types alone"
         )
+    text, files = reviewed(draft, frame, others, stem)
+    return READ + (MARKS_READ if draft.missing else "") + text, files
+
+
+def reviewed(
+    draft: Schema,
+    frame: pd.DataFrame,
+    others: Mapping[str, int],
+    stem: str | None,
+    remarks: Mapping[str, Sequence[str]] | None = None,
+    keys: Collection[str] = (),
+) -> tuple[str, dict[str, str]]:
+    """Return a draft with what the rows show, as text, and the text of each file of a look-up by its name.
+
+    Parameters
+    ----------
+    draft, frame, others : as `draft_with_rows` returns them
+    stem : str, optional
+        How the names of files of look-ups begin; without one, none is written.
+    remarks : mapping of a column to texts, optional
+        Of one of several tables: what else the rows show.
+    keys : collection of str
+        The columns that have no other remarks.
+    """
     order = Order(frame)
-    header = READ + (MARKS_READ if draft.missing else "")
-    notes = {
-        name: "\n".join(
-            line
-            for remark in (
-                column.review(frame[name]),
-                *_of_others(others.get(name, 0)),
-                *remarks_on(name, column, frame[name], has_neighbours=order.has_neighbours(name)),
-            )
-            for line in wrap(remark, WIDTH, break_long_words=False, break_on_hyphens=False)
-        )
-        for name, column in draft.columns.items()
-    }
+    notes = {}
+    for name, column in draft.columns.items():
+        found = [
+            column.review(frame[name]),
+            *_of_others(others.get(name, 0)),
+            *remarks_on(name, column, frame[name], has_neighbours=order.has_neighbours(name)),
+        ]
+        if remarks is not None:  # there the keys were found
+            found = [line for line in found if name not in keys and "--unit" not in line]
+            found += remarks.get(name, ())
+        notes[name] = "\n".join(each for remark in found for each in wrapped(remark))
     draft, proposals = propose(draft, frame)
     # To look for the values of a column without a cell would take a part of the budget.
     empty = {name: Text() for name in draft.coded if frame[name].isna().all()}
     draft = replace(draft, columns={**draft.columns, **empty})
-    lines, files = "", dict[str, str]()
-    long: dict[str, list[Proposal]] = {}
-    for proposal in proposals:
-        if by := _by_many_keys(proposal):
-            long.setdefault(by, []).append(proposal)
-        else:
-            lines += _commented(proposal)
-    for by, look_ups in long.items():
-        name = None if stem is None else f"{stem}.{re.sub(r'[^A-Za-z0-9_-]', '_', by)}.csv"
-        lines += _commented_look_up(look_ups, name)
-        if name is not None:
-            files[name] = _look_up_text(look_ups)
-    footer = PROPOSALS + lines if lines else ""
-    return header + to_yaml(draft, {name: note for name, note in notes.items() if note}) + footer, files
+    lines, files = proposal_lines(proposals, stem)
+    footer = (PROPOSALS if remarks is None else "constraints:\n") + lines if lines else ""
+    return to_yaml(draft, {name: note for name, note in notes.items() if note}) + footer, files
 
 
-def _by_many_keys(proposal: Proposal) -> str:
-    """Return the key of a look-up that is too long for the draft; else an empty text."""
-    plain = proposal.plain
-    is_long = isinstance(plain, dict) and len(plain.get("mapping", ())) > MOST_KEYS
-    return str(plain["by"]) if is_long else ""
-
-
-def _commented_look_up(proposals: Sequence[Proposal], name: str | None) -> str:
-    """Return the lines for a look-up in a file; without a file, how to get it."""
-    by, gives = proposals[0].plain["by"], [each.plain["column"] for each in proposals]
-    found = f"{', '.join(gives)} from {len(proposals[0].plain['mapping']):,} values of {by}"
-    if name is None:
-        return f"## READ: {found}. With -o FILE this look-up is written beside the draft.\n"
-    warning = "## A look-up is published. Take the official table; none if its keys are persons or firms.\n"
-    said = {said: None for each in proposals for said in _said(each)}
-    line = constraint_lines([{"lookup": name, "by": [by], "gives": gives}])
-    return warning + f"## READ: {found}; {'; '.join(said)}\n" + "".join(f"#{each}\n" for each in line)
-
-
-def _look_up_text(proposals: Sequence[Proposal]) -> str:
-    """Return a look-up as the text of a CSV file, with the keys that all columns have."""
-    by = proposals[0].plain["by"]
-    columns = {each.plain["column"]: dict(map(tuple, _rows(each.plain["mapping"]))) for each in proposals}
-    table = pd.DataFrame(columns).dropna().rename_axis(by)
-    return table.to_csv(lineterminator="\n")
-
-
-def _rows(mapping: Any) -> Any:
-    return mapping.items() if isinstance(mapping, dict) else mapping
-
-
-def _said(proposal: Proposal) -> list[str]:
-    """Return how many rows show a proposal, how many break it, and what else the owner should know."""
-    return [
-        plural(proposal.rows or 0, "row"),
-        *([f"{proposal.broken:,} break it"] if proposal.broken else []),
-        *([proposal.note] if proposal.note else []),
-    ]
-
-
-def _commented(proposal: Proposal) -> str:
-    """Return the lines of a proposal behind a #, and the rows that show it."""
-    lines = constraint_lines([proposal.plain])
-    lines[-1 if isinstance(proposal.plain, str) else 0] += (
-        f"  # READ: {'; '.join(_said(proposal))}"  # a text may be wrapped
-    )
-    return "".join(f"#{line}\n" for line in lines)
+def wrapped(remark: str) -> list[str]:
+    """Return the lines of a comment."""
+    return wrap(remark, WIDTH, break_long_words=False, break_on_hyphens=False)

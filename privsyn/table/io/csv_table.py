@@ -38,6 +38,8 @@ LONGEST_LINE = 2**20
 DAMAGED = (csv.Error, OSError, EOFError, zlib.error)
 """Errors of a file that cannot be read as CSV."""
 
+_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,18}")
+
 _NUMBER = re.compile(r"\s*[-+]?([0-9]+[.,]?[0-9]*|[.,][0-9]+)([eE][-+]?[0-9]+)?\s*")
 
 
@@ -309,8 +311,10 @@ class CsvTable:
     public_inputs : tuple of str
         A sentence for each fact about the rows that is taken as public.
     units : tuple of str
-        The columns of identifiers, which stay text.
+        The columns of identifiers. They stay text, so that those that are written in different ways differ.
     dialect : CsvFormat
+    whole : collection of str
+        Those that the file declares to hold whole numbers.
     """
 
     place: Place
@@ -319,6 +323,7 @@ class CsvTable:
     public_inputs: tuple[str, ...]
     units: tuple[str, ...]
     dialect: CsvFormat
+    whole: Collection[str] = ()
 
     @classmethod
     def open(cls, place: Place, schema: Schema | None, units: tuple[str, ...] = ()) -> CsvTable:
@@ -338,7 +343,8 @@ class CsvTable:
         unknown = {name: missing[name] for name in names if name not in known}
         guessed = guess_columns(walk_text(place, dialect) if unknown else (), unknown, dialect)
         columns = {name: known[name] if name in known else guessed[name] for name in names}
-        return cls(place, columns, missing, (*facts, *guessed_facts(guessed)), units, dialect)
+        whole = {unit for unit in units if getattr(typed.get(unit), "integer", False)}
+        return cls(place, columns, missing, (*facts, *guessed_facts(guessed)), units, dialect, whole)
 
     @property
     def formats(self) -> Formats:
@@ -355,11 +361,28 @@ class CsvTable:
 
     def frame(self, text: pa.Table) -> pd.DataFrame:
         """Return rows of text as a data frame, each cell converted alone."""
+        cells = {name: blank(text[name], self.missing[name]) for name in self.columns}
         typed = {
-            name: column.read_cells(blank(text[name], self.missing[name]), self.dialect)
+            name: whole_numbers(cells[name])
+            if name in self.whole
+            else column.read_cells(cells[name], self.dialect)
             for name, column in self.columns.items()
         }
         return pd.DataFrame(typed, copy=False)
+
+
+def whole_numbers(cells: pa.ChunkedArray) -> pd.Series:
+    """Return identifiers that are declared to be whole numbers, each from its own cell; another is missing.
+
+    They must stay distinct: a number of floating point holds no key above 2^53, and 007 is not written as
+    such a number is.
+
+    >>> whole_numbers(pa.chunked_array([["9007199254740993", "007", "7.0", "99999999999999999999"]])).tolist()
+    [9007199254740993, <NA>, <NA>, <NA>]
+    """
+    found = [int(text) if text is not None and _WHOLE.fullmatch(text) else None for text in cells.to_pylist()]
+    least, most = -(2**63), 2**63 - 1
+    return pd.Series([key if key is None or least <= key <= most else None for key in found], dtype="Int64")
 
 
 def read_csv(

@@ -10,11 +10,16 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from privsyn.errors import InputError, replace_errors, unless_own
-from privsyn.table.io.formats import Labels, Place, TypedFile, query_fact, quoted
+from privsyn.table.io.formats import DeclaredTable, Labels, Place, TypedFile, query_fact, quoted
 from privsyn.table.schema.schema import Schema
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
+
+COMMENTS = """
+SELECT table_name, column_name, comment FROM duckdb_columns() WHERE comment IS NOT NULL
+UNION ALL SELECT table_name, '', comment FROM duckdb_tables() WHERE comment IS NOT NULL
+"""
 
 ROWS = 2**17
 """Rows of a batch."""
@@ -58,6 +63,41 @@ def open_typed(place: Place, _: Schema | None) -> TypedFile:
 
     walk = _batches(base, rows, f"{place.file}: the rows cannot be read to their end")
     return TypedFile(schema, walk, public_inputs=query_fact(place, view))
+
+
+def catalogue(place: Place) -> dict[str, DeclaredTable]:
+    """Return what the database declares of its tables, by name; no row is read, and views are no tables."""
+    import duckdb
+
+    wrong = f"{place.file}: not a DuckDB database, or a damaged or locked one"
+    with (
+        replace_errors(wrong, duckdb.Error),
+        duckdb.connect(str(place.file), read_only=True, config={"enable_external_access": "false"}) as base,
+    ):
+        names = base.execute("SELECT table_name FROM duckdb_tables() ORDER BY table_name").fetchall()
+        found = base.execute("FROM duckdb_constraints()")
+        columns = [str(each[0]) for each in found.description]
+        said = [dict(zip(columns, row, strict=True)) for row in found.fetchall()]
+        listed = base.execute(COMMENTS).fetchall()
+    keys = {each["table_name"]: each["constraint_column_names"] for each in said if _is(each, "PRIMARY KEY")}
+    links: dict[str, dict[str, tuple[str, str]]] = {}
+    for each in said:
+        own: list[str] = each["constraint_column_names"]
+        other: list[str] = each.get("referenced_column_names") or []
+        if _is(each, "FOREIGN KEY") and len(own) == len(other) == 1:  # version 1.1 does not say where to
+            links.setdefault(each["table_name"], {})[own[0]] = (each["referenced_table"], other[0])
+    return {
+        name: DeclaredTable(
+            keys[name][0] if len(keys.get(name, ())) == 1 else None,
+            links.get(name, {}),
+            {column: text for table, column, text in listed if table == name},
+        )
+        for (name,) in names
+    }
+
+
+def _is(constraint: dict[str, Any], kind: str) -> bool:
+    return bool(constraint["constraint_type"] == kind)
 
 
 def _check_one(statements: list[Any]) -> None:

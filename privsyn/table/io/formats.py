@@ -23,9 +23,10 @@ import pandas as pd
 import pyarrow as pa
 
 from privsyn.errors import InputError, did_you_mean, replace_errors
+from privsyn.files import check_file
 from privsyn.table.encoding.number_format import NumberFormat
 from privsyn.table.encoding.parsing import number
-from privsyn.table.io.parquet import is_folder
+from privsyn.table.io.parquet import is_folder, parquet_schema, parts_of
 from privsyn.table.kinds.csv_format import CsvFormat
 
 SEPARATOR = "::"
@@ -205,6 +206,25 @@ class TypedFile:
     public_inputs: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class DeclaredTable:
+    """What a database says of one of its tables.
+
+    Parameters
+    ----------
+    key : str, optional
+        The column of its primary key; none if it has several.
+    links : mapping of a column to the name of a table and of its key
+        The foreign keys of one column.
+    comments : mapping of a column to text
+        That of the table itself is named "".
+    """
+
+    key: str | None = None
+    links: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    comments: Mapping[str, str] = field(default_factory=dict)
+
+
 def ending_of(path: str | PathLike[str]) -> str:
     """Return which of `ENDINGS` a path has, ``.parquet`` for a folder; an `InputError` if none.
 
@@ -249,6 +269,36 @@ def tables_in(path: str | PathLike[str], names: Iterable[str]) -> dict[str, str]
         if files:
             found[name] = str(files[0])
     return found
+
+
+def every_table(path: Path) -> dict[str, tuple[str, DeclaredTable]]:
+    """Return where each table of a folder or database is, by name, and what the database says of it.
+
+    It is empty if the path names one table: a file or query, a database that has one, or a folder of Parquet
+    files that have the same columns, and maybe other files. No row is read.
+    """
+    if holds_tables(path):
+        place = Place.of(path)
+        check_file(place.file)
+        known: dict[str, DeclaredTable] = place.format.door.catalogue(place)
+        return {name: (f"{path}{SEPARATOR}{name}", of) for name, of in known.items() if len(known) > 1}
+    if not is_folder(path):
+        return {}
+    listed = [file for file in sorted(path.iterdir()) if file.name[0] not in "._"]
+    files = {file: next((e for e in ENDINGS[::-1] if file.name.lower().endswith(e)), "") for file in listed}
+    parts = [file for file in listed if is_folder(file) and any(file.rglob("*.parquet"))]
+    tables = [file for file, ending in files.items() if ending and not is_folder(file)] + parts
+    columnar = [file for file in tables if file in parts or files[file] == ".parquet"]
+    if (len(columnar) > 1 or columnar == tables) and _alike(columnar):
+        return {}
+    names = {file: file.name[: len(file.name) - len(files[file])] for file in tables}
+    return {name: (place, DeclaredTable()) for name, place in tables_in(path, names.values()).items()}
+
+
+def _alike(files: list[Path]) -> bool:
+    """Return whether Parquet files have the same columns, as the parts of one table have."""
+    headers = [tuple(parquet_schema(parts_of(file)).names) for file in files]
+    return len(set(headers)) < 2
 
 
 def file_of(path: Path) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
@@ -126,6 +127,11 @@ def arrow_of(source: Any) -> pa.Table:
     no_table = (
         f"a table is a pandas or polars DataFrame, a pyarrow Table or a path, not a {type(source).__name__}"
     )
+    if isinstance(source, Mapping):
+        no_table = (
+            "a dict is no table: of columns, give pd.DataFrame(...); of tables, say how they are linked, as"
+            " PrivSyn(schema=Database({...})), which `privsyn schema FOLDER` drafts"
+        )
     if type(source).__name__ == "Series":  # its name is not shown: a row's name is the label of that row
         no_table = "a Series is no table: give a data frame, as df[['age']] for one column"
     if hasattr(source, "to_arrow"):

@@ -14,7 +14,17 @@ import pyarrow as pa
 
 from privsyn.errors import InputError, replace_errors, unless_own
 from privsyn.table.encoding.dtypes import family
-from privsyn.table.io.formats import BLOCK, Formats, Labels, Place, plain, query_fact, quoted, text_of
+from privsyn.table.io.formats import (
+    BLOCK,
+    DeclaredTable,
+    Formats,
+    Labels,
+    Place,
+    plain,
+    query_fact,
+    quoted,
+    text_of,
+)
 from privsyn.table.kinds.csv_format import CsvFormat
 from privsyn.table.schema.columns import Categorical, Column, Datetime, Numerical
 
@@ -86,6 +96,37 @@ def _opened(place: Place) -> Iterator[tuple[sqlite3.Connection, str, str]]:
             name = place.choose(names)
             view = name if kinds[name] == b"view" else ""
             yield connection, f"SELECT * FROM {quoted(name)}", view  # noqa: S608
+
+
+def catalogue(place: Place) -> dict[str, DeclaredTable]:
+    """Return what the database declares of its tables, by name; no row is read, and views are no tables."""
+    wrong = f"{place.file}: not a SQLite database, or a damaged or locked one"
+    uri = f"file:{quote(str(place.file.absolute()))}?mode=ro"
+    with replace_errors(wrong, sqlite3.Error), closing(sqlite3.connect(uri, uri=True)) as connection:
+        found = (
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name"
+        )
+        names = [name for (name,) in connection.execute(found)]
+        keys = {
+            name: [
+                column
+                for _, column, *_, part in connection.execute(f"PRAGMA table_info({quoted(name)})")
+                if part
+            ]
+            for name in names
+        }
+        foreign = {
+            name: connection.execute(f"PRAGMA foreign_key_list({quoted(name)})").fetchall() for name in names
+        }
+    tables = {}
+    for name in names:
+        columns: dict[int, list[tuple[str, tuple[str, str]]]] = {}
+        for number, _, other, own, key, *_ in foreign[name]:
+            key = key or (keys.get(other) or [""])[0]  # by default the primary key of the other table
+            columns.setdefault(number, []).append((own, (other, key)))
+        links = dict(each[0] for each in columns.values() if len(each) == 1)
+        tables[name] = DeclaredTable(keys[name][0] if len(keys[name]) == 1 else None, links)
+    return tables
 
 
 def header(place: Place, _: CsvFormat) -> list[str]:

@@ -269,7 +269,10 @@ class Categorical(Coded):
         types = {type(value) for value in values}
         if types <= {str}:
             return cells.to_pandas().astype(dtypes.TEXT)
-        written: dict[Any, Any] = {number(value): value for value in values if type(value) in (int, float)}
+        # Programs write false and true as 0 and 1, too: SQLite has no other way. No list has both pairs.
+        written: dict[Any, Any] = {
+            number(value): value for value in values if isinstance(value, bool | int | float)
+        }
         written |= {str(value).lower(): value for value in values if isinstance(value, bool)}
         written |= {str(value): value for value in reversed(values)}
         if types == {bool}:

@@ -119,12 +119,12 @@ def to_yaml(schema: Schema, notes: Mapping[str, str] = NO_NOTES) -> str:
     plain = to_plain(schema)
     columns, ends = plain.pop("columns", {}), ("constraints", "important")
     last = {key: plain.pop(key) for key in ends if key in plain}
-    lines = [*(_dump(plain).splitlines() if plain else ()), *(["columns:"] if columns else [])]
+    lines = [*(dump(plain).splitlines() if plain else ()), *(["columns:"] if columns else [])]
     for name, column in columns.items():
         if name in notes:
             lines += [f"  # {line}" for line in notes[name].split("\n")]
-        lines += [f"  {line}" for line in _dump({name: column}).splitlines()]
-    lines += _dump(last).splitlines() if last else []
+        lines += [f"  {line}" for line in dump({name: column}).splitlines()]
+    lines += dump(last).splitlines() if last else []
     # What is escaped stands in double quotes, where YAML has the same escapes.
     return "\n".join(map(printable, lines)) + "\n"
 
@@ -136,15 +136,16 @@ def constraint_lines(constraints: list[Any]) -> list[str]:
     ['- a <= b', '- kind: missing', '  column: c', "  when: {d: 'no'}"]
     """
     dumped = (
-        _dump([one], flow=False)
+        dump([one], flow=False)
         if isinstance(one, str)
-        else _dump([{key: _Rows(each) if isinstance(each, list) else each for key, each in one.items()}])
+        else dump([{key: _Rows(each) if isinstance(each, list) else each for key, each in one.items()}])
         for one in constraints
     )
     return [printable(line) for text in dumped for line in text.splitlines()]
 
 
-def _dump(plain: object, flow: bool | None = None) -> str:
+def dump(plain: object, flow: bool | None = None) -> str:
+    """Return plain data in YAML that `parse` reads back."""
     return yaml.dump(
         plain, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=98, default_flow_style=flow
     )

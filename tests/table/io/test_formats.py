@@ -15,6 +15,7 @@ from privsyn.errors import InputError
 from privsyn.table.drafting.draft import draft_schema
 from privsyn.table.encoding.dtypes import family
 from privsyn.table.io.formats import FORMATS, Format, Place, file_of
+from privsyn.table.io.persons import persons_of
 from privsyn.table.io.read_in_batches import read_in_batches
 from privsyn.table.io.read_in_memory import read_columns, read_in_memory
 from privsyn.table.io.write import write_blocks, write_table
@@ -331,3 +332,18 @@ def test_a_cell_of_sqlite_that_its_type_does_not_allow_is_missing_alone(tmp_path
     frame = read_in_memory(tmp_path / "t.sqlite").frame
     assert family(frame["age"].dtype) == "integer"
     assert frame["age"].isna().tolist() == [False, True, False]
+
+
+def test_two_large_keys_of_sqlite_stay_two(tmp_path):
+    """Numbers of floating point would join them, and two persons with them."""
+    large = 2**53
+    with closing(sqlite3.connect(tmp_path / "t.sqlite")) as base, base:
+        base.execute("create table t (who integer, n int)")
+        base.executemany(
+            "insert into t values (?, 1)", [(large,), (large + 1,), ("many",), (-(2**63),), (None,)]
+        )
+    stream = read_in_batches(tmp_path / "t.sqlite", unit="who")
+    assert family(stream.head["who"].dtype) == "integer"
+    (frame,) = stream.frames()
+    assert frame["who"].dropna().tolist() == [large, large + 1, -(2**63)]
+    assert persons_of(frame, "who").tolist() == [0, 1, -1, 2, -1]

@@ -991,3 +991,9 @@ def test_a_query_of_duckdb_is_an_arrow_table():
     read = read_in_memory(relation)
     assert read.form.kind == "pyarrow"
     assert read.frame["age"].tolist() == [20, 40]
+
+
+def test_a_dict_is_refused_with_what_to_do():
+    for tables_or_columns in ({"age": [1, 2]}, {"homes": pd.DataFrame({"age": [1]})}):
+        with pytest.raises(InputError, match=r"give pd.DataFrame.*schema=Database.*privsyn schema FOLDER"):
+            PrivSyn(1.0, 1e-9).fit(tables_or_columns)

@@ -1,0 +1,347 @@
+"""Keys of tables, and columns whose cells name keys of other tables: candidates, from names and cells.
+
+Not private: whether a column is a key, and leads to another table, was read from the rows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from privsyn.marginals.domain import Ints
+from privsyn.table.drafting.candidates import RARE
+from privsyn.table.encoding.dtypes import family
+from privsyn.table.io.formats import DeclaredTable
+from privsyn.table.io.persons import identifiers
+from privsyn.table.schema.schema import names_rows
+
+NAMING = {"code", "fk", "guid", "id", "ident", "identifier", "key", "no", "nr", "num", "number", "pk", "ref"}
+"""Words in the name of a column that say that it names rows."""
+
+IRREGULAR = {"people": "person", "children": "child", "men": "man", "women": "woman"}
+
+NAMED = 2
+"""Least closeness of two names by which a column leads to a key; see `closeness`."""
+
+OWN, NEARLY_ALL = 2, 0.99
+"""Least closeness, see `names_own_rows`, of a key that may be that of other rows too, and the least share of
+different ones."""
+
+PREFIXES = {"dim", "fact", "table", "tbl"}
+"""Words before the names of tables."""
+
+STRAYS = 0.1
+"""Largest share of the different values that may be no keys, if the name leads to the key: the parent's row
+may be gone, and -1 stand for none."""
+
+LEAST_VALUES = 3
+"""Different values that a column needs to lead to a key that its name does not mention."""
+
+MOSTLY_USED, MANY_KEYS = 0.5, 100
+"""Share of the keys that numbers without gaps must use, and how many keys there must be, so that a column by
+another name may lead there: its numbers would be as small by accident."""
+
+
+def words(name: str) -> tuple[str, ...]:
+    """Return the words of a name, in small letters and the singular.
+
+    >>> words("schoolZone_ids"), words("purchases"), words("CITIES"), words("address")
+    (('school', 'zone', 'id'), ('purchase',), ('city',), ('address',))
+    """
+    parted = re.sub(r"([a-z0-9])([A-Z])", r"\1 \2", name)
+    return tuple(map(_singular, re.sub(r"[\W_]+", " ", parted).lower().split())) or (name,)
+
+
+def _singular(word: str) -> str:
+    if word in IRREGULAR:
+        return IRREGULAR[word]
+    if len(word) > 4 and word.endswith("ies"):
+        return f"{word[:-3]}y"
+    if len(word) > 4 and word.endswith(("ches", "shes", "sses", "xes")):
+        return word[:-2]
+    return (
+        word[:-1] if len(word) > 2 and word.endswith("s") and not word.endswith(("ss", "us", "is")) else word
+    )
+
+
+def _of_table(name: str) -> tuple[str, ...]:
+    """Return the words of the name of a table, without those before it as in tbl_visits."""
+    first, *rest = words(name)
+    return tuple(rest) if rest and first in PREFIXES else (first, *rest)
+
+
+def _stem(parts: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the words without those at the end that say that a column names rows."""
+    while len(parts) > 1 and parts[-1] in NAMING:
+        parts = parts[:-1]
+    joined = re.fullmatch(r"(.{3,})(?:id|key|code|nr|no)", parts[-1]) if len(parts) == 1 else None
+    return (joined[1],) if joined else parts
+
+
+def closeness(column: str, table: str, key: str) -> int:
+    """Return how well the name of a column says that it leads to the key of another table.
+
+    It is 4 for the name of the key and of the table, 3 for one of both, 2 if it ends in one of both, else 0.
+
+    >>> [closeness(name, "people", "person_id") for name in ("person_id", "person", "age")]
+    [4, 3, 0]
+    >>> closeness("school_zone_id", "zones", "zone_id")
+    2
+    >>> closeness("persons", "persons", "id")  # rather a number of them
+    0
+    """
+    own, its, of = words(column), words(key), _of_table(table)
+    generic = all(word in NAMING for word in its)
+    if column.lower() == table.lower() and own != tuple(column.lower().split("_")):
+        return 0
+    same = not generic and own == its
+    stem = _stem(own)
+    named = stem == of and not (own == its and generic)
+    if same or named:
+        return 3 + (same and named)
+    ends = [part for part in (() if generic else its, () if generic else _stem(its), of) if part]
+    return (
+        NAMED
+        if any(len(own) > len(end) and end in (own[-len(end) :], stem[-len(end) :]) for end in ends)
+        else 0
+    )
+
+
+def names_own_rows(column: str, table: str) -> int:
+    """Return how well the name of a column says that it is the key of its table.
+
+    >>> [names_own_rows(name, "visits") for name in ("visit_id", "id", "patient_id", "ward")]
+    [3, 2, 1, 0]
+    """
+    parts = words(column)
+    if all(part in NAMING for part in parts):
+        return 2
+    if _stem(parts) == _of_table(table):
+        return 3
+    return 1 if names_rows(column) or parts[-1] in NAMING else 0
+
+
+@dataclass(frozen=True, eq=False)
+class KeyCells:
+    """The cells of a column as identifiers: as `fit` compares keys.
+
+    Parameters
+    ----------
+    cells : pandas.Series
+    as_written : bool
+        Whether `fit` reads them as they are here. In a text file 412.0 is another key than 412.
+    """
+
+    cells: pd.Series
+    as_written: bool = True
+
+    @cached_property
+    def coded(self) -> tuple[Ints, pa.Array]:
+        """The place of each cell among the different identifiers, -1 where it is none; and these."""
+        both = identifiers(self.cells).dictionary_encode()
+        codes = both.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+        return codes, both.dictionary
+
+    @cached_property
+    def numbers(self) -> tuple[int, int] | None:
+        """The least and the largest, if all are numbers."""
+        if family(self.cells.dtype) not in ("integer", "real") or not len(self.coded[1]):
+            return None
+        values = [int(value) for value in self.coded[1].to_pylist()]
+        return min(values), max(values)
+
+    @property
+    def different(self) -> float:
+        """The share of the rows that have an identifier of their own."""
+        return len(self.coded[1]) / max(len(self.cells), 1)
+
+    def places_in(self, key: KeyCells) -> Ints:
+        """Return the row with each key, -1 where there is none."""
+        codes, values = self.coded
+        rows, keys = key.coded
+        of_key = np.full(len(keys) + 1, -1)
+        of_key[rows] = np.where(rows >= 0, np.arange(len(rows)), -1)
+        found = pc.index_in(values, value_set=keys).fill_null(len(keys)).to_numpy(zero_copy_only=False)
+        of_key[-1] = -1
+        return np.append(of_key[found], -1)[codes]
+
+    def share_in(self, key: KeyCells) -> float:
+        """Return the share of the different values that are keys."""
+        values = self.coded[1]
+        inside: int = pc.sum(pc.is_in(values, value_set=key.coded[1])).as_py() or 0
+        return inside / max(len(values), 1)
+
+    def by_chance(self, key: KeyCells) -> bool:
+        """Return whether the values may be among the keys by chance: few of them, or numbers without gaps."""
+        values, keys = len(self.coded[1]), len(key.coded[1])
+        if values < LEAST_VALUES:
+            return True
+        if self.numbers is None or key.numbers is None:
+            return self.numbers != key.numbers
+        between = key.numbers[1] - key.numbers[0] + 1
+        return bool((keys / between) ** values > RARE)
+
+
+@dataclass(frozen=True, eq=False)
+class KeyedTable:
+    """A table as the search for keys and links needs it.
+
+    Parameters
+    ----------
+    name : str
+    frame : pandas.DataFrame
+    declared : DeclaredTable
+        What a database says of it.
+    is_csv : bool
+        Whether keys are compared as texts.
+    """
+
+    name: str
+    frame: pd.DataFrame
+    declared: DeclaredTable = field(default_factory=DeclaredTable)
+    is_csv: bool = False
+
+    @cached_property
+    def cells(self) -> dict[str, KeyCells]:
+        """The columns that can have identifiers."""
+        kinds = ("text", "object", "integer", "real", "category")
+        return {
+            str(name): KeyCells(cells, not (self.is_csv and family(cells.dtype) == "real"))
+            for name, cells in self.frame.items()
+            if family(cells.dtype) in kinds
+        }
+
+    @cached_property
+    def keys(self) -> tuple[str, ...]:
+        """The columns that may be the key, the likeliest first. One that is declared is the only one."""
+        if self.declared.key is not None:
+            return (self.declared.key,)
+        if len(self.frame) < 2:
+            return ()
+        cells = {name: of for name, of in self.cells.items() if family(of.cells.dtype) != "real"}
+        close = {name: names_own_rows(name, self.name) for name in cells}
+        least = {name: NEARLY_ALL if close[name] >= OWN else 1 for name in cells}  # a few may be typed twice
+        found = [name for name, of in cells.items() if of.different >= least[name]]
+        named = [name for name in found if close[name]]
+        first = [name for name in found if name == self.frame.columns[0]]
+        return tuple(sorted(named, key=lambda name: -close[name])) or tuple(first)
+
+
+@dataclass(frozen=True)
+class Link:
+    """A column that leads to the key of another table, or of its own.
+
+    Parameters
+    ----------
+    table, column : str
+    parent, key : str
+    declared : bool
+        Whether the database says so.
+    close : int
+        See `closeness`.
+    strays : int
+        Cells that name no key.
+    as_written : bool
+        Whether `fit` finds the keys, too.
+    """
+
+    table: str
+    column: str
+    parent: str
+    key: str
+    declared: bool
+    close: int
+    strays: int = 0
+    as_written: bool = True
+
+
+def links_between(tables: Mapping[str, KeyedTable]) -> dict[tuple[str, str], list[Link]]:
+    """Return where each column of each table may lead to, the likeliest first.
+
+    Examples
+    --------
+    >>> patients = pd.DataFrame({"patient": range(500, 900, 4), "age": 40})
+    >>> visits = pd.DataFrame({"visit_id": range(60), "patient": [500, 504, 508] * 20, "stay": range(60)})
+    >>> tables = {"patients": patients, "visits": visits}
+    >>> found = links_between({name: KeyedTable(name, frame) for name, frame in tables.items()})
+    >>> [(table, column, links[0].parent) for (table, column), links in found.items()]
+    [('visits', 'patient', 'patients')]
+    """
+    found: dict[tuple[str, str], list[Link]] = {}
+    for name, table in tables.items():
+        for column, cells in table.cells.items():
+            links = [*_links_of(table, column, cells, tables)]
+            links.sort(key=lambda link: (-link.declared, not link.as_written, -link.close))
+            if links:
+                found[name, column] = links
+    for (name, column), links in list(found.items()):  # of two tables with equal keys, one is the parent
+        back = found.get((links[0].parent, links[0].key), [])
+        if back and (back[0].parent, back[0].key) == (name, column) and not back[0].declared:
+            one, other = tables[name], tables[links[0].parent]
+            is_parent = (names_own_rows(column, name), len(one.frame)) > (
+                names_own_rows(links[0].key, other.name),
+                len(other.frame),
+            )
+            if is_parent and not links[0].declared:
+                del found[name, column]
+            else:
+                del found[links[0].parent, links[0].key]
+    return found
+
+
+def _links_of(
+    table: KeyedTable, column: str, cells: KeyCells, tables: Mapping[str, KeyedTable]
+) -> Iterator[Link]:
+    """Yield where one column may lead to."""
+    if column in table.declared.links:
+        parent, key = table.declared.links[column]
+        if parent in tables and key in tables[parent].cells:
+            strays = _strays(cells, tables[parent].cells[key])
+            yield Link(table.name, column, parent, key, True, closeness(column, parent, key), strays)
+        return
+    if not len(cells.coded[1]) or cells.cells.dtype.kind == "b":
+        return
+    for parent, other in tables.items():
+        for key in other.keys:
+            if (parent, key) == (table.name, column) or key not in other.cells:
+                continue
+            if parent == table.name and column in table.keys:
+                continue
+            close, share = closeness(column, parent, key), cells.share_in(other.cells[key])
+            named = close >= NAMED and share >= 1 - STRAYS
+            if named or (
+                key == other.keys[0] and parent != table.name and _found(cells, other.cells[key], share)
+            ):
+                as_written = cells.as_written and other.cells[key].as_written
+                strays = _strays(cells, other.cells[key])
+                yield Link(table.name, column, parent, key, False, close, strays, as_written)
+
+
+def _found(cells: KeyCells, key: KeyCells, share: float) -> bool:
+    """Return whether a column leads to a key that its name does not mention."""
+    return share == 1 and not cells.by_chance(key)
+
+
+def _strays(cells: KeyCells, key: KeyCells) -> int:
+    return int(((cells.places_in(key) < 0) & (cells.coded[0] >= 0)).sum())
+
+
+def may_be_looked_up(cells: KeyCells, key: KeyCells) -> bool:
+    """Return whether a column has numbers of a look-up table, whose keys may be numbers without gaps.
+
+    >>> zones, ages = np.arange(1, 1001), np.arange(1000) % 90 + 1
+    >>> key = KeyCells(pd.Series(zones))
+    >>> [may_be_looked_up(KeyCells(pd.Series(cells)), key) for cells in (zones[:700], ages)]
+    [True, False]
+    """
+    keys = len(key.coded[1])
+    used = len(cells.coded[1]) / max(keys, 1)
+    both = cells.numbers is not None and key.numbers is not None
+    return both and keys >= MANY_KEYS and used >= MOSTLY_USED and cells.share_in(key) == 1

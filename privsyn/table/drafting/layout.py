@@ -1,0 +1,312 @@
+"""How tables hang together: which rows are the persons, whose rows the others are, and what could be public.
+
+Not private: it follows from `links_between`, which reads the rows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from privsyn.errors import InputError, plural
+from privsyn.marginals.domain import Ints
+from privsyn.table.drafting.dependences import ROWS_OF_KEY
+from privsyn.table.drafting.keys import KeyedTable, Link, links_between, may_be_looked_up
+
+PEOPLE = re.compile(
+    r"(?i)person|people|patient|customer|client|user|member|employee|worker|student|pupil|subject|respondent|"
+    r"citizen|resident|tenant|household|famil|insured|guest|rider|driver|passenger|donor|doctor|physician|nurse|"
+    r"teacher|lecturer|staff|account"
+)
+"""Names of tables or keys of rows that may be persons: such a table is not proposed as public."""
+
+OF_PEOPLE = re.compile(r"(?i)surname|first_?name|last_?name|birth|(?:^|_)born(?:$|_)|(?:^|_)dob(?:$|_)")
+"""Names of columns that only persons have."""
+
+CONSISTENT = 0.9
+"""Least share of rows in which two ways to a table above lead to the same row, if the rows belong there."""
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """How tables hang together.
+
+    Parameters
+    ----------
+    root : str
+        The table whose rows are the persons.
+    parents : mapping of a table to its Link
+        Of each table below the root, each after its parent.
+    keys : mapping of a table to its key
+        None if there is none, or no other table needs it.
+    lookups : mapping of a table and column to a Link
+        The columns that lead to tables that could be public.
+    left_out : mapping of a table and column to text
+        The columns of other keys, and why they are left out.
+    outside : mapping of a table to text
+        The tables that are not below the root and could not be public, and why.
+    remarks : mapping of a table to texts
+    """
+
+    root: str
+    parents: Mapping[str, Link]
+    keys: Mapping[str, str | None]
+    lookups: Mapping[tuple[str, str], Link]
+    left_out: Mapping[tuple[str, str], str]
+    outside: Mapping[str, str]
+    remarks: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The private tables, each after its parent."""
+        return (self.root, *self.parents)
+
+    @property
+    def public(self) -> dict[str, str]:
+        """The tables that could be public, and their keys."""
+        return {link.parent: link.key for link in self.lookups.values()}
+
+    def lookups_of(self, name: str) -> dict[str, str]:
+        """Return the look-up table of each column of a table that leads to one."""
+        return {column: link.parent for (table, column), link in self.lookups.items() if table == name}
+
+
+def lay_out(tables: Mapping[str, KeyedTable]) -> Layout:
+    """Return how tables hang together.
+
+    The root is the table without a parent below which most rows hang. A table that several parents could have
+    belongs to the one that is furthest from the root.
+
+    Raises
+    ------
+    InputError
+        If no table has a key.
+    """
+    links = links_between(tables)
+    usable = [each[0] for each in links.values() if each[0].parent != each[0].table and each[0].as_written]
+    looked_up = set(_look_ups(tables, usable))
+    up = _without_circles([each for each in usable if not {each.table, each.parent} & looked_up])
+    sources = [
+        name
+        for name, table in tables.items()
+        if name not in looked_up and not any(link.table == name for link in up) and table.keys
+    ]
+    if not sources:
+        raise InputError("no table has a key: a column without a missing cell in which all cells differ")
+    below = {name: _below(name, up) for name in sources}
+
+    def weight(name: str) -> tuple[int, bool, int]:
+        return (
+            sum(len(tables[each].frame) for each in below[name]),
+            is_personal(tables[name]),
+            len(tables[name].frame),
+        )
+
+    root = max(sources, key=weight)
+    parents = _parents(root, [link for link in up if {link.table, link.parent} <= {root, *below[root]}])
+    inside = (root, *parents)
+    lookups: dict[tuple[str, str], Link] = {}
+    left_out: dict[tuple[str, str], str] = {}
+    remarks: dict[str, list[str]] = {name: [] for name in inside}
+    for name in inside:
+        for (table, column), found in links.items():
+            link = found[0]
+            if table != name or link is parents.get(name):
+                continue
+            if link.parent in inside:
+                if said := _second_key(link, tables, parents):
+                    left_out[name, column] = said
+            elif is_personal(tables[link.parent]):
+                left_out[name, column] = (
+                    f"READ: leads to {link.parent}, a second private parent if its rows are persons: it is"
+                    f" left out, and these are not protected. If {link.parent} is public, see lookups in"
+                    " docs/linked.md."
+                )
+            else:
+                lookups[name, column] = link
+        remarks[name] += _alternatives(name, links, parents)
+    public = {link.parent: link.key for link in lookups.values()}
+    for name in inside:
+        lookups |= {(name, link.column): link for link in _numbers_of(name, tables, public, links)}
+    keys = {name: _key_of(name, tables, parents) for name in inside}
+    outside = {name: _why_outside(name, links, inside) for name in tables if name not in (*inside, *public)}
+    return Layout(root, parents, keys, lookups, left_out, outside, remarks)
+
+
+def is_personal(table: KeyedTable) -> bool:
+    """Return whether the rows of a table may be persons, by its name and those of its columns."""
+    names = (table.name, *table.keys[:1])
+    return any(map(PEOPLE.search, names)) or any(map(OF_PEOPLE.search, map(str, table.frame.columns)))
+
+
+def _look_ups(tables: Mapping[str, KeyedTable], links: Sequence[Link]) -> Iterator[str]:
+    """Yield the tables that no row belongs to: they could be public, as a list of zones.
+
+    Several columns of one table lead there, or ways over other tables to another row than a direct one; or
+    many rows of a table of persons. None has a key of a table of other kind.
+    """
+    found = set()
+    for name, table in tables.items():
+        to = [link for link in links if link.parent == name]
+        if not to or is_personal(table):
+            continue
+        several = len({link.table for link in to}) < len(to)
+        rows_of_key = [len(tables[link.table].frame) / max(len(table.frame), 1) for link in to]
+        of_persons = any(
+            is_personal(tables[link.table]) and rows >= ROWS_OF_KEY
+            for link, rows in zip(to, rows_of_key, strict=True)
+        )
+        if several or of_persons or any(_leads_elsewhere(link, tables, links) for link in to):
+            found.add(name)
+    while bad := {link.table for link in links if link.table in found and link.parent not in found}:
+        found -= bad
+    yield from found
+
+
+def _leads_elsewhere(link: Link, tables: Mapping[str, KeyedTable], links: Sequence[Link]) -> bool:
+    """Return whether a way over another table leads to another row than the link does."""
+    direct = _places(link, tables)
+    for first in links:
+        if first.table != link.table or first.parent in (link.table, link.parent):
+            continue
+        for second in links:
+            if (second.table, second.parent) == (first.parent, link.parent):
+                over = np.append(_places(second, tables), -1)[_places(first, tables)]
+                if _agreement(direct, over) < CONSISTENT:
+                    return True
+    return False
+
+
+def _places(link: Link, tables: Mapping[str, KeyedTable]) -> Ints:
+    """Return the row of the parent to which each row leads, -1 where there is none."""
+    return tables[link.table].cells[link.column].places_in(tables[link.parent].cells[link.key])
+
+
+def _agreement(one: Ints, other: Ints) -> float:
+    """Return the share of rows in which two ways lead to one row, of those in which both lead somewhere."""
+    both = (one >= 0) & (other >= 0)
+    return float((one == other)[both].mean()) if both.any() else 1.0
+
+
+def _without_circles(links: Sequence[Link]) -> list[Link]:
+    """Return links that make no circle; those that are declared, or nearer by name, come first."""
+    kept: list[Link] = []
+    for link in sorted(links, key=lambda link: (-link.declared, -link.close)):
+        if link.parent not in _below(link.table, kept):
+            kept.append(link)
+    return kept
+
+
+def _below(name: str, links: Collection[Link]) -> set[str]:
+    """Return the tables from which links lead to a table, directly or over others."""
+    found: set[str] = set()
+    new = {name}
+    while new:
+        new = {link.table for link in links if link.parent in new} - found
+        found |= new
+    return found
+
+
+def _parents(root: str, links: Sequence[Link]) -> dict[str, Link]:
+    """Return the link of each table to the parent that is the furthest from the root; parents come first."""
+    depth = {root: 0}
+    while len(depth) < len({root, *(link.table for link in links)}):
+        for name in sorted({link.table for link in links} - set(depth)):
+            above = [link.parent for link in links if link.table == name]
+            if all(parent in depth for parent in above):
+                depth[name] = 1 + max(depth[parent] for parent in above)
+    found = {}
+    for name in sorted(depth, key=lambda name: (depth[name], name)):
+        if own := [link for link in links if link.table == name]:
+            found[name] = max(own, key=lambda link: (depth[link.parent], link.declared, link.close))
+    return found
+
+
+def _second_key(link: Link, tables: Mapping[str, KeyedTable], parents: Mapping[str, Link]) -> str:
+    """Return why a key of a table in the tree, besides that of the parent, is left out."""
+    if link.parent == link.table:
+        return f"READ: leads to another row of {link.table}. Such links are not made: it is left out."
+    if not link.as_written:
+        return (
+            f"READ: has keys of {link.parent}, but written in another way, as 412.0 for 412: `fit` would"
+            " find no row. Write whole numbers if it is the parent."
+        )
+    own = parents.get(link.table)
+    if own is None:
+        return f"READ: has keys of {link.parent}, which belongs to {link.table}: left out."
+    over, at = _places(own, tables), own.parent
+    while at != link.parent and at in parents:
+        over = np.append(_places(parents[at], tables), -1)[over]
+        at = parents[at].parent
+    direct = _places(link, tables)
+    if at == link.parent:
+        broken = int(((direct != over) & (direct >= 0) & (over >= 0)).sum())
+        if not broken:
+            return f"READ: the key of {link.parent} follows from {own.column}: it is left out."
+        if link.parent not in parents:  # the root
+            return (
+                f"READ: {plural(broken, 'row')} of two persons: {own.column} leads to another row of"
+                f" {link.parent}, and its person alone is protected. It is left out."
+            )
+        return (
+            f"READ: in {plural(broken, 'row')} another row of {link.parent} than {own.column} leads to."
+            " One key is made: it is left out."
+        )
+    return (
+        f"READ: leads to {link.parent}, and {own.column} to {own.parent}: both private, and a table has one"
+        " parent. It is left out."
+    )
+
+
+def _alternatives(
+    name: str, links: Mapping[tuple[str, str], list[Link]], parents: Mapping[str, Link]
+) -> Iterator[str]:
+    """Yield other tables to which the link could lead, and cells of it that lead nowhere."""
+    own = parents.get(name)
+    if own is None:
+        return
+    if len(others := links[name, own.column][1:]):
+        named = ", ".join(f"{each.parent}.{each.key}" for each in others)
+        yield f"READ: {own.column} could also lead to {named}: the names decided."
+    if own.strays:
+        yield (
+            f"READ: {plural(own.strays, 'row')} whose {own.column} is no key of {own.parent}: such rows are"
+            " left out."
+        )
+
+
+def _numbers_of(
+    name: str,
+    tables: Mapping[str, KeyedTable],
+    public: Mapping[str, str],
+    links: Mapping[tuple[str, str], list[Link]],
+) -> Iterator[Link]:
+    """Yield the columns whose numbers are those of a look-up table, whatever they are called."""
+    for column, cells in tables[name].cells.items():
+        if (name, column) in links or column in tables[name].keys:
+            continue
+        for parent, key in public.items():
+            if may_be_looked_up(cells, tables[parent].cells[key]):
+                yield Link(name, column, parent, key, declared=False, close=0)
+                break
+
+
+def _key_of(name: str, tables: Mapping[str, KeyedTable], parents: Mapping[str, Link]) -> str | None:
+    """Return the key of a table: the one to which others lead, or the likeliest."""
+    used = [link.key for link in parents.values() if link.parent == name]
+    own = parents[name].column if name in parents else None
+    found = [key for key in (*used, *tables[name].keys) if key != own]
+    return found[0] if found else None
+
+
+def _why_outside(name: str, links: Mapping[tuple[str, str], list[Link]], inside: Collection[str]) -> str:
+    led = {found[0].parent for (table, _), found in links.items() if table == name}
+    by = {table for (table, _), found in links.items() if found[0].parent == name and table in inside}
+    if by:
+        return f"READ: {', '.join(sorted(by))} leads to it: a second private parent, if its rows are persons."
+    if led:
+        return f"READ: leads to {', '.join(sorted(led))}, and not to a private table above."
+    return "READ: no key leads from or to it."

@@ -1,0 +1,343 @@
+"""Draft a schema of several tables for a person to review, or count what does not fit one. Not private."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from textwrap import indent
+
+import numpy as np
+import pandas as pd
+
+from privsyn.errors import InputError, about, plural
+from privsyn.table.drafting.draft import check_schema, draft_of_rows
+from privsyn.table.drafting.keys import KeyedTable
+from privsyn.table.drafting.layout import Layout, lay_out
+from privsyn.table.drafting.review import MARKS_READ, READ, reviewed, wrapped
+from privsyn.table.drafting.siblings import RowOrder, Siblings
+from privsyn.table.io.csv_table import PLAIN
+from privsyn.table.io.formats import CSV, SEPARATOR, DeclaredTable, Place
+from privsyn.table.io.persons import NOBODY, codes_of
+from privsyn.table.io.read_in_memory import LoadedTable, read_in_memory
+from privsyn.table.kinds.csv_format import CsvFormat
+from privsyn.table.linked import LinkedTable, named_tables, open_tables
+from privsyn.table.lookups import with_lookups
+from privsyn.table.schema.columns import Categorical, Column, Identifier, Text
+from privsyn.table.schema.database import Database
+from privsyn.table.schema.schema import Schema
+from privsyn.table.schema.yaml_file import dump, to_yaml
+
+LINKED = """\
+# Keys, links and orders are those that the database declares; others were READ from the rows. Check them all:
+# each row of the table without a parent is a person, who is protected with all rows that belong to it.
+# A line that begins with #derive, #lookups or #NAME: {public: ...} is a proposal. Remove its # to take it.
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class DraftedTable:
+    """The draft of one private table.
+
+    Parameters
+    ----------
+    name : str
+    schema : Schema
+        The columns of data.
+    frame : pandas.DataFrame
+        These columns, as the draft reads them.
+    others : mapping of a column to a number
+        How many texts are not read.
+    links : mapping
+        Key, parent, link and order, as in a schema file.
+    siblings : Siblings, optional
+        None in the root.
+    order : RowOrder
+    """
+
+    name: str
+    schema: Schema
+    frame: pd.DataFrame
+    others: Mapping[str, int]
+    links: Mapping[str, str]
+    siblings: Siblings | None
+    order: RowOrder
+
+
+Remark = tuple[str, str, str]
+"""A table, one of its columns or "", and what is remarked on it."""
+
+
+def of_parent(drafted: Mapping[str, DraftedTable]) -> Iterator[Remark]:
+    """Yield the columns that never differ among the rows of one parent."""
+    for name, table in drafted.items():
+        if table.siblings is not None:
+            for column in table.siblings.belonging_to_parent():
+                where = table.siblings.parent
+                said = f"READ: never differs among the rows of one row of {where}. If that is always so, it"
+                yield name, column, f"{said} belongs to {where}: move it there. Synthetic rows may differ."
+
+
+REMARKS: list[Callable[[Mapping[str, DraftedTable]], Iterator[Remark]]] = [of_parent]
+"""What is remarked on in the tables of a draft."""
+
+
+def draft_tables(
+    places: Mapping[str, tuple[str, DeclaredTable]],
+    *,
+    stem: str | None = None,
+    folder: Path | None = None,
+    csv: CsvFormat = PLAIN,
+) -> tuple[str, dict[str, str]]:
+    """Return the text of a draft of several tables, and the text of each file of a look-up by its name.
+
+    It reads the rows, so it is not private before a person reviews it.
+
+    Parameters
+    ----------
+    places : mapping of a table to where it is, and what a database says of it
+        As `every_table` returns it.
+    stem : str, optional
+        How the names of files of look-ups begin; without one, none is written.
+    folder : Path, optional
+        Where the draft will be: paths in it begin there. Default: the working folder.
+    csv : CsvFormat
+        How CSV files are written.
+    """
+    form = None if csv == PLAIN else Schema({}, csv=csv)
+    loaded: dict[str, LoadedTable] = {}
+    for name, (place, _) in places.items():
+        with about(f"table {name!r}"):
+            loaded[name] = read_in_memory(place, form)
+            if not len(loaded[name].frame):
+                raise InputError("it has no rows to draft from: draft the others without it")
+    tables = {
+        name: KeyedTable(name, loaded[name].frame, declared, Place.of(place).format is CSV)
+        for name, (place, declared) in places.items()
+    }
+    layout = lay_out(tables)
+    drafted = {}
+    for name in layout.names:
+        with about(f"table {name!r}"):
+            drafted[name] = _draft_table(name, places[name][0], loaded[name], layout, tables, csv)
+    remarks = [each for remark in REMARKS for each in remark(drafted)]
+    lines, files = "tables:\n", dict[str, str]()
+    for name, table in drafted.items():
+        comments = places[name][1].comments
+        said = _said_of_columns(name, table, layout, comments, remarks)
+        about_table = [*_said_of_table(name, tables, layout, drafted), *said.pop("", [])]
+        body = ("" if csv == PLAIN else to_yaml(Schema({}, csv=csv))) + "columns: {}\n"
+        more: dict[str, str] = {}
+        if table.schema.columns:
+            known = {column for each, column in (*layout.left_out, *layout.lookups) if each == name}
+            of_table = None if stem is None else f"{stem}.{name}"
+            body, more = reviewed(table.schema, table.frame, table.others, of_table, said, known)
+        files |= more
+        notes = "".join(f"# {line}\n" for remark in about_table for line in wrapped(remark))
+        proposals = _proposals(name, layout, drafted)
+        lines += indent(dump({name: None}, flow=False).replace(" null", ""), "  ")
+        lines += indent(
+            notes + (dump(dict(table.links), flow=False) if table.links else "") + proposals + body, "    "
+        )
+    lines += "".join(
+        _public_table(name, key, places[name][0], layout, folder) for name, key in layout.public.items()
+    )
+    lines += "".join(
+        f"  # {line}\n"
+        for name, why in layout.outside.items()
+        for line in wrapped(f"NOT DRAFTED: the table {name}. {why} `synth` makes no such table.")
+    )
+    marks = MARKS_READ if any(table.schema.missing for table in drafted.values()) else ""
+    return READ + LINKED + marks + lines, files
+
+
+def _draft_table(
+    name: str,
+    place: str,
+    loaded: LoadedTable,
+    layout: Layout,
+    tables: Mapping[str, KeyedTable],
+    csv: CsvFormat,
+) -> DraftedTable:
+    own, key = layout.parents.get(name), layout.keys[name]
+    links = {} if key is None else {"key": key}
+    links |= {} if own is None else {"parent": own.parent, "link": own.column}
+    known: dict[str, Column] = {column: Text() for each, column in layout.left_out if each == name}
+    known |= {column: Categorical() for column in layout.lookups_of(name)}
+    frame = loaded.frame.drop(columns=[column for what, column in links.items() if what != "parent"])
+    schema, frame, others = draft_of_rows(place, loaded, frame, csv, known)
+    siblings, order = None, RowOrder()
+    if own is not None:
+        parents = tables[name].cells[own.column].places_in(tables[own.parent].cells[own.key])
+        siblings = Siblings(name, own.parent, frame, parents, schema)
+        order = siblings.order(known)
+        columns = {**schema.columns, **dict.fromkeys(order.numbering, Text())}
+        if order.column in order.numbering:  # it is no data: synthetic rows are numbered again
+            columns.pop(order.column)
+            frame = frame.drop(columns=[order.column])
+        schema = replace(schema, columns=columns)
+        siblings = replace(siblings, schema=schema)
+        links |= {} if order.column is None else {"order": order.column}
+    if not schema.columns:
+        schema = Schema({})
+    return DraftedTable(name, schema, frame, others, links, siblings, order)
+
+
+def _said_of_columns(
+    name: str, table: DraftedTable, layout: Layout, comments: Mapping[str, str], remarks: list[Remark]
+) -> dict[str, list[str]]:
+    """Return the remarks on the columns of a table, those on the table itself by the name ""."""
+    said: dict[str, list[str]] = {column: [f"In the database: {text}"] for column, text in comments.items()}
+    for column, kind in table.schema.columns.items():
+        mine = said.setdefault(column, [])
+        if why := layout.left_out.get((name, column)):
+            mine.append(why)
+        elif link := layout.lookups.get((name, column)):
+            found = "" if link.close or link.declared else " All its numbers are keys there. Or numerical?"
+            strays = f" {plural(link.strays, 'cell')} are no such key." if link.strays else ""
+            mine.append(
+                f"READ: leads to {link.parent}.{found}{strays} Common values are found under privacy."
+            )
+        elif isinstance(kind, Identifier):
+            mine.append("READ: nearly all cells differ. New ones are generated.")
+        elif column in table.order.numbering:
+            mine.append("READ: numbers the rows of one parent, as their order does: it is left out.")
+    for each, column, text in remarks:
+        if each == name:
+            said.setdefault(column, []).append(text)
+    return said
+
+
+def _said_of_table(
+    name: str, tables: Mapping[str, KeyedTable], layout: Layout, drafted: Mapping[str, DraftedTable]
+) -> Iterator[str]:
+    table = drafted[name]
+    if table.siblings is None:
+        rows = plural(len(tables[name].frame), "row")
+        yield f"READ: {rows}, each a person, who is protected with all rows that belong to it."
+    else:
+        above = tables[table.siblings.parent].frame
+        how = "declared" if layout.parents[name].declared else "found"
+        yield f"READ: {table.siblings.counts(len(above))}. The link was {how}."
+    key = layout.keys[name]
+    if key is not None and (repeated := len(tables[name].frame) - len(tables[name].cells[key].coded[1])):
+        yield f"READ: {plural(repeated, 'row')} without a {key} of its own: --check says what becomes of it."
+    yield from layout.remarks.get(name, ())
+    if table.order.said:
+        yield table.order.said
+
+
+def _proposals(name: str, layout: Layout, drafted: Mapping[str, DraftedTable]) -> str:
+    """Return the lines of a table that a person may take, each behind a #."""
+    lines = ""
+    summaries: dict[str, str] = {}
+    for table in drafted.values():
+        if table.siblings is not None and table.siblings.parent == name:
+            summaries |= table.siblings.summaries(table.order.column)
+    if summaries:
+        lines += "# What analysts join for is kept best as a summary, which costs budget as a column does:\n"
+        lines += _behind_sign({"derive": summaries})
+    to = {
+        column: table for column, table in layout.lookups_of(name).items() if column != layout.public[table]
+    }
+    if to:
+        lines += "# With the public tables at the end:\n" + _behind_sign({"lookups": to})
+    return lines
+
+
+def _behind_sign(plain: Mapping[str, object]) -> str:
+    """Return plain data in one line, which stays one whatever its length, behind a #."""
+    ((name, value),) = plain.items()
+    return f"#{name}: {' '.join(dump(value, flow=True).split())}\n"
+
+
+def _public_table(name: str, key: str, place: str, layout: Layout, folder: Path | None) -> str:
+    """Return the lines of a table that could be public."""
+    where = Place.of(place)
+    file = Path(os.path.relpath(where.file, folder or Path()))
+    path = f"{file}{SEPARATOR}{where.inside}" if where.inside else str(file)
+    by = sorted(
+        f"{table}.{column}" for (table, column), link in layout.lookups.items() if link.parent == name
+    )
+    note = (
+        f"READ: {', '.join(by)} lead{'s' if len(by) == 1 else ''} to {name}. If everybody may know that table"
+        " and no row of it is a person, remove the # below, and those of lookups. It is published as it is."
+    )
+    line = f"#{_line({name: {'public': path, 'key': key}})}"
+    return indent("".join(f"# {each}\n" for each in wrapped(note)) + line, "  ")
+
+
+def _line(plain: Mapping[str, object]) -> str:
+    return _behind_sign(plain)[1:]
+
+
+class Unlinked(str):
+    """A line about a table of which no row has a parent."""
+
+    __slots__ = ()
+
+
+def check_tables(data: str | os.PathLike[str], database: Database) -> list[str]:
+    """Return what does not fit the schema of several tables: rows without a parent, repeated keys, and cells.
+
+    NOT PRIVATE: each line counts private rows, and is for the owner only. The lines about cells are those of
+    `check_schema`; one about a table of which no row has a parent is `Unlinked`.
+    """
+    database, places = with_lookups(database), named_tables(database, data)
+    opened = open_tables(database, places, lambda persons: np.argsort(persons, kind="stable"))
+    lines: list[str] = []
+    for name in database.names:
+        table = database.tables[name]
+        found = [*_of_keys(name, opened[name], database), *_of_parents(name, opened, database)]
+        if table.schema is not None and table.schema.coded:
+            keys = tuple(each for each in (*table.keys, table.only_order) if each is not None)
+            with about(f"table {name!r}"):
+                found += check_schema(places[name], table.schema, no_data=keys)
+        lines += [type(line)(f"table {name!r}: {line}") for line in found]
+    return lines
+
+
+def _of_keys(name: str, linked: LinkedTable, database: Database) -> Iterator[str]:
+    """Yield how many rows there are, and how many have no key of their own."""
+    table = database.tables[name]
+    yield plural(len(linked.persons), "row")
+    if table.key is None or table.key not in linked.source.head:
+        return
+    codes = codes_of(np.concatenate(linked.source.fingerprints(table.key)))
+    missing = int((codes == NOBODY).sum())
+    if repeated := len(codes) - missing - len(np.unique(codes[codes != NOBODY])):
+        fate = "of each key one row is kept" if table.parent is None else "rows below belong to one of them"
+        yield f"the key {table.key!r} of {plural(repeated, 'row')} is that of another row: {fate}"
+    if missing:
+        fate = "left out" if table.parent is None else "without rows below them"
+        yield f"{plural(missing, 'row')} without the key {table.key!r}: {fate}"
+
+
+def _of_parents(name: str, opened: Mapping[str, LinkedTable], database: Database) -> Iterator[str]:
+    """Yield how many rows have no parent, how many rows a parent has, and how many have no order."""
+    table, linked = database.tables[name], opened[name]
+    if table.parent is None:
+        return
+    missing = codes_of(np.concatenate(linked.prints)) == NOBODY
+    orphans = (linked.parents < 0) & ~missing
+    rows, above = len(linked.parents), opened[table.parent]
+    for said, where in (
+        (f"name no row of {table.parent!r} in {table.link!r}", orphans),
+        (f"have no {table.link!r}", missing),
+        (
+            f"belong to a row of {table.parent!r} that is left out",
+            (linked.persons == NOBODY) & (linked.parents >= 0),
+        ),
+    ):
+        if count := int(where.sum()):
+            kind = Unlinked if count == rows else str
+            yield kind(f"{count:,} of {plural(rows, 'row')} {said}: they are left out")
+    counts = np.bincount(linked.parents[linked.parents >= 0], minlength=len(above.parents))
+    if len(counts):
+        yield (
+            f"of each row of {table.parent!r}: {counts.mean():.2f} rows on average, half have at most"
+            f" {np.median(counts):g}, one has {counts.max():,}, {int((counts == 0).sum()):,} have none"
+        )
+    if linked.keys is not None and (unknown := int(np.isnan(linked.keys).sum())):
+        yield f"{plural(unknown, 'row')} without the order {table.order!r}: they come last"
