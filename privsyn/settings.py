@@ -284,7 +284,7 @@ class Settings:
     @property
     def linked_tables(self) -> "Database | None":
         """The tables that the schema declares; None if it declares one table, or there is no schema."""
-        from privsyn.table.schema.database import as_database
+        from privsyn.table.schema.database_file import as_database
 
         return as_database(self.schema)
 

@@ -29,7 +29,8 @@ from privsyn.release.file_format import (
 from privsyn.release.release import Release
 from privsyn.synthesis.chains import Given, Links, Previous
 from privsyn.table.lookups import LookupTable
-from privsyn.table.schema.database import LINKS, Database, database_from_plain, database_to_plain
+from privsyn.table.schema.database import Database
+from privsyn.table.schema.database_file import LINKS, database_from_plain, database_to_plain
 
 FORMAT = 2  # of a file with several tables
 DATABASE = "database.json"

@@ -1,0 +1,62 @@
+"""A database as plain data, and as a YAML file with ``tables:``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from os import PathLike
+from typing import Any
+
+from privsyn.errors import InputError, about
+from privsyn.table.kinds.column_settings import check_keys
+from privsyn.table.schema.database import Database, Table
+from privsyn.table.schema.schema import Schema
+from privsyn.table.schema.yaml_file import SETTINGS, from_plain, read_public, to_plain
+
+LINKS = ("key", "parent", "link", "order", "derive", "lookups", "public")
+"""What a table of a YAML file may have besides its schema."""
+
+
+def as_database(schema: object) -> Database | None:
+    """Return a database, given as such or as the path of a YAML file with ``tables:``; None for any other."""
+    if isinstance(schema, str | PathLike):
+        schema = read_public(schema, database_from_plain)
+    return schema if isinstance(schema, Database) else None
+
+
+def database_from_plain(plain: Mapping[str, Any]) -> Database:
+    """Return the database that `database_to_plain` or a person wrote."""
+    check_keys(plain, ("tables",), needed=("tables",))
+    said = plain["tables"]
+    if not isinstance(said, Mapping):
+        raise InputError("'tables:' is a mapping of names to tables")
+    tables = {}
+    for name, one in said.items():
+        with about(f"table {name!r}"):
+            if not isinstance(one, Mapping):
+                raise InputError("a table is a mapping such as {key: person_id, columns: {...}}")
+            check_keys(one, (*LINKS, *SETTINGS))
+            links = {what: one[what] for what in LINKS if what in one}
+            rest = {what: value for what, value in one.items() if what not in LINKS}
+            only_keys = rest == {"columns": {}}  # what a single table cannot be
+            tables[name] = Table(Schema({}) if only_keys else from_plain(rest) if rest else None, **links)
+    return Database(tables)
+
+
+def database_to_plain(database: Database) -> dict[str, Any]:
+    """Return plain data for YAML and JSON.
+
+    >>> from privsyn import Numerical
+    >>> database_to_plain(Database({"persons": Table(Schema({"age": Numerical(0, 9)}), key="person")}))
+    {'tables': {'persons': {'key': 'person', 'columns': {'age': {'kind': 'numerical', 'low': 0, 'high': 9}}}}}
+    """
+    tables = {}
+    for name, table in database.tables.items():
+        links: dict[str, Any] = {what: getattr(table, what) for what in LINKS[:4] if getattr(table, what)}
+        if table.derive:
+            links["derive"] = {each: str(said) for each, said in table.derive.items()}
+        if table.lookups:
+            links["lookups"] = dict(table.lookups)
+        if table.public is not None:
+            links["public"] = str(table.public) if isinstance(table.public, PathLike) else table.public
+        tables[name] = links | ({} if table.schema is None else {"columns": {}, **to_plain(table.schema)})
+    return {"tables": tables}
