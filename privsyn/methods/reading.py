@@ -98,6 +98,8 @@ class Opened:
     settings : Settings
     criteria : Criteria, optional
         What the release must meet, read once.
+    whole : tuple of str
+        Columns that are one attribute each: rules across tables name them.
     """
 
     source: RawTable
@@ -107,6 +109,7 @@ class Opened:
     target: str | None
     settings: Settings
     criteria: Criteria | None
+    whole: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, table: Any, target: str | None, settings: Settings, bits: Bits) -> Opened:
@@ -135,7 +138,8 @@ class Opened:
     def codec(self, schema: Schema, heaps: Mapping[str, Heaps] = NO_HEAPS) -> Codec:
         """Return the codec of the rows under a complete schema."""
         fine = self.settings.algorithm.fine_cells
-        return Codec.for_table(schema, self.rows.head, fine=fine, heaps=heaps, target=self.target)
+        whole = (self.target, *self.whole)
+        return Codec.for_table(schema, self.rows.head, fine=fine, heaps=heaps, whole=whole)
 
     @property
     def together(self) -> bool:

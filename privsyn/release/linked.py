@@ -26,8 +26,10 @@ from privsyn.release.linked_file import DATABASE, ReleasedLevel, levels_of, pack
 from privsyn.release.outlook import Outlook
 from privsyn.release.release import Release
 from privsyn.synthesis.chains import NUMBER_OF_ROWS, POSITION, Chains
+from privsyn.synthesis.limits import Limit
 from privsyn.synthesis.linked import synthesise_linked
 from privsyn.table.encoding.dtypes import family
+from privsyn.table.enforcement.compared import ComparedRule, KnownAbove
 from privsyn.table.io.output_type import PANDAS
 from privsyn.table.io.write import check_for_tables, write_blocks, write_tables
 from privsyn.table.linked import rows_of
@@ -195,15 +197,16 @@ class LinkedRelease:
         order = table.order if table.order in own and own[table.order].domain.ordered[0] > 1 else None
         known, in_order = self._known(name, made, parents, roots), table.order is not None
         chains = Chains.of(parents, links, known, order, in_order=in_order)
-        codes = synthesise_linked(
-            own, (*release.fitted.marginals, *links.tables), chains, rng, zeros=release.zeros
-        )
-        merging = release.fitted.merging
+        codec, merging = release.codec, release.fitted.merging
+        above = self._above(name, made, parents)
+        limits = [Limit(*of) for of in above.allowed(codec.cells(merging))]
+        tables = (*release.fitted.marginals, *links.tables)
+        codes = synthesise_linked(own, tables, chains, rng, zeros=release.zeros, limits=limits)
         records = Records(merging.merged, np.stack([codes[each] for each in own], axis=1))
-        frame = release.codec.decode(merging.restore(records, rng), rng, merging)
+        frame = codec.table(codec.numbers(merging.restore(records, rng), rng, merging, above=above), rng)
         if table.order in frame:
             by = np.lexsort((frame[table.order].rank(method="first").to_numpy(), parents))
-            if order is None or release.codec.schema.constraints:
+            if order is None or codec.schema.constraints:
                 frame = frame.iloc[by].reset_index(drop=True)
             else:  # the codes are in order: only values of the same code change places
                 frame[order] = frame[order].array[by]
@@ -218,11 +221,30 @@ class LinkedRelease:
             ("", NUMBER_OF_ROWS): np.bincount(roots, minlength=1)[roots],
             ("", POSITION): ranks(parents),
         }
+        for table, at in self._places_above(name, made, parents):
+            known |= {(table, attribute): codes[at] for attribute, codes in made[table].codes.items()}
+        return known
+
+    def _places_above(
+        self, name: str, made: Mapping[str, SyntheticRows], parents: Ints
+    ) -> Iterator[tuple[str, Ints]]:
+        """Yield each table above and the place of each row's row there."""
         at = parents
         for table in self.database.above(name):
-            known |= {(table, attribute): codes[at] for attribute, codes in made[table].codes.items()}
+            yield table, at
             at = made[table].parents[at]
-        return known
+
+    def _above(self, name: str, made: Mapping[str, SyntheticRows], parents: Ints) -> KnownAbove:
+        """Return which numbers of the rows above no number of a row may pass."""
+        places, own = dict(self._places_above(name, made, parents)), self.levels[name].release.codec
+        rules, numbers, columns = [], {}, {}
+        for said in self.database.tables[name].constraints:
+            table, column = said.above
+            codec, frame = self.levels[table].release.codec, made[table].frame
+            columns[said.name] = codec.schema.coded[column]
+            numbers[said.name] = codec.read(frame[[column]])[column][places[table]]
+            rules.append(ComparedRule.of(said, own.schema.coded[said.column], columns[said.name]))
+        return KnownAbove(tuple(rules), numbers, columns)
 
     def _table(self, name: str, made: Mapping[str, SyntheticRows]) -> Any:
         """Return a table with its keys, without the derived columns."""

@@ -28,8 +28,9 @@ from privsyn.table.io.persons import NOBODY, check_unit_column, codes_of, identi
 from privsyn.table.io.read_in_batches import read_in_batches
 from privsyn.table.io.source import RawTable
 from privsyn.table.lookups import check_all_looked_up, is_same_table, with_keys
+from privsyn.table.schema.across import COUNT, EVER, Derived
 from privsyn.table.schema.columns import Categorical, Column, Numerical, Ordinal, column_of
-from privsyn.table.schema.database import COUNT, EVER, Database, Derived, Table
+from privsyn.table.schema.database import Database, Table
 from privsyn.table.schema.schema import Schema
 
 MOST_ROWS = 100_000
@@ -254,9 +255,22 @@ def _with_summaries(database: Database, name: str, found: Mapping[str, LinkedTab
         if column in own.schema.columns:
             raise InputError(f"{column!r} is a column of the table and a derived one: rename one of them")
         own.added[column], columns[column] = _summary(what, found[what.table], len(own.persons))
+        if what.how == COUNT:
+            columns[column] = number_of_rows(database.tables[what.table], MOST_ROWS)
     if not (columns or own.schema.coded):  # a table of keys: its rows are counted
         own.added[ROW], columns[ROW] = YES, Categorical([YES], nullable=False)
     return replace(own, schema=replace(own.schema, columns={**own.schema.columns, **columns}))
+
+
+def number_of_rows(child: Table, most: int) -> Numerical:
+    """Return the column of numbers of rows of a child table, which are at most `most` and keep its rule.
+
+    >>> number_of_rows(Table(parent="homes", link="home", children="1.."), 9)
+    Numerical(low=1, high=9, integer=True, nullable=False)
+    """
+    least, largest = (0, None) if child.children is None else child.children
+    high = max(least, most if largest is None else min(largest, most))
+    return Numerical(least, high, integer=True, nullable=False)
 
 
 def positions(parents: Ints, keys: Floats | None = None) -> Ints:
@@ -278,7 +292,7 @@ def _summary(what: Derived, child: LinkedTable, rows: int) -> tuple[Any, Column]
     """
     if what.column is None:
         counts = np.bincount(child.parents[child.parents >= 0], minlength=rows)
-        return counts, Numerical(0, MOST_ROWS, integer=True, nullable=False)
+        return counts, number_of_rows(Table(), MOST_ROWS)
     column = child.schema.columns.get(what.column)
     if column is None:
         raise InputError(f"derive: {what.table!r} has no column {what.column!r}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
 from typing import Any, cast
@@ -49,10 +49,14 @@ class OpenSchema:
     ----------
     schema : Schema
     dtypes : mapping of each column of the table to its dtype
+    covering : mapping of a column to (number, number, bool)
+        Released: what bounds that are found must contain, because a rule compares them with rows above.
+        With True they must reach a step further.
     """
 
     schema: Schema
     dtypes: Mapping[str, Dtype]
+    covering: Mapping[str, tuple[float, float, bool]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, schema: Schema | None, table: pd.DataFrame) -> OpenSchema:
@@ -225,6 +229,10 @@ class OpenSchema:
         """
         declared = add_declared(found, self.open, self.schema.constraints)
         for name in self.bounds:
+            if name in self.covering:
+                (low, high, further), column = self.covering[name], cast(Ordinal, declared[name])
+                step, bounds = further * column.resolution, column.bounds
+                declared[name] = column.covering(min(low - step, bounds[0]), max(high + step, bounds[1]))
             try:
                 cast(Ordinal, declared[name]).encoder(self._dtype(name))
             except InputError:

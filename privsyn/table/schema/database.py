@@ -3,71 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import KW_ONLY, dataclass, field, fields
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from os import PathLike
 from types import MappingProxyType
 from typing import Any
 
 from privsyn.errors import InputError, about, did_you_mean, safe_repr
+from privsyn.table.schema.across import COUNT, Derived, check_column, read_across, read_children
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.yaml_file import read_schema
-
-EVER, COUNT = "ever", "count"
-SUMMARIES = (COUNT, "sum", "mean", "min", "max", "first", "last", EVER)
-"""How a derived column sums up the rows of a child table."""
-
-SUMMARY = re.compile(
-    r"(?P<how>[a-z]+)\((?P<table>[^.()]+)(?:\.(?P<column>[^=()]+?)(?: *== *(?P<value>.+))?)?\)"
-)
-
-
-@dataclass(frozen=True)
-class Derived:
-    """How a derived column sums up the child rows of each row.
-
-    Parameters
-    ----------
-    how : str
-        One of `SUMMARIES`.
-    table : str
-        A child table.
-    column : str, optional
-        The column that is summarised; `count` has none.
-    value : str, optional
-        With `ever`, the value that one of the rows must have.
-
-    Examples
-    --------
-    >>> Derived.of("sum(purchases.dollars)")
-    Derived(how='sum', table='purchases', column='dollars', value=None)
-    >>> str(Derived.of("ever(visits.ward == surgery)"))
-    'ever(visits.ward == surgery)'
-    """
-
-    how: str
-    table: str
-    column: str | None = None
-    value: str | None = None
-
-    @classmethod
-    def of(cls, text: object) -> Derived:
-        """Return the summary that an expression describes; raise an `InputError` if it describes none."""
-        found = SUMMARY.fullmatch(text.strip()) if isinstance(text, str) else None
-        if found is None or found["how"] not in SUMMARIES:
-            raise InputError(
-                f"{safe_repr(text)} is no summary of rows: write one such as count(visits),"
-                " sum(purchases.dollars), last(visits.arrived) or ever(visits.ward == surgery)"
-            )
-        how, table, column, value = found.group("how", "table", "column", "value")
-        if (column is None) != (how == COUNT) or (value is None) != (how != EVER):
-            raise InputError(f"{text!r}: count takes a table, ever a column and a value, all others a column")
-        return cls(how, table.strip(), column and column.strip(), value and value.strip())
-
-    def __str__(self) -> str:
-        column = "" if self.column is None else f".{self.column}"
-        value = "" if self.value is None else f" == {self.value}"
-        return f"{self.how}({self.table}{column}{value})"
 
 
 @dataclass(frozen=True)
@@ -95,6 +40,12 @@ class Table:
     lookups : mapping of a column to a table, optional
         The columns whose values are keys of a public table, such as ``{"origin": "zones", "destination":
         "zones"}``. The schema need not have them. A column that has the name of such a key needs no mention.
+    constraints : list of text, optional
+        Comparisons of a column with one of a table above, such as ``"arrived >= persons.born"``. Others join
+        those of the schema.
+    children : (int, int or None), int or text, optional
+        How many rows each row of the parent has: at least one with ``(1, None)`` or ``"1.."``. Default: any
+        number.
     public : path or table, optional
         A look-up table that everybody may know, such as ``"drugs.csv"``. It has a `key` and nothing else of
         what is above. No question is asked of it, and it is among the synthetic tables as it is.
@@ -114,6 +65,8 @@ class Table:
     order: str | None = None
     derive: Mapping[str, Any] = field(default_factory=dict)  # of Derived; text is replaced
     lookups: Mapping[str, str] = field(default_factory=dict)
+    constraints: Sequence[Any] = ()  # of Comparison; text is replaced
+    children: Any = None  # a pair; what else is given is replaced
     public: Any = field(default=None, compare=False)  # data frames cannot be compared
 
     def __post_init__(self) -> None:
@@ -161,6 +114,22 @@ class Table:
             if name in (*self.keys, self.order):
                 raise InputError(f"lookups: {name!r} is the key, link or order of the table, no data")
         object.__setattr__(self, "lookups", MappingProxyType(dict(self.lookups)))
+        self._read_rules()
+
+    def _read_rules(self) -> None:
+        """Read rules across tables. Those on columns of one table become rules of the schema."""
+        rules, own = read_across(self.constraints)
+        object.__setattr__(self, "constraints", rules)
+        if own and self.schema is None:
+            raise InputError(f"constraint {own[0]!r}: declare the columns that it names in a schema")
+        if own and self.schema is not None:
+            schema = replace(self.schema, constraints=(*self.schema.constraints, *own))
+            object.__setattr__(self, "schema", schema)
+        if (rules or self.children is not None) and self.parent is None:
+            what = "children" if self.children is not None else f"constraint {str(rules[0])!r}"
+            raise InputError(f"{what} is about the rows above: this table has no parent")
+        if self.children is not None:
+            object.__setattr__(self, "children", read_children(self.children))
 
     def _check_public(self) -> None:
         """Refuse what a look-up table cannot have."""
@@ -194,7 +163,7 @@ class Table:
         return self.schema is None or bool(self.schema.columns or self.lookups)
 
 
-PRIVATE = ("schema", "parent", "link", "order", "derive", "lookups")
+PRIVATE = ("schema", "parent", "link", "order", "derive", "lookups", "constraints", "children")
 """What only tables of private rows have."""
 
 
@@ -242,6 +211,11 @@ class Database:
         if len(roots := [name for name, table in self.private.items() if table.parent is None]) != 1:
             said = f"the tables {', '.join(map(repr, roots))} have no parent" if roots else "all are public"
             raise InputError(f"{said}: one private table, whose rows are the persons, has no parent")
+        tables = {}
+        for name, table in self.tables.items():
+            with about(f"table {name!r}"):
+                tables[name] = self._with_rules(name, table)
+        object.__setattr__(self, "tables", MappingProxyType(tables))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Database, (dict(self.tables),)
@@ -285,6 +259,31 @@ class Database:
             raise InputError(f"{said.table!r} has no column {said.column!r}{meant}")
         if said.how in ("first", "last") and child.order is None:
             raise InputError(f"the rows of {said.table!r} have no order")
+
+    def _with_rules(self, name: str, table: Table) -> Table:
+        """Return a table whose rules name its own column first, and one of a table above."""
+        rules = [rule.of(name) for rule in table.constraints]
+        across = [rule for rule in rules if not rule.is_own]
+        for rule in across:
+            above, column = rule.above
+            known = {each: self._known(each) for each in (name, *self.above(name))}
+            for each in (rule.left[0] or name, above):
+                if each not in known:
+                    meant = did_you_mean(each, known)
+                    raise InputError(f"{str(rule)!r}: {each!r} is no table above {name!r}{meant}")
+            for each, named in ((name, rule.column), (above, column)):
+                check_column(each, named, known[each])
+            declared = (self.tables[each].schema for each in (name, above))
+            own, other = (None if schema is None else schema.coded for schema in declared)
+            rule.check((own or {}).get(rule.column), (other or {}).get(column))
+        if not rules:
+            return table
+        return replace(table, constraints=[*across, *(str(rule) for rule in rules if rule.is_own)])
+
+    def _known(self, name: str) -> list[str] | None:
+        """Return the columns of data of a table; None if they follow from the data."""
+        table = self.tables[name]
+        return None if table.schema is None else [*table.schema.coded, *table.lookups]
 
     @property
     def private(self) -> dict[str, Table]:

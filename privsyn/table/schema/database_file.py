@@ -8,11 +8,12 @@ from typing import Any
 
 from privsyn.errors import InputError, about
 from privsyn.table.kinds.column_settings import check_keys
+from privsyn.table.schema.across import names_tables
 from privsyn.table.schema.database import Database, Table
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.yaml_file import SETTINGS, from_plain, read_public, to_plain
 
-LINKS = ("key", "parent", "link", "order", "derive", "lookups", "public")
+LINKS = ("key", "parent", "link", "order", "derive", "lookups", "children", "public")
 """What a table of a YAML file may have besides its schema."""
 
 
@@ -37,6 +38,10 @@ def database_from_plain(plain: Mapping[str, Any]) -> Database:
             check_keys(one, (*LINKS, *SETTINGS))
             links = {what: one[what] for what in LINKS if what in one}
             rest = {what: value for what, value in one.items() if what not in LINKS}
+            if isinstance(rules := rest.get("constraints"), list):
+                links["constraints"] = [rule for rule in rules if names_tables(rule)]
+                rest["constraints"] = [rule for rule in rules if not names_tables(rule)]
+                rest = {what: value for what, value in rest.items() if value or what != "constraints"}
             only_keys = rest == {"columns": {}}  # what a single table cannot be
             tables[name] = Table(Schema({}) if only_keys else from_plain(rest) if rest else None, **links)
     return Database(tables)
@@ -56,7 +61,12 @@ def database_to_plain(database: Database) -> dict[str, Any]:
             links["derive"] = {each: str(said) for each, said in table.derive.items()}
         if table.lookups:
             links["lookups"] = dict(table.lookups)
+        if table.children is not None:
+            links["children"] = "..".join("" if end is None else str(end) for end in table.children)
         if table.public is not None:
             links["public"] = str(table.public) if isinstance(table.public, PathLike) else table.public
-        tables[name] = links | ({} if table.schema is None else {"columns": {}, **to_plain(table.schema)})
+        schema = {} if table.schema is None else {"columns": {}, **to_plain(table.schema)}
+        if table.constraints:
+            schema["constraints"] = [*map(str, table.constraints), *schema.get("constraints", ())]
+        tables[name] = links | schema
     return {"tables": tables}

@@ -1,0 +1,227 @@
+"""Rules across tables hold in every synthetic row, whatever the private rows are, and cost nothing."""
+
+from __future__ import annotations
+
+import operator
+import pickle
+import re
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from test_linked import check
+
+from privsyn import (
+    Categorical,
+    Database,
+    Datetime,
+    Increasing,
+    InputError,
+    Numerical,
+    PrivSyn,
+    Schema,
+    Table,
+    load,
+)
+from privsyn.table.schema.database_file import database_from_plain, database_to_plain
+
+SIGNS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+
+
+# --- columns compared with those above, and numbers of rows -------------------------------------------------
+
+DAY = pd.Timestamp("2020-01-01")
+KINDS = {
+    "whole": (lambda low, high, **of: Numerical(low, high, integer=True, **of), lambda x: x),
+    "real": (lambda low, high, **of: Numerical(low, high, **of), lambda x: x + np.modf(x * 0.37)[0]),
+    "day": (
+        lambda low, high, **of: Datetime(*(DAY + pd.to_timedelta([low, high], "D")).astype(str), **of),
+        lambda x: DAY + pd.to_timedelta(x, "D"),
+    ),
+    "time": (
+        lambda low, high, **of: Datetime(
+            *(str(DAY + pd.Timedelta(24 * k + 1, "h")) for k in (low, high)), **of
+        ),
+        lambda x: DAY + pd.to_timedelta(24 * x + 1, "h"),
+    ),
+}  # fmt: skip
+
+
+@st.composite
+def compared(draw):
+    """A database with columns x and y in each table, rules on the x, and private rows that may break them."""
+    rng = np.random.default_rng(draw(st.integers(0, 999)))
+    declare, cells = KINDS[draw(st.sampled_from([*KINDS]))]
+    declared, often = draw(st.booleans()), draw(st.sampled_from([0.0, 0.3]))
+    tables, frames, names = {}, {}, ["a", "b", "c"][: draw(st.integers(2, 3))]
+    for depth, name in enumerate(names):
+        above, rows = names[:depth], 30 if not depth else int(rng.integers(1, 90))
+        frame, columns = pd.DataFrame({f"{name}_key": np.arange(rows)}), {}
+        link = order = None
+        if above:
+            link = f"of_{above[-1]}"
+            frame[link] = rng.integers(0, len(frames[above[-1]]), rows)
+            order = draw(st.sampled_from([None, "x", "y"]))
+        for column in ("x", "y"):
+            numbers = pd.Series(cells(rng.integers(10, 21, rows)))
+            frame[column] = numbers.mask(rng.random(rows) < often)
+            columns[column] = declare(10 - depth, 20 + depth, nullable=often > 0)
+        signs = [draw(st.sampled_from(["<", "<=", ">", ">="])) for _ in above]
+        if len(signs) == 2 and {sign[0] for sign in signs} == {"<", ">"}:
+            signs[1] = signs[0]  # between two rows above there may be no value
+        rules = [f"{name}.x {sign} {each}.x" for sign, each in zip(signs, above, strict=True)]
+        children = draw(st.sampled_from([None, "1..", "0..2", 2])) if above else None
+        tables[name] = Table(
+            Schema(columns) if declared else None, key=f"{name}_key", parent=above[-1] if above else None,
+            link=link, order=order, constraints=rules, children=children,
+        )  # fmt: skip
+        frames[name] = frame
+    return Database(tables), frames, draw(st.sampled_from([0.3, 3.0, 50.0]))
+
+
+def broken(database, made):
+    """Count the rows that break a comparison with a row above, and parents with a wrong number of rows."""
+    found = 0
+    for name, table in database.tables.items():
+        rows, up = made[name], name
+        own = rows
+        for above in database.above(name):
+            of = database.tables[up]
+            up, key = above, database.tables[above].key
+            rows = made[above].set_index(key).loc[rows[of.link].to_numpy()].reset_index()
+            for rule in table.constraints:
+                if rule.above[0] == above:
+                    pair = own[rule.column].reset_index(drop=True), rows[rule.above[1]]
+                    known = pair[0].notna() & pair[1].notna()
+                    found += int((known & ~SIGNS[rule.sign](*pair).fillna(True).astype(bool)).sum())
+        if table.children is not None:
+            numbers = made[name][table.link].value_counts().reindex(made[table.parent][
+                database.tables[table.parent].key], fill_value=0)  # fmt: skip
+            low, high = table.children
+            found += int((numbers < low).sum() + (numbers > (np.inf if high is None else high)).sum())
+    return found
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
+@given(compared())
+def test_no_row_passes_a_row_above_and_each_parent_has_its_number_of_rows(tmp_path_factory, of):
+    database, tables, epsilon = of
+    model = PrivSyn(epsilon, 1e-6, database, seed=3).fit(tables)
+    path = tmp_path_factory.mktemp("rules") / "model"
+    model.save(path)
+    made = model.sample(40, seed=5)
+    assert not broken(database, made)
+    check(database, tables, made)
+    for name, rows in load(path).sample(40, seed=5).items():
+        pd.testing.assert_frame_equal(rows, made[name])
+    for drawn in model.draws(2, 20, seed=1):
+        assert not broken(database, drawn)
+
+
+ROOT = Table(Schema({"x": Numerical(0, 9, integer=True)}), key="key")
+CHILD = Table(
+    Schema({"x": Numerical(0, 9, integer=True), "y": Numerical(0, 9, integer=True)}), parent="a", link="key"
+)
+
+
+def two_tables(**rules):
+    return Database({"a": ROOT, "b": replace(CHILD, **rules)})
+
+
+def test_rules_cost_nothing():
+    rng = np.random.default_rng(0)
+    tables = {"a": pd.DataFrame({"key": range(50), "x": rng.integers(0, 10, 50)})}
+    tables["b"] = pd.DataFrame({"key": rng.permutation(50), "x": 9, "y": 3})
+    with_rules, without = (
+        PrivSyn(5.0, 1e-6, database, seed=1).fit(tables).ledger_
+        for database in (two_tables(constraints=["x >= a.x"], children="1.."), two_tables())
+    )
+    assert with_rules.rho == pytest.approx(without.rho, rel=1e-12)
+    assert with_rules.public_inputs == without.public_inputs  # all that the schema says is among them
+
+
+@pytest.mark.parametrize(
+    ("rules", "complaint"),
+    [
+        ({"constraints": ["x >= c.x"]}, "table 'b': 'x >= c.x': 'c' is no table above 'b'"),
+        ({"constraints": ["x >= a.xx"]}, "table 'b': 'a' has no column 'xx'; did you mean 'x'"),
+        ({"constraints": ["z >= a.x"]}, "table 'b': 'b' has no column 'z'"),
+        ({"constraints": ["x > a.x"]}, "let bounds of 'x' reach beyond the others"),
+        ({"constraints": ["x == a.x"]}, "'x == a.x': it is no comparison of two columns"),
+        ({"constraints": ["x >= a.x + 1"]}, "one side is no column"),
+        ({"constraints": ["b.x >= a.x implies y == 3"]}, "it is no comparison of two columns"),
+        ({"constraints": "x >= a.x"}, "constraints are a list of text"),
+        ({"constraints": [3]}, "a constraint of a table is text"),
+        ({"schema": None, "constraints": ["x <= y"]}, "declare the columns that it names in a schema"),
+        ({"children": "many"}, "children is a number or a range such as 1.. or 1..4, not 'many'"),
+        ({"children": "4..1"}, "children is a number or a range"),
+        ({"children": 0}, "children is a number or a range"),
+        ({"parent": None, "link": None, "children": 1}, "this table has no parent"),
+        ({"parent": None, "link": None, "constraints": ["x >= a.x"]}, "this table has no parent"),
+    ],
+)
+def test_a_rule_that_cannot_be_is_one_line(rules, complaint):
+    with pytest.raises(InputError, match=re.escape(complaint)) as caught:
+        two_tables(**rules)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("root", "child", "rule", "complaint"),
+    [
+        (
+            None,
+            Schema({"x": Categorical(["p"])}),
+            "x >= a.x",
+            "columns that are compared are both numbers",
+        ),
+        (
+            None,
+            Schema({"x": Datetime("2020-01-01", "2020-01-09")}),
+            "x >= a.x",
+            "are both numbers, or both dates",
+        ),
+        (None, CHILD.schema, "x >= a.x", "'x >= a.x': declare bounds of 'a.x', as 'x' has some"),
+        (None, None, "z >= a.x", "'z >= a.x': there is no column 'z'"),
+        (
+            ROOT.schema,
+            Schema(CHILD.schema.columns, constraints=["x <= y"]),
+            "y >= a.x",
+            "'y >= a.x': 'y' is computed from other columns of the table: compare one of these",
+        ),
+    ],
+)
+def test_before_anything_is_asked_columns_that_no_row_can_keep_are_refused(root, child, rule, complaint):
+    tables = {"a": pd.DataFrame({"key": [1], "x": [1]}), "b": pd.DataFrame({"key": [1], "x": [1], "y": [2]})}
+    tables["b"] = tables["b"][["key", *(child.columns if child else "xy")]]
+    if child and not isinstance(child.columns["x"], Numerical):
+        tables["b"]["x"] = "p" if child.columns["x"].lists_values else DAY
+
+    def fit():
+        ruled = replace(CHILD, schema=child, constraints=[rule])
+        PrivSyn(5.0, 1e-6, Database({"a": replace(ROOT, schema=root), "b": ruled}), seed=1).fit(tables)
+
+    with pytest.raises(InputError, match=re.escape(complaint)) as caught:
+        fit()
+    assert "\n" not in str(caught.value)
+
+
+def test_a_comparison_with_its_own_table_is_a_rule_of_the_schema():
+    own = two_tables(constraints=["b.x <= b.y"]).tables["b"]
+    assert (own.constraints, own.schema.constraints) == ((), (Increasing(["x", "y"]),))
+    chain = two_tables(constraints=["a.x <= x <= y and `y` >= a.`x`"]).tables["b"]
+    assert [*map(str, chain.constraints)] == ["x >= a.x", "y >= a.x"]
+    assert chain.schema.constraints == (Increasing(["x", "y"]),)
+    with pytest.raises(InputError, match="it names a table: give it to Table"):
+        Schema(CHILD.schema.columns, constraints=["x >= a.x"])
+
+
+def test_rules_are_written_and_read():
+    database = two_tables(constraints=["x >= a.x", "x <= y"], children="1..4")
+    plain = database_to_plain(database)
+    assert plain["tables"]["b"]["children"] == "1..4"
+    assert plain["tables"]["b"]["constraints"][0] == "x >= a.x"
+    assert database_from_plain(plain) == pickle.loads(pickle.dumps(database)) == database
