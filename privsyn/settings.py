@@ -291,7 +291,7 @@ class Settings:
     @property
     def database(self) -> "Database | None":
         """The same; or persons and their rows, if these belong together; None if rows are independent."""
-        from privsyn.table.schema.database import persons_and_rows
+        from privsyn.table.schema.database_file import persons_and_rows
 
         if self.unit is None or not self.identifiers:
             return self.linked_tables

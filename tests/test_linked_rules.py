@@ -9,10 +9,12 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from test_linked import check
+from test_linked import COLUMNS, check
 
 from privsyn import (
     Categorical,
@@ -92,7 +94,7 @@ def broken(database, made):
             of = database.tables[up]
             up, key = above, database.tables[above].key
             rows = made[above].set_index(key).loc[rows[of.link].to_numpy()].reset_index()
-            for rule in table.constraints:
+            for rule in table.compared:
                 if rule.above[0] == above:
                     pair = own[rule.column].reset_index(drop=True), rows[rule.above[1]]
                     known = pair[0].notna() & pair[1].notna()
@@ -120,6 +122,83 @@ def test_no_row_passes_a_row_above_and_each_parent_has_its_number_of_rows(tmp_pa
     for drawn in model.draws(2, 20, seed=1):
         assert not broken(database, drawn)
 
+
+# --- columns that follow from other tables ------------------------------------------------------------------
+
+FORMS = {
+    "pandas": lambda frame: frame,
+    "polars": pl.from_pandas,
+    "arrow": lambda frame: pa.Table.from_pandas(frame, preserve_index=False),
+}
+
+
+@st.composite
+def computed(draw):
+    """A database in which columns are the same in all rows of a parent, or sums of the rows below."""
+    rng, rows = np.random.default_rng(draw(st.integers(0, 999))), draw(st.integers(1, 90))
+    chosen = draw(st.lists(st.sampled_from([*COLUMNS]), min_size=1, unique=True))
+    constant = draw(st.lists(st.sampled_from(chosen), min_size=1, unique=True))
+    homes, trips = pd.DataFrame({"home": range(30)}), pd.DataFrame({"trip": range(rows)})
+    trips["of"], stops = rng.integers(0, 30, rows), pd.DataFrame({"on": rng.integers(0, rows, 2 * rows)})
+    often, columns = draw(st.sampled_from([0.0, 0.2])), {}
+    for name in chosen:
+        columns[name], make = COLUMNS[name]
+        columns[name] = replace(columns[name], nullable=often > 0)
+        of_homes = pd.Series(make(rng, 30))
+        if often:
+            of_homes = of_homes.mask(rng.random(30) < often)
+        same = name in constant and draw(st.booleans())
+        trips[name] = of_homes.take(trips["of"] if same else rng.integers(0, 30, rows)).array
+    stops["cost"] = np.round(rng.random(2 * rows) * 9, 2)
+    homes["trips"], trips["cost"] = rng.integers(0, 9, 30), np.round(rng.random(rows) * 9, 2)
+    declared, cost = draw(st.booleans()), Numerical(0, 9, decimals=2)
+    database = Database({
+        "homes": Table(Schema({"trips": Numerical(0, 9, integer=True)}) if declared else None, key="home",
+                       constraints=["homes.trips == count(trips)"]),
+        "trips": Table(Schema({**columns, "cost": cost}) if declared else None, key="trip", parent="homes",
+                       link="of", constant=constant, constraints=["cost == sum(stops.cost)"],
+                       children=draw(st.sampled_from([None, "1.."]))),
+        "stops": Table(Schema({"cost": cost}) if declared else None, parent="trips", link="on"),
+    })  # fmt: skip
+    return database, {"homes": homes, "trips": trips, "stops": stops}, draw(st.sampled_from([*FORMS]))
+
+
+def types_of(table):
+    """Return the types of the columns of a table of polars or Arrow."""
+    return dict(zip(*(table.schema.names, table.schema.types), strict=True)) if isinstance(
+        table, pa.Table) else dict(table.schema)  # fmt: skip
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
+@given(computed())
+def test_columns_that_follow_from_other_tables_do_so_in_each_row(tmp_path_factory, of):
+    database, frames, form = of
+    tables = {name: FORMS[form](frame) for name, frame in frames.items()}
+    model = PrivSyn(9.0, 1e-6, database, seed=3).fit(tables)
+    path = tmp_path_factory.mktemp("computed") / "model"
+    model.save(path)
+    made = load(path).sample(40, seed=5)
+    if form == "pandas":
+        check(database, frames, made)
+    else:
+        assert {name: types_of(table) for name, table in made.items()} == {
+            name: types_of(table) for name, table in tables.items()
+        }
+        made = {name: table.to_pandas() for name, table in made.items()}
+    homes, trips, stops = made["homes"], made["trips"], made["stops"]
+    for name in database.tables["trips"].constant:
+        assert len(trips[["of", name]].drop_duplicates()) == trips["of"].nunique()
+        schema = database.tables["trips"].schema
+        if schema is not None and not schema.columns[name].nullable:
+            assert trips[name].notna().all()
+    sums = stops.groupby("on")["cost"].sum().reindex(trips["trip"], fill_value=0.0)
+    np.testing.assert_allclose(trips["cost"], sums, atol=1e-9)
+    numbers = trips["of"].value_counts().reindex(homes["home"], fill_value=0)
+    assert (homes["trips"].to_numpy() == numbers.to_numpy()).all()
+    assert not broken(database, made)
+
+
+# --- what a rule costs, and which are refused ---------------------------------------------------------------
 
 ROOT = Table(Schema({"x": Numerical(0, 9, integer=True)}), key="key")
 CHILD = Table(
@@ -156,6 +235,15 @@ def test_rules_cost_nothing():
         ({"constraints": "x >= a.x"}, "constraints are a list of text"),
         ({"constraints": [3]}, "a constraint of a table is text"),
         ({"schema": None, "constraints": ["x <= y"]}, "declare the columns that it names in a schema"),
+        ({"constant": "x"}, "constant: give a list of column names"),
+        ({"constant": ["z"]}, "'z' is no column of the table that is counted"),
+        ({"constant": ["x"], "constraints": ["x <= y"]}, "'x' follows from another table: no other rule"),
+        ({"constant": ["x"], "constraints": ["x >= a.x"]}, "'x' follows from another table: no other rule"),
+        ({"constant": ["key"], "schema": None}, "'key' follows from another table: no other rule"),
+        ({"constraints": ["x == sum(c.x)"]}, "table 'b': 'x': 'c' is no table whose parent is 'b'"),
+        ({"constraints": ["a.x == count(b)"]}, "table 'b': 'x': 'b' is no table whose parent is 'b'"),
+        ({"constraints": ["x == max(c.x)"]}, "a column is computed by sum or count of the rows below"),
+        ({"parent": None, "link": None, "constant": ["x"]}, "this table has no parent"),
         ({"children": "many"}, "children is a number or a range such as 1.. or 1..4, not 'many'"),
         ({"children": "4..1"}, "children is a number or a range"),
         ({"children": 0}, "children is a number or a range"),

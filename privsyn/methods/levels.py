@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import inf, sqrt
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from privsyn.private.spend import QueryLog
 from privsyn.synthesis.chains import EXACT, NEXT, NUMBER_OF_ROWS, OF_ROWS, POSITION, Given, Links, Previous
 from privsyn.table.linked import ROW, named_tables, number_of_rows, open_tables, rows_of
 from privsyn.table.lookups import with_lookups
+from privsyn.table.schema.columns import Ordinal
 
 if TYPE_CHECKING:
     from privsyn.private.laws import Law
@@ -107,7 +108,7 @@ class OpenedDatabase:
                 ]
                 neighbours = [which + column for which in (*OF_PREVIOUS, *NEXT, EXACT) for column in own]
                 _check_names(own, (*columns_above, *OF_ROWS, *neighbours))
-            whole = tuple(rule.column for rule in table.constraints)
+            whole = tuple(rule.column for rule in table.compared)
             opened = Opened(
                 rows.source, bare.unordered(schema.unordered), persons, schema, None, settings, None, whole
             )
@@ -297,8 +298,8 @@ def _check_names(own: tuple[str, ...], linking: tuple[str, ...]) -> None:
 def _check_compared(opened: Opened, table: Table, above: Mapping[str, Schema]) -> None:
     """Refuse comparisons with rows above that no synthetic row could keep, before anything is spent."""
     schema = opened.schema.fill({}, {})
-    counted = opened.codec(schema).domain.names if table.constraints else ()
-    for rule in table.constraints:
+    counted = opened.codec(schema).domain.names if table.compared else ()
+    for rule in table.compared:
         (name, column), own = rule.above, rule.column
         for each, known in ((own, schema.coded), (column, above[name].coded)):
             if each not in known:
@@ -318,10 +319,10 @@ def _covering(opened: Opened, table: Table, found: Mapping[str, LearnedLevel]) -
     Those of the rows above are public or released.
     """
     covering: dict[str, tuple[float, float, bool]] = {}
-    for rule in table.constraints:
+    for rule in table.compared:
         name, column = rule.above
-        own = opened.schema.schema.coded[rule.column]
-        low, high = rule.needed(own, found[name].learned.codec.schema.coded[column])
+        own, other = opened.schema.schema.coded[rule.column], found[name].learned.codec.schema.coded[column]
+        low, high = rule.needed(cast(Ordinal, own), cast(Ordinal, other))
         lowest, highest, strict = covering.get(rule.column, (inf, -inf, False))
         covering[rule.column] = (min(low, lowest), max(high, highest), strict or rule.strict)
     return replace(opened, schema=replace(opened.schema, covering=covering)) if covering else opened

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain, product
 from types import MappingProxyType
@@ -271,9 +271,10 @@ class Opened:
             squares=contribution.squares,
         )
 
-    def output_type(self, codec: Codec) -> OutputType:
-        """Return the type of the synthetic table, which has no identifiers of persons."""
-        return self.rows.form.only(set(codec.names).difference(codec.dropped))
+    def output_type(self, codec: Codec, others: Collection[str] = ()) -> OutputType:
+        """Return the type of the synthetic table, which has no identifiers of persons, but some `others`."""
+        form = self.source.form.unordered(self.schema.unordered) if others else self.rows.form
+        return form.only({*codec.names, *others}.difference(codec.dropped))
 
 
 def pairs_of(columns: int) -> int:

@@ -28,8 +28,9 @@ from privsyn.release.release import Release
 from privsyn.synthesis.chains import NUMBER_OF_ROWS, POSITION, Chains
 from privsyn.synthesis.limits import Limit
 from privsyn.synthesis.linked import synthesise_linked
-from privsyn.table.encoding.dtypes import family
-from privsyn.table.enforcement.compared import ComparedRule, KnownAbove
+from privsyn.table.across import cells_elsewhere, known_above, schema_of
+from privsyn.table.codec.codec import Codec
+from privsyn.table.encoding.dtypes import dtype_text, family
 from privsyn.table.io.output_type import PANDAS
 from privsyn.table.io.write import check_for_tables, write_blocks, write_tables
 from privsyn.table.linked import rows_of
@@ -97,12 +98,12 @@ class LinkedRelease:
         levels = {}
         for level in opened.levels:
             of, head = learned[level.name], level.opened.source.head
-            form = level.opened.output_type(of.learned.codec)
-            release = Release(of.learned.codec, of.learned.own, ledger, opened.settings.algorithm, form)
             table = opened.database.tables[level.name]
-            named = {*table.keys, table.order, *of.learned.codec.names}
+            form = level.opened.output_type(of.learned.codec, table.elsewhere)
+            release = Release(of.learned.codec, of.learned.own, ledger, opened.settings.algorithm, form)
+            named = {*table.keys, table.order, *of.learned.codec.names, *table.elsewhere}
             columns = {
-                str(name): _dtype_of_keys(dtype)
+                str(name): dtype_text(dtype) or "" if name in table.elsewhere else _dtype_of_keys(dtype)
                 for name, dtype in head.dtypes.items()
                 if name in named and name not in of.learned.codec.dropped
             }
@@ -198,7 +199,8 @@ class LinkedRelease:
         known, in_order = self._known(name, made, parents, roots), table.order is not None
         chains = Chains.of(parents, links, known, order, in_order=in_order)
         codec, merging = release.codec, release.fitted.merging
-        above = self._above(name, made, parents)
+        places = dict(self._places_above(name, made, parents))
+        above = known_above(name, self.database, self._codecs, made, places)
         limits = [Limit(*of) for of in above.allowed(codec.cells(merging))]
         tables = (*release.fitted.marginals, *links.tables)
         codes = synthesise_linked(own, tables, chains, rng, zeros=release.zeros, limits=limits)
@@ -234,33 +236,29 @@ class LinkedRelease:
             yield table, at
             at = made[table].parents[at]
 
-    def _above(self, name: str, made: Mapping[str, SyntheticRows], parents: Ints) -> KnownAbove:
-        """Return which numbers of the rows above no number of a row may pass."""
-        places, own = dict(self._places_above(name, made, parents)), self.levels[name].release.codec
-        rules, numbers, columns = [], {}, {}
-        for said in self.database.tables[name].constraints:
-            table, column = said.above
-            codec, frame = self.levels[table].release.codec, made[table].frame
-            columns[said.name] = codec.schema.coded[column]
-            numbers[said.name] = codec.read(frame[[column]])[column][places[table]]
-            rules.append(ComparedRule.of(said, own.schema.coded[said.column], columns[said.name]))
-        return KnownAbove(tuple(rules), numbers, columns)
+    @property
+    def _codecs(self) -> dict[str, Codec]:
+        """The codec of each table."""
+        return {name: level.release.codec for name, level in self.levels.items()}
 
     def _table(self, name: str, made: Mapping[str, SyntheticRows]) -> Any:
         """Return a table with its keys, without the derived columns."""
         level, table, rows = self.levels[name], self.database.tables[name], made[name]
         columns: dict[str, Any] = {}
+        elsewhere = cells_elsewhere(name, self.database, self._codecs, made, level.columns)
         for column, dtype in level.columns.items():
             if column == table.key:
                 columns[column] = _keys(np.arange(len(rows.parents)), dtype)
             elif column == table.link:
                 columns[column] = _keys(rows.parents, dtype)
+            elif column in elsewhere:
+                columns[column] = elsewhere[column]
             elif column in rows.frame:
                 columns[column] = rows.frame[column]
             else:
                 columns[column] = _keys(ranks(rows.parents), dtype)
         frame = pd.DataFrame(columns, index=range(len(rows.parents)), copy=False)
-        return level.release.form.cast(frame, level.release.codec.schema)
+        return level.release.form.cast(frame, schema_of(name, self.database, self._codecs))
 
     def sample_blocks(
         self, n: int | None = None, *, seed: int | None = None, progress: Progress | None = None
@@ -304,7 +302,8 @@ class LinkedRelease:
         check_for_tables(path)
         made = self.sample(n, seed=seed, progress=progress)
         known = {
-            name: (level.release.codec.schema, level.release.form) for name, level in self.levels.items()
+            name: (schema_of(name, self.database, self._codecs), level.release.form)
+            for name, level in self.levels.items()
         }
         whole = {name: (table, *known.get(name, (None, PANDAS))) for name, table in made.items()}
         return write_tables(whole, path, ending, excel_safe=excel_safe)

@@ -18,7 +18,7 @@ from privsyn.errors import InputError, about, did_you_mean, replace_errors, safe
 from privsyn.table.schema.columns import Coded, Ordinal
 from privsyn.table.schema.condition import MIRRORED, SIGNS, Reader
 
-EVER, COUNT = "ever", "count"
+EVER, COUNT, SUM, ANY = "ever", "count", "sum", "any"
 SUMMARIES = (COUNT, "sum", "mean", "min", "max", "first", "last", EVER)
 """How a derived column sums up the rows of a child table."""
 
@@ -34,7 +34,7 @@ class Derived:
     Parameters
     ----------
     how : str
-        One of `SUMMARIES`.
+        One of `SUMMARIES`, or `ANY`: the cell of any child row, of a column in which all have the same.
     table : str
         A child table.
     column : str, optional
@@ -169,6 +169,52 @@ class Comparison:
             )
 
 
+@dataclass(frozen=True)
+class Computed:
+    """Requires a column to be the sum of a column of the child rows, or their number.
+
+    Parameters
+    ----------
+    side : (table or None, column)
+    summary : Derived
+
+    Examples
+    --------
+    >>> print(Computed((None, "total"), Derived("sum", "items", "price")))
+    total == sum(items.price)
+    """
+
+    side: Side
+    summary: Derived
+
+    def __post_init__(self) -> None:
+        if self.summary.how not in (SUM, COUNT):
+            raise InputError(f"{str(self)!r}: a column is computed by sum or count of the rows below")
+
+    def __str__(self) -> str:
+        return f"{_text(self.side)} == {self.summary}"
+
+    @property
+    def column(self) -> str:
+        """The column that is computed."""
+        return self.side[1]
+
+    @classmethod
+    def read(cls, text: str) -> Computed | None:
+        """Return the rule that an expression means, None if it means another one.
+
+        >>> Computed.read("n == count(items)").summary, Computed.read("age == years(seen - born)")
+        (Derived(how='count', table='items', column=None, value=None), None)
+        """
+        left, sign, right = text.partition("==")
+        found = SUMMARY.fullmatch(right.strip())
+        if not sign or found is None or found["how"] not in SUMMARIES:
+            return None
+        with about(repr(text[:100])):
+            reader = Reader({})
+            return cls(_side(reader, reader.parse(reader.unquoted(left))), Derived.of(right))
+
+
 def _text(side: Side) -> str:
     """Return a column as it stands in an expression."""
     return ".".join(each if each.isidentifier() else f"`{each}`" for each in side if each is not None)
@@ -180,6 +226,8 @@ def names_tables(text: object) -> bool:
     >>> names_tables("arrived >= persons.born"), names_tables("days <= 2.5")
     (True, False)
     """
+    if isinstance(text, str) and Computed.read(text) is not None:
+        return True
     reader = Reader({})
     for part in re.split(r"\b(?:implies|iff)\b", text) if isinstance(text, str) else ():
         with suppress(InputError):
@@ -189,7 +237,11 @@ def names_tables(text: object) -> bool:
     return False
 
 
-def read_across(said: Sequence[object]) -> tuple[tuple[Comparison, ...], tuple[str, ...]]:
+Rule = Comparison | Computed
+"""A rule across tables."""
+
+
+def read_across(said: Sequence[object]) -> tuple[tuple[Rule, ...], tuple[str, ...]]:
     """Return the rules across tables that expressions mean, and the expressions on columns of one table.
 
     >>> read_across(["persons.born <= arrived <= left"])[1]
@@ -197,13 +249,15 @@ def read_across(said: Sequence[object]) -> tuple[tuple[Comparison, ...], tuple[s
     """
     if isinstance(said, str) or not isinstance(said, Sequence):
         raise InputError('constraints are a list of text, as in ["arrived >= persons.born"]')
-    rules: list[Comparison] = []
+    rules: list[Rule] = []
     own: list[str] = []
     for each in said:
-        if isinstance(each, Comparison):
+        if isinstance(each, Comparison | Computed):
             rules.append(each)
         elif not isinstance(each, str):
             raise InputError(f"a constraint of a table is text; {safe_repr(each)} belongs to its schema")
+        elif (computed := Computed.read(each)) is not None:
+            rules.append(computed)
         elif names_tables(each):
             with about(repr(each[:100])):
                 found = list(_comparisons(each))
@@ -218,14 +272,6 @@ def _comparisons(text: str) -> Iterator[Comparison]:
     """Yield the comparisons of two columns that an expression joins."""
     reader = Reader({})
 
-    def side(node: ast.expr) -> Side:
-        match node:
-            case ast.Name(column):
-                return None, reader.quoted.get(column, column)
-            case ast.Attribute(ast.Name(table), column):
-                return reader.quoted.get(table, table), reader.quoted.get(column, column)
-        raise InputError(f"one side is no column: {FORM}")
-
     def facts(node: ast.expr) -> Iterator[Comparison]:
         match node:
             case ast.BoolOp(ast.And(), values):
@@ -233,13 +279,23 @@ def _comparisons(text: str) -> Iterator[Comparison]:
                     yield from facts(value)
             case ast.Compare(left, ops, comparators) if {SIGNS[type(op)] for op in ops} <= {*ORDERS}:
                 for (one, other), op in zip(pairwise([left, *comparators]), ops, strict=True):
-                    yield Comparison(side(one), SIGNS[type(op)], side(other))
+                    yield Comparison(_side(reader, one), SIGNS[type(op)], _side(reader, other))
             case _:
                 raise InputError(f"it is no comparison of two columns: {FORM}")
 
     with replace_errors(f"it is no comparison of two columns: {FORM}", InputError):
         tree = reader.parse(reader.unquoted(text))
     yield from facts(tree)
+
+
+def _side(reader: Reader, node: ast.expr) -> Side:
+    """Return the column that a side names, with its table if it is named too."""
+    match node:
+        case ast.Name(column):
+            return None, reader.quoted.get(column, column)
+        case ast.Attribute(ast.Name(table), column):
+            return reader.quoted.get(table, table), reader.quoted.get(column, column)
+    raise InputError(f"one side is no column: {FORM}")
 
 
 FORM = "across tables write one by <, <=, > or >=, as in visits.arrived >= persons.born"

@@ -10,7 +10,15 @@ from types import MappingProxyType
 from typing import Any
 
 from privsyn.errors import InputError, about, did_you_mean, safe_repr
-from privsyn.table.schema.across import COUNT, Derived, check_column, read_across, read_children
+from privsyn.table.schema.across import (
+    Comparison,
+    Computed,
+    Derived,
+    check_column,
+    read_across,
+    read_children,
+)
+from privsyn.table.schema.constraint import check_names
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.yaml_file import read_schema
 
@@ -41,8 +49,10 @@ class Table:
         The columns whose values are keys of a public table, such as ``{"origin": "zones", "destination":
         "zones"}``. The schema need not have them. A column that has the name of such a key needs no mention.
     constraints : list of text, optional
-        Comparisons of a column with one of a table above, such as ``"arrived >= persons.born"``. Others join
-        those of the schema.
+        Comparisons of a column with one of a table above, such as ``"arrived >= persons.born"``, and sums and
+        numbers of the rows below, such as ``"total == sum(items.price)"``. Others join those of the schema.
+    constant : list of str, optional
+        Columns that are the same in all rows of one parent.
     children : (int, int or None), int or text, optional
         How many rows each row of the parent has: at least one with ``(1, None)`` or ``"1.."``. Default: any
         number.
@@ -65,7 +75,8 @@ class Table:
     order: str | None = None
     derive: Mapping[str, Any] = field(default_factory=dict)  # of Derived; text is replaced
     lookups: Mapping[str, str] = field(default_factory=dict)
-    constraints: Sequence[Any] = ()  # of Comparison; text is replaced
+    constraints: Sequence[Any] = ()  # of Comparison and Computed; text is replaced
+    constant: Sequence[str] = ()
     children: Any = None  # a pair; what else is given is replaced
     public: Any = field(default=None, compare=False)  # data frames cannot be compared
 
@@ -120,16 +131,46 @@ class Table:
         """Read rules across tables. Those on columns of one table become rules of the schema."""
         rules, own = read_across(self.constraints)
         object.__setattr__(self, "constraints", rules)
+        if len(self.computed) < sum(isinstance(rule, Computed) for rule in rules):
+            raise InputError("two constraints compute the same column from rows below: drop one")
         if own and self.schema is None:
             raise InputError(f"constraint {own[0]!r}: declare the columns that it names in a schema")
-        if own and self.schema is not None:
-            schema = replace(self.schema, constraints=(*self.schema.constraints, *own))
+        schema = self.schema
+        if own and schema is not None:
+            schema = replace(schema, constraints=(*schema.constraints, *own))
             object.__setattr__(self, "schema", schema)
-        if (rules or self.children is not None) and self.parent is None:
-            what = "children" if self.children is not None else f"constraint {str(rules[0])!r}"
-            raise InputError(f"{what} is about the rows above: this table has no parent")
+        object.__setattr__(self, "constant", check_names("constant", self.constant) if self.constant else ())
+        about_parent = [f"constraint {str(rule)!r}" for rule in self.compared] + [
+            what for what in ("children", "constant") if getattr(self, what) not in (None, ())
+        ]
+        if about_parent and self.parent is None:
+            raise InputError(f"{about_parent[0]} is about the rows above: this table has no parent")
         if self.children is not None:
             object.__setattr__(self, "children", read_children(self.children))
+        own_rules = () if schema is None else schema.constraints
+        named = {name for rule in own_rules for name in rule.columns}
+        named |= {*self.keys, self.order, *self.lookups, *(rule.column for rule in self.compared)}
+        for name in self.elsewhere:
+            if schema is not None and schema.columns and name not in schema.coded:
+                meant = did_you_mean(name, schema.coded)
+                raise InputError(f"{name!r} is no column of the table that is counted{meant}")
+            if name in named:
+                raise InputError(f"{name!r} follows from another table: no other rule or setting can name it")
+
+    @property
+    def compared(self) -> tuple[Comparison, ...]:
+        """The rules that compare columns with those of tables above."""
+        return tuple(rule for rule in self.constraints if isinstance(rule, Comparison))
+
+    @property
+    def computed(self) -> dict[str, Derived]:
+        """The columns that sum up the rows of child tables."""
+        return {rule.column: rule.summary for rule in self.constraints if isinstance(rule, Computed)}
+
+    @property
+    def elsewhere(self) -> tuple[str, ...]:
+        """The columns whose cells follow from other tables: no cell of them is drawn."""
+        return (*self.constant, *self.computed)
 
     def _check_public(self) -> None:
         """Refuse what a look-up table cannot have."""
@@ -144,6 +185,11 @@ class Table:
     def __reduce__(self) -> tuple[Any, ...]:
         said = {each.name: getattr(self, each.name) for each in fields(self)}
         return _table, (said | {"derive": dict(self.derive), "lookups": dict(self.lookups)},)
+
+    @property
+    def least(self) -> int:
+        """The least number of rows of each row of the parent."""
+        return 0 if self.children is None else int(self.children[0])
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -163,7 +209,7 @@ class Table:
         return self.schema is None or bool(self.schema.columns or self.lookups)
 
 
-PRIVATE = ("schema", "parent", "link", "order", "derive", "lookups", "constraints", "children")
+PRIVATE = ("schema", "parent", "link", "order", "derive", "lookups", "constraints", "constant", "children")
 """What only tables of private rows have."""
 
 
@@ -254,6 +300,8 @@ class Database:
             meant = did_you_mean(said.table, self.children(name))
             raise InputError(f"{said.table!r} is no table whose parent is {name!r}{meant}")
         known = () if child.schema is None else (*child.schema.coded, *child.lookups)
+        if said.column in child.computed:
+            raise InputError(f"{said.column!r} is computed itself: sum up the rows that it is computed from")
         if said.column is not None and child.schema is not None and said.column not in known:
             meant = did_you_mean(said.column, known)
             raise InputError(f"{said.table!r} has no column {said.column!r}{meant}")
@@ -262,7 +310,14 @@ class Database:
 
     def _with_rules(self, name: str, table: Table) -> Table:
         """Return a table whose rules name its own column first, and one of a table above."""
-        rules = [rule.of(name) for rule in table.constraints]
+        for column, said in table.computed.items():
+            with about(repr(column)):
+                self._check_summary(name, said)
+        for rule in table.constraints:
+            if isinstance(rule, Computed) and rule.side[0] not in (None, name):
+                raise InputError(f"{str(rule)!r}: it computes no column of {name!r}: move it to its table")
+        computed = [Computed((None, column), said) for column, said in table.computed.items()]
+        rules = [rule.of(name) for rule in table.compared]
         across = [rule for rule in rules if not rule.is_own]
         for rule in across:
             above, column = rule.above
@@ -276,9 +331,9 @@ class Database:
             declared = (self.tables[each].schema for each in (name, above))
             own, other = (None if schema is None else schema.coded for schema in declared)
             rule.check((own or {}).get(rule.column), (other or {}).get(column))
-        if not rules:
+        if not table.constraints:
             return table
-        return replace(table, constraints=[*across, *(str(rule) for rule in rules if rule.is_own)])
+        return replace(table, constraints=[*across, *computed, *(str(rule) for rule in rules if rule.is_own)])
 
     def _known(self, name: str) -> list[str] | None:
         """Return the columns of data of a table; None if they follow from the data."""
@@ -344,25 +399,3 @@ class Database:
 
 PERSONS, ROWS = "persons", "rows"
 """The tables of one table whose rows belong to persons."""
-
-
-def persons_and_rows(
-    unit: str, schema: Any, order: str | None = None, derive: Mapping[str, str] | None = None
-) -> Database:
-    """Return the database of one table whose rows belong to persons: a root without columns, and the rows.
-
-    >>> from privsyn import Numerical
-    >>> database = persons_and_rows("who", Schema({"paid": Numerical(0, 9)}), derive={"spent": "sum(paid)"})
-    >>> database.names, str(database.tables["persons"].derive["spent"])
-    (('persons', 'rows'), 'sum(rows.paid)')
-    """
-    said = {name: _of_rows(text) for name, text in (derive or {}).items()}
-    persons = Table(Schema({}), key=unit, derive=said)
-    return Database({PERSONS: persons, ROWS: Table(schema, parent=PERSONS, link=unit, order=order)})
-
-
-def _of_rows(text: object) -> object:
-    """Return a summary of a column as one of a column of the rows."""
-    if not isinstance(text, str):
-        return text
-    return f"{COUNT}({ROWS})" if text == f"{COUNT}()" else text.replace("(", f"({ROWS}.", 1)

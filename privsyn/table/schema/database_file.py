@@ -1,4 +1,4 @@
-"""A database as plain data, and as a YAML file with ``tables:``."""
+"""A database from plain data, from a YAML file with ``tables:``, or from one table of the rows of persons."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 from privsyn.errors import InputError, about
 from privsyn.table.kinds.column_settings import check_keys
-from privsyn.table.schema.across import names_tables
-from privsyn.table.schema.database import Database, Table
+from privsyn.table.schema.across import COUNT, names_tables
+from privsyn.table.schema.database import PERSONS, ROWS, Database, Table
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.yaml_file import SETTINGS, from_plain, read_public, to_plain
 
-LINKS = ("key", "parent", "link", "order", "derive", "lookups", "children", "public")
+LINKS = ("key", "parent", "link", "order", "derive", "lookups", "constant", "children", "public")
 """What a table of a YAML file may have besides its schema."""
 
 
@@ -61,6 +61,8 @@ def database_to_plain(database: Database) -> dict[str, Any]:
             links["derive"] = {each: str(said) for each, said in table.derive.items()}
         if table.lookups:
             links["lookups"] = dict(table.lookups)
+        if table.constant:
+            links["constant"] = list(table.constant)
         if table.children is not None:
             links["children"] = "..".join("" if end is None else str(end) for end in table.children)
         if table.public is not None:
@@ -70,3 +72,25 @@ def database_to_plain(database: Database) -> dict[str, Any]:
             schema["constraints"] = [*map(str, table.constraints), *schema.get("constraints", ())]
         tables[name] = links | schema
     return {"tables": tables}
+
+
+def persons_and_rows(
+    unit: str, schema: Any, order: str | None = None, derive: Mapping[str, str] | None = None
+) -> Database:
+    """Return the database of one table whose rows belong to persons: a root without columns, and the rows.
+
+    >>> from privsyn import Numerical
+    >>> database = persons_and_rows("who", Schema({"paid": Numerical(0, 9)}), derive={"spent": "sum(paid)"})
+    >>> database.names, str(database.tables["persons"].derive["spent"])
+    (('persons', 'rows'), 'sum(rows.paid)')
+    """
+    said = {name: _of_rows(text) for name, text in (derive or {}).items()}
+    persons = Table(Schema({}), key=unit, derive=said)
+    return Database({PERSONS: persons, ROWS: Table(schema, parent=PERSONS, link=unit, order=order)})
+
+
+def _of_rows(text: object) -> object:
+    """Return a summary of a column as one of a column of the rows."""
+    if not isinstance(text, str):
+        return text
+    return f"{COUNT}({ROWS})" if text == f"{COUNT}()" else text.replace("(", f"({ROWS}.", 1)
