@@ -22,12 +22,14 @@ from privsyn import (
     Datetime,
     Increasing,
     InputError,
+    MissingWhen,
     Numerical,
     PrivSyn,
     Schema,
     Table,
     load,
 )
+from privsyn.table.linked import open_tables
 from privsyn.table.schema.database_file import database_from_plain, database_to_plain
 
 SIGNS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
@@ -208,6 +210,25 @@ CHILD = Table(
 
 def two_tables(**rules):
     return Database({"a": ROOT, "b": replace(CHILD, **rules)})
+
+
+def test_who_has_rows_has_what_is_the_same_in_all_of_them():
+    """Parents without rows lack it, and no other. If each parent has rows, none lacks it."""
+    word = Schema({"word": Categorical(["p", "q"], nullable=False), "x": CHILD.schema.columns["x"]})
+    tables = {"a": pd.DataFrame({"key": [1, 2], "x": 3})}
+    tables["b"] = pd.DataFrame({"key": [2, 2], "word": "q", "x": 1})
+    for children, rules, cells in (
+        (None, [MissingWhen("any(b.word)", {"count(b)": 0}, only=True)], [None, "q"]),
+        ("1..", [], [None, "q"]),
+    ):
+        child = replace(CHILD, schema=word, constant=["word"], children=children)
+        root = open_tables(Database({"a": ROOT, "b": child}), tables, lambda codes: np.arange(len(codes)))[
+            "a"
+        ]
+        assert [*root.schema.constraints] == rules
+        assert root.schema.columns["any(b.word)"].nullable is bool(rules)
+        of = root.added["any(b.word)"]
+        assert of.astype(object).where(of.notna(), None).tolist() == cells
 
 
 def test_rules_cost_nothing():
