@@ -212,6 +212,37 @@ def two_tables(**rules):
     return Database({"a": ROOT, "b": replace(CHILD, **rules)})
 
 
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
+@given(
+    seed=st.integers(0, 99), first=st.booleans(), order=st.sampled_from([None, "nth", "x"]),
+    values=st.sampled_from([["p", "q", "r"], [1, 2, 3], [True, False]]), often=st.sampled_from([0.0, 0.3]),
+)  # fmt: skip
+def test_one_row_of_each_parent_has_the_value(seed, first, order, values, often):
+    rng, rows = np.random.default_rng(seed), 60
+    tables = {"a": pd.DataFrame({"key": range(20), "x": rng.integers(0, 10, 20)})}
+    tables["b"] = pd.DataFrame({"of": rng.integers(0, 20, rows), "kind": rng.choice(values, rows)})
+    if often and not isinstance(values[0], bool):
+        tables["b"]["kind"] = tables["b"]["kind"].mask(rng.random(rows) < often)
+    tables["b"]["x"], tables["b"]["nth"] = rng.integers(0, 10, rows), rng.integers(0, 4, rows)
+    kind = Categorical(values, nullable=often > 0)
+    columns = {"kind": kind, "x": CHILD.schema.columns["x"]}
+    first = first and order is not None
+    one = f"{'first(kind)' if first else 'kind'} == {values[0]!r}"
+    rules = [] if first and order == "x" else [f"x < 4 implies kind != {values[0]!r}"]
+    if order != "nth":
+        del tables["b"]["nth"]
+    child = Table(Schema(columns, constraints=rules), parent="a", link="of", order=order, one=[one])
+    model = PrivSyn(3.0, 1e-6, Database({"a": ROOT, "b": child}), seed=3).fit(tables)
+    for made in (model.sample(60, seed=5), *model.draws(2, 20, seed=1)):
+        rows = made["b"]
+        has = rows["kind"].eq(values[0]).fillna(False).to_numpy(bool)
+        assert (rows.assign(has=has).groupby("of")["has"].sum() == 1).all()
+        assert not rules or not (has & (rows["x"] < 4).to_numpy(bool)).any()
+        if first:
+            assert has[~rows["of"].duplicated()].all()
+        check(Database({"a": ROOT, "b": child}), tables, made)
+
+
 def test_who_has_rows_has_what_is_the_same_in_all_of_them():
     """Parents without rows lack it, and no other. If each parent has rows, none lacks it."""
     word = Schema({"word": Categorical(["p", "q"], nullable=False), "x": CHILD.schema.columns["x"]})
@@ -256,6 +287,16 @@ def test_rules_cost_nothing():
         ({"constraints": "x >= a.x"}, "constraints are a list of text"),
         ({"constraints": [3]}, "a constraint of a table is text"),
         ({"schema": None, "constraints": ["x <= y"]}, "declare the columns that it names in a schema"),
+        ({"one": "x"}, "one is a column and a value, as in relation == 'head', not 'x'"),
+        ({"one": 3}, "one is a column and a value"),
+        ({"one": "z == 3"}, "table 'b': 'b' has no column 'z'"),
+        ({"one": "x == 3"}, "table 'b': one: the schema lists no value 3 of 'x'"),
+        ({"one": "first(x) == 3"}, "the rows of the table have no order, so none is the first"),
+        (
+            {"one": "first(x) == 3", "order": "y", "constraints": ["x <= y"]},
+            "one: constraints move rows in the order, so none stays first",
+        ),
+        ({"parent": None, "link": None, "one": "x == 3"}, "this table has no parent"),
         ({"constant": "x"}, "constant: give a list of column names"),
         ({"constant": ["z"]}, "'z' is no column of the table that is counted"),
         ({"constant": ["x"], "constraints": ["x <= y"]}, "'x' follows from another table: no other rule"),

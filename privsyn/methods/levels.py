@@ -298,7 +298,11 @@ def _check_names(own: tuple[str, ...], linking: tuple[str, ...]) -> None:
 def _check_compared(opened: Opened, table: Table, above: Mapping[str, Schema]) -> None:
     """Refuse comparisons with rows above that no synthetic row could keep, before anything is spent."""
     schema = opened.schema.fill({}, {})
-    counted = opened.codec(schema).domain.names if table.compared else ()
+    counted = opened.codec(schema).domain.names if table.compared or table.one else ()
+    for one in table.one:
+        if one.column not in counted:
+            raise InputError(f"one {str(one)!r}: {one.column!r} is no column that is counted")
+        one.check(opened.schema.schema.coded[one.column])
     for rule in table.compared:
         (name, column), own = rule.above, rule.column
         for each, known in ((own, schema.coded), (column, above[name].coded)):

@@ -26,9 +26,9 @@ from privsyn.release.linked_file import DATABASE, ReleasedLevel, levels_of, pack
 from privsyn.release.outlook import Outlook
 from privsyn.release.release import Release
 from privsyn.synthesis.chains import NUMBER_OF_ROWS, POSITION, Chains
-from privsyn.synthesis.limits import Limit
+from privsyn.synthesis.limits import Limit, One, exactly_one
 from privsyn.synthesis.linked import synthesise_linked
-from privsyn.table.across import cells_elsewhere, known_above, schema_of
+from privsyn.table.across import cells_elsewhere, codes_of_ones, known_above, schema_of
 from privsyn.table.codec.codec import Codec
 from privsyn.table.encoding.dtypes import dtype_text, family
 from privsyn.table.io.output_type import PANDAS
@@ -203,12 +203,20 @@ class LinkedRelease:
         above = known_above(name, self.database, self._codecs, made, places)
         limits = [Limit(*of) for of in above.allowed(codec.cells(merging))]
         tables = (*release.fitted.marginals, *links.tables)
-        codes = synthesise_linked(own, tables, chains, rng, zeros=release.zeros, limits=limits)
+        ones = [One(*of) for of in codes_of_ones(table, codec)]
+        merged = [one.merged(merging) for one in ones]
+        codes = synthesise_linked(own, tables, chains, rng, zeros=release.zeros, limits=limits, ones=merged)
         records = Records(merging.merged, np.stack([codes[each] for each in own], axis=1))
-        frame = codec.table(codec.numbers(merging.restore(records, rng), rng, merging, above=above), rng)
+        records = exactly_one(
+            ones, merging.restore(records, rng), release.fitted.one_ways, merging, parents, rng
+        )
+        columns = dict(zip(records.domain, records.codes.T, strict=True))
+        fixed = {one.attribute: codec.cells()[one.attribute].lows[columns[one.attribute]] for one in ones}
+        frame = codec.table(codec.numbers(records, rng, merging, fixed, above), rng)
         if table.order in frame:
             by = np.lexsort((frame[table.order].rank(method="first").to_numpy(), parents))
-            if order is None or codec.schema.constraints:
+            first = any(one.first for one in table.one)
+            if codec.schema.constraints or (order is None and not first):
                 frame = frame.iloc[by].reset_index(drop=True)
             else:  # the codes are in order: only values of the same code change places
                 frame[order] = frame[order].array[by]

@@ -37,8 +37,8 @@ from privsyn.synthesis.annealing import (
     lay_out,
     weights_of,
 )
-from privsyn.synthesis.chains import EXACT, NEXT, Chains
-from privsyn.synthesis.limits import Limit, move_into
+from privsyn.synthesis.chains import EXACT, NEXT, POSITION, Chains
+from privsyn.synthesis.limits import Limit, One, move_into
 from privsyn.synthesis.synthesise import draw_by_quota, draw_given
 
 TINY = 1e-9  # records
@@ -55,6 +55,7 @@ def synthesise_linked(
     sweeps: int = LINKED_SWEEPS,
     zeros: StructuralZeros = NO_ZEROS,
     limits: Sequence[Limit] = (),
+    ones: Sequence[One] = (),
 ) -> dict[str, Integers]:
     """Return the codes of the own attributes of each row.
 
@@ -70,9 +71,14 @@ def synthesise_linked(
         Of the own attributes.
     limits : sequence of Limit
         A row leaves a code that it may not have at any price, if another one is left.
+    ones : sequence of One
     """
     tables = chains.symmetric(tables, one_ways)
     rows = _start(one_ways, tables, chains, rng)
+    for one in ones:
+        chances = one.chances(tables, POSITION, chains.given, len(chains.parents))
+        size = one_ways[one.attribute].domain.cells
+        limits = [*limits, one.limit(rows[one.attribute], chains.parents, chances, size, rng)]
     move_into(limits, rows, one_ways, rng)
     if chains.order is not None:
         codes = rows[chains.order]

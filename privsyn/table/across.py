@@ -14,9 +14,9 @@ from privsyn.table.codec.codec import Codec
 from privsyn.table.encoding.dtypes import holds_missing, parse_dtype
 from privsyn.table.enforcement.compared import ComparedRule, KnownAbove
 from privsyn.table.linked import constants
-from privsyn.table.schema.across import COUNT, Derived
-from privsyn.table.schema.database import Database
+from privsyn.table.schema.database import Database, Table
 from privsyn.table.schema.schema import Schema
+from privsyn.table.schema.summaries import COUNT, Derived
 
 
 class Rows(Protocol):
@@ -57,6 +57,12 @@ def known_above(
         own = codecs[name].schema.coded[said.column]
         rules.append(ComparedRule.of(said, own, columns[said.name]))
     return KnownAbove(tuple(rules), numbers, columns)
+
+
+def codes_of_ones(table: Table, codec: Codec) -> list[tuple[str, int, bool]]:
+    """Return the columns with a value that one row of each parent has, its code, and if it is the first."""
+    columns = codec.schema.coded
+    return [(one.column, int(columns[one.column].number_of(one.value)), one.first) for one in table.one]
 
 
 def cells_elsewhere(

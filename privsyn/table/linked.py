@@ -29,11 +29,11 @@ from privsyn.table.io.persons import NOBODY, check_unit_column, codes_of, identi
 from privsyn.table.io.read_in_batches import read_in_batches
 from privsyn.table.io.source import RawTable
 from privsyn.table.lookups import check_all_looked_up, is_same_table, with_keys
-from privsyn.table.schema.across import ANY, COUNT, EVER, Derived
 from privsyn.table.schema.columns import Categorical, Coded, Column, Numerical, Ordinal, column_of
 from privsyn.table.schema.constraint import Constraint
 from privsyn.table.schema.database import Database, Table
 from privsyn.table.schema.schema import Schema
+from privsyn.table.schema.summaries import ANY, COUNT, EVER, Derived
 
 MOST_ROWS = 100_000
 """Upper bound of a column of numbers of child rows. Of `rows_of` a child, a released one is used instead."""

@@ -1,6 +1,6 @@
-"""Summaries of the rows below a row, and rules across tables: what holds between a row and those above it.
+"""Rules across tables: what holds between a row and those above it, below it, or beside it.
 
-Rules are public. One that is about columns of one table alone belongs to the schema of that table.
+They are public. One that is about columns of one table alone belongs to the schema of that table.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import inf
 from typing import Any
@@ -17,68 +17,10 @@ from typing import Any
 from privsyn.errors import InputError, about, did_you_mean, replace_errors, safe_repr
 from privsyn.table.schema.columns import Coded, Ordinal
 from privsyn.table.schema.condition import MIRRORED, SIGNS, Reader
-
-EVER, COUNT, SUM, ANY = "ever", "count", "sum", "any"
-SUMMARIES = (COUNT, "sum", "mean", "min", "max", "first", "last", EVER)
-"""How a derived column sums up the rows of a child table."""
-
-SUMMARY = re.compile(
-    r"(?P<how>[a-z]+)\((?P<table>[^.()]+)(?:\.(?P<column>[^=()]+?)(?: *== *(?P<value>.+))?)?\)"
-)
-
-
-@dataclass(frozen=True)
-class Derived:
-    """How a derived column sums up the child rows of each row.
-
-    Parameters
-    ----------
-    how : str
-        One of `SUMMARIES`, or `ANY`: the cell of any child row, of a column in which all have the same.
-    table : str
-        A child table.
-    column : str, optional
-        The column that is summarised; `count` has none.
-    value : str, optional
-        With `ever`, the value that one of the rows must have.
-
-    Examples
-    --------
-    >>> Derived.of("sum(purchases.dollars)")
-    Derived(how='sum', table='purchases', column='dollars', value=None)
-    >>> str(Derived.of("ever(visits.ward == surgery)"))
-    'ever(visits.ward == surgery)'
-    """
-
-    how: str
-    table: str
-    column: str | None = None
-    value: str | None = None
-
-    @classmethod
-    def of(cls, text: object) -> Derived:
-        """Return the summary that an expression describes; raise an `InputError` if it describes none."""
-        found = SUMMARY.fullmatch(text.strip()) if isinstance(text, str) else None
-        if found is None or found["how"] not in SUMMARIES:
-            raise InputError(
-                f"{safe_repr(text)} is no summary of rows: write one such as count(visits),"
-                " sum(purchases.dollars), last(visits.arrived) or ever(visits.ward == surgery)"
-            )
-        how, table, column, value = found.group("how", "table", "column", "value")
-        if (column is None) != (how == COUNT) or (value is None) != (how != EVER):
-            raise InputError(f"{text!r}: count takes a table, ever a column and a value, all others a column")
-        return cls(how, table.strip(), column and column.strip(), value and value.strip())
-
-    def __str__(self) -> str:
-        column = "" if self.column is None else f".{self.column}"
-        value = "" if self.value is None else f" == {self.value}"
-        return f"{self.how}({self.table}{column}{value})"
-
+from privsyn.table.schema.constraint import check_names
+from privsyn.table.schema.summaries import FORM, Computed, Side, side_of, text_of
 
 ORDERS = ("<", "<=", ">", ">=")
-
-Side = tuple[str | None, str]
-"""A table and a column of it; None is the table that has the rule."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +44,7 @@ class Comparison:
     right: Side
 
     def __str__(self) -> str:
-        return f"{_text(self.left)} {self.sign} {_text(self.right)}"
+        return f"{text_of(self.left)} {self.sign} {text_of(self.right)}"
 
     @property
     def is_own(self) -> bool:
@@ -169,57 +111,6 @@ class Comparison:
             )
 
 
-@dataclass(frozen=True)
-class Computed:
-    """Requires a column to be the sum of a column of the child rows, or their number.
-
-    Parameters
-    ----------
-    side : (table or None, column)
-    summary : Derived
-
-    Examples
-    --------
-    >>> print(Computed((None, "total"), Derived("sum", "items", "price")))
-    total == sum(items.price)
-    """
-
-    side: Side
-    summary: Derived
-
-    def __post_init__(self) -> None:
-        if self.summary.how not in (SUM, COUNT):
-            raise InputError(f"{str(self)!r}: a column is computed by sum or count of the rows below")
-
-    def __str__(self) -> str:
-        return f"{_text(self.side)} == {self.summary}"
-
-    @property
-    def column(self) -> str:
-        """The column that is computed."""
-        return self.side[1]
-
-    @classmethod
-    def read(cls, text: str) -> Computed | None:
-        """Return the rule that an expression means, None if it means another one.
-
-        >>> Computed.read("n == count(items)").summary, Computed.read("age == years(seen - born)")
-        (Derived(how='count', table='items', column=None, value=None), None)
-        """
-        left, sign, right = text.partition("==")
-        found = SUMMARY.fullmatch(right.strip())
-        if not sign or found is None or found["how"] not in SUMMARIES:
-            return None
-        with about(repr(text[:100])):
-            reader = Reader({})
-            return cls(_side(reader, reader.parse(reader.unquoted(left))), Derived.of(right))
-
-
-def _text(side: Side) -> str:
-    """Return a column as it stands in an expression."""
-    return ".".join(each if each.isidentifier() else f"`{each}`" for each in side if each is not None)
-
-
 def names_tables(text: object) -> bool:
     """Return whether an expression names a column with its table.
 
@@ -279,7 +170,7 @@ def _comparisons(text: str) -> Iterator[Comparison]:
                     yield from facts(value)
             case ast.Compare(left, ops, comparators) if {SIGNS[type(op)] for op in ops} <= {*ORDERS}:
                 for (one, other), op in zip(pairwise([left, *comparators]), ops, strict=True):
-                    yield Comparison(_side(reader, one), SIGNS[type(op)], _side(reader, other))
+                    yield Comparison(side_of(reader, one), SIGNS[type(op)], side_of(reader, other))
             case _:
                 raise InputError(f"it is no comparison of two columns: {FORM}")
 
@@ -288,23 +179,59 @@ def _comparisons(text: str) -> Iterator[Comparison]:
     yield from facts(tree)
 
 
-def _side(reader: Reader, node: ast.expr) -> Side:
-    """Return the column that a side names, with its table if it is named too."""
-    match node:
-        case ast.Name(column):
-            return None, reader.quoted.get(column, column)
-        case ast.Attribute(ast.Name(table), column):
-            return reader.quoted.get(table, table), reader.quoted.get(column, column)
-    raise InputError(f"one side is no column: {FORM}")
-
-
-FORM = "across tables write one by <, <=, > or >=, as in visits.arrived >= persons.born"
-
-
 def check_column(table: str, column: str, known: Sequence[str] | None) -> None:
     """Refuse a column that a table has not; `known` is None if its columns follow from the data."""
     if known is not None and column not in known:
         raise InputError(f"{table!r} has no column {column!r}{did_you_mean(column, known)}")
+
+
+@dataclass(frozen=True)
+class OnlyOne:
+    """Requires exactly one of the rows of each parent that has rows to have a value.
+
+    Parameters
+    ----------
+    column : str
+    value : text, number or boolean
+    first : bool
+        Whether it is the first row, in the order of the table.
+
+    Examples
+    --------
+    >>> OnlyOne.read("relation == 'head'").value, str(OnlyOne.read("first(relation) == head"))
+    ('head', "first(relation) == 'head'")
+    """
+
+    column: str
+    value: Any
+    first: bool = False
+
+    def __str__(self) -> str:
+        return f"{f'first({self.column})' if self.first else self.column} == {self.value!r}"
+
+    @classmethod
+    def read(cls, said: object) -> OnlyOne:
+        """Return the rule that a text means."""
+        if isinstance(said, cls):
+            return said
+        found = ONLY_ONE.fullmatch(said.strip()) if isinstance(said, str) else None
+        if found is None:
+            raise InputError(f"one is a column and a value, as in relation == 'head', not {safe_repr(said)}")
+        value: Any = found["value"]
+        with suppress(ValueError, SyntaxError):  # text without quotes
+            value = ast.literal_eval(value)
+        return cls((found["first"] or found["column"]).strip(" `"), value, found["first"] is not None)
+
+    def check(self, column: Coded | None) -> None:
+        """Refuse a value that the column does not list; None is an unknown column."""
+        if column is not None and self.value not in column.listed:
+            meant = did_you_mean(self.value, column.listed)
+            raise InputError(
+                f"one: the schema lists no value {safe_repr(self.value)} of {self.column!r}{meant}"
+            )
+
+
+ONLY_ONE = re.compile(r"(?:first\((?P<first>[^()]+)\)|(?P<column>[^()=]+)) *== *(?P<value>.+)")
 
 
 def read_children(said: object) -> tuple[int, int | None]:
@@ -322,3 +249,48 @@ def read_children(said: object) -> tuple[int, int | None]:
         if type(low) is int and low >= 0 and (high is None or (type(high) is int and high >= max(low, 1))):
             return low, high
     raise InputError(f"children is a number or a range such as 1.. or 1..4, not {safe_repr(said)}")
+
+
+def read_rules(table: Any) -> None:
+    """Read the rules of a `Table` that is being made. Those on its own columns join its schema."""
+    rules, own = read_across(table.constraints)
+    object.__setattr__(table, "constraints", rules)
+    if len(table.computed) < sum(isinstance(rule, Computed) for rule in rules):
+        raise InputError("two constraints compute the same column from rows below: drop one")
+    if own and table.schema is None:
+        raise InputError(f"constraint {own[0]!r}: declare the columns that it names in a schema")
+    schema = table.schema
+    if own and schema is not None:
+        schema = replace(schema, constraints=(*schema.constraints, *own))
+        object.__setattr__(table, "schema", schema)
+    object.__setattr__(table, "constant", check_names("constant", table.constant) if table.constant else ())
+    ones = table.one if isinstance(table.one, list | tuple) else [table.one]
+    object.__setattr__(table, "one", tuple(map(OnlyOne.read, ones)))
+    if table.order is None and (first := next((one for one in table.one if one.first), None)):
+        raise InputError(f"one {str(first)!r}: the rows of the table have no order, so none is the first")
+    if any(one.first for one in table.one) and schema is not None and schema.constraints:
+        if table.order in schema.columns:
+            raise InputError(
+                "one: constraints move rows in the order, so none stays first: leave out first()"
+            )
+    about_parent = [f"constraint {str(rule)!r}" for rule in table.compared] + [
+        what for what in ("children", "constant", "one") if getattr(table, what) not in (None, ())
+    ]
+    if about_parent and table.parent is None:
+        raise InputError(f"{about_parent[0]} is about the rows above: this table has no parent")
+    if table.children is not None:
+        object.__setattr__(table, "children", read_children(table.children))
+    own_rules = () if schema is None else schema.constraints
+    named = {name for rule in own_rules for name in rule.columns}
+    named |= {
+        *table.keys,
+        table.order,
+        *table.lookups,
+        *(rule.column for rule in (*table.compared, *table.one)),
+    }
+    for name in table.elsewhere:
+        if schema is not None and schema.columns and name not in schema.coded:
+            meant = did_you_mean(name, schema.coded)
+            raise InputError(f"{name!r} is no column of the table that is counted{meant}")
+        if name in named:
+            raise InputError(f"{name!r} follows from another table: no other rule or setting can name it")

@@ -10,16 +10,9 @@ from types import MappingProxyType
 from typing import Any
 
 from privsyn.errors import InputError, about, did_you_mean, safe_repr
-from privsyn.table.schema.across import (
-    Comparison,
-    Computed,
-    Derived,
-    check_column,
-    read_across,
-    read_children,
-)
-from privsyn.table.schema.constraint import check_names
+from privsyn.table.schema.across import Comparison, check_column, read_rules
 from privsyn.table.schema.schema import Schema
+from privsyn.table.schema.summaries import Computed, Derived
 from privsyn.table.schema.yaml_file import read_schema
 
 
@@ -53,6 +46,9 @@ class Table:
         numbers of the rows below, such as ``"total == sum(items.price)"``. Others join those of the schema.
     constant : list of str, optional
         Columns that are the same in all rows of one parent.
+    one : text or list of text, optional
+        A column and a value that exactly one row of each parent has, such as ``"relation == 'head'"``. With
+        ``"first(relation) == 'head'"`` it is the first of them.
     children : (int, int or None), int or text, optional
         How many rows each row of the parent has: at least one with ``(1, None)`` or ``"1.."``. Default: any
         number.
@@ -77,6 +73,7 @@ class Table:
     lookups: Mapping[str, str] = field(default_factory=dict)
     constraints: Sequence[Any] = ()  # of Comparison and Computed; text is replaced
     constant: Sequence[str] = ()
+    one: Any = ()  # of OnlyOne; text is replaced
     children: Any = None  # a pair; what else is given is replaced
     public: Any = field(default=None, compare=False)  # data frames cannot be compared
 
@@ -125,37 +122,7 @@ class Table:
             if name in (*self.keys, self.order):
                 raise InputError(f"lookups: {name!r} is the key, link or order of the table, no data")
         object.__setattr__(self, "lookups", MappingProxyType(dict(self.lookups)))
-        self._read_rules()
-
-    def _read_rules(self) -> None:
-        """Read rules across tables. Those on columns of one table become rules of the schema."""
-        rules, own = read_across(self.constraints)
-        object.__setattr__(self, "constraints", rules)
-        if len(self.computed) < sum(isinstance(rule, Computed) for rule in rules):
-            raise InputError("two constraints compute the same column from rows below: drop one")
-        if own and self.schema is None:
-            raise InputError(f"constraint {own[0]!r}: declare the columns that it names in a schema")
-        schema = self.schema
-        if own and schema is not None:
-            schema = replace(schema, constraints=(*schema.constraints, *own))
-            object.__setattr__(self, "schema", schema)
-        object.__setattr__(self, "constant", check_names("constant", self.constant) if self.constant else ())
-        about_parent = [f"constraint {str(rule)!r}" for rule in self.compared] + [
-            what for what in ("children", "constant") if getattr(self, what) not in (None, ())
-        ]
-        if about_parent and self.parent is None:
-            raise InputError(f"{about_parent[0]} is about the rows above: this table has no parent")
-        if self.children is not None:
-            object.__setattr__(self, "children", read_children(self.children))
-        own_rules = () if schema is None else schema.constraints
-        named = {name for rule in own_rules for name in rule.columns}
-        named |= {*self.keys, self.order, *self.lookups, *(rule.column for rule in self.compared)}
-        for name in self.elsewhere:
-            if schema is not None and schema.columns and name not in schema.coded:
-                meant = did_you_mean(name, schema.coded)
-                raise InputError(f"{name!r} is no column of the table that is counted{meant}")
-            if name in named:
-                raise InputError(f"{name!r} follows from another table: no other rule or setting can name it")
+        read_rules(self)
 
     @property
     def compared(self) -> tuple[Comparison, ...]:
@@ -209,7 +176,18 @@ class Table:
         return self.schema is None or bool(self.schema.columns or self.lookups)
 
 
-PRIVATE = ("schema", "parent", "link", "order", "derive", "lookups", "constraints", "constant", "children")
+PRIVATE = (
+    "schema",
+    "parent",
+    "link",
+    "order",
+    "derive",
+    "lookups",
+    "constraints",
+    "constant",
+    "one",
+    "children",
+)
 """What only tables of private rows have."""
 
 
@@ -331,6 +309,9 @@ class Database:
             declared = (self.tables[each].schema for each in (name, above))
             own, other = (None if schema is None else schema.coded for schema in declared)
             rule.check((own or {}).get(rule.column), (other or {}).get(column))
+        for one in table.one:
+            check_column(name, one.column, self._known(name))
+            one.check(None if table.schema is None else table.schema.coded.get(one.column))
         if not table.constraints:
             return table
         return replace(table, constraints=[*across, *computed, *(str(rule) for rule in rules if rule.is_own)])

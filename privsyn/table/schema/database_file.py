@@ -8,12 +8,13 @@ from typing import Any
 
 from privsyn.errors import InputError, about
 from privsyn.table.kinds.column_settings import check_keys
-from privsyn.table.schema.across import COUNT, names_tables
+from privsyn.table.schema.across import names_tables
 from privsyn.table.schema.database import PERSONS, ROWS, Database, Table
 from privsyn.table.schema.schema import Schema
+from privsyn.table.schema.summaries import COUNT
 from privsyn.table.schema.yaml_file import SETTINGS, from_plain, read_public, to_plain
 
-LINKS = ("key", "parent", "link", "order", "derive", "lookups", "constant", "children", "public")
+LINKS = ("key", "parent", "link", "order", "derive", "lookups", "constant", "one", "children", "public")
 """What a table of a YAML file may have besides its schema."""
 
 
@@ -63,6 +64,8 @@ def database_to_plain(database: Database) -> dict[str, Any]:
             links["lookups"] = dict(table.lookups)
         if table.constant:
             links["constant"] = list(table.constant)
+        if table.one:
+            links["one"] = list(map(str, table.one))
         if table.children is not None:
             links["children"] = "..".join("" if end is None else str(end) for end in table.children)
         if table.public is not None:
