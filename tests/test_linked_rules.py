@@ -289,6 +289,7 @@ def test_rules_cost_nothing():
         ({"schema": None, "constraints": ["x <= y"]}, "declare the columns that it names in a schema"),
         ({"one": "x"}, "one is a column and a value, as in relation == 'head', not 'x'"),
         ({"one": 3}, "one is a column and a value"),
+        ({"one": ["x == 3", "x == 4"]}, "one: a column can have one value"),
         ({"one": "z == 3"}, "table 'b': 'b' has no column 'z'"),
         ({"one": "x == 3"}, "table 'b': one: the schema lists no value 3 of 'x'"),
         ({"one": "first(x) == 3"}, "the rows of the table have no order, so none is the first"),

@@ -676,6 +676,13 @@ LINKED = (
         "tests/synthesis/test_linked.py::test_no_row_has_a_code_that_its_kind_may_not_have_and_tables_stay",
     ),
     bug(
+        "two rows of a parent with what one has",
+        "privsyn/synthesis/limits.py",
+        "found[too] = draw_by_quota(others, int(too.sum()), rng)",
+        "pass",
+        "tests/synthesis/test_linked.py::test_one_row_of_each_parent_keeps_a_code_and_others_get_another",
+    ),
+    bug(
         "a constant column that parents with rows may lack",
         "privsyn/table/linked.py",
         "rules += () if kind.nullable else",

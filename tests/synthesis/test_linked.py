@@ -10,7 +10,7 @@ import pytest
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Marginal
 from privsyn.synthesis.chains import Chains, Previous
-from privsyn.synthesis.limits import Limit
+from privsyn.synthesis.limits import Limit, One
 from privsyn.synthesis.linked import synthesise_linked
 
 
@@ -155,3 +155,22 @@ def test_no_row_has_a_code_that_its_kind_may_not_have_and_tables_stay():
     found = np.zeros((6, 2))
     np.add.at(found, (rows["a"], rows["b"]), 1.0)
     assert np.abs(found - table.counts).sum() / 2 / n < 0.02
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_one_row_of_each_parent_keeps_a_code_and_others_get_another(first):
+    of, rng = chains(), np.random.default_rng(0)
+    codes, one = rng.integers(0, 3, len(of.parents)), One("a", 1, first)
+    weights = np.array([3.0, 100.0, 1.0])
+    found = one.enforced(codes, of.parents, weights, rng)
+    has = np.bincount(of.parents, found == 1)
+    assert (has[np.bincount(of.parents) > 0] == 1).all()
+    changed = found != codes
+    had = np.bincount(of.parents, codes == 1)[of.parents]
+    if first:
+        assert (found[of.positions == 0] == 1).all()
+    else:
+        assert not changed[had == 1].any()
+        assert (codes[(found == 1) & (had > 0)] == 1).all()  # who has the code had it, if anybody did
+    lost = found[changed & (codes == 1)]
+    assert np.mean(lost == 0) == pytest.approx(0.75, abs=0.02)  # by quota: no chance

@@ -266,13 +266,7 @@ def read_rules(table: Any) -> None:
     object.__setattr__(table, "constant", check_names("constant", table.constant) if table.constant else ())
     ones = table.one if isinstance(table.one, list | tuple) else [table.one]
     object.__setattr__(table, "one", tuple(map(OnlyOne.read, ones)))
-    if table.order is None and (first := next((one for one in table.one if one.first), None)):
-        raise InputError(f"one {str(first)!r}: the rows of the table have no order, so none is the first")
-    if any(one.first for one in table.one) and schema is not None and schema.constraints:
-        if table.order in schema.columns:
-            raise InputError(
-                "one: constraints move rows in the order, so none stays first: leave out first()"
-            )
+    _check_ones(table, schema)
     about_parent = [f"constraint {str(rule)!r}" for rule in table.compared] + [
         what for what in ("children", "constant", "one") if getattr(table, what) not in (None, ())
     ]
@@ -280,17 +274,23 @@ def read_rules(table: Any) -> None:
         raise InputError(f"{about_parent[0]} is about the rows above: this table has no parent")
     if table.children is not None:
         object.__setattr__(table, "children", read_children(table.children))
-    own_rules = () if schema is None else schema.constraints
-    named = {name for rule in own_rules for name in rule.columns}
-    named |= {
-        *table.keys,
-        table.order,
-        *table.lookups,
-        *(rule.column for rule in (*table.compared, *table.one)),
-    }
+    named = {name for rule in (() if schema is None else schema.constraints) for name in rule.columns}
+    named |= {rule.column for rule in (*table.compared, *table.one)}
+    named |= {*table.keys, table.order, *table.lookups}
     for name in table.elsewhere:
         if schema is not None and schema.columns and name not in schema.coded:
             meant = did_you_mean(name, schema.coded)
             raise InputError(f"{name!r} is no column of the table that is counted{meant}")
         if name in named:
             raise InputError(f"{name!r} follows from another table: no other rule or setting can name it")
+
+
+def _check_ones(table: Any, schema: Any) -> None:
+    """Refuse values that no single row of a parent could have, or not for certain the first."""
+    if len({one.column for one in table.one}) < len(table.one):
+        raise InputError("one: a column can have one value that one row of each parent has")
+    firsts = [one for one in table.one if one.first]
+    if firsts and table.order is None:
+        raise InputError(f"one {str(firsts[0])!r}: the rows of the table have no order, so none is the first")
+    if firsts and schema is not None and schema.constraints and table.order in schema.columns:
+        raise InputError("one: constraints move rows in the order, so none stays first: leave out first()")
