@@ -70,7 +70,8 @@ def compared(draw):
             frame[link] = rng.integers(0, len(frames[above[-1]]), rows)
             order = draw(st.sampled_from([None, "x", "y"]))
         for column in ("x", "y"):
-            numbers = pd.Series(cells(rng.integers(10, 21, rows)))
+            most = 21 if declared or not depth else 15  # found bounds do not reach those of the rows above
+            numbers = pd.Series(cells(rng.integers(10, most, rows)))
             frame[column] = numbers.mask(rng.random(rows) < often)
             columns[column] = declare(10 - depth, 20 + depth, nullable=often > 0)
         signs = [draw(st.sampled_from(["<", "<=", ">", ">="])) for _ in above]
@@ -358,6 +359,19 @@ def test_before_anything_is_asked_columns_that_no_row_can_keep_are_refused(root,
     with pytest.raises(InputError, match=re.escape(complaint)) as caught:
         fit()
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["real", "day", "time"])
+def test_bounds_that_are_found_reach_those_of_rows_above(kind):
+    rng, cells = np.random.default_rng(0), KINDS[kind][1]
+    tables = {
+        "a": pd.DataFrame({"key": range(300), "x": cells(rng.integers(0, 200, 300))}),
+        "b": pd.DataFrame({"key": rng.integers(0, 300, 600), "x": cells(rng.integers(0, 50, 600))}),
+    }
+    child = Table(parent="a", link="key", constraints=["x > a.x"])
+    fitted = PrivSyn(50.0, 1e-6, Database({"a": Table(key="key"), "b": child}), seed=0).fit(tables)
+    above, own = (fitted.release_.tables[name].codec.schema.columns["x"].high for name in ("a", "b"))
+    assert own > above
 
 
 def test_a_comparison_with_its_own_table_is_a_rule_of_the_schema():

@@ -325,8 +325,7 @@ def _covering(opened: Opened, table: Table, found: Mapping[str, LearnedLevel]) -
     covering: dict[str, tuple[float, float, bool]] = {}
     for rule in table.compared:
         name, column = rule.above
-        own, other = opened.schema.schema.coded[rule.column], found[name].learned.codec.schema.coded[column]
-        low, high = rule.needed(cast(Ordinal, own), cast(Ordinal, other))
+        low, high = rule.needed(cast(Ordinal, found[name].learned.codec.schema.coded[column]))
         lowest, highest, strict = covering.get(rule.column, (inf, -inf, False))
         covering[rule.column] = (min(low, lowest), max(high, highest), strict or rule.strict)
     return replace(opened, schema=replace(opened.schema, covering=covering)) if covering else opened

@@ -50,8 +50,8 @@ class OpenSchema:
     schema : Schema
     dtypes : mapping of each column of the table to its dtype
     covering : mapping of a column to (number, number, bool)
-        Released: what bounds that are found must contain, because a rule compares them with rows above.
-        With True they must reach a step further.
+        Released: numbers or seconds that bounds must contain which are found, because a rule compares them
+        with rows above. With True they must reach a step further.
     """
 
     schema: Schema
@@ -230,9 +230,7 @@ class OpenSchema:
         declared = add_declared(found, self.open, self.schema.constraints)
         for name in self.bounds:
             if name in self.covering:
-                (low, high, further), column = self.covering[name], cast(Ordinal, declared[name])
-                step, bounds = further * column.resolution, column.bounds
-                declared[name] = column.covering(min(low - step, bounds[0]), max(high + step, bounds[1]))
+                declared[name] = _covering(cast(Ordinal, declared[name]), *self.covering[name])
             try:
                 cast(Ordinal, declared[name]).encoder(self._dtype(name))
             except InputError:
@@ -263,6 +261,15 @@ class OpenSchema:
         """Return a column's numbers, days or seconds. Private."""
         column, dtype = cast(Ordinal, self.schema.columns[name]), self._dtype(name)
         return column.widest(dtype).encoder(dtype).read(cells)
+
+
+def _covering(column: Ordinal, low: float, high: float, further: bool) -> Ordinal:
+    """Return a column whose bounds contain two numbers, in common units, or reach a step further."""
+    low, high = low / column.scale, high / column.scale
+    if column.scale > 1:  # days
+        low, high = np.floor(low), np.ceil(high)
+    step, bounds = further * column.resolution, column.bounds
+    return column.covering(min(low - step, bounds[0]), max(high + step, bounds[1]))
 
 
 def declared_or_by_names(given: Schema | None, table: pd.DataFrame, kinds: Schema | None = None) -> Schema:

@@ -78,13 +78,13 @@ class Comparison:
             return Comparison(right, MIRRORED[self.sign], left)
         return Comparison(left, self.sign, right)
 
-    def needed(self, own: Ordinal, other: Ordinal) -> tuple[float, float]:
+    def needed(self, other: Ordinal) -> tuple[float, float]:
         """Return how far the bounds of the own column must reach, so that rows below any row have a value.
 
-        They are the largest lower bound and the least upper one, of which one is infinite. If the rule is
-        strict, the bounds must reach a step further.
+        They are the largest lower bound and the least upper one, of which one is infinite: numbers, or
+        seconds. If the rule is strict, the bounds must reach a step further.
         """
-        low, high = (end * other.scale / own.scale for end in other.bounds)
+        low, high = (end * other.scale for end in other.bounds)
         return (inf, high) if self.sign[0] == ">" else (low, -inf)
 
     def check(self, own: Coded | None, other: Coded | None) -> None:
@@ -102,7 +102,7 @@ class Comparison:
             raise InputError(f"{str(self)!r}: columns that are compared are both numbers, or both dates")
         if not (own.is_public and other.is_public):
             return
-        low, high = self.needed(own, other)
+        low, high = (end / own.scale for end in self.needed(other))
         step = self.strict * own.resolution
         if not (own.bounds[0] <= low - step and high + step <= own.bounds[1]):
             raise InputError(
