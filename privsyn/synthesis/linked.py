@@ -90,6 +90,8 @@ def synthesise_linked(
     views = _views(one_ways, tables, chains, zeros)
     for place, limit in enumerate(limits):
         name = LIMIT.format(place)
+        while name in one_ways:
+            name += "'"
         chains = replace(chains, given={**chains.given, name: limit.kinds})
         none = np.zeros(limit.possible.size)
         views.append(_View(limit.table(name), NO_GROUPS, none, none + 1, limit.weights))
