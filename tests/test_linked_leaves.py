@@ -271,16 +271,17 @@ def test_a_type_does_not_tell_whether_anybody_has_no_row_or_one(last, tmp_path):
 
     The only person without rows leaves, or the only one with rows.
     """
-    homes = pd.DataFrame({"home": range(12), "region": ["n", "s"] * 6, "income": 5})
+    homes = pd.DataFrame({"home": range(12), "region": ["n", "s"] * 6, "income": 5, "paid": 1})
     trips = pd.DataFrame({"home": [*range(11)] * 3, "km": range(33), "at": pd.Timestamp("2020-03-04")})
+    trips["zone"] = trips["home"] % 3
     trips = trips if last else trips[trips["home"] == 0].reset_index(drop=True)
     derive = {f"{how} {of}": f"{how}(trips.{of})" for how in ("first", "min") for of in ("km", "at")}
     derive |= {"mean": "mean(trips.km)", "sum": "sum(trips.km)"}
-    schema = Schema({"km": Numerical(), "at": Datetime()})
+    schema = Schema({"km": Numerical(), "at": Datetime(), "zone": Numerical()})
     database = Database(
         {
             "homes": Table(Schema(OPEN["homes"]), key="home", derive=derive),
-            "trips": Table(schema, parent="homes", link="home", order="at"),
+            "trips": Table(schema, parent="homes", link="home", order="at", constant=["zone"]),
         }
     )
 
