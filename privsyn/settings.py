@@ -284,14 +284,14 @@ class Settings:
     @property
     def linked_tables(self) -> "Database | None":
         """The tables that the schema declares; None if it declares one table, or there is no schema."""
-        from privsyn.table.schema.database import as_database
+        from privsyn.table.schema.database_file import as_database
 
         return as_database(self.schema)
 
     @property
     def database(self) -> "Database | None":
         """The same; or persons and their rows, if these belong together; None if rows are independent."""
-        from privsyn.table.schema.database import persons_and_rows
+        from privsyn.table.schema.database_file import persons_and_rows
 
         if self.unit is None or not self.identifiers:
             return self.linked_tables

@@ -25,17 +25,19 @@ MANY, TWICE, CHILDLESS, FEW = 900, 901, 902, 3
 """Homes: with many rows, all alike; with two rows of one key; the only one without a row below; as others."""
 
 LISTED = {
-    "homes": {"region": Categorical(["n", "s"]), "income": Numerical(0, 99, integer=True)},
+    "homes": {"region": Categorical(["n", "s"]), "income": Numerical(0, 99, integer=True),
+              "paid": Numerical(0, 999, integer=True)},
     "trips": {"mode": Categorical(["bus", "car"]), "at": Datetime("2020-01-01", "2021-12-31"),
               "km": Numerical(0, 50, integer=True)},
     "stops": {"minutes": Numerical(0, 60, integer=True)},
-    "cars": {"make": Categorical(["a", "b"])},
+    "cars": {"make": Categorical(["a", "b"]), "fuel": Categorical(["e", "p"])},
 }  # fmt: skip
 OPEN = {
     **LISTED,
-    "homes": {"region": Categorical(), "income": Numerical()},
+    "homes": {"region": Categorical(), "income": Numerical(), "paid": Numerical()},
     "trips": {"mode": Categorical(), "at": Datetime(), "km": Numerical()},
-    "cars": {"make": Categorical()},
+    "stops": {"minutes": Numerical()},
+    "cars": {"make": Categorical(), "fuel": Categorical()},
 }
 OF_HOMES = {
     "spent": "sum(trips.km)",
@@ -49,7 +51,9 @@ def database_of(columns):
     schemas = {name: Schema(of) for name, of in columns.items()}
     return Database(
         {
-            "homes": Table(schemas["homes"], key="home", derive=OF_HOMES),
+            "homes": Table(
+                schemas["homes"], key="home", derive=OF_HOMES, constraints=["paid == sum(trips.km)"]
+            ),
             "trips": Table(
                 schemas["trips"],
                 key="trip",
@@ -58,8 +62,14 @@ def database_of(columns):
                 order="at",
                 derive={"longest": "max(stops.minutes)", "mean": "mean(stops.minutes)"},
             ),
-            "stops": Table(schemas["stops"], parent="trips", link="trip", order="number"),
-            "cars": Table(schemas["cars"], parent="homes", link="home"),
+            "stops": Table(
+                schemas["stops"],
+                parent="trips",
+                link="trip",
+                order="number",
+                constraints=["minutes >= trips.km"],
+            ),
+            "cars": Table(schemas["cars"], parent="homes", link="home", constant=["fuel"], children="0..3"),
         }
     )
 
@@ -71,6 +81,7 @@ def tables_of(homes=50, many=40):
     root = pd.DataFrame({"home": pd.array(keys, "Int64")})
     root["region"] = rng.choice(["n", "s"], len(root))
     root["income"] = rng.integers(0, 100, len(root))
+    root["paid"] = rng.integers(0, 1000, len(root))
     root.loc[root["home"] == MANY, "region"] = "islands"
     few = np.repeat(np.arange(homes), rng.integers(1, 5, homes))
     extra = [*[MANY] * many, TWICE, TWICE, 7_777, 7_777, 8_888]  # the last are nobody's
@@ -90,6 +101,7 @@ def tables_of(homes=50, many=40):
     of_cars = [*np.repeat(np.arange(homes), rng.integers(1, 3, homes)), *[MANY] * many, TWICE, 7_777, None]
     cars = pd.DataFrame({"home": pd.array(of_cars, "Int64")})
     cars["make"] = rng.choice(["a", "b"], len(cars))
+    cars["fuel"] = rng.choice(["e", "p"], len(cars))  # not even the same in all rows of a home
     cars.loc[cars["home"] == MANY, "make"] = "b"
     found = {"homes": root, "trips": trips, "stops": stops, "cars": cars}
     return {
@@ -259,16 +271,17 @@ def test_a_type_does_not_tell_whether_anybody_has_no_row_or_one(last, tmp_path):
 
     The only person without rows leaves, or the only one with rows.
     """
-    homes = pd.DataFrame({"home": range(12), "region": ["n", "s"] * 6, "income": 5})
+    homes = pd.DataFrame({"home": range(12), "region": ["n", "s"] * 6, "income": 5, "paid": 1})
     trips = pd.DataFrame({"home": [*range(11)] * 3, "km": range(33), "at": pd.Timestamp("2020-03-04")})
+    trips["zone"] = trips["home"] % 3
     trips = trips if last else trips[trips["home"] == 0].reset_index(drop=True)
     derive = {f"{how} {of}": f"{how}(trips.{of})" for how in ("first", "min") for of in ("km", "at")}
     derive |= {"mean": "mean(trips.km)", "sum": "sum(trips.km)"}
-    schema = Schema({"km": Numerical(), "at": Datetime()})
+    schema = Schema({"km": Numerical(), "at": Datetime(), "zone": Numerical()})
     database = Database(
         {
             "homes": Table(Schema(OPEN["homes"]), key="home", derive=derive),
-            "trips": Table(schema, parent="homes", link="home", order="at"),
+            "trips": Table(schema, parent="homes", link="home", order="at", constant=["zone"]),
         }
     )
 

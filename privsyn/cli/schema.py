@@ -96,7 +96,7 @@ def _check_tables(data: Path, check: Path, others: dict[str, object]) -> bool:
     """Print what a schema of several tables would leave out or change; return whether it is one."""
     from privsyn.cli.common.linked import refuse
     from privsyn.table.drafting.linked import check_tables
-    from privsyn.table.schema.database import as_database
+    from privsyn.table.schema.database_file import as_database
 
     database = as_database(check)
     if database is None:

@@ -20,7 +20,8 @@ from privsyn.evaluation.predictions import classes_of, determined_by
 from privsyn.evaluation.registry import METRICS, add_metric, compute, try_own
 from privsyn.evaluation.scores import Origin, Scores
 from privsyn.marginals.domain import Attributes, Floats
-from privsyn.table.schema.database import Database, database_from_plain
+from privsyn.table.schema.database import Database
+from privsyn.table.schema.database_file import database_from_plain
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.yaml_file import read_public
 

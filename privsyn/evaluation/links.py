@@ -23,7 +23,8 @@ from privsyn.table.io.persons import identifiers, persons_of
 from privsyn.table.io.read_in_memory import read_in_memory
 from privsyn.table.lookups import with_lookups
 from privsyn.table.schema.columns import Ordinal
-from privsyn.table.schema.database import ROWS, Database, Table, persons_and_rows
+from privsyn.table.schema.database import ROWS, Database, Table
+from privsyn.table.schema.database_file import persons_and_rows
 from privsyn.table.schema.schema import Schema, declared
 
 

@@ -53,6 +53,8 @@ def agreed(fitted: Fitted, column: str, numbers: Floats, rows: RowsPerPerson) ->
         rows = rows.with_sum_of_persons(total - float(before[0]), of_total + float(variance[0]))
     after = np.where(counted, np.append(total - rows.persons.sum(), rows.persons), 0.0)
     after = np.maximum(after, 0.0)
+    if not after.any():  # a rule leaves none of the classes in which persons were found
+        after[counted] = 1.0
     after *= total / max(float(after.sum()), TINY)
     return _refitted(fitted, place, _spread(table.counts[group] * share, classes, before, after)), rows
 

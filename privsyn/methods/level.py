@@ -16,13 +16,13 @@ from privsyn.methods.persons import Persons
 from privsyn.methods.reading import Opened
 from privsyn.private.persons import NOBODY
 from privsyn.synthesis.chains import POSITION, SIBLINGS, Given, Links
-from privsyn.table.kinds.numerical import Numerical
 from privsyn.table.linked import LinkedTable, positions, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from privsyn.marginals.counting import Block, Walk
+    from privsyn.table.kinds.numerical import Numerical
     from privsyn.table.schema.database import Table
 
 POSITIONS = 4  # 1, 2, 3, and 4 and more: of a row among those of its parent
@@ -104,15 +104,15 @@ class OpenedLevel:
         known = (rows_of(child) for child in self.children)
         return len(set(self.opened.schema.schema.coded).difference(known))
 
-    def with_most(self, rows: Mapping[str, int]) -> OpenedLevel:
+    def with_most(self, columns: Mapping[str, Numerical]) -> OpenedLevel:
         """Return the table in which no number of child rows is larger than those of any person.
 
         Parameters
         ----------
-        rows : mapping of a child table to a released number
+        columns : mapping of a child table to the column of its numbers, whose bounds are released
         """
         schema = self.opened.schema
-        most = {rows_of(child): Numerical(0, n, integer=True, nullable=False) for child, n in rows.items()}
+        most = {rows_of(child): column for child, column in columns.items()}
         whole = replace(schema.schema, columns={**schema.schema.columns, **most})
         return replace(self, opened=replace(self.opened, schema=replace(schema, schema=whole)))
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import sqrt
-from typing import TYPE_CHECKING
+from math import inf, sqrt
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from privsyn.errors import InputError, about
+from privsyn.errors import InputError, about, did_you_mean
 from privsyn.inference.all_rows import reweighted
 from privsyn.inference.child_rows import agreed
 from privsyn.inference.rows_per_person import RowsPerPerson
@@ -29,8 +29,9 @@ from privsyn.private.ledger import PUBLIC, Ledger
 from privsyn.private.persons import ONE_ROW_EACH, Contribution, random_order
 from privsyn.private.spend import QueryLog
 from privsyn.synthesis.chains import EXACT, NEXT, NUMBER_OF_ROWS, OF_ROWS, POSITION, Given, Links, Previous
-from privsyn.table.linked import ROW, named_tables, open_tables, rows_of
+from privsyn.table.linked import ROW, named_tables, number_of_rows, open_tables, rows_of
 from privsyn.table.lookups import with_lookups
+from privsyn.table.schema.columns import Ordinal
 
 if TYPE_CHECKING:
     from privsyn.private.laws import Law
@@ -38,7 +39,8 @@ if TYPE_CHECKING:
     from privsyn.private.sampler import Bits
     from privsyn.progress import Progress
     from privsyn.settings import Settings
-    from privsyn.table.schema.database import Database
+    from privsyn.table.schema.database import Database, Table
+    from privsyn.table.schema.schema import Schema
 
 KEYS = "that one person has one key in {!r} of {!r}, and that two persons never share one"
 UNIQUE = "that no two rows of {!r} share a key in {!r}, so that no row below them belongs to two persons"
@@ -106,9 +108,12 @@ class OpenedDatabase:
                 ]
                 neighbours = [which + column for which in (*OF_PREVIOUS, *NEXT, EXACT) for column in own]
                 _check_names(own, (*columns_above, *OF_ROWS, *neighbours))
+            whole = tuple(rule.column for rule in table.compared)
             opened = Opened(
-                rows.source, bare.unordered(schema.unordered), persons, schema, None, settings, None
+                rows.source, bare.unordered(schema.unordered), persons, schema, None, settings, None, whole
             )
+            with about(f"table {name!r}"):
+                _check_compared(opened, table, {each.name: each.opened.schema.schema for each in levels})
             links = len(own) * (1 + len(columns_above) + len(own)) if linked else 0
             pairs = pairs_of(len(own)) + links
             levels.append(OpenedLevel(name, table, rows, opened, pairs, database.children(name)))
@@ -134,11 +139,14 @@ class OpenedDatabase:
         left = (1 - FOR_ROWS * bool(children)) * rho
         shares = self._shares(rows_per_person, noise.law, left)
         found: dict[str, LearnedLevel] = {}
+        tables = self.database.tables
         for whole in self.levels:
-            level = whole.with_most(self._most(whole.name, rows_per_person))
+            most = self._most(whole.name, rows_per_person)
+            level = whole.with_most({name: number_of_rows(tables[name], of) for name, of in most.items()})
             share = shares[level.name]
             of_delta = reserved / len(is_open) if level.name in is_open else 0.0
             opened, sizes, contribution = self._bounded(level, found, rows_per_person, noise.law, share)
+            opened = _covering(opened, level.table, found)
             with about(f"table {level.name!r}"):
                 about_table = inquiry.about(level.name)
                 learned = learn_table(
@@ -285,6 +293,42 @@ def _check_names(own: tuple[str, ...], linking: tuple[str, ...]) -> None:
     for name in own:
         if name in linking:
             raise InputError(f"the column {name!r} has a name that links need: rename it")
+
+
+def _check_compared(opened: Opened, table: Table, above: Mapping[str, Schema]) -> None:
+    """Refuse comparisons with rows above that no synthetic row could keep, before anything is spent."""
+    schema = opened.schema.fill({}, {})
+    counted = opened.codec(schema).domain.names if table.compared or table.one else ()
+    for one in table.one:
+        if one.column not in counted:
+            raise InputError(f"one {str(one)!r}: {one.column!r} is no column that is counted")
+        one.check(opened.schema.schema.coded[one.column])
+    for rule in table.compared:
+        (name, column), own = rule.above, rule.column
+        for each, known in ((own, schema.coded), (column, above[name].coded)):
+            if each not in known:
+                raise InputError(f"{str(rule)!r}: there is no column {each!r}{did_you_mean(each, known)}")
+        rule.check(schema_of_own := opened.schema.schema.coded[own], above[name].coded[column])
+        if schema_of_own.is_public and not above[name].coded[column].is_public:
+            raise InputError(f"{str(rule)!r}: declare bounds of {rule.name!r}, as {own!r} has some")
+        if own not in counted:
+            raise InputError(
+                f"{str(rule)!r}: {own!r} is computed from other columns of the table: compare one of these"
+            )
+
+
+def _covering(opened: Opened, table: Table, found: Mapping[str, LearnedLevel]) -> Opened:
+    """Return a table in which bounds that are found leave each row below any row above a value.
+
+    Those of the rows above are public or released.
+    """
+    covering: dict[str, tuple[float, float, bool]] = {}
+    for rule in table.compared:
+        name, column = rule.above
+        low, high = rule.needed(cast(Ordinal, found[name].learned.codec.schema.coded[column]))
+        lowest, highest, strict = covering.get(rule.column, (inf, -inf, False))
+        covering[rule.column] = (min(low, lowest), max(high, highest), strict or rule.strict)
+    return replace(opened, schema=replace(opened.schema, covering=covering)) if covering else opened
 
 
 def _of_all_rows(learned: Learned, parent: Learned, column: str) -> Learned:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain, product
 from types import MappingProxyType
@@ -98,6 +98,8 @@ class Opened:
     settings : Settings
     criteria : Criteria, optional
         What the release must meet, read once.
+    whole : tuple of str
+        Columns that are one attribute each: rules across tables name them.
     """
 
     source: RawTable
@@ -107,6 +109,7 @@ class Opened:
     target: str | None
     settings: Settings
     criteria: Criteria | None
+    whole: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, table: Any, target: str | None, settings: Settings, bits: Bits) -> Opened:
@@ -135,7 +138,8 @@ class Opened:
     def codec(self, schema: Schema, heaps: Mapping[str, Heaps] = NO_HEAPS) -> Codec:
         """Return the codec of the rows under a complete schema."""
         fine = self.settings.algorithm.fine_cells
-        return Codec.for_table(schema, self.rows.head, fine=fine, heaps=heaps, target=self.target)
+        whole = (self.target, *self.whole)
+        return Codec.for_table(schema, self.rows.head, fine=fine, heaps=heaps, whole=whole)
 
     @property
     def together(self) -> bool:
@@ -267,9 +271,10 @@ class Opened:
             squares=contribution.squares,
         )
 
-    def output_type(self, codec: Codec) -> OutputType:
-        """Return the type of the synthetic table, which has no identifiers of persons."""
-        return self.rows.form.only(set(codec.names).difference(codec.dropped))
+    def output_type(self, codec: Codec, others: Collection[str] = ()) -> OutputType:
+        """Return the type of the synthetic table, which has no identifiers of persons, but some `others`."""
+        form = self.source.form.unordered(self.schema.unordered) if others else self.rows.form
+        return form.only({*codec.names, *others}.difference(codec.dropped))
 
 
 def pairs_of(columns: int) -> int:

@@ -26,8 +26,11 @@ from privsyn.release.linked_file import DATABASE, ReleasedLevel, levels_of, pack
 from privsyn.release.outlook import Outlook
 from privsyn.release.release import Release
 from privsyn.synthesis.chains import NUMBER_OF_ROWS, POSITION, Chains
+from privsyn.synthesis.limits import Limit, One, exactly_one
 from privsyn.synthesis.linked import synthesise_linked
-from privsyn.table.encoding.dtypes import family
+from privsyn.table.across import cells_elsewhere, codes_of_ones, known_above, schema_of
+from privsyn.table.codec.codec import Codec
+from privsyn.table.encoding.dtypes import dtype_text, family
 from privsyn.table.io.output_type import PANDAS
 from privsyn.table.io.write import check_for_tables, write_blocks, write_tables
 from privsyn.table.linked import rows_of
@@ -95,12 +98,12 @@ class LinkedRelease:
         levels = {}
         for level in opened.levels:
             of, head = learned[level.name], level.opened.source.head
-            form = level.opened.output_type(of.learned.codec)
-            release = Release(of.learned.codec, of.learned.own, ledger, opened.settings.algorithm, form)
             table = opened.database.tables[level.name]
-            named = {*table.keys, table.order, *of.learned.codec.names}
+            form = level.opened.output_type(of.learned.codec, table.elsewhere)
+            release = Release(of.learned.codec, of.learned.own, ledger, opened.settings.algorithm, form)
+            named = {*table.keys, table.order, *of.learned.codec.names, *table.elsewhere}
             columns = {
-                str(name): _dtype_of_keys(dtype)
+                str(name): dtype_text(dtype) or "" if name in table.elsewhere else _dtype_of_keys(dtype)
                 for name, dtype in head.dtypes.items()
                 if name in named and name not in of.learned.codec.dropped
             }
@@ -195,15 +198,25 @@ class LinkedRelease:
         order = table.order if table.order in own and own[table.order].domain.ordered[0] > 1 else None
         known, in_order = self._known(name, made, parents, roots), table.order is not None
         chains = Chains.of(parents, links, known, order, in_order=in_order)
-        codes = synthesise_linked(
-            own, (*release.fitted.marginals, *links.tables), chains, rng, zeros=release.zeros
-        )
-        merging = release.fitted.merging
+        codec, merging = release.codec, release.fitted.merging
+        places = dict(self._places_above(name, made, parents))
+        above = known_above(name, self.database, self._codecs, made, places)
+        limits = [Limit(*of) for of in above.allowed(codec.cells(merging))]
+        tables = (*release.fitted.marginals, *links.tables)
+        ones = [One(*of) for of in codes_of_ones(table, codec)]
+        merged = [one.merged(merging) for one in ones]
+        codes = synthesise_linked(own, tables, chains, rng, zeros=release.zeros, limits=limits, ones=merged)
         records = Records(merging.merged, np.stack([codes[each] for each in own], axis=1))
-        frame = release.codec.decode(merging.restore(records, rng), rng, merging)
+        records = exactly_one(
+            ones, merging.restore(records, rng), release.fitted.one_ways, merging, parents, rng
+        )
+        columns = dict(zip(records.domain, records.codes.T, strict=True))
+        fixed = {one.attribute: codec.cells()[one.attribute].lows[columns[one.attribute]] for one in ones}
+        frame = codec.table(codec.numbers(records, rng, merging, fixed, above), rng)
         if table.order in frame:
             by = np.lexsort((frame[table.order].rank(method="first").to_numpy(), parents))
-            if order is None or release.codec.schema.constraints:
+            first = any(one.first for one in table.one)
+            if codec.schema.constraints or (order is None and not first):
                 frame = frame.iloc[by].reset_index(drop=True)
             else:  # the codes are in order: only values of the same code change places
                 frame[order] = frame[order].array[by]
@@ -218,27 +231,42 @@ class LinkedRelease:
             ("", NUMBER_OF_ROWS): np.bincount(roots, minlength=1)[roots],
             ("", POSITION): ranks(parents),
         }
+        for table, at in self._places_above(name, made, parents):
+            known |= {(table, attribute): codes[at] for attribute, codes in made[table].codes.items()}
+        return known
+
+    def _places_above(
+        self, name: str, made: Mapping[str, SyntheticRows], parents: Ints
+    ) -> Iterator[tuple[str, Ints]]:
+        """Yield each table above and the place of each row's row there."""
         at = parents
         for table in self.database.above(name):
-            known |= {(table, attribute): codes[at] for attribute, codes in made[table].codes.items()}
+            yield table, at
             at = made[table].parents[at]
-        return known
+
+    @property
+    def _codecs(self) -> dict[str, Codec]:
+        """The codec of each table."""
+        return {name: level.release.codec for name, level in self.levels.items()}
 
     def _table(self, name: str, made: Mapping[str, SyntheticRows]) -> Any:
         """Return a table with its keys, without the derived columns."""
         level, table, rows = self.levels[name], self.database.tables[name], made[name]
         columns: dict[str, Any] = {}
+        elsewhere = cells_elsewhere(name, self.database, self._codecs, made, level.columns)
         for column, dtype in level.columns.items():
             if column == table.key:
                 columns[column] = _keys(np.arange(len(rows.parents)), dtype)
             elif column == table.link:
                 columns[column] = _keys(rows.parents, dtype)
+            elif column in elsewhere:
+                columns[column] = elsewhere[column]
             elif column in rows.frame:
                 columns[column] = rows.frame[column]
             else:
                 columns[column] = _keys(ranks(rows.parents), dtype)
         frame = pd.DataFrame(columns, index=range(len(rows.parents)), copy=False)
-        return level.release.form.cast(frame, level.release.codec.schema)
+        return level.release.form.cast(frame, schema_of(name, self.database, self._codecs))
 
     def sample_blocks(
         self, n: int | None = None, *, seed: int | None = None, progress: Progress | None = None
@@ -282,7 +310,8 @@ class LinkedRelease:
         check_for_tables(path)
         made = self.sample(n, seed=seed, progress=progress)
         known = {
-            name: (level.release.codec.schema, level.release.form) for name, level in self.levels.items()
+            name: (schema_of(name, self.database, self._codecs), level.release.form)
+            for name, level in self.levels.items()
         }
         whole = {name: (table, *known.get(name, (None, PANDAS))) for name, table in made.items()}
         return write_tables(whole, path, ending, excel_safe=excel_safe)

@@ -29,7 +29,8 @@ from privsyn.release.file_format import (
 from privsyn.release.release import Release
 from privsyn.synthesis.chains import Given, Links, Previous
 from privsyn.table.lookups import LookupTable
-from privsyn.table.schema.database import LINKS, Database, database_from_plain, database_to_plain
+from privsyn.table.schema.database import Database
+from privsyn.table.schema.database_file import LINKS, database_from_plain, database_to_plain
 
 FORMAT = 2  # of a file with several tables
 DATABASE = "database.json"
@@ -102,7 +103,7 @@ def plain_of(database: Database) -> dict[str, Any]:
 def database_of(plain: Mapping[str, Any]) -> Database:
     """Return the database that `plain_of` wrote; raise if it did not write it."""
     for table in plain.values():
-        if set(table) - {*LINKS}:
+        if set(table) - {*LINKS, "constraints"}:
             raise ValueError("`plain_of` writes no schema")
         if "public" in table:  # cells, never a path: a model names no other file to be read
             table["public"] = LookupTable.from_plain(table["public"], table["key"])

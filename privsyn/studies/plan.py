@@ -302,7 +302,7 @@ class _Run:
         epsilon, delta = self.settings.promise
         check_accept(criteria, self.open_schema.schema, epsilon)
         fine, target = self.settings.algorithm.fine_cells, self.settings.target
-        codec = Codec.for_table(self.open_schema.fill({}, {}), columns, fine=fine, target=target)
+        codec = Codec.for_table(self.open_schema.fill({}, {}), columns, fine=fine, whole=(target,))
         check_testable(codec, criteria)
 
         def with_tests(epsilon: float) -> tuple[Law, float, Expectation]:

@@ -37,11 +37,14 @@ from privsyn.synthesis.annealing import (
     lay_out,
     weights_of,
 )
-from privsyn.synthesis.chains import EXACT, NEXT, Chains
+from privsyn.synthesis.chains import EXACT, NEXT, POSITION, Chains
+from privsyn.synthesis.limits import Limit, One, move_into
 from privsyn.synthesis.synthesise import draw_by_quota, draw_given
 
 TINY = 1e-9  # records
 LINKED_SWEEPS = 2 * SWEEPS  # each moves half of the rows at a time, against targets that move with the others
+LIMIT = "limit {}"
+"""The name of an attribute of a row: its kind in a `Limit`."""
 
 
 def synthesise_linked(
@@ -51,6 +54,8 @@ def synthesise_linked(
     rng: np.random.Generator,
     sweeps: int = LINKED_SWEEPS,
     zeros: StructuralZeros = NO_ZEROS,
+    limits: Sequence[Limit] = (),
+    ones: Sequence[One] = (),
 ) -> dict[str, Integers]:
     """Return the codes of the own attributes of each row.
 
@@ -64,17 +69,33 @@ def synthesise_linked(
     sweeps : int
     zeros : StructuralZeros
         Of the own attributes.
+    limits : sequence of Limit
+        A row leaves a code that it may not have at any price, if another one is left.
+    ones : sequence of One
     """
     tables = chains.symmetric(tables, one_ways)
     rows = _start(one_ways, tables, chains, rng)
+    for one in ones:
+        chances = one.chances(tables, POSITION, chains.given, len(chains.parents))
+        size = one_ways[one.attribute].domain.cells
+        limits = [*limits, one.limit(rows[one.attribute], chains.parents, chances, size, rng)]
+    move_into(limits, rows, one_ways, rng)
     if chains.order is not None:
         codes = rows[chains.order]
         rows[chains.order] = codes[np.lexsort((codes, chains.parents))]
         chains = chains.with_exact(one_ways[chains.order].domain.cells)
     tables = (*tables, *zeros.missing_from(tuple(tables), tuple(one_ways.values())))
-    if not tables or not len(chains.parents):
+    if not (tables or limits) or not len(chains.parents):
         return rows
-    return _annealed(rows, one_ways, _views(one_ways, tables, chains, zeros), chains, rng, sweeps)
+    views = _views(one_ways, tables, chains, zeros)
+    for place, limit in enumerate(limits):
+        name = LIMIT.format(place)
+        while name in one_ways:
+            name += "'"
+        chains = replace(chains, given={**chains.given, name: limit.kinds})
+        none = np.zeros(limit.possible.size)
+        views.append(_View(limit.table(name), NO_GROUPS, none, none + 1, limit.weights))
+    return _annealed(rows, one_ways, views, chains, rng, sweeps)
 
 
 def _start(
@@ -183,7 +204,7 @@ def _views(
     one_ways: Mapping[str, Marginal], tables: Sequence[Marginal], chains: Chains, zeros: StructuralZeros
 ) -> list[_View]:
     """Return how a row sees all tables, scaled to the number of rows, and all columns."""
-    weighted = [*zip(tables, weights_of(tuple(tables)), strict=True)]
+    weighted = [*zip(tables, weights_of(tuple(tables)) if tables else (), strict=True)]
     weighted += [(table, COLUMNS) for table in one_ways.values()]
     found = []
     for table, weight in weighted:

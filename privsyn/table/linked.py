@@ -21,16 +21,19 @@ from privsyn.errors import InputError, about, did_you_mean, replace_errors
 from privsyn.marginals.counting import ranks
 from privsyn.marginals.domain import Floats, Ints, Mask
 from privsyn.table.discovery.open_schema import declared_or_by_names
-from privsyn.table.encoding.dtypes import family
+from privsyn.table.encoding.dtypes import family, holds_missing
 from privsyn.table.encoding.parsing import alone, number
+from privsyn.table.enforcement.forbidden import MissingWhen
 from privsyn.table.io.formats import tables_in
 from privsyn.table.io.persons import NOBODY, check_unit_column, codes_of, identifiers, order_keys
 from privsyn.table.io.read_in_batches import read_in_batches
 from privsyn.table.io.source import RawTable
 from privsyn.table.lookups import check_all_looked_up, is_same_table, with_keys
-from privsyn.table.schema.columns import Categorical, Column, Numerical, Ordinal, column_of
-from privsyn.table.schema.database import COUNT, EVER, Database, Derived, Table
+from privsyn.table.schema.columns import Categorical, Coded, Column, Numerical, Ordinal, column_of
+from privsyn.table.schema.constraint import Constraint
+from privsyn.table.schema.database import Database, Table
 from privsyn.table.schema.schema import Schema
+from privsyn.table.schema.summaries import ANY, COUNT, EVER, Derived
 
 MOST_ROWS = 100_000
 """Upper bound of a column of numbers of child rows. Of `rows_of` a child, a released one is used instead."""
@@ -138,7 +141,15 @@ def open_tables(database: Database, tables: Mapping[str, Any], shuffle: Shuffle)
     for name in reversed(database.names):
         with about(f"table {name!r}"):
             found[name] = _with_summaries(database, name, found)
-    return found
+    return {name: _without(linked, database.tables[name].elsewhere) for name, linked in found.items()}
+
+
+def _without(linked: LinkedTable, columns: tuple[str, ...]) -> LinkedTable:
+    """Return a table in which some columns are not read: they follow from another table."""
+    if not columns:
+        return linked
+    kept = {name: column for name, column in linked.schema.columns.items() if name not in columns}
+    return replace(linked, also=(*linked.also, *columns), schema=replace(linked.schema, columns=kept))
 
 
 def _sources(database: Database, tables: Mapping[str, Any]) -> dict[str, RawTable]:
@@ -249,14 +260,49 @@ def _with_summaries(database: Database, name: str, found: Mapping[str, LinkedTab
     """Return the table with its derived columns: the number of rows of each child table, and `derive`."""
     table, own = database.tables[name], found[name]
     said = {rows_of(child): Derived(COUNT, child) for child in database.children(name)} | dict(table.derive)
+    said |= {str(what): what for what in table.computed.values()}
+    said |= {str(what): what for child in database.children(name) for what in constants(database, child)}
     columns: dict[str, Column] = {}
+    rules: list[Constraint] = []
     for column, what in said.items():
         if column in own.schema.columns:
             raise InputError(f"{column!r} is a column of the table and a derived one: rename one of them")
         own.added[column], columns[column] = _summary(what, found[what.table], len(own.persons))
+        if what.how == COUNT:
+            columns[column] = number_of_rows(database.tables[what.table], MOST_ROWS)
+        kind = columns[column]
+        if what.how == ANY and isinstance(kind, Coded) and database.tables[what.table].least == 0:
+            rules += () if kind.nullable else [MissingWhen(column, {rows_of(what.table): 0}, only=True)]
+            columns[column] = replace(kind, nullable=True)
+        for total in (name for name, summary in table.computed.items() if summary == what):
+            columns[column] = _as_declared(own.schema.columns.get(total), kind)
     if not (columns or own.schema.coded):  # a table of keys: its rows are counted
         own.added[ROW], columns[ROW] = YES, Categorical([YES], nullable=False)
-    return replace(own, schema=replace(own.schema, columns={**own.schema.columns, **columns}))
+    schema, columns = own.schema, {**own.schema.columns, **columns}
+    return replace(own, schema=replace(schema, columns=columns, constraints=(*schema.constraints, *rules)))
+
+
+def constants(database: Database, name: str) -> tuple[Derived, ...]:
+    """Return the columns of the parent that have what is the same in all rows of a child table."""
+    return tuple(Derived(ANY, name, column) for column in database.tables[name].constant)
+
+
+def _as_declared(declared: Column | None, found: Column) -> Column:
+    """Return the kind of a summary, as the schema declares the column that it computes."""
+    if isinstance(declared, Numerical) and isinstance(found, Numerical) and declared.is_public:
+        return replace(declared, nullable=False)
+    return found
+
+
+def number_of_rows(child: Table, most: int) -> Numerical:
+    """Return the column of numbers of rows of a child table, which are at most `most` and keep its rule.
+
+    >>> number_of_rows(Table(parent="homes", link="home", children="1.."), 9)
+    Numerical(low=1, high=9, integer=True, nullable=False)
+    """
+    least, largest = (0, None) if child.children is None else child.children
+    high = max(least, most if largest is None else min(largest, most))
+    return Numerical(least, high, integer=True, nullable=False)
 
 
 def positions(parents: Ints, keys: Floats | None = None) -> Ints:
@@ -278,12 +324,19 @@ def _summary(what: Derived, child: LinkedTable, rows: int) -> tuple[Any, Column]
     """
     if what.column is None:
         counts = np.bincount(child.parents[child.parents >= 0], minlength=rows)
-        return counts, Numerical(0, MOST_ROWS, integer=True, nullable=False)
+        return counts, number_of_rows(Table(), MOST_ROWS)
     column = child.schema.columns.get(what.column)
     if column is None:
         raise InputError(f"derive: {what.table!r} has no column {what.column!r}")
     dtype = child.source.head[what.column].dtype  # public; that of all cells may follow from them
     cells, kind = _cells(child.source, what.column), column_of(dtype)
+    if what.how == ANY:
+        if not isinstance(column, Coded):
+            raise InputError(f"constant: no cell of {what.table}.{what.column} is counted: leave it out")
+        # A row of the parent has one such value, and it is of a row of the same person: whoever is removed
+        # changes one row of the root and the rows below it, as before.
+        nullable = column.nullable and holds_missing(dtype)
+        return _first(cells, child.parents, rows), replace(column, nullable=nullable)
     if what.how not in (EVER, "sum", "mean"):
         if not isinstance(column, type(kind)) or isinstance(column, Categorical):
             raise InputError(f"derive: {what.column!r} is no column of numbers or times")
@@ -308,14 +361,30 @@ def _summary(what: Derived, child: LinkedTable, rows: int) -> tuple[Any, Column]
     return means, Numerical(getattr(column, "low", None), getattr(column, "high", None))
 
 
+def _first(cells: pd.Series, parents: Ints, rows: int) -> Any:
+    """Return the first cell of each parent that is not missing; missing if there is none."""
+    places = np.flatnonzero((parents >= 0) & cells.notna().to_numpy())
+    of, first = np.unique(parents[places], return_index=True)
+    taken = np.full(rows, -1)
+    taken[of] = places[first]
+    return pd.api.extensions.take(with_missing(cells).array, taken, allow_fill=True)
+
+
+def with_missing(cells: pd.Series) -> pd.Series:
+    """Return cells in a dtype with missing ones. Of integers of NumPy pandas would else make floats."""
+    if holds_missing(cells.dtype):
+        return cells
+    empty: Any = np.empty(0, cells.to_numpy().dtype)
+    return pd.Series(pd.array(cells.to_numpy(), dtype=pd.array(empty).dtype))
+
+
 def _chosen(what: Derived, cells: pd.Series, child: LinkedTable, rows: int) -> Any:
     """Return the least, largest, first or last cell of each parent, missing if there is none.
 
     The dtype follows from that of the cells. Of integers of NumPy it is one with missing cells: else pandas
     would take floats if any parent is without rows.
     """
-    if isinstance(cells.dtype, np.dtype) and cells.dtype.kind in "iu":
-        cells = pd.Series(pd.array(cells.to_numpy(), dtype=pd.array(np.empty(0, cells.dtype)).dtype))
+    cells = with_missing(cells)
     order = np.lexsort((np.arange(len(cells)) if child.keys is None else child.keys, child.parents))
     order = order[np.searchsorted(child.parents[order], 0) :]
     with replace_errors(f"derive: no {what.how} of {what.column!r} was found: please report this"):

@@ -25,6 +25,25 @@ tables:
     columns:
       km: {kind: numerical, low: 0, high: 9, integer: true}
 """
+RULED = """
+tables:
+  homes:
+    key: home
+    constraints: [homes.all == sum(trips.km)]
+    columns:
+      all: {kind: numerical, low: 0, high: 27, integer: true}
+      region: {kind: categorical, values: [n, s]}
+  trips:
+    key: trip
+    parent: homes
+    link: home
+    order: day
+    children: 1..3
+    constant: [bus]
+    columns:
+      bus: {kind: categorical, values: [a, b]}
+      km: {kind: numerical, low: 0, high: 9, integer: true}
+"""
 EPSILON = ("--epsilon", 2, "--schema", "homes.yaml")
 
 
@@ -95,6 +114,28 @@ def test_keys_and_order_of_sqlite_keep_their_types(folder, capsys):
     assert stored == [("integer", "integer", "integer")]
     assert paid[0] > 0.9  # 0 and 1 were read as missing cells
     assert abs(paid[1] - 0.5) < 0.2
+
+
+def test_rules_across_tables_hold_in_the_files(folder, capsys):
+    (folder / "homes.yaml").write_text(RULED)
+    for name, more in (("homes", {"all": 1}), ("trips", {"bus": "b"})):
+        path = folder / "in" / f"{name}.csv"
+        pd.read_csv(path).assign(**more).to_csv(path, index=False)
+    done = run(capsys, "synth", "in", "out", *EPSILON)
+    assert done.code == 0, done.err
+    homes, trips = (pd.read_csv(folder / "out" / f"{name}.csv") for name in ("homes", "trips"))
+    assert homes["home"].isin(trips["home"]).all()
+    assert trips.groupby("home")["km"].sum().reindex(homes["home"]).tolist() == homes["all"].tolist()
+    for old, new, text in (
+        ("sum(trips.km)", "sum(trip.km)", "'homes': 'all': 'trip' is no table whose parent is 'homes'"),
+        ("[bus]", "[buses]", "'trips': 'buses' is no column of the table that is counted; did you mean"),
+        ("constant", "constraints: [km >= homes.al]\n    constant", "'homes' has no column 'al'"),
+        ("children: 1..3", "children: 3..1", "children is a number or a range such as 1.. or 1..4"),
+    ):
+        (folder / "homes.yaml").write_text(RULED.replace(old, new))
+        done = run(capsys, "synth", "in", "other", *EPSILON)
+        assert (done.code, text in done.err, len(done.err.splitlines())) == (2, True, 1), done.err
+    assert not (folder / "other").exists()
 
 
 def test_a_look_up_table_comes_out_as_it_is(folder, capsys):

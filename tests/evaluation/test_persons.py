@@ -14,7 +14,7 @@ from privsyn.evaluation.comparison import Comparison, _split
 from privsyn.evaluation.encoding import Classes, code_together
 from privsyn.evaluation.links import Broken, Links, as_one, compare_linked, read_tables
 from privsyn.evaluation.persons import BROKEN, METRICS_OF_PERSONS, SUMS, summaries
-from privsyn.table.schema.database import database_to_plain
+from privsyn.table.schema.database_file import database_to_plain
 
 SCHEMA = Schema({"c": Categorical(["a", "b"]), "n": Numerical(0, 10)})
 REAL = pd.DataFrame({"who": [1, 1, 2, 2], "c": list("abaa"), "n": [1.0, 2, 3, 4]})

@@ -650,8 +650,8 @@ LINKED = (
     bug(
         "a type of a derived column that says whether anybody has no row",
         "privsyn/table/linked.py",
-        'cells.dtype.kind in "iu"',
-        'cells.dtype.kind in ""',
+        "if holds_missing(cells.dtype):",
+        "if True:",
         "tests/test_linked_leaves.py::test_a_type_does_not_tell_whether_anybody_has_no_row_or_one",
     ),
     bug(
@@ -660,6 +660,34 @@ LINKED = (
         "found[order] = ranks(parents[order])",
         "found[order] = np.arange(len(parents))",
         "tests/test_linked.py::test_a_derived_column_says_what_it_is_of_the_rows_of_each_parent",
+    ),
+    bug(
+        "codes below what is known above",
+        "privsyn/table/enforcement/compared.py",
+        'side="right" if self.strict else "left"',
+        'side="left"',
+        "tests/table/enforcement/test_compared.py::test_a_code_is_allowed_if_one_of_its_numbers_keeps_the_rule",
+    ),
+    bug(
+        "rows that may have any code",
+        "privsyn/synthesis/limits.py",
+        "np.where(self.possible.ravel(), 0.0, NEVER)",
+        "np.zeros(self.possible.size)",
+        "tests/synthesis/test_linked.py::test_no_row_has_a_code_that_its_kind_may_not_have_and_tables_stay",
+    ),
+    bug(
+        "two rows of a parent with what one has",
+        "privsyn/synthesis/limits.py",
+        "found[too] = draw_by_quota(others, int(too.sum()), rng)",
+        "pass",
+        "tests/synthesis/test_linked.py::test_one_row_of_each_parent_keeps_a_code_and_others_get_another",
+    ),
+    bug(
+        "a constant column that parents with rows may lack",
+        "privsyn/table/linked.py",
+        "rules += () if kind.nullable else",
+        "rules += () if True else",
+        "tests/test_linked_rules.py::test_who_has_rows_has_what_is_the_same_in_all_of_them",
     ),
     bug(
         "of equal keys in the root all rows, each a person",
@@ -1065,8 +1093,8 @@ RELEASE = (
     bug(
         "the type of the identifiers kept in the model",
         "privsyn/methods/reading.py",
-        "return self.rows.form.only(set(codec.names).difference(codec.dropped))",
-        "return self.rows.form",
+        "return form.only({*codec.names, *others}.difference(codec.dropped))",
+        "return form",
         "tests/test_released_only.py::test_the_model_does_not_keep_the_type_of_identifiers",
     ),
     bug(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Marginal
 from privsyn.synthesis.chains import Chains, Previous
+from privsyn.synthesis.limits import Limit, One
 from privsyn.synthesis.linked import synthesise_linked
 
 
@@ -135,3 +138,39 @@ def test_an_order_never_decreases_and_neighbours_still_follow_the_tables():
     assert np.mean(rows["kind"][later] == rows["kind"][later - 1]) == pytest.approx(0.95, abs=0.02)
     days = np.bincount(rows["day"], minlength=k) / n
     assert np.abs(days - late.sum(axis=0) / n).sum() / 2 < 0.02
+
+
+def test_no_row_has_a_code_that_its_kind_may_not_have_and_tables_stay():
+    """Half of the rows may not have the codes 0 to 2 of a; what b has to do with a is as without it."""
+    of, rng = replace(chains(), previous={}), np.random.default_rng(0)
+    n = len(of.parents)
+    together = np.kron(np.eye(2), np.ones((3, 3)))[:, ::3] + 0.2
+    table = Marginal(Domain(("a", "b"), (6, 2)), n * together / together.sum())
+    one_ways = {"a": table.project(("a",)), "b": table.project(("b",))}
+    possible = np.ones((6, 2), np.bool_)
+    possible[:3, 1] = False
+    kinds = rng.permutation(n) % 2
+    rows = synthesise_linked(one_ways, (table,), of, rng, limits=[Limit("a", kinds, possible)])
+    assert (rows["a"][kinds == 1] >= 3).all()
+    found = np.zeros((6, 2))
+    np.add.at(found, (rows["a"], rows["b"]), 1.0)
+    assert np.abs(found - table.counts).sum() / 2 / n < 0.02
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_one_row_of_each_parent_keeps_a_code_and_others_get_another(first):
+    of, rng = chains(), np.random.default_rng(0)
+    codes, one = rng.integers(0, 3, len(of.parents)), One("a", 1, first)
+    weights = np.array([3.0, 100.0, 1.0])
+    found = one.enforced(codes, of.parents, weights, rng)
+    has = np.bincount(of.parents, found == 1)
+    assert (has[np.bincount(of.parents) > 0] == 1).all()
+    changed = found != codes
+    had = np.bincount(of.parents, codes == 1)[of.parents]
+    if first:
+        assert (found[of.positions == 0] == 1).all()
+    else:
+        assert not changed[had == 1].any()
+        assert (codes[(found == 1) & (had > 0)] == 1).all()  # who has the code had it, if anybody did
+    lost = found[changed & (codes == 1)]
+    assert np.mean(lost == 0) == pytest.approx(0.75, abs=0.02)  # by quota: no chance

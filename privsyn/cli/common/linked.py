@@ -13,7 +13,7 @@ from privsyn.cli.common.terminal import say
 from privsyn.errors import InputError, plural
 from privsyn.table.io.formats import ending_of, holds_tables, tables_in
 from privsyn.table.io.write import check_for_tables
-from privsyn.table.schema.database import as_database
+from privsyn.table.schema.database_file import as_database
 
 if TYPE_CHECKING:
     from privsyn.private.ledger import Ledger

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
@@ -30,6 +30,7 @@ from privsyn.table.encoding.encoders import STRAY, CategoricalEncoder, Encoder, 
 from privsyn.table.encoding.grid import Grid
 from privsyn.table.encoding.steps import NO_HEAPS, Heaps, heaps_from_plain, heaps_to_plain
 from privsyn.table.encoding.time_encoders import DatetimeEncoder
+from privsyn.table.enforcement.compared import NOTHING_ABOVE, KnownAbove
 from privsyn.table.enforcement.draws import Cells, DrawnRows
 from privsyn.table.enforcement.increasing import rules_with_gaps
 from privsyn.table.enforcement.repair import Repair, check_constraints
@@ -204,10 +205,10 @@ class Codec:
         *,
         fine: bool = False,
         heaps: Mapping[str, Heaps] = NO_HEAPS,
-        target: str | None = None,
+        whole: Collection[str | None] = (),
     ) -> Codec:
-        """Return the codec of a table, from its names and dtypes alone. The `target` is one attribute."""
-        split = parts.splittable(schema, target) if fine else ()
+        """Return the codec of a table, from its names and dtypes alone. No column of `whole` is split."""
+        split = parts.splittable(schema, whole) if fine else ()
         return cls(schema, tuple(table.columns), dtypes_of(schema, table), fine, heaps, split)
 
     @property
@@ -285,12 +286,14 @@ class Codec:
         rng: np.random.Generator,
         merging: Merging | None = None,
         fixed: Mapping[str, Floats] = MappingProxyType({}),
+        above: KnownAbove = NOTHING_ABOVE,
     ) -> dict[str, Floats]:
-        """Return each attribute and column as numbers, NaN for missing; the numbers in `fixed` are kept."""
+        """Return each attribute and column as numbers, NaN for missing; those `fixed` or `above` are kept."""
         if records.domain != self.domain:
             raise ValueError(f"records over {records.domain} for a codec of {self.domain}")
         codes = {name: records.codes[:, place] for place, name in enumerate(self.domain)}
         numbers = {name: self._draw(name, drawn, rng) for name, drawn in codes.items()}
+        fixed = {**fixed, **above.numbers}
         numbers |= {name: np.array(given) for name, given in fixed.items()}
         whole = {name for name, of in self.parts.items() if not fixed.keys().isdisjoint(of)}
         rows = DrawnRows(numbers, codes, self.cells(merging), frozenset({*fixed, *whole}))
@@ -298,8 +301,7 @@ class Codec:
             drawn = [numbers[part] for part in of]
             room = rows.room(of[0], np.arange(len(records)))
             numbers[name] = parts.join(drawn, room, self.grid(name), rng)
-        if self.schema.constraints:
-            self.rules.enforce(rows, rng)
+        self.rules.joined(above.rules, above.columns).enforce(rows, rng)
         return numbers | parts.split_given({name: numbers[name] for name in self.parts}, self.parts)
 
     def _draw(self, name: str, codes: Integers, rng: np.random.Generator) -> Floats:
@@ -402,12 +404,8 @@ class Codec:
         """Return the codec as plain data for JSON, for `from_dict`."""
         more = {"heaps": heaps_to_plain(self.heaps), "split": list(self.split)}
         found = {name: plain for name, plain in more.items() if plain}
-        facts = {
-            "schema": to_plain(self.schema),
-            "dtypes": self._texts,
-            "fine": self.fine,
-            "gaps": self.with_gaps,
-        }
+        schema = to_plain(self.schema)
+        facts = {"schema": schema, "dtypes": self._texts, "fine": self.fine, "gaps": self.with_gaps}
         return {**facts, **found}
 
     @classmethod

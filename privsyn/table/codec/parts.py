@@ -7,7 +7,7 @@ own it survives, and so does what other columns have to do with it. In every tab
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -40,18 +40,18 @@ IN_A_DAY = 288
 """Cells of the time of day, of five minutes each; one for each point if there are fewer."""
 
 
-def splittable(schema: Schema, target: str | None = None) -> tuple[str, ...]:
+def splittable(schema: Schema, whole: Collection[str | None] = ()) -> tuple[str, ...]:
     """Return the columns of times that are counted as several attributes. Public.
 
-    They have `counted_cycles`. They are not the target. Constraints name them at most in one `Increasing`. Of
-    its columns, the one from which all others are encoded as gaps is split. Rows that break any other
-    constraint are repaired as whole columns.
+    They have `counted_cycles`, and are none of `whole`, such as the target. Constraints name them at most in
+    one `Increasing`. Of its columns, the one from which all others are encoded as gaps is split. Rows that
+    break any other constraint are repaired as whole columns.
 
     >>> from privsyn import Datetime
     >>> splittable(Schema({"at": Datetime("2015-01-01 00:00", "2016-01-01 08:00")}))
     ('at',)
     """
-    named = {target, *_constrained(schema)}
+    named = {*whole, *_constrained(schema)}
     return tuple(
         name
         for name, column in schema.coded.items()

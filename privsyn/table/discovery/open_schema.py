@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
 from typing import Any, cast
@@ -49,10 +49,14 @@ class OpenSchema:
     ----------
     schema : Schema
     dtypes : mapping of each column of the table to its dtype
+    covering : mapping of a column to (number, number, bool)
+        Released: numbers or seconds that bounds must contain which are found, because a rule compares them
+        with rows above. With True they must reach a step further.
     """
 
     schema: Schema
     dtypes: Mapping[str, Dtype]
+    covering: Mapping[str, tuple[float, float, bool]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, schema: Schema | None, table: pd.DataFrame) -> OpenSchema:
@@ -225,6 +229,8 @@ class OpenSchema:
         """
         declared = add_declared(found, self.open, self.schema.constraints)
         for name in self.bounds:
+            if name in self.covering:
+                declared[name] = _covering(cast(Ordinal, declared[name]), *self.covering[name])
             try:
                 cast(Ordinal, declared[name]).encoder(self._dtype(name))
             except InputError:
@@ -255,6 +261,15 @@ class OpenSchema:
         """Return a column's numbers, days or seconds. Private."""
         column, dtype = cast(Ordinal, self.schema.columns[name]), self._dtype(name)
         return column.widest(dtype).encoder(dtype).read(cells)
+
+
+def _covering(column: Ordinal, low: float, high: float, further: bool) -> Ordinal:
+    """Return a column whose bounds contain two numbers, in common units, or reach a step further."""
+    low, high = low / column.scale, high / column.scale
+    if column.scale > 1:  # days
+        low, high = np.floor(low), np.ceil(high)
+    step, bounds = further * column.resolution, column.bounds
+    return column.covering(min(low - step, bounds[0]), max(high + step, bounds[1]))
 
 
 def declared_or_by_names(given: Schema | None, table: pd.DataFrame, kinds: Schema | None = None) -> Schema:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -59,6 +59,10 @@ class Repair:
             tuple(rule for constraint in constraints for rule in constraint.rules(columns)),
             tuple(computing[name].computation(columns) for name in in_order(computing)),
         )
+
+    def joined(self, rules: Sequence[Rule], columns: Mapping[str, Coded]) -> Repair:
+        """Return the same with rules that come first, some of whose columns are known of other rows."""
+        return replace(self, rules=(*rules, *self.rules), columns={**self.columns, **columns})
 
     @property
     def computed(self) -> tuple[str, ...]:

@@ -335,6 +335,8 @@ class Reader:
 
     def column(self, node: ast.expr) -> str:
         """Return the column that a side of a comparison names."""
+        if isinstance(node, ast.Attribute):
+            raise InputError("it names a table: give it to Table(..., constraints=[...]), not to the schema")
         if not isinstance(node, ast.Name):
             raise InputError(f"one side of each comparison is a column alone: {self.forms}")
         name = self.quoted.get(node.id, node.id)

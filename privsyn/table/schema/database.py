@@ -3,72 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import KW_ONLY, dataclass, field, fields
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from os import PathLike
 from types import MappingProxyType
 from typing import Any
 
 from privsyn.errors import InputError, about, did_you_mean, safe_repr
-from privsyn.table.kinds.column_settings import check_keys
+from privsyn.table.schema.across import Comparison, check_column, read_rules
 from privsyn.table.schema.schema import Schema
-from privsyn.table.schema.yaml_file import SETTINGS, from_plain, read_public, read_schema, to_plain
-
-EVER, COUNT = "ever", "count"
-SUMMARIES = (COUNT, "sum", "mean", "min", "max", "first", "last", EVER)
-"""How a derived column sums up the rows of a child table."""
-
-SUMMARY = re.compile(
-    r"(?P<how>[a-z]+)\((?P<table>[^.()]+)(?:\.(?P<column>[^=()]+?)(?: *== *(?P<value>.+))?)?\)"
-)
-
-
-@dataclass(frozen=True)
-class Derived:
-    """How a derived column sums up the child rows of each row.
-
-    Parameters
-    ----------
-    how : str
-        One of `SUMMARIES`.
-    table : str
-        A child table.
-    column : str, optional
-        The column that is summarised; `count` has none.
-    value : str, optional
-        With `ever`, the value that one of the rows must have.
-
-    Examples
-    --------
-    >>> Derived.of("sum(purchases.dollars)")
-    Derived(how='sum', table='purchases', column='dollars', value=None)
-    >>> str(Derived.of("ever(visits.ward == surgery)"))
-    'ever(visits.ward == surgery)'
-    """
-
-    how: str
-    table: str
-    column: str | None = None
-    value: str | None = None
-
-    @classmethod
-    def of(cls, text: object) -> Derived:
-        """Return the summary that an expression describes; raise an `InputError` if it describes none."""
-        found = SUMMARY.fullmatch(text.strip()) if isinstance(text, str) else None
-        if found is None or found["how"] not in SUMMARIES:
-            raise InputError(
-                f"{safe_repr(text)} is no summary of rows: write one such as count(visits),"
-                " sum(purchases.dollars), last(visits.arrived) or ever(visits.ward == surgery)"
-            )
-        how, table, column, value = found.group("how", "table", "column", "value")
-        if (column is None) != (how == COUNT) or (value is None) != (how != EVER):
-            raise InputError(f"{text!r}: count takes a table, ever a column and a value, all others a column")
-        return cls(how, table.strip(), column and column.strip(), value and value.strip())
-
-    def __str__(self) -> str:
-        column = "" if self.column is None else f".{self.column}"
-        value = "" if self.value is None else f" == {self.value}"
-        return f"{self.how}({self.table}{column}{value})"
+from privsyn.table.schema.summaries import Computed, Derived
+from privsyn.table.schema.yaml_file import read_schema
 
 
 @dataclass(frozen=True)
@@ -96,6 +41,17 @@ class Table:
     lookups : mapping of a column to a table, optional
         The columns whose values are keys of a public table, such as ``{"origin": "zones", "destination":
         "zones"}``. The schema need not have them. A column that has the name of such a key needs no mention.
+    constraints : list of text, optional
+        Comparisons of a column with one of a table above, such as ``"arrived >= persons.born"``, and sums and
+        numbers of the rows below, such as ``"total == sum(items.price)"``. Others join those of the schema.
+    constant : list of str, optional
+        Columns that are the same in all rows of one parent.
+    one : text or list of text, optional
+        A column and a value that exactly one row of each parent has, such as ``"relation == 'head'"``. With
+        ``"first(relation) == 'head'"`` it is the first of them.
+    children : (int, int or None), int or text, optional
+        How many rows each row of the parent has: at least one with ``(1, None)`` or ``"1.."``. Default: any
+        number.
     public : path or table, optional
         A look-up table that everybody may know, such as ``"drugs.csv"``. It has a `key` and nothing else of
         what is above. No question is asked of it, and it is among the synthetic tables as it is.
@@ -115,6 +71,10 @@ class Table:
     order: str | None = None
     derive: Mapping[str, Any] = field(default_factory=dict)  # of Derived; text is replaced
     lookups: Mapping[str, str] = field(default_factory=dict)
+    constraints: Sequence[Any] = ()  # of Comparison and Computed; text is replaced
+    constant: Sequence[str] = ()
+    one: Any = ()  # of OnlyOne; text is replaced
+    children: Any = None  # a pair; what else is given is replaced
     public: Any = field(default=None, compare=False)  # data frames cannot be compared
 
     def __post_init__(self) -> None:
@@ -162,6 +122,22 @@ class Table:
             if name in (*self.keys, self.order):
                 raise InputError(f"lookups: {name!r} is the key, link or order of the table, no data")
         object.__setattr__(self, "lookups", MappingProxyType(dict(self.lookups)))
+        read_rules(self)
+
+    @property
+    def compared(self) -> tuple[Comparison, ...]:
+        """The rules that compare columns with those of tables above."""
+        return tuple(rule for rule in self.constraints if isinstance(rule, Comparison))
+
+    @property
+    def computed(self) -> dict[str, Derived]:
+        """The columns that sum up the rows of child tables."""
+        return {rule.column: rule.summary for rule in self.constraints if isinstance(rule, Computed)}
+
+    @property
+    def elsewhere(self) -> tuple[str, ...]:
+        """The columns whose cells follow from other tables: no cell of them is drawn."""
+        return (*self.constant, *self.computed)
 
     def _check_public(self) -> None:
         """Refuse what a look-up table cannot have."""
@@ -176,6 +152,11 @@ class Table:
     def __reduce__(self) -> tuple[Any, ...]:
         said = {each.name: getattr(self, each.name) for each in fields(self)}
         return _table, (said | {"derive": dict(self.derive), "lookups": dict(self.lookups)},)
+
+    @property
+    def least(self) -> int:
+        """The least number of rows of each row of the parent."""
+        return 0 if self.children is None else int(self.children[0])
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -195,7 +176,18 @@ class Table:
         return self.schema is None or bool(self.schema.columns or self.lookups)
 
 
-PRIVATE = ("schema", "parent", "link", "order", "derive", "lookups")
+PRIVATE = (
+    "schema",
+    "parent",
+    "link",
+    "order",
+    "derive",
+    "lookups",
+    "constraints",
+    "constant",
+    "one",
+    "children",
+)
 """What only tables of private rows have."""
 
 
@@ -243,6 +235,11 @@ class Database:
         if len(roots := [name for name, table in self.private.items() if table.parent is None]) != 1:
             said = f"the tables {', '.join(map(repr, roots))} have no parent" if roots else "all are public"
             raise InputError(f"{said}: one private table, whose rows are the persons, has no parent")
+        tables = {}
+        for name, table in self.tables.items():
+            with about(f"table {name!r}"):
+                tables[name] = self._with_rules(name, table)
+        object.__setattr__(self, "tables", MappingProxyType(tables))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Database, (dict(self.tables),)
@@ -281,11 +278,48 @@ class Database:
             meant = did_you_mean(said.table, self.children(name))
             raise InputError(f"{said.table!r} is no table whose parent is {name!r}{meant}")
         known = () if child.schema is None else (*child.schema.coded, *child.lookups)
+        if said.column in child.computed:
+            raise InputError(f"{said.column!r} is computed itself: sum up the rows that it is computed from")
         if said.column is not None and child.schema is not None and said.column not in known:
             meant = did_you_mean(said.column, known)
             raise InputError(f"{said.table!r} has no column {said.column!r}{meant}")
         if said.how in ("first", "last") and child.order is None:
             raise InputError(f"the rows of {said.table!r} have no order")
+
+    def _with_rules(self, name: str, table: Table) -> Table:
+        """Return a table whose rules name its own column first, and one of a table above."""
+        for column, said in table.computed.items():
+            with about(repr(column)):
+                self._check_summary(name, said)
+        for rule in table.constraints:
+            if isinstance(rule, Computed) and rule.side[0] not in (None, name):
+                raise InputError(f"{str(rule)!r}: it computes no column of {name!r}: move it to its table")
+        computed = [Computed((None, column), said) for column, said in table.computed.items()]
+        rules = [rule.of(name) for rule in table.compared]
+        across = [rule for rule in rules if not rule.is_own]
+        for rule in across:
+            above, column = rule.above
+            known = {each: self._known(each) for each in (name, *self.above(name))}
+            for each in (rule.left[0] or name, above):
+                if each not in known:
+                    meant = did_you_mean(each, known)
+                    raise InputError(f"{str(rule)!r}: {each!r} is no table above {name!r}{meant}")
+            for each, named in ((name, rule.column), (above, column)):
+                check_column(each, named, known[each])
+            declared = (self.tables[each].schema for each in (name, above))
+            own, other = (None if schema is None else schema.coded for schema in declared)
+            rule.check((own or {}).get(rule.column), (other or {}).get(column))
+        for one in table.one:
+            check_column(name, one.column, self._known(name))
+            one.check(None if table.schema is None else table.schema.coded.get(one.column))
+        if not table.constraints:
+            return table
+        return replace(table, constraints=[*across, *computed, *(str(rule) for rule in rules if rule.is_own)])
+
+    def _known(self, name: str) -> list[str] | None:
+        """Return the columns of data of a table; None if they follow from the data."""
+        table = self.tables[name]
+        return None if table.schema is None else [*table.schema.coded, *table.lookups]
 
     @property
     def private(self) -> dict[str, Table]:
@@ -344,77 +378,5 @@ class Database:
         return tuple(found)
 
 
-LINKS = ("key", "parent", "link", "order", "derive", "lookups", "public")
-"""What a table of a YAML file may have besides its schema."""
-
-
-def as_database(schema: object) -> Database | None:
-    """Return a database, given as such or as the path of a YAML file with ``tables:``; None for any other."""
-    if isinstance(schema, str | PathLike):
-        schema = read_public(schema, database_from_plain)
-    return schema if isinstance(schema, Database) else None
-
-
-def database_from_plain(plain: Mapping[str, Any]) -> Database:
-    """Return the database that `database_to_plain` or a person wrote."""
-    check_keys(plain, ("tables",), needed=("tables",))
-    said = plain["tables"]
-    if not isinstance(said, Mapping):
-        raise InputError("'tables:' is a mapping of names to tables")
-    tables = {}
-    for name, one in said.items():
-        with about(f"table {name!r}"):
-            if not isinstance(one, Mapping):
-                raise InputError("a table is a mapping such as {key: person_id, columns: {...}}")
-            check_keys(one, (*LINKS, *SETTINGS))
-            links = {what: one[what] for what in LINKS if what in one}
-            rest = {what: value for what, value in one.items() if what not in LINKS}
-            only_keys = rest == {"columns": {}}  # what a single table cannot be
-            tables[name] = Table(Schema({}) if only_keys else from_plain(rest) if rest else None, **links)
-    return Database(tables)
-
-
-def database_to_plain(database: Database) -> dict[str, Any]:
-    """Return plain data for YAML and JSON.
-
-    >>> from privsyn import Numerical
-    >>> database_to_plain(Database({"persons": Table(Schema({"age": Numerical(0, 9)}), key="person")}))
-    {'tables': {'persons': {'key': 'person', 'columns': {'age': {'kind': 'numerical', 'low': 0, 'high': 9}}}}}
-    """
-    tables = {}
-    for name, table in database.tables.items():
-        links: dict[str, Any] = {what: getattr(table, what) for what in LINKS[:4] if getattr(table, what)}
-        if table.derive:
-            links["derive"] = {each: str(said) for each, said in table.derive.items()}
-        if table.lookups:
-            links["lookups"] = dict(table.lookups)
-        if table.public is not None:
-            links["public"] = str(table.public) if isinstance(table.public, PathLike) else table.public
-        tables[name] = links | ({} if table.schema is None else {"columns": {}, **to_plain(table.schema)})
-    return {"tables": tables}
-
-
 PERSONS, ROWS = "persons", "rows"
 """The tables of one table whose rows belong to persons."""
-
-
-def persons_and_rows(
-    unit: str, schema: Any, order: str | None = None, derive: Mapping[str, str] | None = None
-) -> Database:
-    """Return the database of one table whose rows belong to persons: a root without columns, and the rows.
-
-    >>> from privsyn import Numerical
-    >>> database = persons_and_rows("who", Schema({"paid": Numerical(0, 9)}), derive={"spent": "sum(paid)"})
-    >>> database.names, str(database.tables["persons"].derive["spent"])
-    (('persons', 'rows'), 'sum(rows.paid)')
-    """
-    said = {name: _of_rows(text) for name, text in (derive or {}).items()}
-    persons = Table(Schema({}), key=unit, derive=said)
-    return Database({PERSONS: persons, ROWS: Table(schema, parent=PERSONS, link=unit, order=order)})
-
-
-def _of_rows(text: object) -> object:
-    """Return a summary of a column as one of a column of the rows."""
-    if not isinstance(text, str):
-        return text
-    return f"{COUNT}({ROWS})" if text == f"{COUNT}()" else text.replace("(", f"({ROWS}.", 1)

@@ -1,0 +1,172 @@
+"""Limits: codes that single rows may not have, because of what is known of other rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from privsyn.marginals.counting import ranks
+from privsyn.marginals.domain import Domain, Floats, Integers, Ints, Mask, Records
+from privsyn.marginals.marginal import Marginal
+from privsyn.marginals.recoding import Merging
+from privsyn.synthesis.annealing import NEVER
+from privsyn.synthesis.synthesise import draw_by_quota
+
+TINY = 1e-9  # records
+LESS = -5.0  # log of how much less likely a row is chosen that did not have the code at the start
+
+
+@dataclass(frozen=True, eq=False)
+class Limit:
+    """Which codes of an attribute each row may have, such as those that do not pass its parent's.
+
+    Parameters
+    ----------
+    attribute : str
+    kinds : integer array of shape (rows,)
+    possible : boolean array of shape (codes, kinds)
+        Which codes the rows of each kind may have.
+    """
+
+    attribute: str
+    kinds: Ints
+    possible: Mask
+
+    def table(self, name: str) -> Marginal:
+        """Return a table over the attribute and the kind, which is called `name`. No count is known of it."""
+        return Marginal(Domain((self.attribute, name), self.possible.shape), np.zeros(self.possible.shape))
+
+    @property
+    def weights(self) -> Floats:
+        """The weight of a record in each cell of this table: 0 where it may be."""
+        return np.where(self.possible.ravel(), 0.0, NEVER)
+
+
+@dataclass(frozen=True, eq=False)
+class One:
+    """A code of an attribute that exactly one of the rows of each parent has.
+
+    Parameters
+    ----------
+    attribute : str
+    code : int
+    first : bool
+        Whether it is the first of them.
+    """
+
+    attribute: str
+    code: int
+    first: bool
+
+    def merged(self, merging: Merging) -> One:
+        """Return the same with the merged code."""
+        (place,) = merging.original.axes((self.attribute,))
+        return replace(self, code=int(merging.groups[place][self.code]))
+
+    def chances(
+        self, tables: Sequence[Marginal], given: str, known: Mapping[str, Integers], rows: int
+    ) -> Floats:
+        """Return how likely each row has the code, by a table with an attribute that is `given`."""
+        for table in tables:
+            if set(table.attributes) == {given, self.attribute}:
+                counts = table.project((given, self.attribute)).counts
+                shares = counts[:, self.code] / np.maximum(counts.sum(axis=1), TINY)
+                return np.asarray(shares[known[given]], np.float64)
+        return np.ones(rows)
+
+    def limit(
+        self, codes: Integers, parents: Ints, chances: Floats, size: int, rng: np.random.Generator
+    ) -> Limit:
+        """Return which rows must have the code, and that no others may.
+
+        Parameters
+        ----------
+        codes : array of shape (rows,)
+            At the start. Of each parent a row is chosen that has the code, if there is one.
+        parents : array of shape (rows,)
+            Rows of the same parent stand together.
+        chances : array of shape (rows,)
+            How likely each row has the code, by what is known of it.
+        size : int
+            Number of codes.
+        rng : numpy.random.Generator
+        """
+        kinds = np.zeros(len(parents), np.int64)
+        kinds[self._chosen(codes, parents, chances, rng)] = 1
+        has = np.arange(size) == self.code
+        return Limit(self.attribute, kinds, np.stack([~has, has], axis=1))
+
+    def _chosen(self, codes: Integers, parents: Ints, chances: Floats, rng: np.random.Generator) -> Integers:
+        """Return the place of one row of each parent."""
+        likely = np.log(chances + TINY) + np.where(codes == self.code, 0.0, LESS)
+        score = -ranks(parents).astype(np.float64) if self.first else likely + rng.gumbel(size=len(parents))
+        order = np.lexsort((score, parents))
+        return order[np.diff(parents[order], append=-1) != 0]
+
+    def enforced(self, codes: Integers, parents: Ints, weights: Floats, rng: np.random.Generator) -> Integers:
+        """Return codes of which exactly one of each parent is the one.
+
+        Parameters
+        ----------
+        codes, parents : arrays of shape (rows,)
+        weights : array of shape (codes,)
+            How often a row gets another code that had this one too.
+        rng : numpy.random.Generator
+        """
+        chosen = self._chosen(codes, parents, np.where(codes == self.code, 1.0, 0.0), rng)
+        too = codes == self.code
+        too[chosen] = False
+        found, others = np.array(codes), weights + TINY
+        others[self.code] = 0.0
+        found[too] = draw_by_quota(others, int(too.sum()), rng)
+        found[chosen] = self.code
+        return found
+
+
+def exactly_one(
+    ones: Sequence[One],
+    records: Records,
+    one_ways: Sequence[Marginal],
+    merging: Merging,
+    parents: Ints,
+    rng: np.random.Generator,
+) -> Records:
+    """Return records in original codes, in which one row of each parent has the code of each of `ones`."""
+    if not ones:
+        return records
+    codes = np.array(records.codes)
+    for one in ones:
+        (place,) = records.domain.axes((one.attribute,))
+        weights = one_ways[place].counts[merging.groups[place]] * merging.shares[place]
+        codes[:, place] = one.enforced(codes[:, place], parents, weights, rng)
+    return Records(records.domain, codes)
+
+
+def move_into(
+    limits: Sequence[Limit],
+    rows: Mapping[str, Integers],
+    one_ways: Mapping[str, Marginal],
+    rng: np.random.Generator,
+) -> None:
+    """Draw codes again that rows may not have, in place. In an order, rows could else block each other.
+
+    Parameters
+    ----------
+    limits : sequence of Limit
+    rows : mapping of an attribute to its codes
+    one_ways : mapping of an attribute to its counts
+    rng : numpy.random.Generator
+    """
+    for name in dict.fromkeys(limit.attribute for limit in limits):
+        own = [limit for limit in limits if limit.attribute == name]
+        may = np.logical_and.reduce([limit.possible[rows[name], limit.kinds] for limit in own])
+        wrong = np.flatnonzero(~may)
+        kinds, which = np.unique(np.stack([limit.kinds[wrong] for limit in own]), axis=1, return_inverse=True)
+        for place, kind in enumerate(kinds.T):
+            possible = [limit.possible[:, of] for limit, of in zip(own, kind, strict=True)]
+            weights = (one_ways[name].counts + TINY) * np.logical_and.reduce(possible)
+            at = wrong[which.ravel() == place]
+            if weights.any():
+                rows[name][at] = draw_by_quota(weights, len(at), rng)

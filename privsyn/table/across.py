@@ -1,0 +1,101 @@
+"""Synthetic rows and other tables: which numbers they may not pass, and which columns follow from there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+import pandas as pd
+
+from privsyn.marginals.domain import Ints
+from privsyn.table.codec.codec import Codec
+from privsyn.table.encoding.dtypes import holds_missing, parse_dtype
+from privsyn.table.enforcement.compared import ComparedRule, KnownAbove
+from privsyn.table.linked import constants
+from privsyn.table.schema.database import Database, Table
+from privsyn.table.schema.schema import Schema
+from privsyn.table.schema.summaries import COUNT, Derived
+
+
+class Rows(Protocol):
+    """Synthetic rows of a table."""
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """Own and derived columns."""
+
+    @property
+    def parents(self) -> Ints:
+        """The place of each row's row in the table above."""
+
+
+Codecs = Mapping[str, Codec]
+Made = Mapping[str, Rows]
+
+
+def known_above(
+    name: str, database: Database, codecs: Codecs, made: Made, places: Mapping[str, Ints]
+) -> KnownAbove:
+    """Return which numbers of the rows above no number of a row may pass.
+
+    Parameters
+    ----------
+    name : str
+        The table of the rows.
+    database : Database
+    codecs, made : mapping of each table to its codec, and to its synthetic rows
+    places : mapping of each table above to the place of each row's row there
+    """
+    rules, numbers, columns = [], {}, {}
+    for said in database.tables[name].compared:
+        table, column = said.above
+        codec, frame = codecs[table], made[table].frame
+        columns[said.name] = codec.schema.coded[column]
+        numbers[said.name] = codec.read(frame[[column]])[column][places[table]]
+        own = codecs[name].schema.coded[said.column]
+        rules.append(ComparedRule.of(said, own, columns[said.name]))
+    return KnownAbove(tuple(rules), numbers, columns)
+
+
+def codes_of_ones(table: Table, codec: Codec) -> list[tuple[str, int, bool]]:
+    """Return the columns with a value that one row of each parent has, its code, and if it is the first."""
+    columns = codec.schema.coded
+    return [(one.column, int(columns[one.column].number_of(one.value)), one.first) for one in table.one]
+
+
+def cells_elsewhere(
+    name: str, database: Database, codecs: Codecs, made: Made, dtypes: Mapping[str, str]
+) -> dict[str, pd.Series]:
+    """Return the columns of a synthetic table whose cells follow from the rows of others, in their dtypes."""
+    table, rows, found = database.tables[name], made[name], dict[str, pd.Series]()
+    for said in constants(database, name):
+        cells = made[table.parent or ""].frame[str(said)].take(rows.parents).reset_index(drop=True)
+        dtype = parse_dtype(dtypes[str(said.column)])
+        found[str(said.column)] = cells if holds_missing(dtype) else cells.astype(dtype)
+    for column, summary in table.computed.items():
+        dtype = parse_dtype(dtypes[column])
+        found[column] = _summed(summary, codecs, made, len(rows.parents)).astype(dtype)
+    return found
+
+
+def _summed(said: Derived, codecs: Codecs, made: Made, parents: int) -> pd.Series:
+    """Return the sum of a column of the child rows of each row, or their number."""
+    rows, codec = made[said.table], codecs[said.table]
+    if said.how == COUNT or said.column is None:
+        return pd.Series(np.bincount(rows.parents, minlength=parents))
+    numbers, grid = codec.read(rows.frame[[said.column]])[said.column], codec.grid(said.column)
+    has = ~np.isnan(numbers)
+    sums = np.bincount(rows.parents[has], numbers[has], minlength=parents)
+    decimals = None if grid is None else grid.decimals
+    return pd.Series(sums if decimals is None else np.round(sums, decimals))  # exact, whatever the order
+
+
+def schema_of(name: str, database: Database, codecs: Codecs) -> Schema:
+    """Return the columns of a synthetic table, with those that follow from other tables."""
+    table, own = database.tables[name], codecs[name].schema
+    columns = {column: own.columns[str(said)] for column, said in table.computed.items()}
+    for said in constants(database, name):
+        columns[str(said.column)] = codecs[table.parent or ""].schema.columns[str(said)]
+    return replace(own, columns={**own.columns, **columns}) if columns else own

@@ -1,0 +1,296 @@
+"""Rules across tables: what holds between a row and those above it, below it, or beside it.
+
+They are public. One that is about columns of one table alone belongs to the schema of that table.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import inf
+from typing import Any
+
+from privsyn.errors import InputError, about, did_you_mean, replace_errors, safe_repr
+from privsyn.table.schema.columns import Coded, Ordinal
+from privsyn.table.schema.condition import MIRRORED, SIGNS, Reader
+from privsyn.table.schema.constraint import check_names
+from privsyn.table.schema.summaries import FORM, Computed, Side, side_of, text_of
+
+ORDERS = ("<", "<=", ">", ">=")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Requires a column never to pass a column of a row above it.
+
+    Parameters
+    ----------
+    left, right : (table or None, column)
+        In a `Database`, the left one is of the table that has the rule, and the right one of a table above.
+    sign : one of "<", "<=", ">", ">="
+
+    Examples
+    --------
+    >>> print(Comparison((None, "arrived"), ">=", ("persons", "born")))
+    arrived >= persons.born
+    """
+
+    left: Side
+    sign: str
+    right: Side
+
+    def __str__(self) -> str:
+        return f"{text_of(self.left)} {self.sign} {text_of(self.right)}"
+
+    @property
+    def is_own(self) -> bool:
+        """Whether both columns are of the table that has the rule."""
+        return self.left[0] is None and self.right[0] is None
+
+    @property
+    def column(self) -> str:
+        """The column of the table that has the rule."""
+        return self.left[1]
+
+    @property
+    def above(self) -> tuple[str, str]:
+        """The table above, and its column."""
+        return self.right[0] or "", self.right[1]
+
+    @property
+    def name(self) -> str:
+        """What the column above is called in rules on rows of the table."""
+        return ".".join(self.above)
+
+    @property
+    def strict(self) -> bool:
+        """Whether equal values are forbidden."""
+        return len(self.sign) == 1
+
+    def of(self, table: str) -> Comparison:
+        """Return the same rule of a table: its own columns have no table, and the left one is its own."""
+        left, right = ((None if side[0] == table else side[0], side[1]) for side in (self.left, self.right))
+        if left[0] is not None:
+            return Comparison(right, MIRRORED[self.sign], left)
+        return Comparison(left, self.sign, right)
+
+    def needed(self, other: Ordinal) -> tuple[float, float]:
+        """Return how far the bounds of the own column must reach, so that rows below any row have a value.
+
+        They are the largest lower bound and the least upper one, of which one is infinite: numbers, or
+        seconds. If the rule is strict, the bounds must reach a step further.
+        """
+        low, high = (end * other.scale for end in other.bounds)
+        return (inf, high) if self.sign[0] == ">" else (low, -inf)
+
+    def check(self, own: Coded | None, other: Coded | None) -> None:
+        """Refuse columns that cannot be compared, or whose bounds leave some rows no value; None is unknown.
+
+        Rows below any row above must have a value. So the bounds of the own column reach as far as those of
+        the other one.
+        """
+        for column in (own, other):
+            if column is not None and not isinstance(column, Ordinal):
+                raise InputError(f"{str(self)!r}: columns that are compared are both numbers, or both dates")
+        if not (isinstance(own, Ordinal) and isinstance(other, Ordinal)):
+            return
+        if type(own) is not type(other):
+            raise InputError(f"{str(self)!r}: columns that are compared are both numbers, or both dates")
+        if not (own.is_public and other.is_public):
+            return
+        low, high = (end / own.scale for end in self.needed(other))
+        step = self.strict * own.resolution
+        if not (own.bounds[0] <= low - step and high + step <= own.bounds[1]):
+            raise InputError(
+                f"{str(self)!r}: below some values of {self.name!r} no value of {self.column!r} can stand:"
+                f" let bounds of {self.column!r} reach {'beyond' if self.strict else 'to'} the others"
+            )
+
+
+def names_tables(text: object) -> bool:
+    """Return whether an expression names a column with its table.
+
+    >>> names_tables("arrived >= persons.born"), names_tables("days <= 2.5")
+    (True, False)
+    """
+    if isinstance(text, str) and Computed.read(text) is not None:
+        return True
+    reader = Reader({})
+    for part in re.split(r"\b(?:implies|iff)\b", text) if isinstance(text, str) else ():
+        with suppress(InputError):
+            tree = reader.parse(reader.unquoted(part))
+            if any(isinstance(node, ast.Attribute) for node in ast.walk(tree)):
+                return True
+    return False
+
+
+Rule = Comparison | Computed
+"""A rule across tables."""
+
+
+def read_across(said: Sequence[object]) -> tuple[tuple[Rule, ...], tuple[str, ...]]:
+    """Return the rules across tables that expressions mean, and the expressions on columns of one table.
+
+    >>> read_across(["persons.born <= arrived <= left"])[1]
+    ('arrived <= left',)
+    """
+    if isinstance(said, str) or not isinstance(said, Sequence):
+        raise InputError('constraints are a list of text, as in ["arrived >= persons.born"]')
+    rules: list[Rule] = []
+    own: list[str] = []
+    for each in said:
+        if isinstance(each, Comparison | Computed):
+            rules.append(each)
+        elif not isinstance(each, str):
+            raise InputError(f"a constraint of a table is text; {safe_repr(each)} belongs to its schema")
+        elif (computed := Computed.read(each)) is not None:
+            rules.append(computed)
+        elif names_tables(each):
+            with about(repr(each[:100])):
+                found = list(_comparisons(each))
+            rules += [rule for rule in found if not rule.is_own]
+            own += [str(rule) for rule in found if rule.is_own]
+        else:
+            own.append(each)
+    return tuple(rules), tuple(own)
+
+
+def _comparisons(text: str) -> Iterator[Comparison]:
+    """Yield the comparisons of two columns that an expression joins."""
+    reader = Reader({})
+
+    def facts(node: ast.expr) -> Iterator[Comparison]:
+        match node:
+            case ast.BoolOp(ast.And(), values):
+                for value in values:
+                    yield from facts(value)
+            case ast.Compare(left, ops, comparators) if {SIGNS[type(op)] for op in ops} <= {*ORDERS}:
+                for (one, other), op in zip(pairwise([left, *comparators]), ops, strict=True):
+                    yield Comparison(side_of(reader, one), SIGNS[type(op)], side_of(reader, other))
+            case _:
+                raise InputError(f"it is no comparison of two columns: {FORM}")
+
+    with replace_errors(f"it is no comparison of two columns: {FORM}", InputError):
+        tree = reader.parse(reader.unquoted(text))
+    yield from facts(tree)
+
+
+def check_column(table: str, column: str, known: Sequence[str] | None) -> None:
+    """Refuse a column that a table has not; `known` is None if its columns follow from the data."""
+    if known is not None and column not in known:
+        raise InputError(f"{table!r} has no column {column!r}{did_you_mean(column, known)}")
+
+
+@dataclass(frozen=True)
+class OnlyOne:
+    """Requires exactly one of the rows of each parent that has rows to have a value.
+
+    Parameters
+    ----------
+    column : str
+    value : text, number or boolean
+    first : bool
+        Whether it is the first row, in the order of the table.
+
+    Examples
+    --------
+    >>> OnlyOne.read("relation == 'head'").value, str(OnlyOne.read("first(relation) == head"))
+    ('head', "first(relation) == 'head'")
+    """
+
+    column: str
+    value: Any
+    first: bool = False
+
+    def __str__(self) -> str:
+        return f"{f'first({self.column})' if self.first else self.column} == {self.value!r}"
+
+    @classmethod
+    def read(cls, said: object) -> OnlyOne:
+        """Return the rule that a text means."""
+        if isinstance(said, cls):
+            return said
+        found = ONLY_ONE.fullmatch(said.strip()) if isinstance(said, str) else None
+        if found is None:
+            raise InputError(f"one is a column and a value, as in relation == 'head', not {safe_repr(said)}")
+        value: Any = found["value"]
+        with suppress(ValueError, SyntaxError):  # text without quotes
+            value = ast.literal_eval(value)
+        return cls((found["first"] or found["column"]).strip(" `"), value, found["first"] is not None)
+
+    def check(self, column: Coded | None) -> None:
+        """Refuse a value that the column does not list; None is an unknown column."""
+        if column is not None and self.value not in column.listed:
+            meant = did_you_mean(self.value, column.listed)
+            raise InputError(
+                f"one: the schema lists no value {safe_repr(self.value)} of {self.column!r}{meant}"
+            )
+
+
+ONLY_ONE = re.compile(r"(?:first\((?P<first>[^()]+)\)|(?P<column>[^()=]+)) *== *(?P<value>.+)")
+
+
+def read_children(said: object) -> tuple[int, int | None]:
+    """Return the least and the largest number of child rows of each row of the parent.
+
+    >>> read_children("1.."), read_children("1..4"), read_children(2), read_children((0, 3))
+    ((1, None), (1, 4), (2, 2), (0, 3))
+    """
+    ends: Any = said if isinstance(said, list | tuple) else (said, said)
+    if isinstance(said, str):
+        first, dots, last = (part.strip() for part in said.partition(".."))
+        ends = [int(end) if end.isdecimal() else end or None for end in (first, last if dots else first)]
+    if len(ends) == 2:
+        low, high = 0 if ends[0] is None else ends[0], ends[1]
+        if type(low) is int and low >= 0 and (high is None or (type(high) is int and high >= max(low, 1))):
+            return low, high
+    raise InputError(f"children is a number or a range such as 1.. or 1..4, not {safe_repr(said)}")
+
+
+def read_rules(table: Any) -> None:
+    """Read the rules of a `Table` that is being made. Those on its own columns join its schema."""
+    rules, own = read_across(table.constraints)
+    object.__setattr__(table, "constraints", rules)
+    if len(table.computed) < sum(isinstance(rule, Computed) for rule in rules):
+        raise InputError("two constraints compute the same column from rows below: drop one")
+    if own and table.schema is None:
+        raise InputError(f"constraint {own[0]!r}: declare the columns that it names in a schema")
+    schema = table.schema
+    if own and schema is not None:
+        schema = replace(schema, constraints=(*schema.constraints, *own))
+        object.__setattr__(table, "schema", schema)
+    object.__setattr__(table, "constant", check_names("constant", table.constant) if table.constant else ())
+    ones = table.one if isinstance(table.one, list | tuple) else [table.one]
+    object.__setattr__(table, "one", tuple(map(OnlyOne.read, ones)))
+    _check_ones(table, schema)
+    about_parent = [f"constraint {str(rule)!r}" for rule in table.compared] + [
+        what for what in ("children", "constant", "one") if getattr(table, what) not in (None, ())
+    ]
+    if about_parent and table.parent is None:
+        raise InputError(f"{about_parent[0]} is about the rows above: this table has no parent")
+    if table.children is not None:
+        object.__setattr__(table, "children", read_children(table.children))
+    named = {name for rule in (() if schema is None else schema.constraints) for name in rule.columns}
+    named |= {rule.column for rule in (*table.compared, *table.one)}
+    named |= {*table.keys, table.order, *table.lookups}
+    for name in table.elsewhere:
+        if schema is not None and schema.columns and name not in schema.coded:
+            meant = did_you_mean(name, schema.coded)
+            raise InputError(f"{name!r} is no column of the table that is counted{meant}")
+        if name in named:
+            raise InputError(f"{name!r} follows from another table: no other rule or setting can name it")
+
+
+def _check_ones(table: Any, schema: Any) -> None:
+    """Refuse values that no single row of a parent could have, or not for certain the first."""
+    if len({one.column for one in table.one}) < len(table.one):
+        raise InputError("one: a column can have one value that one row of each parent has")
+    firsts = [one for one in table.one if one.first]
+    if firsts and table.order is None:
+        raise InputError(f"one {str(firsts[0])!r}: the rows of the table have no order, so none is the first")
+    if firsts and schema is not None and schema.constraints and table.order in schema.columns:
+        raise InputError("one: constraints move rows in the order, so none stays first: leave out first()")

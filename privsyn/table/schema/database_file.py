@@ -1,0 +1,99 @@
+"""A database from plain data, from a YAML file with ``tables:``, or from one table of the rows of persons."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from os import PathLike
+from typing import Any
+
+from privsyn.errors import InputError, about
+from privsyn.table.kinds.column_settings import check_keys
+from privsyn.table.schema.across import names_tables
+from privsyn.table.schema.database import PERSONS, ROWS, Database, Table
+from privsyn.table.schema.schema import Schema
+from privsyn.table.schema.summaries import COUNT
+from privsyn.table.schema.yaml_file import SETTINGS, from_plain, read_public, to_plain
+
+LINKS = ("key", "parent", "link", "order", "derive", "lookups", "constant", "one", "children", "public")
+"""What a table of a YAML file may have besides its schema."""
+
+
+def as_database(schema: object) -> Database | None:
+    """Return a database, given as such or as the path of a YAML file with ``tables:``; None for any other."""
+    if isinstance(schema, str | PathLike):
+        schema = read_public(schema, database_from_plain)
+    return schema if isinstance(schema, Database) else None
+
+
+def database_from_plain(plain: Mapping[str, Any]) -> Database:
+    """Return the database that `database_to_plain` or a person wrote."""
+    check_keys(plain, ("tables",), needed=("tables",))
+    said = plain["tables"]
+    if not isinstance(said, Mapping):
+        raise InputError("'tables:' is a mapping of names to tables")
+    tables = {}
+    for name, one in said.items():
+        with about(f"table {name!r}"):
+            if not isinstance(one, Mapping):
+                raise InputError("a table is a mapping such as {key: person_id, columns: {...}}")
+            check_keys(one, (*LINKS, *SETTINGS))
+            links = {what: one[what] for what in LINKS if what in one}
+            rest = {what: value for what, value in one.items() if what not in LINKS}
+            if isinstance(rules := rest.get("constraints"), list):
+                links["constraints"] = [rule for rule in rules if names_tables(rule)]
+                rest["constraints"] = [rule for rule in rules if not names_tables(rule)]
+                rest = {what: value for what, value in rest.items() if value or what != "constraints"}
+            only_keys = rest == {"columns": {}}  # what a single table cannot be
+            tables[name] = Table(Schema({}) if only_keys else from_plain(rest) if rest else None, **links)
+    return Database(tables)
+
+
+def database_to_plain(database: Database) -> dict[str, Any]:
+    """Return plain data for YAML and JSON.
+
+    >>> from privsyn import Numerical
+    >>> database_to_plain(Database({"persons": Table(Schema({"age": Numerical(0, 9)}), key="person")}))
+    {'tables': {'persons': {'key': 'person', 'columns': {'age': {'kind': 'numerical', 'low': 0, 'high': 9}}}}}
+    """
+    tables = {}
+    for name, table in database.tables.items():
+        links: dict[str, Any] = {what: getattr(table, what) for what in LINKS[:4] if getattr(table, what)}
+        if table.derive:
+            links["derive"] = {each: str(said) for each, said in table.derive.items()}
+        if table.lookups:
+            links["lookups"] = dict(table.lookups)
+        if table.constant:
+            links["constant"] = list(table.constant)
+        if table.one:
+            links["one"] = list(map(str, table.one))
+        if table.children is not None:
+            links["children"] = "..".join("" if end is None else str(end) for end in table.children)
+        if table.public is not None:
+            links["public"] = str(table.public) if isinstance(table.public, PathLike) else table.public
+        schema = {} if table.schema is None else {"columns": {}, **to_plain(table.schema)}
+        if table.constraints:
+            schema["constraints"] = [*map(str, table.constraints), *schema.get("constraints", ())]
+        tables[name] = links | schema
+    return {"tables": tables}
+
+
+def persons_and_rows(
+    unit: str, schema: Any, order: str | None = None, derive: Mapping[str, str] | None = None
+) -> Database:
+    """Return the database of one table whose rows belong to persons: a root without columns, and the rows.
+
+    >>> from privsyn import Numerical
+    >>> database = persons_and_rows("who", Schema({"paid": Numerical(0, 9)}), derive={"spent": "sum(paid)"})
+    >>> database.names, str(database.tables["persons"].derive["spent"])
+    (('persons', 'rows'), 'sum(rows.paid)')
+    """
+    said = {name: _of_rows(text) for name, text in (derive or {}).items()}
+    persons = Table(Schema({}), key=unit, derive=said)
+    return Database({PERSONS: persons, ROWS: Table(schema, parent=PERSONS, link=unit, order=order)})
+
+
+def _of_rows(text: object) -> object:
+    """Return a summary of a column as one of a column of the rows."""
+    if not isinstance(text, str):
+        return text
+    return f"{COUNT}({ROWS})" if text == f"{COUNT}()" else text.replace("(", f"({ROWS}.", 1)

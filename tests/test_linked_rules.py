@@ -1,0 +1,392 @@
+"""Rules across tables hold in every synthetic row, whatever the private rows are, and cost nothing."""
+
+from __future__ import annotations
+
+import operator
+import pickle
+import re
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from test_linked import COLUMNS, check
+
+from privsyn import (
+    Categorical,
+    Database,
+    Datetime,
+    Increasing,
+    InputError,
+    MissingWhen,
+    Numerical,
+    PrivSyn,
+    Schema,
+    Table,
+    load,
+)
+from privsyn.table.linked import open_tables
+from privsyn.table.schema.database_file import database_from_plain, database_to_plain
+
+SIGNS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+
+
+# --- columns compared with those above, and numbers of rows -------------------------------------------------
+
+DAY = pd.Timestamp("2020-01-01")
+KINDS = {
+    "whole": (lambda low, high, **of: Numerical(low, high, integer=True, **of), lambda x: x),
+    "real": (lambda low, high, **of: Numerical(low, high, **of), lambda x: x + np.modf(x * 0.37)[0]),
+    "day": (
+        lambda low, high, **of: Datetime(*(DAY + pd.to_timedelta([low, high], "D")).astype(str), **of),
+        lambda x: DAY + pd.to_timedelta(x, "D"),
+    ),
+    "time": (
+        lambda low, high, **of: Datetime(
+            *(str(DAY + pd.Timedelta(24 * k + 1, "h")) for k in (low, high)), **of
+        ),
+        lambda x: DAY + pd.to_timedelta(24 * x + 1, "h"),
+    ),
+}  # fmt: skip
+
+
+@st.composite
+def compared(draw):
+    """A database with columns x and y in each table, rules on the x, and private rows that may break them."""
+    rng = np.random.default_rng(draw(st.integers(0, 999)))
+    declare, cells = KINDS[draw(st.sampled_from([*KINDS]))]
+    declared, often = draw(st.booleans()), draw(st.sampled_from([0.0, 0.3]))
+    tables, frames, names = {}, {}, ["a", "b", "c"][: draw(st.integers(2, 3))]
+    for depth, name in enumerate(names):
+        above, rows = names[:depth], 30 if not depth else int(rng.integers(1, 90))
+        frame, columns = pd.DataFrame({f"{name}_key": np.arange(rows)}), {}
+        link = order = None
+        if above:
+            link = f"of_{above[-1]}"
+            frame[link] = rng.integers(0, len(frames[above[-1]]), rows)
+            order = draw(st.sampled_from([None, "x", "y"]))
+        for column in ("x", "y"):
+            most = 21 if declared or not depth else 15  # found bounds do not reach those of the rows above
+            numbers = pd.Series(cells(rng.integers(10, most, rows)))
+            frame[column] = numbers.mask(rng.random(rows) < often)
+            columns[column] = declare(10 - depth, 20 + depth, nullable=often > 0)
+        signs = [draw(st.sampled_from(["<", "<=", ">", ">="])) for _ in above]
+        if len(signs) == 2 and {sign[0] for sign in signs} == {"<", ">"}:
+            signs[1] = signs[0]  # between two rows above there may be no value
+        rules = [f"{name}.x {sign} {each}.x" for sign, each in zip(signs, above, strict=True)]
+        children = draw(st.sampled_from([None, "1..", "0..2", 2])) if above else None
+        tables[name] = Table(
+            Schema(columns) if declared else None, key=f"{name}_key", parent=above[-1] if above else None,
+            link=link, order=order, constraints=rules, children=children,
+        )  # fmt: skip
+        frames[name] = frame
+    return Database(tables), frames, draw(st.sampled_from([0.3, 3.0, 50.0]))
+
+
+def broken(database, made):
+    """Count the rows that break a comparison with a row above, and parents with a wrong number of rows."""
+    found = 0
+    for name, table in database.tables.items():
+        rows, up = made[name], name
+        own = rows
+        for above in database.above(name):
+            of = database.tables[up]
+            up, key = above, database.tables[above].key
+            rows = made[above].set_index(key).loc[rows[of.link].to_numpy()].reset_index()
+            for rule in table.compared:
+                if rule.above[0] == above:
+                    pair = own[rule.column].reset_index(drop=True), rows[rule.above[1]]
+                    known = pair[0].notna() & pair[1].notna()
+                    found += int((known & ~SIGNS[rule.sign](*pair).fillna(True).astype(bool)).sum())
+        if table.children is not None:
+            numbers = made[name][table.link].value_counts().reindex(made[table.parent][
+                database.tables[table.parent].key], fill_value=0)  # fmt: skip
+            low, high = table.children
+            found += int((numbers < low).sum() + (numbers > (np.inf if high is None else high)).sum())
+    return found
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
+@given(compared())
+def test_no_row_passes_a_row_above_and_each_parent_has_its_number_of_rows(tmp_path_factory, of):
+    database, tables, epsilon = of
+    model = PrivSyn(epsilon, 1e-6, database, seed=3).fit(tables)
+    path = tmp_path_factory.mktemp("rules") / "model"
+    model.save(path)
+    made = model.sample(40, seed=5)
+    assert not broken(database, made)
+    check(database, tables, made)
+    for name, rows in load(path).sample(40, seed=5).items():
+        pd.testing.assert_frame_equal(rows, made[name])
+    for drawn in model.draws(2, 20, seed=1):
+        assert not broken(database, drawn)
+
+
+# --- columns that follow from other tables ------------------------------------------------------------------
+
+FORMS = {
+    "pandas": lambda frame: frame,
+    "polars": pl.from_pandas,
+    "arrow": lambda frame: pa.Table.from_pandas(frame, preserve_index=False),
+}
+
+
+@st.composite
+def computed(draw):
+    """A database in which columns are the same in all rows of a parent, or sums of the rows below."""
+    rng, rows = np.random.default_rng(draw(st.integers(0, 999))), draw(st.integers(1, 90))
+    chosen = draw(st.lists(st.sampled_from([*COLUMNS]), min_size=1, unique=True))
+    constant = draw(st.lists(st.sampled_from(chosen), min_size=1, unique=True))
+    homes, trips = pd.DataFrame({"home": range(30)}), pd.DataFrame({"trip": range(rows)})
+    trips["of"], stops = rng.integers(0, 30, rows), pd.DataFrame({"on": rng.integers(0, rows, 2 * rows)})
+    often, columns = draw(st.sampled_from([0.0, 0.2])), {}
+    for name in chosen:
+        columns[name], make = COLUMNS[name]
+        columns[name] = replace(columns[name], nullable=often > 0)
+        of_homes = pd.Series(make(rng, 30))
+        if often:
+            of_homes = of_homes.mask(rng.random(30) < often)
+        same = name in constant and draw(st.booleans())
+        trips[name] = of_homes.take(trips["of"] if same else rng.integers(0, 30, rows)).array
+    stops["cost"] = np.round(rng.random(2 * rows) * 9, 2)
+    homes["trips"], trips["cost"] = rng.integers(0, 9, 30), np.round(rng.random(rows) * 9, 2)
+    declared, cost = draw(st.booleans()), Numerical(0, 9, decimals=2)
+    database = Database({
+        "homes": Table(Schema({"trips": Numerical(0, 9, integer=True)}) if declared else None, key="home",
+                       constraints=["homes.trips == count(trips)"]),
+        "trips": Table(Schema({**columns, "cost": cost}) if declared else None, key="trip", parent="homes",
+                       link="of", constant=constant, constraints=["cost == sum(stops.cost)"],
+                       children=draw(st.sampled_from([None, "1.."]))),
+        "stops": Table(Schema({"cost": cost}) if declared else None, parent="trips", link="on"),
+    })  # fmt: skip
+    return database, {"homes": homes, "trips": trips, "stops": stops}, draw(st.sampled_from([*FORMS]))
+
+
+def types_of(table):
+    """Return the types of the columns of a table of polars or Arrow."""
+    return dict(zip(*(table.schema.names, table.schema.types), strict=True)) if isinstance(
+        table, pa.Table) else dict(table.schema)  # fmt: skip
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
+@given(computed())
+def test_columns_that_follow_from_other_tables_do_so_in_each_row(tmp_path_factory, of):
+    database, frames, form = of
+    tables = {name: FORMS[form](frame) for name, frame in frames.items()}
+    model = PrivSyn(9.0, 1e-6, database, seed=3).fit(tables)
+    path = tmp_path_factory.mktemp("computed") / "model"
+    model.save(path)
+    made = load(path).sample(40, seed=5)
+    if form == "pandas":
+        check(database, frames, made)
+    else:
+        assert {name: types_of(table) for name, table in made.items()} == {
+            name: types_of(table) for name, table in tables.items()
+        }
+        made = {name: table.to_pandas() for name, table in made.items()}
+    homes, trips, stops = made["homes"], made["trips"], made["stops"]
+    for name in database.tables["trips"].constant:
+        assert len(trips[["of", name]].drop_duplicates()) == trips["of"].nunique()
+        schema = database.tables["trips"].schema
+        if schema is not None and not schema.columns[name].nullable:
+            assert trips[name].notna().all()
+    sums = stops.groupby("on")["cost"].sum().reindex(trips["trip"], fill_value=0.0)
+    np.testing.assert_allclose(trips["cost"], sums, atol=1e-9)
+    numbers = trips["of"].value_counts().reindex(homes["home"], fill_value=0)
+    assert (homes["trips"].to_numpy() == numbers.to_numpy()).all()
+    assert not broken(database, made)
+
+
+# --- what a rule costs, and which are refused ---------------------------------------------------------------
+
+ROOT = Table(Schema({"x": Numerical(0, 9, integer=True)}), key="key")
+CHILD = Table(
+    Schema({"x": Numerical(0, 9, integer=True), "y": Numerical(0, 9, integer=True)}), parent="a", link="key"
+)
+
+
+def two_tables(**rules):
+    return Database({"a": ROOT, "b": replace(CHILD, **rules)})
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
+@given(
+    seed=st.integers(0, 99), first=st.booleans(), order=st.sampled_from([None, "nth", "x"]),
+    values=st.sampled_from([["p", "q", "r"], [1, 2, 3], [True, False]]), often=st.sampled_from([0.0, 0.3]),
+)  # fmt: skip
+def test_one_row_of_each_parent_has_the_value(seed, first, order, values, often):
+    rng, rows = np.random.default_rng(seed), 60
+    tables = {"a": pd.DataFrame({"key": range(20), "x": rng.integers(0, 10, 20)})}
+    tables["b"] = pd.DataFrame({"of": rng.integers(0, 20, rows), "kind": rng.choice(values, rows)})
+    if often and not isinstance(values[0], bool):
+        tables["b"]["kind"] = tables["b"]["kind"].mask(rng.random(rows) < often)
+    tables["b"]["x"], tables["b"]["nth"] = rng.integers(0, 10, rows), rng.integers(0, 4, rows)
+    kind = Categorical(values, nullable=often > 0)
+    columns = {"kind": kind, "x": CHILD.schema.columns["x"]}
+    first = first and order is not None
+    one = f"{'first(kind)' if first else 'kind'} == {values[0]!r}"
+    rules = [] if first and order == "x" else [f"x < 4 implies kind != {values[0]!r}"]
+    if order != "nth":
+        del tables["b"]["nth"]
+    child = Table(Schema(columns, constraints=rules), parent="a", link="of", order=order, one=[one])
+    model = PrivSyn(3.0, 1e-6, Database({"a": ROOT, "b": child}), seed=3).fit(tables)
+    for made in (model.sample(60, seed=5), *model.draws(2, 20, seed=1)):
+        rows = made["b"]
+        has = rows["kind"].eq(values[0]).fillna(False).to_numpy(bool)
+        assert (rows.assign(has=has).groupby("of")["has"].sum() == 1).all()
+        assert not rules or not (has & (rows["x"] < 4).to_numpy(bool)).any()
+        if first:
+            assert has[~rows["of"].duplicated()].all()
+        check(Database({"a": ROOT, "b": child}), tables, made)
+
+
+def test_who_has_rows_has_what_is_the_same_in_all_of_them():
+    """Parents without rows lack it, and no other. If each parent has rows, none lacks it."""
+    word = Schema({"word": Categorical(["p", "q"], nullable=False), "x": CHILD.schema.columns["x"]})
+    tables = {"a": pd.DataFrame({"key": [1, 2], "x": 3})}
+    tables["b"] = pd.DataFrame({"key": [2, 2], "word": "q", "x": 1})
+    for children, rules, cells in (
+        (None, [MissingWhen("any(b.word)", {"count(b)": 0}, only=True)], [None, "q"]),
+        ("1..", [], [None, "q"]),
+    ):
+        child = replace(CHILD, schema=word, constant=["word"], children=children)
+        root = open_tables(Database({"a": ROOT, "b": child}), tables, lambda codes: np.arange(len(codes)))[
+            "a"
+        ]
+        assert [*root.schema.constraints] == rules
+        assert root.schema.columns["any(b.word)"].nullable is bool(rules)
+        of = root.added["any(b.word)"]
+        assert of.astype(object).where(of.notna(), None).tolist() == cells
+
+
+def test_rules_cost_nothing():
+    rng = np.random.default_rng(0)
+    tables = {"a": pd.DataFrame({"key": range(50), "x": rng.integers(0, 10, 50)})}
+    tables["b"] = pd.DataFrame({"key": rng.permutation(50), "x": 9, "y": 3})
+    with_rules, without = (
+        PrivSyn(5.0, 1e-6, database, seed=1).fit(tables).ledger_
+        for database in (two_tables(constraints=["x >= a.x"], children="1.."), two_tables())
+    )
+    assert with_rules.rho == pytest.approx(without.rho, rel=1e-12)
+    assert with_rules.public_inputs == without.public_inputs  # all that the schema says is among them
+
+
+@pytest.mark.parametrize(
+    ("rules", "complaint"),
+    [
+        ({"constraints": ["x >= c.x"]}, "table 'b': 'x >= c.x': 'c' is no table above 'b'"),
+        ({"constraints": ["x >= a.xx"]}, "table 'b': 'a' has no column 'xx'; did you mean 'x'"),
+        ({"constraints": ["z >= a.x"]}, "table 'b': 'b' has no column 'z'"),
+        ({"constraints": ["x > a.x"]}, "let bounds of 'x' reach beyond the others"),
+        ({"constraints": ["x == a.x"]}, "'x == a.x': it is no comparison of two columns"),
+        ({"constraints": ["x >= a.x + 1"]}, "one side is no column"),
+        ({"constraints": ["b.x >= a.x implies y == 3"]}, "it is no comparison of two columns"),
+        ({"constraints": "x >= a.x"}, "constraints are a list of text"),
+        ({"constraints": [3]}, "a constraint of a table is text"),
+        ({"schema": None, "constraints": ["x <= y"]}, "declare the columns that it names in a schema"),
+        ({"one": "x"}, "one is a column and a value, as in relation == 'head', not 'x'"),
+        ({"one": 3}, "one is a column and a value"),
+        ({"one": ["x == 3", "x == 4"]}, "one: a column can have one value"),
+        ({"one": "z == 3"}, "table 'b': 'b' has no column 'z'"),
+        ({"one": "x == 3"}, "table 'b': one: the schema lists no value 3 of 'x'"),
+        ({"one": "first(x) == 3"}, "the rows of the table have no order, so none is the first"),
+        (
+            {"one": "first(x) == 3", "order": "y", "constraints": ["x <= y"]},
+            "one: constraints move rows in the order, so none stays first",
+        ),
+        ({"parent": None, "link": None, "one": "x == 3"}, "this table has no parent"),
+        ({"constant": "x"}, "constant: give a list of column names"),
+        ({"constant": ["z"]}, "'z' is no column of the table that is counted"),
+        ({"constant": ["x"], "constraints": ["x <= y"]}, "'x' follows from another table: no other rule"),
+        ({"constant": ["x"], "constraints": ["x >= a.x"]}, "'x' follows from another table: no other rule"),
+        ({"constant": ["key"], "schema": None}, "'key' follows from another table: no other rule"),
+        ({"constraints": ["x == sum(c.x)"]}, "table 'b': 'x': 'c' is no table whose parent is 'b'"),
+        ({"constraints": ["a.x == count(b)"]}, "table 'b': 'x': 'b' is no table whose parent is 'b'"),
+        ({"constraints": ["x == max(c.x)"]}, "a column is computed by sum or count of the rows below"),
+        ({"parent": None, "link": None, "constant": ["x"]}, "this table has no parent"),
+        ({"children": "many"}, "children is a number or a range such as 1.. or 1..4, not 'many'"),
+        ({"children": "4..1"}, "children is a number or a range"),
+        ({"children": 0}, "children is a number or a range"),
+        ({"parent": None, "link": None, "children": 1}, "this table has no parent"),
+        ({"parent": None, "link": None, "constraints": ["x >= a.x"]}, "this table has no parent"),
+    ],
+)
+def test_a_rule_that_cannot_be_is_one_line(rules, complaint):
+    with pytest.raises(InputError, match=re.escape(complaint)) as caught:
+        two_tables(**rules)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("root", "child", "rule", "complaint"),
+    [
+        (
+            None,
+            Schema({"x": Categorical(["p"])}),
+            "x >= a.x",
+            "columns that are compared are both numbers",
+        ),
+        (
+            None,
+            Schema({"x": Datetime("2020-01-01", "2020-01-09")}),
+            "x >= a.x",
+            "are both numbers, or both dates",
+        ),
+        (None, CHILD.schema, "x >= a.x", "'x >= a.x': declare bounds of 'a.x', as 'x' has some"),
+        (None, None, "z >= a.x", "'z >= a.x': there is no column 'z'"),
+        (
+            ROOT.schema,
+            Schema(CHILD.schema.columns, constraints=["x <= y"]),
+            "y >= a.x",
+            "'y >= a.x': 'y' is computed from other columns of the table: compare one of these",
+        ),
+    ],
+)
+def test_before_anything_is_asked_columns_that_no_row_can_keep_are_refused(root, child, rule, complaint):
+    tables = {"a": pd.DataFrame({"key": [1], "x": [1]}), "b": pd.DataFrame({"key": [1], "x": [1], "y": [2]})}
+    tables["b"] = tables["b"][["key", *(child.columns if child else "xy")]]
+    if child and not isinstance(child.columns["x"], Numerical):
+        tables["b"]["x"] = "p" if child.columns["x"].lists_values else DAY
+
+    def fit():
+        ruled = replace(CHILD, schema=child, constraints=[rule])
+        PrivSyn(5.0, 1e-6, Database({"a": replace(ROOT, schema=root), "b": ruled}), seed=1).fit(tables)
+
+    with pytest.raises(InputError, match=re.escape(complaint)) as caught:
+        fit()
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["real", "day", "time"])
+def test_bounds_that_are_found_reach_those_of_rows_above(kind):
+    rng, cells = np.random.default_rng(0), KINDS[kind][1]
+    tables = {
+        "a": pd.DataFrame({"key": range(300), "x": cells(rng.integers(0, 200, 300))}),
+        "b": pd.DataFrame({"key": rng.integers(0, 300, 600), "x": cells(rng.integers(0, 50, 600))}),
+    }
+    child = Table(parent="a", link="key", constraints=["x > a.x"])
+    fitted = PrivSyn(50.0, 1e-6, Database({"a": Table(key="key"), "b": child}), seed=0).fit(tables)
+    above, own = (fitted.release_.tables[name].codec.schema.columns["x"].high for name in ("a", "b"))
+    assert own > above
+
+
+def test_a_comparison_with_its_own_table_is_a_rule_of_the_schema():
+    own = two_tables(constraints=["b.x <= b.y"]).tables["b"]
+    assert (own.constraints, own.schema.constraints) == ((), (Increasing(["x", "y"]),))
+    chain = two_tables(constraints=["a.x <= x <= y and `y` >= a.`x`"]).tables["b"]
+    assert [*map(str, chain.constraints)] == ["x >= a.x", "y >= a.x"]
+    assert chain.schema.constraints == (Increasing(["x", "y"]),)
+    with pytest.raises(InputError, match="it names a table: give it to Table"):
+        Schema(CHILD.schema.columns, constraints=["x >= a.x"])
+
+
+def test_rules_are_written_and_read():
+    database = two_tables(constraints=["x >= a.x", "x <= y"], children="1..4")
+    plain = database_to_plain(database)
+    assert plain["tables"]["b"]["children"] == "1..4"
+    assert plain["tables"]["b"]["constraints"][0] == "x >= a.x"
+    assert database_from_plain(plain) == pickle.loads(pickle.dumps(database)) == database
