@@ -42,7 +42,7 @@ def schema(
     What the database declares comes first. Tables that could be public are proposed, not assumed.
     """
     from privsyn.cli.common.outputs import check_new, check_outputs, check_table, staged, write_text
-    from privsyn.errors import InputError
+    from privsyn.errors import InputError, plural
     from privsyn.table.drafting.review import draft_files
     from privsyn.table.io.csv_table import PLAIN
     from privsyn.table.io.formats import every_table
@@ -88,6 +88,8 @@ def schema(
         say(f"{name}: a look-up, read from the rows", err=True)
     if output is None:
         say_text(draft)
+    if outside := draft.count("# NOT DRAFTED: "):
+        say(f"privsyn: not drafted: {plural(outside, 'table')}; see NOT DRAFTED in the draft", err=True)
     source = "names and types alone" if from_dtypes else "the private rows"
     say(f"privsyn: this draft comes from {source}; review every line before you use it", err=True)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from privsyn.errors import InputError, about, did_you_mean
+from privsyn.errors import InputError, about, about_not_found, did_you_mean
 from privsyn.inference.all_rows import reweighted
 from privsyn.inference.child_rows import agreed
 from privsyn.inference.rows_per_person import RowsPerPerson
@@ -282,7 +282,13 @@ class OpenedDatabase:
 
     def _inputs(self, found: Mapping[str, LearnedLevel]) -> tuple[str, ...]:
         """Return the sentences for the ledger on what was not found, and on how the tables were read."""
-        remarks = [remark for each in found.values() for remark in each.learned.discovered.remarks]
+        table = "{}." if self.settings.unit is None else ""  # two tables may have a column of one name
+        lost = [
+            table.format(name) + column
+            for name, each in found.items()
+            for column in each.learned.discovered.not_found
+        ]
+        remarks = [about_not_found(lost)] if lost else []
         public = [fact for level in self.levels for fact in level.opened.source.public_inputs]
         lookups = [LOOKUP.format(name) for name in self.database.public]
         return tuple(dict.fromkeys([*remarks, *lookups, *public]))

@@ -100,7 +100,8 @@ class LinkedRelease:
             of, head = learned[level.name], level.opened.source.head
             table = opened.database.tables[level.name]
             form = level.opened.output_type(of.learned.codec, table.elsewhere)
-            release = Release(of.learned.codec, of.learned.own, ledger, opened.settings.algorithm, form)
+            method, called = opened.settings.algorithm, level.name if only is None else None
+            release = Release(of.learned.codec, of.learned.own, ledger, method, form, called)
             named = {*table.keys, table.order, *of.learned.codec.names, *table.elsewhere}
             columns = {
                 str(name): dtype_text(dtype) or "" if name in table.elsewhere else _dtype_of_keys(dtype)

@@ -79,7 +79,8 @@ def levels_of(members: Mapping[str, bytes]) -> tuple[Database, dict[str, Release
     levels: dict[str, ReleasedLevel] = {}
     database, only = database_of(whole["tables"]), whole["only"]
     for name in database.names:
-        text, release = whole["levels"][name], Release(*parts_in(members[f"{name}.privsyn"]))
+        text, called = whole["levels"][name], name if only is None else None
+        release = Release(*parts_in(members[f"{name}.privsyn"]), called)
         links = None
         if database.tables[name].parent is not None:
             above = {table: level.release for table, level in levels.items()}

@@ -61,6 +61,8 @@ class Release:
         The algorithm that makes the records.
     form : OutputType
         Public: the type of the private table. Synthetic tables have the same type.
+    table : str, optional
+        Its name among linked tables, which stands before its columns in their ledger.
     """
 
     codec: Codec
@@ -68,6 +70,7 @@ class Release:
     ledger: Ledger
     method: Method
     form: OutputType = PANDAS
+    table: str | None = None
 
     def __repr__(self) -> str:
         promise = f"epsilon {self.ledger.promised_epsilon:g} at delta {self.ledger.promised_delta:g}"
@@ -303,7 +306,7 @@ class Release:
     def accuracy_(self) -> Accuracy:
         """Expected errors of all measurements, and intervals for counts. They cost no privacy."""
         laplace = self.ledger.accounting == "pure" and not self.ledger.all_local
-        not_found = not_found_in(self.ledger.public_inputs, self.codec.names)
+        not_found = not_found_in(self.ledger.public_inputs, self.codec.names, self.table)
         return Accuracy(self.codec, self.fitted, laplace, partial(frames_of, self), not_found)
 
     def outlook(self, target: str | None = None) -> str:

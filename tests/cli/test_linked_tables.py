@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from command import run
 
+from privsyn import load
 from privsyn.table.io.write import write_table
 
 SCHEMA = """
@@ -44,6 +45,7 @@ tables:
       bus: {kind: categorical, values: [a, b]}
       km: {kind: numerical, low: 0, high: 9, integer: true}
 """
+NUMBERS = "numerical, low: 0, high: 9, integer: true"
 EPSILON = ("--epsilon", 2, "--schema", "homes.yaml")
 
 
@@ -182,6 +184,7 @@ def test_a_look_up_table_is_not_the_private_one_nor_written_over(folder, capsys)
         (("in", "out", *EPSILON, "--model", "homes.yaml", "--force"), "homes.yaml: is an input too"),
         (("in/homes.csv", "out", *EPSILON), "is one table, and several are declared"),
         (("in", "out", *EPSILON, "--report", "r.html"), "the schema declares several tables"),
+        (("in", "out", "--epsilon", 2), "give one file, or of linked tables a schema, which `privsyn"),
         (("in", "out", *EPSILON, "--unit", "home"), "leave out --unit"),
         (("in", "out", *EPSILON, "--target", "km"), "leave out --target"),
     ],
@@ -218,6 +221,49 @@ def test_each_table_has_one_file(folder, capsys):
     assert done.code == 2
     assert "'trips' is missing: in a folder its file is called trips.csv" in done.err
     assert not (folder / "out").exists()
+
+
+def test_an_order_without_a_number_is_refused(folder, capsys):
+    """Each row would come last: its listed values are texts."""
+    listed = SCHEMA.replace("order: day", "order: km").replace(NUMBERS, "@}\n      day: {kind: text")
+    for kind, code in (("categorical, values: [few, many]", 2), ("categorical, values: ['7', many]", 0)):
+        (folder / "homes.yaml").write_text(listed.replace("@", kind))
+        done = run(capsys, "synth", "in", "out", *EPSILON)
+        assert done.code == code, done.err
+        assert ("order 'km' has texts: name a column of numbers or times" in done.err) == (code == 2)
+        assert (folder / "out").exists() == (code == 0)
+
+
+def test_a_column_that_was_not_found_names_its_table(folder, capsys):
+    """`km` of `homes` is listed, that of `trips` is not, and noise hides it: error below 1e-7."""
+    homes = pd.read_csv(folder / "in" / "homes.csv")
+    homes.assign(km="a").to_csv(folder / "in" / "homes.csv", index=False)
+    listed = SCHEMA.replace("[n, s]}", "[n, s]}\n      km: {kind: categorical, values: [a, b]}")
+    (folder / "homes.yaml").write_text(listed.replace(NUMBERS, "categorical"))
+    done = run(capsys, "synth", "in", "out", *EPSILON[2:], "--epsilon", 0.01, "--model", "m.privsyn")
+    assert done.code == 0, done.err
+    assert "no values or bounds were found for: trips.km; unless" in done.out
+    model = load(folder / "m.privsyn")
+    assert model.not_found == ("trips.km",)
+    assert model.tables["homes"].accuracy_.not_found == ()
+
+
+@pytest.mark.parametrize("command", ["evaluate", "attack"])
+def test_several_tables_are_compared_one_at_a_time(folder, capsys, command):
+    tables = ("in", "in") if command == "evaluate" else ("in", "in", "in")
+    done = run(capsys, command, *tables)
+    assert (done.code, "in: is a folder without a file" in done.err, done.err.count("\n")) == (2, True, 1)
+    files = tuple(f"{each}/trips.csv" for each in tables)
+    done = run(capsys, command, *files, "--schema", "homes.yaml")
+    assert (done.code, "leave it out, or give a schema of the one table" in done.err) == (2, True)
+
+
+def test_a_draft_that_leaves_out_a_table_says_so(folder, capsys):
+    pd.DataFrame({"x": [1.5, 1.5]}).to_csv(folder / "in" / "notes.csv", index=False)
+    done = run(capsys, "schema", "in", "-o", "draft.yaml")
+    assert done.code == 0, done.err
+    assert "privsyn: not drafted: 1 table; see NOT DRAFTED in the draft" in done.err
+    assert "NOT DRAFTED: the table notes." in (folder / "draft.yaml").read_text()
 
 
 def test_a_sample_of_several_tables_takes_no_values(folder, capsys):
@@ -271,7 +317,7 @@ def test_a_check_of_several_tables_is_for_the_owner(folder, capsys):
     checked = run(capsys, "schema", "in", "--check", "homes.yaml")
     assert checked.code == 0, checked.err
     assert "NOT PRIVATE, for the owner's eyes only" in checked.err
-    assert "table 'trips': of each row of 'homes': 2.00 rows on average" in checked.out
+    assert "'trips': rows per row of 'homes': mean 2.00, median 2, maximum 2; 0 have none" in checked.out
     (folder / "homes.yaml").write_text(SCHEMA.replace("low: 0, high: 9", "low: 1, high: 9"))
     trips = pd.read_csv(folder / "in" / "trips.csv")
     trips.assign(home=trips["home"] + 1000).to_csv(folder / "in" / "trips.csv", index=False)

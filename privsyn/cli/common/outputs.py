@@ -19,7 +19,7 @@ from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.io.formats import Place, ending_of, file_of, is_typed
 from privsyn.table.io.output_type import PANDAS, OutputType
-from privsyn.table.io.parquet import left_out
+from privsyn.table.io.parquet import is_folder, left_out, parts_of
 from privsyn.table.io.read_in_batches import read_in_batches
 from privsyn.table.io.read_in_memory import read_columns
 from privsyn.table.io.write import write_table
@@ -32,6 +32,8 @@ Outputs = Mapping[str, Path | None]
 def check_table(path: Path) -> None:
     """Refuse a name that is not that of a table; print which files of a folder are not read."""
     Place.of(path).format.require()
+    if is_folder(path):
+        parts_of(path)  # a folder without a Parquet file is no table
     if others := left_out(path):
         what = f"{others[0].name!r} is" if len(others) == 1 else f"{plural(len(others), 'file')} are"
         say(f"privsyn: {path}: {what} not read, not ending in .parquet", err=True)

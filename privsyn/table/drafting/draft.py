@@ -357,7 +357,7 @@ def _of_cells(table: object, open_schema: OpenSchema, frame: pd.DataFrame) -> li
             blank = int(missing_cells(frame[name]).sum()) - unreadable.get(name, 0) if column.nullable else 0
             kind = Unfit if count == len(frame) - blank else str
             fate = column.fate if name in public else "become missing"
-            lines.append(kind(f"column {name!r}: {count} of {len(frame)} cells do not fit: they {fate}"))
+            lines.append(kind(f"column {name!r}: {count:,} of {len(frame):,} cells do not fit: they {fate}"))
     if lines or public:
         return lines or ["every cell fits"]
     return ["nothing to check in the cells: values and bounds are all left to be found under privacy"]

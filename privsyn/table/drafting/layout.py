@@ -95,7 +95,9 @@ def lay_out(tables: Mapping[str, KeyedTable]) -> Layout:
         if name not in looked_up and not any(link.table == name for link in up) and table.keys
     ]
     if not sources:
-        raise InputError("no table has a key: a column without a missing cell in which all cells differ")
+        raise InputError(
+            "no table of two or more rows has a key: give one a column without missing cells that all differ"
+        )
     below = {name: _below(name, up) for name in sources}
 
     def weight(name: str) -> tuple[int, bool, int]:

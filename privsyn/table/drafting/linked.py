@@ -262,7 +262,8 @@ def _public_table(name: str, key: str, place: str, layout: Layout, folder: Path 
     )
     note = (
         f"READ: {', '.join(by)} lead{'s' if len(by) == 1 else ''} to {name}. If everybody may know that table"
-        " and no row of it is a person, remove the # below, and those of lookups. It is published as it is."
+        " and no row of it is a person, remove the # below, and that of each line of lookups. It is published"
+        " as it is."
     )
     line = f"#{_line({name: {'public': path, 'key': key}})}"
     return indent("".join(f"# {each}\n" for each in wrapped(note)) + line, "  ")
@@ -336,8 +337,8 @@ def _of_parents(name: str, opened: Mapping[str, LinkedTable], database: Database
     counts = np.bincount(linked.parents[linked.parents >= 0], minlength=len(above.parents))
     if len(counts):
         yield (
-            f"of each row of {table.parent!r}: {counts.mean():.2f} rows on average, half have at most"
-            f" {np.median(counts):g}, one has {counts.max():,}, {int((counts == 0).sum()):,} have none"
+            f"rows per row of {table.parent!r}: mean {counts.mean():.2f}, median {np.median(counts):g},"
+            f" maximum {counts.max():,}; {int((counts == 0).sum()):,} have none"
         )
     if linked.keys is not None and (unknown := int(np.isnan(linked.keys).sum())):
         yield f"{plural(unknown, 'row')} without the order {table.order!r}: they come last"

@@ -103,8 +103,8 @@ class Siblings:
         counts = np.bincount(self.parents[self.parents >= 0], minlength=rows_above)
         return (
             f"{plural(len(self.parents), 'row')} below {plural(rows_above, 'row')} of {self.parent}:"
-            f" {counts.mean():.2g} on average, at most {counts.max(initial=0):,}, none below"
-            f" {int((counts == 0).sum()):,}"
+            f" {counts.mean():.2g} on average, at most {counts.max(initial=0):,}, and"
+            f" {int((counts == 0).sum()):,} have none"
         )
 
     def numbers(self, column: str) -> Floats | None:

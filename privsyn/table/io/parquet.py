@@ -33,7 +33,8 @@ def parts_of(path: Path) -> tuple[Path, ...]:
     files = sorted(file for file in _files(path) if file.suffix == ".parquet")
     if not files:
         raise InputError(
-            f"{path}: is a folder without a file that ends in .parquet; linked tables need a schema"
+            f"{path}: is a folder without a file that ends in .parquet: give one file, or of linked tables"
+            " a schema, which `privsyn schema` drafts"
         )
     if any("=" in name for file in files for name in file.relative_to(path).parts[:-1]):
         raise InputError(

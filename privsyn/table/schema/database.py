@@ -93,14 +93,14 @@ class Table:
         if (self.parent is None) != (self.link is None):
             raise InputError("give both parent and link, the column with the parent's key, or neither")
         if self.order is not None and self.parent is None:
-            raise InputError("order is about the rows of one parent: this table has no parent")
+            raise InputError("order is about the rows of one parent: give parent and link, or leave it out")
         if self.order is not None and self.order == self.link:
             raise InputError(
                 f"order {self.order!r} is the same in all rows of one parent: name another column"
             )
         columns = () if self.schema is None else tuple(self.schema.columns)
         if len(set(self.keys)) < len(self.keys):
-            raise InputError(f"{self.keys[0]!r} is both key and link")
+            raise InputError(f"{self.keys[0]!r} is both key and link: name two columns")
         for name in self.keys:
             if name in columns:
                 raise InputError(f"the key {name!r} is a column of the schema: remove it there, keys are new")
@@ -247,7 +247,7 @@ class Database:
     def _check_links(self, name: str, table: Table) -> None:
         if table.parent is not None:
             if table.parent == name:
-                raise InputError("its parent is the table itself: leave out the key, no such rows are made")
+                raise InputError("its parent is the table itself, which is not supported: give another one")
             if table.parent not in self.tables:
                 meant = did_you_mean(table.parent, self.tables)
                 raise InputError(f"there is no table {table.parent!r}, which is its parent{meant}")

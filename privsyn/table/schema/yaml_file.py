@@ -178,10 +178,9 @@ def from_plain(plain: object) -> Schema:
     needed = () if "csv" in plain else ("columns",)
     if declares_tables(plain):
         raise InputError(
-            "declares several tables, and this takes one: in Python, PrivSyn(schema=...).fit({name: table})"
-            " takes all"
+            "declares several tables, and this takes one: leave it out, or give a schema of the one table"
         )
-    check_keys(plain, SETTINGS, needed=needed)
+    check_keys(plain, (*SETTINGS, "tables"), needed=needed)
     if not isinstance(plain.get("columns", {}), Mapping):
         raise InputError("'columns:' is a mapping of names to columns")
     nullable = flag("nullable", plain.get("nullable", True))

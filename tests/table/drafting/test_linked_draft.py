@@ -14,7 +14,8 @@ from privsyn.table.drafting.keys import KeyedTable, closeness, links_between
 from privsyn.table.drafting.layout import lay_out
 from privsyn.table.drafting.linked import Unlinked, check_tables, draft_tables
 from privsyn.table.io.formats import DeclaredTable, every_table
-from privsyn.table.schema.database import Database, database_from_plain
+from privsyn.table.schema.database import Database
+from privsyn.table.schema.database_file import database_from_plain
 from privsyn.table.schema.yaml_file import parse
 
 HOSPITAL = hospital(300)
@@ -283,7 +284,7 @@ def test_others_may_add_remarks(tmp_path, monkeypatch):
 
 
 def test_a_draft_needs_a_key_and_rows(tmp_path):
-    with pytest.raises(InputError, match="no table has a key"):
+    with pytest.raises(InputError, match="has a key: give one a column"):
         text_of({"a": pd.DataFrame({"x": [1.5, 2]}), "b": pd.DataFrame({"y": [1, 1]})}, tmp_path)
     with pytest.raises(InputError, match="table 'b': it has no rows to draft from"):
         draft_tables(every_table(folder_of({"a": PATIENTS, "b": PATIENTS[:0]}, tmp_path / "empty")))
@@ -362,8 +363,7 @@ def test_a_check_counts_orphans_repeated_keys_and_rows_of_a_parent(tmp_path):
         "table 'visits': the key 'id' of 1 row is that of another row: rows below belong to one of them",
         "table 'visits': 2 of 60 rows name no row of 'patients' in 'patient_id': they are left out",
         "table 'visits': 1 of 60 rows have no 'patient_id': they are left out",
-        "table 'visits': of each row of 'patients': 0.14 rows on average, half have at most 0, one has 20,"
-        " 399 have none",
+        "table 'visits': rows per row of 'patients': mean 0.14, median 0, maximum 20; 399 have none",
         "table 'visits': 5 rows without the order 'at': they come last",
         "table 'visits': every cell fits",
     ]
