@@ -14,7 +14,8 @@ from privsyn.table.drafting.keys import KeyedTable, closeness, links_between
 from privsyn.table.drafting.layout import lay_out
 from privsyn.table.drafting.linked import Shared, Unlinked, check_tables, draft_tables
 from privsyn.table.io.formats import DeclaredTable, every_table
-from privsyn.table.schema.database import Database, database_from_plain
+from privsyn.table.schema.database import Database
+from privsyn.table.schema.database_file import database_from_plain
 from privsyn.table.schema.yaml_file import parse
 
 HOSPITAL = hospital(300)
