@@ -17,7 +17,7 @@ import pytest
 from replay import Answers, moved
 
 from privsyn import Categorical, Database, Datetime, Numerical, PrivSyn, Schema, Table
-from privsyn.methods import reading
+from privsyn.methods import discovery, levels, reading
 from privsyn.private import rows
 from privsyn.private.noise import Alone
 
@@ -226,6 +226,59 @@ def test_nothing_moves_further_than_the_ledger_says(form, model, bound, leaver, 
     if leaver == "many":  # which moves the counts of every column in the same cells
         assert found["cars: one-way counts of every attribute"] == pytest.approx(1)
         assert max(ratio for what, ratio in found.items() if ": counts over" in what) > 0.7
+
+
+def priced(tables):
+    """Homes and trips, each with a price that half of the rows share, all of the home with many rows."""
+    rng, found = np.random.default_rng(6), {}
+    for name, columns in (("homes", ["home", "region"]), ("trips", ["home", "mode", "at"])):
+        table = tables[name][columns]
+        prices = np.where(rng.random(len(table)) < 0.5, 12.99, rng.integers(1, 10_000, len(table)) / 100)
+        found[name] = table.assign(price=np.where((table["home"] == MANY).fillna(False), 12.99, prices))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("form", "delta", "bound", "leaver", "memory"),
+    [
+        ("pandas", 1e-6, 4, "many", "2GB"),
+        ("csv", 0, 3, "many", "2GB"),
+        ("parquet", 1e-6, 1, "few", 20_000),
+    ],
+)
+def test_frequent_numbers_and_second_rows_before_move_no_further(
+    form, delta, bound, leaver, memory, tmp_path, monkeypatch
+):
+    """Of a person, one row is counted for the first, and rows of one person decide the second."""
+    monkeypatch.setattr(discovery, "frequent_share", lambda *_: discovery.MOST_FOR_FREQUENT)
+    monkeypatch.setattr(levels, "lags_for", lambda *_: 2)
+    tables, price = priced(TABLES), Numerical(0, 100, decimals=2)
+    homes = Schema({"region": LISTED["homes"]["region"], "price": price})
+    trips = Schema({"mode": LISTED["trips"]["mode"], "at": LISTED["trips"]["at"], "price": price})
+    database = Database(
+        {
+            "homes": Table(homes, key="home"),
+            "trips": Table(trips, parent="homes", link="home", order="at"),
+        }
+    )
+
+    def of(stay):
+        rest = {name: table[stay[name]].reset_index(drop=True) for name, table in tables.items()}
+        words = [WORDS[name][stay[name]] for name in ("homes", "homes", "trips")]
+
+        def fit(folder):
+            given = {name: FORMS[form](table, folder / name) for name, table in rest.items()}
+            return PrivSyn(40.0, delta, database, seed=1, memory=memory).fit(given)
+
+        return fit, words
+
+    everybody = {name: np.full(len(table), True) for name, table in tables.items()}
+    found = ratios(of(everybody), of(stays_in(TABLES, LEAVERS[leaver])), bound, tmp_path)
+    assert max(found.values()) <= 1 + 1e-12
+    assert [found[f"{name}: frequent numbers of price"] for name in tables] == pytest.approx([1, 1])
+    second = [ratio for what, ratio in found.items() if "second previous" in what]
+    assert second
+    assert leaver == "few" or max(second) > 0.7
 
 
 ROWS = TABLES["trips"].drop(columns="trip")

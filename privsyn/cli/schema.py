@@ -123,12 +123,13 @@ def _check(data: Path, check: Path, output: Path | None, unit: str | None, publi
 def _show(check: Path, findings: list[str]) -> None:
     """Print what was counted; exit with 1 if the schema is wrong."""
     from privsyn.table.drafting.draft import Broken, Unfit
-    from privsyn.table.drafting.linked import Unlinked
+    from privsyn.table.drafting.linked import Shared, Unlinked
 
     say("privsyn: NOT PRIVATE, for the owner's eyes only: this was counted in the private rows", err=True)
     say(*findings)
     wrong = {
         Unfit: "no cell of a column fits: correct its kind, values or bounds",
+        Shared: "rows of two persons share a key, and both are less protected: give each row its own key",
         Unlinked: "no row of a table has a parent: correct the link, or write keys and links alike",
         Broken: "rows break a constraint: correct the rows, or correct or delete it",
     }

@@ -295,8 +295,9 @@ def look_at(codec: Codec, name: str, counted: Counted) -> Look:
 def cells_of(codec: Codec, name: str, frequent: Frequent) -> FewCells:
     """Return the cells of frequent numbers, those of one point, with their counts."""
     grid = cast(Grid, codec.grid(name))
-    places = grid.encode(frequent.numbers)
-    alone = (grid.extents[0][places] == frequent.numbers) & (np.diff(grid.edges)[places] == 1)
+    numbers = grid.snap(frequent.numbers)
+    places = grid.encode(numbers)
+    alone = (grid.extents[0][places] == numbers) & (np.diff(grid.edges)[places] == 1)
     return places[alone], frequent.rows[alone], frequent.variances[alone]
 
 

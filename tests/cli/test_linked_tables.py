@@ -327,6 +327,17 @@ def test_a_check_of_several_tables_is_for_the_owner(folder, capsys):
     assert "no row of a table has a parent: correct the link" in checked.err
 
 
+def test_a_check_fails_if_two_persons_share_a_key(folder, capsys):
+    trips = pd.read_csv(folder / "in" / "trips.csv")
+    trips.assign(trip=trips["trip"] // 4).to_csv(folder / "in" / "trips.csv", index=False)
+    (folder / "in" / "stops.csv").write_text("trip\n1\n1\n")
+    (folder / "homes.yaml").write_text(SCHEMA + "  stops: {parent: trips, link: trip, columns: {}}\n")
+    checked = run(capsys, "schema", "in", "--check", "homes.yaml")
+    assert checked.code == 1, checked.err
+    assert "table 'trips': the key 'trip' is the same in rows of two persons, 100 times" in checked.out
+    assert "rows of two persons share a key" in checked.err
+
+
 @pytest.mark.parametrize(
     ("typed", "text"),
     [

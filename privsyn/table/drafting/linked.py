@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from privsyn.errors import InputError, about, plural
+from privsyn.marginals.domain import Ints
 from privsyn.table.drafting.draft import check_schema, draft_of_rows
 from privsyn.table.drafting.keys import KeyedTable
 from privsyn.table.drafting.layout import Layout, lay_out
@@ -279,11 +280,18 @@ class Unlinked(str):
     __slots__ = ()
 
 
+class Shared(str):
+    """A line about keys that rows of two persons share."""
+
+    __slots__ = ()
+
+
 def check_tables(data: str | os.PathLike[str], database: Database) -> list[str]:
     """Return what does not fit the schema of several tables: rows without a parent, repeated keys, and cells.
 
     NOT PRIVATE: each line counts private rows, and is for the owner only. The lines about cells are those of
-    `check_schema`; one about a table of which no row has a parent is `Unlinked`.
+    `check_schema`; one about a table of which no row has a parent is `Unlinked`, one about keys that two
+    persons share is `Shared`.
     """
     database, places = with_lookups(database), named_tables(database, data)
     opened = open_tables(database, places, lambda persons: np.argsort(persons, kind="stable"))
@@ -310,9 +318,21 @@ def _of_keys(name: str, linked: LinkedTable, database: Database) -> Iterator[str
     if repeated := len(codes) - missing - len(np.unique(codes[codes != NOBODY])):
         fate = "of each key one row is kept" if table.parent is None else "rows below belong to one of them"
         yield f"the key {table.key!r} of {plural(repeated, 'row')} is that of another row: {fate}"
+    if times := _of_two_persons(codes, linked.persons) if database.children(name) else 0:
+        yield Shared(
+            f"the key {table.key!r} is the same in rows of two persons, {plural(times, 'time')}:"
+            " the promise does not hold for them"
+        )
     if missing:
         fate = "left out" if table.parent is None else "without rows below them"
         yield f"{plural(missing, 'row')} without the key {table.key!r}: {fate}"
+
+
+def _of_two_persons(keys: Ints, persons: Ints) -> int:
+    """Return how many keys have rows of two persons: if one leaves, the rows below are the other's."""
+    known = (keys != NOBODY) & (persons != NOBODY)
+    pairs = np.unique(np.stack([keys[known], persons[known]]), axis=1)
+    return int((np.bincount(pairs[0]) > 1).sum())
 
 
 def _of_parents(name: str, opened: Mapping[str, LinkedTable], database: Database) -> Iterator[str]:

@@ -12,8 +12,10 @@ import pytest
 from privsyn import Numerical, PrivSyn, Schema, load
 from privsyn.methods.discovery import LEAST_FOR_FREQUENT, MOST_FOR_FREQUENT, frequent_share
 from privsyn.methods.persons import FOR_ROWS
+from privsyn.methods.reading import cells_of
 from privsyn.private.laws import GAUSSIAN, LAPLACE
 from privsyn.private.ledger import Ledger
+from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.frequent import (
     DENSER,
     FALSE,
@@ -238,6 +240,17 @@ def test_frequent_numbers_have_cells_of_one_point():
     assert cells.draw(place, np.random.default_rng(0)).tolist() == [12.99]
     reals = Grid.real(0, 500, bins=32, dtype=np.dtype(float))
     assert not Grid(**{**vars(reals), "heaps": heaps}).frequent.size
+
+
+def test_counts_of_large_numbers_are_not_lost():
+    """Rounded to 12 decimals, 388,605,000 becomes a little less, which is no point of the grid."""
+    schema, number = Schema({"x": Numerical(0, 10**9, step=5000)}), 388_605_000
+    found = Points.between(0.0, 1e9, 5000.0).numbers(np.array([number // 5000 - 1]))
+    heaps = {"x": (Heap(0.0, float(found[0]), 0.0),)}
+    codec = Codec.for_table(schema, pd.DataFrame({"x": [0.0]}), fine=True, heaps=heaps)
+    places, rows, _ = cells_of(codec, "x", Frequent(found, np.array([70.0]), np.ones(1)))
+    assert rows.tolist() == [70.0]
+    assert codec.grid("x").extents[0][places].tolist() == [number]
 
 
 def test_counts_of_one_row_stand_for_all_rows_of_a_person():

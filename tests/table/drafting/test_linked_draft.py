@@ -12,7 +12,7 @@ from privsyn.table.drafting import linked
 from privsyn.table.drafting.draft import Unfit
 from privsyn.table.drafting.keys import KeyedTable, closeness, links_between
 from privsyn.table.drafting.layout import lay_out
-from privsyn.table.drafting.linked import Unlinked, check_tables, draft_tables
+from privsyn.table.drafting.linked import Shared, Unlinked, check_tables, draft_tables
 from privsyn.table.io.formats import DeclaredTable, every_table
 from privsyn.table.schema.database import Database
 from privsyn.table.schema.database_file import database_from_plain
@@ -380,3 +380,27 @@ def test_a_check_marks_a_table_of_which_no_row_is_linked(tmp_path):
         "table 'visits': 1,200 of 1,200 rows name no row of 'patients' in 'patient_id': they are left out"
     ]
     assert not any(isinstance(line, Unfit) for line in lines)
+
+
+def test_a_check_marks_keys_that_two_persons_share(tmp_path):
+    """If one of them leaves, rows below become the other's. Two rows of one person may share a key."""
+    stays = "  stays: {parent: visits, link: visit, columns: {}}"
+    database: Database = database_from_plain(parse(BAD + stays))
+    visits = pd.DataFrame({"id": [7, 7, 8, 8, 9, 9], "patient_id": [1, 2, 3, 3, 1, 99], "score": 1, "at": 1})
+    tables = {
+        "patients": pd.DataFrame({"id": [1, 2, 3], "age": 40}),
+        "visits": visits,
+        "stays": pd.DataFrame({"visit": [7, 7, 8]}),
+    }
+    lines = check_tables(folder_of(tables, tmp_path / "in"), database)
+    repeated = (
+        "table 'visits': the key 'id' of 3 rows is that of another row: rows below belong to one of them"
+    )
+    assert repeated in lines
+    assert [line for line in lines if isinstance(line, Shared)] == [
+        "table 'visits': the key 'id' is the same in rows of two persons, 1 time: the promise does not hold"
+        " for them"
+    ]
+    visits.loc[0, "id"] = 6
+    lines = check_tables(folder_of(tables, tmp_path / "new"), database)
+    assert not any(isinstance(line, Shared) for line in lines)
