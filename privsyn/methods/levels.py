@@ -31,7 +31,7 @@ from privsyn.private.spend import QueryLog
 from privsyn.synthesis.chains import EXACT, NEXT, NUMBER_OF_ROWS, OF_ROWS, POSITION, Given, Links, Previous
 from privsyn.table.linked import ROW, named_tables, number_of_rows, open_tables, rows_of
 from privsyn.table.lookups import with_lookups
-from privsyn.table.schema.columns import Ordinal
+from privsyn.table.schema.columns import Numerical, Ordinal
 
 if TYPE_CHECKING:
     from privsyn.private.laws import Law
@@ -131,10 +131,8 @@ class OpenedDatabase:
         rows_per_person = self._rows_per_person(log, noise, rho)
         shares = self._shares(rows_per_person, noise.law, (1 - FOR_ROWS * bool(rows_per_person)) * rho)
         found: dict[str, LearnedLevel] = {}
-        tables = self.database.tables
         for whole in self.levels:
-            most = self._most(whole.name, rows_per_person)
-            level = whole.with_most({name: number_of_rows(tables[name], of) for name, of in most.items()})
+            level = whole.with_most(self._numbers_of(whole.name, rows_per_person))
             name, share = level.name, shares[level.name]
             opened, sizes, contribution = self._bounded(level, found, rows_per_person, noise.law, share)
             opened = _covering(opened, level.table, found)
@@ -166,13 +164,15 @@ class OpenedDatabase:
             for each in children
         }
 
-    def _most(self, name: str, rows_per_person: Mapping[str, RowsPerPerson]) -> dict[str, int]:
-        """Return the largest number of rows of each child table that a row of a table may have."""
-        children = {child: rows_per_person[child] for child in self.database.children(name)}
-        if name == self.database.root:
-            return {child: rows.largest for child, rows in children.items()}
-        parents = rows_per_person[name].total
-        return {child: rows.largest_of(parents) for child, rows in children.items()}
+    def _numbers_of(self, name: str, rows_per_person: Mapping[str, RowsPerPerson]) -> dict[str, Numerical]:
+        """Return the column of the number of rows of each child table, whose bounds follow from releases."""
+        found = {}
+        for child in self.database.children(name):
+            most = rows_per_person[child].largest
+            if name != self.database.root:  # a row above is not a person: it has fewer rows
+                most = rows_per_person[child].largest_of(rows_per_person[name].total)
+            found[child] = number_of_rows(self.database.tables[child], most)
+        return found
 
     def _with_rows(
         self, learned: Learned, name: str, rows_per_person: Mapping[str, RowsPerPerson]
