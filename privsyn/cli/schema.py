@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
 from privsyn.cli.common import options
 from privsyn.cli.common.terminal import say, say_text
-
-if TYPE_CHECKING:
-    from privsyn.table.schema.schema import Schema
 
 
 @options.takes(settings=options.settings_options("unit"), csv=options.CSV)
@@ -48,21 +45,15 @@ def schema(
     from privsyn.table.io.formats import every_table
 
     unit = settings["unit"]
-    others = {"--unit": unit, "--output": output, "--from-dtypes": from_dtypes}
-    others |= {f"--{name}": value for name, value in csv.items()}
-    if check is not None and _check_tables(data, check, others):
+    if check is not None:
+        _check(data, check, output, unit, csv, from_dtypes=from_dtypes)
         return
-    tables = every_table(data) if check is None else {}
+    tables = every_table(data)
     if tables and (unit is not None or from_dtypes):
         what = "--from-dtypes" if from_dtypes else "--unit"
         raise InputError(f"{what}: {data} has several tables, whose keys are found in the rows: leave it out")
     if not tables:
         check_table(data)
-    if check is not None:
-        if from_dtypes:
-            raise InputError("--check and --from-dtypes exclude each other: give one of them")
-        _check(data, check, output, unit, options.read_public(check, csv))
-        return
     outputs: dict[str, Path | None] = {"--output": output}
     check_outputs(outputs, inputs=(data,))
     check_new("--output", output, force=force)
@@ -94,25 +85,33 @@ def schema(
     say(f"privsyn: this draft comes from {source}; review every line before you use it", err=True)
 
 
-def _check_tables(data: Path, check: Path, others: dict[str, object]) -> bool:
-    """Print what a schema of several tables would leave out or change; return whether it is one."""
+def _check(
+    data: Path,
+    check: Path,
+    output: Path | None,
+    unit: str | None,
+    csv: dict[str, Any],
+    *,
+    from_dtypes: bool,
+) -> None:
+    """Print what a schema of one table, or of several, would leave out or change in the rows."""
     from privsyn.cli.common.linked import refuse
+    from privsyn.cli.common.outputs import check_table
+    from privsyn.errors import InputError
+    from privsyn.table.drafting.draft import check_schema
     from privsyn.table.drafting.linked import check_tables
     from privsyn.table.schema.database_file import as_database
 
     database = as_database(check)
-    if database is None:
-        return False
-    refuse(others)
-    _show(check, check_tables(data, database))
-    return True
-
-
-def _check(data: Path, check: Path, output: Path | None, unit: str | None, public: Schema | None) -> None:
-    """Print what a schema would change in the rows."""
-    from privsyn.errors import InputError
-    from privsyn.table.drafting.draft import check_schema
-
+    if database is not None:
+        others = {"--unit": unit, "--output": output, "--from-dtypes": from_dtypes}
+        refuse(others | {f"--{name}": value for name, value in csv.items()})
+        _show(check, check_tables(data, database))
+        return
+    check_table(data)
+    if from_dtypes:
+        raise InputError("--check and --from-dtypes exclude each other: give one of them")
+    public = options.read_public(check, csv)
     if output is not None:
         raise InputError("--check writes no file; leave out --output")
     if public is None:

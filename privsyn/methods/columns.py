@@ -59,17 +59,7 @@ def measure_columns(
     channels = Channels.for_domain(facts.kept, private.domain)
     unbiased = tuple(map(channels.unbiased, first))
     # From the first look alone:
-    fewest = merge_cells(unbiased, total, facts.axes, cells)
-    kept = merge_rare(tuple(map(fewest.merge_counts, unbiased)), total, spared=MANY_VALUES).merged
-    split = Split.for_domain(rho, kept, total, informative_cells(unbiased, total), law=private.law)
-    shares = column_shares(unbiased, total, {name: reach(cells[name], facts.axes[name]) for name in cells})
-    if facts.given:
-        less = np.where(np.isin(private.domain.names, [*facts.given]), OF_ABOVE, 1.0) * shares
-        shares = less / less.sum()
-    if split.pairs and facts.important:
-        named = np.isin(private.domain.names, [name for one in facts.important for name in one])
-        more = np.where(named, IMPORTANT_COLUMN, 1.0) * shares
-        split, shares = split.for_important(float(more.sum())), more / more.sum()
+    split, shares = _split(private, rho, facts, unbiased, total, cells)
     costs = dict(zip(private.domain.names, (split.one_ways * shares).tolist(), strict=True))
     axes = grouped(facts.axes, costs, total, private.law, facts.whole)
     joined = merge_cells(unbiased, total, axes, cells)
@@ -107,6 +97,33 @@ def measure_columns(
         given=facts.given,
     )
     return private.merge(pooled), problem, split
+
+
+def _split(
+    private: PrivateTable,
+    rho: float,
+    facts: PublicFacts,
+    first: tuple[Measurement, ...],
+    total: float,
+    cells: Mapping[str, Floats],
+) -> tuple[Split, Floats]:
+    """Return the split of the budget over the questions, and that of the second look over the columns.
+
+    They follow from the first look, its `total` and the expected counts of fine cells; no row is read.
+    """
+    names = private.domain.names
+    fewest = merge_cells(first, total, facts.axes, cells)
+    kept = merge_rare(tuple(map(fewest.merge_counts, first)), total, spared=MANY_VALUES).merged
+    split = Split.for_domain(rho, kept, total, informative_cells(first, total), law=private.law)
+    shares = column_shares(first, total, {name: reach(cells[name], facts.axes[name]) for name in cells})
+    if facts.given:
+        less = np.where(np.isin(names, [*facts.given]), OF_ABOVE, 1.0) * shares
+        shares = less / less.sum()
+    if split.pairs and facts.important:
+        named = np.isin(names, [name for one in facts.important for name in one])
+        more = np.where(named, IMPORTANT_COLUMN, 1.0) * shares
+        split, shares = split.for_important(float(more.sum())), more / more.sum()
+    return split, shares
 
 
 def _found_axes(

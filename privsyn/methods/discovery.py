@@ -6,6 +6,9 @@ evenly.
 
 Grids: one count for each column whose numbers may lie on a grid that the schema does not give shows on which.
 It is made in the walk of the second grid for bounds.
+
+Frequent numbers: on a fine grid that is given or found, one count of each number shows which ones many rows
+share, if there are enough rows.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from privsyn.private.discovery import FREQUENT, GRIDS, Finder, Found, add_parts,
 from privsyn.private.laws import GAUSSIAN, Law
 from privsyn.private.spend import Spend
 from privsyn.progress import no_progress
-from privsyn.table.discovery.frequent import FALSE, Frequent, FrequentQuestion
+from privsyn.table.discovery.frequent import FALSE_DISCOVERY_RATE, Frequent, FrequentQuestion
 from privsyn.table.discovery.lattices import LatticeQuestion, Released
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.encoding.bounds_cells import BoundsGrid
@@ -109,12 +112,13 @@ def bounds_share(size: float, columns: int, rho: float, law: Law, rows_per_unit:
     """
     if not columns:
         return 0.0
-    shares = np.linspace(FOR_BOUNDS, MOST_FOR_BOUNDS, SHARES_TRIED).tolist()
-    noise = [_noise(share * rho, columns, law, rows_per_unit) for share in shares]
-    if size < LOST * noise[-1]:
+
+    def stands_out(share: float, factor: float = CLEAR) -> bool:
+        return size >= factor * _noise(share * rho, columns, law, rows_per_unit)
+
+    if not stands_out(MOST_FOR_BOUNDS, LOST):
         return FOR_BOUNDS
-    enough = (share for share, each in zip(shares, noise, strict=True) if size >= CLEAR * each)
-    return next(enough, MOST_FOR_BOUNDS)
+    return _least_share(FOR_BOUNDS, MOST_FOR_BOUNDS, stands_out)
 
 
 def frequent_share(
@@ -145,14 +149,20 @@ def frequent_share(
     points = sum(points.size for _, points in frequent.asked.values())
     if not points:
         return 0.0
-    shares = np.linspace(LEAST_FOR_FREQUENT, MOST_FOR_FREQUENT, SHARES_TRIED).tolist()
-    clear = float(law.deviations(FALSE / points))
-    columns = len(frequent.asked)
-    needed = [clear * _deviation(share * rho, columns, law, rows_per_unit) for share in shares]
-    if LEAST_FREQUENT * size < needed[-1]:
+    clear, columns = float(law.deviations(FALSE_DISCOVERY_RATE / points)), len(frequent.asked)
+
+    def stands_out(share: float, of_rows: float = FREQUENT_ROWS) -> bool:
+        return of_rows * size >= clear * _deviation(share * rho, columns, law, rows_per_unit)
+
+    if not stands_out(MOST_FOR_FREQUENT, LEAST_FREQUENT):
         return 0.0
-    enough = (share for share, each in zip(shares, needed, strict=True) if FREQUENT_ROWS * size >= each)
-    return next(enough, MOST_FOR_FREQUENT)
+    return _least_share(LEAST_FOR_FREQUENT, MOST_FOR_FREQUENT, stands_out)
+
+
+def _least_share(least: float, most: float, is_enough: Callable[[float], bool]) -> float:
+    """Return the smallest of `SHARES_TRIED` shares of the budget that is enough, or the largest."""
+    shares: list[float] = np.linspace(least, most, SHARES_TRIED).tolist()
+    return next(filter(is_enough, shares), most)
 
 
 def _noise(rho: float, columns: int, law: Law, rows_per_unit: int) -> float:
@@ -213,6 +223,8 @@ class Discovered:
     finder : Finder
     rho, delta : float
         As for `discover`.
+    one_row : bool
+        Whether frequent numbers are counted in one row of each person.
 
     Attributes
     ----------
@@ -340,7 +352,7 @@ def discover(
     finder: Finder,
     one_row: RawTable | None = None,
 ) -> Discovered:
-    """Find the values, bounds and grids that the schema leaves open.
+    """Find the values, bounds, grids and frequent numbers that the schema leaves open.
 
     Parameters
     ----------
@@ -379,12 +391,11 @@ def discover(
 def _by_table(
     asked: Sequence[Question], table: RawTable, one_row: RawTable
 ) -> Iterator[tuple[RawTable, Sequence[Question]]]:
-    """Yield each table with the questions to it. If both are the same, it is read once."""
-    if table is one_row:
-        parts = [(table, asked)]
-    else:
+    """Return each table with the questions to it. If both are the same, it is read once."""
+    parts = [(table, asked)]
+    if table is not one_row:
         parts = [(of, [q for q in asked if (of is one_row) == q.one_row]) for of in (table, one_row)]
-    yield from ((of, part) for of, part in parts if part)
+    return ((of, part) for of, part in parts if part)
 
 
 def _votes(open_schema: OpenSchema, found: Found, table: pd.DataFrame) -> Counts:

@@ -31,7 +31,7 @@ from privsyn.private.spend import QueryLog
 from privsyn.synthesis.chains import EXACT, NEXT, NUMBER_OF_ROWS, OF_ROWS, POSITION, Given, Links, Previous
 from privsyn.table.linked import ROW, named_tables, number_of_rows, open_tables, rows_of
 from privsyn.table.lookups import with_lookups
-from privsyn.table.schema.columns import Ordinal
+from privsyn.table.schema.columns import Numerical, Ordinal
 
 if TYPE_CHECKING:
     from privsyn.private.laws import Law
@@ -125,44 +125,54 @@ class OpenedDatabase:
         The numbers of rows per person are asked first in all tables, because they decide how the rest of the
         budget is divided among the tables.
         """
-        log, noise, settings = QueryLog(), run.noise, self.settings
+        log, noise = QueryLog(), run.noise
         inquiry = Inquiry(noise, log, run.generator(), report)
-        epsilon, delta = settings.promise
-        is_open = [level.name for level in self.levels if level.opened.schema.values]
-        reserved = THRESHOLDS * delta if is_open else 0.0
-        rho = rho_for(epsilon, delta - reserved, settings.algorithm.accounting_of(noise.law))
+        rho, deltas = self._budget(noise.law)
+        rows_per_person = self._rows_per_person(log, noise, rho)
+        shares = self._shares(rows_per_person, noise.law, (1 - FOR_ROWS * bool(rows_per_person)) * rho)
+        found: dict[str, LearnedLevel] = {}
+        for whole in self.levels:
+            level = whole.with_most(self._numbers_of(whole.name, rows_per_person))
+            name, share = level.name, shares[level.name]
+            opened, sizes, contribution = self._bounded(level, found, rows_per_person, noise.law, share)
+            opened = _covering(opened, level.table, found)
+            with about(f"table {name!r}"):
+                learned = learn_table(
+                    opened, sizes, contribution, inquiry.about(name), rho=share.cost, delta=deltas[name]
+                )
+            learned, rows_per_person = self._with_rows(learned, name, rows_per_person)
+            found[name] = self._linked(level, learned, found, shares)
+        return found, self._ledger(log, noise, found)
+
+    def _budget(self, law: Law) -> tuple[float, dict[str, float]]:
+        """Return the budget of all questions, and what each table has of delta for thresholds.
+
+        Both follow from public facts. Tables that search for values share what is reserved.
+        """
+        epsilon, delta = self.settings.promise
+        searching = [level.name for level in self.levels if level.opened.schema.values]
+        reserved = THRESHOLDS * delta if searching else 0.0
+        rho = rho_for(epsilon, delta - reserved, self.settings.algorithm.accounting_of(law))
+        deltas = dict.fromkeys((level.name for level in self.levels), 0.0)
+        return rho, deltas | {name: reserved / len(searching) for name in searching}
+
+    def _rows_per_person(self, log: QueryLog, noise: Noise, rho: float) -> dict[str, RowsPerPerson]:
+        """Return the released numbers of rows per person of each table but the root; `rho` is of the run."""
         children = self.levels[1:]
-        rows_per_person = {
+        return {
             each.name: each.persons.count(log.about(each.name), noise, FOR_ROWS * rho / len(children))
             for each in children
         }
-        left = (1 - FOR_ROWS * bool(children)) * rho
-        shares = self._shares(rows_per_person, noise.law, left)
-        found: dict[str, LearnedLevel] = {}
-        tables = self.database.tables
-        for whole in self.levels:
-            most = self._most(whole.name, rows_per_person)
-            level = whole.with_most({name: number_of_rows(tables[name], of) for name, of in most.items()})
-            share = shares[level.name]
-            of_delta = reserved / len(is_open) if level.name in is_open else 0.0
-            opened, sizes, contribution = self._bounded(level, found, rows_per_person, noise.law, share)
-            opened = _covering(opened, level.table, found)
-            with about(f"table {level.name!r}"):
-                about_table = inquiry.about(level.name)
-                learned = learn_table(
-                    opened, sizes, contribution, about_table, rho=share.cost, delta=of_delta
-                )
-            learned, rows_per_person = self._with_rows(learned, level.name, rows_per_person)
-            found[level.name] = self._linked(level, learned, found, shares)
-        return found, self._ledger(log, noise, found)
 
-    def _most(self, name: str, rows_per_person: Mapping[str, RowsPerPerson]) -> dict[str, int]:
-        """Return the largest number of rows of each child table that a row of a table may have."""
-        children = {child: rows_per_person[child] for child in self.database.children(name)}
-        if name == self.database.root:
-            return {child: rows.largest for child, rows in children.items()}
-        parents = rows_per_person[name].total
-        return {child: rows.largest_of(parents) for child, rows in children.items()}
+    def _numbers_of(self, name: str, rows_per_person: Mapping[str, RowsPerPerson]) -> dict[str, Numerical]:
+        """Return the column of the number of rows of each child table, whose bounds follow from releases."""
+        found = {}
+        for child in self.database.children(name):
+            most = rows_per_person[child].largest
+            if name != self.database.root:  # a row above is not a person: it has fewer rows
+                most = rows_per_person[child].largest_of(rows_per_person[name].total)
+            found[child] = number_of_rows(self.database.tables[child], most)
+        return found
 
     def _with_rows(
         self, learned: Learned, name: str, rows_per_person: Mapping[str, RowsPerPerson]
@@ -194,29 +204,37 @@ class OpenedDatabase:
         A pair of columns of a row and of one above it counts in the tables of both: it is wrong where either
         is.
         """
-        persons = max((float(of.persons.sum()) for of in rows_per_person.values()), default=1.0)
-        bounds, counted, weights = {}, {}, {}
-        for level in self.levels:
-            bound, kept = 1, persons
-            if level.name in rows_per_person:
-                of, part = rows_per_person[level.name], rho / len(self.levels)
-                bound = level.opened.bounded(of, law, part, level.pairs)[1].most
-                kept = float(of.persons @ of.kept_within(bound))
-            bounds[level.name], counted[level.name] = bound, max(kept, 1.0)
-            below = sum(each.columns for each in self.levels if level.name in self.database.above(each.name))
-            pairs = level.pairs + level.columns * below
-            weights[level.name] = pairs * (bound / counted[level.name]) ** (2 / 3)
-            if tuple(level.opened.schema.schema.coded) == (ROW,):  # no value of its rows is made
-                weights[level.name] *= OF_KEYS
+        even = rho / len(self.levels)  # the bound decides the shares: it is chosen for equal ones
+        counted = {level.name: self._counted(level, rows_per_person, law, even) for level in self.levels}
+        weights = {level.name: self._weight(level, *counted[level.name]) for level in self.levels}
         shares = {}
         for level in self.levels:
+            bound, rows = counted[level.name]
             cost = rho * weights[level.name] / sum(weights.values())
-            sigma, rows = bounds[level.name] * sqrt(level.pairs / (2 * law.rho(cost))), counted[level.name]
+            sigma = bound * sqrt(level.pairs / (2 * law.rho(cost)))
             lags = 1
             if level.table.order is not None:  # in random order, any two rows are alike
                 lags = lags_for(rows * rows_per_person[level.name].share_after(2), sigma)
             shares[level.name] = Share(cost, groups_for(rows, sigma), lags)
         return shares
+
+    def _counted(
+        self, level: OpenedLevel, rows_per_person: Mapping[str, RowsPerPerson], law: Law, rho: float
+    ) -> tuple[int, float]:
+        """Return the bound of a person's rows in a table for a budget `rho`, and how many rows then count."""
+        if level.table.parent is None:
+            persons = max((float(of.persons.sum()) for of in rows_per_person.values()), default=1.0)
+            return 1, max(persons, 1.0)
+        of = rows_per_person[level.name]
+        bound = level.opened.bounded(of, law, rho, level.pairs)[1].most
+        return bound, max(float(of.persons @ of.kept_within(bound)), 1.0)
+
+    def _weight(self, level: OpenedLevel, bound: int, rows: float) -> float:
+        """Return what a table gets of the budget relative to others: see `_shares`."""
+        below = sum(each.columns for each in self.levels if level.name in self.database.above(each.name))
+        weight = (level.pairs + level.columns * below) * (bound / rows) ** (2 / 3)
+        is_bare = tuple(level.opened.schema.schema.coded) == (ROW,)  # no value of its rows is made
+        return weight * OF_KEYS if is_bare else weight
 
     def _bounded(
         self,

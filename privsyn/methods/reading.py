@@ -20,7 +20,7 @@ from privsyn.marginals.domain import Attributes, Domain
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.structural_zeros import StructuralZeros
 from privsyn.methods.discovery import Counted, reserved_delta
-from privsyn.methods.persons import FOR_ROWS, NO_SIZES, Persons, Sizes, contribution_of
+from privsyn.methods.persons import FOR_ROWS, NO_SIZES, Above, Persons, Sizes, contribution_of
 from privsyn.methods.randomise import codec_of_randomised, facts_of, local_promises
 from privsyn.private.accounting import rho_for
 from privsyn.private.ledger import PUBLIC, Ledger
@@ -191,15 +191,18 @@ class Opened:
         return Rows(codec.domain.joined(self.given(sizes)), walk, memory / 4, of_persons=True)
 
     @property
+    def above(self) -> Above | None:
+        """What its rows belong to, if it is one of several tables."""
+        return None if self.persons is None else self.persons.above
+
+    @property
     def is_linked(self) -> bool:
         """Whether its rows belong to rows of another table."""
-        return self.persons is not None and self.persons.above is not None and self.persons.above.linked
+        return self.above is not None and self.above.linked
 
     def given(self, sizes: Sizes) -> Domain:
         """Return the attributes that each row has before its own: of its person, and of the rows above it."""
-        if self.persons is None or self.persons.above is None:
-            return sizes.domain
-        return sizes.domain.joined(self.persons.above.domain)
+        return sizes.domain if self.above is None else sizes.domain.joined(self.above.domain)
 
     def facts(
         self,
@@ -240,8 +243,8 @@ class Opened:
             given=dict.fromkeys(self.given(sizes), 1.0)
             | dict.fromkeys(sizes.domain, OF_LINKED if self.is_linked else OF_PERSON),
             previous=codec.domain.names if self.is_linked else (),
-            lags=1 if self.persons is None or self.persons.above is None else self.persons.above.lags,
-            whole=() if self.persons is None or self.persons.above is None else self.persons.above.numbers,
+            lags=1 if self.above is None else self.above.lags,
+            whole=() if self.above is None else self.above.numbers,
         )
 
     def ledger(

@@ -12,9 +12,9 @@ from privsyn.marginals.domain import Domain, Floats, Integers, Ints, Mask, Recor
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.recoding import Merging
 from privsyn.synthesis.annealing import NEVER
+from privsyn.synthesis.chains import TINY
 from privsyn.synthesis.synthesise import draw_by_quota
 
-TINY = 1e-9  # records
 LESS = -5.0  # log of how much less likely a row is chosen that did not have the code at the start
 
 

@@ -37,11 +37,10 @@ from privsyn.synthesis.annealing import (
     lay_out,
     weights_of,
 )
-from privsyn.synthesis.chains import EXACT, NEXT, POSITION, Chains
+from privsyn.synthesis.chains import EXACT, NEXT, POSITION, TINY, Chains
 from privsyn.synthesis.limits import Limit, One, move_into
 from privsyn.synthesis.synthesise import draw_by_quota, draw_given
 
-TINY = 1e-9  # records
 LINKED_SWEEPS = 2 * SWEEPS  # each moves half of the rows at a time, against targets that move with the others
 LIMIT = "limit {}"
 """The name of an attribute of a row: its kind in a `Limit`."""

@@ -49,13 +49,13 @@ def known_above(
     places : mapping of each table above to the place of each row's row there
     """
     rules, numbers, columns = [], {}, {}
-    for said in database.tables[name].compared:
-        table, column = said.above
+    for comparison in database.tables[name].compared:
+        table, column = comparison.above
         codec, frame = codecs[table], made[table].frame
-        columns[said.name] = codec.schema.coded[column]
-        numbers[said.name] = codec.read(frame[[column]])[column][places[table]]
-        own = codecs[name].schema.coded[said.column]
-        rules.append(ComparedRule.of(said, own, columns[said.name]))
+        columns[comparison.name] = codec.schema.coded[column]
+        numbers[comparison.name] = codec.read(frame[[column]])[column][places[table]]
+        own = codecs[name].schema.coded[comparison.column]
+        rules.append(ComparedRule.of(comparison, own, columns[comparison.name]))
     return KnownAbove(tuple(rules), numbers, columns)
 
 
@@ -70,22 +70,22 @@ def cells_elsewhere(
 ) -> dict[str, pd.Series]:
     """Return the columns of a synthetic table whose cells follow from the rows of others, in their dtypes."""
     table, rows, found = database.tables[name], made[name], dict[str, pd.Series]()
-    for said in constants(database, name):
-        cells = made[table.parent or ""].frame[str(said)].take(rows.parents).reset_index(drop=True)
-        dtype = parse_dtype(dtypes[str(said.column)])
-        found[str(said.column)] = cells if holds_missing(dtype) else cells.astype(dtype)
+    for constant in constants(database, name):
+        cells = made[table.parent or ""].frame[str(constant)].take(rows.parents).reset_index(drop=True)
+        dtype = parse_dtype(dtypes[str(constant.column)])
+        found[str(constant.column)] = cells if holds_missing(dtype) else cells.astype(dtype)
     for column, summary in table.computed.items():
         dtype = parse_dtype(dtypes[column])
         found[column] = _summed(summary, codecs, made, len(rows.parents)).astype(dtype)
     return found
 
 
-def _summed(said: Derived, codecs: Codecs, made: Made, parents: int) -> pd.Series:
+def _summed(summary: Derived, codecs: Codecs, made: Made, parents: int) -> pd.Series:
     """Return the sum of a column of the child rows of each row, or their number."""
-    rows, codec = made[said.table], codecs[said.table]
-    if said.how == COUNT or said.column is None:
+    rows, codec = made[summary.table], codecs[summary.table]
+    if summary.how == COUNT or summary.column is None:
         return pd.Series(np.bincount(rows.parents, minlength=parents))
-    numbers, grid = codec.read(rows.frame[[said.column]])[said.column], codec.grid(said.column)
+    numbers, grid = codec.read(rows.frame[[summary.column]])[summary.column], codec.grid(summary.column)
     has = ~np.isnan(numbers)
     sums = np.bincount(rows.parents[has], numbers[has], minlength=parents)
     decimals = None if grid is None else grid.decimals
@@ -95,7 +95,7 @@ def _summed(said: Derived, codecs: Codecs, made: Made, parents: int) -> pd.Serie
 def schema_of(name: str, database: Database, codecs: Codecs) -> Schema:
     """Return the columns of a synthetic table, with those that follow from other tables."""
     table, own = database.tables[name], codecs[name].schema
-    columns = {column: own.columns[str(said)] for column, said in table.computed.items()}
-    for said in constants(database, name):
-        columns[str(said.column)] = codecs[table.parent or ""].schema.columns[str(said)]
+    columns = {column: own.columns[str(summary)] for column, summary in table.computed.items()}
+    for constant in constants(database, name):
+        columns[str(constant.column)] = codecs[table.parent or ""].schema.columns[str(constant)]
     return replace(own, columns={**own.columns, **columns}) if columns else own

@@ -20,8 +20,8 @@ MOST_POINTS, MOST_OF_TABLE = 2**18, 2**20
 """Numbers that are counted: of a column, such as 2,600 dollars in cents, and of all columns together, 8 MB in
 each part of the table. Where more lie between the bounds, only rounder numbers are counted."""
 
-FALSE = 0.01
-"""Share of the numbers found that are no more frequent than their neighbours, about. It is also the
+FALSE_DISCOVERY_RATE = 0.01
+"""Expected share of the numbers found that are no more frequent than their neighbours. It is also the
 probability that any is found in a table without frequent numbers (Benjamini and Hochberg, JRSS B 1995)."""
 
 MOST_FOUND = 64
@@ -62,9 +62,17 @@ class Frequent:
 
 @dataclass(frozen=True)
 class Points:
-    """The multiples of a step from the `first` on, in steps, without zero.
+    """Consecutive multiples of a step, without zero.
 
     Zero and both bounds, to which other numbers are clipped, have cells of their own anyway.
+
+    Parameters
+    ----------
+    step : float
+    first : int
+        The first multiple, in steps.
+    size : int
+        How many there are, with zero.
     """
 
     step: float
@@ -83,7 +91,7 @@ class Points:
         return cls(step, first, max(last - first + 1, 0))
 
     def numbers(self, places: Ints) -> Floats:
-        """Return the numbers of some points."""
+        """Return the numbers of the points at some `places`."""
         return np.round((self.first + places) * self.step, MAX_DECIMALS)
 
     def count(self, numbers: Floats, dtype: np.dtype) -> Ints:
@@ -153,7 +161,7 @@ class FrequentQuestion:
             Return how many standard deviations the noise exceeds with each.
         """
         counts = {name: noisy.astype(np.float64) for name, noisy in seen.items()}
-        found = frequent(counts, sigma, deviations)
+        found = find_frequent(counts, sigma, deviations)
         return {
             name: Frequent(
                 self.asked[name][1].numbers(places), counts[name][places], np.full(len(places), sigma**2)
@@ -162,7 +170,7 @@ class FrequentQuestion:
         }
 
 
-def frequent(
+def find_frequent(
     seen: Mapping[str, Floats], sigma: float, deviations: Callable[[Floats], Floats]
 ) -> dict[str, Ints]:
     """Return the places of the frequent numbers of each column that has some.
@@ -170,25 +178,32 @@ def frequent(
     All columns decide together, by the rule of Benjamini and Hochberg: the more numbers stand out, the less
     each of them needs.
 
+    Parameters
+    ----------
+    seen : mapping of a column to an array of shape (points,)
+        Noisy counts.
+    sigma, deviations
+        As for `FrequentQuestion.found`.
+
     Examples
     --------
     >>> counts = np.zeros(1000)
     >>> counts[[200, 700, 900]] = 90.0, 53.0, 30.0
     >>> normal = lambda risk: np.sqrt(-2 * np.log(2 * risk))
-    >>> frequent({"price": counts}, 10.0, normal)
+    >>> find_frequent({"price": counts}, 10.0, normal)
     {'price': array([200, 700])}
     """
     names, size = list(seen), sum(counts.size for counts in seen.values())
     by_chance = [_mean_beside(counts) for counts in seen.values()]
-    above = [np.where(c >= DENSER * e, c - e, 0.0) for c, e in zip(seen.values(), by_chance, strict=True)]
-    places = [np.sort(np.argsort(-excess, kind="stable")[:MOST_FOUND]) for excess in above]
-    ranked = -np.sort(-np.concatenate([excess[of] for excess, of in zip(above, places, strict=True)]))
-    needed = sigma * deviations(FALSE * np.arange(1, len(ranked) + 1) / size)
+    excesses = [np.where(c >= DENSER * e, c - e, 0.0) for c, e in zip(seen.values(), by_chance, strict=True)]
+    places = [np.sort(np.argsort(-excess, kind="stable")[:MOST_FOUND]) for excess in excesses]
+    ranked = -np.sort(-np.concatenate([excess[of] for excess, of in zip(excesses, places, strict=True)]))
+    needed = sigma * deviations(FALSE_DISCOVERY_RATE * np.arange(1, len(ranked) + 1) / size)
     passed = np.flatnonzero(ranked >= needed)
     if not passed.size:
         return {}
     least = needed[passed[-1]]
-    found = {name: of[e[of] >= least] for name, e, of in zip(names, above, places, strict=True)}
+    found = {name: of[e[of] >= least] for name, e, of in zip(names, excesses, places, strict=True)}
     return {name: of for name, of in found.items() if of.size}
 
 

@@ -31,8 +31,8 @@ NAMED = 2
 """Least closeness of two names by which a column leads to a key; see `closeness`."""
 
 OWN, NEARLY_ALL = 2, 0.99
-"""Least closeness, see `names_own_rows`, of a key that may be that of other rows too, and the least share of
-different ones."""
+"""Few rows may share a key by mistake. So a column is still the key if its name says so this well, see
+`names_own_rows`, and at least this share of its cells differs."""
 
 PREFIXES = {"dim", "fact", "table", "tbl"}
 """Words before the names of tables."""
@@ -60,6 +60,7 @@ def words(name: str) -> tuple[str, ...]:
 
 
 def _singular(word: str) -> str:
+    """Return an English noun in the singular; words with other rules are in `IRREGULAR`."""
     if word in IRREGULAR:
         return IRREGULAR[word]
     if len(word) > 4 and word.endswith("ies"):
@@ -100,18 +101,15 @@ def closeness(column: str, table: str, key: str) -> int:
     own, its, of = words(column), words(key), _of_table(table)
     generic = all(word in NAMING for word in its)
     if column.lower() == table.lower() and own != tuple(column.lower().split("_")):
-        return 0
+        return 0  # the plural, as in `persons`, is rather a number of rows
     same = not generic and own == its
     stem = _stem(own)
     named = stem == of and not (own == its and generic)
     if same or named:
         return 3 + (same and named)
-    ends = [part for part in (() if generic else its, () if generic else _stem(its), of) if part]
-    return (
-        NAMED
-        if any(len(own) > len(end) and end in (own[-len(end) :], stem[-len(end) :]) for end in ends)
-        else 0
-    )
+    ends = (of,) if generic else (its, _stem(its), of)
+    is_end = any(len(own) > len(end) and end in (own[-len(end) :], stem[-len(end) :]) for end in ends)
+    return NAMED if is_end else 0
 
 
 def names_own_rows(column: str, table: str) -> int:
@@ -166,8 +164,8 @@ class KeyCells:
         """Return the row with each key, -1 where there is none."""
         codes, values = self.coded
         rows, keys = key.coded
-        of_key = np.full(len(keys) + 1, -1)
-        of_key[rows] = np.where(rows >= 0, np.arange(len(rows)), -1)
+        of_key = np.full(len(keys) + 1, -1)  # the last is that of rows without a key, whose code is -1
+        of_key[rows] = np.arange(len(rows))
         found = pc.index_in(values, value_set=keys).fill_null(len(keys)).to_numpy(zero_copy_only=False)
         of_key[-1] = -1
         return np.append(of_key[found], -1)[codes]
@@ -184,7 +182,7 @@ class KeyCells:
         if values < LEAST_VALUES:
             return True
         if self.numbers is None or key.numbers is None:
-            return self.numbers != key.numbers
+            return (self.numbers is None) != (key.numbers is None)
         between = key.numbers[1] - key.numbers[0] + 1
         return bool((keys / between) ** values > RARE)
 
@@ -281,19 +279,28 @@ def links_between(tables: Mapping[str, KeyedTable]) -> dict[tuple[str, str], lis
             links.sort(key=lambda link: (-link.declared, not link.as_written, -link.close))
             if links:
                 found[name, column] = links
-    for (name, column), links in list(found.items()):  # of two tables with equal keys, one is the parent
-        back = found.get((links[0].parent, links[0].key), [])
-        if back and (back[0].parent, back[0].key) == (name, column) and not back[0].declared:
-            one, other = tables[name], tables[links[0].parent]
-            is_parent = (names_own_rows(column, name), len(one.frame)) > (
-                names_own_rows(links[0].key, other.name),
-                len(other.frame),
-            )
-            if is_parent and not links[0].declared:
-                del found[name, column]
-            else:
-                del found[links[0].parent, links[0].key]
-    return found
+    return {place: links for place, links in found.items() if not _is_of_parent(place, found, tables)}
+
+
+def _is_of_parent(
+    place: tuple[str, str], found: Mapping[tuple[str, str], list[Link]], tables: Mapping[str, KeyedTable]
+) -> bool:
+    """Return whether two keys lead to each other, and the one at `place` is that of the parent.
+
+    A declared link decides; else the name of the key, and then the number of rows. Of equal tables, the
+    parent is the one that is named later.
+    """
+    there = found[place][0]
+    back = found.get((there.parent, there.key), [there])[0]
+    if (back.parent, back.key) != place or there.declared:
+        return False
+    if back.declared:
+        return True
+
+    def rank(name: str, key: str) -> tuple[int, int, int]:
+        return names_own_rows(key, name), len(tables[name].frame), [*tables].index(name)
+
+    return rank(*place) > rank(there.parent, there.key)
 
 
 def _links_of(
@@ -316,20 +323,15 @@ def _links_of(
                 continue
             close, share = closeness(column, parent, key), cells.share_in(other.cells[key])
             named = close >= NAMED and share >= 1 - STRAYS
-            if named or (
-                key == other.keys[0] and parent != table.name and _found(cells, other.cells[key], share)
-            ):
+            by_cells = key == other.keys[0] and parent != table.name and share == 1
+            if named or (by_cells and not cells.by_chance(other.cells[key])):
                 as_written = cells.as_written and other.cells[key].as_written
                 strays = _strays(cells, other.cells[key])
                 yield Link(table.name, column, parent, key, False, close, strays, as_written)
 
 
-def _found(cells: KeyCells, key: KeyCells, share: float) -> bool:
-    """Return whether a column leads to a key that its name does not mention."""
-    return share == 1 and not cells.by_chance(key)
-
-
 def _strays(cells: KeyCells, key: KeyCells) -> int:
+    """Return how many cells name no key."""
     return int(((cells.places_in(key) < 0) & (cells.coded[0] >= 0)).sum())
 
 

@@ -89,38 +89,60 @@ def lay_out(tables: Mapping[str, KeyedTable]) -> Layout:
     usable = [each[0] for each in links.values() if each[0].parent != each[0].table and each[0].as_written]
     looked_up = set(_look_ups(tables, usable))
     up = _without_circles([each for each in usable if not {each.table, each.parent} & looked_up])
-    sources = [
-        name
+    root = _root({name: table for name, table in tables.items() if name not in looked_up}, up)
+    inside = {root, *_below(root, up)}
+    parents = _parents(root, [link for link in up if {link.table, link.parent} <= inside])
+    private = (root, *parents)
+    lookups, left_out = _other_links(private, tables, links, parents)
+    public = {link.parent: link.key for link in lookups.values()}
+    for name in private:
+        lookups |= {(name, link.column): link for link in _numbers_of(name, tables, public, links)}
+    return Layout(
+        root,
+        parents,
+        {name: _key_of(name, tables, parents) for name in private},
+        lookups,
+        left_out,
+        {name: _why_outside(name, links, private) for name in tables if name not in (*private, *public)},
+        {name: [*_alternatives(name, links, parents)] for name in private},
+    )
+
+
+def _root(tables: Mapping[str, KeyedTable], up: Collection[Link]) -> str:
+    """Return the table with a key and without a parent below which most rows hang."""
+    below = {
+        name: _below(name, up)
         for name, table in tables.items()
-        if name not in looked_up and not any(link.table == name for link in up) and table.keys
-    ]
-    if not sources:
+        if table.keys and not any(link.table == name for link in up)
+    }
+    if not below:
         raise InputError(
             "no table of two or more rows has a key: give one a column without missing cells that all differ"
         )
-    below = {name: _below(name, up) for name in sources}
 
     def weight(name: str) -> tuple[int, bool, int]:
-        return (
-            sum(len(tables[each].frame) for each in below[name]),
-            is_personal(tables[name]),
-            len(tables[name].frame),
-        )
+        rows_below = sum(len(tables[each].frame) for each in below[name])
+        return rows_below, is_personal(tables[name]), len(tables[name].frame)
 
-    root = max(sources, key=weight)
-    parents = _parents(root, [link for link in up if {link.table, link.parent} <= {root, *below[root]}])
-    inside = (root, *parents)
+    return max(below, key=weight)
+
+
+def _other_links(
+    private: Sequence[str],
+    tables: Mapping[str, KeyedTable],
+    links: Mapping[tuple[str, str], list[Link]],
+    parents: Mapping[str, Link],
+) -> tuple[dict[tuple[str, str], Link], dict[tuple[str, str], str]]:
+    """Return the links of private tables to tables that could be public, and why others are left out."""
     lookups: dict[tuple[str, str], Link] = {}
     left_out: dict[tuple[str, str], str] = {}
-    remarks: dict[str, list[str]] = {name: [] for name in inside}
-    for name in inside:
-        for (table, column), found in links.items():
-            link = found[0]
-            if table != name or link is parents.get(name):
+    for name in private:
+        own = {column: found[0] for (table, column), found in links.items() if table == name}
+        for column, link in own.items():
+            if link is parents.get(name):
                 continue
-            if link.parent in inside:
-                if said := _second_key(link, tables, parents):
-                    left_out[name, column] = said
+            if link.parent in private:
+                left_out[name, column] = _second_key(link, tables, parents)
             elif is_personal(tables[link.parent]):
                 left_out[name, column] = (
                     f"READ: leads to {link.parent}, a second private parent if its rows are persons: it is"
@@ -129,13 +151,7 @@ def lay_out(tables: Mapping[str, KeyedTable]) -> Layout:
                 )
             else:
                 lookups[name, column] = link
-        remarks[name] += _alternatives(name, links, parents)
-    public = {link.parent: link.key for link in lookups.values()}
-    for name in inside:
-        lookups |= {(name, link.column): link for link in _numbers_of(name, tables, public, links)}
-    keys = {name: _key_of(name, tables, parents) for name in inside}
-    outside = {name: _why_outside(name, links, inside) for name in tables if name not in (*inside, *public)}
-    return Layout(root, parents, keys, lookups, left_out, outside, remarks)
+    return lookups, left_out
 
 
 def is_personal(table: KeyedTable) -> bool:
@@ -305,6 +321,7 @@ def _key_of(name: str, tables: Mapping[str, KeyedTable], parents: Mapping[str, L
 
 
 def _why_outside(name: str, links: Mapping[tuple[str, str], list[Link]], inside: Collection[str]) -> str:
+    """Return why a table is neither private nor could be public."""
     led = {found[0].parent for (table, _), found in links.items() if table == name}
     by = {table for (table, _), found in links.items() if found[0].parent == name and table in inside}
     if by:

@@ -36,6 +36,8 @@ LINKED = """\
 # A line that begins with #derive, #lookups or #NAME: {public: ...} is a proposal. Remove its # to take it.
 """
 
+WHY_DERIVE = "What analysts join for is kept best as a summary, which costs budget as a column does:"
+
 
 @dataclass(frozen=True, eq=False)
 class DraftedTable:
@@ -106,51 +108,150 @@ def draft_tables(
     csv : CsvFormat
         How CSV files are written.
     """
-    form = None if csv == PLAIN else Schema({}, csv=csv)
-    loaded: dict[str, LoadedTable] = {}
-    for name, (place, _) in places.items():
-        with about(f"table {name!r}"):
-            loaded[name] = read_in_memory(place, form)
-            if not len(loaded[name].frame):
-                raise InputError("it has no rows to draft from: draft the others without it")
-    tables = {
-        name: KeyedTable(name, loaded[name].frame, declared, Place.of(place).format is CSV)
-        for name, (place, declared) in places.items()
-    }
-    layout = lay_out(tables)
-    drafted = {}
-    for name in layout.names:
-        with about(f"table {name!r}"):
-            drafted[name] = _draft_table(name, places[name][0], loaded[name], layout, tables, csv)
-    remarks = [each for remark in REMARKS for each in remark(drafted)]
-    lines, files = "tables:\n", dict[str, str]()
-    for name, table in drafted.items():
-        comments = places[name][1].comments
-        said = _said_of_columns(name, table, layout, comments, remarks)
-        about_table = [*_said_of_table(name, tables, layout, drafted), *said.pop("", [])]
-        body = ("" if csv == PLAIN else to_yaml(Schema({}, csv=csv))) + "columns: {}\n"
-        more: dict[str, str] = {}
+    draft = _Draft.of(places, csv)
+    remarks = [each for remark in REMARKS for each in remark(draft.tables)]
+    sections, files = [], dict[str, str]()
+    for name in draft.layout.names:
+        section, look_ups = draft.section(name, None if stem is None else f"{stem}.{name}", remarks)
+        sections.append(section)
+        files |= look_ups
+    sections += [draft.public(name, folder or Path()) for name in draft.layout.public]
+    sections += [
+        _comment(f"NOT DRAFTED: the table {name}. {why} `synth` makes no such table.")
+        for name, why in draft.layout.outside.items()
+    ]
+    marks = MARKS_READ if any(table.schema.missing for table in draft.tables.values()) else ""
+    return READ + LINKED + marks + "tables:\n" + indent("".join(sections), "  "), files
+
+
+@dataclass(frozen=True, eq=False)
+class _Draft:
+    """The tables of a draft, and how they hang together.
+
+    Parameters
+    ----------
+    places : mapping of a table to where it is, and what a database says of it
+    csv : CsvFormat
+    keyed : mapping of a table to a KeyedTable
+    layout : Layout
+    tables : mapping of a private table to a DraftedTable
+        Each after its parent.
+    """
+
+    places: Mapping[str, tuple[str, DeclaredTable]]
+    csv: CsvFormat
+    keyed: Mapping[str, KeyedTable]
+    layout: Layout
+    tables: Mapping[str, DraftedTable]
+
+    @classmethod
+    def of(cls, places: Mapping[str, tuple[str, DeclaredTable]], csv: CsvFormat) -> _Draft:
+        """Read all tables, and draft the private ones."""
+        form = None if csv == PLAIN else Schema({}, csv=csv)
+        loaded: dict[str, LoadedTable] = {}
+        for name, (place, _) in places.items():
+            with about(f"table {name!r}"):
+                loaded[name] = read_in_memory(place, form)
+                if not len(loaded[name].frame):
+                    raise InputError("it has no rows to draft from: draft the others without it")
+        keyed = {
+            name: KeyedTable(name, loaded[name].frame, declared, Place.of(place).format is CSV)
+            for name, (place, declared) in places.items()
+        }
+        layout, drafted = lay_out(keyed), {}
+        for name in layout.names:
+            with about(f"table {name!r}"):
+                drafted[name] = _draft_table(name, places[name][0], loaded[name], layout, keyed, csv)
+        return cls(places, csv, keyed, layout, drafted)
+
+    def section(self, name: str, stem: str | None, remarks: list[Remark]) -> tuple[str, dict[str, str]]:
+        """Return the lines of a private table, and the text of each file of a look-up by its name."""
+        table = self.tables[name]
+        said = self._said_of_columns(table, remarks)
+        about_table = [*self._said_of_table(table), *said.pop("", [])]
+        dialect = "" if self.csv == PLAIN else to_yaml(Schema({}, csv=self.csv))
+        body, files = dialect + "columns: {}\n", dict[str, str]()
         if table.schema.columns:
-            known = {column for each, column in (*layout.left_out, *layout.lookups) if each == name}
-            of_table = None if stem is None else f"{stem}.{name}"
-            body, more = reviewed(table.schema, table.frame, table.others, of_table, said, known)
-        files |= more
-        notes = "".join(f"# {line}\n" for remark in about_table for line in wrapped(remark))
-        proposals = _proposals(name, layout, drafted)
-        lines += indent(dump({name: None}, flow=False).replace(" null", ""), "  ")
-        lines += indent(
-            notes + (dump(dict(table.links), flow=False) if table.links else "") + proposals + body, "    "
+            known = {column for each, column in (*self.layout.left_out, *self.layout.lookups) if each == name}
+            body, files = reviewed(table.schema, table.frame, table.others, stem, said, known)
+        links = dump(dict(table.links), flow=False) if table.links else ""
+        title = dump({name: None}, flow=False).replace(" null", "")
+        lines = "".join(map(_comment, about_table)) + links + self._proposals(name) + body
+        return title + indent(lines, "  "), files
+
+    def _said_of_columns(self, table: DraftedTable, remarks: list[Remark]) -> dict[str, list[str]]:
+        """Return the remarks on the columns of a table, those on the table itself by the name ""."""
+        comments = self.places[table.name][1].comments
+        said = {column: [f"In the database: {text}"] for column, text in comments.items()}
+        for column, kind in table.schema.columns.items():
+            place, mine = (table.name, column), said.setdefault(column, [])
+            if why := self.layout.left_out.get(place):
+                mine.append(why)
+            elif link := self.layout.lookups.get(place):
+                found = (
+                    "" if link.close or link.declared else " All its numbers are keys there. Or numerical?"
+                )
+                strays = f" {plural(link.strays, 'cell')} are no such key." if link.strays else ""
+                mine.append(
+                    f"READ: leads to {link.parent}.{found}{strays} Common values are found under privacy."
+                )
+            elif isinstance(kind, Identifier):
+                mine.append("READ: nearly all cells differ. New ones are generated.")
+            elif column in table.order.numbering:
+                mine.append("READ: numbers the rows of one parent, as their order does: it is left out.")
+        for each, column, text in remarks:
+            if each == table.name:
+                said.setdefault(column, []).append(text)
+        return said
+
+    def _said_of_table(self, table: DraftedTable) -> Iterator[str]:
+        """Yield the remarks on a table: its rows, its key, its link and its order."""
+        keyed, key = self.keyed[table.name], self.layout.keys[table.name]
+        if table.siblings is None:
+            rows = plural(len(keyed.frame), "row")
+            yield f"READ: {rows}, each a person, who is protected with all rows that belong to it."
+        else:
+            above = self.keyed[table.siblings.parent].frame
+            how = "declared" if self.layout.parents[table.name].declared else "found"
+            yield f"READ: {table.siblings.counts(len(above))}. The link was {how}."
+        if key is not None and (repeated := len(keyed.frame) - len(keyed.cells[key].coded[1])):
+            rows = plural(repeated, "row")
+            yield f"READ: {rows} without a {key} of its own: --check says what becomes of it."
+        yield from self.layout.remarks.get(table.name, ())
+        if table.order.said:
+            yield table.order.said
+
+    def _proposals(self, name: str) -> str:
+        """Return the lines of a table that a person may take, each behind a #."""
+        lines = ""
+        summaries: dict[str, str] = {}
+        for table in self.tables.values():
+            if table.siblings is not None and table.siblings.parent == name:
+                summaries |= table.siblings.summaries(table.order.column)
+        if summaries:
+            lines += (
+                "# What analysts join for is kept best as a summary, which costs budget as a column does:\n"
+            )
+            lines += _behind_sign("derive", summaries)
+        looked_up = self.layout.lookups_of(name).items()
+        others = {column: table for column, table in looked_up if column != self.layout.public[table]}
+        if others:
+            lines += "# With the public tables at the end:\n" + _behind_sign("lookups", others)
+        return lines
+
+    def public(self, name: str, folder: Path) -> str:
+        """Return the lines of a table that could be public; the path in them begins at `folder`."""
+        where = Place.of(self.places[name][0])
+        file = Path(os.path.relpath(where.file, folder))
+        path = f"{file}{SEPARATOR}{where.inside}" if where.inside else str(file)
+        links = self.layout.lookups.items()
+        by = sorted(f"{table}.{column}" for (table, column), link in links if link.parent == name)
+        note = (
+            f"READ: {', '.join(by)} lead{'s' if len(by) == 1 else ''} to {name}. If everybody may know that"
+            " table and no row of it is a person, remove the # below, and that of each line of lookups. It is"
+            " published as it is."
         )
-    lines += "".join(
-        _public_table(name, key, places[name][0], layout, folder) for name, key in layout.public.items()
-    )
-    lines += "".join(
-        f"  # {line}\n"
-        for name, why in layout.outside.items()
-        for line in wrapped(f"NOT DRAFTED: the table {name}. {why} `synth` makes no such table.")
-    )
-    marks = MARKS_READ if any(table.schema.missing for table in drafted.values()) else ""
-    return READ + LINKED + marks + lines, files
+        return _comment(note) + _behind_sign(name, {"public": path, "key": self.layout.public[name]})
 
 
 def _draft_table(
@@ -161,6 +262,7 @@ def _draft_table(
     tables: Mapping[str, KeyedTable],
     csv: CsvFormat,
 ) -> DraftedTable:
+    """Return the draft of a private table: its links, its columns of data, and their order."""
     own, key = layout.parents.get(name), layout.keys[name]
     links = {} if key is None else {"key": key}
     links |= {} if own is None else {"parent": own.parent, "link": own.column}
@@ -185,93 +287,13 @@ def _draft_table(
     return DraftedTable(name, schema, frame, others, links, siblings, order)
 
 
-def _said_of_columns(
-    name: str, table: DraftedTable, layout: Layout, comments: Mapping[str, str], remarks: list[Remark]
-) -> dict[str, list[str]]:
-    """Return the remarks on the columns of a table, those on the table itself by the name ""."""
-    said: dict[str, list[str]] = {column: [f"In the database: {text}"] for column, text in comments.items()}
-    for column, kind in table.schema.columns.items():
-        mine = said.setdefault(column, [])
-        if why := layout.left_out.get((name, column)):
-            mine.append(why)
-        elif link := layout.lookups.get((name, column)):
-            found = "" if link.close or link.declared else " All its numbers are keys there. Or numerical?"
-            strays = f" {plural(link.strays, 'cell')} are no such key." if link.strays else ""
-            mine.append(
-                f"READ: leads to {link.parent}.{found}{strays} Common values are found under privacy."
-            )
-        elif isinstance(kind, Identifier):
-            mine.append("READ: nearly all cells differ. New ones are generated.")
-        elif column in table.order.numbering:
-            mine.append("READ: numbers the rows of one parent, as their order does: it is left out.")
-    for each, column, text in remarks:
-        if each == name:
-            said.setdefault(column, []).append(text)
-    return said
+def _comment(remark: str) -> str:
+    return "".join(f"# {line}\n" for line in wrapped(remark))
 
 
-def _said_of_table(
-    name: str, tables: Mapping[str, KeyedTable], layout: Layout, drafted: Mapping[str, DraftedTable]
-) -> Iterator[str]:
-    table = drafted[name]
-    if table.siblings is None:
-        rows = plural(len(tables[name].frame), "row")
-        yield f"READ: {rows}, each a person, who is protected with all rows that belong to it."
-    else:
-        above = tables[table.siblings.parent].frame
-        how = "declared" if layout.parents[name].declared else "found"
-        yield f"READ: {table.siblings.counts(len(above))}. The link was {how}."
-    key = layout.keys[name]
-    if key is not None and (repeated := len(tables[name].frame) - len(tables[name].cells[key].coded[1])):
-        yield f"READ: {plural(repeated, 'row')} without a {key} of its own: --check says what becomes of it."
-    yield from layout.remarks.get(name, ())
-    if table.order.said:
-        yield table.order.said
-
-
-def _proposals(name: str, layout: Layout, drafted: Mapping[str, DraftedTable]) -> str:
-    """Return the lines of a table that a person may take, each behind a #."""
-    lines = ""
-    summaries: dict[str, str] = {}
-    for table in drafted.values():
-        if table.siblings is not None and table.siblings.parent == name:
-            summaries |= table.siblings.summaries(table.order.column)
-    if summaries:
-        lines += "# What analysts join for is kept best as a summary, which costs budget as a column does:\n"
-        lines += _behind_sign({"derive": summaries})
-    to = {
-        column: table for column, table in layout.lookups_of(name).items() if column != layout.public[table]
-    }
-    if to:
-        lines += "# With the public tables at the end:\n" + _behind_sign({"lookups": to})
-    return lines
-
-
-def _behind_sign(plain: Mapping[str, object]) -> str:
+def _behind_sign(name: str, value: object) -> str:
     """Return plain data in one line, which stays one whatever its length, behind a #."""
-    ((name, value),) = plain.items()
     return f"#{name}: {' '.join(dump(value, flow=True).split())}\n"
-
-
-def _public_table(name: str, key: str, place: str, layout: Layout, folder: Path | None) -> str:
-    """Return the lines of a table that could be public."""
-    where = Place.of(place)
-    file = Path(os.path.relpath(where.file, folder or Path()))
-    path = f"{file}{SEPARATOR}{where.inside}" if where.inside else str(file)
-    by = sorted(
-        f"{table}.{column}" for (table, column), link in layout.lookups.items() if link.parent == name
-    )
-    note = (
-        f"READ: {', '.join(by)} lead{'s' if len(by) == 1 else ''} to {name}. If everybody may know that table"
-        " and no row of it is a person, remove the # below, and that of each line of lookups. It is published"
-        " as it is."
-    )
-    line = f"#{_line({name: {'public': path, 'key': key}})}"
-    return indent("".join(f"# {each}\n" for each in wrapped(note)) + line, "  ")
-
-
-def _line(plain: Mapping[str, object]) -> str:
-    return _behind_sign(plain)[1:]
 
 
 class Unlinked(str):

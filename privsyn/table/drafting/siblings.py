@@ -6,7 +6,7 @@ Not private: it is read from the rows.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from privsyn.errors import plural
-from privsyn.marginals.domain import Floats, Ints, Mask
+from privsyn.marginals.domain import Floats, Ints
 from privsyn.table.drafting.keys import words
 from privsyn.table.drafting.layout import OF_PEOPLE
 from privsyn.table.encoding.dtypes import family
@@ -23,12 +23,14 @@ from privsyn.table.schema.columns import Datetime, Numerical
 from privsyn.table.schema.schema import Schema
 
 LEAST = 30
-"""Rows with another one of the same parent from which something is said: fewer show nothing."""
+"""Pairs of neighbours of one parent, and of those that rise, that show something: fewer may by chance."""
 
 NEARLY_ALL = 0.99
+"""Least share of the steps from row to row that do not fall, if numbers rise: a few rows may be misplaced."""
 
 MOSTLY = 0.9
-"""Share of the rows that another number than those beside them must have, for an order by the name."""
+"""Least share of the rows whose number no row of the same parent before them has, for an order by the name;
+and of the parents whose first row has the number 1, if numbers are positions."""
 
 IN_TIME = re.compile(
     r"arriv(?:al|ed?)|begin|date|day|depart(?:ure)?|hour|index|month|order|period|position|rank|round|sequence|seq|"
@@ -41,7 +43,6 @@ MONEY = re.compile(
     r"total|value|wage"
 )
 """Names of numbers whose sum is worth having."""
-
 
 MOST_GAPS = 0.1
 """Share of missing times above which another column of times is rather the order."""
@@ -114,7 +115,7 @@ class Siblings:
             return drafted.numbers(cells)
         return cells.to_numpy(np.float64, na_value=np.nan) if family(cells.dtype) == "integer" else None
 
-    def _is_distinct(self, numbers: Floats) -> float:
+    def _share_distinct(self, numbers: Floats) -> float:
         """Return the share of the rows whose number no row of the same parent before them has."""
         both = pd.DataFrame({"parent": self.parents[self.sorted], "number": numbers[self.sorted]})
         return float((~both.duplicated()).mean())
@@ -122,7 +123,8 @@ class Siblings:
     def _is_position(self, numbers: Floats) -> bool:
         """Return whether the rows of each parent have different whole numbers, of which the first is 1."""
         given = numbers[self.sorted]
-        if not np.isfinite(given).all() or (given != np.rint(given)).any() or self._is_distinct(numbers) < 1:
+        whole = bool(np.isfinite(given).all() and (given == np.rint(given)).all())
+        if not whole or self._share_distinct(numbers) < 1:
             return False
         least = pd.Series(given).groupby(self.parents[self.sorted]).min()
         return bool((least == 1).mean() >= MOSTLY)
@@ -131,39 +133,46 @@ class Siblings:
         """Return how the rows of a parent are in order; the columns `without` are keys."""
         if len(self.pairs[0]) < LEAST:
             return RowOrder()
-        names = [str(name) for name in self.frame if name not in without]
-        known = {name: self.numbers(name) for name in names}
+        known = {name: self.numbers(name) for name in map(str, self.frame) if name not in without}
         found = {
             name: each for name, each in known.items() if each is not None and not self._is_constant(name)
         }
-        places = tuple(name for name, each in found.items() if self._is_position(each))
-        times = [
-            name
-            for name in found
-            if isinstance(self.schema.columns.get(name), Datetime) and not OF_PEOPLE.search(name)
-        ]
+        return self._by_position_or_time(found) or self._by_number(found) or RowOrder()
+
+    def _by_position_or_time(self, found: Mapping[str, Floats]) -> RowOrder | None:
+        """Return an order by a position or a time; by the time if it says the same, and more."""
+        positions = tuple(name for name, each in found.items() if self._is_position(each))
+        drafted = self.schema.columns
+        times = [name for name in found if isinstance(drafted.get(name), Datetime)]
+        times = [name for name in times if not OF_PEOPLE.search(name)]
         times.sort(key=lambda name: (np.isnan(found[name]).mean() > MOST_GAPS, np.nanmean(found[name])))
-        for place in places:
-            if not times or not self._increases(found[times[0]], by=found[place]):
-                said = f"READ: {place} is 1, 2, ... among the rows of one row of {self.parent}."
-                return RowOrder(place, places, said)
-        if times:
-            others = ", ".join([*times[1:], *places])
-            also = f" Others: {others}." if others else ""
-            said = (
-                f"READ: {times[0]} is a time that differs among the rows of one row of {self.parent}.{also}"
-            )
-            return RowOrder(times[0], places, said)
+        for name in positions:
+            if not times or not self._increases(found[times[0]], by=found[name]):
+                return RowOrder(
+                    name, positions, f"READ: {name} is 1, 2, ... among the rows of one row of {self.parent}."
+                )
+        if not times:
+            return None
+        first, *others = times
+        also = f" Others: {', '.join([*others, *positions])}." if others or positions else ""
+        said = f"READ: {first} is a time that differs among the rows of one row of {self.parent}.{also}"
+        return RowOrder(first, positions, said)
+
+    def _by_number(self, found: Mapping[str, Floats]) -> RowOrder | None:
+        """Return an order by a number that rises in the order of the file, or by one with such a name."""
         for name, each in found.items():
-            distinct, rising = self._is_distinct(each), self._increases(each)
+            distinct, rising = self._share_distinct(each), self._increases(each)
             named = any(map(IN_TIME.fullmatch, words(name)))
             if (named and (rising or distinct >= MOSTLY)) or (rising and distinct == 1):
                 why = "their order in the file" if rising else "its name, and they differ"
                 return RowOrder(name, (), f"READ: order by {name}, because of {why}.")
-        return RowOrder()
+        return None
 
     def _increases(self, numbers: Floats, by: Floats | None = None) -> bool:
-        """Return whether numbers do not fall from row to row of one parent, and often rise."""
+        """Return whether numbers do not fall from row to row of one parent, and often rise.
+
+        The rows are in the order of the file, or of the numbers `by`.
+        """
         one, other = self.pairs
         if by is not None:
             order = np.lexsort((by, self.parents))
@@ -171,26 +180,20 @@ class Siblings:
             one, other = order[:-1][same], order[1:][same]
         steps = numbers[other] - numbers[one]
         steps = steps[np.isfinite(steps)]
-        return (
-            len(steps) >= LEAST
-            and bool((steps >= 0).mean() >= NEARLY_ALL)
-            and int((steps > 0).sum()) >= LEAST
-        )
+        enough = len(steps) >= LEAST and int((steps > 0).sum()) >= LEAST
+        return enough and bool((steps >= 0).mean() >= NEARLY_ALL)
 
     def _is_constant(self, name: str) -> bool:
-        return bool(self._same(name).all())
-
-    def _same(self, name: str) -> Mask:
-        """Return which pairs of rows of one parent have equal cells."""
+        """Return whether each row has the cell of the next one of the same parent."""
         codes = pd.factorize(self.frame[name])[0]
-        return codes[self.pairs[0]] == codes[self.pairs[1]]
+        return bool((codes[self.pairs[0]] == codes[self.pairs[1]]).all())
 
     def belonging_to_parent(self) -> Iterator[str]:
         """Yield the columns that never differ among the rows of one parent, but among those of others."""
         if len(self.pairs[0]) >= LEAST:
             for name in self.schema.coded:
-                codes = pd.factorize(self.frame[name])[0]
-                if self._is_constant(name) and len(np.unique(codes)) > 1:
+                alike = len(np.unique(pd.factorize(self.frame[name])[0])) < 2
+                if not alike and self._is_constant(name):
                     yield name
 
     def summaries(self, order: str | None) -> dict[str, str]:

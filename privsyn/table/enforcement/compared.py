@@ -30,11 +30,14 @@ class ComparedRule(IncreasingRule):
     own: str
 
     @classmethod
-    def of(cls, said: Comparison, own: Coded, above: Coded) -> ComparedRule:
+    def of(cls, comparison: Comparison, own: Coded, above: Coded) -> ComparedRule:
         """Return the rule of a comparison, given both columns."""
-        names, scales = (said.column, said.name), (cast(Ordinal, own).scale, cast(Ordinal, above).scale)
-        order = -1 if said.sign[0] == ">" else 1
-        return cls(names[::order], said.strict, scales[::order], said.column)
+        names, scales = (
+            (comparison.column, comparison.name),
+            (cast(Ordinal, own).scale, cast(Ordinal, above).scale),
+        )
+        order = -1 if comparison.sign[0] == ">" else 1
+        return cls(names[::order], comparison.strict, scales[::order], comparison.column)
 
     @property
     def above(self) -> str:

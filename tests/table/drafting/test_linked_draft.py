@@ -150,6 +150,16 @@ def test_of_numbers_that_are_keys_of_all_tables_the_names_decide():
     assert found == {"patient_id": ["patients"], "doctor_id": ["doctors"]}
 
 
+@pytest.mark.parametrize("names", [("details", "persons"), ("persons", "details")])
+def test_of_two_tables_with_equal_keys_the_one_they_are_named_after_is_the_parent(names):
+    keys = [f"P{number:04d}" for number in range(100)]
+    tables = {name: KeyedTable(name, pd.DataFrame({"person_id": keys, "cell": 0})) for name in names}
+    found = links_between(tables)
+    assert [(place, links[0].parent) for place, links in found.items()] == [
+        (("details", "person_id"), "persons")
+    ]
+
+
 def test_a_declared_key_comes_before_names():
     said = DeclaredTable("id", {"score": ("patients", "id")})
     links = links_between(keyed(patients=PATIENTS) | {"visits": KeyedTable("visits", VISITS, said)})
