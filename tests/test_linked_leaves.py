@@ -318,23 +318,26 @@ def test_of_one_table_nothing_moves_further_either(form, model, bound, leaver, o
     assert found["persons: one-way counts of every attribute"] == pytest.approx(1)
 
 
-@pytest.mark.parametrize("last", [11, 0])
+@pytest.mark.filterwarnings("ignore::privsyn.errors.ObjectsWarning")
+@pytest.mark.parametrize("last", [11, 0, 5])
 def test_a_type_does_not_tell_whether_anybody_has_no_row_or_one(last, tmp_path):
     """Whoever has no row below has no first or smallest number there; a missing one needs another type.
 
-    The only person without rows leaves, or the only one with rows.
+    The only person without rows leaves, the only one with rows, or the only one with a number among text.
     """
     homes = pd.DataFrame({"home": range(12), "region": ["n", "s"] * 6, "income": 5, "paid": 1})
     trips = pd.DataFrame({"home": [*range(11)] * 3, "km": range(33), "at": pd.Timestamp("2020-03-04")})
     trips["zone"] = trips["home"] % 3
+    kinds = [3 if home == last else "bus" for home in trips["home"]]
+    trips["kind"] = pd.Series(kinds, dtype=object)  # without this person all are text
     trips = trips if last else trips[trips["home"] == 0].reset_index(drop=True)
     derive = {f"{how} {of}": f"{how}(trips.{of})" for how in ("first", "min") for of in ("km", "at")}
     derive |= {"mean": "mean(trips.km)", "sum": "sum(trips.km)"}
-    schema = Schema({"km": Numerical(), "at": Datetime(), "zone": Numerical()})
+    schema = Schema({"km": Numerical(), "at": Datetime(), "zone": Numerical(), "kind": Categorical()})
     database = Database(
         {
             "homes": Table(Schema(OPEN["homes"]), key="home", derive=derive),
-            "trips": Table(schema, parent="homes", link="home", order="at", constant=["zone"]),
+            "trips": Table(schema, parent="homes", link="home", order="at", constant=["zone", "kind"]),
         }
     )
 

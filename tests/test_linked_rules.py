@@ -201,6 +201,22 @@ def test_columns_that_follow_from_other_tables_do_so_in_each_row(tmp_path_factor
     assert not broken(database, made)
 
 
+@pytest.mark.parametrize("form", [*FORMS])
+@pytest.mark.parametrize("dtype", ["int8", "Int64", "boolean", "float64"])
+def test_a_sum_is_true_in_a_table_whose_type_cannot_hold_it(dtype, form):
+    rng = np.random.default_rng(0)
+    cost = Schema({"cost": Numerical(0, 90, decimals=2)})
+    tables = {"a": pd.DataFrame({"key": range(40), "x": pd.Series([1] * 40).astype(dtype)})}
+    tables["b"] = pd.DataFrame({"of": rng.integers(0, 40, 200), "cost": rng.random(200).round(2) * 90})
+    database = Database(
+        {"a": Table(key="key", constraints=["x == sum(b.cost)"]), "b": Table(cost, parent="a", link="of")}
+    )
+    model = PrivSyn(9.0, 1e-6, database, seed=3).fit({name: FORMS[form](of) for name, of in tables.items()})
+    made = {name: of if form == "pandas" else of.to_pandas() for name, of in model.sample(seed=5).items()}
+    sums = made["b"].groupby("of")["cost"].sum().reindex(made["a"]["key"], fill_value=0.0)
+    np.testing.assert_allclose(made["a"]["x"].to_numpy(float), sums, atol=1e-9)
+
+
 # --- what a rule costs, and which are refused ---------------------------------------------------------------
 
 ROOT = Table(Schema({"x": Numerical(0, 9, integer=True)}), key="key")

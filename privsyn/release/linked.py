@@ -267,7 +267,9 @@ class LinkedRelease:
             else:
                 columns[column] = _keys(ranks(rows.parents), dtype)
         frame = pd.DataFrame(columns, index=range(len(rows.parents)), copy=False)
-        return level.release.form.cast(frame, schema_of(name, self.database, self._codecs))
+        wider = {of for of in table.computed if dtype_text(columns[of].dtype) != level.columns[of]}
+        form = level.release.form.only(set(columns) - wider)  # such sums keep the type that holds them
+        return form.cast(frame, schema_of(name, self.database, self._codecs))
 
     def sample_blocks(
         self, n: int | None = None, *, seed: int | None = None, progress: Progress | None = None

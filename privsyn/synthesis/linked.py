@@ -162,7 +162,7 @@ def _annealed(
     for sweep in range(sweeps):
         if not chains.in_order:  # any two rows of a parent are neighbours as often as any others
             shuffled = np.lexsort((rng.random(len(chains.parents)), chains.parents))
-            frame.codes[: len(one_ways)] = frame.codes[: len(one_ways), shuffled]
+            frame.codes[:] = frame.codes[:, shuffled]  # a row that must have a code stays the one that has it
         for now in range(turns):
             frame.look_at_neighbours()
             # The rows that come first take most of what is missing, so a file would begin with unlike rows.

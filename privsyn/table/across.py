@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Protocol
 
@@ -11,7 +12,7 @@ import pandas as pd
 
 from privsyn.marginals.domain import Ints
 from privsyn.table.codec.codec import Codec
-from privsyn.table.encoding.dtypes import holds_missing, parse_dtype
+from privsyn.table.encoding.dtypes import Dtype, family, holds_missing, parse_dtype
 from privsyn.table.enforcement.compared import ComparedRule, KnownAbove
 from privsyn.table.linked import constants
 from privsyn.table.schema.database import Database, Table
@@ -76,8 +77,23 @@ def cells_elsewhere(
         found[str(constant.column)] = cells if holds_missing(dtype) else cells.astype(dtype)
     for column, summary in table.computed.items():
         dtype = parse_dtype(dtypes[column])
-        found[column] = _summed(summary, codecs, made, len(rows.parents)).astype(dtype)
+        found[column] = _held(_summed(summary, codecs, made, len(rows.parents)), dtype)
     return found
+
+
+def _held(sums: pd.Series, dtype: Dtype) -> pd.Series:
+    """Return sums in a dtype; as they are if it holds no such numbers, such as fractions or large ones.
+
+    >>> [str(_held(pd.Series([sums]), np.dtype("int8")).dtype) for sums in (3.0, 3.5, 300)]
+    ['int8', 'float64', 'int64']
+    """
+    if family(dtype) not in ("integer", "boolean"):
+        return sums.astype(dtype)
+    with suppress(TypeError, ValueError, OverflowError):
+        held = sums.astype(dtype)
+        if np.array_equal(held.to_numpy(np.float64), sums.to_numpy(np.float64)):
+            return held
+    return sums
 
 
 def _summed(summary: Derived, codecs: Codecs, made: Made, parents: int) -> pd.Series:

@@ -378,7 +378,9 @@ def _first(cells: pd.Series, parents: Ints, rows: int) -> Any:
     of, first = np.unique(parents[places], return_index=True)
     taken = np.full(rows, -1)
     taken[of] = places[first]
-    return pd.api.extensions.take(with_missing(cells).array, taken, allow_fill=True)
+    found = with_missing(cells)
+    # Of objects that are all text, pandas would else make another dtype, which tells that no other is there.
+    return pd.Series(pd.api.extensions.take(found.array, taken, allow_fill=True), dtype=found.dtype)
 
 
 def with_missing(cells: pd.Series) -> pd.Series:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -174,3 +175,29 @@ def test_one_row_of_each_parent_keeps_a_code_and_others_get_another(first):
         assert (codes[(found == 1) & (had > 0)] == 1).all()  # who has the code had it, if anybody did
     lost = found[changed & (codes == 1)]
     assert np.mean(lost == 0) == pytest.approx(0.75, abs=0.02)  # by quota: no chance
+
+
+def test_in_random_order_the_row_with_the_code_of_one_keeps_what_goes_with_it():
+    """The first of three rows has the code, and values b to e that no other has.
+
+    All words are of one seed, so nothing depends on chance. Over the seeds 0 to 3 the mean distance is .008
+    to .009, and .030 to .033 if rows are shuffled without what they must be.
+    """
+    n, rng = 3000, np.random.default_rng(5)
+    a, base = (np.arange(n) % 3 == 0).astype(int), rng.integers(0, 4, n)
+    columns = {"a": a} | {
+        name: np.where(rng.random(n) < 0.8, base + 4 * a, rng.integers(0, 8, n)) for name in "bcde"
+    }
+    sizes = {"a": 2} | dict.fromkeys("bcde", 8)
+
+    def counted(rows, *names):
+        counts = np.zeros([sizes[name] for name in names])
+        np.add.at(counts, tuple(rows[name] for name in names), 1.0)
+        return Marginal(Domain(names, counts.shape), counts)
+
+    one_ways = {name: counted(columns, name) for name in columns}
+    tables = [counted(columns, *pair) for pair in combinations(columns, 2)]
+    of = Chains(np.arange(n) // 3, {}, {}, in_order=False)
+    rows = synthesise_linked(one_ways, tables, of, np.random.default_rng(0), ones=[One("a", 1, False)])
+    apart = [np.abs(counted(rows, *table.attributes).counts - table.counts).sum() / 2 / n for table in tables]
+    assert np.mean(apart) < 0.018

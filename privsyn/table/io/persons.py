@@ -291,5 +291,5 @@ class KeptRows:
         frame = frame.drop(columns=[self.unit, *self.also])
         if self.added is None:
             return frame
-        added = self.added.iloc[these].loc[kept]
-        return frame.assign(**{str(name): cells.array for name, cells in added.items()})
+        added = self.added.iloc[these].loc[kept].set_axis(frame.index)
+        return frame.assign(**{str(name): cells for name, cells in added.items()})  # their dtypes stay
