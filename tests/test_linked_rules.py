@@ -229,6 +229,46 @@ def two_tables(**rules):
     return Database({"a": ROOT, "b": replace(CHILD, **rules)})
 
 
+def between(low, high, above=()):
+    """Two columns above, with constraints on them, and a column of their rows between both."""
+    root = Schema({name: Numerical(0, 9, integer=True) for name in ("first", "last")}, constraints=above)
+    rules = [f"x {low} a.first", f"x {high} a.last"]
+    child = Table(Schema({"x": Numerical(-1, 10, integer=True)}), parent="a", link="key", constraints=rules)
+    return Database({"a": Table(root, key="key"), "b": child})
+
+
+@pytest.mark.parametrize("ends", [("<=", (">=", "<=")), ("<", (">", "<=")), ("<", (">=", "<"))])
+def test_a_column_lies_between_two_of_a_row_above_that_are_in_order(ends):
+    sign, (low, high) = ends
+    assert len(between(low, high, [f"first {sign} last"]).tables["b"].compared) == 2
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "above"),
+    [
+        (">=", "<=", []),
+        (">", "<=", ["first <= last"]),
+        (">", "<", ["first < last"]),
+        (">=", "<=", ["last <= first"]),
+    ],
+)
+def test_between_two_columns_that_leave_no_value_no_column_can_lie(low, high, above):
+    """These rules were accepted, and `sample` failed after the budget was spent."""
+    with pytest.raises(
+        InputError, match="may leave a row no value: let a constraint say that a.first"
+    ) as caught:
+        between(low, high, above)
+    assert "\n" not in str(caught.value)
+
+
+def test_bounds_reach_a_row_above_in_all_columns_that_a_constraint_puts_beyond():
+    """With y at most 5, no row below one with x of 7 could have x of at least 7 and at most y."""
+    columns = {"x": Numerical(0, 9, integer=True), "y": Numerical(0, 5, integer=True)}
+    schema = Schema(columns, constraints=["x <= y"])
+    with pytest.raises(InputError, match="no value of 'y' can stand: let bounds of 'y' reach to the others"):
+        two_tables(schema=schema, constraints=["x >= a.x"])
+
+
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
 @given(
     seed=st.integers(0, 99), first=st.booleans(), order=st.sampled_from([None, "nth", "x"]),

@@ -17,7 +17,8 @@ from typing import Any
 from privsyn.errors import InputError, about, did_you_mean, replace_errors, safe_repr
 from privsyn.table.schema.columns import Coded, Ordinal
 from privsyn.table.schema.condition import MIRRORED, SIGNS, Reader
-from privsyn.table.schema.constraint import check_names
+from privsyn.table.schema.constraint import check_names, kind_of
+from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.summaries import FORM, Computed, Side, side_of, text_of
 
 ORDERS = ("<", "<=", ">", ">=")
@@ -109,6 +110,39 @@ class Comparison:
                 f"{str(self)!r}: below some values of {self.name!r} no value of {self.column!r} can stand:"
                 f" let bounds of {self.column!r} reach {'beyond' if self.strict else 'to'} the others"
             )
+
+
+def check_between(floor: Comparison, ceiling: Comparison, *, ordered: bool, strictly: bool) -> None:
+    """Refuse two rules on one column if no value may lie between those of the two columns above.
+
+    Parameters
+    ----------
+    floor, ceiling : Comparison
+        The column is at least one column above, and at most another one.
+    ordered, strictly : bool
+        Whether the first one is never above the second one, and whether it is always below.
+    """
+    if not ordered or floor.strict + ceiling.strict > strictly:
+        relation = "<" if floor.strict or ceiling.strict else "<="
+        raise InputError(
+            f"{str(floor)!r} and {str(ceiling)!r} may leave a row no value: let a constraint say that"
+            f" {floor.name} {relation} {ceiling.name}, or drop one of them"
+        )
+
+
+def increasing(schema: Schema | None) -> Iterator[tuple[tuple[str, ...], bool]]:
+    """Yield the columns of each constraint that they increase, and whether equal values are forbidden."""
+    for constraint in () if schema is None else schema.constraints:
+        if kind_of(constraint) == "increasing":
+            yield tuple(constraint.columns), bool(getattr(constraint, "strict", False))
+
+
+def beyond(schema: Schema | None, rule: Comparison) -> Iterator[str]:
+    """Yield the columns that are beyond the column of a rule, so that they keep the rule too."""
+    for columns, _ in increasing(schema):
+        if rule.column in columns:
+            place = columns.index(rule.column)
+            yield from columns[place + 1 :] if rule.sign[0] == ">" else columns[:place]
 
 
 def names_tables(text: object) -> bool:

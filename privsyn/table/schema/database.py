@@ -5,12 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
+from itertools import product
 from os import PathLike
 from types import MappingProxyType
 from typing import Any
 
 from privsyn.errors import InputError, about, did_you_mean, safe_repr
-from privsyn.table.schema.across import Comparison, check_column, read_rules
+from privsyn.table.schema.across import (
+    Comparison,
+    beyond,
+    check_between,
+    check_column,
+    increasing,
+    read_rules,
+)
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.summaries import Computed, Derived
 from privsyn.table.schema.yaml_file import read_schema
@@ -308,13 +316,35 @@ class Database:
                 check_column(each, named, known[each])
             declared = (self.tables[each].schema for each in (name, above))
             own, other = (None if schema is None else schema.coded for schema in declared)
-            rule.check((own or {}).get(rule.column), (other or {}).get(column))
+            for reached in (rule.column, *beyond(table.schema, rule)):
+                following = replace(rule, left=(None, reached))
+                following.check((own or {}).get(reached), (other or {}).get(column))
+        for floor, ceiling in product(across, across):
+            if floor.column == ceiling.column and floor.sign[0] == ">" and ceiling.sign[0] == "<":
+                signs = self._signs_between(floor.above, ceiling.above)
+                check_between(floor, ceiling, ordered=bool(signs), strictly="<" in signs)
         for one in table.one:
             check_column(name, one.column, self._known(name))
             one.check(None if table.schema is None else table.schema.coded.get(one.column))
         if not table.constraints:
             return table
         return replace(table, constraints=[*across, *computed, *(str(rule) for rule in rules if rule.is_own)])
+
+    def _signs_between(self, low: tuple[str, str], high: tuple[str, str]) -> set[str]:
+        """Return how rules relate a column to another one, of the same table or of one above: "<" or "<="."""
+        found = {"<="} if low == high else set[str]()
+        if low[0] == high[0]:
+            schema = self.tables[low[0]].schema
+            found |= {
+                "<" if strict else "<="
+                for columns, strict in increasing(schema)
+                if {low[1], high[1]} <= {*columns} and columns.index(low[1]) < columns.index(high[1])
+            }
+        for table, own, other, way in ((low[0], low, high, "<"), (high[0], high, low, ">")):
+            for rule in (rule.of(table) for rule in self.tables[table].compared):
+                if rule.column == own[1] and rule.above == other and rule.sign[0] == way:
+                    found.add("<" if rule.strict else "<=")
+        return found
 
     def _known(self, name: str) -> list[str] | None:
         """Return the columns of data of a table; None if they follow from the data."""
