@@ -254,9 +254,7 @@ def test_a_column_lies_between_two_of_a_row_above_that_are_in_order(ends):
 )
 def test_between_two_columns_that_leave_no_value_no_column_can_lie(low, high, above):
     """These rules were accepted, and `sample` failed after the budget was spent."""
-    with pytest.raises(
-        InputError, match="may leave a row no value: let a constraint say that a.first"
-    ) as caught:
+    with pytest.raises(InputError, match="may leave a row no value: let a constraint say that") as caught:
         between(low, high, above)
     assert "\n" not in str(caught.value)
 
