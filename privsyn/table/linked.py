@@ -308,8 +308,8 @@ def _as_declared(declared: Column | None, found: Column) -> Column:
 def number_of_rows(child: Table, most: int) -> Numerical:
     """Return the column of numbers of rows of a child table, which are at most `most` and keep its rule.
 
-    >>> number_of_rows(Table(parent="homes", link="home", children="1.."), 9)
-    Numerical(low=1, high=9, integer=True, nullable=False)
+    >>> number_of_rows(Table(parent="homes", link="home", children="1.."), 9).bounds
+    (1.0, 9.0)
     """
     least, largest = (0, None) if child.children is None else child.children
     high = max(least, most if largest is None else min(largest, most))

@@ -88,6 +88,8 @@ def lay_out(tables: Mapping[str, KeyedTable]) -> Layout:
     links = links_between(tables)
     usable = [each[0] for each in links.values() if each[0].parent != each[0].table and each[0].as_written]
     looked_up = set(_look_ups(tables, usable))
+    if not any(table.keys for name, table in tables.items() if name not in looked_up):
+        looked_up = set()  # then one of them is the root
     up = _without_circles([each for each in usable if not {each.table, each.parent} & looked_up])
     root = _root({name: table for name, table in tables.items() if name not in looked_up}, up)
     inside = {root, *_below(root, up)}

@@ -23,6 +23,9 @@ GROUPED = 10_000
 PLAIN_DIGITS, PLAIN_DECIMALS = 15, 12
 """Numbers with more digits or decimals are written with an exponent."""
 
+SAME = 1e-9
+"""Relative difference of two numbers up to which they are written alike."""
+
 
 def number_range(low: float, high: float, decimals: int | None = None, *, grouped: bool = True) -> str:
     """Return a range of numbers as text.
@@ -41,9 +44,14 @@ def number_range(low: float, high: float, decimals: int | None = None, *, groupe
     ('3', '1,000,000 to 1,249,999', '1990 to 2004')
     >>> number_range(0.001, 0.25), number_range(2e-16, 1e-15), number_range(1234567.25, 1300000.0)
     ('0.001 to 0.25', '2e-16 to 1e-15', '1,234,567 to 1,300,000')
+
+    Two points that only rounding tells apart are one:
+
+    >>> number_range(0.00001, 0.000010000000000000003)
+    '0.00001'
     """
     if decimals is None:
-        size = (high - low) or abs(high)
+        size = high - low if high - low > SAME * abs(high) else abs(high)
         decimals = max(0, 3 - floor(log10(size))) if size > 0 else 0
     return joined(*(_number(point, decimals, grouped=grouped) for point in (low, high)))
 
