@@ -172,6 +172,7 @@ def types_of(table):
         table, pa.Table) else dict(table.schema)  # fmt: skip
 
 
+@pytest.mark.filterwarnings("ignore::privsyn.errors.ObjectsWarning")  # truth values with a missing one
 @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
 @given(computed())
 def test_columns_that_follow_from_other_tables_do_so_in_each_row(tmp_path_factory, of):
