@@ -10,7 +10,7 @@ other through the classes alone, and fitted to the columns.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import hypot
 from types import MappingProxyType
@@ -20,7 +20,7 @@ import numpy as np
 from privsyn.inference.fitted import ONE_SIDED, Certainty, Fitted
 from privsyn.inference.prior.dispersion import MEAN_OF_ABSOLUTE
 from privsyn.inference.rows_per_person import RowsOfGroups
-from privsyn.marginals.domain import Attributes, Floats
+from privsyn.marginals.domain import Attributes, Codes, Floats
 from privsyn.marginals.ipf import fit_all
 from privsyn.marginals.marginal import Marginal, Measurement, lift
 
@@ -107,6 +107,8 @@ class Weights:
         The share of each code among the kept rows of a class. Without an entry it is the same in all classes.
     noise : mapping of the same attributes to arrays of the same shape
         Noise variance of the kept rows with each code in each class.
+    groups : mapping of the same attributes to integer arrays of shape (codes,)
+        The group in which each code was counted with the classes.
     """
 
     classes: str
@@ -114,6 +116,7 @@ class Weights:
     rows: RowsOfGroups
     given: Mapping[str, Floats]
     noise: Mapping[str, Floats]
+    groups: Mapping[str, Codes] = field(default_factory=dict)
 
     @classmethod
     def of(cls, fitted: Fitted, classes: str, rows: RowsOfGroups) -> Weights:
@@ -126,7 +129,7 @@ class Weights:
         merged = RowsOfGroups(
             to_merged @ rows.numbers, to_merged @ rows.covariance @ to_merged.T, to_merged @ rows.spread
         )
-        given, noise = {}, {}
+        given, noise, groups = {}, {}, {}
         for certainty, table in fitted.measured_marginals:
             if len(table.attributes) != 2 or classes not in table.attributes:
                 continue
@@ -137,7 +140,8 @@ class Weights:
             of_cells = grouping.scale(table.counts, of_groups) if grouping else of_groups
             given[name] = table.project(order).counts / np.maximum(kept, TINY)
             noise[name] = Marginal(table.domain, of_cells).project(order).counts ** 2
-        return cls(classes, kept, merged, given, noise)
+            groups[name] = grouping.project(table.domain.axes((name,))).of_codes(given[name].shape[:1])[0]
+        return cls(classes, kept, merged, given, noise, groups)
 
     @cached_property
     def ratios(self) -> Floats:
@@ -169,6 +173,19 @@ class Weights:
     def all_rows(self, kept: Marginal) -> Floats:
         """Return the number of all rows in each cell."""
         return np.tensordot(self.ratios, self.in_classes(kept), 1)
+
+    def _within_groups(self, name: str, kept: Floats, whole: Floats) -> Floats:
+        """Return the variance of the number of all rows of each code that its group leaves open.
+
+        Where only groups of codes were counted with the classes, the ratio of all rows to kept rows may
+        differ as much between the codes of a group as it does between the groups. Of all codes of a group
+        together it is known.
+        """
+        group = self.groups.get(name, np.arange(len(kept), dtype=np.int32))
+        sums = np.bincount(group, kept)
+        ratios = np.bincount(group, whole) / np.maximum(sums, TINY)
+        spread = np.average((ratios - np.average(ratios, weights=sums)) ** 2, weights=sums)
+        return np.asarray(spread * kept**2 * (1 - kept / np.maximum(sums[group], TINY)))
 
     def certainty(self, certainty: Certainty, before: Marginal, after: Marginal) -> Certainty:
         r"""Return the certainty of a table of all rows.
@@ -216,6 +233,8 @@ class Weights:
         if certainty.attributes[0] in self.noise and len(certainty.attributes) == 1:
             sampled = self.noise[certainty.attributes[0]].T
         unsure = (((self.ratios.reshape(shape) - ratio) ** 2) * sampled).sum(axis=0)
+        if len(certainty.attributes) == 1:
+            unsure += self._within_groups(certainty.attributes[0], now, then)
         shares = np.minimum(parts / np.maximum(self.kept.reshape(shape), TINY), 1.0)
         larger = np.maximum(
             self.rows.numbers * np.maximum(self.ratios - 1, 0.0),

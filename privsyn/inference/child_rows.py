@@ -41,16 +41,23 @@ def agreed(fitted: Fitted, column: str, numbers: Floats, rows: RowsPerPerson) ->
     classes = np.where(numbers < 1, 0, np.searchsorted(rows.begins, numbers, side="right"))  # 0: no rows
     size, merged = len(rows.begins) + 1, len(table.counts)
     parts = np.bincount(classes * merged + group, share, size * merged).reshape(size, merged)
-    unsure = (parts * (1 - parts)) @ table.counts  # how a merged code is divided among classes is not known
-    before, variance = parts @ table.counts, parts**2 @ certainty.measured.variance + unsure**2
-    counted = parts.any(axis=1)
-
-    rows = rows.with_persons(before[1:], np.where(counted, variance, np.inf)[1:])
+    before, noise = parts @ table.counts, certainty.measured.variance
+    # How a class is divided among merged codes, and how a merged code with parents without rows is divided
+    # between them and others, is not known: fewer parents have many rows, and each share may be wrong.
+    held = np.zeros((size, merged))
+    np.add.at(held, (classes, group), np.maximum(numbers, 1.0) ** -2)
+    counted = held.any(axis=1)
+    held[counted] /= held[counted].sum(axis=1, keepdims=True)
+    of_rows = held[0] == 0
+    unsure = ((held * (1 - held))[1:] * rows.persons[:, np.newaxis]) ** 2
+    given = noise + unsure.sum(axis=0)
+    rows = rows.with_persons(held[1:, of_rows].T, table.counts[of_rows], given[of_rows])
     if len(fitted.one_ways) == 1:  # nothing else has counted the rows of the table
         total = max(float(before[0] + rows.persons.sum()), 1.0)
     else:
-        total, of_total = table.total, float(certainty.measured.variance.sum()) / len(fitted.one_ways)
-        rows = rows.with_sum_of_persons(total - float(before[0]), of_total + float(variance[0]))
+        total, of_total = table.total, float(noise.sum()) / len(fitted.one_ways)
+        of_none = float(parts[0] ** 2 @ noise + (parts[0] * (1 - parts[0]) @ table.counts) ** 2)
+        rows = rows.with_sum_of_persons(total - float(before[0]), of_total + of_none)
     after = np.where(counted, np.append(total - rows.persons.sum(), rows.persons), 0.0)
     after = np.maximum(after, 0.0)
     if not after.any():  # a rule leaves none of the classes in which persons were found

@@ -208,17 +208,20 @@ class RowsPerPerson:
         """Return the estimate given also a noisy number of all rows."""
         return self._given(np.ones((1, len(self.begins))), np.array([total]), np.array([variance]))
 
-    def with_persons(self, persons: Floats, variance: Floats) -> RowsPerPerson:
-        """Return the estimate given also a noisy number of persons in each class.
+    def with_persons(self, parts: Floats, persons: Floats, variance: Floats) -> RowsPerPerson:
+        """Return the estimate given also noisy numbers of persons in groups of classes.
 
-        A class with infinite variance was not counted. In classes after the last, the noise hid up to
-        `JOINED` times its standard deviation; in those that were not counted, nobody.
+        In later classes of which a group holds a part, noise hid up to `JOINED` standard deviations.
+
+        Parameters
+        ----------
+        parts : array of shape (groups, classes), with the share of a class that a group holds
+        persons, variance : arrays of shape (groups,)
         """
-        known = np.isfinite(variance)
-        after = known & (np.arange(len(self.begins)) > self.last)
+        after = parts.any(axis=0) & (np.arange(len(self.begins)) > self.last)
         hidden = np.where(after, JOINED * self.sigma * self.rows, 0.0)
         unsure = replace(self, covariance=self.covariance + np.diag(hidden**2))
-        return unsure._given(np.diag(1 / self.rows)[known], persons[known], variance[known])
+        return unsure._given(parts / self.rows, persons, variance)
 
     def with_sum_of_persons(self, persons: float, variance: float) -> RowsPerPerson:
         """Return the estimate given also a noisy number of all persons."""

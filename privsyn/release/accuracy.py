@@ -97,10 +97,10 @@ class Accuracy:
 
         The interval, from ``low`` to ``high``, contains the true count with probability 0.95; after a run
         with a delta of 0, with 0.95 to 0.97. It comes from the noisy counts of this table alone. ``estimate``
-        also uses all other counts and the constraints. It is usually more accurate, and may lie outside the
-        interval. The interval of one column is valid even if private rows break constraints. Tables of more
-        columns omit rows that break a constraint on them. If persons may have many rows, it is for all rows
-        and contains the estimate; how uncertain their number is, and the choice of rows, make it wider.
+        also uses all other counts and the constraints, and is usually more accurate. Where it lies outside,
+        the interval is extended to it. The interval of one column is valid even if private rows break
+        constraints. Tables of more columns omit rows that break a constraint on them. If persons may have
+        many rows, it is for all rows; how uncertain their number is, and the choice of rows, make it wider.
 
         The label of several values that were counted together begins with their number.
 
@@ -262,8 +262,9 @@ class Accuracy:
             name: np.array(word, dtype=object)[place]
             for name, word, place in zip(certainty.attributes, words, places, strict=True)
         }
-        low, high = certainty.intervals(laplace=self.laplace)
-        return pd.DataFrame(values).assign(estimate=estimate.ravel(), low=low.ravel(), high=high.ravel())
+        low, high = (end.ravel() for end in certainty.intervals(laplace=self.laplace))
+        found = pd.DataFrame(values).assign(estimate=estimate.ravel())
+        return found.assign(low=np.minimum(low, found["estimate"]), high=np.maximum(high, found["estimate"]))
 
     def _joined(self, name: str, group: Codes) -> tuple[str, ...]:
         """Return the labels of an attribute's groups of merged codes."""

@@ -1,5 +1,6 @@
 """The rows that bounds keep stand for all rows."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -7,7 +8,7 @@ import pandas as pd
 import pytest
 
 from privsyn import Categorical, PrivSyn, Schema
-from privsyn.inference.all_rows import reweighted
+from privsyn.inference.all_rows import Weights, reweighted
 from privsyn.inference.fitted import Fitted, one_way_certainty
 from privsyn.inference.rows_per_person import RowsOfGroups, RowsPerPerson
 from privsyn.marginals.domain import Domain
@@ -76,6 +77,21 @@ def test_the_variance_of_all_rows_has_the_noise_the_number_of_rows_and_the_sampl
     known = reweighted(kept, "none", RowsOfGroups.known(np.array([400.0])))
     assert known.certainties[0].measured.variance == pytest.approx([50, 50])
     assert known.certainties[0].error == pytest.approx(certainty.error)
+
+
+def test_codes_of_one_group_may_have_other_classes_of_persons():
+    """The ratio of all rows to kept rows is 1.5 in one group and 2.5 in the other: 2, give or take 0.5."""
+    domain = Domain(("a",), (4,))
+    before = Marginal(domain, np.array([100.0, 300.0, 200.0, 200.0]))
+    after = Marginal(domain, before.counts * [1.5, 1.5, 2.5, 2.5])
+    certainty = one_way_certainty(Measurement(before, np.full(4, 50.0)), before)
+    rows = RowsOfGroups.known(np.array([1600.0]))
+    alone = Weights("none", np.array([800.0]), rows, {}, {})
+    joined = replace(alone, groups={"a": np.array([0, 0, 1, 1], np.int32)})
+    more = joined.certainty(certainty, before, after).measured.variance
+    more = more - alone.certainty(certainty, before, after).measured.variance
+    of_others = np.array([0.75, 0.25, 0.5, 0.5])  # the share of the group in its other codes
+    assert more == pytest.approx(0.5**2 * before.counts**2 * of_others)
 
 
 # --- how many rows there are -------------------------------------------------------------------------------

@@ -89,6 +89,19 @@ def test_codes_merged_by_noise_are_divided_as_the_persons_are():
     assert shares[3] > shares[4] > shares[5]
 
 
+def test_nobody_vanishes_because_a_code_is_drawn_as_one_number():
+    """A merged code is shared out by noisy counts. A share of 0 once took all persons of a class."""
+    one = model(np.array([50.0, 400, 300, 350]))
+    coarse = replace(
+        one.merging,
+        original=Domain(("number", "color"), (7, 2), (7, 2)),
+        groups=(np.array([0, 1, 2, 3, 3, 3, 3], np.int32), one.merging.groups[1]),
+        shares=(np.array([1, 1, 1, 1.0, 0, 0, 0]), one.merging.shares[1]),
+    )
+    _, rows = agreed(replace(one, merging=coarse), "number", NUMBERS, rows_of(COUNTS[1:]))
+    np.testing.assert_allclose(rows.persons[2:5], COUNTS[3:6], atol=10)
+
+
 def test_nobody_gets_more_rows_than_either_answer_knows_of():
     _, rows = agreed(model(COUNTS), "number", NUMBERS, rows_of(COUNTS[1:]))
     assert rows.persons[rows.begins > 10].sum() == 0
