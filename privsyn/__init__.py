@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from privsyn.methods.randomise import randomize
     from privsyn.notebook import progress_bar
     from privsyn.owners.owners import Owners
-    from privsyn.release.accuracy import Accuracy
+    from privsyn.release.accuracy import Accuracy, LinkedAccuracy
     from privsyn.release.draws.draws import Draws
     from privsyn.release.draws.pooling import pool, pooled
     from privsyn.release.from_marginals import from_marginals
@@ -67,6 +67,7 @@ __all__ = [
     "Identifier",
     "Increasing",
     "InputError",
+    "LinkedAccuracy",
     "LinkedRelease",
     "Lookup",
     "MissingWhen",
@@ -119,7 +120,7 @@ _HOMES = {
     "privsyn.studies.sheet": ("sheet",),
     "privsyn.studies.sweep": ("sweep",),
     "privsyn.synthesizer": ("PrivSyn",),
-    "privsyn.release.accuracy": ("Accuracy",),
+    "privsyn.release.accuracy": ("Accuracy", "LinkedAccuracy"),
     "privsyn.table.kinds.csv_format": ("CsvFormat",),
     "privsyn.table.schema.columns": (
         *("Categorical", "Datetime", "Duration", "Faker", "Identifier", "Numerical", "Text", "Time"),

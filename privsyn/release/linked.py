@@ -20,6 +20,7 @@ from privsyn.methods.level import LearnedLevel
 from privsyn.methods.levels import OpenedDatabase
 from privsyn.private.ledger import Ledger
 from privsyn.progress import Progress, no_progress
+from privsyn.release.accuracy import LinkedAccuracy
 from privsyn.release.draws.linked import LinkedDraws
 from privsyn.release.file_format import check_loads, members_of, parts_of, read_file
 from privsyn.release.linked_file import DATABASE, ReleasedLevel, levels_of, pack_levels
@@ -331,9 +332,10 @@ class LinkedRelease:
 
     @property
     def accuracy_(self) -> Any:
-        """Expected errors of all measurements, and intervals for counts: of each table, or of the one."""
+        """Expected errors and intervals: the `LinkedAccuracy` of all tables, or the `Accuracy` of the one."""
         found = {name: level.release.accuracy_ for name, level in self.levels.items()}
-        return found if self.only is None else found[self.only]
+        parents = {name: table.parent for name, table in self.database.private.items() if table.parent}
+        return LinkedAccuracy(found, parents) if self.only is None else found[self.only]
 
     @property
     def tables(self) -> dict[str, Release]:

@@ -1,0 +1,72 @@
+"""Shares and means of the rows of linked tables, with intervals."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from privsyn import Categorical, Database, InputError, LinkedAccuracy, Numerical, PrivSyn, Schema, Table
+
+NUMBERS = np.random.default_rng(0).integers(0, 5, 2000)
+HOMES = pd.DataFrame({"home": range(2000), "town": np.where(NUMBERS > 2, "big", "small")})
+PEOPLE = pd.DataFrame({"home": np.repeat(range(2000), NUMBERS)})
+PEOPLE["age"] = np.random.default_rng(1).integers(0, 100, len(PEOPLE))
+PEOPLE["sex"] = np.where(PEOPLE["age"] % 3 == 0, "F", "M")
+
+
+def database(**columns):
+    return Database({
+        "homes": Table(Schema({"town": Categorical(["big", "small"])}), key="home"),
+        "people": Table(Schema({"age": Numerical(0, 99, integer=True), "sex": Categorical(["F", "M"]), **columns}),
+                        parent="homes", link="home"),
+    })  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def accuracy():
+    return PrivSyn(3.0, 1e-9, database(), seed=0).fit({"homes": HOMES, "people": PEOPLE}).accuracy_
+
+
+TRUTHS = {
+    "homes: town == 'big'": (NUMBERS > 2).mean(),
+    "people: count >= 3": (NUMBERS >= 3).mean(),
+    "homes: count(people) >= 3 and town == 'big'": (NUMBERS >= 3).mean(),
+    "people: age >= 65": (PEOPLE["age"] >= 65).mean(),
+    "people : sex == 'F'": (PEOPLE["sex"] == "F").mean(),
+}
+
+
+@pytest.mark.parametrize("where", TRUTHS)
+def test_shares_are_of_the_rows_of_one_table(accuracy, where):
+    found = accuracy.share(where)
+    assert found["covered"]
+    assert found["low"] <= TRUTHS[where] <= found["high"]
+    assert found["high"] - found["low"] < 0.2
+
+
+def test_means_are_of_the_rows_of_one_table(accuracy):
+    for column, truth in {"people: age": PEOPLE["age"].mean(), "people: count": NUMBERS.mean()}.items():
+        found = accuracy.mean(column)
+        assert found["low"] <= truth <= found["high"]
+    assert accuracy.mean("homes: count(people)").equals(accuracy.mean("people: count"))
+    of_women = accuracy.mean("people: age", "sex == 'F'")
+    assert of_women["estimate"] == accuracy["people"].mean("age", "sex == 'F'")["estimate"]
+
+
+def test_it_is_a_mapping_of_the_tables(accuracy):
+    assert isinstance(accuracy, LinkedAccuracy)
+    assert list(accuracy) == ["homes", "people"]
+    assert len(accuracy) == 2
+    assert "people: <Accuracy" in repr(accuracy)
+
+
+@pytest.mark.parametrize("where", ["age >= 65", "pets: age >= 65", ""])
+def test_a_text_without_a_table_is_refused(accuracy, where):
+    with pytest.raises(InputError, match="begin with a table, as in homes"):
+        accuracy.share(where)
+
+
+def test_a_column_of_that_name_is_meant_before_the_number_of_rows():
+    people = PEOPLE.assign(count=PEOPLE["age"] // 50)
+    schema = database(count=Numerical(0, 1, integer=True))
+    accuracy = PrivSyn(3.0, 1e-9, schema, seed=0).fit({"homes": HOMES, "people": people}).accuracy_
+    assert accuracy.share("people: count >= 1")["estimate"] == pytest.approx(0.5, abs=0.05)
