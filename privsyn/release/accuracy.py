@@ -319,9 +319,10 @@ class LinkedAccuracy(Mapping[str, Accuracy]):
     >>> from privsyn import Database, Numerical, PrivSyn, Schema, Table
     >>> patients = pd.DataFrame({"patient": range(2000)})
     >>> visits = pd.DataFrame({"patient": range(1000), "days": [1, 2, 3, 4] * 250})
+    >>> days = Schema({"days": Numerical(0, 9, integer=True)})
     >>> database = Database({
     ...     "patients": Table(Schema({}), key="patient"),
-    ...     "visits": Table(Schema({"days": Numerical(0, 9, integer=True)}), parent="patients", link="patient"),
+    ...     "visits": Table(days, parent="patients", link="patient"),
     ... })
     >>> model = PrivSyn(5.0, 1e-9, database, seed=0).fit({"patients": patients, "visits": visits})
     >>> some = model.accuracy_.share("visits: count >= 1")

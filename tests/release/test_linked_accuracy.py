@@ -14,11 +14,14 @@ PEOPLE["sex"] = np.where(PEOPLE["age"] % 3 == 0, "F", "M")
 
 
 def database(**columns):
-    return Database({
-        "homes": Table(Schema({"town": Categorical(["big", "small"])}), key="home"),
-        "people": Table(Schema({"age": Numerical(0, 99, integer=True), "sex": Categorical(["F", "M"]), **columns}),
-                        parent="homes", link="home"),
-    })  # fmt: skip
+    age, sex = Numerical(0, 99, integer=True), Categorical(["F", "M"])
+    people = Schema({"age": age, "sex": sex, **columns})
+    return Database(
+        {
+            "homes": Table(Schema({"town": Categorical(["big", "small"])}), key="home"),
+            "people": Table(people, parent="homes", link="home"),
+        }
+    )
 
 
 @pytest.fixture(scope="module")
