@@ -88,6 +88,7 @@ def reweighted(
         marginals=tables[len(columns) :],
         total=total,
         certainties=tuple(map(weights.certainty, fitted.certainties, fitted.tables, tables)),
+        total_variance=max(float(rows.covariance.sum()), 0.0),
     )
 
 

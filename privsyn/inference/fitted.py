@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from math import prod
+from math import prod, sqrt
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -277,6 +277,9 @@ class Fitted:
         Estimated number of rows, at least 1.
     certainties : tuple of Certainty
         Errors of the one-ways, then of the marginals.
+    total_variance : float
+        Of the error of the total, if bounds leave out rows of persons with many. Else 0: the total is that of
+        the columns.
     """
 
     merging: Merging
@@ -284,6 +287,7 @@ class Fitted:
     marginals: tuple[Marginal, ...]
     total: float
     certainties: tuple[Certainty, ...]
+    total_variance: float = 0.0
 
     def __post_init__(self) -> None:
         names = tuple(name for one_way in self.one_ways for name in one_way.attributes)
@@ -294,6 +298,8 @@ class Fitted:
             raise ValueError(f"certainties of other tables than {tables}")
         if not 1 <= self.total < float("inf"):
             raise ValueError(f"total {self.total}: at least one row is estimated")
+        if not 0 <= self.total_variance < float("inf"):
+            raise ValueError(f"variance {self.total_variance}: a finite number of at least 0")
 
     def one_way(self, name: str) -> Marginal:
         """Return the counts of one attribute."""
@@ -302,6 +308,12 @@ class Fitted:
     def one_way_certainty(self, name: str) -> Certainty:
         """Return the certainty of the counts of one attribute."""
         return self.certainties[self.merging.merged.axes((name,))[0]]
+
+    @property
+    def error_of_total(self) -> float:
+        """Standard deviation of the error of the total: else of the mean of the columns' noisy totals."""
+        columns = [certainty.measured.variance.sum() for certainty in self.certainties[: len(self.one_ways)]]
+        return sqrt(self.total_variance or float(np.sum(columns)) / max(len(columns), 1) ** 2)
 
     @property
     def tables(self) -> tuple[Marginal, ...]:

@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from math import sqrt
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from privsyn.errors import InputError, printable, safe_repr
-from privsyn.inference.fitted import Certainty, Fitted
+from privsyn.inference.fitted import TWO_SIDED, Certainty, Fitted
 from privsyn.inference.ordered.number_intervals import Interval, share_interval
 from privsyn.marginals.domain import Codes
 from privsyn.notebook import html, html_table
@@ -368,14 +369,27 @@ class LinkedAccuracy(Mapping[str, Accuracy]):
         Parameters
         ----------
         column : str
-            A table and its column: ``"visits: days"``, or ``"visits: count"`` for the visits of a patient.
+            A table and its column: ``"visits: days"``, or ``"visits: count"`` for the visits of a patient,
+            which is the ratio of the numbers of rows.
         where : str, optional
             A condition on other columns of this table.
         progress : callable, optional
         """
         table, name = self._about(column)
+        for child, parent in self.parents.items():
+            if where is None and (parent, name) == (table, f"`count({child})`"):
+                return self._rows_of_parents(self[child].fitted, self[parent].fitted)
         condition = None if where is None else self._quoted(table, where)
         return self[table].mean(name.strip("`"), condition, progress=progress)
+
+    @staticmethod
+    def _rows_of_parents(children: Fitted, parents: Fitted) -> pd.Series:
+        """Return the mean number of child rows, and its interval, by the delta method."""
+        mean = children.total / parents.total
+        variance = children.error_of_total**2 + (mean * parents.error_of_total) ** 2
+        error = TWO_SIDED * sqrt(variance) / parents.total
+        found = Interval(mean, max(mean - error, 0.0), mean + error)
+        return pd.Series({**vars(found), "covered": True}, dtype=object)
 
     def _about(self, text: str) -> tuple[str, str]:
         """Return the table that a text is about, and the rest of it; the number of rows is of the parent."""

@@ -79,6 +79,7 @@ def pack(parts: Parts) -> bytes:
         "format": FORMAT,
         "method": method.name,
         "total": fitted.total,
+        **({"total_variance": fitted.total_variance} if fitted.total_variance else {}),
         "codec": codec.to_dict(),
         "form": form.to_plain(),
         "merged": {
@@ -227,7 +228,8 @@ def _unpacked(text: dict[str, Any], file: zipfile.ZipFile, *, most: int) -> Part
     )
     merging = Merging(original, merged, groups, shares)
     one_ways, marginals = tables[: len(original)], tables[len(original) :]
-    fitted = Fitted(merging, one_ways, marginals, float(text["total"]), certainties)
+    total, variance = float(text["total"]), float(text.get("total_variance", 0.0))
+    fitted = Fitted(merging, one_ways, marginals, total, certainties, variance)
     _check_tables(fitted)
     ledger, form = Ledger.from_dict(text["ledger"]), OutputType.from_plain(text["form"])
     return Parts(codec, fitted, ledger, METHODS[text["method"]], form)
