@@ -120,7 +120,8 @@ def evaluate(
     if report is not None:
         from privsyn.evaluation.report import write_report
 
-        write_report(report, whole, scores, ledger=ledger, origins=origins)
+        linked = whole.persons and (tables or dict.fromkeys(whole.persons.classes, whole))
+        write_report(report, whole, scores, ledger=ledger, origins=origins, tables=linked or {})
     return scores
 
 
