@@ -23,8 +23,8 @@ from privsyn.table.io.formats import plain, text_of
 PICTURES, MOST_CLASSES = 3, 8
 """Most columns of a table whose neighbours are drawn, and most classes of each; rarer values are one."""
 
-PERSONS_SHOWN, ROWS_SHOWN = 4, 8
-"""Most synthetic persons that are shown, and most rows of each in a table; below such a row as many again."""
+PERSONS_SHOWN, ROWS_SHOWN, ROWS_BELOW = 4, 8, 3
+"""Most synthetic persons that are shown, most rows of each in a table, and most rows below each of these."""
 
 
 def scores_of(linked: LinkedScores) -> list[dict[str, Any]]:
@@ -151,6 +151,7 @@ def _rows(
     table: str,
     parent: int,
     ends: tuple[float, float] | None = None,
+    most: int = ROWS_SHOWN,
 ) -> dict[str, Any]:
     """Return the rows of a synthetic row in a child table, each with its own rows below."""
     side, database = persons.others["synthetic"], persons.database
@@ -163,9 +164,11 @@ def _rows(
     rows = [
         {
             "cells": _cells(tables, side, table, row),
-            "below": [_rows(persons, tables, child, row) for child in database.children(table)],
+            "below": [
+                _rows(persons, tables, child, row, most=ROWS_BELOW) for child in database.children(table)
+            ],
         }
-        for row in range(first, min(last, first + ROWS_SHOWN))
+        for row in range(first, min(last, first + most))
     ]
     return {"name": table, "rows": rows, "number": last - first, "picture": picture}
 

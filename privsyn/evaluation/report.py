@@ -118,7 +118,8 @@ def _persons(scores: Scores) -> dict[str, Any]:
         return {}
     pictures = {}
     for table, (real, synthetic) in scores.numbers_of_rows.items():
-        name = "rows of a person" if len(scores.numbers_of_rows) == 1 else f"rows in {table}"
+        linked = scores.linked
+        name = "rows of a person" if linked is None else f"{table} of each row of {linked.parents[table]}"
         last = max(place for place, share in enumerate(zip(real, synthetic, strict=True)) if any(share)) + 1
         labels = [*map(str, range(len(real) - 1)), f"{len(real) - 1} or more"][:last]
         bins = Bins(labels, np.linspace(0, 1, last + 1), to_scale=True)

@@ -425,6 +425,19 @@ def test_linked_tables_are_attacked_as_persons_and_one_row_at_a_time():
     assert not any(risk.above_zero_by(2.8) for risk in others.attacks.values())
 
 
+def test_a_column_of_a_missing_row_does_not_give_away_another_one():
+    """Ten values twice, at random: other rows say nothing. 0.3 is more than ten standard errors above 0.1."""
+    schema = Schema({name: Categorical([f"v{n}" for n in range(10)]) for name in ("one", "two")})
+    tables = []
+    for seed in range(3):
+        rows = visits(1000 * seed, seed)[["who", "turn"]]
+        same = np.random.default_rng(seed).integers(0, 10, len(rows))
+        tables.append(rows.assign(one=[f"v{n}" for n in same], two=[f"v{n}" for n in same]))
+    risks = attack(*tables, schema, unit="who", order="turn", secrets=["one", "two"])
+    for name in ("one", "two"):
+        assert risks.attacks[f"infer {name} of a missing row"].train.value < 0.3
+
+
 def test_what_is_known_of_a_missing_row():
     """The rows above it, those beside it, and how many rows there are; the row itself is last."""
     people = pd.DataFrame({"who": [1, 2], "sex": ["f", "m"]})
