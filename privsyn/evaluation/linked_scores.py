@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from privsyn.errors import plural
 from privsyn.evaluation.comparison import Comparison
+from privsyn.evaluation.integrity import broken_rules
 from privsyn.evaluation.metric import Score
 from privsyn.evaluation.persons import BROKEN, KINDS, by_table
 
@@ -69,8 +70,11 @@ class LinkedScores:
         both = persons.others["synthetic"], persons.truth
         sides = persons.broken["synthetic"], persons.broken["real"]
         broken = {label: (getattr(sides[0], name), getattr(sides[1], name)) for name, label in BROKEN.items()}
-        real = persons.rules["real"]
-        broken |= {rule: (times, real[rule]) for rule, times in persons.rules["synthetic"].items()}
+        ours, real = (
+            broken_rules(persons.frames[which], side.links, database)
+            for which, side in zip(("synthetic", "real"), both, strict=True)
+        )
+        broken |= {rule: (times, real[rule]) for rule, times in ours.items()}
         return cls(
             database.root,
             {name: database.above(name)[0] for name in persons.children},

@@ -16,7 +16,7 @@ import pandas as pd
 from privsyn.errors import InputError, about
 from privsyn.evaluation.comparison import SEED, Comparison
 from privsyn.evaluation.encoding import Classes
-from privsyn.evaluation.integrity import Broken, broken_rules
+from privsyn.evaluation.integrity import Broken
 from privsyn.marginals.domain import Floats, Ints
 from privsyn.table.drafting.draft import draft_schema
 from privsyn.table.encoding.dtypes import TEXT, family
@@ -248,8 +248,8 @@ class Persons:
         of each table, dealt to the parents at random.
     broken : mapping of str to Broken
         For the real and the synthetic tables.
-    rules : mapping of str to mapping of str to int
-        For the same, how often each rule of the database is broken.
+    frames : mapping of str to mapping of str to DataFrame
+        The same tables as they were read.
     """
 
     database: Database
@@ -257,7 +257,7 @@ class Persons:
     truth: Side
     others: Mapping[str, Side]
     broken: Mapping[str, Broken]
-    rules: Mapping[str, Mapping[str, int]]
+    frames: Mapping[str, Frames]
 
     @classmethod
     def of(
@@ -291,8 +291,7 @@ class Persons:
             "independent": side(real.deal(database, rng), "real"),
         }
         broken = {which: found[1] for which, found in links.items()}
-        rules = {which: broken_rules(frames[which], found[0], database) for which, found in links.items()}
-        return cls(database, classes, side(real, "real"), others, broken, rules)
+        return cls(database, classes, side(real, "real"), others, broken, frames)
 
     @property
     def children(self) -> tuple[str, ...]:

@@ -96,6 +96,15 @@ def test_each_rule_is_counted(planted, broken):
     assert {place: times for place, times in enumerate(found.values()) if times} == broken
 
 
+def test_rows_that_all_belong_to_nobody_break_what_their_parents_need():
+    planted = changed("visits", "patient", dict.fromkeys(range(4), 99))
+    links, _ = Links.of(planted, RULED)
+    broken = {rule: times for rule, times in broken_rules(planted, links, RULED).items() if times}
+    assert broken == {RULES[0]: 2, RULES[1]: 3, RULES[4]: 3}
+    scores = evaluate(tables(), planted, RULED, models=False)
+    assert scores.linked.broken["rows that belong to nobody"] == (4, 0)
+
+
 def test_the_first_row_is_that_of_the_order():
     first = Database(
         {
