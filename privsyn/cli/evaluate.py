@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from privsyn.cli.common import options
 from privsyn.cli.common.terminal import say_text
 
+if TYPE_CHECKING:
+    from privsyn.table.schema.database import Database
+    from privsyn.table.schema.schema import Schema
+
 
 @options.takes(csv=options.CSV)
 def evaluate(
     real: Annotated[
-        Path, typer.Argument(metavar="REAL", help="The private table: a file, or a folder of Parquet files.")
+        Path,
+        typer.Argument(
+            metavar="REAL",
+            help="The private table: a file, or a folder of Parquet files; a folder or database of linked"
+            " tables.",
+        ),
     ],
-    synthetic: Annotated[Path, typer.Argument(metavar="SYNTHETIC", help="The synthetic table.")],
+    synthetic: Annotated[
+        Path, typer.Argument(metavar="SYNTHETIC", help="The synthetic table, or the linked tables.")
+    ],
     schema: Annotated[
-        Path | None, typer.Option(help="The schema of the synthetic table. Default: bins from both tables.")
+        Path | None,
+        typer.Option(
+            help="The schema of the synthetic table. Default: bins from both tables. Linked tables need it."
+        ),
     ] = None,
     unit: options.Unit = None,
     order: options.Order = None,
@@ -40,16 +55,14 @@ def evaluate(
     """Measure how far SYNTHETIC is from REAL. It READS REAL: its output is not private."""
     import privsyn
     from privsyn.cli.common.console import show_files
-    from privsyn.cli.common.outputs import check_outputs, check_page, check_table, staged, write_text
+    from privsyn.cli.common.outputs import check_outputs, check_page, staged, write_text
 
     outputs = {"--json": json_file, "--report": report}
-    check_table(real)
-    check_table(synthetic)
-    if test is not None:
-        check_table(test)
-    check_outputs(outputs, inputs=(real, synthetic, schema, test))
+    of_one = {"--unit": unit, "--order": order, "--target": target, "--test": test, "--leave-out": leave_out}
+    tables = [real, synthetic, *([] if test is None else [test])]
+    public = _public(schema, csv, of_one, tables)
+    check_outputs(outputs, inputs=(*tables, schema))
     check_page("--report", report)
-    public = options.read_public(schema, csv)
     with staged(outputs) as places:
         scores = privsyn.evaluate(
             real,
@@ -72,17 +85,30 @@ def evaluate(
 
 @options.takes(csv=options.CSV)
 def attack(
-    real: Annotated[Path, typer.Argument(metavar="REAL", help="The rows from which SYNTHETIC was made.")],
-    synthetic: Annotated[Path, typer.Argument(metavar="SYNTHETIC", help="The synthetic table.")],
+    real: Annotated[
+        Path,
+        typer.Argument(
+            metavar="REAL",
+            help="The rows from which SYNTHETIC was made: a file; of linked tables a folder or database.",
+        ),
+    ],
+    synthetic: Annotated[
+        Path, typer.Argument(metavar="SYNTHETIC", help="The synthetic table, or the linked tables.")
+    ],
     control: Annotated[
         Path, typer.Argument(metavar="CONTROL", help="Similar rows that were not used to make it.")
     ],
-    schema: Annotated[Path | None, typer.Option(help="The schema of SYNTHETIC.")] = None,
+    schema: Annotated[
+        Path | None, typer.Option(help="The schema of SYNTHETIC. Linked tables need it.")
+    ] = None,
     unit: options.Unit = None,
     order: options.Order = None,
     secret: Annotated[
         list[str] | None,
-        typer.Option(metavar="COL", help="A column to infer; may be repeated. Default: all."),
+        typer.Option(
+            metavar="COL",
+            help="A column to infer; may be repeated. Default: all. Of linked tables as visits.ward.",
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the random choice of rows.")] = 0,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all numbers to this file.")] = None,
@@ -92,17 +118,31 @@ def attack(
     """Attack rows of REAL and rows of CONTROL, and compare. It READS REAL: its output is not private."""
     import privsyn
     from privsyn.cli.common.console import show_files
-    from privsyn.cli.common.outputs import check_outputs, check_table, staged, write_text
+    from privsyn.cli.common.outputs import check_outputs, staged, write_text
 
     outputs = {"--json": json_file}
     tables = real, synthetic, control
-    for table in tables:
-        check_table(table)
+    public = _public(schema, csv, {"--unit": unit, "--order": order}, tables)
     check_outputs(outputs, inputs=(*tables, schema))
-    public = options.read_public(schema, csv)
     with staged(outputs) as places:
         risks = privsyn.attack(*tables, public, unit=unit, order=order, secrets=secret, seed=seed)
         if json_file is not None:
             write_text(places["--json"], risks.to_json())
     say_text(str(risks))
     show_files(outputs)
+
+
+def _public(
+    schema: Path | None, csv: options.Given, of_one: Mapping[str, object], tables: Sequence[Path]
+) -> Schema | Database | None:
+    """Return what a schema file declares; refuse tables, and options of one table, that do not fit it."""
+    from privsyn.cli.common.linked import check_comparable, declared_tables
+    from privsyn.cli.common.outputs import check_table
+
+    database = declared_tables(schema, of_one, csv)
+    if database is not None:
+        check_comparable(tables, database)
+        return database
+    for table in tables:
+        check_table(table)
+    return options.read_public(schema, csv)

@@ -12,6 +12,7 @@ import numpy as np
 
 from privsyn.evaluation import marginals
 from privsyn.evaluation.comparison import Comparison
+from privsyn.evaluation.linked_scores import LinkedScores
 from privsyn.evaluation.links import as_one, compare_linked, read_tables
 from privsyn.evaluation.metric import Score
 from privsyn.evaluation.numbers import SHARES, Correlations, correlations_of, shapes_of
@@ -50,7 +51,8 @@ def evaluate(
     Parameters
     ----------
     real, synthetic : pandas, polars or pyarrow table, or a path as for `fit`
-        With a database, a mapping of the name of each table to such a table.
+        With a database, a mapping of the name of each table to such a table, or the path of a folder, a
+        DuckDB or a SQLite file that has them.
     schema : Schema, Database or path of a YAML file, optional
         The columns to compare, with their values and bins. What it leaves open is taken from both tables
         together. Default: all columns. A database also says which rows belong together.
@@ -113,10 +115,13 @@ def evaluate(
     for comparison in tables.values() or [whole]:
         try_own(comparison)
     scores = of_tables(whole, tables) if tables else score(whole)
+    if isinstance(schema, Database):
+        scores = replace(scores, linked=LinkedScores.of(whole, scores.tables or {"": scores}))
     if report is not None:
         from privsyn.evaluation.report import write_report
 
-        write_report(report, whole, scores, ledger=ledger, origins=origins)
+        linked = whole.persons and (tables or dict.fromkeys(whole.persons.classes, whole))
+        write_report(report, whole, scores, ledger=ledger, origins=origins, tables=linked or {})
     return scores
 
 

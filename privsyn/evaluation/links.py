@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from operator import add
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,11 @@ import pandas as pd
 from privsyn.errors import InputError, about
 from privsyn.evaluation.comparison import SEED, Comparison
 from privsyn.evaluation.encoding import Classes
+from privsyn.evaluation.integrity import Broken
 from privsyn.marginals.domain import Floats, Ints
 from privsyn.table.drafting.draft import draft_schema
 from privsyn.table.encoding.dtypes import TEXT, family
+from privsyn.table.io.formats import tables_in
 from privsyn.table.io.persons import identifiers, persons_of
 from privsyn.table.io.read_in_memory import read_in_memory
 from privsyn.table.lookups import with_lookups
@@ -50,10 +52,12 @@ def read_tables(which: str, given: Any, database: Database, *, unit: str | None)
     ----------
     which : str
         "real", "synthetic" and so on, for messages.
-    given : mapping of str to table, or with `unit` a table
+    given : mapping of str to table, path of a folder or database, or with `unit` a table
         A root without columns may be left out: then every link of its children is a person.
     """
     tables = given if unit is None else {ROWS: given}
+    if isinstance(tables, str | PathLike):
+        tables = tables_in(tables, database.names)
     if not isinstance(tables, Mapping):
         raise InputError(f"{which}: give a mapping of the names of the tables to tables, as to `fit`")
     frames: dict[str, pd.DataFrame] = {}
@@ -80,28 +84,6 @@ def _check_keys(what: str, frame: pd.DataFrame, table: Table) -> None:
         persons_of(frame.iloc[:0], name)  # refuses a dtype that cannot hold identifiers
     if table.order is not None and table.order not in frame.columns:
         raise InputError(f"{what} has no column {table.order!r}, by which its rows are in order")
-
-
-@dataclass(frozen=True)
-class Broken:
-    """What keys and order of a database should not have.
-
-    Parameters
-    ----------
-    duplicate_keys : int
-        Rows whose key an earlier row has.
-    orphans : int
-        Rows whose link is missing, or the key of no row; and those of the root without a key.
-    out_of_order : int
-        Parents whose rows do not stand in their order.
-    """
-
-    duplicate_keys: int = 0
-    orphans: int = 0
-    out_of_order: int = 0
-
-    def __add__(self, other: Broken) -> Broken:
-        return Broken(*map(add, vars(self).values(), vars(other).values()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -266,6 +248,8 @@ class Persons:
         of each table, dealt to the parents at random.
     broken : mapping of str to Broken
         For the real and the synthetic tables.
+    frames : mapping of str to mapping of str to DataFrame
+        The same tables as they were read.
     """
 
     database: Database
@@ -273,6 +257,7 @@ class Persons:
     truth: Side
     others: Mapping[str, Side]
     broken: Mapping[str, Broken]
+    frames: Mapping[str, Frames]
 
     @classmethod
     def of(
@@ -280,6 +265,7 @@ class Persons:
         database: Database,
         links: Mapping[str, tuple[Links, Broken]],
         comparisons: Mapping[str, Comparison],
+        frames: Mapping[str, Frames],
     ) -> Persons:
         """Return the comparison of linked tables, given the links of both sides and each table compared."""
         rng = np.random.default_rng(SEED)
@@ -304,9 +290,8 @@ class Persons:
             "real": side(real.resample(database, len(synthetic.rows[database.root]), rng), "real"),
             "independent": side(real.deal(database, rng), "real"),
         }
-        return cls(
-            database, classes, side(real, "real"), others, {which: found[1] for which, found in links.items()}
-        )
+        broken = {which: found[1] for which, found in links.items()}
+        return cls(database, classes, side(real, "real"), others, broken, frames)
 
     @property
     def children(self) -> tuple[str, ...]:
@@ -340,7 +325,7 @@ def compare_linked(
         The comparison of each table with columns, if there are several.
     """
     links = {which: link(which, frames[which], database) for which in ("real", "synthetic")}
-    compared = [name for name in database.names if _has_columns(database.tables[name], frames["real"][name])]
+    compared = compared_columns(database, frames["real"])
     if len(compared) > 1 and (target is not None or "test" in frames):
         raise InputError("target and test are about one table: evaluate that table alone")
     tables: dict[str, Comparison] = {}
@@ -357,7 +342,7 @@ def compare_linked(
             leave_out=leave_out,
             owners=links["real"][0].persons(database, name, len(cells["real"])),
         )
-    persons = Persons.of(database, links, tables)
+    persons = Persons.of(database, links, tables, frames)
     for name, comparison in tables.items():
         rows = persons.others["real"].links.rows[name]
         tables[name] = replace(comparison, resampled=comparison.real.take(rows)) if len(rows) else comparison
@@ -371,6 +356,11 @@ def link(which: str, frames: Frames, database: Database) -> tuple[Links, Broken]
     if not len(links.rows[database.root]):
         raise InputError(f"the {which} table has nobody: no row has an identifier")
     return links, broken
+
+
+def compared_columns(database: Database, frames: Frames) -> list[str]:
+    """Return the tables that have columns to compare."""
+    return [name for name in database.names if _has_columns(database.tables[name], frames[name])]
 
 
 def _has_columns(table: Table, frame: pd.DataFrame) -> bool:

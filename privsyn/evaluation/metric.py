@@ -81,6 +81,11 @@ class Score:
         """Whether a model is significantly worse if trained on real rows."""
         return self.synthetic - self.real > STANDARD_ERRORS * self.standard_error
 
+    @property
+    def known(self) -> bool:
+        """Whether the synthetic table has a number."""
+        return self.synthetic == self.synthetic  # not NaN
+
     def by_table(self) -> dict[str, float]:
         """Return the number of each table, by its label."""
         return {label: getattr(self, name) for name, label in TABLES.items()}

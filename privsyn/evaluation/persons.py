@@ -6,7 +6,7 @@ the real rows. Missing cells are a class of their own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import product
 from math import nan
@@ -14,17 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from privsyn.errors import InputError
 from privsyn.evaluation.comparison import SEED, Comparison
-from privsyn.evaluation.encoding import Coded, View, code_together
-from privsyn.evaluation.links import Links, Persons, Side, as_one, link, read_tables
+from privsyn.evaluation.links import Persons, Side
 from privsyn.evaluation.marginals import MOST_PAIRS, wasserstein
 from privsyn.evaluation.metric import SHARE, Metric, Score, mean_and_max
-from privsyn.marginals.domain import Domain, Floats, Integers, Ints, Records
+from privsyn.marginals.domain import Floats, Integers, Ints
 from privsyn.marginals.statistics import total_variation
-from privsyn.table.io.persons import identifiers
-from privsyn.table.schema.database import PERSONS, ROWS
-from privsyn.table.schema.schema import Schema
 
 MOST_ROWS = 25
 """Numbers of rows from this one on are counted together, in the distribution of the rows of a person."""
@@ -190,10 +185,11 @@ KINDS = {
 
 
 class Found(NamedTuple):
-    """The errors of the parts of a score: what each part is, and its error in each of the other tables."""
+    """The errors of the parts of a score: what each part is, its errors, and its table."""
 
     labels: tuple[str, ...]
     errors: dict[str, Floats]
+    tables: tuple[str, ...] = ()
 
     @property
     def worst(self) -> tuple[tuple[str, float], ...]:
@@ -207,19 +203,32 @@ def _compare(comparison: Comparison, kind: Kind) -> Found:
     """Return the errors of all parts; no part without persons."""
     if (persons := comparison.persons) is None:
         return Found((), {"synthetic": np.empty(0)})
-    sides, labels, errors = (persons.truth, *persons.others.values()), [], []
+    sides, labels, errors, tables = (persons.truth, *persons.others.values()), [], [], []
     for table in persons.children:
         for (label, truth), *rest in zip(*(kind.parts(persons, of, table) for of in sides), strict=True):
             found = [kind.distance(truth, other) for _, other in rest]
             if not np.isnan(found).any():
                 labels.append(persons.label(table, label))
                 errors.append(found)
+                tables.append(table)
     columns = np.array(errors).reshape(-1, len(persons.others)).T
-    return Found(tuple(labels), dict(zip(persons.others, columns, strict=True)))
+    return Found(tuple(labels), dict(zip(persons.others, columns, strict=True)), tuple(tables))
 
 
 COMPARE = {name: partial(_compare, kind=kind) for name, kind in KINDS.items()}
 """Each score, as `Comparison.once` computes it."""
+
+
+def by_table(comparison: Comparison) -> dict[str, dict[str, Score]]:
+    """Return for each child table the mean error of each score that it has; nothing without persons."""
+    scores: dict[str, dict[str, Score]] = {}
+    for kind, compare in COMPARE.items():
+        found = comparison.once(compare)
+        for table in dict.fromkeys(found.tables):
+            here = np.array(found.tables) == table
+            means = {which: float(of[here].mean()) for which, of in found.errors.items()}
+            scores.setdefault(table, {})[kind] = Score(**means)
+    return scores
 
 
 def worst_of(comparison: Comparison) -> dict[str, tuple[tuple[str, float], ...]]:
@@ -239,7 +248,7 @@ def numbers_of_rows(persons: Persons) -> dict[str, tuple[tuple[float, ...], tupl
     return {table: (shares(sides[0], table), shares(sides[1], table)) for table in persons.children}
 
 
-def _different(codes: Integers, owner: Ints, size: int, owners: int) -> Ints:
+def different(codes: Integers, owner: Ints, size: int, owners: int) -> Ints:
     """Return the number of different codes of each owner."""
     return np.bincount(np.unique(owner * size + codes) // size, minlength=owners)
 
@@ -257,55 +266,8 @@ def features(persons: Persons, side: Side) -> Floats:
             codes = side.codes[table][name]
             numbers = side.numbers[table].get(name, codes.astype(np.float64))
             found = summaries(numbers, owner, roots)
-            columns += [*(found[how] for how in SUMS[1:]), _different(codes, owner, size, roots)]
+            columns += [*(found[how] for how in SUMS[1:]), different(codes, owner, size, roots)]
     return np.column_stack(columns).astype(np.float64)
-
-
-def rows_of_persons(
-    tables: Mapping[str, Any], schema: Schema | None, unit: str, order: str | None
-) -> tuple[View, dict[str, Coded]]:
-    """Return one row for each person of tables: the number of its rows and, for each column, what they say.
-
-    For numbers and dates that is the first, the last and the sum, for others the first, the last and the
-    number of different values.
-
-    Raises
-    ------
-    InputError
-        If a table lacks the identifiers, or a person of the real table is in the control table, too.
-    """
-    database = as_one(schema, unit, order)
-    frames = {which: read_tables(which, table, database, unit=unit) for which, table in tables.items()}
-    links = {which: link(which, of, database)[0] for which, of in frames.items()}
-    known, held_out = (
-        {*identifiers(frames[which][PERSONS][unit]).to_pylist()} for which in ("real", "control")
-    )
-    if known & held_out:
-        raise InputError("the control table has persons of the real one: hold out all rows of a person")
-    cells = [of[ROWS].drop(columns=unit) for of in frames.values()]
-    view, coded = code_together(cells, schema, most_values=None)
-    ones = zip(coded, links.values(), strict=True)
-    return view, dict(zip(frames, (_one_row_each(*one, view.kinds) for one in ones), strict=True))
-
-
-def _one_row_each(table: Coded, links: Links, kinds: Sequence[str]) -> Coded:
-    """Return one row for each person; columns of numbers have a single code."""
-    owner, owners, rows = links.parent[ROWS], len(links.rows[PERSONS]), links.rows[ROWS]
-    numbers = {"number of rows": np.bincount(owner, minlength=owners).astype(np.float64)}
-    codes: dict[str, Floats] = {}
-    for axis, (name, size) in enumerate(table.records.domain.size_of.items()):
-        cells = table.records.codes[rows, axis]
-        found = summaries(table.numbers[name][rows] if name in table.numbers else cells * 1.0, owner, owners)
-        ends = {f"{how} of {name}": found[how] for how in ("first", "last")}
-        if name in table.numbers:
-            numbers |= ends if kinds[axis] == "date" else {**ends, f"sum of {name}": found["sum"]}
-        else:
-            codes |= ends
-            numbers[f"different {name}"] = _different(cells, owner, size, owners).astype(np.float64)
-    columns = dict.fromkeys(numbers, np.zeros(owners)) | codes
-    coded = np.column_stack([*columns.values()]).astype(np.int32)
-    domain = Domain(tuple(columns), tuple((coded.max(axis=0) + 1).tolist()))
-    return Coded(Records(domain, coded), numbers, table.source)
 
 
 def detection(comparison: Comparison) -> Score:

@@ -7,12 +7,14 @@ from importlib.metadata import version
 from itertools import pairwise
 from math import isnan
 from os import PathLike
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from privsyn.evaluation.comparison import LEARNERS, Comparison
 from privsyn.evaluation.encoding import Levels, coarsen, recode
+from privsyn.evaluation.linked_report import neighbours, scores_of, timelines
 from privsyn.evaluation.marginals import shares
 from privsyn.evaluation.numbers import METHODS
 from privsyn.evaluation.persons import SCORES
@@ -30,6 +32,8 @@ MOST_MAPPED = 40
 FEW_VALUES, PARTS = 12, 40
 """An ordered column of more than 12 bins is a histogram. A stretched axis has 40 bins."""
 
+NO_TABLES: Mapping[str, Comparison] = MappingProxyType({})
+
 PER_SHARE = 10_000
 """Unit of the shares in the page's data: a hundredth of a percent."""
 
@@ -41,6 +45,7 @@ def write_report(
     *,
     ledger: Mapping[str, Any] | None = None,
     origins: Sequence[Origin] = (),
+    tables: Mapping[str, Comparison] = NO_TABLES,
 ) -> None:
     """Write the page to a file atomically.
 
@@ -50,6 +55,8 @@ def write_report(
         The ledger as plain data.
     origins : sequence of Origin
         The sources of the error of pairs, if known.
+    tables : mapping of str to Comparison
+        Of linked tables each table that has columns.
     """
     mapped = _mapped(scores)
     pairs = _cells(scores, mapped)
@@ -57,7 +64,10 @@ def write_report(
     values = {
         "scores": scores,
         "groups": _groups(scores),
+        "linked": [] if scores.linked is None else scores_of(scores.linked),
         "persons": _persons(scores),
+        "next": [] if comparison.persons is None else neighbours(comparison.persons),
+        "timelines": [] if comparison.persons is None else timelines(comparison.persons, tables),
         "columns": [] if scores.tables else _columns(comparison, scores, levels),
         "worst": scores.worst,
         "classes": scores.classes,
@@ -72,8 +82,11 @@ def write_report(
         "version": version("privsyn"),
     }
     sections = (
+        Section("linked", "Linked tables"),
         Section("scores", "Scores"),
         Section("persons", "Rows that belong together"),
+        Section("next", "What follows what"),
+        Section("timelines", "Some synthetic persons"),
         Section("classes", f"Classes of {scores.target}"),
         Section("pairs", "Pairs of columns"),
         Section("columns", "Columns"),
@@ -105,7 +118,8 @@ def _persons(scores: Scores) -> dict[str, Any]:
         return {}
     pictures = {}
     for table, (real, synthetic) in scores.numbers_of_rows.items():
-        name = "rows of a person" if len(scores.numbers_of_rows) == 1 else f"rows in {table}"
+        linked = scores.linked
+        name = "rows of a person" if linked is None else f"{table} of each row of {linked.parents[table]}"
         last = max(place for place, share in enumerate(zip(real, synthetic, strict=True)) if any(share)) + 1
         labels = [*map(str, range(len(real) - 1)), f"{len(real) - 1} or more"][:last]
         bins = Bins(labels, np.linspace(0, 1, last + 1), to_scale=True)

@@ -13,6 +13,7 @@ import numpy as np
 
 from privsyn.errors import InputError, printable, replace_errors, safe_repr
 from privsyn.evaluation.comparison import LEARNERS, left_out_line, pooled_line
+from privsyn.evaluation.linked_scores import LinkedScores
 from privsyn.evaluation.marginals import PairErrors
 from privsyn.evaluation.metric import STANDARD_ERRORS, TABLES, Score, legend
 from privsyn.evaluation.numbers import METHODS, Correlations
@@ -97,6 +98,8 @@ class Scores:
     tables : mapping of str to Scores
         Of a database with columns in several tables, the scores of each. Its other attributes are about rows
         that belong together.
+    linked : LinkedScores or None
+        Of a database: how often its keys, orders and rules are broken, and how alike each table is.
     """
 
     real_rows: int
@@ -124,6 +127,7 @@ class Scores:
     )
     worst_of_persons: Mapping[str, tuple[tuple[str, float], ...]] = field(default_factory=dict, repr=False)
     tables: Mapping[str, Scores] = field(default_factory=dict, repr=False)
+    linked: LinkedScores | None = None
 
     def __getattr__(self, name: str) -> Score:
         """Return the score of a metric."""
@@ -280,7 +284,8 @@ class Scores:
 
     def __str__(self) -> str:
         explained = legend(own_test=self.remarks is not None, persons=bool(self.persons))
-        lines = [NOT_PRIVATE, self.verdict, "", *self._lines(explained)]
+        first = [] if self.linked is None else [*self.linked.lines(), ""]
+        lines = [NOT_PRIVATE, *first, self.verdict, "", *self._lines(explained)]
         for name, each in self.tables.items():
             lines += ["", f"Table {name}", *each._lines()]
         return "\n".join(map(printable, lines))
@@ -375,7 +380,7 @@ def _plain(value: Any) -> Any:
     match value:
         case Scores():
             return value.to_dict()
-        case Score() | PairErrors() | Correlations():
+        case Score() | PairErrors() | Correlations() | LinkedScores():
             return {part.name: _plain(getattr(value, part.name)) for part in fields(value)}
         case np.ndarray():
             return _plain(value.tolist())

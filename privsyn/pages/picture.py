@@ -209,6 +209,56 @@ def strip(numbers: Mapping[str, float], *, low: float) -> Markup:
     return Markup(f'<svg class="strip" viewBox="0 0 {width} 18" aria-hidden="true">{"".join(parts)}</svg>')  # noqa: S704
 
 
+def heat_maps(name: str, labels: Sequence[str], real: Floats, synthetic: Floats) -> Markup:
+    """Draw two matrices of shares side by side, the real one on the left; both on one scale of colour.
+
+    Parameters
+    ----------
+    name : str
+        A column.
+    labels : sequence of str
+        Of rows and columns: what comes first, and what comes then.
+    real, synthetic : array of shape (labels, labels)
+        Of what comes first, the share of each that comes then.
+    """
+    size, left, gap = len(labels), 104, 12
+    step = min((WIDTH - left - gap) / 2 / size, 20.0)
+    width = step * size
+    largest = max(float(real.max()), float(synthetic.max()), 1e-12)
+    parts = []
+    for place, label in enumerate(labels):
+        y = 28 + step * (place + 0.5) + 3
+        begin, to, _ = label.partition(" to ")  # a range is known by where it begins
+        short = f"{begin} …" if to else label
+        short = short if len(short) <= 15 else f"{short[:14]}…"
+        parts.append(f'<text x="{left - 16}" y="{y:.1f}" text-anchor="end">{escape(short)}</text>')
+        parts.append(f'<text x="{left - 4}" y="{y:.1f}" text-anchor="end">{place + 1}</text>')
+    for which, shares, x in (("real", real, left), ("synthetic", synthetic, left + width + gap)):
+        parts.append(f'<text x="{x + width / 2:.1f}" y="10" text-anchor="middle">{which}</text>')
+        for place, label in enumerate(labels):
+            middle = x + step * (place + 0.5)
+            parts.append(f'<text x="{middle:.1f}" y="24" text-anchor="middle">{place + 1}</text>')
+            for row, first in enumerate(labels):
+                share = float(shares[row, place])
+                title = f"{which}: after {first}, {label} in {share:.1%}"
+                parts.append(
+                    f'<rect class="heat" x="{x + step * place:.1f}" y="{28 + step * row:.1f}"'
+                    f' width="{step - 1:.1f}" height="{step - 1:.1f}"'
+                    f' fill-opacity="{0.04 + 0.96 * share / largest:.3f}">'
+                    f"<title>{escape(title)}</title></rect>"
+                )
+    title = f"{name}: what follows each value, in the real and in the synthetic table"
+    return _svg(title, *parts, height=round(30 + step * size))
+
+
+def dots(places: Floats) -> Markup:
+    """Draw points on a line from 0 to 1."""
+    y = 9
+    marks = [f'<circle class="synthetic" cx="{6 + x * (WIDTH - 12):.1f}" cy="{y}" r="4"/>' for x in places]
+    line = f'<line class="axis" x1="6" x2="{WIDTH - 6}" y1="{y}" y2="{y}"/>'
+    return Markup(f'<svg viewBox="0 0 {WIDTH} 18" aria-hidden="true">{line}{"".join(marks)}</svg>')  # noqa: S704
+
+
 def _heights(counts: Floats, sure: Floats, bins: Bins) -> tuple[Floats, list[int]]:
     """Return heights in pixels, and the bins that are cut off; `sure` bounds the rows of each from below."""
     if bins.to_scale:
@@ -258,8 +308,8 @@ def _axis(bins: Bins) -> list[str]:
     return parts
 
 
-def _svg(title: str, *parts: str) -> Markup:
+def _svg(title: str, *parts: str, height: int = HEIGHT) -> Markup:
     # Every text was escaped above; the rest is numbers.
     return Markup(  # noqa: S704
-        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}">{"".join(parts)}</svg>'
+        f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{escape(title)}">{"".join(parts)}</svg>'
     )

@@ -1,5 +1,6 @@
 """Several tables on the command line: a folder or a database in, one of the same kind out, all or nothing."""
 
+import json
 import sqlite3
 from contextlib import closing
 
@@ -249,13 +250,34 @@ def test_a_column_that_was_not_found_names_its_table(folder, capsys):
 
 
 @pytest.mark.parametrize("command", ["evaluate", "attack"])
-def test_several_tables_are_compared_one_at_a_time(folder, capsys, command):
-    tables = ("in", "in") if command == "evaluate" else ("in", "in", "in")
-    done = run(capsys, command, *tables)
-    assert (done.code, "in: is a folder without a file" in done.err, done.err.count("\n")) == (2, True, 1)
-    files = tuple(f"{each}/trips.csv" for each in tables)
-    done = run(capsys, command, *files, "--schema", "homes.yaml")
-    assert (done.code, "leave it out, or give a schema of the one table" in done.err) == (2, True)
+def test_what_several_tables_do_not_take_is_refused_in_one_line(folder, capsys, command):
+    many, linked = 2 if command == "evaluate" else 3, ("--schema", "homes.yaml")
+    refused = [("--unit", "home"), ("--order", "day"), ("--delimiter", ";")]
+    refused += [("--target", "km"), ("--leave-out", "km"), ("--test", "in")] if many == 2 else []
+    for given, text in [
+        (("in",) * many, "in: is a folder without a file"),
+        (("in/trips.csv",) * many + linked, "in/trips.csv: is one table, and several are declared"),
+        (("none",) + ("in",) * (many - 1) + linked, "none: there is no such folder"),
+        (("in",) + ("no.duckdb",) * (many - 1) + linked, "no.duckdb: there is no such file"),
+        *[(("in",) * many + linked + each, f"{each[0]}: the schema declares several") for each in refused],
+    ]:
+        done = run(capsys, command, *given)
+        assert (done.code, text in done.err, done.err.count("\n")) == (2, True, 1), (given, done.err)
+
+
+def test_linked_tables_are_compared_from_wherever_they_are(folder, capsys):
+    done = run(capsys, "synth", "in", "out.duckdb", *EPSILON, "--seed", 0)
+    assert done.code == 0, done.err
+    compare = ("--schema", "homes.yaml", "--model", "linear")
+    done = run(capsys, "evaluate", "in", "out.duckdb", *compare, "--json", "s.json", "--report", "r.html")
+    assert done.code == 0, done.err
+    assert "All 3 hold in the synthetic tables: keys, order and rules, 0 broken." in done.out
+    assert "how many trips each row of homes has" in done.out
+    alike = json.loads((folder / "s.json").read_text())["linked"]["alike"]
+    assert alike.keys() == {"homes", "trips"}
+    assert alike["trips"]["next"].keys() >= {"synthetic", "real", "independent"}
+    assert "NOT PRIVATE" in done.out
+    assert "Not private" in (folder / "r.html").read_text()
 
 
 def test_a_draft_that_leaves_out_a_table_says_so(folder, capsys):

@@ -84,7 +84,7 @@ def test_the_scores_of_three_tables_by_hand(tmp_path):
     page = tmp_path / "page.html"
     scores = evaluate(homes("aab", "xxyy"), homes("bab", "xyyy"), HOMES, models=False, report=page)
     assert "people: Tables of counts" in page.read_text()
-    assert "rows in jobs: histogram" in page.read_text()
+    assert "jobs of each row of people: histogram" in page.read_text()
     assert scores.children_max.synthetic == pytest.approx(1 / 3)  # jobs: a 3, a 0, b 1; b 3, a 0, b 1
     parent = dict(scores.worst_of_persons["parent_child"])
     assert parent["people: homes.area x c"] == pytest.approx(1 / 3)

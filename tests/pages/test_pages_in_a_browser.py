@@ -1,4 +1,4 @@
-"""Both pages on a phone, on paper and under the keyboard: columns with long names and values."""
+"""The pages on a phone, on paper and under the keyboard: columns with long names and values."""
 
 import json
 import re
@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privsyn import Categorical, Datetime, Numerical, PrivSyn, Schema, evaluate, report
+from privsyn import Categorical, Database, Datetime, Numerical, PrivSyn, Schema, Table, evaluate, report
 from privsyn.evaluation.report import MOST_MAPPED
 from privsyn.studies.error_trace import trace
 
@@ -54,6 +54,21 @@ def wide(count):
     return pd.DataFrame(columns), Schema(kinds)
 
 
+HOUSEHOLDS, VISITS, DOSES = (f"{name}_of_the_regional_office" for name in ("homes", "visits", "doses"))
+
+
+def linked(seed):
+    """Households, up to ten visits of each, and what belongs to these."""
+    rng = np.random.default_rng(seed)
+    homes, visits, doses = (wide(count)[0] for count in (4, 8, 3))
+    turns = {"key": rng.permutation(np.repeat(np.arange(400), 5)), "turn": rng.random(2000)}
+    return {
+        HOUSEHOLDS: homes.iloc[:400].assign(key=range(400)),
+        VISITS: visits.assign(visit=range(2000), **turns),
+        DOSES: doses.assign(visit=rng.integers(0, 1000, 2000)),
+    }
+
+
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
     """The public and the private page of one wide table; for the private one the quick method will do."""
@@ -67,6 +82,14 @@ def pages(tmp_path_factory):
     origins = trace(model.release_, table, synthetic)
     private = folder / "private.html"
     evaluate(table, synthetic, schema, models=False, report=private, ledger=ledger, origins=origins)
+    database = Database(
+        {
+            HOUSEHOLDS: Table(wide(4)[1], key="key"),
+            VISITS: Table(wide(8)[1], key="visit", parent=HOUSEHOLDS, link="key", order="turn"),
+            DOSES: Table(wide(3)[1], parent=VISITS, link="visit"),
+        }
+    )
+    evaluate(linked(0), linked(1), database, models=False, report=folder / "linked.html")
     return {page.stem: page for page in folder.iterdir()}
 
 
@@ -79,7 +102,7 @@ def opened(chromium, page, width):
 
 
 @pytest.mark.parametrize("width", [PHONE, WIDE])
-@pytest.mark.parametrize("name", ["public", "private"])
+@pytest.mark.parametrize("name", ["public", "private", "linked"])
 def test_nothing_is_wider_than_the_window(chromium, pages, name, width):
     tab = opened(chromium, pages[name], width)
     beyond = tab.evaluate(BEYOND)
@@ -121,7 +144,7 @@ def test_the_public_page_has_no_box_to_scroll(chromium, pages):
     assert boxes == 0
 
 
-@pytest.mark.parametrize("name", ["public", "private"])
+@pytest.mark.parametrize("name", ["public", "private", "linked"])
 def test_on_paper_nothing_is_cut_off_and_all_counts_are_shown(chromium, pages, name):
     tab = chromium.new_page(viewport={"width": PAPER, "height": 1000})
     tab.goto(pages[name].as_uri())

@@ -11,13 +11,15 @@ from privsyn.cli.common.keeping import check_rescue, kept
 from privsyn.cli.common.outputs import check_new, check_outputs
 from privsyn.cli.common.terminal import say
 from privsyn.errors import InputError, plural
-from privsyn.table.io.formats import ending_of, holds_tables, tables_in
+from privsyn.files import check_file
+from privsyn.table.io.formats import Place, ending_of, holds_tables, tables_in
 from privsyn.table.io.write import check_for_tables
 from privsyn.table.schema.database_file import as_database
 
 if TYPE_CHECKING:
     from privsyn.private.ledger import Ledger
     from privsyn.release.linked import LinkedRelease
+    from privsyn.table.schema.database import Database
 
 
 def synth_tables(
@@ -119,6 +121,33 @@ def show_tables(release: LinkedRelease, shapes: Mapping[str, tuple[int, int]], o
         said = "" if table.parent is None else f", linked to {table.parent}"
         said = said if table.public is None else ", public, as it is"
         say(f"{out}: {name}: {plural(rows, 'row')}, {plural(columns, 'column')}{said}")
+
+
+def declared_tables(
+    schema: Path | None, given: Mapping[str, object], csv: Mapping[str, object]
+) -> Database | None:
+    """Return the database if a schema file declares several tables; refuse options that these do not take.
+
+    Parameters
+    ----------
+    schema : Path, optional
+    given : mapping
+        Such options by their names.
+    csv : mapping
+        The format of CSV files, which each table of a schema says for itself.
+    """
+    database = None if schema is None else as_database(schema)
+    if database is not None:
+        refuse({**given, **{f"--{name}": value for name, value in csv.items()}})
+    return database
+
+
+def check_comparable(paths: Iterable[Path], database: Database) -> None:
+    """Refuse what is no folder or database, before anything is read."""
+    for path in paths:
+        if holds_tables(path):
+            check_file(Place.of(path).file)
+        tables_in(path, database.names)
 
 
 def refuse(given: Mapping[str, object]) -> None:

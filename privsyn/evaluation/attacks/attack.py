@@ -1,4 +1,4 @@
-"""`attack`: three attacks that use a synthetic table, on private rows and on held-out rows.
+"""`attack`: attacks that use a synthetic table, on private rows and on held-out rows.
 
 After Giomi et al., "A Unified Framework for Quantifying Privacy Risk in Synthetic Data" (PETS 2023). Each
 attack is tried on equal numbers of private and held-out rows. The synthetic table does not depend on held-out
@@ -14,9 +14,10 @@ Distances are Gower's: every cell is a coordinate, so that one formula serves nu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -24,12 +25,15 @@ import numpy.typing as npt
 
 from privsyn.arguments import check_whole
 from privsyn.errors import InputError, did_you_mean, safe_repr
+from privsyn.evaluation.attacks.persons import Attacked
 from privsyn.evaluation.attacks.risks import Rate, Risk, Risks
 from privsyn.evaluation.comparison import read_together, refuse_copy
 from privsyn.evaluation.encoding import Coded, code_together
-from privsyn.evaluation.persons import rows_of_persons
 from privsyn.marginals.domain import Floats, Integers
+from privsyn.table.schema.database import Database
+from privsyn.table.schema.database_file import database_from_plain
 from privsyn.table.schema.schema import Schema
+from privsyn.table.schema.yaml_file import read_public
 
 ATTACKS = 5000
 """Largest number of attacks of each kind, on private and on held-out rows."""
@@ -50,7 +54,7 @@ def attack(
     real: Any,
     synthetic: Any,
     control: Any,
-    schema: Schema | None = None,
+    schema: Schema | Database | str | PathLike[str] | None = None,
     *,
     unit: str | None = None,
     order: str | None = None,
@@ -65,13 +69,17 @@ def attack(
     ----------
     real, synthetic, control : pandas, polars or pyarrow table, or a path as for `fit`
         The private table; the synthetic table made from it; and held-out rows of the same population. Only
-        held-out rows can separate a leak from knowledge about the population.
-    schema : Schema, optional
-        As of `evaluate`.
+        held-out rows can separate a leak from knowledge about the population. With a database, mappings of
+        names to tables, or paths of folders or databases, as of `evaluate`.
+    schema : Schema, Database or path of a YAML file, optional
+        As of `evaluate`. With a database, persons are attacked: the rows of the table without a parent, with
+        all rows that belong to them.
     unit, order : str, optional
-        As of `evaluate`. Then persons are attacked: each is one row of what its rows say together.
+        As of `evaluate`. Then persons are attacked: each is one row of what its rows say together. Also, one
+        row of a person is guessed from all others.
     secrets : sequence of str, optional
-        The columns that are inferred from all others. Default: all. With `unit`, such as "sum of pay".
+        The columns that are inferred from all others. Default: all. With `unit`, such as "sum of pay"; a
+        column of a missing row is "pay", and in a database "visits.pay".
     seed : int
         Seed for the rows attacked, the predicates and the halves.
 
@@ -90,18 +98,22 @@ def attack(
     'single out by one column'
     """
     check_whole("seed", seed)
-    given, whom = {"real": real, "synthetic": synthetic, "control": control}, "row"
-    if unit is not None:
-        view, tables = rows_of_persons(given, schema, unit, order)
-        whom = "person"
+    if isinstance(schema, str | PathLike):
+        schema = read_public(schema, database_from_plain)
+    given, whom, persons = {"real": real, "synthetic": synthetic, "control": control}, "row", None
+    if unit is not None or isinstance(schema, Database):
+        persons, whom = Attacked.of(given, schema, unit, order), "person"
+        tables, left_out = persons.one_row_each, persons.left_out
     elif order is not None:
         raise InputError("order needs unit: it is about the rows of one person")
     else:
         view, coded = code_together(read_together(given, schema), schema, most_values=None)
-        tables = dict(zip(given, coded, strict=True))
+        tables, left_out = dict(zip(given, coded, strict=True)), view.left_out
     refuse_copy(tables, "control", "real")
     names = tables["real"].records.domain.names
-    axes = [names.index(name) for name in _checked(secrets, names)]
+    of_rows = [] if persons is None else persons.columns_below
+    chosen = _checked(secrets, (*names, *of_rows))
+    axes = [names.index(name) for name in chosen if name in names]
     rng = np.random.default_rng(seed)
     # In random order, because of equally near rows the first one is used.
     points = scale_together([*tables.values()])
@@ -112,12 +124,14 @@ def attack(
         sides = train.take(rows), rest.take(rows)
         risks |= {f"link two halves of a {whom}": _linking(*sides, released, rng)}
         risks |= {f"infer {names[axis]}": risk for axis, risk in _inferring(*sides, released, axes).items()}
+    if persons is not None:
+        risks |= _of_missing_rows(persons, chosen, rng)
     tried = {name: risk for name, risk in risks.items() if risk.train.attacks}
     if not tried:
         raise InputError(
             "no attack is possible: there is one column, and its synthetic values include no rare one"
         )
-    return Risks(len(train), len(released), len(rest), names, view.left_out, tried, whom)
+    return Risks(len(train), len(released), len(rest), names, left_out, tried, whom)
 
 
 def _checked(secrets: Sequence[str] | None, names: tuple[str, ...]) -> Sequence[str]:
@@ -202,8 +216,31 @@ def _distance(rows: Floats, synthetic: Floats, axes: Iterable[int]) -> Singles:
     return total
 
 
-def _inferring(train: Points, control: Points, synthetic: Points, secrets: Sequence[int]) -> dict[int, Risk]:
-    """Infer secret cells from the synthetic row that is nearest in all other columns."""
+def _of_missing_rows(
+    persons: Attacked, secrets: Collection[str], rng: np.random.Generator
+) -> dict[str, Risk]:
+    """Guess a row of a person from all its other rows, and the synthetic row whose others are nearest."""
+    risks: dict[str, Risk] = {}
+    for table in persons.tables_below:
+        missing = persons.missing_rows(table, ATTACKS, rng)
+        wanted = [name for name in missing.secret if name in secrets]
+        if not wanted or not all(map(len, missing.tables.values())):
+            continue
+        train, synthetic, control = scale_together([*missing.tables.values()])
+        axes = {len(missing.known) + missing.secret.index(name): name for name in wanted}
+        found = _inferring(train, control, synthetic, [*axes], known=range(len(missing.known)))
+        risks |= {f"infer {axes[axis]} of a missing row": risk for axis, risk in found.items()}
+    return risks
+
+
+def _inferring(
+    train: Points,
+    control: Points,
+    synthetic: Points,
+    secrets: Sequence[int],
+    known: Sequence[int] | None = None,
+) -> dict[int, Risk]:
+    """Infer secret cells from the synthetic row that is nearest in the known columns; else in all others."""
     tolerances = [
         TOLERANCE * _spread(train.cells[:, axis]) if train.numbers[axis] else 0.0 for axis in secrets
     ]
@@ -216,10 +253,11 @@ def _inferring(train: Points, control: Points, synthetic: Points, secrets: Seque
         return [_rate(hit) for hit in hits]
 
     def by_neighbour(rows: Floats) -> Iterator[Floats]:
-        distance = _distance(rows, synthetic.cells, range(len(synthetic.numbers)))
+        distance = _distance(rows, synthetic.cells, known or range(len(synthetic.numbers)))
         for axis in secrets:
             column = synthetic.cells[:, axis]
-            yield column[(distance - distances(rows[:, axis], column)).argmin(axis=1)]
+            apart = distance if known else distance - distances(rows[:, axis], column)
+            yield column[apart.argmin(axis=1)]
 
     typical = [_typical(synthetic.cells[:, axis], is_number=synthetic.numbers[axis]) for axis in secrets]
 

@@ -8,7 +8,7 @@
   const make = (tag, text, more) =>
     Object.assign(document.createElement(tag), text === undefined ? {} : { textContent: text }, more);
 
-  const tint = (colour, strength, most = 60) =>
+  const tint = (colour, strength, most = 50) =>
     `color-mix(in srgb, var(${colour}) ${(most * Math.min(1, strength)).toFixed(1)}%, transparent)`;
 
   // A table of one pair: the levels of one column down, those of the other across, and what `fill` makes of a place.

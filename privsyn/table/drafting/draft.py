@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from privsyn.errors import InputError
+from privsyn.marginals.domain import Floats
 from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.open_schema import OpenSchema, by_names
 from privsyn.table.encoding.dtypes import TEXT, Dtype, family
@@ -28,7 +29,7 @@ from privsyn.table.io.read_in_memory import LoadedTable, read_columns, read_in_m
 from privsyn.table.kinds.csv_format import CsvFormat
 from privsyn.table.schema import columns as kinds
 from privsyn.table.schema.columns import column_of
-from privsyn.table.schema.constraint import kind_of
+from privsyn.table.schema.constraint import Constraint, kind_of
 from privsyn.table.schema.schema import Schema, can_name, names_rows
 
 ORDERED = 0.5
@@ -378,9 +379,21 @@ def _unreadable(table: object, schema: Schema, frame: pd.DataFrame) -> dict[str,
 
 def _of_constraints(open_schema: OpenSchema, frame: pd.DataFrame) -> list[str]:
     """Return how many rows break each constraint."""
-    schema = open_schema.fill({}, _widest(open_schema))
-    if not schema.constraints:
+    if not open_schema.schema.constraints:
         return []
+    return [
+        Broken(
+            f"constraint {place} ({kind_of(constraint)}: {', '.join(map(repr, constraint.columns))}): "
+            f"{broken} of {len(frame)} rows break it, and no synthetic row will"
+        )
+        for place, (constraint, broken) in enumerate(rows_that_break(*numbers_of(open_schema, frame)), 1)
+        if broken
+    ] or ["every row keeps every constraint"]
+
+
+def numbers_of(open_schema: OpenSchema, frame: pd.DataFrame) -> tuple[Schema, dict[str, Floats]]:
+    """Return the schema with all values and bounds, and the cells of each column as constraints read them."""
+    schema = open_schema.fill({}, _widest(open_schema))
     numbers = Codec.for_table(schema, frame).read(frame)
     for name, column in schema.coded.items():
         if column.fixed_decimals is not None:  # single precision is off
@@ -389,14 +402,15 @@ def _of_constraints(open_schema: OpenSchema, frame: pd.DataFrame) -> list[str]:
     for name in open_schema.values:  # a value that is left to be found is no missing cell
         unlisted = np.isnan(numbers[name]) & ~missing_cells(frame[name])
         numbers[name] = np.where(unlisted, -1.0, numbers[name])
+    return schema, numbers
+
+
+def rows_that_break(schema: Schema, numbers: Mapping[str, Floats]) -> list[tuple[Constraint, int]]:
+    """Return each constraint, and how many rows break it, given what `numbers_of` returns. Not private."""
     return [
-        Broken(
-            f"constraint {place} ({kind_of(constraint)}: {', '.join(map(repr, constraint.columns))}): "
-            f"{broken} of {len(frame)} rows break it, and no synthetic row will"
-        )
-        for place, constraint in enumerate(schema.constraints, 1)
-        if (broken := int((~rows_that_keep(schema.coded, constraint, numbers)).sum()))
-    ] or ["every row keeps every constraint"]
+        (constraint, int((~rows_that_keep(schema.coded, constraint, numbers)).sum()))
+        for constraint in schema.constraints
+    ]
 
 
 def _widest(open_schema: OpenSchema) -> dict[str, tuple[float, float]]:

@@ -1,0 +1,164 @@
+"""What must hold in linked tables: keys, orders and rules of a database. It counts rows: NOT PRIVATE."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from operator import add
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from privsyn.errors import about
+from privsyn.marginals.domain import Floats, Ints, Mask
+from privsyn.table.discovery.open_schema import OpenSchema
+from privsyn.table.drafting.draft import draft_schema, numbers_of, rows_that_break
+from privsyn.table.enforcement.compared import ComparedRule
+from privsyn.table.enforcement.rules import ROUNDING
+from privsyn.table.schema.constraint import kind_of
+from privsyn.table.schema.database import Database
+from privsyn.table.schema.schema import Schema, declared
+
+if TYPE_CHECKING:
+    from privsyn.evaluation.links import Frames, Links
+
+
+@dataclass(frozen=True)
+class Broken:
+    """What keys and order of a database should not have.
+
+    Parameters
+    ----------
+    duplicate_keys : int
+        Rows whose key an earlier row has.
+    orphans : int
+        Rows whose link is missing, or the key of no row; and those of the root without a key.
+    out_of_order : int
+        Parents whose rows do not stand in their order.
+    """
+
+    duplicate_keys: int = 0
+    orphans: int = 0
+    out_of_order: int = 0
+
+    def __add__(self, other: Broken) -> Broken:
+        return Broken(*map(add, vars(self).values(), vars(other).values()))
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """The rows of one table that belong to somebody, sorted by parent and by order.
+
+    Parameters
+    ----------
+    schema : Schema
+        With all values and bounds.
+    cells : pandas.DataFrame
+    numbers : mapping of str to float array
+        The cells as constraints read them.
+    parent : integer array
+        The place of each row's row in the parent's table.
+    """
+
+    schema: Schema
+    cells: pd.DataFrame
+    numbers: Mapping[str, Floats]
+    parent: Ints
+
+    @classmethod
+    def of(cls, name: str, frames: Frames, links: Links, database: Database) -> Columns:
+        """Return the rows of a table."""
+        table, cells = database.tables[name], frames[name].take(links.rows[name])
+        schema, parent = declared(table.schema), links.parent[name]
+        data = cells.drop(columns=[*table.keys]) if schema is None else cells[[*schema.coded]]
+        if not len(data.columns) or (schema is None and table.schema is not None):  # it has keys alone
+            return cls(Schema({}), data, {}, parent)
+        whole = draft_schema(data) if schema is None else replace(schema, columns=schema.coded)
+        with about(f"table {name!r}"):
+            filled, numbers = numbers_of(OpenSchema.of(whole, data), data)
+        return cls(filled, data, numbers, parent)
+
+
+def broken_rules(frames: Frames, links: Links, database: Database) -> dict[str, int]:
+    """Return each rule that a database declares, with its table, and how often it is broken.
+
+    Comparisons and constraints within a table are broken by rows, all others by rows of the parent. A row
+    that belongs to nobody breaks no rule across tables: it is counted as an orphan. Nor does a missing cell.
+    """
+    if not any(map(_has_rules, database.private.values())):
+        return {}
+    columns = {name: Columns.of(name, frames, links, database) for name in database.names}
+    return {
+        f"{name}: {rule}": times for name in database.names for rule, times in _of(name, columns, database)
+    }
+
+
+def _has_rules(table: object) -> bool:
+    schema = getattr(table, "schema", None)
+    within = schema.constraints if isinstance(schema, Schema) else ()
+    across = ("constraints", "constant", "one", "children")
+    return bool(within) or any(getattr(table, each) for each in across)
+
+
+def _of(name: str, columns: Mapping[str, Columns], database: Database) -> Iterator[tuple[str, int]]:
+    """Yield each rule of a table in words, and how often it is broken."""
+    table, own = database.tables[name], columns[name]
+    for constraint, times in rows_that_break(own.schema, own.numbers):
+        yield f"{', '.join(constraint.columns)} ({kind_of(constraint)})", times
+    for comparison in table.compared:
+        above, column = comparison.above
+        places = _places_above(name, above, columns, database)
+        kinds = own.schema.coded[comparison.column], columns[above].schema.coded[column]
+        rule = ComparedRule.of(comparison, *kinds)
+        numbers = {
+            comparison.column: own.numbers[comparison.column],
+            comparison.name: columns[above].numbers[column][places],
+        }
+        yield str(comparison), int((~rule.holds(numbers)).sum())
+    for column, summary in table.computed.items():
+        rows, given = columns[summary.table], own.numbers[column]
+        summed = np.ones(len(rows.parent)) if summary.column is None else rows.numbers[summary.column]
+        found = np.bincount(rows.parent, np.nan_to_num(summed), minlength=len(given))
+        resolution = own.schema.coded[column].resolution
+        error = np.abs(found - given)
+        off = error > np.maximum(resolution / 2, ROUNDING * np.abs(found))  # NaN breaks no rule
+        yield f"{column} == {summary}", int(off.sum())
+    if table.parent is None:
+        return
+    up, parents = table.parent, len(columns[table.parent].parent)
+    number = np.bincount(own.parent, minlength=parents)
+    if table.children is not None:
+        least, most = table.children
+        words = f"at least {least}" if most is None else f"{least} to {most}" if most > least else str(least)
+        few_or_many = (number < least) | (number > (np.inf if most is None else most))
+        yield f"{words} for each row of {up}", int(few_or_many.sum())
+    for column in table.constant:
+        values = pd.factorize(own.cells[column], use_na_sentinel=False)[0]
+        changed = (np.diff(own.parent) == 0) & (np.diff(values) != 0)
+        yield f"one {column} for each row of {up}", len(np.unique(own.parent[1:][changed]))
+    for one in table.one:
+        has = _equal(own, one.column, one.value)
+        wrong = (number > 0) & (np.bincount(own.parent, has, minlength=parents) != 1)
+        if one.first:
+            first = np.flatnonzero(np.diff(own.parent, prepend=-1))
+            wrong[own.parent[first]] |= ~has[first]
+        yield f"{one} in one row for each row of {up}", int(wrong.sum())
+
+
+def _places_above(name: str, above: str, columns: Mapping[str, Columns], database: Database) -> Ints:
+    """Return the place of the row in a table above to which each row of a table belongs."""
+    places = np.arange(len(columns[name].parent))
+    for table in (name, *database.above(name)):
+        if table == above:
+            break
+        places = columns[table].parent[places]
+    return places
+
+
+def _equal(own: Columns, name: str, value: object) -> Mask:
+    """Return which cells have a value, which a file may spell as text."""
+    column = own.schema.coded[name]
+    if value in column.listed:
+        return np.asarray(own.numbers[name] == column.number_of(value))
+    return np.asarray(own.cells[name].astype(str) == str(value))
