@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
@@ -72,7 +72,9 @@ def declared(_: Place, dialect: CsvFormat) -> tuple[dict[str, Column], tuple[str
     return {}, (FACT,)
 
 
-def texts(place: Place, dialect: CsvFormat, formats: Formats) -> Iterator[pa.Table]:
+def texts(
+    place: Place, dialect: CsvFormat, formats: Formats, _only: Collection[str] | None = None
+) -> Iterator[pa.Table]:
     """Yield the cells as text, as they would be in a CSV."""
     with _rows(place) as rows:
         names: list[str] = []
