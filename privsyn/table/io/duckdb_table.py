@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from privsyn.errors import InputError, replace_errors, unless_own
-from privsyn.table.io.formats import DeclaredTable, Labels, Place, TypedFile, query_fact, quoted
+from privsyn.table.io.formats import (
+    NOTHING,
+    DeclaredTable,
+    Labels,
+    Place,
+    TypedFile,
+    query_fact,
+    quoted,
+)
 from privsyn.table.schema.schema import Schema
 
 if TYPE_CHECKING:
@@ -111,34 +119,44 @@ def _batches(
     def walk() -> Iterator[pa.RecordBatch]:
         query = rows()
         with replace_errors(failed):
-            yield from base.sql(query).to_arrow_reader(ROWS)
+            relation: Any = base.sql(query)
+            named = "to_arrow_reader" if hasattr(relation, "to_arrow_reader") else "fetch_arrow_reader"  # 1.4
+            yield from getattr(relation, named)(ROWS)
 
     return walk
 
 
-def write(tables: Iterator[pa.Table], part: Path, place: Place, _: Labels) -> None:
+def write(
+    tables: Iterator[pa.Table], part: Path, place: Place, _: Labels, declared: DeclaredTable = NOTHING
+) -> None:
     """Write a table into a copy of the database, or into a new one. A table of that name is replaced."""
     import duckdb
 
     name = place.copy_to(part)
-    with replace_errors(place.unwritable, duckdb.Error):
-        _insert(tables, part, name)
-        if place.file.exists():
-            _compact(part)
-
-
-def _insert(tables: Iterator[pa.Table], part: Path, name: str) -> None:
-    import duckdb
-
-    with duckdb.connect(str(part)) as base:
-        base.execute(f"DROP TABLE IF EXISTS {name}")
+    if place.file.exists():
+        drop(part, place, [place.table])
+    with replace_errors(place.unwritable, duckdb.Error), duckdb.connect(str(part)) as base:
         for number, table in enumerate(tables):
             base.register("privsyn_block", table)
             if not number:
-                columns = ", ".join(f"{quoted(f.name)} {_declared(base, f, table)}" for f in table.schema)
-                base.execute(f"CREATE TABLE {name} ({columns})")
+                columns = [_column(base, field, table, declared) for field in table.schema]
+                base.execute(f"CREATE TABLE {name} ({', '.join(columns + declared.sql)})")
             base.execute(f"INSERT INTO {name} FROM privsyn_block")
             base.unregister("privsyn_block")
+
+
+def drop(part: Path, place: Place, names: Collection[str]) -> None:
+    """Remove tables, each before those that it refers to. No row of them stays in the file."""
+    import duckdb
+
+    with replace_errors(place.unwritable, duckdb.Error):
+        with duckdb.connect(str(part)) as base:
+            listed = base.execute("SELECT lower(table_name) FROM duckdb_tables()").fetchall()
+            there = [name for name in names if (name.lower(),) in listed]
+            for name in there:
+                base.execute(f"DROP TABLE IF EXISTS {quoted(name)}")
+        if there:
+            _compact(part)
 
 
 def _compact(part: Path) -> None:
@@ -161,7 +179,17 @@ def _text(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
-def _declared(base: DuckDBPyConnection, field: pa.Field, table: pa.Table) -> str:
+def _column(base: DuckDBPyConnection, field: pa.Field, table: pa.Table, declared: DeclaredTable) -> str:
+    """Return a column as a line of CREATE TABLE."""
+    if field.name in declared.links:  # DuckDB refuses a key of another type
+        other, key = declared.links[field.name]
+        kind = str(base.sql(f"SELECT {quoted(key)} FROM {quoted(other)} LIMIT 0").types[0])  # noqa: S608
+    else:
+        kind = _type(base, field, table)
+    return f"{quoted(field.name)} {kind}{' NOT NULL' * (field.name in declared.not_null)}"
+
+
+def _type(base: DuckDBPyConnection, field: pa.Field, table: pa.Table) -> str:
     """Return the type of a column: an ENUM of its categories, if it has any that are text."""
     if pa.types.is_dictionary(field.type) and table.num_rows:
         values = table[field.name].chunk(0).dictionary.to_pylist()

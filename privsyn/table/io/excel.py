@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow as pa
 
 from privsyn.errors import InputError, replace_errors, unless_own
-from privsyn.table.io.formats import BLOCK, Formats, Labels, Place, plain, text_of
+from privsyn.table.io.formats import BLOCK, DeclaredTable, Formats, Labels, Place, plain, text_of
 from privsyn.table.kinds.csv_format import CsvFormat
 from privsyn.table.schema.columns import Column
 
@@ -102,7 +102,9 @@ def _table(names: list[str], rows: list[list[str]]) -> pa.Table:
     return pa.table([pa.array(cells, pa.string()) for cells in zip(*rows, strict=True)], names=names)
 
 
-def write(frames: Iterator[pd.DataFrame], part: Path, place: Place, _: Labels) -> None:
+def write(
+    frames: Iterator[pd.DataFrame], part: Path, place: Place, _: Labels, _declared: DeclaredTable
+) -> None:
     """Write a workbook of one sheet. Text is stored as text, also if it begins like a formula."""
     from openpyxl import Workbook
     from openpyxl.cell import WriteOnlyCell

@@ -17,6 +17,7 @@ from privsyn.table.encoding.dtypes import family
 from privsyn.table.encoding.number_format import NumberFormat
 from privsyn.table.io.formats import (
     BLOCK,
+    NOTHING,
     DeclaredTable,
     Formats,
     Labels,
@@ -189,26 +190,42 @@ def _column_of_text(cells: list[Any], dialect: CsvFormat, form: str | NumberForm
     return pa.array([texts[cell] for cell in cells], pa.string())
 
 
-def write(frames: Iterator[pd.DataFrame], part: Path, place: Place, _: Labels) -> None:
+def write(
+    frames: Iterator[pd.DataFrame], part: Path, place: Place, _: Labels, declared: DeclaredTable = NOTHING
+) -> None:
     """Write a table into a copy of the database, or into a new one. A table of that name is replaced."""
     name = place.copy_to(part)
+    drop(part, place, [place.table])
     with (
         replace_errors(place.unwritable, (sqlite3.Error, OverflowError)),
         closing(sqlite3.connect(part)) as connection,
     ):
-        connection.execute("PRAGMA secure_delete = ON")  # no row of a replaced table stays in the file
-        connection.execute(f"DROP TABLE IF EXISTS {name}")
         for number, frame in enumerate(frames):
             if not number:
-                columns = ", ".join(f"{quoted(str(n))} {_declared(frame[n])}" for n in frame.columns)
-                connection.execute(f"CREATE TABLE {name} ({columns})")
+                columns = [
+                    f"{quoted(str(n))} {_type(frame[n])}{' NOT NULL' * (n in declared.not_null)}"
+                    for n in frame.columns
+                ]
+                connection.execute(f"CREATE TABLE {name} ({', '.join(columns + declared.sql)})")
             rows = zip(*(_cells(frame[n]) for n in frame.columns), strict=True)
             marks = ", ".join("?" * len(frame.columns))
             connection.executemany(f"INSERT INTO {name} VALUES ({marks})", rows)  # noqa: S608
         connection.commit()
 
 
-def _declared(cells: pd.Series) -> str:
+def drop(part: Path, place: Place, names: Collection[str]) -> None:
+    """Remove tables from a database. No row of them stays in its file."""
+    with (
+        replace_errors(place.unwritable, sqlite3.Error),
+        closing(sqlite3.connect(part)) as connection,
+        connection,
+    ):
+        connection.execute("PRAGMA secure_delete = ON")
+        for name in names:
+            connection.execute(f"DROP TABLE IF EXISTS {quoted(name)}")
+
+
+def _type(cells: pd.Series) -> str:
     kind = family(cells.dtype)
     if kind == "datetime":
         present = cells.dropna()
