@@ -302,6 +302,12 @@ class Unlinked(str):
     __slots__ = ()
 
 
+class Unordered(str):
+    """A line about a table of which no row has an order."""
+
+    __slots__ = ()
+
+
 class Shared(str):
     """A line about keys that rows of two persons share."""
 
@@ -312,8 +318,8 @@ def check_tables(data: str | os.PathLike[str], database: Database) -> list[str]:
     """Return what does not fit the schema of several tables: rows without a parent, repeated keys, and cells.
 
     NOT PRIVATE: each line counts private rows, and is for the owner only. The lines about cells are those of
-    `check_schema`; one about a table of which no row has a parent is `Unlinked`, one about keys that two
-    persons share is `Shared`.
+    `check_schema`; one about a table of which no row has a parent is `Unlinked`, of which none has an order
+    `Unordered`, and one about keys that two persons share is `Shared`.
     """
     database, places = with_lookups(database), named_tables(database, data)
     opened = open_tables(database, places, lambda persons: np.argsort(persons, kind="stable"))
@@ -383,4 +389,9 @@ def _of_parents(name: str, opened: Mapping[str, LinkedTable], database: Database
             f" maximum {counts.max():,}; {int((counts == 0).sum()):,} have none"
         )
     if linked.keys is not None and (unknown := int(np.isnan(linked.keys).sum())):
-        yield f"{plural(unknown, 'row')} without the order {table.order!r}: they come last"
+        if unknown < rows:
+            yield f"{plural(unknown, 'row')} without the order {table.order!r}: they come last"
+        else:
+            yield Unordered(
+                f"no row has a number or time in its order {table.order!r}: rows come in any order"
+            )
