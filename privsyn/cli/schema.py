@@ -40,6 +40,7 @@ def schema(
     """
     from privsyn.cli.common.outputs import check_new, check_outputs, check_table, staged, write_text
     from privsyn.errors import InputError, plural
+    from privsyn.table.drafting.linked import WIDE
     from privsyn.table.drafting.review import draft_files
     from privsyn.table.io.csv_table import PLAIN
     from privsyn.table.io.formats import every_table
@@ -84,6 +85,12 @@ def schema(
         say_text(draft)
     if outside := draft.count("# NOT DRAFTED: "):
         say(f"privsyn: not drafted: {plural(outside, 'table')}; see NOT DRAFTED in the draft", err=True)
+    if wide := draft.count(f"# {WIDE} "):
+        said = "declared key has" if wide == 1 else "declared keys have"
+        say(
+            f"privsyn: {wide} {said} several columns and cannot be taken; see {WIDE[:-1]} in the draft",
+            err=True,
+        )
     source = "names and types alone" if from_dtypes else "the private rows"
     say(f"privsyn: this draft comes from {source}; review every line before you use it", err=True)
 

@@ -10,7 +10,6 @@ import pytest
 from command import run
 
 from privsyn import load
-from privsyn.table.io.formats import Place
 from privsyn.table.io.write import write_table
 
 SCHEMA = """
@@ -376,36 +375,6 @@ def test_a_mistake_in_a_draft_is_one_line(folder, capsys, typed, text):
     done = run(capsys, "schema", *typed)
     assert (done.code, text in done.err, len(done.err.splitlines())) == (2, True, 1), done.err
     assert not (folder / "draft.yaml").exists()
-
-
-@pytest.mark.parametrize("kind", ["duckdb", "sqlite"])
-def test_a_database_declares_its_keys_and_what_is_never_missing(folder, capsys, kind):
-    """Also where tables with such keys are replaced."""
-    (folder / "regions.csv").write_text("region,name\ns,south\nn,north\n")
-    listed = SCHEMA.replace("{kind: categorical, values: [n, s]}", "{kind: categorical, nullable: true}")
-    listed = listed.replace("integer: true", "integer: true, nullable: false")
-    (folder / "homes.yaml").write_text(listed + "  regions: {public: regions.csv, key: region}\n")
-    assert run(capsys, "synth", "in", f"out.{kind}", *EPSILON, "--model", "m.privsyn").code == 0
-    assert run(capsys, "sample", "m.privsyn", f"out.{kind}", "--rows", 50).code == 0
-    found = {
-        "homes": ("home", {"region": ("regions", "region")}, {"home"}),
-        "trips": ("trip", {"home": ("homes", "home")}, {"trip", "home", "km"}),
-        "regions": ("region", {}, {"region"}),
-    }
-    declared = Place.of(f"out.{kind}").format.door.catalogue(Place.of(f"out.{kind}"))
-    assert {name: (of.key, of.links) for name, of in declared.items()} == {
-        name: (key, links) for name, (key, links, _) in found.items()
-    }
-    with open_database(folder / f"out.{kind}") as base:
-        for name, (_, _, never) in found.items():
-            types = base.execute(f"pragma table_info('{name}')").fetchall()
-            assert {column for _, column, _, must, *_ in types if must} == never
-        assert base.execute("select count(*) from homes").fetchone() == (50,)
-        assert base.execute("select count(*) from trips where home is null or km is null").fetchone() == (0,)
-
-
-def open_database(path):
-    return closing(sqlite3.connect(path)) if path.suffix == ".sqlite" else duckdb.connect(str(path))
 
 
 def test_a_check_fails_if_no_row_has_an_order(folder, capsys):

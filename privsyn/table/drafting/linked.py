@@ -36,6 +36,9 @@ LINKED = """\
 # A line that begins with #derive, #lookups or #NAME: {public: ...} is a proposal. Remove its # to take it.
 """
 
+WIDE = "SEVERAL COLUMNS:"
+"""How the remark on a key of several columns begins."""
+
 WHY_DERIVE = "What analysts join for is kept best as a summary, which costs budget as a column does:"
 
 
@@ -118,6 +121,7 @@ def draft_tables(
     sections += [draft.public(name, folder or Path()) for name in draft.layout.public]
     sections += [
         _comment(f"NOT DRAFTED: the table {name}. {why} `synth` makes no such table.")
+        + "".join(map(_comment, _of_wide_keys(places[name][1])))
         for name, why in draft.layout.outside.items()
     ]
     marks = MARKS_READ if any(table.schema.missing for table in draft.tables.values()) else ""
@@ -218,6 +222,7 @@ class _Draft:
             rows = plural(repeated, "row")
             yield f"READ: {rows} without a {key} of its own: --check says what becomes of it."
         yield from self.layout.remarks.get(table.name, ())
+        yield from _of_wide_keys(keyed.declared)
         if table.order.said:
             yield table.order.said
 
@@ -285,6 +290,20 @@ def _draft_table(
     if not schema.columns:
         schema = Schema({})
     return DraftedTable(name, schema, frame, others, links, siblings, order)
+
+
+def _of_wide_keys(declared: DeclaredTable) -> Iterator[str]:
+    """Yield what to do about keys of several columns, which a database declares."""
+    for columns, other in declared.wide:
+        listed, joined = ", ".join(columns), " || '-' || ".join(columns)
+        if other:
+            said, where, name = f"({listed}) lead to {other}", f" here and in {other}", "link and key"
+        else:
+            said, where, name = f"the key is ({listed})", "", "key"
+        yield (
+            f"{WIDE} {said}. A key or link is one column: add one that joins them{where}, such as {joined},"
+            f" and name it as {name}."
+        )
 
 
 def _comment(remark: str) -> str:

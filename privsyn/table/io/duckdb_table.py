@@ -89,16 +89,21 @@ def catalogue(place: Place) -> dict[str, DeclaredTable]:
         listed = base.execute(COMMENTS).fetchall()
     keys = {each["table_name"]: each["constraint_column_names"] for each in said if _is(each, "PRIMARY KEY")}
     links: dict[str, dict[str, tuple[str, str]]] = {}
+    wide: dict[str, list[tuple[tuple[str, ...], str]]] = {}
     for each in said:
         own: list[str] = each["constraint_column_names"]
         other: list[str] = each.get("referenced_column_names") or []
-        if _is(each, "FOREIGN KEY") and len(own) == len(other) == 1:  # version 1.1 does not say where to
+        if len(own) > 1 and (_is(each, "PRIMARY KEY") or _is(each, "FOREIGN KEY")):
+            there = each.get("referenced_table") or ""
+            wide.setdefault(each["table_name"], []).append((tuple(own), there))
+        elif _is(each, "FOREIGN KEY") and len(other) == 1:  # version 1.1 does not say where to
             links.setdefault(each["table_name"], {})[own[0]] = (each["referenced_table"], other[0])
     return {
         name: DeclaredTable(
             keys[name][0] if len(keys.get(name, ())) == 1 else None,
             links.get(name, {}),
             {column: text for table, column, text in listed if table == name},
+            wide=tuple(wide.get(name, ())),
         )
         for (name,) in names
     }

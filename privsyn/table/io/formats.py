@@ -225,12 +225,15 @@ class DeclaredTable:
         That of the table itself is named "".
     never_missing : collection of str
         The columns that are NOT NULL, besides the key. Only stated of tables that are written.
+    wide : tuple of (columns, table)
+        Keys of several columns: the primary key, whose table is "", and foreign keys.
     """
 
     key: str | None = None
     links: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     comments: Mapping[str, str] = field(default_factory=dict)
     never_missing: Collection[str] = ()
+    wide: tuple[tuple[tuple[str, ...], str], ...] = ()
 
     @property
     def not_null(self) -> frozenset[str]:

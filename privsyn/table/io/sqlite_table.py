@@ -127,7 +127,12 @@ def catalogue(place: Place) -> dict[str, DeclaredTable]:
             key = key or (keys.get(other) or [""])[0]  # by default the primary key of the other table
             columns.setdefault(number, []).append((own, (other, key)))
         links = dict(each[0] for each in columns.values() if len(each) == 1)
-        tables[name] = DeclaredTable(keys[name][0] if len(keys[name]) == 1 else None, links)
+        wide = [(tuple(keys[name]), "")] if len(keys[name]) > 1 else []
+        for each in columns.values():
+            if len(each) > 1:
+                wide.append((tuple(own for own, _ in each), each[0][1][0]))
+        key = keys[name][0] if len(keys[name]) == 1 else None
+        tables[name] = DeclaredTable(key, links, wide=tuple(wide))
     return tables
 
 
