@@ -44,7 +44,7 @@ def open_typed(place: Place, _: Schema | None) -> TypedFile:
     import duckdb
 
     bad_query = f"{place.file}: the query does not run: is it one SELECT that DuckDB knows, on tables there?"
-    with replace_errors(unless_own(f"{place.file}: not a DuckDB database, or a damaged or locked one")):
+    with replace_errors(unless_own(f"{place.file}: not a DuckDB database, or damaged, locked or newer")):
         base = duckdb.connect(
             str(place.file), read_only=True, config={"enable_external_access": "false", "threads": "1"}
         )
@@ -77,7 +77,7 @@ def catalogue(place: Place) -> dict[str, DeclaredTable]:
     """Return what the database declares of its tables, by name; no row is read, and views are no tables."""
     import duckdb
 
-    wrong = f"{place.file}: not a DuckDB database, or a damaged or locked one"
+    wrong = f"{place.file}: not a DuckDB database, or damaged, locked or newer"
     with (
         replace_errors(wrong, duckdb.Error),
         duckdb.connect(str(place.file), read_only=True, config={"enable_external_access": "false"}) as base,
