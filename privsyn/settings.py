@@ -191,17 +191,16 @@ class Settings:
 
     def _check_database(self) -> None:
         """Refuse settings that linked tables do not take."""
-        together, unit = spelled("identifiers"), spelled("unit")
+        together, unit, tables = spelled("identifiers"), spelled("unit"), self.linked_tables
+        if tables is not None:
+            for name, instead in INSTEAD.items():
+                if getattr(self, name) not in (None, False):
+                    raise InputError(f"leave out {spelled(name)}: {instead.format(root=tables.root)}")
         for name in ("order", "derive"):
             if getattr(self, name) is not None and not self.identifiers:
                 raise InputError(f"{spelled(name)} is about rows that belong together: give {together} too")
         if self.identifiers and self.unit is None:
             raise InputError(f"{together} needs {unit}, the column that identifies the person")
-        tables = self.linked_tables
-        if tables is not None and self.unit is not None:
-            raise InputError(
-                f"leave out {unit}: the persons are the rows of the table without a parent, {tables.root!r}"
-            )
         if self.database is None:
             return
         given = [name for name in ("target", "important", "accept") if getattr(self, name) is not None]
@@ -357,6 +356,15 @@ class Settings:
         exact["important"] = self.matters_most
         return {name: exact.get(name, getattr(self, name)) for name in AGREED}
 
+
+INSTEAD = {
+    "unit": "the persons are the rows of the table without a parent, {root!r}",
+    "identifiers": "keys are made for all tables that have one",
+    "order": "the schema names the order of each table",
+    "derive": "the schema has the summaries of each table",
+    "important": "name the columns in the schema, under `important:` of their table",
+}
+"""What there is in place of a setting that linked tables do not take."""
 
 AGREED = tuple(each.name for each in fields(Settings) if "agreed" in each.metadata)
 """The settings that are the same at all owners."""

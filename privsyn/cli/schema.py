@@ -21,7 +21,7 @@ def schema(
         Path | None,
         typer.Option(
             help="Count the cells that this schema would change, and linked rows without a parent;"
-            " exit status 1 if rows break a constraint, or no cell of a column fits."
+            " exit status 1 if rows break a constraint, or no cell of a column, link or order fits."
         ),
     ] = None,
     from_dtypes: Annotated[
@@ -40,6 +40,7 @@ def schema(
     """
     from privsyn.cli.common.outputs import check_new, check_outputs, check_table, staged, write_text
     from privsyn.errors import InputError, plural
+    from privsyn.table.drafting.linked import WIDE
     from privsyn.table.drafting.review import draft_files
     from privsyn.table.io.csv_table import PLAIN
     from privsyn.table.io.formats import every_table
@@ -50,8 +51,11 @@ def schema(
         return
     tables = every_table(data)
     if tables and (unit is not None or from_dtypes):
-        what = "--from-dtypes" if from_dtypes else "--unit"
-        raise InputError(f"{what}: {data} has several tables, whose keys are found in the rows: leave it out")
+        what, why = "--unit", "the persons will be the rows of the table without a parent"
+        if from_dtypes:
+            what, why = "--from-dtypes", "their keys are found in the rows"
+        one = f"{data}::{next(iter(tables))}" if data.is_file() else next(iter(tables.values()))[0]
+        raise InputError(f"{what}: {data} has several tables: leave it out ({why}), or draft one, as {one}")
     if not tables:
         check_table(data)
     outputs: dict[str, Path | None] = {"--output": output}
@@ -81,6 +85,12 @@ def schema(
         say_text(draft)
     if outside := draft.count("# NOT DRAFTED: "):
         say(f"privsyn: not drafted: {plural(outside, 'table')}; see NOT DRAFTED in the draft", err=True)
+    if wide := draft.count(f"# {WIDE} "):
+        said = "declared key has" if wide == 1 else "declared keys have"
+        say(
+            f"privsyn: {wide} {said} several columns and cannot be taken; see {WIDE[:-1]} in the draft",
+            err=True,
+        )
     source = "names and types alone" if from_dtypes else "the private rows"
     say(f"privsyn: this draft comes from {source}; review every line before you use it", err=True)
 
@@ -122,7 +132,7 @@ def _check(
 def _show(check: Path, findings: list[str]) -> None:
     """Print what was counted; exit with 1 if the schema is wrong."""
     from privsyn.table.drafting.draft import Broken, Unfit
-    from privsyn.table.drafting.linked import Shared, Unlinked
+    from privsyn.table.drafting.linked import Shared, Unlinked, Unordered
 
     say("privsyn: NOT PRIVATE, for the owner's eyes only: this was counted in the private rows", err=True)
     say(*findings)
@@ -130,6 +140,7 @@ def _show(check: Path, findings: list[str]) -> None:
         Unfit: "no cell of a column fits: correct its kind, values or bounds",
         Shared: "rows of two persons share a key, and both are less protected: give each row its own key",
         Unlinked: "no row of a table has a parent: correct the link, or write keys and links alike",
+        Unordered: "no row of a table has an order: name a column of numbers or times, or declare its format",
         Broken: "rows break a constraint: correct the rows, or correct or delete it",
     }
     found = [advice for kind, advice in wrong.items() if any(isinstance(line, kind) for line in findings)]

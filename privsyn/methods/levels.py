@@ -23,7 +23,7 @@ from privsyn.methods.learning import Inquiry, Learned, learn_table
 from privsyn.methods.level import NOTHING, LearnedLevel, OpenedLevel
 from privsyn.methods.links import OF_PREVIOUS, groups_for, lags_for, rows_before
 from privsyn.methods.persons import FOR_ROWS, NO_SIZES, Above, Persons, Sizes
-from privsyn.methods.reading import OF_PERSONS, Opened, open_schema_of, pairs_of
+from privsyn.methods.reading import MATTERS, OF_PERSONS, Opened, open_schema_of, pairs_of
 from privsyn.private.accounting import rho_for
 from privsyn.private.ledger import PUBLIC, Ledger
 from privsyn.private.persons import ONE_ROW_EACH, Contribution, random_order
@@ -32,6 +32,7 @@ from privsyn.synthesis.chains import EXACT, NEXT, NUMBER_OF_ROWS, OF_ROWS, POSIT
 from privsyn.table.linked import ROW, named_tables, number_of_rows, open_tables, rows_of
 from privsyn.table.lookups import with_lookups
 from privsyn.table.schema.columns import Numerical, Ordinal
+from privsyn.table.schema.important import in_words
 
 if TYPE_CHECKING:
     from privsyn.private.laws import Law
@@ -299,7 +300,7 @@ class OpenedDatabase:
         return (KEYS.format(self.levels[0].rows.unit, root), *unique)
 
     def _inputs(self, found: Mapping[str, LearnedLevel]) -> tuple[str, ...]:
-        """Return the sentences for the ledger on what was not found, and on how the tables were read."""
+        """Return the ledger's sentences on what was not found, what matters, and how tables were read."""
         table = "{}." if self.settings.unit is None else ""  # two tables may have a column of one name
         lost = [
             table.format(name) + column
@@ -307,6 +308,12 @@ class OpenedDatabase:
             for column in each.learned.discovered.not_found
         ]
         remarks = [about_not_found(lost)] if lost else []
+        sets = [
+            tuple(table.format(name) + column for column in one)
+            for name, each in found.items()
+            for one in each.learned.codec.schema.important
+        ]
+        remarks += [MATTERS.format(in_words(tuple(sets)))] if sets else []
         public = [fact for level in self.levels for fact in level.opened.source.public_inputs]
         lookups = [LOOKUP.format(name) for name in self.database.public]
         return tuple(dict.fromkeys([*remarks, *lookups, *public]))

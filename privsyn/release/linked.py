@@ -29,7 +29,7 @@ from privsyn.release.release import Release
 from privsyn.synthesis.chains import NUMBER_OF_ROWS, POSITION, Chains
 from privsyn.synthesis.limits import Limit, One, exactly_one
 from privsyn.synthesis.linked import synthesise_linked
-from privsyn.table.across import cells_elsewhere, codes_of_ones, known_above, schema_of
+from privsyn.table.across import cells_elsewhere, codes_of_ones, declared_table, known_above, schema_of
 from privsyn.table.codec.codec import Codec
 from privsyn.table.encoding.dtypes import dtype_text, family
 from privsyn.table.io.output_type import PANDAS
@@ -313,11 +313,14 @@ class LinkedRelease:
         """
         check_for_tables(path)
         made = self.sample(n, seed=seed, progress=progress)
-        known = {
-            name: (schema_of(name, self.database, self._codecs), level.release.form)
-            for name, level in self.levels.items()
-        }
-        whole = {name: (table, *known.get(name, (None, PANDAS))) for name, table in made.items()}
+        whole = {}
+        for name, table in made.items():
+            schema, form = None, PANDAS
+            if name in self.levels:
+                schema = schema_of(name, self.database, self._codecs)
+                form = self.levels[name].release.form
+            columns = () if schema is None else schema.columns
+            whole[name] = (table, schema, form, declared_table(name, self.database, columns))
         return write_tables(whole, path, ending, excel_safe=excel_safe)
 
     def outlook(self, target: str | None = None) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Protocol
@@ -14,6 +14,7 @@ from privsyn.marginals.domain import Ints
 from privsyn.table.codec.codec import Codec
 from privsyn.table.encoding.dtypes import Dtype, family, holds_missing, parse_dtype
 from privsyn.table.enforcement.compared import ComparedRule, KnownAbove
+from privsyn.table.io.formats import DeclaredTable
 from privsyn.table.linked import constants
 from privsyn.table.schema.database import Database, Table
 from privsyn.table.schema.schema import Schema
@@ -115,3 +116,16 @@ def schema_of(name: str, database: Database, codecs: Codecs) -> Schema:
     for constant in constants(database, name):
         columns[str(constant.column)] = codecs[table.parent or ""].schema.columns[str(constant)]
     return replace(own, columns={**own.columns, **columns}) if columns else own
+
+
+def declared_table(name: str, database: Database, columns: Collection[str]) -> DeclaredTable:
+    """Return what a database declares of a synthetic table that has these columns of data.
+
+    Nothing of it comes from rows: keys and links are in the schema. All of them hold: keys are numbered, a
+    link is the key of a parent, and the cells of a column with a look-up table are missing or keys there.
+    """
+    table = database.tables[name]
+    linked = {} if table.parent is None or table.link is None else {table.link: table.parent}
+    linked |= {} if table.public is not None else database.looked_up(name, columns)
+    links = {column: (other, database.tables[other].key or "") for column, other in linked.items()}
+    return DeclaredTable(table.key, links, never_missing=() if table.link is None else (table.link,))

@@ -209,7 +209,9 @@ def _persons_of_children(database: Database, sources: Mapping[str, RawTable]) ->
 
 def _cells(source: RawTable, name: str) -> pd.Series:
     """Return a column of all rows."""
-    (cells,) = source.each(lambda frames: pd.concat([frame[name] for frame in frames], ignore_index=True))
+    (cells,) = source.only(name).each(
+        lambda frames: pd.concat([frame[name] for frame in frames], ignore_index=True)
+    )
     return cells
 
 
@@ -236,7 +238,9 @@ def _linked(
         if table.order is not None:
             declared = None if table.schema is None else table.schema.columns.get(table.order)
             pattern = getattr(declared, "format", None)
-            keys = np.concatenate(source.each(partial(order_keys, table.order, pattern=pattern)))
+            keys = np.concatenate(
+                source.only(table.order).each(partial(order_keys, table.order, pattern=pattern))
+            )
     also = tuple(each for each in (table.key, table.only_order) if each not in (None, unit))
     nothing = pd.DataFrame(index=range(len(codes)))
     schema = _schema(database, name, source, (unit, *also))

@@ -186,7 +186,16 @@ def test_a_look_up_table_is_not_the_private_one_nor_written_over(folder, capsys)
         (("in/homes.csv", "out", *EPSILON), "is one table, and several are declared"),
         (("in", "out", *EPSILON, "--report", "r.html"), "the schema declares several tables"),
         (("in", "out", "--epsilon", 2), "give one file, or of linked tables a schema, which `privsyn"),
-        (("in", "out", *EPSILON, "--unit", "home"), "leave out --unit"),
+        (
+            ("in", "out", *EPSILON, "--unit", "home"),
+            "leave out --unit: the persons are the rows of the table",
+        ),
+        (("in", "out", *EPSILON, "--identifiers"), "leave out --identifiers: keys are made for all tables"),
+        (("in", "out", *EPSILON, "--order", "day"), "leave out --order: the schema names the order"),
+        (
+            ("in", "out", *EPSILON, "--important", "km,day"),
+            "in the schema, under `important:` of their table",
+        ),
         (("in", "out", *EPSILON, "--target", "km"), "leave out --target"),
     ],
 )
@@ -363,8 +372,14 @@ def test_a_check_fails_if_two_persons_share_a_key(folder, capsys):
 @pytest.mark.parametrize(
     ("typed", "text"),
     [
-        (("in", "--unit", "home"), "--unit: in has several tables, whose keys are found in the rows"),
-        (("in.duckdb", "--from-dtypes"), "--from-dtypes: in.duckdb has several tables"),
+        (
+            ("in", "--unit", "home"),
+            "--unit: in has several tables: leave it out (the persons will be the rows",
+        ),
+        (
+            ("in.duckdb", "--from-dtypes"),
+            "their keys are found in the rows), or draft one, as in.duckdb::homes",
+        ),
         (("in", "--check", "homes.yaml", "--unit", "home"), "--unit: the schema declares several tables"),
         (("in", "--check", "homes.yaml", "-o", "draft.yaml"), "--output: the schema declares several tables"),
         (("in/homes.csv", "--check", "homes.yaml"), "is one table, and several are declared"),
@@ -382,3 +397,31 @@ def test_a_mistake_in_a_draft_is_one_line(folder, capsys, typed, text):
     done = run(capsys, "schema", *typed)
     assert (done.code, text in done.err, len(done.err.splitlines())) == (2, True, 1), done.err
     assert not (folder / "draft.yaml").exists()
+
+
+def test_a_check_fails_if_no_row_has_an_order(folder, capsys):
+    """No column is declared, so no format of its dates is known."""
+    trips = pd.read_csv(folder / "in" / "trips.csv")
+    trips["day"] = ["31.01.2020", "2020-02-01"] * 200
+    trips.to_csv(folder / "in" / "trips.csv", index=False)
+    checked = run(capsys, "schema", "in", "--check", "homes.yaml")
+    assert (checked.code, "200 rows without the order 'day': they come last" in checked.out) == (0, True)
+    trips.assign(day="31.01.2020").to_csv(folder / "in" / "trips.csv", index=False)
+    checked = run(capsys, "schema", "in", "--check", "homes.yaml")
+    assert checked.code == 1
+    assert "table 'trips': no row has a number or time in its order 'day'" in checked.out
+    assert "no row of a table has an order: name a column of numbers or times" in checked.err
+    assert run(capsys, "synth", "in", "out", *EPSILON).code == 0  # an error would depend on the rows
+
+
+def test_columns_that_matter_most_are_named_under_their_table(folder, capsys):
+    more = "      bus: {kind: categorical, values: [a, b]}\n    important: [[km, bus]]\n"
+    trips = pd.read_csv(folder / "in" / "trips.csv").assign(bus="a")
+    trips.to_csv(folder / "in" / "trips.csv", index=False)
+    (folder / "homes.yaml").write_text(SCHEMA + more)
+    done = run(capsys, "synth", "in", "out", *EPSILON)
+    assert done.code == 0, done.err
+    assert "trips.km x trips.bus" in done.out
+    (folder / "homes.yaml").write_text(f"important: [[km, bus]]\n{SCHEMA}")
+    done = run(capsys, "synth", "in", "other", *EPSILON)
+    assert (done.code, "'important:' belongs to one table: write it there" in done.err) == (2, True), done.err

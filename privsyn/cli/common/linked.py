@@ -150,10 +150,18 @@ def check_comparable(paths: Iterable[Path], database: Database) -> None:
         tables_in(path, database.names)
 
 
+INSTEAD = {
+    "--unit": "the persons are the rows of the table without a parent, and --check needs no other column",
+    "--from-dtypes": "--check counts in the rows",
+    "--output": "--check writes no file",
+}
+
+
 def refuse(given: Mapping[str, object]) -> None:
     """Refuse options that several tables do not take."""
     for name, value in given.items():
         if value:
+            instead = INSTEAD.get(name, "say it in the schema, under each table, or make one table at a time")
             raise InputError(
-                f"{name}: the schema declares several tables, which do not take it: leave it out"
+                f"{name}: the schema declares several tables, which do not take it: leave it out; {instead}"
             )

@@ -36,6 +36,9 @@ LINKED = """\
 # A line that begins with #derive, #lookups or #NAME: {public: ...} is a proposal. Remove its # to take it.
 """
 
+WIDE = "SEVERAL COLUMNS:"
+"""How the remark on a key of several columns begins."""
+
 WHY_DERIVE = "What analysts join for is kept best as a summary, which costs budget as a column does:"
 
 
@@ -118,6 +121,7 @@ def draft_tables(
     sections += [draft.public(name, folder or Path()) for name in draft.layout.public]
     sections += [
         _comment(f"NOT DRAFTED: the table {name}. {why} `synth` makes no such table.")
+        + "".join(map(_comment, _of_wide_keys(places[name][1])))
         for name, why in draft.layout.outside.items()
     ]
     marks = MARKS_READ if any(table.schema.missing for table in draft.tables.values()) else ""
@@ -218,6 +222,7 @@ class _Draft:
             rows = plural(repeated, "row")
             yield f"READ: {rows} without a {key} of its own: --check says what becomes of it."
         yield from self.layout.remarks.get(table.name, ())
+        yield from _of_wide_keys(keyed.declared)
         if table.order.said:
             yield table.order.said
 
@@ -287,6 +292,20 @@ def _draft_table(
     return DraftedTable(name, schema, frame, others, links, siblings, order)
 
 
+def _of_wide_keys(declared: DeclaredTable) -> Iterator[str]:
+    """Yield what to do about keys of several columns, which a database declares."""
+    for columns, other in declared.wide:
+        listed, joined = ", ".join(columns), " || '-' || ".join(columns)
+        if other:
+            said, where, name = f"({listed}) lead to {other}", f" here and in {other}", "link and key"
+        else:
+            said, where, name = f"the key is ({listed})", "", "key"
+        yield (
+            f"{WIDE} {said}. A key or link is one column: add one that joins them{where}, such as {joined},"
+            f" and name it as {name}."
+        )
+
+
 def _comment(remark: str) -> str:
     return "".join(f"# {line}\n" for line in wrapped(remark))
 
@@ -302,6 +321,12 @@ class Unlinked(str):
     __slots__ = ()
 
 
+class Unordered(str):
+    """A line about a table of which no row has an order."""
+
+    __slots__ = ()
+
+
 class Shared(str):
     """A line about keys that rows of two persons share."""
 
@@ -312,8 +337,8 @@ def check_tables(data: str | os.PathLike[str], database: Database) -> list[str]:
     """Return what does not fit the schema of several tables: rows without a parent, repeated keys, and cells.
 
     NOT PRIVATE: each line counts private rows, and is for the owner only. The lines about cells are those of
-    `check_schema`; one about a table of which no row has a parent is `Unlinked`, one about keys that two
-    persons share is `Shared`.
+    `check_schema`; one about a table of which no row has a parent is `Unlinked`, of which none has an order
+    `Unordered`, and one about keys that two persons share is `Shared`.
     """
     database, places = with_lookups(database), named_tables(database, data)
     opened = open_tables(database, places, lambda persons: np.argsort(persons, kind="stable"))
@@ -383,4 +408,9 @@ def _of_parents(name: str, opened: Mapping[str, LinkedTable], database: Database
             f" maximum {counts.max():,}; {int((counts == 0).sum()):,} have none"
         )
     if linked.keys is not None and (unknown := int(np.isnan(linked.keys).sum())):
-        yield f"{plural(unknown, 'row')} without the order {table.order!r}: they come last"
+        if unknown < rows:
+            yield f"{plural(unknown, 'row')} without the order {table.order!r}: they come last"
+        else:
+            yield Unordered(
+                f"no row has a number or time in its order {table.order!r}: rows come in any order"
+            )

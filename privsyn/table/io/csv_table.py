@@ -226,15 +226,20 @@ def _check_quotes(path: Path) -> None:
         )
 
 
-def walk_text(place: Place, dialect: CsvFormat, formats: Formats = NO_FORMATS) -> Iterator[pa.Table]:
+def walk_text(
+    place: Place, dialect: CsvFormat, formats: Formats = NO_FORMATS, only: Collection[str] | None = None
+) -> Iterator[pa.Table]:
     """Yield the cells of a file as text, a block of rows at a time.
 
     Dates and numbers of a sheet are spelled in the `formats` of their columns, so that they read as in a CSV.
+    Columns that are not among `only` may be left out.
     """
-    yield from place.format.door.texts(place, dialect, formats)
+    yield from place.format.door.texts(place, dialect, formats, only)
 
 
-def texts(place: Place, dialect: CsvFormat, _: Formats) -> Iterator[pa.Table]:
+def texts(
+    place: Place, dialect: CsvFormat, _: Formats, _only: Collection[str] | None = None
+) -> Iterator[pa.Table]:
     """Yield the cells of a CSV file."""
     path, names = place.file, read_header(place, dialect)
     with replace_errors(partial(_message, path, dialect)), ExitStack() as stack:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from privsyn.errors import InputError, replace_errors, unless_own
-from privsyn.table.io.formats import DeclaredTable, Labels, Place, TypedFile, query_fact, quoted
+from privsyn.table.io.formats import (
+    NOTHING,
+    DeclaredTable,
+    Labels,
+    Place,
+    TypedFile,
+    query_fact,
+    quoted,
+)
 from privsyn.table.schema.schema import Schema
 
 if TYPE_CHECKING:
@@ -36,7 +44,7 @@ def open_typed(place: Place, _: Schema | None) -> TypedFile:
     import duckdb
 
     bad_query = f"{place.file}: the query does not run: is it one SELECT that DuckDB knows, on tables there?"
-    with replace_errors(unless_own(f"{place.file}: not a DuckDB database, or a damaged or locked one")):
+    with replace_errors(unless_own(f"{place.file}: not a DuckDB database, or damaged, locked or newer")):
         base = duckdb.connect(
             str(place.file), read_only=True, config={"enable_external_access": "false", "threads": "1"}
         )
@@ -69,7 +77,7 @@ def catalogue(place: Place) -> dict[str, DeclaredTable]:
     """Return what the database declares of its tables, by name; no row is read, and views are no tables."""
     import duckdb
 
-    wrong = f"{place.file}: not a DuckDB database, or a damaged or locked one"
+    wrong = f"{place.file}: not a DuckDB database, or damaged, locked or newer"
     with (
         replace_errors(wrong, duckdb.Error),
         duckdb.connect(str(place.file), read_only=True, config={"enable_external_access": "false"}) as base,
@@ -81,16 +89,21 @@ def catalogue(place: Place) -> dict[str, DeclaredTable]:
         listed = base.execute(COMMENTS).fetchall()
     keys = {each["table_name"]: each["constraint_column_names"] for each in said if _is(each, "PRIMARY KEY")}
     links: dict[str, dict[str, tuple[str, str]]] = {}
+    wide: dict[str, list[tuple[tuple[str, ...], str]]] = {}
     for each in said:
         own: list[str] = each["constraint_column_names"]
         other: list[str] = each.get("referenced_column_names") or []
-        if _is(each, "FOREIGN KEY") and len(own) == len(other) == 1:  # version 1.1 does not say where to
+        if len(own) > 1 and (_is(each, "PRIMARY KEY") or _is(each, "FOREIGN KEY")):
+            there = each.get("referenced_table") or ""
+            wide.setdefault(each["table_name"], []).append((tuple(own), there))
+        elif _is(each, "FOREIGN KEY") and len(other) == 1:  # version 1.1 does not say where to
             links.setdefault(each["table_name"], {})[own[0]] = (each["referenced_table"], other[0])
     return {
         name: DeclaredTable(
             keys[name][0] if len(keys.get(name, ())) == 1 else None,
             links.get(name, {}),
             {column: text for table, column, text in listed if table == name},
+            wide=tuple(wide.get(name, ())),
         )
         for (name,) in names
     }
@@ -111,34 +124,44 @@ def _batches(
     def walk() -> Iterator[pa.RecordBatch]:
         query = rows()
         with replace_errors(failed):
-            yield from base.sql(query).to_arrow_reader(ROWS)
+            relation: Any = base.sql(query)
+            named = "to_arrow_reader" if hasattr(relation, "to_arrow_reader") else "fetch_arrow_reader"  # 1.4
+            yield from getattr(relation, named)(ROWS)
 
     return walk
 
 
-def write(tables: Iterator[pa.Table], part: Path, place: Place, _: Labels) -> None:
+def write(
+    tables: Iterator[pa.Table], part: Path, place: Place, _: Labels, declared: DeclaredTable = NOTHING
+) -> None:
     """Write a table into a copy of the database, or into a new one. A table of that name is replaced."""
     import duckdb
 
     name = place.copy_to(part)
-    with replace_errors(place.unwritable, duckdb.Error):
-        _insert(tables, part, name)
-        if place.file.exists():
-            _compact(part)
-
-
-def _insert(tables: Iterator[pa.Table], part: Path, name: str) -> None:
-    import duckdb
-
-    with duckdb.connect(str(part)) as base:
-        base.execute(f"DROP TABLE IF EXISTS {name}")
+    if place.file.exists():
+        drop(part, place, [place.table])
+    with replace_errors(place.unwritable, duckdb.Error), duckdb.connect(str(part)) as base:
         for number, table in enumerate(tables):
             base.register("privsyn_block", table)
             if not number:
-                columns = ", ".join(f"{quoted(f.name)} {_declared(base, f, table)}" for f in table.schema)
-                base.execute(f"CREATE TABLE {name} ({columns})")
+                columns = [_column(base, field, table, declared) for field in table.schema]
+                base.execute(f"CREATE TABLE {name} ({', '.join(columns + declared.sql)})")
             base.execute(f"INSERT INTO {name} FROM privsyn_block")
             base.unregister("privsyn_block")
+
+
+def drop(part: Path, place: Place, names: Collection[str]) -> None:
+    """Remove tables, each before those that it refers to. No row of them stays in the file."""
+    import duckdb
+
+    with replace_errors(place.unwritable, duckdb.Error):
+        with duckdb.connect(str(part)) as base:
+            listed = base.execute("SELECT lower(table_name) FROM duckdb_tables()").fetchall()
+            there = [name for name in names if (name.lower(),) in listed]
+            for name in there:
+                base.execute(f"DROP TABLE IF EXISTS {quoted(name)}")
+        if there:
+            _compact(part)
 
 
 def _compact(part: Path) -> None:
@@ -161,7 +184,17 @@ def _text(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
-def _declared(base: DuckDBPyConnection, field: pa.Field, table: pa.Table) -> str:
+def _column(base: DuckDBPyConnection, field: pa.Field, table: pa.Table, declared: DeclaredTable) -> str:
+    """Return a column as a line of CREATE TABLE."""
+    if field.name in declared.links:  # DuckDB refuses a key of another type
+        other, key = declared.links[field.name]
+        kind = str(base.sql(f"SELECT {quoted(key)} FROM {quoted(other)} LIMIT 0").types[0])  # noqa: S608
+    else:
+        kind = _type(base, field, table)
+    return f"{quoted(field.name)} {kind}{' NOT NULL' * (field.name in declared.not_null)}"
+
+
+def _type(base: DuckDBPyConnection, field: pa.Field, table: pa.Table) -> str:
     """Return the type of a column: an ENUM of its categories, if it has any that are text."""
     if pa.types.is_dictionary(field.type) and table.num_rows:
         values = table[field.name].chunk(0).dictionary.to_pylist()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow as pa
 
 from privsyn.errors import InputError, replace_errors, unless_own
-from privsyn.table.io.formats import BLOCK, Formats, Labels, Place, plain, text_of
+from privsyn.table.io.formats import BLOCK, DeclaredTable, Formats, Labels, Place, plain, text_of
 from privsyn.table.kinds.csv_format import CsvFormat
 from privsyn.table.schema.columns import Column
 
@@ -72,7 +72,9 @@ def declared(_: Place, dialect: CsvFormat) -> tuple[dict[str, Column], tuple[str
     return {}, (FACT,)
 
 
-def texts(place: Place, dialect: CsvFormat, formats: Formats) -> Iterator[pa.Table]:
+def texts(
+    place: Place, dialect: CsvFormat, formats: Formats, _only: Collection[str] | None = None
+) -> Iterator[pa.Table]:
     """Yield the cells as text, as they would be in a CSV."""
     with _rows(place) as rows:
         names: list[str] = []
@@ -100,7 +102,9 @@ def _table(names: list[str], rows: list[list[str]]) -> pa.Table:
     return pa.table([pa.array(cells, pa.string()) for cells in zip(*rows, strict=True)], names=names)
 
 
-def write(frames: Iterator[pd.DataFrame], part: Path, place: Place, _: Labels) -> None:
+def write(
+    frames: Iterator[pd.DataFrame], part: Path, place: Place, _: Labels, _declared: DeclaredTable
+) -> None:
     """Write a workbook of one sheet. Text is stored as text, also if it begins like a formula."""
     from openpyxl import Workbook
     from openpyxl.cell import WriteOnlyCell

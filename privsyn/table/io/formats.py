@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -167,14 +167,19 @@ class Place:
         """Copy a database to `part`, if there is one, and return the name of its new table in SQL."""
         if self.file.exists():
             shutil.copyfile(self.file, part)
-        return quoted(self.inside or "synthetic")
+        return quoted(self.table)
+
+    @property
+    def table(self) -> str:
+        """The name of the table that is written into a database."""
+        return self.inside or "synthetic"
 
     @property
     def unwritable(self) -> str:
         """What to say if a table cannot be written into a database."""
         return (
-            f"{self}: the table cannot be written: is this a {self.format.name} database, and no view of that"
-            " name there?"
+            f"{self}: the table cannot be written: is this a {self.format.name} database, without a view of"
+            " that name or another table that refers to it?"
         )
 
     @property
@@ -218,11 +223,34 @@ class DeclaredTable:
         The foreign keys of one column.
     comments : mapping of a column to text
         That of the table itself is named "".
+    never_missing : collection of str
+        The columns that are NOT NULL, besides the key. Only stated of tables that are written.
+    wide : tuple of (columns, table)
+        Keys of several columns: the primary key, whose table is "", and foreign keys.
     """
 
     key: str | None = None
     links: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     comments: Mapping[str, str] = field(default_factory=dict)
+    never_missing: Collection[str] = ()
+    wide: tuple[tuple[tuple[str, ...], str], ...] = ()
+
+    @property
+    def not_null(self) -> frozenset[str]:
+        """The columns that are NOT NULL, with the key."""
+        return frozenset(self.never_missing) | ({self.key} if self.key else set())
+
+    @property
+    def sql(self) -> list[str]:
+        """The keys as lines of CREATE TABLE."""
+        keys = [] if self.key is None else [f"PRIMARY KEY ({quoted(self.key)})"]
+        return keys + [
+            f"FOREIGN KEY ({quoted(column)}) REFERENCES {quoted(table)} ({quoted(key)})"
+            for column, (table, key) in self.links.items()
+        ]
+
+
+NOTHING = DeclaredTable()
 
 
 def ending_of(path: str | PathLike[str]) -> str:

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from privsyn.errors import replace_errors, unless_own
 from privsyn.table.encoding.dtypes import INDEX, family
-from privsyn.table.io.formats import Labels, Place, TypedFile, label_facts, plain, text_of
+from privsyn.table.io.formats import DeclaredTable, Labels, Place, TypedFile, label_facts, plain, text_of
 from privsyn.table.kinds.csv_format import CsvFormat
 from privsyn.table.schema.schema import Schema
 
@@ -156,7 +156,9 @@ def _cells(cells: pd.Series, field: pa.Field, labels: Labels, clock: _Clock) -> 
     return pa.array(values, whole, mask=absent).cast(kind)
 
 
-def write(frames: Iterator[pd.DataFrame], part: Path, place: Place, labels: Labels) -> None:
+def write(
+    frames: Iterator[pd.DataFrame], part: Path, place: Place, labels: Labels, _declared: DeclaredTable
+) -> None:
     """Write a file of Stata or SPSS, with the value labels that the private table had."""
     import pyreadstat
 

@@ -141,15 +141,18 @@ def _csv(place: Place, schema: Schema | None, units: tuple[str, ...]) -> Stream:
     table = CsvTable.open(place, schema, units)
     empty = pa.table({name: pa.array([], pa.string()) for name in table.columns})
     walk = partial(raw.unchanged, stamps, partial(_csv_frames, table))
-    public = table.public_inputs
-    return Stream(
-        table.frame(empty), walk, public_inputs=public, schema=table.schema, stamps=stamps, lasting=True
-    )
+
+    def of_column(name: str) -> Iterator[pd.DataFrame]:
+        alone = replace(table, columns={name: table.columns[name]})
+        return raw.unchanged(stamps, partial(_csv_frames, alone))
+
+    stream = Stream(table.frame(empty), walk, public_inputs=table.public_inputs, of_column=of_column)
+    return replace(stream, schema=table.schema, stamps=stamps, lasting=True)
 
 
 def _csv_frames(table: CsvTable) -> Iterator[pd.DataFrame]:
     rows = raw.batch_rows(len(table.columns))
-    for text in walk_text(table.place, table.dialect, table.formats):
+    for text in walk_text(table.place, table.dialect, table.formats, table.columns):
         for start in range(0, text.num_rows, rows):
             yield table.frame(text.slice(start, rows))
 

@@ -24,7 +24,17 @@ from privsyn.errors import InputError, replace_errors
 from privsyn.files import atomic_path, check_new_folder, check_target, new_folder
 from privsyn.table.encoding.dtypes import family
 from privsyn.table.io.csv_table import PLAIN
-from privsyn.table.io.formats import CSV, ENDINGS, PARQUET, SEPARATOR, Place, ending_of, holds_tables
+from privsyn.table.io.formats import (
+    CSV,
+    ENDINGS,
+    NOTHING,
+    PARQUET,
+    SEPARATOR,
+    DeclaredTable,
+    Place,
+    ending_of,
+    holds_tables,
+)
 from privsyn.table.io.output_type import PANDAS, OutputType
 from privsyn.table.io.read_in_memory import LoadedTable, check_excel_safe, read_in_memory
 from privsyn.table.schema.schema import Schema
@@ -131,9 +141,10 @@ def write_table(
     form: OutputType = PANDAS,
     *,
     excel_safe: bool = False,
+    declared: DeclaredTable = NOTHING,
 ) -> tuple[int, int]:
     """Write a whole table; see `write_blocks`."""
-    return write_blocks(iter([table]), path, schema, form, excel_safe=excel_safe)
+    return write_blocks(iter([table]), path, schema, form, excel_safe=excel_safe, declared=declared)
 
 
 def write_blocks(
@@ -144,6 +155,7 @@ def write_blocks(
     *,
     within: Path | None = None,
     excel_safe: bool = False,
+    declared: DeclaredTable = NOTHING,
 ) -> tuple[int, int]:
     """Write blocks of rows to a file, all of them or nothing.
 
@@ -164,6 +176,8 @@ def write_blocks(
         The folder of the unfinished file, on the same disk. Default: that of `path`.
     excel_safe : bool
         In a CSV, put an apostrophe before each text that a spreadsheet would run as a formula.
+    declared : DeclaredTable, optional
+        The keys of a table in a database. The tables to which it is linked are there already.
 
     Returns
     -------
@@ -185,7 +199,7 @@ def write_blocks(
             write_parquet(read(), part, Path(path), schema)
         elif place.format is not CSV:
             blocks_of = _arrow_of if place.format.arrow else _frames_of
-            place.format.door.write(blocks_of(read(), schema), part, place, form.labels)
+            place.format.door.write(blocks_of(read(), schema), part, place, form.labels, declared)
         else:
             packed = ending_of(path) == ".csv.gz"
             write_csv(read(), part, Path(path), schema, packed=packed, excel_safe=excel_safe)
@@ -200,7 +214,7 @@ def check_for_tables(path: str | PathLike[str]) -> None:
 
 
 def write_tables(
-    tables: Mapping[str, tuple[Any, Schema | None, OutputType]],
+    tables: Mapping[str, tuple[Any, Schema | None, OutputType, DeclaredTable]],
     path: str | PathLike[str],
     ending: str = ".csv",
     *,
@@ -210,7 +224,8 @@ def write_tables(
 
     Parameters
     ----------
-    tables : mapping of a name to a table, its schema and its type
+    tables : mapping of a name to a table, its schema and its type, and how it is linked
+        A database declares keys, and a column of which the schema says that no cell is missing as NOT NULL.
     path : str or path
         Ends in .duckdb or .sqlite, or is a folder that does not exist yet or is empty.
     ending : str
@@ -222,18 +237,35 @@ def write_tables(
     dict of a name to (rows, columns)
     """
     with ExitStack() as stack:
+        order = sorted(tables, key=lambda name: bool(tables[name][3].links))  # look-up tables first
         if holds_tables(path):
-            part = stack.enter_context(atomic_path(path))
-            if Path(path).exists():
+            part, place = stack.enter_context(atomic_path(path)), Place.of(path)
+            if place.file.exists():
                 copyfile(path, part)
+                place.format.door.drop(part, place, order[::-1])
             places = {name: f"{part}{SEPARATOR}{name}" for name in tables}
         else:
             part = stack.enter_context(new_folder(path))
             places = {name: str(part / f"{name}{ending}") for name in tables}
-        return {
-            name: write_table(table, places[name], schema, form, excel_safe=excel_safe)
-            for name, (table, schema, form) in tables.items()
-        }
+        shapes = {}
+        for name in order:
+            table, schema, form, links = tables[name]
+            declared = replace(links, never_missing=_never_missing(table, schema, links))
+            shapes[name] = write_table(
+                table, places[name], schema, form, excel_safe=excel_safe, declared=declared
+            )
+        return {name: shapes[name] for name in tables}
+
+
+def _never_missing(table: Any, schema: Schema | None, links: DeclaredTable) -> list[str]:
+    """Return the columns that are NOT NULL: those that the schema says so of, and the link to the parent.
+
+    If a cell is missing in spite of that, a database would refuse the table, so it is not declared.
+    """
+    known = {} if schema is None else schema.columns
+    said = [name for name, column in known.items() if not getattr(column, "nullable", True)]
+    frame = read_in_memory(table).frame
+    return [name for name in (*said, *links.never_missing) if name in frame and frame[name].notna().all()]
 
 
 def _frames_of(blocks: Iterator[LoadedTable], _: Schema | None) -> Iterator[pd.DataFrame]:

@@ -27,6 +27,8 @@ def as_database(schema: object) -> Database | None:
 
 def database_from_plain(plain: Mapping[str, Any]) -> Database:
     """Return the database that `database_to_plain` or a person wrote."""
+    if of_tables := [str(key) for key in plain if key in (*LINKS, *SETTINGS)]:
+        raise InputError(f"'{of_tables[0]}:' belongs to one table: write it there, as in tables: visits: ...")
     check_keys(plain, ("tables",), needed=("tables",))
     said = plain["tables"]
     if not isinstance(said, Mapping):

@@ -14,11 +14,13 @@ from privsyn.cli import main
 from privsyn.errors import InputError
 from privsyn.table.drafting.draft import draft_schema
 from privsyn.table.encoding.dtypes import family
-from privsyn.table.io.formats import FORMATS, Format, Place, file_of
+from privsyn.table.io.csv_table import walk_text
+from privsyn.table.io.formats import FORMATS, Format, Place, file_of, text_of
 from privsyn.table.io.persons import persons_of
 from privsyn.table.io.read_in_batches import read_in_batches
 from privsyn.table.io.read_in_memory import read_columns, read_in_memory
 from privsyn.table.io.write import write_blocks, write_table
+from privsyn.table.kinds.csv_format import CsvFormat
 
 EVERY = [
     "t.csv",
@@ -347,3 +349,34 @@ def test_two_large_keys_of_sqlite_stay_two(tmp_path):
     (frame,) = stream.frames()
     assert frame["who"].dropna().tolist() == [large, large + 1, -(2**63)]
     assert persons_of(frame, "who").tolist() == [0, 1, -1, 2, -1]
+
+
+def test_cells_of_sqlite_are_the_text_of_each_cell_however_many_types_a_column_has(tmp_path):
+    """Columns of one type are converted together."""
+    columns = {
+        "whole": [1, None, -(2**63)],
+        "real": [2.0, 0.1, float("inf")],
+        "text": [b"a", "\xe4".encode(), None],
+        "damaged": [b"a", b"\xff", b"b"],
+        "mixed": [2**60, 2.0**60, "1"],
+        "none": [None, None, None],
+    }
+    with closing(sqlite3.connect(tmp_path / "t.sqlite")) as base, base:
+        base.execute(f"create table t ({', '.join(columns)})")
+        base.executemany("insert into t values (?, ?, ?, ?, ?, ?)", zip(*columns.values(), strict=True))
+    (read,) = walk_text(Place.of(tmp_path / "t.sqlite"), CsvFormat())
+    assert read.to_pydict() == {
+        name: [text_of(cell, CsvFormat()) for cell in cells] for name, cells in columns.items()
+    }
+
+
+def test_a_column_of_sqlite_alone_has_the_order_of_the_rows(tmp_path):
+    """SQLite would give it in the order of its index."""
+    with closing(sqlite3.connect(tmp_path / "t.sqlite")) as base, base:
+        base.execute("create table t (age int, who text, primary key (who))")
+        base.executemany("insert into t values (?, ?)", [(1, "c"), (2, "a"), (3, "b")])
+    source = read_in_batches(tmp_path / "t.sqlite", unit="who")
+    (alone,) = source.only("who").frames()
+    (whole,) = source.frames()
+    assert alone.columns.tolist() == ["who"]
+    assert alone["who"].tolist() == whole["who"].tolist() == ["c", "a", "b"]

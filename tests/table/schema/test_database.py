@@ -102,7 +102,10 @@ def test_tables_come_after_their_parents():
             lambda: Table(key="k", parent="b", link="l", order="l"),
             "'l' is the same in all rows of one parent",
         ),
-        (lambda: database_from_plain({"tables": {}, "columns": {}}), "'columns' is not known here"),
+        (
+            lambda: database_from_plain({"tables": {}, "columns": {}}),
+            "'columns:' belongs to one table: write it there",
+        ),
         (lambda: Table(parent=["a", "b"], link=["c", "d"]), "a table has one parent: leave out the key"),
         (lambda: Table(public="a.csv"), "a public table needs a key"),
         (lambda: Table(public={"a": [1]}, key="a"), "public is the path of a table, or a table, not"),
