@@ -111,12 +111,15 @@ def sweep(
     from privsyn.cli.common.outputs import check_outputs, check_table, staged
     from privsyn.errors import InputError, plural
     from privsyn.studies.results import check_plot, check_scores, draw, long_form, read_peers
+    from privsyn.table.schema.database_file import as_database
 
-    check_table(data)
+    database = None if settings["schema"] is None else as_database(settings["schema"])
+    if database is None:
+        check_table(data)
     check_outputs({"--out": out, "--plot": plot, "--long": long}, inputs=(data, settings["schema"], peers))
     if plot is None and (score or peers):
         raise InputError("--score and --peers are about the plot: add --plot FILE")
-    settings["schema"] = options.read_public(settings["schema"], csv)
+    settings["schema"] = database or options.read_public(settings["schema"], csv)
     metrics, scores = options.own_metrics(metric), score.split(",") if score else []
     check_scores(scores)
     others_results = None if peers is None else read_peers(peers)
