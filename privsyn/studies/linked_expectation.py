@@ -43,7 +43,7 @@ COLUMN, PAIR, NUMBER, PARENT, NEXT = "column", "pair", "children", "parent_child
 USUAL = {PAIR: 0.2, NUMBER: 0.1, PARENT: 0.15, NEXT: 0.2}
 """Assumed total variation between a table of two columns and the product of its margins. The means in three
 public databases, with numbers in eighths, are .20 to .23 (two columns), .13 to .28 (children), .13 to .19
-(parent and child) and .14 to .20 (next). See docs/linked-measured.md for planned and measured errors."""
+(parent and child) and .14 to .20 (next). docs/linked.md has planned and measured errors."""
 
 OF_ANOTHER_ROW = "previous "
 """How the attributes of the row before are called here."""
@@ -291,22 +291,28 @@ class _Counts:
 
     @cached_property
     def alone(self) -> dict[str, float]:
-        """The error of each column and given attribute; each pair with it also measures it."""
-        split, each = self._split
-        counted = {**self.own, **self.given}
-        of_pairs = self.part**2 * self.law.rho(each) * sum(1 / size for size in counted.values())
-        of_columns = self.law.rho(split.first_look / len(counted)) + self.law.rho(
-            split.one_ways / len(counted)
-        )
+        """The error of each own column."""
+        return self._of_columns(self.own)
+
+    @cached_property
+    def _margins(self) -> dict[str, float]:
+        """The errors of columns and given attributes in as many groups as a pair has."""
+        return self._of_columns({**self.coarse, **self.given})
+
+    def _of_columns(self, sizes: Mapping[str, int]) -> dict[str, float]:
+        """Return the errors of columns of these sizes. Each pair also measures its two columns."""
+        (split, each), every = self._split, [*self.own.values(), *self.given.values()]
+        of_pairs = self.part**2 * self.law.rho(each) * sum(1 / size for size in every)
+        of_columns = sum(self.law.rho(cost / len(every)) for cost in (split.first_look, split.one_ways))
         sigma = 1 / sqrt(2 * (of_columns + of_pairs))
-        return {name: one_way_error(size, sigma, self.rows) for name, size in counted.items()}
+        return {name: one_way_error(size, sigma, self.rows) for name, size in sizes.items()}
 
     def error(self, pair: Attributes, dependence: float) -> float:
         """Return the expected error of the table of two attributes, with the chance of their margins."""
         sizes = {**self.coarse, **self.given, **self.previous}
         cost = self.part**2 * _weight(pair) * self._split[1]
         between = pair_error(tuple(sizes[name] for name in pair), cost, self.rows, self.law, dependence)
-        margins = (self.alone[name.removeprefix(OF_ANOTHER_ROW)] for name in pair)
+        margins = (self._margins[name.removeprefix(OF_ANOTHER_ROW)] for name in pair)
         return hypot(between, *margins)
 
 
