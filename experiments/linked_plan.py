@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from linked_scores import bench_of, halves
 
-from privsyn import Database, PrivSyn, Schema, Table, plan
+from privsyn import Database, Schema, Table, plan
 
 DELTA, EPSILONS, SEEDS = 1e-9, (1.0, 5.0), (0, 1, 2)
 SHAPES = {
@@ -67,13 +67,11 @@ def planned(side: dict, database: Database, data: str, epsilon: float) -> dict[s
     return means
 
 
-def measured(
-    bench, side: dict, database: Database, train: dict, test: dict, epsilon: float
-) -> dict[str, float]:
+def measured(bench, side: dict, train: dict, test: dict, epsilon: float) -> dict[str, float]:
     """Return the mean scores of runs."""
     runs = []
     for seed in SEEDS:
-        made = PrivSyn(epsilon, DELTA, database, seed=seed).fit(train).sample(seed=seed)
+        made = bench.ours(side, train, epsilon, DELTA, seed)
         made = {name: bench.typed(made[name], table) for name, table in side["tables"].items()}
         runs.append(bench.score(side, train, made, test))
     known = [score for score in SCORES.values() if score in runs[0]]
@@ -92,7 +90,7 @@ def main() -> None:
         side, train, test = halves(bench, data)
         database = database_of(bench, side)
         expected = planned(side, database, data, epsilon)
-        found = measured(bench, side, database, train, test, epsilon)
+        found = measured(bench, side, train, test, epsilon)
         both = [f"{expected[s]:.3f} / {found[s]:.3f}" if s in expected else "" for s in SCORES.values()]
         sys.stdout.write(f"| {data}, epsilon {epsilon:g} | " + " | ".join(both) + " |\n")
         sys.stdout.flush()
