@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from privsyn.release.linked import LinkedRelease, load
     from privsyn.release.release import Release
     from privsyn.studies.forecast import Forecast, forecast
+    from privsyn.studies.linked_plan import LinkedPlan
     from privsyn.studies.plan import Plan, plan
     from privsyn.studies.release_report import report
     from privsyn.studies.sheet import sheet
@@ -68,6 +69,7 @@ __all__ = [
     "Increasing",
     "InputError",
     "LinkedAccuracy",
+    "LinkedPlan",
     "LinkedRelease",
     "Lookup",
     "MissingWhen",
@@ -107,6 +109,7 @@ _HOMES = {
     "privsyn.evaluation.attacks.risks": ("Risks",),
     "privsyn.evaluation.scores": ("Scores",),
     "privsyn.studies.forecast": ("Forecast", "forecast"),
+    "privsyn.studies.linked_plan": ("LinkedPlan",),
     "privsyn.studies.plan": ("Plan", "plan"),
     "privsyn.release.draws.draws": ("Draws",),
     "privsyn.release.draws.pooling": ("pool", "pooled"),

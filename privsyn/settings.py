@@ -62,7 +62,7 @@ class Settings:
             "The delta of (epsilon, delta)-differential privacy; 0 for pure epsilon.", agreed=True
         ),
     )
-    schema: "SchemaOrPath | None" = field(
+    schema: "SchemaOrPath | Database | None" = field(
         default=None,
         metadata=_option(
             "Public facts about the columns, as YAML; `privsyn schema` drafts it.", type=Path | None

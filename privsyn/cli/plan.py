@@ -17,12 +17,20 @@ PLANNED = ("epsilon", "delta", "schema", "unit", "rows_per_unit", "target", "imp
 @options.takes(settings=options.settings_options(*PLANNED, required=["epsilon"]), csv=options.CSV)
 def plan(
     data: Annotated[
-        Path, typer.Argument(metavar="DATA", help="The table (no row is read), or a schema (.yaml) alone.")
-    ],
+        Path | None,
+        typer.Argument(metavar="DATA", help="The table (no row is read), or a schema (.yaml) alone."),
+    ] = None,
     *,
     settings: options.Given,
     rows: Annotated[
         int | None, typer.Option(min=1, help="A rough, public number of rows: do not count the private ones.")
+    ] = None,
+    rows_per_parent: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TABLE=NUMBER",
+            help="Of linked tables: how many rows belong to a row of the parent, roughly and public. Repeat.",
+        ),
     ] = None,
     csv: options.Given,
 ) -> None:
@@ -30,14 +38,30 @@ def plan(
     import privsyn
     from privsyn.cli.common.outputs import check_table
     from privsyn.errors import InputError
+    from privsyn.table.schema.database_file import as_database
 
-    alone = data.suffix.lower() in (".yaml", ".yml")
-    if not alone:
+    database = None if settings["schema"] is None else as_database(settings["schema"])
+    alone = data is not None and data.suffix.lower() in (".yaml", ".yml")
+    if data is not None and alone:
+        if settings["schema"] is not None:
+            raise InputError(f"{data}: is a schema: leave out --schema, or give the table")
+        settings["schema"], database, data = data, as_database(data), None
+    if database is not None and data is not None:
+        raise InputError(f"{settings['schema']}: declares several tables, planned alone: leave out {data}")
+    if database is None and data is not None:
         check_table(data)
-    if alone and settings["schema"] is not None:
-        raise InputError(f"{data}: is a schema: leave out --schema, or give the table")
-    settings["schema"] = options.read_public(data if alone else settings["schema"], csv)
-    say_text(str(privsyn.plan(None if alone else data, rows=rows, **settings)))
+    settings["schema"] = database or options.read_public(settings["schema"], csv)
+    numbers = None if rows_per_parent is None else dict(map(_per_parent, rows_per_parent))
+    say_text(str(privsyn.plan(data, rows=rows, rows_per_parent=numbers, **settings)))
+
+
+def _per_parent(text: str) -> tuple[str, float]:
+    from privsyn.errors import replace_errors
+
+    message = f"--rows-per-parent {text}: must be a table and a number, like visits=3"
+    with replace_errors(message, ValueError):
+        name, number = text.rsplit("=", 1)
+        return name, float(number)
 
 
 @options.takes(settings=options.settings_options("delta", "schema", "target"), csv=options.CSV)
@@ -87,12 +111,15 @@ def sweep(
     from privsyn.cli.common.outputs import check_outputs, check_table, staged
     from privsyn.errors import InputError, plural
     from privsyn.studies.results import check_plot, check_scores, draw, long_form, read_peers
+    from privsyn.table.schema.database_file import as_database
 
-    check_table(data)
+    database = None if settings["schema"] is None else as_database(settings["schema"])
+    if database is None:
+        check_table(data)
     check_outputs({"--out": out, "--plot": plot, "--long": long}, inputs=(data, settings["schema"], peers))
     if plot is None and (score or peers):
         raise InputError("--score and --peers are about the plot: add --plot FILE")
-    settings["schema"] = options.read_public(settings["schema"], csv)
+    settings["schema"] = database or options.read_public(settings["schema"], csv)
     metrics, scores = options.own_metrics(metric), score.split(",") if score else []
     check_scores(scores)
     others_results = None if peers is None else read_peers(peers)

@@ -162,10 +162,10 @@ def forecast(
     """Forecast how well models that learn from synthetic rows predict real ones. It reads MODEL alone."""
     import privsyn
     from privsyn.cli.common import console
-    from privsyn.release.linked import load, one_release
+    from privsyn.release.linked import load
 
-    release = one_release(load(model), "this command")
+    release = load(model)
     with console.progress() as report:
         found = privsyn.forecast(release, target, model=learner, draws=draws, seed=seed, progress=report)
     say_text(str(found))
-    console.show_privacy(release.ledger_, spent_before=True)
+    console.show_privacy(release.ledger, spent_before=True)

@@ -128,12 +128,12 @@ class OpenedDatabase:
         """
         log, noise = QueryLog(), run.noise
         inquiry = Inquiry(noise, log, run.generator(), report)
-        rho, deltas = self._budget(noise.law)
+        rho, deltas = self.budget(noise.law)
         rows_per_person = self._rows_per_person(log, noise, rho)
-        shares = self._shares(rows_per_person, noise.law, (1 - FOR_ROWS * bool(rows_per_person)) * rho)
+        shares = self.shares(rows_per_person, noise.law, (1 - FOR_ROWS * bool(rows_per_person)) * rho)
         found: dict[str, LearnedLevel] = {}
         for whole in self.levels:
-            level = whole.with_most(self._numbers_of(whole.name, rows_per_person))
+            level = whole.with_most(self.numbers_of(whole.name, rows_per_person))
             name, share = level.name, shares[level.name]
             opened, sizes, contribution = self._bounded(level, found, rows_per_person, noise.law, share)
             opened = _covering(opened, level.table, found)
@@ -145,7 +145,7 @@ class OpenedDatabase:
             found[name] = self._linked(level, learned, found, shares)
         return found, self._ledger(log, noise, found)
 
-    def _budget(self, law: Law) -> tuple[float, dict[str, float]]:
+    def budget(self, law: Law) -> tuple[float, dict[str, float]]:
         """Return the budget of all questions, and what each table has of delta for thresholds.
 
         Both follow from public facts. Tables that search for values share what is reserved.
@@ -165,7 +165,7 @@ class OpenedDatabase:
             for each in children
         }
 
-    def _numbers_of(self, name: str, rows_per_person: Mapping[str, RowsPerPerson]) -> dict[str, Numerical]:
+    def numbers_of(self, name: str, rows_per_person: Mapping[str, RowsPerPerson]) -> dict[str, Numerical]:
         """Return the column of the number of rows of each child table, whose bounds follow from releases."""
         found = {}
         for child in self.database.children(name):
@@ -194,7 +194,7 @@ class OpenedDatabase:
             whole[child] = rows
         return learned, whole
 
-    def _shares(self, rows_per_person: Mapping[str, RowsPerPerson], law: Law, rho: float) -> dict[str, Share]:
+    def shares(self, rows_per_person: Mapping[str, RowsPerPerson], law: Law, rho: float) -> dict[str, Share]:
         """Return what each table gets of the budget `rho`, so that the sum of the errors is smallest.
 
         Let a table have m pairs of columns, the bound C, n counted rows and the budget rho. The noise in each
@@ -231,7 +231,7 @@ class OpenedDatabase:
         return bound, max(float(of.persons @ of.kept_within(bound)), 1.0)
 
     def _weight(self, level: OpenedLevel, bound: int, rows: float) -> float:
-        """Return what a table gets of the budget relative to others: see `_shares`."""
+        """Return what a table gets of the budget relative to others: see `shares`."""
         below = sum(each.columns for each in self.levels if level.name in self.database.above(each.name))
         weight = (level.pairs + level.columns * below) * (bound / rows) ** (2 / 3)
         is_bare = tuple(level.opened.schema.schema.coded) == (ROW,)  # no value of its rows is made

@@ -89,7 +89,7 @@ def expect(
 ) -> Expectation:
     """Return the parts of the budget and the expected errors, following `methods.default`."""
     sets = tuple(one for each in important.values() for one in each)
-    split, shares = _split(domain, (1 - finding) * rho, rows, law, sets)
+    split, shares = split_for(domain, (1 - finding) * rho, rows, law, sets)
     spent = {
         "values, bounds and grids": finding * rho,
         "one-ways": split.first_look + split.one_ways,
@@ -129,8 +129,8 @@ def expect(
     )
 
 
-def _split(
-    domain: Domain, rho: float, rows: int, law: Law, important: tuple[Attributes, ...]
+def split_for(
+    domain: Domain, rho: float, rows: float, law: Law, important: tuple[Attributes, ...] = ()
 ) -> tuple[Split, Floats]:
     """Return the parts of the budget, and the share of each column in the budget of one-way tables."""
     split = Split.for_domain(rho, domain, rows, _informative(domain, rho, rows, law), law=law)
@@ -162,7 +162,7 @@ def _costs_of_pairs(
     return float(cost * gained / among.sum()), float(cost * (1 - gained) / (~among).sum())
 
 
-def _informative(domain: Domain, rho: float, rows: int, law: Law) -> Floats:
+def _informative(domain: Domain, rho: float, rows: float, law: Law) -> Floats:
     """Return how many values of each column are expected to stand out of the noise of the first look."""
     sigma = 1 / sqrt(2 * law.rho(FIRST_LOOK * rho / len(domain)))
     return np.array([np.count_nonzero(rows * typical_shares(size) > sigma) for size in domain.sizes], float)
@@ -174,25 +174,29 @@ def typical_shares(size: int) -> Floats:
     return np.asarray(weights / weights.sum())
 
 
-def one_way_error(size: int, sigma: float, rows: int) -> float:
+def one_way_error(size: int, sigma: float, rows: float) -> float:
     """Return the expected error; the error of a value is at most its number of rows."""
     errors = np.minimum(MEAN_OF_ABSOLUTE * sigma * sqrt(1 - 1 / size), rows * typical_shares(size))
     return float(errors.sum() / (2 * rows))
 
 
-def pair_error(sizes: tuple[int, ...], cost: float, rows: int, law: Law) -> float:
+def pair_error(
+    sizes: tuple[int, ...], cost: float, rows: float, law: Law, dependence: float = USUAL_DEPENDENCE
+) -> float:
     """Return the mean error of pairs whose budget is split evenly among the best share of them to measure."""
     return min(
-        share * _table_error(sizes, law.rho(cost / share), rows)
-        + (1 - share) * _table_error(sizes, 0.0, rows)
+        share * _table_error(sizes, law.rho(cost / share), rows, dependence)
+        + (1 - share) * _table_error(sizes, 0.0, rows, dependence)
         for share in SHARES_MEASURED
     )
 
 
-def _table_error(sizes: tuple[int, ...], rho: float, rows: int) -> float:
-    """Return the posterior error of a typical dependence; see `privsyn.inference.selection`."""
+def _table_error(
+    sizes: tuple[int, ...], rho: float, rows: float, dependence: float = USUAL_DEPENDENCE
+) -> float:
+    """Return the posterior error of a dependence; see `privsyn.inference.selection`."""
     expected = rows * reduce(np.multiply.outer, map(typical_shares, sizes))
-    root = USUAL_DEPENDENCE * 2 * rows / (MEAN_OF_ABSOLUTE * np.sqrt(expected).sum())
+    root = dependence * 2 * rows / (MEAN_OF_ABSOLUTE * np.sqrt(expected).sum())
     prior = root**2 * expected
     left = MEAN_OF_ABSOLUTE * np.sqrt(prior / (1 + 2 * rho * prior)).sum()
     return float(left / (2 * rows) * sqrt(prod(1 - 1 / size for size in sizes)))

@@ -24,6 +24,7 @@ from privsyn.private.laws import LAWS
 from privsyn.private.ledger import Ledger
 from privsyn.private.spend import ONE_WAYS
 from privsyn.progress import Progress, no_progress
+from privsyn.release.linked import LinkedRelease
 from privsyn.release.release import Release
 from privsyn.synthesizer import PrivSyn
 from privsyn.table.io.write import stacked
@@ -46,6 +47,12 @@ UNSEEN = {"AUC": (-0.06, 0.08), "R2": (-0.13, 0.11)}
 
 OFF = {"AUC": (-0.09, 0.04), "R2": (-0.11, 0.29)}
 """The same quantiles of found score - expected score."""
+
+LINKED = (
+    "a forecast simulates private rows from the model, which lacks the links that noise hid: it would promise"
+    " too much for linked tables; `plan` says what another epsilon or more rows would keep"
+)
+"""Why linked tables are refused."""
 
 USELESS = 0.1
 """A score that exceeds that of a guess by no more than this is called a guess."""
@@ -153,8 +160,8 @@ def forecast(
     Raises
     ------
     InputError
-        If the target is no counted column or has one value only, or the counts were measured elsewhere or
-        randomised by the respondents.
+        If the target is no counted column or has one value only, the counts were measured elsewhere or
+        randomised by the respondents, or the tables are linked.
 
     Examples
     --------
@@ -167,6 +174,8 @@ def forecast(
     >>> found.measure, found.score > 0.7, found.drop < 0.1
     ('AUC', True, True)
     """
+    if isinstance(getattr(release, "release_", release), LinkedRelease):
+        raise InputError(LINKED)
     fitted: Release = check_release(release)
     check_column("target", target, fitted.codec.schema.coded)
     if model not in LEARNERS:

@@ -7,22 +7,19 @@ of about two. Time and memory are rough.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import comb
-from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from privsyn.arguments import check_column, check_whole
 from privsyn.errors import InputError, plural, printable, spelled
-from privsyn.inference.weights import TARGET
 from privsyn.marginals.domain import Domain
 from privsyn.methods.discovery import ALL_FOR_BOUNDS, expected_share, reserved_delta
 from privsyn.methods.persons import FOR_ROWS
-from privsyn.methods.reading import attribute_sets
 from privsyn.private.accounting import rho_for
 from privsyn.private.laws import Law, law_of
 from privsyn.release.acceptance.criteria import check_accept
@@ -30,14 +27,13 @@ from privsyn.release.acceptance.layout import check_testable
 from privsyn.settings import Settings
 from privsyn.studies.expectation import Expectation, Named, expect
 from privsyn.studies.feasibility import Feasibility, feasible
+from privsyn.studies.linked_plan import LinkedPlan, plan_linked
+from privsyn.studies.planned_columns import ASSUMED_VALUES, notes, planned_columns, planned_domain
 from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.open_schema import OpenSchema
-from privsyn.table.encoding.grid import FINE
-from privsyn.table.io.csv_table import check_header
-from privsyn.table.io.formats import Place, is_typed
-from privsyn.table.io.persons import check_unit_column
-from privsyn.table.io.read_in_memory import read_columns
-from privsyn.table.schema.important import Sets, check_important, in_words
+from privsyn.table.io.formats import is_typed
+from privsyn.table.schema.database import Database
+from privsyn.table.schema.database_file import as_database
 from privsyn.table.schema.schema import Schema, declared
 from privsyn.table.schema.yaml_file import SchemaOrPath, as_schema
 
@@ -46,12 +42,6 @@ if TYPE_CHECKING:
 
 ROWS = (1_000, 10_000, 100_000, 1_000_000)
 """Default numbers of rows to plan for."""
-
-ASSUMED_VALUES = 20
-"""Assumed number of values of a column whose values `fit` finds."""
-
-MOST_NAMED = 3
-"""Columns with wide cells that a plan names."""
 
 ASSUMED_BOUND = 3
 """Assumed bound on a person's rows, if none is given. Runs choose 1 to 5 for persons with 3 rows on average,
@@ -159,7 +149,7 @@ def plan(
     table: Any = None,
     epsilon: float = 1.0,
     delta: float = 1e-9,
-    schema: SchemaOrPath | None = None,
+    schema: SchemaOrPath | Database | None = None,
     *,
     rows: int | None = None,
     unit: str | None = None,
@@ -167,17 +157,26 @@ def plan(
     target: str | None = None,
     accept: object = None,
     important: Sequence[Sequence[str]] | None = None,
-) -> Plan:
+    rows_per_parent: Mapping[str, float] | None = None,
+) -> Plan | LinkedPlan:
     """Plan ``PrivSyn(epsilon, delta, schema).fit(table)`` from public facts alone.
 
     Parameters
     ----------
     table : pandas, polars or pyarrow table, or a path to a .csv, .csv.gz or .parquet file, optional
         Only the names and dtypes of its columns are read; of a CSV file, the header. Default: the columns of
-        the schema. A Schema is accepted here, too.
+        the schema. A Schema or a Database is accepted here, too.
     epsilon, delta, schema, unit, rows_per_unit, target, important, accept : as for PrivSyn
     rows : int, optional
-        A rough, public number of rows: do not count them. Default: from a thousand to a million.
+        A rough, public number of rows: do not count them. Default: from a thousand to a million. With a
+        database, of the table without a parent.
+    rows_per_parent : mapping of str to float, optional
+        With a database, for each child table a rough, public number of rows for each row of its parent.
+        Default: 3.
+
+    Returns
+    -------
+    Plan, or LinkedPlan if the schema is a database
 
     Raises
     ------
@@ -192,17 +191,18 @@ def plan(
     >>> planned.sizes, f"{planned.expectations[0].pair_error:.3f}"
     ({'age': 33, 'sex': 3}, '0.021')
     """
-    if isinstance(table, Schema):
+    if isinstance(table, Schema | Database):
         if schema is not None:
             raise InputError("two schemas: give a table and a schema, or the schema alone")
         table, schema = None, table
-    schema = as_schema(schema)
-    if table is None and declared(schema) is None:
+    database = as_database(schema)
+    schema = as_schema(schema) if database is None else None
+    if database is None and table is None and declared(schema) is None:
         raise InputError("a plan needs the columns: give a table, a schema, or both")
     settings = Settings(
         epsilon,
         delta,
-        schema,
+        schema if database is None else database,
         unit=unit,
         rows_per_unit=rows_per_unit,
         target=target,
@@ -212,8 +212,14 @@ def plan(
     if accept is not None and rows is None:
         raise InputError(f"{spelled('accept')} needs a rough, public number of rows: give rows")
     numbers = ROWS if rows is None else (check_whole("rows", rows, least=1),)
-    columns = _columns(table, schema, unit)
-    domain, open_schema, uncounted, named = _domain(columns, schema, settings.matters_most)
+    if database is not None:
+        if table is not None:
+            raise InputError("several tables are planned from their schema alone: leave out the data")
+        return plan_linked(settings, database, numbers, rows_per_parent)
+    if rows_per_parent is not None:
+        raise InputError("rows per parent are those of several tables: give a schema with tables")
+    columns = planned_columns(table, schema, unit)
+    domain, open_schema, uncounted, named = planned_domain(columns, schema, settings.matters_most)
     if target is not None:
         check_column(spelled("target"), target, open_schema.schema.coded, read=True)
     run = _Run(settings, open_schema, domain, named, numbers)
@@ -314,17 +320,6 @@ class _Run:
         return feasible(criteria, codec, self.domain, epsilon, with_tests)
 
 
-def _columns(table: object, schema: Schema | None, unit: str | None) -> pd.DataFrame:
-    """Return the columns of a table or a schema, without rows and without that of persons."""
-    columns = read_columns(schema if table is None else table, schema)
-    if isinstance(table, str | PathLike) and not is_typed(table):
-        known = () if schema is None else schema.columns
-        check_header(Place.of(table), columns.columns.tolist(), known if unit is None else (*known, unit))
-    if unit is not None and table is not None:
-        check_unit_column(columns.columns, unit)
-    return columns if unit is None else columns.drop(columns=unit, errors="ignore")
-
-
 def _advice(delta: float, planned: tuple[Expectation, ...], other: tuple[Expectation, ...]) -> str:
     """Compare the laws of noise: say if delta 0 is as good, or what a delta above 0 would gain."""
     gaussian, pure = (planned, other) if delta else (other, planned)
@@ -338,33 +333,6 @@ def _advice(delta: float, planned: tuple[Expectation, ...], other: tuple[Expecta
     return f"with delta {USUAL_DELTA:g} the expected error is lower: {_errors(gaussian)}"
 
 
-def _domain(
-    columns: pd.DataFrame, schema: Schema | None, important: Sets
-) -> tuple[Domain, OpenSchema, list[str], Named]:
-    """Return the domain with the public values or bins of each column, and a line on columns not counted.
-
-    The last are the sets of attributes of the columns that matter most together.
-    """
-    open_schema = OpenSchema.of(schema, columns)
-    check_important(spelled("important"), important, open_schema.schema, read=True)
-    public = open_schema.fill({}, {})
-    codec = Codec.for_table(public, columns)
-    sizes = []
-    for name, size in zip(codec.domain.names, codec.domain.sizes, strict=True):
-        of = codec.column_of(name)
-        column = open_schema.schema.columns[of]
-        if of in open_schema.values:
-            size = ASSUMED_VALUES
-        elif of in open_schema.bounds:
-            size = column.bins  # type: ignore[attr-defined]
-        sizes.append(size)
-    counted = set(map(codec.column_of, codec.domain.names))
-    others = ", ".join(name for name in columns.columns if name not in counted)
-    line = [f"not counted, as they are computed, generated or left out: {others}"] if others else []
-    named = {in_words((one,)): attribute_sets(codec, (one,)) for one in important}
-    return Domain(codec.domain.names, tuple(sizes)), open_schema, line, named
-
-
 def _error(share: float) -> str:
     return "" if np.isnan(share) else f"{share:.2%}"
 
@@ -375,46 +343,3 @@ def _errors(expected: tuple[Expectation, ...]) -> str:
 
 def _duration(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
-
-
-def notes(schema: Schema, target: str | None) -> tuple[str, ...]:
-    r"""Return the sentences that apply to a schema and a target.
-
-    >>> from privsyn import Numerical
-    >>> schema = Schema({"pay": Numerical(0, 256_000), "age": Numerical(0, 99, integer=True)})
-    >>> print(*notes(schema, "age"), sep="\n")
-    numbers are counted in cells, which grow with the bounds: up to 1,000 wide for pay
-    target age: errors in tables with it weigh 4 times; the errors below are means over all tables
-    """
-    found = []
-    if cells := _cells(schema):
-        widest = sorted(cells.items(), key=lambda item: -item[1])[:MOST_NAMED]
-        listed = ", ".join(f"{_shown(width)} wide for {name}" for name, width in widest)
-        found.append(f"numbers are counted in cells, which grow with the bounds: up to {listed}")
-    if schema.randomised:
-        names = ", ".join(schema.randomised)
-        found.append(f"randomised by the respondents, so their errors are larger than planned: {names}")
-    if target is not None:
-        found.append(
-            f"target {target}: errors in tables with it weigh {TARGET:g} times;"
-            " the errors below are means over all tables"
-        )
-    return tuple(found)
-
-
-def _shown(width: float) -> str:
-    return f"{width:,.0f}" if width >= 100 else f"{width:.3g}"
-
-
-def _cells(schema: Schema) -> dict[str, float]:
-    """Return the width of the widest fine cell of each column whose numbers are not counted one by one.
-
-    Half of the cells are evenly spaced (`Grid.fine`), so none is wider than their distance.
-    """
-    widths = {}
-    for name, column in schema.coded.items():
-        if (ends := column.number_range) is not None:
-            reach, decimals = float(ends[1]) - float(ends[0]), column.fixed_decimals
-            if decimals is None or reach * 10.0**decimals >= FINE:
-                widths[name] = reach / (FINE // 2)
-    return widths

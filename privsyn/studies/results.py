@@ -6,6 +6,7 @@ The plot shows headline metrics against epsilon, one panel each. It needs the op
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -73,15 +74,19 @@ def read_peers(path: str | PathLike[str]) -> pd.DataFrame:
 def long_form(rows: pd.DataFrame) -> pd.DataFrame:
     """Return one row for each score of each run and table: ``score``, ``of`` and ``value``.
 
-    `of` is the table that has the score: "synthetic", or a reference table.
+    `of` is the table that has the score: "synthetic", or a reference table. Of linked tables ``linked_table``
+    has the name of the one that the score is about, and "" for scores of all together.
     """
     settings = [column for column in SETTINGS if column in rows]
-    parts = []
-    for score in METRICS:
-        for of in TABLES:
-            column = score if of == "synthetic" else f"{score}_{of}"
-            if column in rows:
-                parts.append(rows[settings].assign(score=score, of=of, value=rows[column]))
+    names = [str(column).partition(".") for column in rows]
+    parts, linked = [], dict.fromkeys(table for table, _, score in names if score in METRICS)
+    for (table, prefix), score, of in product(
+        [("", ""), *((table, f"{table}.") for table in linked)], METRICS, TABLES
+    ):
+        column = prefix + (score if of == "synthetic" else f"{score}_{of}")
+        if column in rows:
+            about = {"linked_table": table} if linked else {}
+            parts.append(rows[settings].assign(**about, score=score, of=of, value=rows[column]))
     long = pd.concat(parts, ignore_index=True) if parts else rows[settings]
     return long.dropna(subset=["value"]).reset_index(drop=True)
 

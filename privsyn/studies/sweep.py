@@ -1,7 +1,7 @@
-"""A sweep: many runs on one real table, each with its own epsilon, seed and method, and one row of results.
+"""A sweep: many runs on real tables, each with its own epsilon, seed and method, and one row of results.
 
-The runs are seeded, and their results compare with the real table: NOT PRIVATE, only for experiments. A fifth
-of the rows is held out from all runs. Models are tested on it.
+The runs are seeded, and their results compare with the real tables: NOT PRIVATE, only for experiments. Of one
+table a fifth of the rows is held out from all runs. Models are tested on it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from itertools import product
 from math import nan
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import pandas as pd
@@ -27,7 +27,9 @@ from privsyn.arguments import check_column, check_finite, check_whole
 from privsyn.errors import InputError, safe_repr, spelled
 from privsyn.evaluation.comparison import TEST_SHARE, Comparison, chosen_learners
 from privsyn.evaluation.evaluate import evaluate
+from privsyn.evaluation.links import compare_linked, read_tables
 from privsyn.evaluation.registry import add_metric, try_own
+from privsyn.evaluation.scores import Scores
 from privsyn.files import atomic_path
 from privsyn.methods.methods import METHODS
 from privsyn.progress import Progress
@@ -36,7 +38,10 @@ from privsyn.synthesizer import PrivSyn
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.encoding.dtypes import dtype_text
 from privsyn.table.io.read_in_memory import read_in_memory
-from privsyn.table.schema.schema import Schema, declared
+from privsyn.table.linked import named_tables
+from privsyn.table.schema.database import Database
+from privsyn.table.schema.database_file import as_database, database_to_plain
+from privsyn.table.schema.schema import declared
 from privsyn.table.schema.yaml_file import SchemaOrPath, as_schema, to_plain
 
 SPLIT_SEED = 20261121
@@ -73,7 +78,7 @@ class Bench:
     Parameters
     ----------
     train, test : pandas.DataFrame
-        Rows that runs are fitted to, and held-out rows.
+        Rows that runs are fitted to, and held-out rows; see `LinkedBench` for several tables.
     schema : Schema or None
     target : str or None
     delta : float
@@ -85,9 +90,9 @@ class Bench:
         The name of the table in the results.
     """
 
-    train: pd.DataFrame
-    test: pd.DataFrame
-    schema: Schema | None
+    train: Any
+    test: Any
+    schema: Any
     target: str | None = None
     delta: float = 1e-9
     models: bool | Sequence[str] = True
@@ -146,20 +151,28 @@ class Bench:
         It confirms a guess of the whole table. So do the scores, because the runs are seeded. Sweeps are
         for public tables only.
         """
-        columns = [[str(name), dtype_text(dtype)] for name, dtype in self.train.dtypes.items()]
-        cells = [_digest_of_cells(part) for part in (self.train, self.test)]
-        return _digest(columns, *cells)
+        return _digest_of_tables(self.train, self.test)
 
     @cached_property
     def settings(self) -> str:
         """Return a digest of the version and of the settings that all runs share."""
-        schema = None if self.schema is None else to_plain(self.schema)
         models = self.models if isinstance(self.models, bool) else list(self.models)
-        return _digest(version("privsyn"), self.delta, self.target, models, schema, *self.metrics)
+        return _digest(version("privsyn"), self.delta, self.target, models, self._plain, *self.metrics)
+
+    @property
+    def _plain(self) -> Any:
+        """The schema as plain data."""
+        return None if self.schema is None else to_plain(self.schema)
 
     def key(self, run: Run) -> str:
         """Return a digest of everything that determines the results of a run."""
         return _digest(self.table, self.settings, float(run.epsilon), run.seed, run.preset)
+
+    def scores(self, synthetic: Any) -> Scores:
+        """Compare what a run made with the rows that it was fitted to."""
+        return evaluate(
+            self.train, synthetic, self.schema, target=self.target, test=self.test, models=self.models
+        )
 
     def measure(self, run: Run) -> dict[str, Any]:
         """Fit, sample and compare; return the settings, time, memory and all scores."""
@@ -171,9 +184,7 @@ class Bench:
         synthetic = model.sample()
         sampled = time.perf_counter()
         memory = _peak()
-        scores = evaluate(
-            self.train, synthetic, self.schema, target=self.target, test=self.test, models=self.models
-        )
+        scores = self.scores(synthetic)
         facts: dict[str, Any] = {
             "config": self.key(run),
             "name": self.name,
@@ -191,6 +202,49 @@ class Bench:
         return {"private": False} | facts | scores.row()
 
 
+@dataclass(frozen=True, eq=False)
+class LinkedBench(Bench):
+    """Real linked tables on which runs are measured; `train` maps their names to frames, `test` is None."""
+
+    @classmethod
+    def of_tables(
+        cls,
+        tables: Any,
+        database: Database,
+        *,
+        delta: float = 1e-9,
+        models: bool | Sequence[str] = True,
+        metrics: Sequence[str] = (),
+        name: str | None = None,
+    ) -> LinkedBench:
+        """Read linked tables, as for `fit`."""
+        chosen_learners(models)
+        added = tuple(map(add_metric, metrics))
+        if name is None:
+            name = Path(tables).stem if isinstance(tables, str | PathLike) else "tables"
+        frames = read_tables("real", named_tables(database, tables), database, unit=None)
+        return cls(frames, None, database, None, delta, models, added, name)
+
+    def check(self, runs: Iterable[Run]) -> None:
+        """Refuse wrong settings of any run, and metrics that fail on some rows, before the first run."""
+        for run in runs:
+            self.model(run)
+        if self.metrics:
+            both = {"real": self.train, "synthetic": self.train}
+            whole, tables = compare_linked(both, self.schema, target=None, models=False, leave_out=())
+            for comparison in tables.values() or [whole]:
+                try_own(comparison)
+
+    @cached_property
+    def table(self) -> str:
+        """Return a digest of all tables; see `Bench.table`."""
+        return _digest({name: _digest_of_tables(frame) for name, frame in self.train.items()})
+
+    @property
+    def _plain(self) -> Any:
+        return database_to_plain(self.schema)
+
+
 def sweep(
     table: Any,
     epsilons: Iterable[float],
@@ -198,7 +252,7 @@ def sweep(
     seeds: int = 5,
     presets: Iterable[str] = ("default",),
     delta: float = 1e-9,
-    schema: SchemaOrPath | None = None,
+    schema: SchemaOrPath | Database | None = None,
     target: str | None = None,
     models: bool | Sequence[str] = True,
     metrics: Sequence[str] = (),
@@ -209,16 +263,20 @@ def sweep(
 ) -> pd.DataFrame:
     """Measure runs on a real table, with one row for each. Seeded, and it reads the real table: NOT PRIVATE.
 
+    With a database as the schema, the runs are on its linked tables. A row then has the scores of rows that
+    belong together (``next_mean``), and those of each table with its name in front (``visits.pair_mean``).
+
     Parameters
     ----------
     table : pandas, polars or pyarrow table, or a path as for `fit`
+        With a database, a mapping of names to tables, or the path of a folder or database, as for `fit`.
     epsilons : iterable of float
     seeds : int
         Number of runs for each epsilon and preset, with seeds 0, 1, ...
     presets : iterable of "default" or "paper"
     delta, schema : as for PrivSyn
     target : str, optional
-        A column that models predict; the default method optimises for it.
+        A column that models predict; the default method optimises for it. Not of linked tables.
     models, metrics : as for `evaluate`
     name : str, optional
         The name of the table in the results. Default: that of its file, or "table".
@@ -244,7 +302,14 @@ def sweep(
     each = range(check_whole("seeds", seeds, least=1))
     runs = [Run(*run) for run in product(_several("epsilons", epsilons), each, _several("presets", presets))]
     rows = read_results(out)
-    bench = Bench.of(table, schema, target=target, delta=delta, models=models, metrics=metrics, name=name)
+    bench: Bench
+    if (database := as_database(schema)) is None:
+        one = cast("SchemaOrPath | None", schema)
+        bench = Bench.of(table, one, target=target, delta=delta, models=models, metrics=metrics, name=name)
+    elif target is not None:
+        raise InputError(f"leave out {spelled('target')}: linked tables do not take it")
+    else:
+        bench = LinkedBench.of_tables(table, database, delta=delta, models=models, metrics=metrics, name=name)
     bench.check(runs)
     check_results(out, rows, bench.table)
     done = set(rows.get("config", ()))
@@ -273,6 +338,12 @@ def _several(name: str, values: Iterable[A]) -> list[A]:
 
 def _digest(*parts: Any) -> str:
     return hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()[:12]
+
+
+def _digest_of_tables(table: pd.DataFrame, *others: pd.DataFrame) -> str:
+    """Return a digest of the names and dtypes of columns, and of all cells of tables that share them."""
+    columns = [[str(name), dtype_text(dtype)] for name, dtype in table.dtypes.items()]
+    return _digest(columns, *map(_digest_of_cells, (table, *others)))
 
 
 def _digest_of_cells(frame: pd.DataFrame) -> str:

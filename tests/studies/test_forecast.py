@@ -126,6 +126,9 @@ def test_linked_rows_are_refused():
     model = PrivSyn(5.0, 1e-9, schema, unit="who", identifiers=True, seed=0).fit(rows)
     with pytest.raises(InputError, match="this model has linked ones"):
         forecast(model.release_.tables["rows"], "ill")
+    for linked in (model, model.release_):
+        with pytest.raises(InputError, match="lacks the links that noise hid"):
+            forecast(linked, "ill")
 
 
 @pytest.mark.parametrize(

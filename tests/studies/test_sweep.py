@@ -5,13 +5,15 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 from command import run
 from hypothesis import given
 from strategies import tables
 
 import privsyn
-from privsyn import Categorical, InputError, Schema, sweep
+from privsyn import Categorical, Database, InputError, Schema, Table, sweep
 from privsyn.studies.sweep import Bench, Run
+from privsyn.table.schema.database_file import database_to_plain
 from privsyn.table.schema.yaml_file import to_yaml
 
 SCHEMA = Schema({"a": Categorical(["x", "y"]), "b": Categorical(["x", "y"]), "c": Categorical(["x", "y"])})
@@ -243,3 +245,80 @@ def test_mistakes_are_reported_before_the_first_run(folder, capsys, monkeypatch)
     assert "too" in run(capsys, *SWEEP, "--out", "data.csv").err
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert "privsyn[plot]" in run(capsys, *SWEEP, "--out", "r.csv", "--plot", "r.png").err
+
+
+# Linked tables
+
+PAIRS = Table(Schema({name: Categorical(["x", "y"]) for name in "ab"}), key="home")
+ROOMS = Table(SCHEMA, parent="homes", link="home")
+LINKED = Database({"homes": PAIRS, "rooms": ROOMS})
+
+
+def homes(number=300):
+    """Homes of two rooms; these repeat the first column of their home."""
+    root = table(number)[["a", "b"]].assign(home=range(number))
+    of = np.repeat(np.arange(number), 2)
+    rooms = table(2 * number).assign(a=root["a"].to_numpy()[of], home=of)
+    return {"homes": root, "rooms": rooms}
+
+
+def swept_homes(out=None, tables=None, **settings):
+    settings = {"epsilons": (1.0, 50.0), "seeds": 1, "schema": LINKED, "models": False, "out": out} | settings
+    return sweep(homes() if tables is None else tables, **settings)
+
+
+def test_linked_tables_have_the_scores_of_links_and_of_each_table(folder):
+    rows = swept_homes("r.csv")
+    assert rows["real_rows"].tolist() == [900, 900]
+    assert {"children_mean", "parent_child_mean", "next_mean", "rooms.pair_mean", "homes.pair_mean"} <= set(
+        rows
+    )
+    assert rows["parent_child_mean"][1] < rows["parent_child_mean"][0]
+    again = swept_homes("r.csv", progress=lambda stage, done, total: None)
+    pd.testing.assert_frame_equal(again, rows, check_dtype=False)
+    with pytest.raises(InputError, match="runs on another table"):
+        swept_homes("r.csv", tables=homes(200))
+
+
+def test_the_long_form_says_which_linked_table_a_score_is_about():
+    long = swept_homes(epsilons=[50.0], long=True)
+    of = long[long["of"] == "synthetic"].groupby("linked_table")["score"].agg(set)
+    assert set(of.index) == {"", "homes", "rooms"}
+    assert "next_mean" in of[""] - of["rooms"]
+    assert "pair_mean" in of["rooms"] - of[""]
+    assert "linked_table" not in swept(epsilons=[1.0], long=True)
+
+
+def test_a_sweep_of_linked_tables_reads_what_fit_reads(folder):
+    for name, frame in homes().items():
+        (folder / "made").mkdir(exist_ok=True)
+        frame.to_csv(folder / "made" / f"{name}.csv", index=False)
+    rows = swept_homes(tables=folder / "made", epsilons=[50.0])
+    assert rows["name"].tolist() == ["made"]
+    assert rows["parent_child_mean"][0] == swept_homes(epsilons=[50.0])["parent_child_mean"][0]
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"target": "a"}, "target"),
+        ({"presets": ["paper"]}, "method"),
+        ({"tables": homes()["homes"]}, "mapping"),
+        ({"tables": {"homes": homes()["homes"]}}, "rooms"),
+    ],
+)
+def test_what_linked_tables_do_not_take_is_refused_before_a_run(asked, said):
+    with pytest.raises(InputError, match=said):
+        swept_homes(**asked)
+
+
+def test_the_command_sweeps_a_folder_of_linked_tables(folder, capsys):
+    (folder / "made").mkdir()
+    for name, frame in homes().items():
+        frame.to_csv(folder / "made" / f"{name}.csv", index=False)
+    (folder / "homes.yaml").write_text(yaml.safe_dump(database_to_plain(LINKED)))
+    options = ("--schema", "homes.yaml", "--epsilon", 20, "--seeds", 1, "--no-models", "--long", "long.csv")
+    found = run(capsys, "sweep", "made", *options, "--out", "r.csv")
+    assert found.code == 0
+    assert "rooms.pair_mean" in pd.read_csv("r.csv")
+    assert set(pd.read_csv("long.csv", keep_default_na=False)["linked_table"]) == {"", "homes", "rooms"}

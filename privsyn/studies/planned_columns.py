@@ -1,0 +1,119 @@
+"""The columns of a plan: their values or bins, and what to know of them, from public facts alone."""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import TYPE_CHECKING
+
+from privsyn.errors import spelled
+from privsyn.inference.weights import TARGET
+from privsyn.marginals.domain import Domain
+from privsyn.methods.reading import attribute_sets
+from privsyn.studies.expectation import Named
+from privsyn.table.codec.codec import Codec
+from privsyn.table.discovery.open_schema import OpenSchema
+from privsyn.table.encoding.grid import FINE
+from privsyn.table.io.csv_table import check_header
+from privsyn.table.io.formats import Place, is_typed
+from privsyn.table.io.persons import check_unit_column
+from privsyn.table.io.read_in_memory import read_columns
+from privsyn.table.schema.important import Sets, check_important, in_words
+from privsyn.table.schema.schema import Schema
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ASSUMED_VALUES = 20
+"""Assumed number of values of a column whose values `fit` finds."""
+
+MOST_NAMED = 3
+"""Columns with wide cells that a plan names."""
+
+
+def planned_columns(table: object, schema: Schema | None, unit: str | None) -> pd.DataFrame:
+    """Return the columns of a table or a schema, without rows and without that of persons."""
+    columns = read_columns(schema if table is None else table, schema)
+    if isinstance(table, str | PathLike) and not is_typed(table):
+        known = () if schema is None else schema.columns
+        check_header(Place.of(table), columns.columns.tolist(), known if unit is None else (*known, unit))
+    if unit is not None and table is not None:
+        check_unit_column(columns.columns, unit)
+    return columns if unit is None else columns.drop(columns=unit, errors="ignore")
+
+
+def planned_domain(
+    columns: pd.DataFrame, schema: Schema | None, important: Sets
+) -> tuple[Domain, OpenSchema, list[str], Named]:
+    """Return the domain with the public values or bins of each column, and a line on columns not counted.
+
+    The last are the sets of attributes of the columns that matter most together.
+    """
+    open_schema = OpenSchema.of(schema, columns)
+    check_important(spelled("important"), important, open_schema.schema, read=True)
+    codec, sizes = planned_sizes(open_schema, columns)
+    counted = set(map(codec.column_of, codec.domain.names))
+    others = ", ".join(name for name in columns.columns if name not in counted)
+    line = [f"not counted, as they are computed, generated or left out: {others}"] if others else []
+    named = {in_words((one,)): attribute_sets(codec, (one,)) for one in important}
+    return Domain(codec.domain.names, sizes), open_schema, line, named
+
+
+def planned_sizes(open_schema: OpenSchema, columns: pd.DataFrame) -> tuple[Codec, tuple[int, ...]]:
+    """Return the codec of the columns with public values and bins, and how many of these each attribute has.
+
+    Of values that `fit` finds, a number is assumed.
+    """
+    codec = Codec.for_table(open_schema.fill({}, {}), columns)
+    sizes = []
+    for name, size in zip(codec.domain.names, codec.domain.sizes, strict=True):
+        of = codec.column_of(name)
+        column = open_schema.schema.columns[of]
+        if of in open_schema.values:
+            size = ASSUMED_VALUES
+        elif of in open_schema.bounds:
+            size = column.bins  # type: ignore[attr-defined]
+        sizes.append(size)
+    return codec, tuple(sizes)
+
+
+def notes(schema: Schema, target: str | None) -> tuple[str, ...]:
+    r"""Return the sentences that apply to a schema and a target.
+
+    >>> from privsyn import Numerical
+    >>> schema = Schema({"pay": Numerical(0, 256_000), "age": Numerical(0, 99, integer=True)})
+    >>> print(*notes(schema, "age"), sep="\n")
+    numbers are counted in cells, which grow with the bounds: up to 1,000 wide for pay
+    target age: errors in tables with it weigh 4 times; the errors below are means over all tables
+    """
+    found = []
+    if cells := _cells(schema):
+        widest = sorted(cells.items(), key=lambda item: -item[1])[:MOST_NAMED]
+        listed = ", ".join(f"{_shown(width)} wide for {name}" for name, width in widest)
+        found.append(f"numbers are counted in cells, which grow with the bounds: up to {listed}")
+    if schema.randomised:
+        names = ", ".join(schema.randomised)
+        found.append(f"randomised by the respondents, so their errors are larger than planned: {names}")
+    if target is not None:
+        found.append(
+            f"target {target}: errors in tables with it weigh {TARGET:g} times;"
+            " the errors below are means over all tables"
+        )
+    return tuple(found)
+
+
+def _shown(width: float) -> str:
+    return f"{width:,.0f}" if width >= 100 else f"{width:.3g}"
+
+
+def _cells(schema: Schema) -> dict[str, float]:
+    """Return the width of the widest fine cell of each column whose numbers are not counted one by one.
+
+    Half of the cells are evenly spaced (`Grid.fine`), so none is wider than their distance.
+    """
+    widths = {}
+    for name, column in schema.coded.items():
+        if (ends := column.number_range) is not None:
+            reach, decimals = float(ends[1]) - float(ends[0]), column.fixed_decimals
+            if decimals is None or reach * 10.0**decimals >= FINE:
+                widths[name] = reach / (FINE // 2)
+    return widths

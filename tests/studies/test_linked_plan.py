@@ -1,0 +1,171 @@
+"""A plan of linked tables says which links survive, and divides the budget as a run does."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from command import run
+
+from privsyn import Categorical, Database, InputError, Numerical, PrivSyn, Schema, Table, evaluate, plan
+from privsyn.methods.levels import OpenedDatabase
+from privsyn.methods.persons import FOR_ROWS
+from privsyn.private.laws import law_of
+from privsyn.private.noise import Alone
+from privsyn.private.spend import QueryLog
+from privsyn.settings import Settings
+from privsyn.studies.linked_expectation import NEXT, NUMBER, PARENT, ExpectedRun, opened_without_rows
+from privsyn.studies.linked_plan import KEPT
+
+LETTERS = list("abcdef")
+HOMES = Table(Schema({"kind": Categorical(LETTERS), "size": Numerical(1, 9, integer=True)}), key="home")
+TRIPS = Table(
+    Schema({"mode": Categorical(LETTERS), "km": Numerical(0, 40, integer=True)}),
+    key="trip",
+    parent="homes",
+    link="home",
+    order="number",
+)
+STOPS = Table(Schema({"shop": Categorical(LETTERS)}), parent="trips", link="trip")
+DATABASE = Database({"homes": HOMES, "trips": TRIPS, "stops": STOPS})
+PER_PARENT = {"trips": 2.0, "stops": 1.5}
+
+
+def tables_of(homes=6000, seed=0):
+    """Homes with trips, which have stops; numbers of rows are geometric."""
+    rng = np.random.default_rng(seed)
+    kind = rng.integers(0, 6, homes)
+    root = pd.DataFrame(
+        {"home": range(homes), "kind": np.array(LETTERS)[kind], "size": rng.integers(1, 10, homes)}
+    )
+    of = np.repeat(np.arange(homes), rng.geometric(1 / 3, homes) - 1)
+    mode = np.where(rng.random(len(of)) < 0.4, kind[of], rng.integers(0, 6, len(of)))
+    trips = pd.DataFrame({"home": of, "trip": range(len(of)), "mode": np.array(LETTERS)[mode]})
+    trips["number"] = trips.groupby("home").cumcount() + 1
+    trips["km"] = 5 * mode + rng.integers(0, 16, len(of))
+    of = np.repeat(np.arange(len(trips)), rng.geometric(0.4, len(trips)) - 1)
+    stops = pd.DataFrame({"trip": of, "shop": rng.choice(LETTERS, len(of))})
+    return {"homes": root, "trips": trips, "stops": stops}
+
+
+@pytest.mark.parametrize("epsilon", [2.0, 10.0])
+def test_the_budget_is_divided_as_in_a_run(epsilon):
+    settings = Settings(epsilon, 1e-9, DATABASE, seed=0)
+    law, tables = law_of(1e-9), tables_of()
+    with Alone(tables, settings) as alone:
+        opened = OpenedDatabase.of(DATABASE, tables, settings, alone.bits)
+        rho, _ = opened.budget(law)
+        of_run = opened._rows_per_person(QueryLog(), alone.noise, rho)
+    shares = opened.shares(of_run, law, (1 - FOR_ROWS) * rho)
+    planned = ExpectedRun.of(opened_without_rows(settings, DATABASE), PER_PARENT, 6000)
+    for table in planned.expected:
+        assert table.share == pytest.approx(shares[table.name].cost / rho, rel=0.2)
+        if table.parent is not None:
+            assert planned.rows_per_person[table.name].total == pytest.approx(
+                of_run[table.name].total, rel=0.1
+            )
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 5.0])
+def test_errors_are_of_the_measured_size(epsilon):
+    """Within a factor of 2. The run is seeded; docs/linked-measured.md compares real tables."""
+    tables = tables_of()
+    made = PrivSyn(epsilon, 1e-9, DATABASE, seed=0).fit(tables).sample(seed=0)
+    found = evaluate(tables, made, DATABASE, models=False).row()
+    expected = plan(DATABASE, epsilon, rows=6000, rows_per_parent=PER_PARENT).expectations[0].tables
+    trips, pairs = expected[1], {PARENT: (4, 2), NEXT: (4, 1)}  # as many of trips and of stops
+    for link, (of_trips, of_stops) in pairs.items():
+        mean = np.average([trips.errors[link], expected[2].errors[link]], weights=[of_trips, of_stops])
+        assert 1 / 2 < mean / found[f"{link}_mean"] < 2
+    assert 1 / 2 < trips.errors["pair"] / found["trips.pair_mean"] < 2
+
+
+def test_more_persons_and_a_larger_epsilon_lower_all_errors():
+    def errors(epsilon, rows):
+        (found,) = plan(DATABASE, epsilon, rows=rows, rows_per_parent=PER_PARENT).expectations
+        return np.array([error for table in found.tables for error in table.errors.values()])
+
+    base = errors(1.0, 10_000)
+    assert (errors(4.0, 10_000) < base).all()
+    assert (errors(1.0, 100_000) < base).all()
+
+
+def test_the_epsilon_that_a_plan_names_keeps_the_link():
+    (first,) = plan(DATABASE, 0.5, rows=5_000, rows_per_parent=PER_PARENT).expectations
+    assert ("trips", PARENT) in first.enough
+    enough = first.enough["trips", PARENT]
+    (then,) = plan(DATABASE, enough, rows=5_000, rows_per_parent=PER_PARENT).expectations
+    assert first.tables[1].lost(PARENT) > KEPT >= then.tables[1].lost(PARENT)
+    assert "how they depend on the row of homes" in next(then.sentences).split(";")[0]
+    assert f"kept from epsilon {enough:.2g} on" in next(first.sentences)
+
+
+def test_a_table_has_the_links_that_its_columns_allow():
+    bare = Database({"homes": Table(Schema({}), key="home"), "trips": TRIPS})
+    homes, trips = plan(bare, 1.0, rows=5_000).expectations[0].tables
+    assert homes.links == []
+    assert set(trips.links) == {NUMBER, NEXT}
+    assert trips.errors[NUMBER] < 0.05
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_all_that_a_database_may_declare_can_be_planned(delta, tmp_path):
+    (tmp_path / "drugs.csv").write_text("drug,price\na,1\nb,2\n")
+    doses = Table(
+        Schema({"given": Numerical(0, 90), "cost": Numerical(0, 9), "paid": Categorical(["n", "y"])}),
+        parent="homes",
+        link="home",
+        lookups={"drug": "drugs"},
+        children="1..4",
+        constant=["paid"],
+        constraints=["given >= homes.begins"],
+    )
+    homes = Table(Schema({"begins": Numerical(0, 90)}), key="home", derive={"spent": "sum(doses.cost)"})
+    drugs = Table(key="drug", public=tmp_path / "drugs.csv")
+    declared = Database({"homes": homes, "doses": doses, "drugs": drugs})
+    found = plan(declared, 1.0, delta, rows=20_000, rows_per_parent={"doses": 2})
+    assert 0 < found.expectations[0].tables[1].errors[PARENT] < 0.2
+    with pytest.raises(InputError, match="children"):
+        plan(declared, 1.0, rows_per_parent={"doses": 5})
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"rows_per_parent": {"trip": 2}}, "did you mean 'trips'"),
+        ({"rows_per_parent": {"trips": 0}}, "above 0"),
+        ({"target": "km"}, "target"),
+        ({"table": pd.DataFrame({"km": [1]}), "schema": DATABASE}, "leave out the data"),
+        ({"table": HOMES.schema, "rows_per_parent": {"trips": 1}}, "give a schema with tables"),
+        ({"table": Database({"homes": Table(key="home"), "trips": TRIPS})}, "declare them"),
+        ({"table": Database({"homes": HOMES})}, "one table"),
+    ],
+)
+def test_what_cannot_be_planned_is_refused(asked, said):
+    with pytest.raises(InputError, match=said):
+        plan(**{"table": DATABASE, "epsilon": 1.0} | asked)
+
+
+SCHEMA = """
+tables:
+  homes: {key: home, columns: {region: {kind: categorical, values: [n, s]}}}
+  trips:
+    key: trip
+    parent: homes
+    link: home
+    columns: {km: {kind: numerical, low: 0, high: 9, integer: true}}
+"""
+
+
+def test_the_command_plans_a_schema_of_several_tables(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "homes.yaml").write_text(SCHEMA)
+    options = ("--epsilon", 1, "--rows", 10_000, "--rows-per-parent", "trips=2")
+    found = run(capsys, "plan", "--schema", "homes.yaml", *options)
+    assert found.code == 0
+    assert "assumed" not in found.out
+    assert "10,000 rows of homes" in found.out
+    assert "trips: kept: how many rows" in found.out
+    assert run(capsys, "plan", "homes.yaml", *options).out == found.out
+    assert "assumed" in run(capsys, "plan", "homes.yaml", "--epsilon", 1).out
+    assert "like visits=3" in run(capsys, "plan", "homes.yaml", "--epsilon", 1, "--rows-per-parent", "2").err
+    (tmp_path / "homes").mkdir()
+    assert "leave out homes" in run(capsys, "plan", "homes", "--schema", "homes.yaml", "--epsilon", 1).err
