@@ -24,6 +24,7 @@ from privsyn.private.laws import LAWS
 from privsyn.private.ledger import Ledger
 from privsyn.private.spend import ONE_WAYS
 from privsyn.progress import Progress, no_progress
+from privsyn.release.linked import one_release
 from privsyn.release.release import Release
 from privsyn.synthesizer import PrivSyn
 from privsyn.table.io.write import stacked
@@ -167,7 +168,7 @@ def forecast(
     >>> found.measure, found.score > 0.7, found.drop < 0.1
     ('AUC', True, True)
     """
-    fitted: Release = check_release(release)
+    fitted = one_release(check_release(release), "a forecast")
     check_column("target", target, fitted.codec.schema.coded)
     if model not in LEARNERS:
         meant = did_you_mean(model, LEARNERS)
