@@ -18,7 +18,7 @@ from privsyn.release.linked import LinkedRelease
 from privsyn.studies.release_facts import KEPT, most_frequent, relationship
 from privsyn.synthesis.chains import NUMBER_OF_ROWS, Given, Previous
 from privsyn.table.codec.labels import labels_of
-from privsyn.table.linked import ROW, rows_of
+from privsyn.table.linked import ROW, constants, rows_of
 from privsyn.table.schema.database import Table
 from privsyn.table.schema.summaries import Computed
 
@@ -87,6 +87,16 @@ def not_published(release: LinkedRelease, name: str) -> tuple[str, ...]:
     """Return the counted columns of a table that no synthetic table has: summaries of child rows."""
     numbers = tuple(map(rows_of, release.database.children(name)))
     return (*release.database.tables[name].derive, *numbers, ROW)
+
+
+def called_elsewhere(release: LinkedRelease, name: str) -> dict[str, str]:
+    """Return what the synthetic tables call the columns that a table counts for others, or computes."""
+    database = release.database
+    found = {str(summary): column for column, summary in database.tables[name].computed.items()}
+    for child in database.children(name):
+        for constant in constants(database, child):
+            found[str(constant)] = f"{constant.column} of {child}, the same in all rows of one of {name}"
+    return found
 
 
 def rules(release: LinkedRelease) -> list[tuple[str, str]]:

@@ -117,7 +117,12 @@ def _table(
     values = in_short(own, agreement)
     numbers = {rows_of(child): child for child in release.database.children(name)}
     hidden = linked.not_published(release, name)
-    columns = {column["name"]: column for column in values["columns"] if column["name"] != ROW}
+    called = linked.called_elsewhere(release, name)
+    columns = {
+        column["name"]: column | {"name": called.get(column["name"], column["name"])}
+        for column in values["columns"]
+        if column["name"] != ROW
+    }
     children = [linked.rows_each(release, child) for child in numbers.values()]
     errors = [column["error"] for column in columns.values() if not column["lost"]]
     return values | {
@@ -128,7 +133,7 @@ def _table(
         "order": table.order,
         "outlook": release.outlooks()[name],
         "children": [each | {"tile": columns[each["column"]]} for each in children],
-        "columns": [column for column in columns.values() if column["name"] not in numbers],
+        "columns": [column for place, column in columns.items() if place not in numbers],
         "summaries": [column for column in columns if column in hidden and column not in numbers],
         "typical": median(errors) if errors else None,
         "across": [] if links is None else links.relationships,

@@ -120,6 +120,7 @@ def render_linked(release: LinkedRelease, data: Path | None = None) -> str:
                 "table": release.database.tables[name],
                 "each": linked.rows_each(release, name) if name != release.database.root else None,
                 "hidden": linked.not_published(release, name),
+                "called": linked.called_elsewhere(release, name),
             }
             for name, own in release.tables.items()
         ],
