@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import time
@@ -105,3 +106,9 @@ def fill(folder: Path) -> None:
     """Put the table and its schema into a folder."""
     table().to_csv(folder / "data.csv", index=False)
     (folder / "schema.yaml").write_text(SCHEMA)
+
+
+def visible(text):
+    """What a page says: no style, no script, no tags; but the data of the script."""
+    said = re.sub(r"<style>.*?</style>|<script>.*?</script>", "", text, flags=re.S)
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", said))

@@ -456,7 +456,7 @@ def test_a_file_cut_short_or_changed_is_refused(model, tmp_path):
     [
         ('"parent": "homes"', '"parent": "stops"'),
         ('"link": "home"', '"link": 3'),
-        ('"format": 2', '"format": 3'),
+        ('"format": 3', '"format": 4'),
         ('"only": null', '"only": "cars"'),
         ('"homes",', '"trips",'),
     ],

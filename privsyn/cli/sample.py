@@ -134,12 +134,12 @@ def report(
     import privsyn
     from privsyn.cli.common import console
     from privsyn.cli.common.outputs import check_markdown, check_outputs, check_page
-    from privsyn.release.linked import load, one_release
+    from privsyn.release.linked import load
 
     check_outputs({"OUT": out, "--sheet": sheet}, inputs=(model,))
     check_page("OUT", out)
     check_markdown("--sheet", sheet)
-    release = one_release(load(model), "this command")
+    release = load(model)
     privsyn.report(release, out)
     console.show_files({"--public-report": out})
     if sheet is not None:

@@ -62,12 +62,11 @@ def synth(
     from privsyn.table.io.read_in_memory import check_excel_safe
     from privsyn.table.io.write import write_blocks
 
-    pages = report or public_report or sheet
-    given: dict[str, Any] = {"rows": rows, "model": model, "ledger": ledger, "force": force}
-    if synth_tables(data, out, settings, pages, weak=allow_weak_privacy, excel_safe=excel_safe, **given):
+    outputs = {"--model": model, "--ledger": ledger, "--public-report": public_report, "--sheet": sheet}
+    given: dict[str, Any] = {"rows": rows, "force": force, "weak": allow_weak_privacy}
+    if synth_tables(data, out, settings, outputs, report, excel_safe=excel_safe, **given):
         return
-    outputs = {"OUT": out, "--model": model, "--ledger": ledger, "--public-report": public_report}
-    outputs |= {"--sheet": sheet}
+    outputs = {"OUT": out, **outputs}
     check_excel_safe(out, excel_safe=excel_safe)
     inputs = data, settings["schema"], settings["accept"]
     options.check_lookups(data, settings["schema"])

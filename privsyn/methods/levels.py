@@ -401,8 +401,9 @@ def _links_of(learned: Learned, above: Mapping[str, Given]) -> Links:
             given[name] = replace(above[name], groups=groups[above[name].groups].astype(np.int32))
     fitted, first = learned.fitted, len(learned.fitted.one_ways)
     linking = [
-        (table, certainty.measured)
+        (table, certainty.measured, certainty.error)
         for table, certainty in zip(fitted.marginals, fitted.certainties[first:], strict=True)
         if not set(own).issuperset(table.attributes)
     ]
-    return Links(given, previous, tuple(t for t, _ in linking), tuple(of for _, of in linking))
+    tables, measured, errors = zip(*linking, strict=True) if linking else ((), (), ())
+    return Links(given, previous, tables, measured, errors)

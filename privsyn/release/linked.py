@@ -154,15 +154,20 @@ class LinkedRelease:
         dict of a table to its rows, of the type that the private table has. A link in a child table is a key
         of its parent's table. Look-up tables are as they are.
         """
+        return self.tables_of(self.rows(n, given, seed, progress or no_progress))
+
+    def rows(self, n: int | None, given: Any, seed: int | None, report: Progress) -> dict[str, SyntheticRows]:
+        """Return the rows of `sample`, with their derived columns and without keys."""
         seeds = np.random.SeedSequence(None if seed is None else check_whole("seed", seed))
         made: dict[str, SyntheticRows] = {}
         for (name, level), own in zip(self.levels.items(), seeds.spawn(len(self.levels)), strict=True):
             with about(f"table {name!r}"):
                 if level.links is None:
-                    made[name] = self.root_rows(_root(level.release, n, given, own, progress))
+                    first = int(own.generate_state(1)[0])
+                    made[name] = self.root_rows(_root(level.release, n, given, first, report))
                 else:
-                    made[name] = self.below(name, made, own, progress or no_progress)
-        return self.tables_of(made)
+                    made[name] = self.below(name, made, own, report)
+        return made
 
     def draws(
         self, m: int, n: int | None = None, *, seed: int | None = None, progress: Progress | None = None
@@ -380,13 +385,10 @@ def one_release(release: Release | LinkedRelease, what: str) -> Release:
     return release.levels[release.only].release
 
 
-def _root(
-    release: Release, n: int | None, given: Any, seed: np.random.SeedSequence, progress: Progress | None
-) -> pd.DataFrame:
+def _root(release: Release, n: int | None, given: Any, seed: int, report: Progress) -> pd.DataFrame:
     """Return the rows of the root."""
-    own = int(seed.generate_state(1)[0])
     whole = replace(release, form=type(release.form)())  # derived columns are in pandas here
-    frame: pd.DataFrame = whole.sample(n, given=given, seed=own, progress=progress)
+    frame: pd.DataFrame = whole.sample(n, given=given, seed=seed, progress=report)
     return frame
 
 

@@ -32,7 +32,7 @@ from privsyn.table.lookups import LookupTable
 from privsyn.table.schema.database import Database
 from privsyn.table.schema.database_file import LINKS, database_from_plain, database_to_plain
 
-FORMAT = 2  # of a file with several tables
+FORMAT = 3  # of a file with several tables
 DATABASE = "database.json"
 """The member of a file that says how its tables are linked."""
 
@@ -121,6 +121,7 @@ def unlinked(links: Links) -> tuple[dict[str, Any], dict[str, Array]]:
         ("measured", [measured.marginal.counts for measured in links.measured]),
         ("noise", [measured.variance for measured in links.measured]),
     )
+    arrays["errors"] = np.array(links.errors, np.float64)
     for kind, groups in parts:
         arrays |= {f"{kind}_{j}": array for j, array in enumerate(groups)}
     for j, measured in enumerate(links.measured):
@@ -167,7 +168,10 @@ def linked_again(
                 raise ValueError(f"{name}: other codes than the column")
         tables.append(Marginal(Domain(tuple(names), counts.shape, tuple(ordered)), counts))
     measured = tuple(_measured(arrays, j, table.domain) for j, table in enumerate(tables))
-    return Links(given, previous, tuple(tables), measured)
+    errors = arrays["errors"].astype(np.float64)
+    if errors.shape != (len(tables),) or not ((errors >= 0) & (errors <= 1)).all():
+        raise ValueError("an error of a table is a share of its rows")
+    return Links(given, previous, tuple(tables), measured, tuple(errors.tolist()))
 
 
 def _measured(arrays: Mapping[str, Array], j: int, domain: Domain) -> Measurement:

@@ -24,7 +24,7 @@ from privsyn.private.laws import LAWS
 from privsyn.private.ledger import Ledger
 from privsyn.private.spend import ONE_WAYS
 from privsyn.progress import Progress, no_progress
-from privsyn.release.linked import LinkedRelease
+from privsyn.release.linked import LinkedRelease, one_release
 from privsyn.release.release import Release
 from privsyn.synthesizer import PrivSyn
 from privsyn.table.io.write import stacked
@@ -174,9 +174,10 @@ def forecast(
     >>> found.measure, found.score > 0.7, found.drop < 0.1
     ('AUC', True, True)
     """
-    if isinstance(getattr(release, "release_", release), LinkedRelease):
+    checked = check_release(release)
+    if isinstance(checked, LinkedRelease) and checked.only is None:
         raise InputError(LINKED)
-    fitted: Release = check_release(release)
+    fitted = one_release(checked, "a forecast")
     check_column("target", target, fitted.codec.schema.coded)
     if model not in LEARNERS:
         meant = did_you_mean(model, LEARNERS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations, compress
 from math import exp
 from statistics import median
@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from privsyn.inference.fitted import Certainty
 from privsyn.marginals.domain import Floats
+from privsyn.marginals.marginal import Marginal
 from privsyn.pages.sections import many, percent, whole
 from privsyn.private.ledger import Ledger
 from privsyn.release.agreement import error_limit
@@ -71,23 +73,28 @@ def relationships(release: Release) -> list[dict[str, Any]]:
     from the expected error of the table. Tables with columns of which nothing was found are left out.
     """
     first = len(release.fitted.one_ways)
-    covered, rows = release.accuracy_.tables["covered"][first:], []
-    for certainty, table in compress(release.fitted.measured_marginals, covered):
-        estimate = certainty.measured.grouping.join(table.counts)
-        power, limit = strength(estimate), error_limit(certainty.error, estimate.shape)
-        rows.append(
-            {
-                "columns": certainty.attributes,
-                "strength": power,
-                "error": certainty.error,
-                "low": max(power - limit, 0.0),
-                "high": min(power + limit, 1.0),
-                "kept": kept_how(power, limit),
-                "cells": estimate.size,
-                "sigma": certainty.sigma,
-            }
-        )
+    covered = release.accuracy_.tables["covered"][first:]
+    rows = [
+        relationship(certainty.attributes, certainty, table)
+        for certainty, table in compress(release.fitted.measured_marginals, covered)
+    ]
     return sorted(rows, key=lambda row: -row["strength"])
+
+
+def relationship(columns: tuple[str, ...], certainty: Certainty, table: Marginal) -> dict[str, Any]:
+    """Return the strength of the relationship in a released `table`, and how well it is kept."""
+    estimate = certainty.measured.grouping.join(table.counts)
+    power, limit = strength(estimate), error_limit(certainty.error, estimate.shape)
+    return {
+        "columns": columns,
+        "strength": power,
+        "error": certainty.error,
+        "low": max(power - limit, 0.0),
+        "high": min(power + limit, 1.0),
+        "kept": kept_how(power, limit),
+        "cells": estimate.size,
+        "sigma": certainty.sigma,
+    }
 
 
 def kept_how(power: float, limit: float) -> str:
@@ -203,9 +210,16 @@ def pair_table(release: Release, columns: tuple[str, str]) -> dict[str, Any]:
     shape = (-1, int((frame[a] == frame[a].iloc[0]).sum()))
     grids = {part: frame[part].to_numpy(float).reshape(shape) for part in ("estimate", "low", "high")}
     words = frame[a].to_numpy().reshape(shape)[:, 0], frame[b].to_numpy().reshape(shape)[0]
+    return most_frequent(columns, words, grids)
+
+
+def most_frequent(
+    columns: tuple[str, str], words: Sequence[np.ndarray], grids: Mapping[str, Floats]
+) -> dict[str, Any]:
+    """Return the counts of a pair, given the `words` of its values and all `grids` of counts."""
     kept = [_kept(grids["estimate"].sum(axis=1 - axis)) for axis in (0, 1)]
     return {
-        "columns": [a, b],
+        "columns": [*columns],
         "levels": [[str(word) for word in of[keep]] for of, keep in zip(words, kept, strict=True)],
         "omitted": [len(of) - len(keep) for of, keep in zip(words, kept, strict=True)],
         **{part: np.rint(grid[np.ix_(*kept)]).astype(int).ravel().tolist() for part, grid in grids.items()},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from base64 import b64encode
+from collections.abc import Mapping
 from io import StringIO
 from os import PathLike
 from statistics import median
@@ -21,6 +22,7 @@ from privsyn.pages import sections as pages
 from privsyn.pages.picture import Axis, Bins, error_bars, outside, percent_of
 from privsyn.pages.sections import Section, at_most, interval
 from privsyn.release.agreement import Agreement
+from privsyn.release.linked import LinkedRelease, one_release
 from privsyn.release.release import Release
 from privsyn.studies.release_facts import facts, pair_map, pair_tables
 from privsyn.synthesizer import PrivSyn
@@ -64,18 +66,21 @@ NOT_FOUND = " Nothing was found of this column: this is a default."
 SEEN = 0.05
 """How far numbers inside their ranges may move a mean is shown above this share of its interval."""
 
+LIMITS = {"most": MOST_TABLES, "listed": MOST_LISTED, "level": LEVEL}
+
 MOVED, MUCH = 1.25, 0.005
 """A column is marked if its expected error exceeds its noise error by this factor and share of rows."""
 
 
-def report(release: Release | PrivSyn, path: str | PathLike[str]) -> None:
+def report(release: Release | LinkedRelease | PrivSyn, path: str | PathLike[str]) -> None:
     """Write the released counts, their error bars and the privacy cost to a web page, in one file.
 
-    It uses only the release, so it may be published wherever the release may.
+    It uses only the release, so it may be published wherever the release may. The page of several tables also
+    shows how they are linked.
 
     Parameters
     ----------
-    release : Release or PrivSyn
+    release : Release, LinkedRelease or PrivSyn
         The result of `load`, or a fitted model.
     path : path
 
@@ -84,14 +89,33 @@ def report(release: Release | PrivSyn, path: str | PathLike[str]) -> None:
     InputError
         If the file cannot be written.
     """
-    page = render(check_release(release))
+    whole = check_release(release)
+    if isinstance(whole, LinkedRelease) and whole.only is None:
+        from privsyn.studies.linked_report import render_linked  # it uses this file
+
+        page = render_linked(whole)
+    else:
+        page = render(one_release(whole, "this page"))
     with atomic_path(path) as place:
         place.write_text(page, encoding="utf-8")
 
 
 def render(release: Release) -> str:
     """Return the page as text."""
-    known, agreement = facts(release), _compared(release)
+    values = in_short(release, _compared(release))
+    values |= {
+        "acceptance": values["ledger"].get("acceptance"),
+        "csv": estimates({"": release}),
+        "data": pair_tables(release, values["tables"]),
+        "map": pair_map(release.codec.domain.names, values["tables"]),
+        **LIMITS,
+    }
+    return pages.render("public.html", values, SECTIONS)
+
+
+def in_short(release: Release, agreement: Agreement | None) -> dict[str, Any]:
+    """Return what pages show of a table, by name; `agreement` is that of rows drawn from its release."""
+    known = facts(release)
     drawn = (
         {} if agreement is None else {name: n for (name, *more), n in agreement.counts.items() if not more}
     )
@@ -103,10 +127,8 @@ def render(release: Release) -> str:
     alone = release.fitted.certainties[: len(columns)]
     errors = [column["error"] for column in columns if not column["lost"]]
     rows = known["tables"]
-    values = known | {
-        "acceptance": known["ledger"].get("acceptance"),
+    return known | {
         "columns": columns,
-        "csv": f"data:text/csv;charset=utf-8;base64,{b64encode(estimates(release).encode()).decode()}",
         "typical": median(errors) if errors else None,
         "least": TWO_SIDED * max(certainty.sigma for certainty in alone),
         "least_pair": TWO_SIDED * median(row["sigma"] for row in rows) if rows else None,
@@ -115,27 +137,29 @@ def render(release: Release) -> str:
         "uncovered": _uncovered(release),
         "schema": _schema(release),
         "outside": sum(row["outside"] for column in columns for row in column["rows"]),
-        "data": pair_tables(release, rows),
-        "map": pair_map(release.codec.domain.names, rows),
-        "most": MOST_TABLES,
-        "listed": MOST_LISTED,
-        "level": LEVEL,
     }
-    return pages.render("public.html", values, SECTIONS)
 
 
-def estimates(release: Release) -> str:
-    """Return the counts of all columns with their 95 % intervals, as a CSV that spreadsheets can open."""
+def estimates(releases: Mapping[str, Release]) -> str:
+    """Return a link with the counts of all columns and their 95 % intervals, as a CSV for spreadsheets.
+
+    Parameters
+    ----------
+    releases : mapping of a table to its Release
+        A single table has the name "", and its CSV no column of tables.
+    """
     text = StringIO()
     writer = csv.writer(text)
-    writer.writerow(("column", "value", "estimate", "low", "high"))
-    for name in release.codec.domain:
-        if release.codec.column_of(name) in release.accuracy_.not_found:
-            continue
-        for value, *numbers in release.accuracy_.counts(name).to_numpy().tolist():
-            words = (f"'{word}" if word.startswith(FORMULAS) else word for word in (name, str(value)))
-            writer.writerow((*words, *(round(number, 1) for number in numbers)))
-    return text.getvalue()
+    writer.writerow((*(["table"] if any(releases) else []), "column", "value", "estimate", "low", "high"))
+    for table, release in releases.items():
+        for name in release.codec.domain:
+            if release.codec.column_of(name) in release.accuracy_.not_found:
+                continue
+            for value, *numbers in release.accuracy_.counts(name).to_numpy().tolist():
+                told = (*filter(None, [table]), name, str(value))
+                words = (f"'{word}" if word.startswith(FORMULAS) else word for word in told)
+                writer.writerow((*words, *(round(number, 1) for number in numbers)))
+    return f"data:text/csv;charset=utf-8;base64,{b64encode(text.getvalue().encode()).decode()}"
 
 
 def _compared(release: Release) -> Agreement | None:
@@ -195,6 +219,7 @@ def _column(
         "lost": codec.column_of(name) in release.accuracy_.not_found,
         "facts": _facts(release, name),
         "constrained": codec.column_of(name) in constrained,
+        "drawn": drawn is not None,
         "more": len(rows) - len(shown),
         "picture": picture,
         "stretched": stretched,

@@ -14,12 +14,17 @@ from markupsafe import Markup
 
 from privsyn.arguments import check_release
 from privsyn.files import atomic_path
+from privsyn.inference.fitted import LEVEL
 from privsyn.pages import sections as pages
 from privsyn.pages.sections import percent
+from privsyn.private.ledger import Ledger
+from privsyn.release.linked import LinkedRelease, one_release
 from privsyn.release.release import Release
-from privsyn.studies.release_facts import facts
+from privsyn.studies import linked_facts as linked
+from privsyn.studies.release_facts import facts, in_plain_words
 from privsyn.synthesizer import PrivSyn
-from privsyn.table.io.formats import Place
+from privsyn.table.across import schema_of
+from privsyn.table.io.formats import Place, holds_tables, tables_in
 from privsyn.table.schema.columns import Column
 from privsyn.table.schema.yaml_file import kind_of
 
@@ -42,12 +47,17 @@ CONTEXT = {
     "fileObject": "cr:fileObject",
     "extract": "cr:extract",
     "column": "cr:column",
+    "key": "cr:key",
+    "references": "cr:references",
 }
 """The names that the metadata use, of schema.org and of Croissant."""
 
 
 def sheet(
-    release: Release | PrivSyn, path: str | PathLike[str], *, data: str | PathLike[str] | None = None
+    release: Release | LinkedRelease | PrivSyn,
+    path: str | PathLike[str],
+    *,
+    data: str | PathLike[str] | None = None,
 ) -> None:
     """Write the data sheet of a release: a text to be completed by hand, with metadata for machines.
 
@@ -56,34 +66,81 @@ def sheet(
 
     Parameters
     ----------
-    release : Release or PrivSyn
+    release : Release, LinkedRelease or PrivSyn
         The result of `load`, or a fitted model.
     path : path
         A Markdown file.
     data : path, optional
-        The synthetic table. The metadata then have its name, its size and its checksum, as Croissant needs.
+        The synthetic table, or the folder or database with all of them. The metadata then have the names, the
+        sizes and the checksums of the files, as Croissant needs. It knows no databases: for one, they are
+        those of schema.org alone.
 
     Raises
     ------
     InputError
         If a file cannot be read or written.
     """
-    text = render(check_release(release), None if data is None else Path(data))
+    whole, place_of_data = check_release(release), None if data is None else Path(data)
+    if isinstance(whole, LinkedRelease) and whole.only is None:
+        text = render_linked(whole, place_of_data)
+    else:
+        text = render(one_release(whole, "this sheet"), place_of_data)
     with atomic_path(path) as place:
         place.write_text(text, encoding="utf-8")
 
 
 def render(release: Release, data: Path | None = None) -> str:
     """Return the sheet as text."""
+    values = _in_short(release) | {
+        "name": "a synthetic table" if data is None else data.name,
+        "file": data,
+        "metadata": _json(metadata(release, data)),
+    }
+    return pages.render("sheet.md", values)
+
+
+def render_linked(release: LinkedRelease, data: Path | None = None) -> str:
+    """Return the sheet of several tables as text; `data` is the folder or database with them."""
+    whole = metadata_of_tables(release, data)
+    total, low, high = linked.persons(release)
+    values = {
+        "ledger": release.ledger.to_dict() | {"kept": release.ledger.kept},
+        "odds": in_plain_words(release.ledger),
+        "name": "synthetic tables" if data is None else data.name,
+        "file": data if "recordSet" in whole else None,
+        "root": release.database.root,
+        "rows": total,
+        "low": low,
+        "high": high,
+        "level": LEVEL,
+        "parts": [
+            _in_short(own)
+            | {
+                "name": name,
+                "table": release.database.tables[name],
+                "each": linked.rows_each(release, name) if name != release.database.root else None,
+                "hidden": linked.not_published(release, name),
+                "called": linked.called_elsewhere(release, name),
+            }
+            for name, own in release.tables.items()
+        ],
+        "lookups": [*release.database.public],
+        "links": {name: linked.LinksInWords(release, name).kept for name in release.database.names[1:]},
+        "rules": linked.rules(release),
+        "metadata": _json(whole),
+    }
+    return pages.render("linked.md", values)
+
+
+def _in_short(release: Release) -> dict[str, Any]:
+    """Return what sheets say of a table, by name."""
     codec, known, tables = release.codec, facts(release), release.accuracy_.tables
     alone = tables[tables["covered"] & (tables["order"] == 1)]
     errors = alone["expected_error"].tolist()
     by_column: dict[str, list[float]] = {}
     for (attribute,), error in zip(alone["columns"], errors, strict=True):
         by_column.setdefault(codec.column_of(attribute), []).append(error)
-    values = known | {
-        "name": "a synthetic table" if data is None else data.name,
-        "file": data,
+    return known | {
         "dropped": codec.dropped,
         "columns": [
             {
@@ -99,60 +156,112 @@ def render(release: Release, data: Path | None = None) -> str:
             for name in codec.names
         ],
         "typical": median(errors) if errors else None,
-        "metadata": Markup(_without_tags(metadata(release, data))),  # noqa: S704
     }
-    return pages.render("sheet.md", values)
 
 
 def metadata(release: Release, data: Path | None = None) -> dict[str, Any]:
     """Return the metadata as JSON-LD: a schema.org Dataset, and Croissant if there is a file."""
-    codec, ledger = release.codec, release.ledger
+    codec = release.codec
     names = [name for name in codec.names if name not in codec.dropped]
     title = "Synthetic table" if data is None else data.name
-    plain: dict[str, Any] = {
-        "@context": CONTEXT,
-        "@type": "sc:Dataset",
-        "name": title,
-        "description": _description(release),
-        "isAccessibleForFree": True,
-        "measurementTechnique": f"differentially private counts of sets of columns, privsyn {ledger.version}",
-        "variableMeasured": [_variable(name, codec.schema.columns[name]) for name in names],
+    plain = _dataset(release, title) | {
+        "variableMeasured": [_variable(name, codec.schema.columns[name]) for name in names]
     }
     if data is None:
         return plain
     place = Place.of(data)
-    kind, data = place.format.media, place.file
-    with data.open("rb") as file:
-        digest = file_digest(file, "sha256").hexdigest()
-    fields = [
-        {
-            "@type": "cr:Field",
-            "@id": f"rows/{name}",
-            "name": name,
-            "dataType": f"sc:{codec.schema.columns[name].data_type}",
-            "source": {"fileObject": {"@id": data.name}, "extract": {"column": name}},
-        }
-        for name in names
-    ]
+    fields = [_field("rows", name, codec.schema.columns[name].data_type, place.file.name) for name in names]
     return plain | {
         "conformsTo": CROISSANT,
-        "distribution": [
-            {
-                "@type": "cr:FileObject",
-                "@id": data.name,
-                "name": data.name,
-                "contentUrl": data.name,
-                "contentSize": f"{data.stat().st_size} B",
-                "encodingFormat": "application/gzip" if data.suffix == ".gz" else kind,
-                "sha256": digest,
-            }
-        ],
+        "distribution": [_file(place, place.file.name)],
         "recordSet": [{"@type": "cr:RecordSet", "@id": "rows", "name": "rows", "field": fields}],
     }
 
 
-def _description(release: Release) -> str:
-    ledger = release.ledger
+def metadata_of_tables(release: LinkedRelease, data: Path | None = None) -> dict[str, Any]:
+    """Return the same of several tables; Croissant if `data` is a folder, in which a table is a file."""
+    kinds = {name: _columns_of(release, name) for name in release.levels}
+    variables = [
+        _variable(f"{name}.{column}", kind)
+        for name, columns in kinds.items()
+        for column, kind in columns.items()
+        if kind is not None
+    ]
+    title = "Synthetic tables" if data is None else data.name
+    plain = _dataset(release, title) | {"variableMeasured": variables}
+    if data is None:
+        return plain
+    if holds_tables(data):
+        return plain | {"distribution": [_file(Place.of(data), data.name) | {"@type": "sc:DataDownload"}]}
+    database = release.database
+    places = {name: Place.of(path) for name, path in tables_in(data, database.tables).items()}
+    files = {name: place.file.name for name, place in places.items()}
+    sets: list[dict[str, Any]] = []
+    for name in filter(files.get, database.names):
+        table, fields = database.tables[name], []
+        for column, kind in kinds[name].items():
+            text = kind.data_type if kind is not None else "Text"
+            field = _field(name, column, text, files[name])
+            if column == table.link:
+                parent = database.tables[table.parent or ""].key
+                field |= {"references": {"field": {"@id": f"{table.parent}/{parent}"}}}
+            fields.append(field)
+        key = {"key": {"@id": f"{name}/{table.key}"}} if table.key else {}
+        sets.append({"@type": "cr:RecordSet", "@id": name, "name": name, **key, "field": fields})
+    return plain | {
+        "conformsTo": CROISSANT,
+        "distribution": [_file(place, files[name]) for name, place in places.items()],
+        "recordSet": sets,
+    }
+
+
+def _columns_of(release: LinkedRelease, name: str) -> dict[str, Column | None]:
+    """Return the columns of a synthetic table; None for those of keys."""
+    codecs = {each: own.codec for each, own in release.tables.items()}
+    known = schema_of(name, release.database, codecs).columns
+    return {column: known.get(column) for column in release.levels[name].columns}
+
+
+def _dataset(release: Release | LinkedRelease, title: str) -> dict[str, Any]:
+    """Return the metadata that need no column and no file."""
+    version = release.ledger.version
+    return {
+        "@context": CONTEXT,
+        "@type": "sc:Dataset",
+        "name": title,
+        "description": _description(release.ledger),
+        "isAccessibleForFree": True,
+        "measurementTechnique": f"differentially private counts of sets of columns, privsyn {version}",
+    }
+
+
+def _file(place: Place, name: str) -> dict[str, Any]:
+    """Return a file with its size and checksum."""
+    with place.file.open("rb") as file:
+        digest = file_digest(file, "sha256").hexdigest()
+    return {
+        "@type": "cr:FileObject",
+        "@id": name,
+        "name": name,
+        "contentUrl": name,
+        "contentSize": f"{place.file.stat().st_size} B",
+        "encodingFormat": "application/gzip" if place.file.suffix == ".gz" else place.format.media,
+        "sha256": digest,
+    }
+
+
+def _field(table: str, name: str, kind: str, file: str) -> dict[str, Any]:
+    """Return a column of a file."""
+    return {
+        "@type": "cr:Field",
+        "@id": f"{table}/{name}",
+        "name": name,
+        "dataType": f"sc:{kind}",
+        "source": {"fileObject": {"@id": file}, "extract": {"column": name}},
+    }
+
+
+def _description(ledger: Ledger) -> str:
     if ledger.elsewhere is not None:
         return f"Synthetic rows from counts that were measured elsewhere: {ledger.elsewhere}."
     if ledger.warning is not None:
@@ -173,7 +282,7 @@ def _variable(name: str, column: Column) -> dict[str, Any]:
     return variable
 
 
-def _without_tags(plain: Mapping[str, Any]) -> str:
+def _json(plain: Mapping[str, Any]) -> Markup:
     """Return JSON in which no sign begins a tag, so that it may stand in a web page."""
     text = json.dumps(plain, indent=2, ensure_ascii=False, default=str)
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))  # noqa: S704

@@ -96,12 +96,15 @@ class Links:
         Each over own attributes and one of `given` or `previous`.
     measured : tuple of Measurement
         Of each table: draws need the noise in it.
+    errors : tuple of float
+        Of each table: the share of rows that would have to change to make it the private one. Pages show it.
     """
 
     given: Mapping[str, Given]
     previous: Mapping[str, Previous]
     tables: tuple[Marginal, ...]
     measured: tuple[Measurement, ...]
+    errors: tuple[float, ...]
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from command import CANARY, fill, run
+from command import CANARY, fill, run, visible
 
 from privsyn import (
     Categorical,
@@ -67,12 +67,6 @@ def page(model, tmp_path_factory):
     path = tmp_path_factory.mktemp("report") / "public.html"
     report(model.release_, path)
     return path
-
-
-def visible(text):
-    """What a page says: no style, no script, no tags; but the data of the script."""
-    said = re.sub(r"<style>.*?</style>|<script>.*?</script>", "", text, flags=re.S)
-    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", said))
 
 
 def figure(text, name):

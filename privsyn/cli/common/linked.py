@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from privsyn.cli.common import console
 from privsyn.cli.common.keeping import check_rescue, kept
-from privsyn.cli.common.outputs import check_new, check_outputs
+from privsyn.cli.common.outputs import check_markdown, check_new, check_outputs, check_page
 from privsyn.cli.common.terminal import say
 from privsyn.errors import InputError, plural
 from privsyn.files import check_file
@@ -26,11 +26,10 @@ def synth_tables(
     data: Path,
     out: Path,
     settings: Mapping[str, Any],
-    pages: Path | None,
+    outputs: Mapping[str, Path | None],
+    comparison: Path | None,
     *,
     rows: int | None,
-    model: Path | None,
-    ledger: Path | None,
     force: bool,
     weak: bool,
     excel_safe: bool,
@@ -42,28 +41,33 @@ def synth_tables(
     data, out : Path
     settings : mapping
         As for `PrivSyn`.
-    pages : Path, optional
-        A page that is about one table.
+    outputs : mapping of an option to a Path
+        The model, the ledger, the public page and the data sheet; None if one was not asked for.
+    comparison : Path, optional
+        The page that compares a private table with a synthetic one.
     rows : int, optional
         Number of rows of the table without a parent.
-    model, ledger, force, weak, excel_safe
+    force, weak, excel_safe
         As for the command `synth`.
 
     Returns
     -------
     Whether it does. If not, nothing was done.
     """
+    import privsyn
     from privsyn.synthesizer import PrivSyn
 
     database = None if settings["schema"] is None else as_database(settings["schema"])
     if database is None:
         return False
-    refuse({"--report, --public-report or --sheet": pages})
+    refuse({"--report": comparison})
     console.check_promise(settings["epsilon"], settings["delta"], weak=weak)
-    outputs = {"--model": model, "--ledger": ledger}
+    check_page("--public-report", outputs["--public-report"])
+    check_markdown("--sheet", outputs["--sheet"])
     places = tables_in(data, database.names)
     public = [Path(each.public) for each in database.public.values()]
     _check_out(out, outputs, inputs=(data, settings["schema"], *public))
+    model, ledger = outputs["--model"], outputs["--ledger"]
     check_new("--model", model, force=force)
     if model is None:
         check_rescue(out, (data, *outputs.values()), force=force)
@@ -76,6 +80,12 @@ def synth_tables(
                 out, rows, ending=ending, seed=fitted.seed, excel_safe=excel_safe, progress=bars
             )
             written.append(out)
+            if (page := outputs["--public-report"]) is not None:
+                privsyn.report(fitted, page)
+                written.append(page)
+            if (sheet := outputs["--sheet"]) is not None:
+                privsyn.sheet(fitted, sheet, data=out)
+                written.append(sheet)
         show_tables(fitted.release_, shapes, out)
         console.show_files({name: path if path in written else None for name, path in outputs.items()})
         for name, release in fitted.release_.tables.items():

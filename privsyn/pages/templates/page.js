@@ -37,6 +37,10 @@
         figure.hidden = !figure.textContent.toLowerCase().includes(wanted);
       });
       const left = figures.filter((figure) => !figure.hidden).length;
+      // What was found shows itself; without a word, tables stay as they are.
+      document.querySelectorAll("details.table").forEach((table) => {
+        if (wanted) table.open = Boolean(table.querySelector("figure:not([hidden])"));
+      });
       document.getElementById("found").textContent = wanted ? `${left} of ${figures.length} columns` : "";
     });
   };
@@ -48,7 +52,8 @@
     const partners = (name) =>
       data.filter((pair) => pair.columns.includes(name)).map((pair) => pair.columns.find((other) => other !== name));
     const between = (a, b) => data.find((pair) => pair.columns.includes(a) && pair.columns.includes(b));
-    const whole = (count) => Math.max(0, count).toLocaleString("en");
+    // Shares are in per mille.
+    const whole = (count) => (shown.share ? percent(count / 1000) : Math.max(0, count).toLocaleString("en"));
     let shown;
 
     // The more rows a cell has, the darker it is.
@@ -68,14 +73,16 @@
       const caption = make("caption");
       // A phone shows one block for each row of the table: neither down nor across.
       caption.append(shown.columns[0], make("span", " (down)"), ` × ${shown.columns[1]}`, make("span", " (across)"));
-      caption.append(`: estimated counts, with ${panel.dataset.level} intervals (†: outside its interval; trust the interval)`);
+      const what = shown.share ? "among the rows of each line, estimated shares" : "estimated counts";
+      caption.append(`: ${what}, with ${panel.dataset.level} intervals (†: outside its interval; trust the interval)`);
       table.prepend(caption);
       const scroll = make("div", undefined, { className: "wide", tabIndex: 0, role: "group", ariaLabel: "Table of the pair; it may scroll" });
       scroll.append(table);
       const left = shown.omitted.map((many, side) => (many ? `${many} less frequent values of ${shown.columns[side]} are not shown. ` : ""));
       const empty = table.querySelectorAll("td.empty").length;
       const note = make("p", `${empty} counts of 0, with intervals from 0, are left out.`, { className: "on-phone", hidden: !empty });
-      panel.replaceChildren(scroll, note, make("p", left.join("")));
+      panel.replaceChildren(make("p", shown.said), scroll, note, make("p", left.join("")));
+      panel.firstChild.hidden = !shown.said;
     };
 
     const fill = (select, options, wanted) => {
@@ -110,7 +117,8 @@
       const lines = [[...shown.columns, "estimate", "low", "high"].map(quote).join(",")];
       shown.estimate.forEach((count, place) => {
         const [i, j] = [Math.floor(place / shown.levels[1].length), place % shown.levels[1].length];
-        lines.push([quote(shown.levels[0][i]), quote(shown.levels[1][j]), count, shown.low[place], shown.high[place]].join(","));
+        const numbers = [count, shown.low[place], shown.high[place]].map((x) => (shown.share ? x / 1000 : x));
+        lines.push([quote(shown.levels[0][i]), quote(shown.levels[1][j]), ...numbers].join(","));
       });
       const href = `data:text/csv;charset=utf-8,${encodeURIComponent(lines.join("\r\n"))}`;
       make("a", undefined, { href, download: "pair.csv" }).click();

@@ -1,0 +1,279 @@
+"""What page and data sheet say of several tables: numbers of rows, links that are kept, and rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from math import log, sqrt
+from typing import Any
+
+import numpy as np
+
+from privsyn.inference.fitted import MISSED, ROUNDING, TWO_SIDED, Certainty
+from privsyn.marginals.domain import Codes, Integers
+from privsyn.marginals.marginal import Marginal
+from privsyn.pages.diagram import Box
+from privsyn.pages.sections import interval, many, whole
+from privsyn.release.linked import LinkedRelease
+from privsyn.studies.release_facts import KEPT, most_frequent, relationship
+from privsyn.synthesis.chains import NUMBER_OF_ROWS, Given, Previous
+from privsyn.table.codec.labels import labels_of
+from privsyn.table.linked import ROW, constants, rows_of
+from privsyn.table.schema.database import Table
+from privsyn.table.schema.summaries import Computed
+
+BEFORE, PLACE = "rows before", "numbers and places of rows"
+"""What else than a table a row may be linked with."""
+
+
+def persons(release: LinkedRelease) -> tuple[float, float, float]:
+    """Return the estimated number of rows of the root, and the ends of its 95 % interval.
+
+    The interval is that of the column whose noise is least in all cells together, extended to the estimate.
+    No answer is used to choose it: the noise is public. A sum of discrete Laplace answers is within
+    ln(20) / sqrt(2) of their standard deviation with probability 0.95 or more.
+    """
+    root = release.tables[release.database.root]
+    alone = root.fitted.certainties[: len(root.fitted.one_ways)]
+    measured = min((each.measured for each in alone), key=lambda each: float(each.variance.sum()))
+    wide = TWO_SIDED if root.ledger.law == "gaussian" else log(1 / MISSED) / sqrt(2)
+    away = wide * sqrt(float(measured.variance.sum()) + ROUNDING * measured.variance.size)
+    seen, total = measured.marginal.total, root.fitted.total
+    return total, max(min(seen - away, total), 0.0), max(seen + away, total)
+
+
+def rows_each(release: LinkedRelease, child: str) -> dict[str, Any]:
+    """Return how many rows of a child table each row of its parent has on average, with a 95 % interval."""
+    parent = release.database.tables[child].parent or ""
+    found = release.tables[parent].accuracy_.mean(rows_of(child))
+    numbers = [float(found[part]) for part in ("estimate", "low", "high")]
+    words = interval(numbers[0], *numbers[1:]) if found["covered"] else ("", "", "")
+    text = f"{words[0]} ({words[1]} to {words[2]})" if found["covered"] else "hidden by noise"
+    return {"table": child, "parent": parent, "column": rows_of(child), "words": words, "text": text}
+
+
+def boxes(release: LinkedRelease) -> list[Box]:
+    """Return what the diagram says of each table; numbers of rows are the released estimates."""
+    found = []
+    for name, level in release.levels.items():
+        table = release.database.tables[name]
+        keys = [f"key {table.key}"] if table.key else []
+        counted = f"about {whole(level.release.fitted.total)} rows"
+        lines = [*keys, counted, many(len(published(release, name)), "column")]
+        label = ""
+        if table.parent is not None:
+            label = f"{table.link} · rows each {rows_each(release, name)['text']}"
+        lookups = release.database.looked_up(name, level.release.codec.names)
+        found.append(Box(name, lines, table.parent, label, lookups))
+    for name, table in release.database.public.items():
+        lines = [f"key {table.key}", many(len(table.public.frame), "row"), "public, as it is"]
+        found.append(Box(name, lines, public=True))
+    return found
+
+
+def published(release: LinkedRelease, name: str) -> list[str]:
+    """Return the columns of a synthetic table that are no keys."""
+    return [column for column in release.levels[name].columns if column not in own_keys(release, name)]
+
+
+def own_keys(release: LinkedRelease, name: str) -> tuple[str, ...]:
+    """Return the columns of a synthetic table with new keys, and with 1, 2, 3, ..."""
+    table, level = release.database.tables[name], release.levels[name]
+    known = (*level.release.codec.names, *table.elsewhere)
+    return tuple(column for column in level.columns if column not in known)
+
+
+def not_published(release: LinkedRelease, name: str) -> tuple[str, ...]:
+    """Return the counted columns of a table that no synthetic table has: summaries of child rows."""
+    numbers = tuple(map(rows_of, release.database.children(name)))
+    return (*release.database.tables[name].derive, *numbers, ROW)
+
+
+def called_elsewhere(release: LinkedRelease, name: str) -> dict[str, str]:
+    """Return what the synthetic tables call the columns that a table counts for others, or computes."""
+    database = release.database
+    found = {str(summary): column for column, summary in database.tables[name].computed.items()}
+    for child in database.children(name):
+        for constant in constants(database, child):
+            found[str(constant)] = f"{constant.column} of {child}, the same in all rows of one of {name}"
+    return found
+
+
+def rules(release: LinkedRelease) -> list[tuple[str, str]]:
+    """Return the rules that every synthetic row keeps, each with its table, in words."""
+    found = []
+    for name, level in release.levels.items():
+        table, codec = release.database.tables[name], level.release.codec
+        lookups = release.database.looked_up(name, codec.names)
+        found += [(name, each.explain()) for each in codec.schema.constraints]
+        found += [(name, said) for said in _of_links(table)]
+        found += [(name, f"{column} is a key of {lookup}, or missing") for column, lookup in lookups.items()]
+    return found
+
+
+def _of_links(table: Table) -> Iterator[str]:
+    """Yield what is declared of a table and the tables above and below, in words."""
+    for rule in table.compared:
+        yield f"{rule}, in every row"
+    for column, summary in table.computed.items():
+        yield f"{Computed((None, column), summary)}, computed from the synthetic rows"
+    if table.parent is None:
+        return
+    yield f"{table.link} is a key of {table.parent}, in every row; all keys are new"
+    if table.children is not None:
+        least, most = table.children
+        yield f"each row of {table.parent} has {least} {'or more' if most is None else f'to {most}'} rows"
+    rows = f"the rows of one row of {table.parent}"
+    if table.order is not None:
+        yield f"{rows} are in the order of {table.order}"
+    for column in table.constant:
+        yield f"{column} is the same in all {rows.removeprefix('the ')}"
+    for one in table.one:
+        yield f"of {rows}, exactly one{', the first,' * one.first} has {one.column} == {one.value!r}"
+
+
+class LinksInWords:
+    """The tables of counts that link the rows of a child table to other rows.
+
+    Parameters
+    ----------
+    release : LinkedRelease
+    name : str
+        A table with a parent.
+    """
+
+    def __init__(self, release: LinkedRelease, name: str) -> None:
+        self._release, self._name = release, name
+        level = release.levels[name]
+        if level.links is None:
+            raise ValueError(f"{name}: nothing links its rows")
+        self._own, self._links = level.release, level.links
+
+    @cached_property
+    def relationships(self) -> list[dict[str, Any]]:
+        """What pages say of each table, the strongest first; see `release_facts.relationships`."""
+        rows = []
+        tables = zip(self._links.tables, self._links.measured, self._links.errors, strict=True)
+        for table, measured, error in tables:
+            if not self._lost(table):
+                certainty = Certainty(measured, error)
+                columns = tuple(map(self.called, table.attributes))
+                said = relationship(columns, certainty, table)
+                rows.append(said | {"with": self._partner(table), "table": (certainty, table)})
+        return sorted(rows, key=lambda row: -row["strength"])
+
+    @property
+    def kept(self) -> list[dict[str, Any]]:
+        """For each table above, and for the rows before: how many pairs are kept how well, in words."""
+        above = {name: len(self._columns(name)) for name in self._release.database.above(self._name)}
+        own = len(self._columns(self._name))
+        of_rows = sum(not given.table for given in self._links.given.values())
+        further = own * (max((of.lag for of in self._links.previous.values()), default=1) - 1)
+        possible = {name: own * many for name, many in above.items()}
+        possible |= {PLACE: own * of_rows, BEFORE: own**2 + further}  # two rows before: itself alone
+        found = []
+        for partner, pairs in possible.items():
+            rows = [row for row in self.relationships if row["with"] == partner and len(row["columns"]) == 2]
+            words = {word: sum(row["kept"] == word for row in rows) for word in KEPT}
+            if rows or pairs:
+                found.append({"with": partner, "kept": words, "unmeasured": max(pairs - len(rows), 0)})
+        return found
+
+    def called(self, attribute: str) -> str:
+        """Return what pages call an attribute of a row of the table."""
+        if (given := self._links.given.get(attribute)) is not None:
+            parent = self._release.database.tables[self._name].parent
+            if given.table:
+                return f"{given.table}.{given.attribute}"
+            if given.attribute == NUMBER_OF_ROWS:
+                return f"number of {self._name} of one row of {self._release.database.root}"
+            return f"place among the {self._name} of one row of {parent}"
+        if (previous := self._links.previous.get(attribute)) is not None:
+            in_order = self._release.database.tables[self._name].order is not None
+            which = f"{previous.lag} before" if in_order else "another row of the same parent"
+            return f"{self._name}.{previous.column} ({which})"
+        return f"{self._name}.{attribute}"
+
+    def _partner(self, table: Marginal) -> str:
+        """Return the table above with which a table of counts links, or what else."""
+        if self._links.previous.keys() & set(table.attributes):
+            return BEFORE
+        above = {self._links.given[name].table for name in table.attributes if name in self._links.given}
+        return next(filter(None, above), PLACE)
+
+    def _lost(self, table: Marginal) -> bool:
+        """Return whether nothing was found of a column of a table of counts."""
+        return any(
+            release.codec.column_of(attribute) in release.accuracy_.not_found
+            for release, attribute in map(self._home, table.attributes)
+            if release is not None
+        )
+
+    def _home(self, name: str) -> tuple[Any, str]:
+        """Return the release that has the column of an attribute, or None, and its name there."""
+        if (given := self._links.given.get(name)) is not None:
+            return (self._release.tables[given.table] if given.table else None), given.attribute
+        previous = self._links.previous.get(name)
+        return self._own, name if previous is None else previous.column
+
+    def _columns(self, name: str) -> list[str]:
+        """Return the counted columns of a table."""
+        return [column for column in self._release.tables[name].codec.domain.names if column != ROW]
+
+    def shares(self, row: dict[str, Any]) -> dict[str, Any]:
+        """Return one of the `relationships`, of a pair: the shares of the own column's values, in per mille.
+
+        They are those among the rows with each value of the other column. The counts themselves are of rows
+        that bounds left, in which rows of parents with few rows weigh more, and positions most of all. Within
+        a value of the other column this hardly matters: with a made hospital 92 to 99 % of the intervals held
+        the private share, and 73 % that of counts of columns above.
+        """
+        certainty, table = row["table"]
+        other = 0 if table.attributes[0] not in self._own.codec.domain.names else 1
+        low, high = certainty.intervals(laplace=self._own.ledger.law == "laplace")
+        grids = {"estimate": certainty.measured.grouping.join(table.counts), "low": low, "high": high}
+        among = np.maximum(grids["estimate"].sum(axis=1 - other, keepdims=True), 1.0)
+        shares = {part: 1000 * np.minimum(grid / among, 1.0) for part, grid in grids.items()}
+        groups = certainty.measured.grouping.groups or tuple(map(np.arange, table.counts.shape))
+        words = [
+            np.array(self._words(name, group), object)
+            for name, group in zip(table.attributes, groups, strict=True)
+        ]
+        if other == 1:
+            shares = {part: grid.T for part, grid in shares.items()}
+            words.reverse()
+        columns = tuple(self.called(table.attributes[place]) for place in (other, 1 - other))
+        return most_frequent((columns[0], columns[1]), words, shares) | {"share": True}
+
+    def _words(self, name: str, group: Codes) -> list[str]:
+        """Return a label for each group of the codes of an attribute."""
+        release, attribute = self._home(name)
+        source = self._links.given.get(name) or self._links.previous.get(name)
+        if isinstance(source, Given) and not source.table:
+            return _numbers(group[source.groups], first=source.attribute != NUMBER_OF_ROWS)
+        place = release.codec.domain.names.index(attribute)
+        merging, encoder = release.fitted.merging, release.codec.encoders[place]
+        merged = merging.groups[place]
+        codes = group[merged if source is None else source.groups[merged]]
+        present, dense = np.unique(codes, return_inverse=True)
+        labels = labels_of(encoder, dense, merging.shares[place])
+        words = dict(zip(present.tolist(), labels, strict=True))
+        if isinstance(source, Previous):
+            last = int(group[source.none])
+            words[last] = f"{words[last]}, or no such row" if last in words else "no such row"
+        return [words.get(each, "") for each in range(int(group.max()) + 1)]
+
+
+def _numbers(groups: Integers, *, first: bool) -> list[str]:
+    """Return a label for each group of numbers from 0, or places from the `first`; the last has no end.
+
+    >>> _numbers(np.array([0, 0, 1, 1, 2]), first=False), _numbers(np.array([0, 1, 2]), first=True)
+    (['up to 1', '2 to 3', '4 or more'], ['1', '2', '3 or more'])
+    """
+    words = []
+    for group in range(int(groups.max()) + 1):
+        numbers = np.flatnonzero(groups == group) + first
+        low, high = (int(numbers.min()), int(numbers.max())) if len(numbers) else (0, 0)
+        words.append(str(low) if low == high else f"{low} to {high}" if low else f"up to {high}")
+    low = int(np.flatnonzero(groups == groups.max()).min()) + first
+    return [*words[:-1], f"{low} or more"]
