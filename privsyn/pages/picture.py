@@ -14,7 +14,7 @@ import numpy as np
 from markupsafe import Markup, escape
 
 if TYPE_CHECKING:
-    from privsyn.marginals.domain import Floats, Mask
+    from privsyn.marginals.domain import Floats
 
 WIDTH, HEIGHT = 320, 120
 BASE, TOP = HEIGHT - 18, 14
@@ -166,21 +166,7 @@ def error_bars(name: str, bins: Bins, estimate: Floats, low: Floats, high: Float
         )
     ]
     marks = [_cut_mark(bins, place, f"{estimate[place]:,.0f}") for place in cut]
-    marks += [
-        f'<text class="outside" x="{middle:.1f}" y="{BASE - top - 2:.1f}" text-anchor="middle">†</text>'
-        for middle, top, out in zip(middles, heights[0], outside(estimate, low, high), strict=True)
-        if out
-    ]
     return _svg(f"{name}: bars of estimated counts", *parts, *marks, *_axis(bins))
-
-
-def outside(estimate: Floats, low: Floats, high: Floats) -> Mask:
-    """Return which estimates lie outside their own interval, as the page shows them: as whole counts.
-
-    >>> outside(np.array([3.6, 9.0]), np.array([3.9, 4.0]), np.array([8.0, 8.0])).tolist()
-    [False, True]
-    """
-    return (np.rint(estimate) < np.rint(low)) | (np.rint(estimate) > np.rint(high))
 
 
 def percent_of(longest: float, length: float) -> str:

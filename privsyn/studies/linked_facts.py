@@ -45,10 +45,10 @@ def persons(release: LinkedRelease) -> tuple[float, float, float]:
 def rows_each(release: LinkedRelease, child: str) -> dict[str, Any]:
     """Return how many rows of a child table each row of its parent has on average, with a 95 % interval."""
     parent = release.database.tables[child].parent or ""
-    found = release.tables[parent].accuracy_.mean(rows_of(child))
+    found = release.accuracy_.mean(f"{child}: count")
     numbers = [float(found[part]) for part in ("estimate", "low", "high")]
-    words = interval(numbers[0], *numbers[1:]) if found["covered"] else ("", "", "")
-    text = f"{words[0]} ({words[1]} to {words[2]})" if found["covered"] else "hidden by noise"
+    words = interval(*numbers)
+    text = f"{words[0]} ({words[1]} to {words[2]})"
     return {"table": child, "parent": parent, "column": rows_of(child), "words": words, "text": text}
 
 
@@ -231,7 +231,8 @@ class LinksInWords:
         certainty, table = row["table"]
         other = 0 if table.attributes[0] not in self._own.codec.domain.names else 1
         low, high = certainty.intervals(laplace=self._own.ledger.law == "laplace")
-        grids = {"estimate": certainty.measured.grouping.join(table.counts), "low": low, "high": high}
+        counts = certainty.measured.grouping.join(table.counts)
+        grids = {"estimate": counts, "low": np.minimum(low, counts), "high": np.maximum(high, counts)}
         among = np.maximum(grids["estimate"].sum(axis=1 - other, keepdims=True), 1.0)
         shares = {part: 1000 * np.minimum(grid / among, 1.0) for part, grid in grids.items()}
         groups = certainty.measured.grouping.groups or tuple(map(np.arange, table.counts.shape))

@@ -19,7 +19,7 @@ from privsyn.inference.consistency import norm_sub
 from privsyn.inference.fitted import HALF, LEVEL, TWO_SIDED
 from privsyn.marginals.domain import Ints
 from privsyn.pages import sections as pages
-from privsyn.pages.picture import Axis, Bins, error_bars, outside, percent_of
+from privsyn.pages.picture import Axis, Bins, error_bars, percent_of
 from privsyn.pages.sections import Section, at_most, interval
 from privsyn.release.agreement import Agreement
 from privsyn.release.linked import LinkedRelease, one_release
@@ -136,7 +136,6 @@ def in_short(release: Release, agreement: Agreement | None) -> dict[str, Any]:
         "agreement": [] if agreement is None else list(map(str, agreement.disagreements())),
         "uncovered": _uncovered(release),
         "schema": _schema(release),
-        "outside": sum(row["outside"] for column in columns for row in column["rows"]),
     }
 
 
@@ -240,9 +239,8 @@ def _facts(release: Release, name: str) -> str:
     ):
         found = frame[(frame["column"] == name) & (frame.get("share", share) == share)]
         for row in found[found["covered"].astype(bool)].to_dict("records"):
-            mark = "" if row["low"] <= row["estimate"] <= row["high"] else "†"
             estimate, low, high = interval(row["estimate"], row["low"], row["high"])
-            words.append(f"{what} {estimate}{mark} ({low} to {high})")
+            words.append(f"{what} {estimate} ({low} to {high})")
             if (within := row.get("within_cells", 0.0)) > SEEN * (row["high"] - row["low"]):
                 words[-1] += f", or up to {at_most(within)} higher or lower, as only ranges were counted"
     return "; ".join(words)
@@ -263,7 +261,6 @@ def _picture(release: Release, name: str, bins: pd.DataFrame) -> tuple[Any, bool
 
 def _rows(counts: pd.DataFrame, groups: list[tuple[str, ...]]) -> list[dict[str, Any]]:
     """Return each count with its values, and the ends of its bar and its interval."""
-    marks = outside(*(counts[part].to_numpy() for part in ("estimate", "low", "high"))).tolist()
     longest = max(float(counts["high"].max()), float(counts["estimate"].max()), 1e-12)
     return [
         {
@@ -275,11 +272,8 @@ def _rows(counts: pd.DataFrame, groups: list[tuple[str, ...]]) -> list[dict[str,
             "bar": percent_of(longest, estimate),
             "low_at": percent_of(longest, low),
             "long": percent_of(longest, high - low),
-            "outside": out,
         }
-        for (label, estimate, low, high), values, out in zip(
-            counts.to_numpy().tolist(), groups, marks, strict=True
-        )
+        for (label, estimate, low, high), values in zip(counts.to_numpy().tolist(), groups, strict=True)
     ]
 
 

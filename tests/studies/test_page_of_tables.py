@@ -15,12 +15,10 @@ from privsyn import (
     Categorical,
     Database,
     Datetime,
-    InputError,
     Numerical,
     PrivSyn,
     Schema,
     Table,
-    forecast,
     load,
     report,
     sheet,
@@ -290,11 +288,6 @@ def test_a_seeded_release_may_not_be_published():
     assert "May be published" not in text
     assert "What is protected" not in visible(text)
     assert "NOT PRIVATE" in render_sheet(seeded).split("## Motivation")[0]
-
-
-def test_a_forecast_of_several_tables_is_refused_in_one_line(release):
-    with pytest.raises(InputError, match="a forecast is for one table"):
-        forecast(release, "ward")
 
 
 def test_one_table_of_persons_with_many_rows_has_the_page_of_one_table(tmp_path):

@@ -62,7 +62,7 @@
       const most = Math.max(...shown.estimate, 1);
       const table = tabulate(...shown.levels, (level) => make("th", level), (place, _, column) => {
         const [count, low, high] = [shown.estimate[place], shown.low[place], shown.high[place]];
-        const cell = make("td", whole(count) + (low <= count && count <= high ? "" : "†"));
+        const cell = make("td", whole(count));
         cell.dataset.label = column;
         // A phone leaves out cells that are as good as empty.
         cell.classList.toggle("empty", count < 0.5 && low <= 0);
@@ -74,7 +74,7 @@
       // A phone shows one block for each row of the table: neither down nor across.
       caption.append(shown.columns[0], make("span", " (down)"), ` × ${shown.columns[1]}`, make("span", " (across)"));
       const what = shown.share ? "among the rows of each line, estimated shares" : "estimated counts";
-      caption.append(`: ${what}, with ${panel.dataset.level} intervals (†: outside its interval; trust the interval)`);
+      caption.append(`: ${what}, with ${panel.dataset.level} intervals`);
       table.prepend(caption);
       const scroll = make("div", undefined, { className: "wide", tabIndex: 0, role: "group", ariaLabel: "Table of the pair; it may scroll" });
       scroll.append(table);
