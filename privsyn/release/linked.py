@@ -29,9 +29,17 @@ from privsyn.release.release import Release
 from privsyn.synthesis.chains import NUMBER_OF_ROWS, POSITION, Chains
 from privsyn.synthesis.limits import Limit, One, exactly_one
 from privsyn.synthesis.linked import synthesise_linked
-from privsyn.table.across import cells_elsewhere, codes_of_ones, declared_table, known_above, schema_of
+from privsyn.table.across import (
+    cells_elsewhere,
+    codes_of_ones,
+    declared_table,
+    dtype_of_keys,
+    known_above,
+    new_keys,
+    schema_of,
+)
 from privsyn.table.codec.codec import Codec
-from privsyn.table.encoding.dtypes import dtype_text, family
+from privsyn.table.encoding.dtypes import dtype_text
 from privsyn.table.io.output_type import PANDAS
 from privsyn.table.io.write import check_for_tables, write_blocks, write_tables
 from privsyn.table.linked import rows_of
@@ -105,7 +113,7 @@ class LinkedRelease:
             release = Release(of.learned.codec, of.learned.own, ledger, method, form, called)
             named = {*table.keys, table.order, *of.learned.codec.names, *table.elsewhere}
             columns = {
-                str(name): dtype_text(dtype) or "" if name in table.elsewhere else _dtype_of_keys(dtype)
+                str(name): dtype_text(dtype) or "" if name in table.elsewhere else dtype_of_keys(dtype)
                 for name, dtype in head.dtypes.items()
                 if name in named and name not in of.learned.codec.dropped
             }
@@ -263,15 +271,15 @@ class LinkedRelease:
         elsewhere = cells_elsewhere(name, self.database, self._codecs, made, level.columns)
         for column, dtype in level.columns.items():
             if column == table.key:
-                columns[column] = _keys(np.arange(len(rows.parents)), dtype)
+                columns[column] = new_keys(np.arange(len(rows.parents)), dtype)
             elif column == table.link:
-                columns[column] = _keys(rows.parents, dtype)
+                columns[column] = new_keys(rows.parents, dtype)
             elif column in elsewhere:
                 columns[column] = elsewhere[column]
             elif column in rows.frame:
                 columns[column] = rows.frame[column]
             else:
-                columns[column] = _keys(ranks(rows.parents), dtype)
+                columns[column] = new_keys(ranks(rows.parents), dtype)
         frame = pd.DataFrame(columns, index=range(len(rows.parents)), copy=False)
         wider = {of for of in table.computed if dtype_text(columns[of].dtype) != level.columns[of]}
         form = level.release.form.only(set(columns) - wider)  # such sums keep the type that holds them
@@ -407,16 +415,3 @@ def load(path: str | PathLike[str]) -> Any:
         return LinkedRelease(database, levels, levels[database.root].release.ledger, only)
 
     return read_file(path, read)
-
-
-def _dtype_of_keys(dtype: Any) -> str:
-    """Return the dtype of new keys: whole numbers, or text where the private ones are not numbers."""
-    if family(dtype) in ("integer", "real"):
-        return "Int64" if pd.api.types.is_extension_array_dtype(dtype) else "int64"
-    return "str"
-
-
-def _keys(places: Ints, dtype: str) -> pd.Series:
-    """Return new keys, from 1 up, in the dtype of the private ones."""
-    kind: Any = dtype  # the stubs list no text of a dtype that is not known before
-    return pd.Series(places + 1).astype(kind)

@@ -1,11 +1,11 @@
-"""Synthetic rows and other tables: which numbers they may not pass, and which columns follow from there."""
+"""Synthetic rows and other tables: limits on their numbers, columns that follow from there, and new keys."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -129,3 +129,16 @@ def declared_table(name: str, database: Database, columns: Collection[str]) -> D
     linked |= {} if table.public is not None else database.looked_up(name, columns)
     links = {column: (other, database.tables[other].key or "") for column, other in linked.items()}
     return DeclaredTable(table.key, links, never_missing=() if table.link is None else (table.link,))
+
+
+def dtype_of_keys(dtype: Any) -> str:
+    """Return the dtype of new keys: whole numbers, or text where the private ones are not numbers."""
+    if family(dtype) in ("integer", "real"):
+        return "Int64" if pd.api.types.is_extension_array_dtype(dtype) else "int64"
+    return "str"
+
+
+def new_keys(places: Ints, dtype: str) -> pd.Series:
+    """Return keys from 1 up, in a `dtype_of_keys`."""
+    kind: Any = dtype  # the stubs list no text of a dtype that is not known before
+    return pd.Series(places + 1).astype(kind)
