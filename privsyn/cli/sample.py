@@ -53,13 +53,13 @@ def sample(
         from privsyn.cli.common.outputs import check_outputs
         from privsyn.errors import InputError, about_absent
         from privsyn.release.given import parse_given
-        from privsyn.release.linked import LinkedRelease, one_release
         from privsyn.table.io.formats import ending_of
         from privsyn.table.io.read_in_memory import check_excel_safe
         from privsyn.table.io.write import write_table
 
         plain = not given and balance is None
-        if isinstance(release := load(model), LinkedRelease) and release.only is None:
+        release = load(model)
+        if (of_table := release.of_one_table) is None:
             from privsyn.cli.common.linked import refuse, sample_tables
 
             refuse({"--given": given, "--balance": balance, "--draws": draws, "--resume": resume})
@@ -79,10 +79,9 @@ def sample(
                 f"privsyn: {begun.name!r}: an unfinished sample, left unchanged; --resume resumes it",
                 err=True,
             )
-        linked = isinstance(release, LinkedRelease)
+        linked = of_table is not release
         if linked and (given or balance is not None or draws is not None or resume):
             raise InputError("leave out --given, --balance, --draws and --resume: the rows are linked")
-        of_table = one_release(release, "sample")
         asked = parse_given(release.codec.schema.coded, given) if given else None
         with console.progress() as report:
             if draws is not None:

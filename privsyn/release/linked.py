@@ -354,6 +354,11 @@ class LinkedRelease:
         return LinkedAccuracy(found, parents) if self.only is None else found[self.only]
 
     @property
+    def of_one_table(self) -> Release | None:
+        """The release of the one table that was fitted; None if there are several."""
+        return None if self.only is None else self.levels[self.only].release
+
+    @property
     def tables(self) -> dict[str, Release]:
         """The release of each table."""
         return {name: level.release for name, level in self.levels.items()}
@@ -383,14 +388,12 @@ class LinkedRelease:
 
 def one_release(release: Release | LinkedRelease, what: str) -> Release:
     """Return the release of the one table that was fitted; refuse `what` if there are several."""
-    if isinstance(release, Release):
-        return release
-    if release.only is None:
+    if (found := release.of_one_table) is None:
         raise InputError(
             f"{what} is for one table, and the model has several: in Python, load(path).sample() returns"
             " all, and load(path).tables[...] is one"
         )
-    return release.levels[release.only].release
+    return found
 
 
 def _root(release: Release, n: int | None, given: Any, seed: int, report: Progress) -> pd.DataFrame:

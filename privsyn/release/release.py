@@ -302,6 +302,11 @@ class Release:
         """The ledger, by the name that it has in a fitted model."""
         return self.ledger
 
+    @property
+    def of_one_table(self) -> Release:
+        """The release itself; see `LinkedRelease.of_one_table`."""
+        return self
+
     @cached_property
     def accuracy_(self) -> Accuracy:
         """Expected errors of all measurements, and intervals for counts. They cost no privacy."""

@@ -24,7 +24,6 @@ from privsyn.private.laws import LAWS
 from privsyn.private.ledger import Ledger
 from privsyn.private.spend import ONE_WAYS
 from privsyn.progress import Progress, no_progress
-from privsyn.release.linked import LinkedRelease, one_release
 from privsyn.release.release import Release
 from privsyn.synthesizer import PrivSyn
 from privsyn.table.io.write import stacked
@@ -174,10 +173,9 @@ def forecast(
     >>> found.measure, found.score > 0.7, found.drop < 0.1
     ('AUC', True, True)
     """
-    checked = check_release(release)
-    if isinstance(checked, LinkedRelease) and checked.only is None:
+    fitted: Release | None = check_release(release).of_one_table
+    if fitted is None:
         raise InputError(LINKED)
-    fitted = one_release(checked, "a forecast")
     check_column("target", target, fitted.codec.schema.coded)
     if model not in LEARNERS:
         meant = did_you_mean(model, LEARNERS)

@@ -22,7 +22,7 @@ from privsyn.pages import sections as pages
 from privsyn.pages.picture import Axis, Bins, error_bars, percent_of
 from privsyn.pages.sections import Section, at_most, interval
 from privsyn.release.agreement import Agreement
-from privsyn.release.linked import LinkedRelease, one_release
+from privsyn.release.linked import LinkedRelease
 from privsyn.release.release import Release
 from privsyn.studies.release_facts import facts, pair_map, pair_tables
 from privsyn.synthesizer import PrivSyn
@@ -90,12 +90,12 @@ def report(release: Release | LinkedRelease | PrivSyn, path: str | PathLike[str]
         If the file cannot be written.
     """
     whole = check_release(release)
-    if isinstance(whole, LinkedRelease) and whole.only is None:
+    if (of_one := whole.of_one_table) is None:
         from privsyn.studies.linked_report import render_linked  # it uses this file
 
         page = render_linked(whole)
     else:
-        page = render(one_release(whole, "this page"))
+        page = render(of_one)
     with atomic_path(path) as place:
         place.write_text(page, encoding="utf-8")
 

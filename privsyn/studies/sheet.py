@@ -18,7 +18,7 @@ from privsyn.inference.fitted import LEVEL
 from privsyn.pages import sections as pages
 from privsyn.pages.sections import percent
 from privsyn.private.ledger import Ledger
-from privsyn.release.linked import LinkedRelease, one_release
+from privsyn.release.linked import LinkedRelease
 from privsyn.release.release import Release
 from privsyn.studies import linked_facts as linked
 from privsyn.studies.release_facts import facts, in_plain_words
@@ -81,10 +81,10 @@ def sheet(
         If a file cannot be read or written.
     """
     whole, place_of_data = check_release(release), None if data is None else Path(data)
-    if isinstance(whole, LinkedRelease) and whole.only is None:
+    if (of_one := whole.of_one_table) is None:
         text = render_linked(whole, place_of_data)
     else:
-        text = render(one_release(whole, "this sheet"), place_of_data)
+        text = render(of_one, place_of_data)
     with atomic_path(path) as place:
         place.write_text(text, encoding="utf-8")
 
