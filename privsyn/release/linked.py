@@ -14,7 +14,7 @@ import pandas as pd
 from privsyn.arguments import check_whole
 from privsyn.errors import InputError, about, plural
 from privsyn.files import atomic_path
-from privsyn.marginals.counting import block_of, ranks
+from privsyn.marginals.counting import ranks
 from privsyn.marginals.domain import Integers, Ints, Records
 from privsyn.methods.level import LearnedLevel
 from privsyn.methods.levels import OpenedDatabase
@@ -30,6 +30,7 @@ from privsyn.synthesis.chains import NUMBER_OF_ROWS, POSITION, Chains
 from privsyn.synthesis.limits import Limit, One, exactly_one
 from privsyn.synthesis.linked import synthesise_linked
 from privsyn.table.across import (
+    SyntheticRows,
     cells_elsewhere,
     codes_of_ones,
     declared_table,
@@ -44,35 +45,6 @@ from privsyn.table.io.output_type import PANDAS
 from privsyn.table.io.write import check_for_tables, write_blocks, write_tables
 from privsyn.table.linked import rows_of
 from privsyn.table.schema.database import Database
-
-
-@dataclass(frozen=True, eq=False)
-class SyntheticRows:
-    """Synthetic rows of a table, as the tables below need them.
-
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-        Own and derived columns.
-    codes : mapping of an attribute to an array of shape (rows,)
-        In merged codes.
-    parents : integer array of shape (rows,)
-        The place of the parent's row; in the root, that of the row itself. Rows of one parent stand together.
-    roots : integer array of shape (rows,)
-        The place of the row of the root.
-    """
-
-    frame: pd.DataFrame
-    codes: Mapping[str, Integers]
-    parents: Ints
-    roots: Ints
-
-    @classmethod
-    def of(cls, release: Release, frame: pd.DataFrame, parents: Ints, roots: Ints) -> SyntheticRows:
-        """Return the rows with the codes of their cells."""
-        whole = frame.reindex(columns=[*release.codec.names])  # free text was left out; no cell of it is read
-        records = release.fitted.merging.merge(release.codec.encode(whole))
-        return cls(frame, dict(zip(records.domain, block_of(records), strict=True)), parents, roots)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -194,7 +166,8 @@ class LinkedRelease:
     def root_rows(self, frame: pd.DataFrame) -> SyntheticRows:
         """Return rows of the root, given with their derived columns."""
         places = np.arange(len(frame))
-        return SyntheticRows.of(self.levels[self.database.root].release, frame, places, places)
+        release = self.levels[self.database.root].release
+        return SyntheticRows.of(release.codec, release.fitted.merging, frame, places, places)
 
     def below(
         self, name: str, made: Mapping[str, SyntheticRows], seed: np.random.SeedSequence, report: Progress
@@ -236,7 +209,7 @@ class LinkedRelease:
             else:  # the codes are in order: only values of the same code change places
                 frame[order] = frame[order].array[by]
         report(f"synthesising {name}", 1, 1)
-        return SyntheticRows.of(release, frame, parents, roots)
+        return SyntheticRows.of(codec, merging, frame, parents, roots)
 
     def _known(
         self, name: str, made: Mapping[str, SyntheticRows], parents: Ints, roots: Ints

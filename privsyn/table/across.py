@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from dataclasses import replace
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from privsyn.marginals.domain import Ints
+from privsyn.marginals.counting import block_of
+from privsyn.marginals.domain import Integers, Ints
+from privsyn.marginals.recoding import Merging
 from privsyn.table.codec.codec import Codec
 from privsyn.table.encoding.dtypes import Dtype, family, holds_missing, parse_dtype
 from privsyn.table.enforcement.compared import ComparedRule, KnownAbove
@@ -21,20 +23,39 @@ from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.summaries import COUNT, Derived
 
 
-class Rows(Protocol):
-    """Synthetic rows of a table."""
+@dataclass(frozen=True, eq=False)
+class SyntheticRows:
+    """Synthetic rows of a table, as the tables below need them.
 
-    @property
-    def frame(self) -> pd.DataFrame:
-        """Own and derived columns."""
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Own and derived columns.
+    codes : mapping of an attribute to an array of shape (rows,)
+        In merged codes.
+    parents : integer array of shape (rows,)
+        The place of the parent's row; in the root, that of the row itself. Rows of one parent stand together.
+    roots : integer array of shape (rows,)
+        The place of the row of the root.
+    """
 
-    @property
-    def parents(self) -> Ints:
-        """The place of each row's row in the table above."""
+    frame: pd.DataFrame
+    codes: Mapping[str, Integers]
+    parents: Ints
+    roots: Ints
+
+    @classmethod
+    def of(
+        cls, codec: Codec, merging: Merging, frame: pd.DataFrame, parents: Ints, roots: Ints
+    ) -> SyntheticRows:
+        """Return the rows with the codes of their cells."""
+        whole = frame.reindex(columns=[*codec.names])  # free text was left out; no cell of it is read
+        records = merging.merge(codec.encode(whole))
+        return cls(frame, dict(zip(records.domain, block_of(records), strict=True)), parents, roots)
 
 
 Codecs = Mapping[str, Codec]
-Made = Mapping[str, Rows]
+Made = Mapping[str, SyntheticRows]
 
 
 def known_above(

@@ -16,8 +16,9 @@ from privsyn.progress import Progress, no_progress
 from privsyn.release.draws.draws import Draws, posterior_of
 
 if TYPE_CHECKING:
-    from privsyn.release.linked import LinkedRelease, SyntheticRows
+    from privsyn.release.linked import LinkedRelease
     from privsyn.release.linked_file import ReleasedLevel
+    from privsyn.table.across import SyntheticRows
 
 
 class LinkedDraws(Draws):
