@@ -16,6 +16,7 @@ from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.drafting.draft import draft_schema, numbers_of, rows_that_break
 from privsyn.table.enforcement.compared import ComparedRule
 from privsyn.table.enforcement.rules import ROUNDING
+from privsyn.table.linked import places_above
 from privsyn.table.schema.constraint import kind_of
 from privsyn.table.schema.database import Database
 from privsyn.table.schema.schema import Schema, declared
@@ -106,14 +107,15 @@ def _of(name: str, columns: Mapping[str, Columns], database: Database) -> Iterat
     table, own = database.tables[name], columns[name]
     for constraint, times in rows_that_break(own.schema, own.numbers):
         yield f"{', '.join(constraint.columns)} ({kind_of(constraint)})", times
+    links, rows_here = {each: of.parent for each, of in columns.items()}, np.arange(len(own.parent))
+    places = dict(places_above(database, name, links, rows_here))
     for comparison in table.compared:
         above, column = comparison.above
-        places = _places_above(name, above, columns, database)
         kinds = own.schema.coded[comparison.column], columns[above].schema.coded[column]
         rule = ComparedRule.of(comparison, *kinds)
         numbers = {
             comparison.column: own.numbers[comparison.column],
-            comparison.name: columns[above].numbers[column][places],
+            comparison.name: columns[above].numbers[column][places[above]],
         }
         yield str(comparison), int((~rule.holds(numbers)).sum())
     for column, summary in table.computed.items():
@@ -144,16 +146,6 @@ def _of(name: str, columns: Mapping[str, Columns], database: Database) -> Iterat
             first = np.flatnonzero(np.diff(own.parent, prepend=-1))
             wrong[own.parent[first]] |= ~has[first]
         yield f"{one} in one row for each row of {up}", int(wrong.sum())
-
-
-def _places_above(name: str, above: str, columns: Mapping[str, Columns], database: Database) -> Ints:
-    """Return the place of the row in a table above to which each row of a table belongs."""
-    places = np.arange(len(columns[name].parent))
-    for table in (name, *database.above(name)):
-        if table == above:
-            break
-        places = columns[table].parent[places]
-    return places
 
 
 def _equal(own: Columns, name: str, value: object) -> Mask:

@@ -23,6 +23,7 @@ from privsyn.table.encoding.dtypes import TEXT, family
 from privsyn.table.io.formats import tables_in
 from privsyn.table.io.persons import identifiers, persons_of
 from privsyn.table.io.read_in_memory import read_in_memory
+from privsyn.table.linked import places_above
 from privsyn.table.lookups import with_lookups
 from privsyn.table.schema.columns import Ordinal
 from privsyn.table.schema.database import ROWS, Database, Table
@@ -177,9 +178,7 @@ class Links:
     def roots(self, database: Database, name: str) -> Ints:
         """Return the place of the root row to which each row of a table belongs."""
         places = np.arange(len(self.rows[name]))
-        for table in (name, *database.above(name))[:-1]:
-            places = self.parent[table][places]
-        return places
+        return dict(places_above(database, name, self.parent, places)).get(database.root, places)
 
     def persons(self, database: Database, name: str, size: int) -> Ints:
         """Return the root row of each of the `size` rows of a table; -1 for a row that belongs to nobody."""

@@ -43,7 +43,7 @@ from privsyn.table.codec.codec import Codec
 from privsyn.table.encoding.dtypes import dtype_text
 from privsyn.table.io.output_type import PANDAS
 from privsyn.table.io.write import check_for_tables, write_blocks, write_tables
-from privsyn.table.linked import rows_of
+from privsyn.table.linked import places_above, rows_of
 from privsyn.table.schema.database import Database
 
 
@@ -187,7 +187,7 @@ class LinkedRelease:
         known, in_order = self._known(name, made, parents, roots), table.order is not None
         chains = Chains.of(parents, links, known, order, in_order=in_order)
         codec, merging = release.codec, release.fitted.merging
-        places = dict(self._places_above(name, made, parents))
+        places = self._places_above(name, made, parents)
         above = known_above(name, self.database, self._codecs, made, places)
         limits = [Limit(*of) for of in above.allowed(codec.cells(merging))]
         tables = (*release.fitted.marginals, *links.tables)
@@ -219,18 +219,14 @@ class LinkedRelease:
             ("", NUMBER_OF_ROWS): np.bincount(roots, minlength=1)[roots],
             ("", POSITION): ranks(parents),
         }
-        for table, at in self._places_above(name, made, parents):
+        for table, at in self._places_above(name, made, parents).items():
             known |= {(table, attribute): codes[at] for attribute, codes in made[table].codes.items()}
         return known
 
-    def _places_above(
-        self, name: str, made: Mapping[str, SyntheticRows], parents: Ints
-    ) -> Iterator[tuple[str, Ints]]:
-        """Yield each table above and the place of each row's row there."""
-        at = parents
-        for table in self.database.above(name):
-            yield table, at
-            at = made[table].parents[at]
+    def _places_above(self, name: str, made: Mapping[str, SyntheticRows], parents: Ints) -> dict[str, Ints]:
+        """Return the place of each row's row in each table above."""
+        known = {table: rows.parents for table, rows in made.items()} | {name: parents}
+        return dict(places_above(self.database, name, known, np.arange(len(parents))))
 
     @property
     def _codecs(self) -> dict[str, Codec]:

@@ -15,6 +15,7 @@ from privsyn.evaluation.links import Links, as_one, compared_columns, link, read
 from privsyn.evaluation.persons import different, summaries
 from privsyn.marginals.domain import Domain, Floats, Ints, Records
 from privsyn.table.io.persons import identifiers
+from privsyn.table.linked import places_above
 from privsyn.table.schema.database import Database
 from privsyn.table.schema.schema import Schema
 
@@ -180,9 +181,7 @@ class Attacked:
         for child in database.children(name):
             below = np.bincount(links.parent[child], minlength=len(rows))
             columns.add(f"{NUMBER} {child} below", below[chosen].astype(np.float64))
-        places = chosen
-        for table, above in zip((name, *database.above(name)), database.above(name), strict=False):
-            places = links.parent[table][places]
+        for above, places in places_above(database, name, links.parent, chosen):
             for column, cells in self._cells(which, above, links.rows[above][places]):
                 columns.add(self.named(above, column), cells)
         for word, step in (("before", -1), ("after", 1)):
