@@ -40,7 +40,7 @@ def plan(
     from privsyn.errors import InputError
     from privsyn.table.schema.database_file import as_database
 
-    database = None if settings["schema"] is None else as_database(settings["schema"])
+    database = as_database(settings["schema"])
     alone = data is not None and data.suffix.lower() in (".yaml", ".yml")
     if data is not None and alone:
         if settings["schema"] is not None:
@@ -113,7 +113,7 @@ def sweep(
     from privsyn.studies.results import check_plot, check_scores, draw, long_form, read_peers
     from privsyn.table.schema.database_file import as_database
 
-    database = None if settings["schema"] is None else as_database(settings["schema"])
+    database = as_database(settings["schema"])
     if database is None:
         check_table(data)
     check_outputs({"--out": out, "--plot": plot, "--long": long}, inputs=(data, settings["schema"], peers))

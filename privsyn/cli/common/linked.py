@@ -57,7 +57,7 @@ def synth_tables(
     import privsyn
     from privsyn.synthesizer import PrivSyn
 
-    database = None if settings["schema"] is None else as_database(settings["schema"])
+    database = as_database(settings["schema"])
     if database is None:
         return False
     refuse({"--report": comparison})
@@ -146,7 +146,7 @@ def declared_tables(
     csv : mapping
         The format of CSV files, which each table of a schema says for itself.
     """
-    database = None if schema is None else as_database(schema)
+    database = as_database(schema)
     if database is not None:
         refuse({**given, **{f"--{name}": value for name, value in csv.items()}})
     return database
