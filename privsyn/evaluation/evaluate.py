@@ -22,8 +22,9 @@ from privsyn.evaluation.registry import METRICS, add_metric, compute, try_own
 from privsyn.evaluation.scores import Origin, Scores
 from privsyn.marginals.domain import Attributes, Floats
 from privsyn.table.schema.database import Database
-from privsyn.table.schema.database_file import schema_or_database
+from privsyn.table.schema.database_file import database_from_plain
 from privsyn.table.schema.schema import Schema
+from privsyn.table.schema.yaml_file import read_public
 
 WORST = 10
 """Number of marginals of each order that are listed as the worst."""
@@ -99,7 +100,8 @@ def evaluate(
     """
     for metric in metrics:
         add_metric(metric)
-    schema = schema_or_database(schema)
+    if isinstance(schema, str | PathLike):
+        schema = read_public(schema, database_from_plain)
     tables: dict[str, Comparison] = {}
     if unit is None and order is None and not isinstance(schema, Database):
         whole = Comparison.of(

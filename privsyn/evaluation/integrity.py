@@ -12,11 +12,11 @@ import pandas as pd
 
 from privsyn.errors import about
 from privsyn.marginals.domain import Floats, Ints, Mask
+from privsyn.table.across import places_above
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.drafting.draft import draft_schema, numbers_of, rows_that_break
 from privsyn.table.enforcement.compared import ComparedRule
 from privsyn.table.enforcement.rules import ROUNDING
-from privsyn.table.linked import places_above
 from privsyn.table.schema.constraint import kind_of
 from privsyn.table.schema.database import Database
 from privsyn.table.schema.schema import Schema, declared

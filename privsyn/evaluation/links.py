@@ -18,12 +18,12 @@ from privsyn.evaluation.comparison import SEED, Comparison
 from privsyn.evaluation.encoding import Classes
 from privsyn.evaluation.integrity import Broken
 from privsyn.marginals.domain import Floats, Ints
+from privsyn.table.across import places_above
 from privsyn.table.drafting.draft import draft_schema
 from privsyn.table.encoding.dtypes import TEXT, family
 from privsyn.table.io.formats import tables_in
 from privsyn.table.io.persons import identifiers, persons_of
 from privsyn.table.io.read_in_memory import read_in_memory
-from privsyn.table.linked import places_above
 from privsyn.table.lookups import with_lookups
 from privsyn.table.schema.columns import Ordinal
 from privsyn.table.schema.database import ROWS, Database, Table

@@ -37,13 +37,14 @@ from privsyn.table.across import (
     dtype_of_keys,
     known_above,
     new_keys,
+    places_above,
     schema_of,
 )
 from privsyn.table.codec.codec import Codec
 from privsyn.table.encoding.dtypes import dtype_text
 from privsyn.table.io.output_type import PANDAS
 from privsyn.table.io.write import check_for_tables, write_blocks, write_tables
-from privsyn.table.linked import places_above, rows_of
+from privsyn.table.linked import rows_of
 from privsyn.table.schema.database import Database
 
 

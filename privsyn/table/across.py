@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -80,6 +81,32 @@ def known_above(
         own = codecs[name].schema.coded[comparison.column]
         rules.append(ComparedRule.of(comparison, own, columns[comparison.name]))
     return KnownAbove(tuple(rules), numbers, columns)
+
+
+def places_above(
+    database: Database, name: str, parents: Mapping[str, Ints], places: Ints
+) -> Iterator[tuple[str, Ints]]:
+    """Yield each table above with the place of each row's row there, the nearest table first.
+
+    Parameters
+    ----------
+    database : Database
+    name : str
+        The table of the rows.
+    parents : mapping of a table to the place of the parent's row of each of its rows
+    places : integer array of shape (rows,)
+        The rows, by their places in the table.
+
+    Examples
+    --------
+    >>> tables = {"homes": Table(key="home"), "people": Table(parent="homes", link="home")}
+    >>> parents, people = {"people": np.array([0, 0, 4])}, np.arange(3)
+    >>> [(table, at.tolist()) for table, at in places_above(Database(tables), "people", parents, people)]
+    [('homes', [0, 0, 4])]
+    """
+    for below, above in pairwise((name, *database.above(name))):
+        places = parents[below][places]
+        yield above, places
 
 
 def codes_of_ones(table: Table, codec: Codec) -> list[tuple[str, int, bool]]:

@@ -7,10 +7,9 @@ link and the keys of its parent's table decide.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
 from os import PathLike
 from typing import Any
 
@@ -319,32 +318,6 @@ def number_of_rows(child: Table, most: int) -> Numerical:
     least, largest = (0, None) if child.children is None else child.children
     high = max(least, most if largest is None else min(largest, most))
     return Numerical(least, high, integer=True, nullable=False)
-
-
-def places_above(
-    database: Database, name: str, parents: Mapping[str, Ints], places: Ints
-) -> Iterator[tuple[str, Ints]]:
-    """Yield each table above with the place of each row's row there, the nearest table first.
-
-    Parameters
-    ----------
-    database : Database
-    name : str
-        The table of the rows.
-    parents : mapping of a table to the place of the parent's row of each of its rows
-    places : integer array of shape (rows,)
-        The rows, by their places in the table.
-
-    Examples
-    --------
-    >>> tables = {"homes": Table(key="home"), "people": Table(parent="homes", link="home")}
-    >>> parents, people = {"people": np.array([0, 0, 4])}, np.arange(3)
-    >>> [(table, at.tolist()) for table, at in places_above(Database(tables), "people", parents, people)]
-    [('homes', [0, 0, 4])]
-    """
-    for below, above in pairwise((name, *database.above(name))):
-        places = parents[below][places]
-        yield above, places
 
 
 def positions(parents: Ints, keys: Floats | None = None) -> Ints:

@@ -31,8 +31,9 @@ from privsyn.evaluation.comparison import read_together, refuse_copy
 from privsyn.evaluation.encoding import Coded, code_together
 from privsyn.marginals.domain import Floats, Integers
 from privsyn.table.schema.database import Database
-from privsyn.table.schema.database_file import schema_or_database
+from privsyn.table.schema.database_file import database_from_plain
 from privsyn.table.schema.schema import Schema
+from privsyn.table.schema.yaml_file import read_public
 
 ATTACKS = 5000
 """Largest number of attacks of each kind, on private and on held-out rows."""
@@ -97,7 +98,8 @@ def attack(
     'single out by one column'
     """
     check_whole("seed", seed)
-    schema = schema_or_database(schema)
+    if isinstance(schema, str | PathLike):
+        schema = read_public(schema, database_from_plain)
     given, whom, persons = {"real": real, "synthetic": synthetic, "control": control}, "row", None
     if unit is not None or isinstance(schema, Database):
         persons, whom = Attacked.of(given, schema, unit, order), "person"

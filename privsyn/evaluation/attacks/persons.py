@@ -14,8 +14,8 @@ from privsyn.evaluation.encoding import Coded, code_together
 from privsyn.evaluation.links import Links, as_one, compared_columns, link, read_tables
 from privsyn.evaluation.persons import different, summaries
 from privsyn.marginals.domain import Domain, Floats, Ints, Records
+from privsyn.table.across import places_above
 from privsyn.table.io.persons import identifiers
-from privsyn.table.linked import places_above
 from privsyn.table.schema.database import Database
 from privsyn.table.schema.schema import Schema
 

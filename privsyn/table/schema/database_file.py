@@ -20,13 +20,9 @@ LINKS = ("key", "parent", "link", "order", "derive", "lookups", "constant", "one
 
 def as_database(schema: object) -> Database | None:
     """Return a database, given as such or as the path of a YAML file with ``tables:``; None for any other."""
-    found = schema_or_database(schema)
-    return found if isinstance(found, Database) else None
-
-
-def schema_or_database(given: Any) -> Any:
-    """Return a schema or a database, given as such or as the path of its YAML file."""
-    return read_public(given, database_from_plain) if isinstance(given, str | PathLike) else given
+    if isinstance(schema, str | PathLike):
+        schema = read_public(schema, database_from_plain)
+    return schema if isinstance(schema, Database) else None
 
 
 def database_from_plain(plain: Mapping[str, Any]) -> Database:
