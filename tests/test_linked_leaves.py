@@ -8,12 +8,14 @@ byte by byte.
 from __future__ import annotations
 
 from contextlib import contextmanager
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from hospital import store
 from replay import Answers, moved
 
 from privsyn import Categorical, Database, Datetime, Numerical, PrivSyn, Schema, Table
@@ -127,12 +129,20 @@ def as_parquet(table, path):
     return path.with_suffix(".parquet")
 
 
+def in_database(table, path, ending):
+    """A database of one table, in which SQLite keeps each cell as it is, of whatever type."""
+    store({path.name: table}, path.with_suffix(ending))
+    return path.with_suffix(ending)
+
+
 FORMS = {
     "pandas": lambda table, _: table,
     "polars": lambda table, _: pl.from_pandas(table),
     "arrow": lambda table, _: pa.Table.from_pandas(table, preserve_index=False),
     "csv": as_csv,
     "parquet": as_parquet,
+    "sqlite": partial(in_database, ending=".sqlite"),
+    "duckdb": partial(in_database, ending=".duckdb"),
 }
 TABLES = tables_of()
 WORDS = {
@@ -210,6 +220,8 @@ EACH = (
     ("csv", "open", 3, "many", "2GB"),
     ("parquet", "open", 2, "childless", "2GB"),
     ("parquet", "listed", 4, "few", "2GB"),
+    ("sqlite", "open", 4, "many", "2GB"),
+    ("duckdb", "listed", 2, "twice", "2GB"),
 )
 
 

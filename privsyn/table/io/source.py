@@ -276,9 +276,12 @@ def _change(stamps: Stamps) -> str:
 
 
 def _stamp(file: Path) -> tuple[int, int] | None:
-    """Return size and time of a file, or None if it cannot be accessed."""
+    """Return size and time of a file, or None if it cannot be accessed, or is empty.
+
+    Whoever reads a database of SQLite that has a log makes an empty one.
+    """
     try:
         status = file.stat()
     except OSError:
         return None
-    return status.st_size, status.st_mtime_ns
+    return (status.st_size, status.st_mtime_ns) if status.st_size else None

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import sqlite3
 import zipfile
+from contextlib import closing
 
 import numpy as np
 import pandas as pd
@@ -264,3 +266,19 @@ def test_folders_that_are_no_table(tmp_path):
 def test_memory_is_bytes(memory):
     with pytest.raises(InputError, match="memory"):
         PrivSyn(1.0, memory=memory)
+
+
+def test_a_database_with_a_log_is_read_while_nobody_writes(tmp_path):
+    """Whoever reads it makes the log, which is empty then: nothing was changed. A new row is a change."""
+    with closing(sqlite3.connect(tmp_path / "t.sqlite")) as base, base:
+        base.execute("PRAGMA journal_mode = WAL")
+        base.execute("CREATE TABLE t (n INTEGER)")
+        base.executemany("INSERT INTO t VALUES (?)", [(n,) for n in range(100)])
+    source = read_in_batches(tmp_path / "t.sqlite", Schema({"n": Numerical(0, 99, integer=True)}))
+    for _ in range(2):
+        assert sum(map(len, source.frames())) == 100
+    with closing(sqlite3.connect(tmp_path / "t.sqlite")) as base:
+        base.execute("INSERT INTO t VALUES (7)")
+        base.commit()
+        with pytest.raises(InputError, match="was changed while it was read"):
+            sum(map(len, source.frames()))
