@@ -290,6 +290,11 @@ def test_a_seeded_release_may_not_be_published():
     assert "NOT PRIVATE" in render_sheet(seeded).split("## Motivation")[0]
 
 
+def test_a_forecast_of_several_tables_is_refused_in_one_line(release):
+    with pytest.raises(InputError, match="lacks the links that noise hid"):
+        forecast(release, "ward")
+
+
 def test_one_table_of_persons_with_many_rows_has_the_page_of_one_table(tmp_path):
     table = pd.DataFrame({"who": np.repeat(range(200), 2), "a": ["x", "y"] * 200})
     schema = Schema({"a": Categorical(["x", "y"], nullable=False)})
