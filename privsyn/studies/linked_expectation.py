@@ -31,6 +31,7 @@ from privsyn.studies.planned_columns import planned_sizes
 from privsyn.synthesis.chains import NUMBER_OF_ROWS, POSITION
 from privsyn.table.io.csv_table import no_rows
 from privsyn.table.linked import rows_of
+from privsyn.table.lookups import with_lookups
 
 if TYPE_CHECKING:
     from privsyn.methods.budget import Split
@@ -96,7 +97,7 @@ def _no_bits(words: int) -> Words:
 def opened_without_rows(settings: Settings, database: Database) -> OpenedDatabase:
     """Open the tables of a database as for a run, but without a row."""
     found: dict[str, object] = {}
-    for name, table in database.private.items():
+    for name, table in with_lookups(database).private.items():  # a column of keys has their dtype
         if table.schema is None or (table.has_data and table.schema.says_nothing):
             raise InputError(f"table {name!r}: a plan needs the columns: declare them")
         order = () if table.only_order is None else (table.only_order,)

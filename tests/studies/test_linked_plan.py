@@ -169,3 +169,11 @@ def test_the_command_plans_a_schema_of_several_tables(tmp_path, monkeypatch, cap
     assert "like visits=3" in run(capsys, "plan", "homes.yaml", "--epsilon", 1, "--rows-per-parent", "2").err
     (tmp_path / "homes").mkdir()
     assert "leave out homes" in run(capsys, "plan", "homes", "--schema", "homes.yaml", "--epsilon", 1).err
+
+
+def test_declared_columns_lead_to_keys_that_are_numbers(tmp_path):
+    (tmp_path / "zones.csv").write_text("zone,area\n1,2.5\n2,4.0\n")
+    homes = Table(Schema({"at": Categorical()}), key="home", lookups={"at": "zones"})
+    zones = Table(key="zone", public=tmp_path / "zones.csv")
+    declared = Database({"homes": homes, "trips": TRIPS, "zones": zones})
+    assert plan(declared, 1.0, rows=5_000).expectations[0].tables[0].errors
