@@ -47,7 +47,7 @@ def plan(
             raise InputError(f"{data}: is a schema: leave out --schema, or give the table")
         settings["schema"], database, data = data, as_database(data), None
     if database is not None and data is not None:
-        raise InputError(f"{settings['schema']}: declares several tables, planned alone: leave out {data}")
+        raise InputError(f"{settings['schema']}: linked tables are planned from the schema: leave out {data}")
     if database is None and data is not None:
         check_table(data)
     settings["schema"] = database or options.read_public(settings["schema"], csv)

@@ -157,9 +157,10 @@ class Place:
             meant = did_you_mean(self.inside, names)
             raise InputError(f"{self.file}: has no {what} {self.inside!r}, but {listed}{meant}")
         if len(names) > 1:
+            linked = ", or declare all of them in a schema" if what == "table" else ""
             raise InputError(
                 f"{self.file}: has {len(names)} {what}s, {listed}: name one, as"
-                f" '{self.file.name}::{names[0]}'"
+                f" '{self.file.name}::{names[0]}'{linked}"
             )
         return names[0]
 
