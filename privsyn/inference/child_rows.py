@@ -7,6 +7,7 @@ table are persons. Both are noisy counts of the same rows.
 from __future__ import annotations
 
 from dataclasses import replace
+from math import ceil, log, log1p
 
 import numpy as np
 
@@ -103,3 +104,18 @@ def _refitted(fitted: Fitted, place: int, cells: Floats) -> Fitted:
         marginals=tuple(now.get(each.attributes, each) for each in fitted.marginals),
         certainties=tuple(certainty_now if each is certainty else each for each in fitted.certainties),
     )
+
+
+def largest_if_geometric(rows: RowsPerPerson) -> int:
+    """Return the number of rows beyond which fewer persons are than the standard deviation of the noise.
+
+    The numbers of rows of the persons are taken to be geometric. At least 1.
+
+    >>> rows = RowsPerPerson(np.array([1, 2, 3]), np.array([600.0, 300.0, 100.0]), sigma=10.0)
+    >>> rows.largest, largest_if_geometric(rows)
+    (3, 10)
+    """
+    persons = float(rows.persons.sum())
+    if not (persons > 0 and rows.sigma > 0):
+        return 1
+    return max(ceil(log(max(persons / rows.sigma, 1.0)) / log1p(persons / rows.total)), 1)

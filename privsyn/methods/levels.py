@@ -16,7 +16,7 @@ import numpy as np
 
 from privsyn.errors import InputError, about, about_not_found, did_you_mean
 from privsyn.inference.all_rows import reweighted
-from privsyn.inference.child_rows import agreed
+from privsyn.inference.child_rows import agreed, largest_if_geometric
 from privsyn.inference.rows_per_person import RowsPerPerson
 from privsyn.methods.discovery import THRESHOLDS, reserved_delta
 from privsyn.methods.learning import Inquiry, Learned, learn_table
@@ -169,9 +169,11 @@ class OpenedDatabase:
         """Return the column of the number of rows of each child table, whose bounds follow from releases."""
         found = {}
         for child in self.database.children(name):
-            most = rows_per_person[child].largest
-            if name != self.database.root:  # a row above is not a person: it has fewer rows
-                most = rows_per_person[child].largest_of(rows_per_person[name].total)
+            rows = rows_per_person[child]
+            if name == self.database.root:  # a person has one row of it: a larger bound adds no noise
+                most = max(rows.largest, largest_if_geometric(rows))
+            else:  # a row above is not a person: it has fewer rows
+                most = rows.largest_of(rows_per_person[name].total)
             found[child] = number_of_rows(self.database.tables[child], most)
         return found
 
