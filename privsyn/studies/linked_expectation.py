@@ -123,8 +123,8 @@ def expected_rows_per_person(roots: int, mean: float, least: int, law: Law, rho:
     Examples
     --------
     >>> found = expected_rows_per_person(10_000, 3.0, 1, law_of(1e-9), 1.0)
-    >>> found.persons[:3].round().tolist(), round(found.total)
-    ([3333.0, 2222.0, 1481.0], 30000)
+    >>> found.persons[:3].round().tolist(), round(found.total, -3)
+    ([3333.0, 2222.0, 1481.0], 30000.0)
     """
     begins, more = classes(MOST), max(mean - least, 0.0)
     from_here = np.power(more / (1 + more), np.maximum(begins - least, 0))

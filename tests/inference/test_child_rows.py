@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from privsyn.inference.child_rows import agreed
+from privsyn.inference.child_rows import agreed, largest_if_geometric
 from privsyn.inference.fitted import Fitted, one_way_certainty
 from privsyn.inference.rows_per_person import RowsPerPerson
 from privsyn.marginals.domain import Domain
@@ -145,3 +145,12 @@ def test_one_row_stays_one_row_whatever_the_rounding():
         counts *= 1 + (counts.sum() < 1) * 3e-16
         fitted, _ = agreed(model(counts), "number", NUMBERS, rows_of(np.zeros(6, np.int64)))
         assert fitted.total >= 1
+
+
+def test_a_column_of_persons_reaches_further_than_its_noise_shows():
+    """Of 5,000 persons an eighth has more than 6 rows each, few of each number: the histogram ended at 6."""
+    persons = 5000 * 0.25 * 0.75 ** np.arange(12)
+    rows = rows_of(np.rint(np.where(np.arange(12) < 5, persons, 0)).astype(int), sigma=55.0)
+    assert rows.largest == 6
+    assert largest_if_geometric(rows) > 6
+    assert largest_if_geometric(rows_of(np.zeros(6, np.int64))) == 1
