@@ -32,6 +32,9 @@ from privsyn.table.schema.condition import Condition
 MOST_SHOWN = 20
 """Tables in a notebook."""
 
+COUNT = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`|(?P<count>\bcount\b(?!\())""")
+"""The word count in a condition, but not in a quoted value or name."""
+
 SHOWN = ("estimate", "low", "high", "covered")  # parts of an estimate under a condition
 
 
@@ -401,7 +404,7 @@ class LinkedAccuracy(Mapping[str, Accuracy]):
                 + ", ".join(self)
             )
         if table in self.parents and "count" not in self[table].codec.names:
-            of_parent = re.sub(r"\bcount\b(?!\()", f"count({table})", rest)
+            of_parent = COUNT.sub(lambda found: f"count({table})" if found["count"] else found[0], rest)
             table = table if of_parent == rest else self.parents[table]
             rest = of_parent
         return table, self._quoted(table, rest)

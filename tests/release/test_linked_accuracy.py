@@ -72,6 +72,15 @@ def test_a_text_without_a_table_is_refused(accuracy, where):
         accuracy.share(where)
 
 
+def test_count_in_a_quoted_value_or_name_is_not_the_number_of_rows():
+    people = PEOPLE.assign(test=np.where(PEOPLE["age"] < 50, "blood count", "x ray"))
+    schema = database(test=Categorical(["blood count", "x ray"]))
+    accuracy = PrivSyn(3.0, 1e-9, schema, seed=0).fit({"homes": HOMES, "people": people}).accuracy_
+    for where in ("people: test == 'blood count'", 'people: test == "blood count"'):
+        found = accuracy.share(where)
+        assert found["low"] <= (people["test"] == "blood count").mean() <= found["high"]
+
+
 def test_a_column_of_that_name_is_meant_before_the_number_of_rows():
     people = PEOPLE.assign(count=PEOPLE["age"] // 50)
     schema = database(count=Numerical(0, 1, integer=True))
