@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import nnls
 
+from privsyn.errors import plural
 from privsyn.marginals.domain import Floats, Ints, Mask
 from privsyn.table.schema.columns import Coded
 
@@ -87,6 +88,15 @@ class Proposal:
     rows: int | None = None
     broken: int = 0
     note: str = ""
+
+    @property
+    def remarks(self) -> list[str]:
+        """How many rows show it, how many break it, and what else the owner should know."""
+        return [
+            plural(self.rows or 0, "row"),
+            *([f"{self.broken:,} break it"] if self.broken else []),
+            *([self.note] if self.note else []),
+        ]
 
 
 def driver(missing: Mask, others: Sequence[Driver]) -> tuple[str, int] | None:

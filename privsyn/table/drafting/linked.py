@@ -16,7 +16,7 @@ from privsyn.marginals.domain import Ints
 from privsyn.table.drafting.draft import check_schema, draft_of_rows
 from privsyn.table.drafting.keys import KeyedTable
 from privsyn.table.drafting.layout import Layout, lay_out
-from privsyn.table.drafting.review import MARKS_READ, READ, reviewed, wrapped
+from privsyn.table.drafting.review import MARKS_READ, READ, review, wrapped
 from privsyn.table.drafting.siblings import RowOrder, Siblings
 from privsyn.table.io.csv_table import PLAIN
 from privsyn.table.io.formats import CSV, SEPARATOR, DeclaredTable, Place
@@ -177,7 +177,8 @@ class _Draft:
         body, files = dialect + "columns: {}\n", dict[str, str]()
         if table.schema.columns:
             known = {column for each, column in (*self.layout.left_out, *self.layout.lookups) if each == name}
-            body, files = reviewed(table.schema, table.frame, table.others, stem, said, known)
+            draft = review(table.schema, table.frame, table.others, said, known)
+            body, files = draft.text("constraints:\n", stem)
         links = dump(dict(table.links), flow=False) if table.links else ""
         title = dump({name: None}, flow=False).replace(" null", "")
         lines = "".join(map(_comment, about_table)) + links + self._proposals(name) + body

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from privsyn.errors import InputError, plural
+from privsyn.errors import InputError
 from privsyn.marginals.domain import Floats
 from privsyn.table.drafting.candidates import (
     HEAD,
@@ -295,7 +295,7 @@ def _commented_look_up(proposals: Sequence[Proposal], name: str | None) -> str:
     if name is None:
         return f"## READ: {found}. With -o FILE this look-up is written beside the draft.\n"
     warning = "## A look-up is published. Take the official table; none if its keys are persons or firms.\n"
-    said = {said: None for each in proposals for said in _said(each)}
+    said = {said: None for each in proposals for said in each.remarks}
     line = constraint_lines([{"lookup": name, "by": [by], "gives": gives}])
     return warning + f"## READ: {found}; {'; '.join(said)}\n" + "".join(f"#{each}\n" for each in line)
 
@@ -312,19 +312,10 @@ def _rows(mapping: Any) -> Any:
     return mapping.items() if isinstance(mapping, dict) else mapping
 
 
-def _said(proposal: Proposal) -> list[str]:
-    """Return how many rows show a proposal, how many break it, and what else the owner should know."""
-    return [
-        plural(proposal.rows or 0, "row"),
-        *([f"{proposal.broken:,} break it"] if proposal.broken else []),
-        *([proposal.note] if proposal.note else []),
-    ]
-
-
 def _commented(proposal: Proposal) -> str:
     """Return the lines of a proposal behind a #, and the rows that show it."""
     lines = constraint_lines([proposal.plain])
     lines[-1 if isinstance(proposal.plain, str) else 0] += (
-        f"  # READ: {'; '.join(_said(proposal))}"  # a text may be wrapped
+        f"  # READ: {'; '.join(proposal.remarks)}"  # a text may be wrapped
     )
     return "".join(f"#{line}\n" for line in lines)

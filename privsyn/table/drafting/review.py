@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from textwrap import wrap
 
@@ -15,7 +15,7 @@ import pandas as pd
 from privsyn.errors import InputError, plural
 from privsyn.marginals.domain import Floats
 from privsyn.table.drafting.draft import UNIQUE, Order, draft_schema, draft_with_rows, is_text
-from privsyn.table.drafting.relations import proposal_lines, propose
+from privsyn.table.drafting.relations import Proposal, proposal_lines, propose
 from privsyn.table.encoding.dtypes import family
 from privsyn.table.encoding.number_bounds import COARSE, FEW_NUMBERS, FEW_ROWS, outwards
 from privsyn.table.encoding.parsing import date_formats, mixed_date_formats
@@ -305,30 +305,71 @@ def draft_files(
         notes = {name: column.review(None) for name, column in draft.columns.items()}
         header = UNREAD + (NO_TYPES if is_text(table) else "")
         return header + to_yaml(draft, {name: note for name, note in notes.items() if note}), {}
+    draft = draft_to_review(table, unit=unit, csv=csv)
+    text, files = draft.text(PROPOSALS, stem)
+    return READ + (MARKS_READ if draft.schema.missing else "") + text, files
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A draft with what the rows show. NOT PRIVATE: for the owner's eyes only.
+
+    Parameters
+    ----------
+    schema : Schema
+        Without constraints.
+    notes : mapping of a column to text
+        The remarks on it, a line each.
+    proposals : list of Proposal
+        Constraints that rows keep.
+    """
+
+    schema: Schema
+    notes: Mapping[str, str]
+    proposals: list[Proposal]
+
+    def text(self, header: str, stem: str | None) -> tuple[str, dict[str, str]]:
+        """Return the draft in YAML, and the text of each file of a look-up by its name.
+
+        Parameters
+        ----------
+        header : str
+            What stands above the proposals.
+        stem : str, optional
+            How the names of files of look-ups begin; without one, none is written.
+        """
+        lines, files = proposal_lines(self.proposals, stem)
+        return to_yaml(self.schema, self.notes) + (header + lines if lines else ""), files
+
+
+def draft_to_review(table: object, *, unit: str | None = None, csv: CsvFormat = PLAIN) -> Draft:
+    """Return the draft of a table and what its rows show. Not private.
+
+    Raises
+    ------
+    InputError
+        If the table has no rows, or cannot be read.
+    """
     draft, frame, others = draft_with_rows(table, unit, csv)
     if not len(frame):
         raise InputError(
             "the table has no rows to draft from: --from-dtypes drafts from names and types alone"
         )
-    text, files = reviewed(draft, frame, others, stem)
-    return READ + (MARKS_READ if draft.missing else "") + text, files
+    return review(draft, frame, others)
 
 
-def reviewed(
+def review(
     draft: Schema,
     frame: pd.DataFrame,
     others: Mapping[str, int],
-    stem: str | None,
     remarks: Mapping[str, Sequence[str]] | None = None,
     keys: Collection[str] = (),
-) -> tuple[str, dict[str, str]]:
-    """Return a draft with what the rows show, as text, and the text of each file of a look-up by its name.
+) -> Draft:
+    """Return a draft with what the rows show.
 
     Parameters
     ----------
     draft, frame, others : as `draft_with_rows` returns them
-    stem : str, optional
-        How the names of files of look-ups begin; without one, none is written.
     remarks : mapping of a column to texts, optional
         Of one of several tables: what else the rows show.
     keys : collection of str
@@ -350,9 +391,7 @@ def reviewed(
     # To look for the values of a column without a cell would take a part of the budget.
     empty = {name: Text() for name in draft.coded if frame[name].isna().all()}
     draft = replace(draft, columns={**draft.columns, **empty})
-    lines, files = proposal_lines(proposals, stem)
-    footer = (PROPOSALS if remarks is None else "constraints:\n") + lines if lines else ""
-    return to_yaml(draft, {name: note for name, note in notes.items() if note}) + footer, files
+    return Draft(draft, {name: note for name, note in notes.items() if note}, proposals)
 
 
 def wrapped(remark: str) -> list[str]:
