@@ -85,7 +85,7 @@ $(READY): pyproject.toml
 
 # With what only tests and experiments need: Spark alone is half a gigabyte.
 $(INSTALLED): $(READY)
-	$(BIN)/python -m pip install --quiet --editable '.[dask,demo,faker,notebook,owners,plot,polars,spark]' --group dev
+	$(BIN)/python -m pip install --quiet --editable '.[app,dask,demo,faker,notebook,owners,plot,polars,spark]' --group dev
 	touch $@
 
 # The files for the index, the same bytes for the same commit: its time stands for that of the build.

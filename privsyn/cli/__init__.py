@@ -18,6 +18,7 @@ from typing import Annotated, Any
 
 import typer
 
+from privsyn.cli.app import app as open_app
 from privsyn.cli.common.keeping import Note, StoppedError
 from privsyn.cli.common.options import spelling_of
 from privsyn.cli.common.terminal import say, say_text
@@ -47,10 +48,24 @@ app = typer.Typer(
 )
 
 
-COMMANDS = (synth, owner, sample, report, forecast, schema, evaluate, attack, plan, sweep, randomize, demo)
+COMMANDS = (
+    synth,
+    open_app,
+    owner,
+    sample,
+    report,
+    forecast,
+    schema,
+    evaluate,
+    attack,
+    plan,
+    sweep,
+    randomize,
+    demo,
+)
 
 for command in COMMANDS:
-    app.command()(command)
+    app.command(command.__name__)(command)
 
 
 def _freeze() -> None:

@@ -14,8 +14,9 @@ import pandas as pd
 
 from privsyn.errors import InputError, plural
 from privsyn.marginals.domain import Floats
+from privsyn.table.drafting.candidates import Proposal
 from privsyn.table.drafting.draft import UNIQUE, Order, draft_schema, draft_with_rows, is_text
-from privsyn.table.drafting.relations import Proposal, proposal_lines, propose
+from privsyn.table.drafting.relations import proposal_lines, propose
 from privsyn.table.encoding.dtypes import family
 from privsyn.table.encoding.number_bounds import COARSE, FEW_NUMBERS, FEW_ROWS, outwards
 from privsyn.table.encoding.parsing import date_formats, mixed_date_formats
@@ -305,9 +306,9 @@ def draft_files(
         notes = {name: column.review(None) for name, column in draft.columns.items()}
         header = UNREAD + (NO_TYPES if is_text(table) else "")
         return header + to_yaml(draft, {name: note for name, note in notes.items() if note}), {}
-    draft = draft_to_review(table, unit=unit, csv=csv)
-    text, files = draft.text(PROPOSALS, stem)
-    return READ + (MARKS_READ if draft.schema.missing else "") + text, files
+    drafted = draft_to_review(table, unit=unit, csv=csv)
+    text, files = drafted.text(PROPOSALS, stem)
+    return READ + (MARKS_READ if drafted.schema.missing else "") + text, files
 
 
 @dataclass(frozen=True)

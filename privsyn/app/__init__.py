@@ -1,0 +1,1 @@
+"""A local web page, for people who do not program: from a file to a publishable table."""

@@ -1,0 +1,214 @@
+"""What a person entered about each column: kept as it was typed, and read only when it is checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from privsyn.errors import InputError, about
+from privsyn.table.schema.columns import COLUMNS, Column, Ordinal
+from privsyn.table.schema.yaml_file import dump, from_plain, parse
+
+OPEN = ""
+"""The kind of a column about which nothing is declared: the run finds out, under privacy."""
+
+KINDS = {
+    OPEN: "let privsyn find out",
+    "categorical": "categories",
+    "numerical": "numbers",
+    "datetime": "dates",
+    "time": "times of day",
+    "duration": "lengths of time",
+    "identifier": "identifier: replaced",
+    "text": "free text: left out",
+}
+"""The kinds that the form offers, in plain words."""
+
+ORDERED = tuple(kind for kind, class_ in COLUMNS.items() if issubclass(class_, Ordinal))
+"""The kinds with bounds."""
+
+SHOWN = ("kind", "low", "high", "values", "nullable")
+"""The settings that have a place of their own in the form; all others are typed as YAML."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    r"""One row of the form: a column and what was typed about it.
+
+    Parameters
+    ----------
+    name : str
+    kind : str
+        One of `KINDS`, or another kind that a schema file declared.
+    low, high : str
+        The bounds, for kinds in an order.
+    values : str
+        The values of categories, one a line.
+    nullable : bool
+        Whether a cell may be missing.
+    more : str
+        Other settings, as a mapping in YAML without its braces.
+    drafted : bool
+        Whether it was read from the rows, so that a person must confirm it.
+    confirmed : bool
+    remarks : tuple of str
+        What the rows showed, or what the name suggests.
+
+    Examples
+    --------
+    >>> Entry("age", "numerical", low="0", high="120", more="integer: true").plain()
+    {'kind': 'numerical', 'low': 0, 'high': 120, 'integer': True}
+    >>> Entry("sex", "categorical", values="F\nM\n", nullable=False).plain()
+    {'kind': 'categorical', 'values': ['F', 'M'], 'nullable': False}
+    """
+
+    name: str
+    kind: str = OPEN
+    low: str = ""
+    high: str = ""
+    values: str = ""
+    nullable: bool = True
+    more: str = ""
+    drafted: bool = False
+    confirmed: bool = False
+    remarks: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, name: str, plain: Mapping[str, Any] | None, **known: Any) -> Entry:
+        """Return the entry that would have been typed for a column of a schema in plain data."""
+        if plain is None:
+            return cls(name, **known)
+        others = {key: value for key, value in plain.items() if key not in SHOWN}
+        return cls(
+            name,
+            plain["kind"],
+            _typed(plain.get("low")),
+            _typed(plain.get("high")),
+            "\n".join(map(_typed, plain.get("values") or ())),
+            plain.get("nullable", True),
+            dump(others, flow=True).strip()[1:-1] if others else "",
+            **known,
+        )
+
+    @property
+    def needs_person(self) -> bool:
+        """Whether a person must look at it before a run."""
+        return self.problem != "" or (self.drafted and not self.confirmed)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the run finds values or bounds under privacy."""
+        if self.kind in ORDERED:
+            return not (self.low.strip() and self.high.strip())
+        return self.kind == OPEN or (self.kind == "categorical" and not self.values.strip())
+
+    @property
+    def problem(self) -> str:
+        """What is wrong with it, or nothing."""
+        try:
+            self.column()
+        except InputError as error:
+            return str(error).removeprefix(f"column {self.name!r}: ")
+        return ""
+
+    def plain(self) -> dict[str, Any] | None:
+        """Return the column in plain data; None if nothing is declared.
+
+        Raises
+        ------
+        InputError
+            If what was typed cannot be read.
+        """
+        if self.kind == OPEN:
+            return None
+        said: dict[str, Any] = {"kind": self.kind}
+        if self.kind in ORDERED:
+            ends = {"low": self.low.strip(), "high": self.high.strip()}
+            said |= {end: _read(end, text) for end, text in ends.items() if text}
+        elif self.kind == "categorical" and self.values.strip():
+            lines = (line.strip() for line in self.values.splitlines())
+            said["values"] = [_read("values", line) for line in lines if line]
+        if not self.nullable and self.kind in (*ORDERED, "categorical"):
+            said["nullable"] = False
+        with about("other settings"):
+            others = parse(f"{{{self.more}}}") if self.more.strip() else {}
+            if not isinstance(others, Mapping) or any(value is None for value in others.values()):
+                raise InputError("write them as step: 0.01, decimals: 2")
+        return {**said, **others}
+
+    def column(self) -> Column | None:
+        """Return the column that it declares; None if nothing is declared.
+
+        Raises
+        ------
+        InputError
+            If what was typed cannot work.
+        """
+        with about(f"column {self.name!r}"):
+            said = self.plain()
+        return None if said is None else from_plain({"columns": {self.name: said}}).columns[self.name]
+
+    def changed(self, form: Mapping[str, Sequence[str]], place: int) -> Entry:
+        """Return it with what the form says; fields that it lacks stay as they are.
+
+        The names of the fields end in the place of the column, as in ``low-3``.
+        """
+        said: dict[str, Any] = {
+            field.name: form[f"{field.name}-{place}"][0]
+            for field in fields(self)
+            if field.type == "str" and f"{field.name}-{place}" in form
+        }
+        if said.get("kind", self.kind) not in {*KINDS, *COLUMNS}:
+            del said["kind"]
+        said |= {name: f"{name}-{place}" in form for name in ("nullable", "confirmed")}
+        return replace(self, **said)
+
+
+def entries_of(
+    plain: Mapping[str, Any],
+    names: Sequence[str],
+    notes: Mapping[str, str] | None = None,
+    *,
+    drafted: bool = False,
+) -> list[Entry]:
+    """Return an entry for each column: what is declared in plain data, and the remarks on it."""
+    known = notes or {}
+    return [
+        Entry.of(
+            name,
+            plain.get(name),
+            drafted=drafted and name in plain,
+            remarks=tuple(known.get(name, "").splitlines()),
+        )
+        for name in names
+    ]
+
+
+def _typed(value: Any) -> str:
+    """Return a value as it is typed: text that YAML would read as something else stands in quotes.
+
+    >>> _typed("no"), _typed(3), _typed("3"), _typed(None)
+    ('no', '3', "'3'", '')
+    """
+    if value is None:
+        return ""
+    for text in (str(value), *(dump([value], flow=True).strip()[1:-1],)):
+        try:
+            if parse(f"[{text}]") == [value] and type(parse(f"[{text}]")[0]) is type(value):  # type: ignore[index]
+                return text
+        except InputError:
+            continue
+    return dump([value], flow=True).strip()[1:-1]
+
+
+def _read(what: str, text: str) -> Any:
+    """Return a typed value: a number, true or false, or text. What YAML cannot read is text as it stands."""
+    try:
+        found = parse(text)
+    except InputError:
+        return text
+    with about(what):
+        if isinstance(found, list) or (isinstance(found, dict) and set(found) != {"float"}):
+            return text
+    return text if found is None else found

@@ -1,0 +1,184 @@
+"""What every request must show before a screen is asked: its host, its session, and where it comes from."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, MutableMapping
+from hmac import compare_digest
+from http.cookies import CookieError, SimpleCookie
+from secrets import token_hex, token_urlsafe
+from typing import Any
+from urllib.parse import parse_qs
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Screens = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+BYTES = 32
+"""Bytes of the token: 256 bits."""
+
+COOKIE = "privsyn"
+
+POLICY = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self';"
+    " form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+"""What a screen may load: files of this server. Another policy may stand in a response that has one."""
+
+HEADERS = {
+    "cache-control": "no-store",
+    "referrer-policy": "same-origin",  # none to others; with no-referrer browsers hide the origin of a form
+    "x-frame-options": "DENY",
+    "x-content-type-options": "nosniff",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+}
+"""Sent with every response: browsers keep no copy, tell nobody, and frame nothing."""
+
+ENTRANCE = b"""<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta http-equiv="refresh" content="0; url=choose">
+<link rel="icon" href="icon.svg">
+<title>privsyn</title>
+<main><h1>privsyn</h1><p><a href="choose">Choose a table</a></p></main>
+</html>
+"""
+
+REFUSED = b"privsyn: refused"
+"""The text of every refusal. It does not say which check failed."""
+
+
+class Guard:
+    """ASGI middleware that lets the requests of one browser through, and refuses all others.
+
+    - The host must be 127.0.0.1 or localhost with our port. A page elsewhere whose name is rebound to this
+      machine has another host.
+    - The printed address has a token. The first visit exchanges it for a cookie, and it works no more: one
+      browser has the session. The cookie is sent to no script and with no request from another site. Browsers
+      do not separate cookies by port, so its path is random: a server of somebody else on this machine is
+      asked for other paths and never receives it.
+    - A request that changes something must come from our own origin. Any request that says that another
+      origin caused it is refused.
+
+    Parameters
+    ----------
+    screens : ASGI application
+    port : int
+
+    Attributes
+    ----------
+    path : str
+        The random first part of all paths.
+    token : str
+        The token of the printed address; empty once it was exchanged.
+    last : float
+        When the last request was let through, on the monotonic clock, in seconds.
+    """
+
+    def __init__(self, screens: Screens, port: int) -> None:
+        self.screens, self.path, self.token = screens, f"/{token_hex(BYTES // 2)}", token_urlsafe(BYTES)
+        self.last = time.monotonic()
+        self._hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
+        self._session = token_urlsafe(BYTES)
+
+    @property
+    def entrance(self) -> str:
+        """The path with the token, for the printed address."""
+        return f"{self.path}/?token={self.token}"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or refuse it. No error reaches the server, whose log could quote a request."""
+        if scope["type"] == "lifespan":
+            await self.screens(scope, receive, send)
+            return
+        if scope["type"] != "http":  # no screen uses a web socket
+            return
+        begun = False
+
+        async def with_headers(message: Message) -> None:
+            nonlocal begun
+            if message["type"] == "http.response.start":
+                begun = True
+                message["headers"] = _with_ours(message.get("headers", []))
+            await send(message)
+
+        try:
+            await self._answer(scope, receive, with_headers)
+        except Exception:  # its text may quote a cell
+            if not begun:
+                await _plain(with_headers, 500, b"privsyn: internal error; please report it")
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers, path = _headers_of(scope), scope["path"]
+        hosts = headers.get("host", [])
+        if len(hosts) != 1 or hosts[0] not in self._hosts or not path.startswith(f"{self.path}/"):
+            await _plain(send, 403, REFUSED)
+        elif self._is_ours(scope, headers, f"http://{hosts[0]}") and self._knows(headers):
+            self.last = time.monotonic()
+            await self.screens(scope, receive, send)
+        elif path == f"{self.path}/" and scope["method"] == "GET" and self._takes_token(scope):
+            self.last = time.monotonic()  # a file that only the owner can read may lead here: another origin
+            await self._let_in(send)
+        else:
+            await _plain(send, 403, REFUSED)
+
+    def _is_ours(self, scope: Scope, headers: dict[str, list[str]], origin: str) -> bool:
+        """Return whether no other origin caused the request."""
+        if any(each != origin for each in headers.get("origin", [])):
+            return False
+        if any(each not in ("same-origin", "none") for each in headers.get("sec-fetch-site", [])):
+            return False
+        reading = scope["method"] in ("GET", "HEAD")
+        return reading or (scope["method"] == "POST" and headers.get("origin") == [origin])
+
+    def _knows(self, headers: dict[str, list[str]]) -> bool:
+        """Return whether the request has the cookie of the session."""
+        cookies = SimpleCookie()
+        try:
+            for line in headers.get("cookie", []):
+                cookies.load(line)
+        except CookieError:
+            return False
+        given = cookies[COOKIE].value if COOKIE in cookies else ""
+        return not self.token and compare_digest(given.encode(), self._session.encode())
+
+    def _takes_token(self, scope: Scope) -> bool:
+        given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
+        if not self.token or not compare_digest(given.encode(), self.token.encode()):
+            return False
+        self.token = ""
+        return True
+
+    async def _let_in(self, send: Send) -> None:
+        """Set the cookie, and lead to the first screen by an address without the token.
+
+        A page of ours leads there and no redirect: a redirect would count as caused by who led here, and
+        browsers would send no cookie.
+        """
+        cookie = f"{COOKIE}={self._session}; Path={self.path}/; HttpOnly; SameSite=Strict"
+        headers = [(b"content-type", b"text/html; charset=utf-8"), (b"set-cookie", cookie.encode())]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": ENTRANCE})
+
+
+def _headers_of(scope: Scope) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name, value in scope["headers"]:
+        found.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
+    return found
+
+
+def _with_ours(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    given = {name.lower() for name, _ in headers}
+    ours = HEADERS if b"content-security-policy" in given else HEADERS | {"content-security-policy": POLICY}
+    kept = [(name, value) for name, value in headers if name.lower().decode() not in HEADERS]
+    return kept + [(name.encode(), value.encode()) for name, value in ours.items()]
+
+
+async def _plain(send: Send, status: int, text: bytes) -> None:
+    headers = [(b"content-type", b"text/plain; charset=utf-8")]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": text})

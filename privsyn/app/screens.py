@@ -1,0 +1,403 @@
+"""The screens: one question each, with what it shows and what its buttons do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from privsyn.app.entries import KINDS, Entry
+from privsyn.app.expected import Expected, expected
+from privsyn.app.job import Job
+from privsyn.app.look import looked_at
+from privsyn.app.study import EPSILONS, FORMATS, OUTPUTS, SCHEMA, Study, best_guess, check_important
+from privsyn.app.workspace import Workspace, tables_of
+from privsyn.errors import InputError, replace_errors
+from privsyn.files import check_file
+from privsyn.settings import Settings
+from privsyn.table.kinds.csv_format import CsvFormat
+
+Form = Mapping[str, Sequence[str]]
+"""What a form sent: the values of each field by its name."""
+
+
+class Session:
+    """What the one person at this page has chosen and made so far.
+
+    Parameters
+    ----------
+    workspace : Workspace
+
+    Attributes
+    ----------
+    study : Study, optional
+        The choices about one table.
+    database : Path, optional
+        A database with several tables, of which one is still to be chosen.
+    job : Job, optional
+        The run.
+    problem : str
+        A message for the next screen.
+    """
+
+    def __init__(self, workspace: Workspace) -> None:
+        self.workspace = workspace
+        self.study: Study | None = None
+        self.database: Path | None = None
+        self.job: Job | None = None
+        self.problem = ""
+
+    @property
+    def chosen(self) -> Study:
+        """The choices about the table."""
+        if self.study is None:
+            raise InputError("choose a table first")
+        return self.study
+
+    @property
+    def results(self) -> Path:
+        """The folder with the files of the run."""
+        return self.workspace.folder / "run"
+
+    @property
+    def made(self) -> bool:
+        """Whether the run ended well and its table is there."""
+        return self.study is not None and self.job is not None and self.job.code == 0
+
+    def open(self, path: Path, inside: str = "", csv: CsvFormat | None = None) -> None:
+        """Begin with a table; its results of before are removed."""
+        self.study = Study(path, inside, csv or CsvFormat())
+        self.database, self.job = None, None
+        self.workspace.empty("run")
+
+    def forget(self) -> None:
+        """Remove everything: uploads, results and choices."""
+        if self.job is not None:
+            self.job.end()
+        self.study = self.database = self.job = None
+        self.workspace.taken = True
+        for name in ("run", "uploads"):
+            self.workspace.empty(name)
+
+
+@dataclass(frozen=True)
+class Screen:
+    """One screen: its name in the address, its title, and what it shows and does.
+
+    Parameters
+    ----------
+    name, title : str
+    question : str
+        The one question that it asks.
+    show : callable
+        Returns what the template shows, by name.
+    actions : mapping of a button to a callable
+        Each takes the form, and returns the name of the next screen.
+    ready : callable
+        Whether it can be shown yet.
+    """
+
+    name: str
+    title: str
+    question: str
+    show: Callable[[Session], dict[str, Any]]
+    actions: Mapping[str, Callable[[Session, Form], str]]
+    ready: Callable[[Session], bool]
+
+
+def one(form: Form, name: str, default: str = "") -> str:
+    """Return the value of a field that has one."""
+    return form.get(name, [default])[0]
+
+
+# 1. Choose
+
+
+def show_choose(session: Session) -> dict[str, Any]:
+    """List the tables of the start folder, or those of the chosen database."""
+    database = session.database
+    tables = [] if database is None else tables_of(database)
+    listed = session.workspace.listed()
+    return {"listed": listed, "database": database and database.name, "tables": tables}
+
+
+def choose(session: Session, form: Form) -> str:
+    """Take a file of the start folder."""
+    return open_file(session, session.workspace.inside(one(form, "file")), _csv_format(form))
+
+
+def choose_table(session: Session, form: Form) -> str:
+    """Take a table of the database that was chosen."""
+    database, name = session.database, one(form, "table")
+    if database is None or name not in tables_of(database):
+        raise InputError("choose a table that is in the list")
+    session.open(database, name)
+    return "columns"
+
+
+def open_file(session: Session, path: Path, csv: CsvFormat | None) -> str:
+    """Begin with a file. A database with several tables asks for one of them."""
+    if tables_of(path):
+        session.database = path
+        return "choose"
+    session.open(path, csv=csv if path.name.lower().endswith((".csv", ".csv.gz")) else None)
+    return "columns"
+
+
+def _csv_format(form: Form) -> CsvFormat | None:
+    names = {"delimiter": "delimiter", "encoding": "encoding", "decimal": "point", "thousands": "thousands"}
+    given: dict[str, Any] = {names[name]: one(form, name) for name in names if one(form, name).strip()}
+    if given.get("delimiter") == "tab":
+        given["delimiter"] = "\t"
+    return CsvFormat(**given) if given else None
+
+
+# 2. Columns
+
+
+def show_columns(session: Session) -> dict[str, Any]:
+    """Show a row for each column, or for those at which a person must look."""
+    study = session.chosen
+    return {
+        "study": study,
+        "kinds": KINDS,
+        "waiting": study.waiting(),
+        "names": study.names,
+        "proposed": study.proposed(),
+    }
+
+
+def draft(session: Session, form: Form) -> str:
+    """Draft the columns from the rows, which the person asked for."""
+    session.chosen.draft()
+    return "columns"
+
+
+def save_columns(session: Session, form: Form) -> str:
+    """Keep what was typed."""
+    study = session.chosen
+    shown = {int(place) for place in form.get("shown", ()) if place.isdecimal()}
+    study.entries = [
+        entry.changed(form, place) if place in shown else entry for place, entry in enumerate(study.entries)
+    ]
+    if "relations" in form:  # the part of the form with constraints and pairs was shown
+        places = {int(place) for place in form.get("accept", ()) if place.isdecimal()}
+        study.accepted = {place for place in places if place < len(study.proposals)}
+        study.rules = one(form, "rules")
+        kept = {int(place) for place in form.get("pair", ()) if place.isdecimal()}
+        study.important = [pair for place, pair in enumerate(study.important) if place in kept]
+        if added := [one(form, name) for name in ("first", "second") if one(form, name)]:
+            study.important += check_important([added], study.names)
+    study.schema()
+    return "columns"
+
+
+def confirm_all(session: Session, form: Form) -> str:
+    """Confirm all columns: the person says that what stands there is public."""
+    save_columns(session, form)
+    study = session.chosen
+    study.entries = [replace(entry, confirmed=True) for entry in study.entries]
+    return "columns"
+
+
+def leave_columns(session: Session, form: Form) -> str:
+    """Go on, if no column needs a person any more."""
+    save_columns(session, form)
+    if waiting := session.chosen.waiting():
+        raise InputError(f"look at {_named(waiting)} first: confirm what may be public, or change it")
+    return "promise"
+
+
+def _named(entries: Sequence[Entry]) -> str:
+    names = ", ".join(repr(entry.name) for entry in entries[:3])
+    return names + (f" and {len(entries) - 3} more columns" if len(entries) > 3 else "")
+
+
+# 3. Whom and how much
+
+
+def show_promise(session: Session) -> dict[str, Any]:
+    """Show whom the promise protects, epsilon, and what errors to expect. No row is read."""
+    study = session.chosen
+    guesses = [round(100 * best_guess(epsilon, study.delta)) for epsilon in EPSILONS]
+    sizes, notes = _expected(study)
+    return {
+        "study": study,
+        "epsilons": EPSILONS,
+        "guesses": guesses,
+        "guess": round(100 * best_guess(study.epsilon, study.delta)),
+        "step": min(range(len(EPSILONS)), key=lambda place: abs(EPSILONS[place] - study.epsilon)),
+        "sizes": sizes,
+        "notes": notes,
+    }
+
+
+def _expected(study: Study) -> tuple[list[Expected], tuple[str, ...]]:
+    try:
+        return expected(study)
+    except InputError as error:  # such a promise cannot be planned; what was chosen stays on the screen
+        return [], (str(error),)
+
+
+def save_promise(session: Session, form: Form) -> str:
+    """Keep the promise and the target, and show the errors to expect."""
+    study = session.chosen
+    protects, unit = one(form, "protects"), one(form, "unit")
+    if protects not in ("row", "person"):
+        raise InputError("say whom to protect: one row, or one person with all rows")
+    if protects == "person" and unit not in study.names:
+        raise InputError("choose the column that names the persons")
+    with replace_errors("epsilon and delta are numbers, such as 1 and 1e-9", ValueError):
+        epsilon, delta = float(one(form, "epsilon")), float(one(form, "delta"))
+    target = one(form, "target") or None
+    unit_or_none = unit if protects == "person" else None
+    tried = replace_promise(study, unit_or_none, epsilon, delta, target)
+    study.unit, study.epsilon, study.delta = tried.unit, tried.epsilon or 1.0, tried.delta
+    study.target, study.protects = tried.target, True
+    return "promise"
+
+
+def replace_promise(
+    study: Study, unit: str | None, epsilon: float, delta: float, target: str | None
+) -> Settings:
+    """Return the settings with another promise; refuse what cannot work, and what promises nothing."""
+    if not 0 < epsilon <= 100 or not 0 <= delta <= 1e-3:
+        raise InputError("give an epsilon above 0 and of 100 at most, and a delta from 0 to 0.001")
+    before = study.unit
+    try:
+        study.unit = unit
+        return Settings(epsilon, delta, study.schema(), unit=unit, target=target)
+    finally:
+        study.unit = before
+
+
+def leave_promise(session: Session, form: Form) -> str:
+    """Go on to the last look."""
+    save_promise(session, form)
+    return "run"
+
+
+# 4. Run
+
+
+def show_run(session: Session) -> dict[str, Any]:
+    """Show the last look, or the progress of the run."""
+    study = session.chosen
+    return {"study": study, "formats": FORMATS, "job": session.job, "open": _open_columns(study), "spent": []}
+
+
+def _open_columns(study: Study) -> list[str]:
+    return [entry.name for entry in study.entries if entry.is_open and entry.name != study.unit]
+
+
+def start(session: Session, form: Form) -> str:
+    """Start the run: from now on epsilon may be spent."""
+    study = session.chosen
+    if session.job is not None and session.job.running:
+        return "run"
+    if one(form, "ending") in FORMATS:
+        study.ending = one(form, "ending")
+    if study.waiting():
+        raise InputError("some columns were not confirmed: go back to them")
+    study.settings()
+    check_file(study.path)
+    folder = session.workspace.empty("run")
+    if text := study.schema_text():
+        (folder / SCHEMA).write_text(text, encoding="utf-8")
+    arguments = study.arguments(study.data, study.out)
+    session.job, session.workspace.taken = Job(arguments, folder), False
+    return "run"
+
+
+def cancel(session: Session, form: Form) -> str:
+    """Stop the run. Before the first question nothing is spent."""
+    if session.job is not None:
+        session.job.end()
+    return "run"
+
+
+# 5. Look
+
+
+def show_look(session: Session) -> dict[str, Any]:
+    """Show the synthetic rows beside the estimates of the release."""
+    study = session.chosen
+    return {
+        "study": study,
+        "messages": [] if session.job is None else session.job.messages,
+        "look": looked_at(session.results / OUTPUTS["--model"], session.results / study.out),
+    }
+
+
+# 6. Take
+
+
+FILES = {f"synthetic{ending}": f"the table, {words}" for ending, words in FORMATS.items()}
+FILES |= {
+    "model.privsyn": "the model: draws more rows at no further cost",
+    "ledger.json": "every question, its noise and its cost",
+    "public.html": "counts with their error bars",
+    "sheet.md": "the data sheet: complete the lines with TODO",
+    SCHEMA: "what was taken as public",
+}
+"""What is in each file."""
+
+
+def show_take(session: Session) -> dict[str, Any]:
+    """List the files."""
+    study = session.chosen
+    names = [study.out, *OUTPUTS.values(), SCHEMA]
+    places = ((name, session.results / name) for name in names)
+    files = [(name, FILES[name], place.stat().st_size) for name, place in places if place.is_file()]
+    return {"study": study, "files": files, "formats": FORMATS}
+
+
+def forget(session: Session, form: Form) -> str:
+    """Remove all files and choices."""
+    session.forget()
+    return "choose"
+
+
+SCREENS = {
+    screen.name: screen
+    for screen in (
+        Screen(
+            "choose",
+            "Choose",
+            "Which table?",
+            show_choose,
+            {"choose": choose, "table": choose_table},
+            lambda session: True,
+        ),
+        Screen(
+            "columns",
+            "Columns",
+            "What are its columns?",
+            show_columns,
+            {"draft": draft, "save": save_columns, "confirm": confirm_all, "next": leave_columns},
+            lambda session: session.study is not None,
+        ),
+        Screen(
+            "promise",
+            "Whom and how much",
+            "Whom does it protect, and how well?",
+            show_promise,
+            {"save": save_promise, "next": leave_promise},
+            lambda session: session.study is not None and not session.study.waiting(),
+        ),
+        Screen(
+            "run",
+            "Run",
+            "May it start?",
+            show_run,
+            {"start": start, "cancel": cancel},
+            lambda session: session.study is not None and session.study.protects,
+        ),
+        Screen("look", "Look", "Is it good enough?", show_look, {}, lambda session: session.made),
+        Screen(
+            "take", "Take", "What do you keep?", show_take, {"forget": forget}, lambda session: session.made
+        ),
+    )
+}
+"""All screens, in the order of a person's way through them."""

@@ -1,0 +1,244 @@
+"""What a person has chosen so far: the table, its columns, the promise. It is a schema file and a command."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from privsyn.app.entries import Entry, entries_of
+from privsyn.errors import InputError, about
+from privsyn.private.laws import law_of
+from privsyn.private.ledger import Ledger
+from privsyn.settings import Settings
+from privsyn.studies.release_facts import power
+from privsyn.table.drafting.candidates import Proposal
+from privsyn.table.drafting.draft import draft_schema
+from privsyn.table.drafting.review import draft_to_review
+from privsyn.table.io.csv_table import PLAIN
+from privsyn.table.io.formats import SEPARATOR, Place
+from privsyn.table.kinds.column_settings import changed_settings
+from privsyn.table.kinds.csv_format import CsvFormat
+from privsyn.table.schema.schema import Schema
+from privsyn.table.schema.yaml_file import constraint_lines, from_plain, parse, to_plain, to_yaml
+
+FORMATS = {".csv": "CSV", ".parquet": "Parquet", ".xlsx": "Excel"}
+"""The formats of the synthetic table, by the ending of its file."""
+
+OUTPUTS = {
+    "--model": "model.privsyn",
+    "--ledger": "ledger.json",
+    "--public-report": "public.html",
+    "--sheet": "sheet.md",
+}
+"""The files of a run besides the table, by option. All may be published."""
+
+SCHEMA = "schema.yaml"
+
+EPSILONS = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0)
+"""The steps of the slider."""
+
+DELTA = 1e-9
+
+
+@dataclass
+class Study:
+    """The choices of a person, from the table to the format of the result.
+
+    Parameters
+    ----------
+    path : Path
+        The file of the private table.
+    inside : str
+        The name of the table in a database or workbook, or nothing.
+    csv : CsvFormat
+        How a CSV file is written.
+
+    Attributes
+    ----------
+    entries : list of Entry
+        One for each column.
+    proposals : list of Proposal
+        Constraints that the rows keep.
+    accepted : set of int
+        The places of the proposals that the person ticked.
+    rules : str
+        Constraints that the person typed, one a line.
+    missing : tuple of str
+        Texts that mean a missing cell.
+    important : list of list of str
+        Sets of columns whose relation matters most.
+    unit, target : str, optional
+        The column of persons, and the column to be predicted.
+    protects : bool
+        Whether the person said whom the promise protects.
+    epsilon, delta : float
+    ending : str
+        The format of the synthetic table.
+    seed : int, optional
+        Makes a run repeatable, for tests alone: no screen offers it.
+
+    Raises
+    ------
+    InputError
+        If the names of the columns cannot be read.
+    """
+
+    path: Path
+    inside: str = ""
+    csv: CsvFormat = PLAIN
+    entries: list[Entry] = field(default_factory=list)
+    proposals: list[Proposal] = field(default_factory=list)
+    accepted: set[int] = field(default_factory=set)
+    rules: str = ""
+    missing: tuple[str, ...] = ()
+    important: list[list[str]] = field(default_factory=list)
+    unit: str | None = None
+    target: str | None = None
+    protects: bool = False
+    epsilon: float = 1.0
+    delta: float = DELTA
+    ending: str = ".csv"
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        """Read the names and types of the columns; no row."""
+        schema = draft_schema(self.data, read=False, csv=self.csv)
+        self.names = list(schema.columns)
+        self.typed = Place.of(self.data).format.typed
+        if not self.typed:  # a CSV has no types: only identifiers are known, by their names
+            kept = {name: plain for name, plain in _columns(schema).items() if plain["kind"] == "identifier"}
+        else:
+            kept = _columns(schema)
+        self.entries = entries_of(kept, self.names)
+
+    @property
+    def data(self) -> str:
+        """The table as the command line takes it."""
+        return f"{self.path}{SEPARATOR}{self.inside}" if self.inside else str(self.path)
+
+    @property
+    def name(self) -> str:
+        """The table as a person would type it in its folder."""
+        return f"{self.path.name}{SEPARATOR}{self.inside}" if self.inside else self.path.name
+
+    def draft(self) -> None:
+        """Draft the columns and propose constraints. It READS THE ROWS: a person must confirm each line."""
+        draft = draft_to_review(self.data, csv=self.csv)
+        self.entries = entries_of(_columns(draft.schema), self.names, draft.notes, drafted=True)
+        self.proposals, self.accepted = draft.proposals, set()
+        self.missing = tuple(draft.schema.missing)
+
+    def waiting(self) -> list[Entry]:
+        """Return the columns at which a person must look before a run."""
+        return [entry for entry in self.entries if entry.needs_person and entry.name != self.unit]
+
+    def schema(self) -> Schema | None:
+        """Return the schema that all entries declare; None if they declare nothing.
+
+        Raises
+        ------
+        InputError
+            If an entry or a constraint cannot work.
+        """
+        columns: dict[str, Any] = {}
+        for entry in self.entries:
+            if entry.name == self.unit:  # it is not synthesised
+                continue
+            with about(f"column {entry.name!r}"):
+                said = entry.plain()
+            if said is not None:
+                columns[entry.name] = said
+        rules: list[Any] = [self.proposals[place].plain for place in sorted(self.accepted)]
+        rules += [_rule(line) for line in self.rules.splitlines() if line.strip()]
+        plain: dict[str, Any] = {"columns": columns, "constraints": rules}
+        plain |= {"missing": list(self.missing), "important": self.important}
+        plain["csv"] = changed_settings("csv", self.csv)
+        plain = {key: value for key, value in plain.items() if value}
+        return from_plain({"columns": {}} | plain) if plain else None
+
+    def schema_text(self) -> str:
+        """Return the schema file, or nothing if no column is declared."""
+        schema = self.schema()
+        return "" if schema is None else to_yaml(schema)
+
+    def settings(self) -> Settings:
+        """Return the settings of the run.
+
+        Raises
+        ------
+        InputError
+            If they cannot work.
+        """
+        return Settings(
+            self.epsilon, self.delta, self.schema(), unit=self.unit, target=self.target, seed=self.seed
+        )
+
+    def arguments(self, data: str, out: str, place: str = "", budget: str = "") -> list[str]:
+        """Return what follows ``privsyn`` for the run.
+
+        Parameters
+        ----------
+        data, out : str
+            The private and the synthetic table.
+        place : str
+            What stands before the names of the other files.
+        budget : str
+            The budget file.
+        """
+        options = {"--schema": f"{place}{SCHEMA}"} if self.schema() is not None else {}
+        options |= {"--epsilon": f"{self.epsilon:g}", "--delta": f"{self.delta:g}"}
+        options |= {"--unit": self.unit or "", "--target": self.target or ""}
+        options |= {option: f"{place}{name}" for option, name in OUTPUTS.items()}
+        options |= {"--budget": budget, "--seed": "" if self.seed is None else str(self.seed)}
+        given = ((option, value) for option, value in options.items() if value)
+        return ["synth", data, out, *(part for pair in given for part in pair)]
+
+    @property
+    def out(self) -> str:
+        """The file name of the synthetic table."""
+        return f"synthetic{self.ending}"
+
+    def command(self) -> str:
+        """Return the command that makes the same run in a shell, in the folder of the table."""
+        budget = f"{self.path.name}.budget.jsonl"
+        return shlex.join(["privsyn", *self.arguments(self.name, self.out, budget=budget)])
+
+    def proposed(self) -> list[tuple[str, str]]:
+        """Return each proposal as it would stand in a schema file, and what the rows showed."""
+        lines = ("\n".join(constraint_lines([each.plain])) for each in self.proposals)
+        return [(line, "; ".join(each.remarks)) for line, each in zip(lines, self.proposals, strict=True)]
+
+
+def _columns(schema: Schema) -> dict[str, Any]:
+    return to_plain(schema).get("columns", {})
+
+
+def _rule(line: str) -> Any:
+    """Return a typed constraint: an expression, or a mapping in YAML."""
+    text = line.strip().removeprefix("- ")
+    return parse(text) if text.startswith("{") else text
+
+
+@cache
+def best_guess(epsilon: float, delta: float) -> float:
+    """Return how often at most an attacker is right who guesses whether a person is in the table.
+
+    The attacker knows all other rows, and half of the people asked about are in the table.
+
+    >>> f"{best_guess(1.0, 1e-9):.2f}", f"{best_guess(1.0, 0.0):.2f}"
+    ('0.54', '0.73')
+    """
+    law = law_of(delta)
+    return power(Ledger((), epsilon, delta, law.accounting, "", True, ()), None)
+
+
+def check_important(sets: Sequence[Sequence[str]], names: Sequence[str]) -> list[list[str]]:
+    """Return pairs of columns whose relation matters most; refuse a column that is not in the table."""
+    for columns in sets:
+        if not set(columns) <= set(names) or len(set(columns)) < 2:
+            raise InputError("choose two different columns")
+    return [list(columns) for columns in sets]

@@ -1,0 +1,55 @@
+"use strict";
+
+// All screens work without this file: it filters, slides and shows progress.
+
+for (const label of document.querySelectorAll("label[hidden]")) label.hidden = false;
+
+const columns = [...document.querySelectorAll(".column")];
+const needs = document.getElementById("needs");
+const find = document.getElementById("find");
+function filter() {
+  const word = find.value.trim().toLowerCase();
+  for (const column of columns) {
+    const wanted = (!needs.checked || column.classList.contains("needs")) && column.dataset.name.includes(word);
+    column.hidden = !wanted;
+  }
+}
+if (needs) {
+  needs.addEventListener("change", filter);
+  find.addEventListener("input", filter);
+  find.addEventListener("keydown", (event) => {
+    if (event.key === "Enter") event.preventDefault(); // it would press the first button
+  });
+}
+
+const slider = document.getElementById("slider");
+if (slider) {
+  const epsilons = JSON.parse(slider.dataset.epsilons);
+  const guesses = JSON.parse(slider.dataset.guesses);
+  slider.addEventListener("input", () => {
+    document.getElementById("epsilon").value = epsilons[slider.value];
+    document.getElementById("guess").textContent = guesses[slider.value];
+    slider.setAttribute("aria-valuetext", `epsilon ${epsilons[slider.value]}`);
+  });
+}
+
+if (document.getElementById("progress")) {
+  const events = new EventSource("progress");
+  const bar = document.getElementById("bar");
+  events.onmessage = (event) => {
+    const step = JSON.parse(event.data);
+    document.getElementById("stage").textContent = step.stage;
+    if (step.total) {
+      bar.max = step.total;
+      bar.value = step.done;
+    } else bar.removeAttribute("value");
+    if (step.spent) {
+      document.getElementById("spent").textContent =
+        "The first question was asked: epsilon is spent. If you stop now, a model is kept only if it was ready.";
+    }
+  };
+  events.addEventListener("end", () => {
+    events.close();
+    location.reload();
+  });
+}

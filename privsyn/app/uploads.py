@@ -1,0 +1,135 @@
+"""Uploads: streamed from the browser into the private folder, never held in memory or in a shared folder."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import IO, Any
+
+from python_multipart import MultipartParser
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import parse_options_header
+from starlette.requests import Request
+
+from privsyn.app.workspace import ENDINGS
+from privsyn.errors import InputError
+
+NAME = re.compile(r"[^\w.() -]")
+"""What a file name loses."""
+
+LONGEST = 100
+"""Characters of a file name."""
+
+
+async def receive_upload(request: Request, folder: Path, most: int) -> Path:
+    """Write the file of a form to a folder and return its place.
+
+    Parameters
+    ----------
+    request : Request
+        A form of type multipart/form-data with one file.
+    folder : Path
+        A private folder.
+    most : int
+        The largest size in bytes.
+
+    Raises
+    ------
+    InputError
+        If the form has no table, or a table that is too large. Nothing is left of it.
+    """
+    kind, options = parse_options_header(request.headers.get("content-type"))
+    if kind != b"multipart/form-data" or b"boundary" not in options:
+        raise InputError("choose a file to upload")
+    upload, size = _Upload(folder), 0
+    parser = MultipartParser(options[b"boundary"], upload.callbacks())
+    try:
+        async for part in request.stream():
+            size += len(part)
+            if size > most:
+                limit = f"the file is larger than {most / 1e9:g} GB"
+                raise InputError(f"{limit}: put it in the start folder, and choose it there")
+            parser.write(part)
+        parser.finalize()
+        return upload.finished()
+    except (FormParserError, OSError):
+        raise InputError("the upload was not complete: try again") from None
+    finally:
+        upload.close()
+
+
+class _Upload:
+    """The parts of a form, of which the first file is written."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.place: Path | None = None
+        self._file: IO[bytes] | None = None
+        self._header = [b"", b""]
+        self._disposition = b""
+        self._whole = False
+
+    def callbacks(self) -> Any:
+        """Return what the parser calls."""
+        return {
+            "on_part_begin": self._begin,
+            "on_header_field": lambda data, start, end: self._more(0, data[start:end]),
+            "on_header_value": lambda data, start, end: self._more(1, data[start:end]),
+            "on_header_end": self._end_of_header,
+            "on_headers_finished": self._open,
+            "on_part_data": self._write,
+            "on_part_end": self.close,
+            "on_end": self._finish,
+        }
+
+    def finished(self) -> Path:
+        """Return the place of the file; refuse a form without one."""
+        if self.place is None or not self._whole:
+            raise InputError("choose a file to upload")
+        return self.place
+
+    def close(self) -> None:
+        """End the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _begin(self) -> None:
+        self._disposition, self._header = b"", [b"", b""]
+
+    def _more(self, which: int, data: bytes) -> None:
+        self._header[which] += data
+
+    def _end_of_header(self) -> None:
+        name, value = self._header
+        if name.lower() == b"content-disposition":
+            self._disposition = value
+        self._header = [b"", b""]
+
+    def _open(self) -> None:
+        _, options = parse_options_header(self._disposition)
+        name = options.get(b"filename", b"").decode("utf-8", "replace")
+        if self.place is not None or not name:
+            return
+        self.place = self.folder / safe_name(name)
+        self._file = os.fdopen(os.open(self.place, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb")
+
+    def _write(self, data: bytes, start: int, end: int) -> None:
+        if self._file is not None:
+            self._file.write(data[start:end])
+
+    def _finish(self) -> None:
+        self._whole = True
+
+
+def safe_name(name: str) -> str:
+    r"""Return a file name without folders and odd signs; refuse one that is not that of a table.
+
+    >>> safe_name("../../etc/my table.csv"), safe_name("C:\\data\\.people$.CSV")
+    ('my table.csv', 'people_.CSV')
+    """
+    last = NAME.sub("_", re.split(r"[\\/]", name)[-1]).lstrip(". ")[-LONGEST:].lstrip(". ")
+    if not last.lower().endswith(ENDINGS):
+        raise InputError(f"upload a table: {', '.join(ENDINGS)}")
+    return last
