@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -30,6 +31,9 @@ ORDERED = tuple(kind for kind, class_ in COLUMNS.items() if issubclass(class_, O
 
 SHOWN = ("kind", "low", "high", "values", "nullable")
 """The settings that have a place of their own in the form; all others are typed as YAML."""
+
+
+PERSONS = "choose it on the next screen as the column that names the persons"
 
 
 @dataclass(frozen=True)
@@ -168,7 +172,7 @@ class Entry:
 def entries_of(
     plain: Mapping[str, Any],
     names: Sequence[str],
-    notes: Mapping[str, str] | None = None,
+    notes: Mapping[str, Sequence[str]] | None = None,
     *,
     drafted: bool = False,
 ) -> list[Entry]:
@@ -179,10 +183,21 @@ def entries_of(
             name,
             plain.get(name),
             drafted=drafted and name in plain,
-            remarks=tuple(known.get(name, "").splitlines()),
+            remarks=tuple(map(in_the_form, known.get(name, ()))),
         )
         for name in names
     ]
+
+
+def in_the_form(remark: str) -> str:
+    """Return a remark on a line of a schema file in the words of the form.
+
+    >>> in_the_form("READ: UNIQUE, nearly every row has a text. If it names the row: {kind: identifier}.")
+    "UNIQUE, nearly every row has a text. If it names the row: the kind 'identifier: replaced'."
+    """
+    text = remark.removeprefix("READ: ")
+    text = re.sub(r"[Ll]eave this line out and add --unit \S+?(?=[:.;]( |$))", PERSONS, text)
+    return re.sub(r"\{kind: (\w+)\}", lambda found: f"the kind {KINDS.get(found[1], found[1])!r}", text)
 
 
 def _typed(value: Any) -> str:

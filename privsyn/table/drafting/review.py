@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import chain
 from textwrap import wrap
 
 import numpy as np
@@ -319,14 +320,14 @@ class Draft:
     ----------
     schema : Schema
         Without constraints.
-    notes : mapping of a column to text
-        The remarks on it, a line each.
+    notes : mapping of a column to texts
+        The remarks on it.
     proposals : list of Proposal
         Constraints that rows keep.
     """
 
     schema: Schema
-    notes: Mapping[str, str]
+    notes: Mapping[str, tuple[str, ...]]
     proposals: list[Proposal]
 
     def text(self, header: str, stem: str | None) -> tuple[str, dict[str, str]]:
@@ -340,7 +341,9 @@ class Draft:
             How the names of files of look-ups begin; without one, none is written.
         """
         lines, files = proposal_lines(self.proposals, stem)
-        return to_yaml(self.schema, self.notes) + (header + lines if lines else ""), files
+        notes = {name: "\n".join(chain.from_iterable(map(wrapped, said))) for name, said in self.notes.items()}
+        known = {name: note for name, note in notes.items() if note}
+        return to_yaml(self.schema, known) + (header + lines if lines else ""), files
 
 
 def draft_to_review(table: object, *, unit: str | None = None, csv: CsvFormat = PLAIN) -> Draft:
@@ -387,12 +390,12 @@ def review(
         if remarks is not None:  # there the keys were found
             found = [line for line in found if name not in keys and "--unit" not in line]
             found += remarks.get(name, ())
-        notes[name] = "\n".join(each for remark in found for each in wrapped(remark))
+        notes[name] = tuple(filter(None, found))
     draft, proposals = propose(draft, frame)
     # To look for the values of a column without a cell would take a part of the budget.
     empty = {name: Text() for name in draft.coded if frame[name].isna().all()}
     draft = replace(draft, columns={**draft.columns, **empty})
-    return Draft(draft, {name: note for name, note in notes.items() if note}, proposals)
+    return Draft(draft, notes, proposals)
 
 
 def wrapped(remark: str) -> list[str]:
