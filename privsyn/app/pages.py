@@ -7,7 +7,8 @@ from typing import Any
 
 from jinja2 import FileSystemLoader
 
-from privsyn.app.screens import SCREENS, Session
+from privsyn.app.screens import SCREENS
+from privsyn.app.session import Session
 from privsyn.pages.sections import environment
 
 FOLDER = Path(__file__).with_name("templates")

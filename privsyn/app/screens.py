@@ -11,8 +11,10 @@ from privsyn.app.entries import KINDS, Entry
 from privsyn.app.expected import Expected, expected
 from privsyn.app.job import Job
 from privsyn.app.look import looked_at
-from privsyn.app.study import EPSILONS, FORMATS, OUTPUTS, SCHEMA, Study, best_guess, check_important
-from privsyn.app.workspace import Workspace, tables_of
+from privsyn.app.results import ALL, listed
+from privsyn.app.session import Session
+from privsyn.app.study import COMMAND, EPSILONS, FORMATS, OUTPUTS, SCHEMA, Study, best_guess, check_important
+from privsyn.app.workspace import tables_of
 from privsyn.errors import InputError, replace_errors
 from privsyn.files import check_file
 from privsyn.settings import Settings
@@ -20,65 +22,6 @@ from privsyn.table.kinds.csv_format import CsvFormat
 
 Form = Mapping[str, Sequence[str]]
 """What a form sent: the values of each field by its name."""
-
-
-class Session:
-    """What the one person at this page has chosen and made so far.
-
-    Parameters
-    ----------
-    workspace : Workspace
-
-    Attributes
-    ----------
-    study : Study, optional
-        The choices about one table.
-    database : Path, optional
-        A database with several tables, of which one is still to be chosen.
-    job : Job, optional
-        The run.
-    problem : str
-        A message for the next screen.
-    """
-
-    def __init__(self, workspace: Workspace) -> None:
-        self.workspace = workspace
-        self.study: Study | None = None
-        self.database: Path | None = None
-        self.job: Job | None = None
-        self.problem = ""
-
-    @property
-    def chosen(self) -> Study:
-        """The choices about the table."""
-        if self.study is None:
-            raise InputError("choose a table first")
-        return self.study
-
-    @property
-    def results(self) -> Path:
-        """The folder with the files of the run."""
-        return self.workspace.folder / "run"
-
-    @property
-    def made(self) -> bool:
-        """Whether the run ended well and its table is there."""
-        return self.study is not None and self.job is not None and self.job.code == 0
-
-    def open(self, path: Path, inside: str = "", csv: CsvFormat | None = None) -> None:
-        """Begin with a table; its results of before are removed."""
-        self.study = Study(path, inside, csv or CsvFormat())
-        self.database, self.job = None, None
-        self.workspace.empty("run")
-
-    def forget(self) -> None:
-        """Remove everything: uploads, results and choices."""
-        if self.job is not None:
-            self.job.end()
-        self.study = self.database = self.job = None
-        self.workspace.taken = True
-        for name in ("run", "uploads"):
-            self.workspace.empty(name)
 
 
 @dataclass(frozen=True)
@@ -124,7 +67,7 @@ def show_choose(session: Session) -> dict[str, Any]:
 
 def choose(session: Session, form: Form) -> str:
     """Take a file of the start folder."""
-    return open_file(session, session.workspace.inside(one(form, "file")), _csv_format(form))
+    return open_file(session, session.workspace.inside(one(form, "file")))
 
 
 def choose_table(session: Session, form: Form) -> str:
@@ -136,21 +79,13 @@ def choose_table(session: Session, form: Form) -> str:
     return "columns"
 
 
-def open_file(session: Session, path: Path, csv: CsvFormat | None) -> str:
+def open_file(session: Session, path: Path) -> str:
     """Begin with a file. A database with several tables asks for one of them."""
     if tables_of(path):
         session.database = path
         return "choose"
-    session.open(path, csv=csv if path.name.lower().endswith((".csv", ".csv.gz")) else None)
+    session.open(path)
     return "columns"
-
-
-def _csv_format(form: Form) -> CsvFormat | None:
-    names = {"delimiter": "delimiter", "encoding": "encoding", "decimal": "point", "thousands": "thousands"}
-    given: dict[str, Any] = {names[name]: one(form, name) for name in names if one(form, name).strip()}
-    if given.get("delimiter") == "tab":
-        given["delimiter"] = "\t"
-    return CsvFormat(**given) if given else None
 
 
 # 2. Columns
@@ -165,7 +100,30 @@ def show_columns(session: Session) -> dict[str, Any]:
         "waiting": study.waiting(),
         "names": study.names,
         "proposed": study.proposed(),
+        "csv_choices": CSV_CHOICES,
     }
+
+
+def reread(session: Session, form: Form) -> str:
+    """Read the names again, of a CSV that is written in another way."""
+    given: dict[str, Any] = {
+        name: one(form, name)
+        for name in (*(name for name, _, _ in CSV_CHOICES), "encoding")
+        if one(form, name).strip()
+    }
+    if given.get("delimiter") == "tab":
+        given["delimiter"] = "\t"
+    study = session.chosen
+    session.open(study.path, study.inside, CsvFormat(**given))
+    return "columns"
+
+
+CSV_CHOICES = (
+    ("delimiter", "Between cells", ((",", "comma"), (";", "semicolon"), ("tab", "tab"), ("|", "bar"))),
+    ("point", "Decimal sign", ((".", "point"), (",", "comma"))),
+    ("thousands", "Between thousands", (("", "nothing"), (".", "point"), (",", "comma"), (" ", "space"))),
+)
+"""Settings of a CSV: the name, words for it, and each choice with its words."""
 
 
 def draft(session: Session, form: Form) -> str:
@@ -298,11 +256,14 @@ def start(session: Session, form: Form) -> str:
         return "run"
     if one(form, "ending") in FORMATS:
         study.ending = one(form, "ending")
+    with replace_errors("the number of rows is a whole number, or nothing", ValueError):
+        study.rows = int(one(form, "rows")) if one(form, "rows").strip() else None
     if study.waiting():
         raise InputError("some columns were not confirmed: go back to them")
     study.settings()
     check_file(study.path)
-    folder = session.workspace.empty("run")
+    folder = session.workspace.empty_run()
+    (folder / COMMAND).write_text(f"{study.command()}\n", encoding="utf-8")
     if text := study.schema_text():
         (folder / SCHEMA).write_text(text, encoding="utf-8")
     arguments = study.arguments(study.data, study.out)
@@ -333,24 +294,10 @@ def show_look(session: Session) -> dict[str, Any]:
 # 6. Take
 
 
-FILES = {f"synthetic{ending}": f"the table, {words}" for ending, words in FORMATS.items()}
-FILES |= {
-    "model.privsyn": "the model: draws more rows at no further cost",
-    "ledger.json": "every question, its noise and its cost",
-    "public.html": "counts with their error bars",
-    "sheet.md": "the data sheet: complete the lines with TODO",
-    SCHEMA: "what was taken as public",
-}
-"""What is in each file."""
-
-
 def show_take(session: Session) -> dict[str, Any]:
     """List the files."""
-    study = session.chosen
-    names = [study.out, *OUTPUTS.values(), SCHEMA]
-    places = ((name, session.results / name) for name in names)
-    files = [(name, FILES[name], place.stat().st_size) for name, place in places if place.is_file()]
-    return {"study": study, "files": files, "formats": FORMATS}
+    files = listed(session.results)
+    return {"study": session.chosen, "files": files, "all": ALL}
 
 
 def forget(session: Session, form: Form) -> str:
@@ -375,7 +322,13 @@ SCREENS = {
             "Columns",
             "What are its columns?",
             show_columns,
-            {"draft": draft, "save": save_columns, "confirm": confirm_all, "next": leave_columns},
+            {
+                "reread": reread,
+                "draft": draft,
+                "save": save_columns,
+                "confirm": confirm_all,
+                "next": leave_columns,
+            },
             lambda session: session.study is not None,
         ),
         Screen(

@@ -23,7 +23,9 @@ from starlette.routing import Mount, Route
 
 from privsyn.app.guard import Guard
 from privsyn.app.pages import FOLDER, render
-from privsyn.app.screens import SCREENS, Session, open_file
+from privsyn.app.results import file_of
+from privsyn.app.screens import SCREENS, open_file
+from privsyn.app.session import Session
 from privsyn.app.uploads import receive_upload
 from privsyn.app.workspace import Workspace
 from privsyn.errors import InputError
@@ -141,7 +143,7 @@ class App:
         try:
             folder = await run_in_threadpool(self.session.workspace.empty, "uploads")
             place = await receive_upload(request, folder, self._upload_bytes)
-            following = await run_in_threadpool(open_file, self.session, place, None)
+            following = await run_in_threadpool(open_file, self.session, place)
         except InputError as error:
             self.session.problem = str(error)
         return RedirectResponse(f"{self.guard.path}/{following}", 303)
@@ -161,9 +163,10 @@ class App:
 
     async def _file(self, request: Request) -> Response:
         """Send a file of the run."""
-        name = request.path_params["name"]
-        place = self.session.results / name
-        if not self.session.made or place.parent != self.session.results or not place.is_file():
+        name, place = request.path_params["name"], None
+        if self.session.made:
+            place = await run_in_threadpool(file_of, self.session.results, name)
+        if place is None:
             return Response("privsyn: there is no such file", 404)
         self.session.workspace.taken = True
         return FileResponse(place, filename=name, media_type="application/octet-stream")

@@ -19,7 +19,7 @@ from privsyn.table.drafting.candidates import Proposal
 from privsyn.table.drafting.draft import draft_schema
 from privsyn.table.drafting.review import draft_to_review
 from privsyn.table.io.csv_table import PLAIN
-from privsyn.table.io.formats import SEPARATOR, Place
+from privsyn.table.io.formats import CSV, SEPARATOR, Place
 from privsyn.table.kinds.column_settings import changed_settings
 from privsyn.table.kinds.csv_format import CsvFormat
 from privsyn.table.schema.schema import Schema
@@ -36,7 +36,8 @@ OUTPUTS = {
 }
 """The files of a run besides the table, by option. All may be published."""
 
-SCHEMA = "schema.yaml"
+SCHEMA, COMMAND = "schema.yaml", "command.txt"
+"""The files that say how the run was made."""
 
 EPSILONS = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0)
 """The steps of the slider."""
@@ -78,6 +79,8 @@ class Study:
     epsilon, delta : float
     ending : str
         The format of the synthetic table.
+    rows : int, optional
+        The number of synthetic rows; the private estimate if it is None.
     seed : int, optional
         Makes a run repeatable, for tests alone: no screen offers it.
 
@@ -102,6 +105,7 @@ class Study:
     epsilon: float = 1.0
     delta: float = DELTA
     ending: str = ".csv"
+    rows: int | None = None
     seed: int | None = None
 
     def __post_init__(self) -> None:
@@ -119,6 +123,11 @@ class Study:
     def data(self) -> str:
         """The table as the command line takes it."""
         return f"{self.path}{SEPARATOR}{self.inside}" if self.inside else str(self.path)
+
+    @property
+    def is_csv(self) -> bool:
+        """Whether it is a CSV file."""
+        return Place.of(self.data).format is CSV
 
     @property
     def name(self) -> str:
@@ -192,6 +201,7 @@ class Study:
         options = {"--schema": f"{place}{SCHEMA}"} if self.schema() is not None else {}
         options |= {"--epsilon": f"{self.epsilon:g}", "--delta": f"{self.delta:g}"}
         options |= {"--unit": self.unit or "", "--target": self.target or ""}
+        options |= {"--rows": "" if self.rows is None else str(self.rows)}
         options |= {option: f"{place}{name}" for option, name in OUTPUTS.items()}
         options |= {"--budget": budget, "--seed": "" if self.seed is None else str(self.seed)}
         given = ((option, value) for option, value in options.items() if value)

@@ -84,6 +84,13 @@ class Workspace:
         place.mkdir(mode=0o700)
         return place
 
+    def empty_run(self) -> Path:
+        """Return the empty folder of a run. A model of an earlier run that nobody took is kept."""
+        if not self.taken:
+            self._keep_models(self.folder)
+        self.taken = True
+        return self.empty("run")
+
     def listed(self) -> list[str]:
         """Return the tables in the start folder and in the folders in it, as paths from there. No links."""
         found: list[str] = []

@@ -341,7 +341,9 @@ class Draft:
             How the names of files of look-ups begin; without one, none is written.
         """
         lines, files = proposal_lines(self.proposals, stem)
-        notes = {name: "\n".join(chain.from_iterable(map(wrapped, said))) for name, said in self.notes.items()}
+        notes = {
+            name: "\n".join(chain.from_iterable(map(wrapped, said))) for name, said in self.notes.items()
+        }
         known = {name: note for name, note in notes.items() if note}
         return to_yaml(self.schema, known) + (header + lines if lines else ""), files
 

@@ -1,0 +1,73 @@
+"""The files of a run: what is in each, the same table in another format, and all in one file."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+from privsyn.app.study import COMMAND, FORMATS, OUTPUTS, SCHEMA
+from privsyn.errors import InputError
+
+ALL = "everything.zip"
+
+TABLES = {f"synthetic{ending}": f"the table, as {words}" for ending, words in FORMATS.items()}
+
+PUBLIC = TABLES | {
+    OUTPUTS["--model"]: "the model: draws more rows at no further cost",
+    OUTPUTS["--ledger"]: "every question, its noise and its cost",
+    OUTPUTS["--public-report"]: "counts with their error bars, as a web page",
+    OUTPUTS["--sheet"]: "the data sheet: complete the lines with TODO",
+    SCHEMA: "what was taken as public",
+    COMMAND: "the command that makes the same run",
+}
+"""What is in each file that may be published, by name."""
+
+
+def file_of(folder: Path, name: str) -> Path | None:
+    """Return a file of a run that may be published; None if there is none of this name.
+
+    The table in another format, and all files in one, are made when they are asked for.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder of the run.
+    name : str
+    """
+    place = folder / name
+    if name == ALL:
+        return _all(folder)
+    if name in TABLES and not place.exists():
+        _convert(folder, place)
+    return place if name in PUBLIC and place.is_file() else None
+
+
+def listed(folder: Path) -> list[tuple[str, str, int | None]]:
+    """Return name, content and size of each file; the size is None if it is made when it is asked for."""
+    files = ((name, words, folder / name) for name, words in PUBLIC.items())
+    known = [(name, words, place.stat().st_size if place.is_file() else None) for name, words, place in files]
+    return [each for each in known if each[2] is not None or each[0] in TABLES]
+
+
+def _convert(folder: Path, place: Path) -> None:
+    """Write the rows of the table in another format."""
+    from privsyn.release.linked import load
+    from privsyn.table.io.read_in_memory import read_in_memory
+    from privsyn.table.io.write import write_blocks
+
+    written = next((folder / name for name in TABLES if (folder / name).exists()), None)
+    if written is None:
+        raise InputError("there is no table")
+    release = load(folder / OUTPUTS["--model"])
+    schema = release.codec.schema
+    rows = read_in_memory(written, schema).frame
+    write_blocks(iter([release.form.cast(rows, schema)]), place, schema, release.form)
+
+
+def _all(folder: Path) -> Path:
+    place = folder / ALL
+    with zipfile.ZipFile(place, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in PUBLIC:
+            if (folder / name).is_file():
+                archive.write(folder / name, name)
+    return place

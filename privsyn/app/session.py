@@ -1,0 +1,70 @@
+"""What the one person at the page has chosen and made so far."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from privsyn.app.job import Job
+from privsyn.app.study import Study
+from privsyn.app.workspace import Workspace
+from privsyn.errors import InputError
+from privsyn.table.kinds.csv_format import CsvFormat
+
+
+class Session:
+    """What the one person at this page has chosen and made so far.
+
+    Parameters
+    ----------
+    workspace : Workspace
+
+    Attributes
+    ----------
+    study : Study, optional
+        The choices about one table.
+    database : Path, optional
+        A database with several tables, of which one is still to be chosen.
+    job : Job, optional
+        The run.
+    problem : str
+        A message for the next screen.
+    """
+
+    def __init__(self, workspace: Workspace) -> None:
+        self.workspace = workspace
+        self.study: Study | None = None
+        self.database: Path | None = None
+        self.job: Job | None = None
+        self.problem = ""
+
+    @property
+    def chosen(self) -> Study:
+        """The choices about the table."""
+        if self.study is None:
+            raise InputError("choose a table first")
+        return self.study
+
+    @property
+    def results(self) -> Path:
+        """The folder with the files of the run."""
+        return self.workspace.folder / "run"
+
+    @property
+    def made(self) -> bool:
+        """Whether the run ended well and its table is there."""
+        return self.study is not None and self.job is not None and self.job.code == 0
+
+    def open(self, path: Path, inside: str = "", csv: CsvFormat | None = None) -> None:
+        """Begin with a table; its results of before are removed."""
+        study = Study(path, inside, csv or CsvFormat())  # raises before anything is lost
+        self.study, self.database, self.job = study, None, None
+        self.workspace.empty_run()
+
+    def forget(self) -> None:
+        """Remove everything: uploads, results and choices."""
+        if self.job is not None:
+            self.job.end()
+        self.study = self.database = self.job = None
+        self.workspace.taken = True
+        for name in ("run", "uploads"):
+            self.workspace.empty(name)
