@@ -12,7 +12,7 @@ from privsyn.table.schema.columns import COLUMNS, Column, Ordinal
 from privsyn.table.schema.yaml_file import dump, from_plain, parse
 
 OPEN = ""
-"""The kind of a column about which nothing is declared: the run finds out, under privacy."""
+"""The kind of a column about which nothing is declared. A schema declares all columns or none."""
 
 KINDS = {
     OPEN: "let privsyn find out",
@@ -94,11 +94,6 @@ class Entry:
             dump(others, flow=True).strip()[1:-1] if others else "",
             **known,
         )
-
-    @property
-    def needs_person(self) -> bool:
-        """Whether a person must look at it before a run."""
-        return self.problem != "" or (self.drafted and not self.confirmed)
 
     @property
     def is_open(self) -> bool:

@@ -7,10 +7,11 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Condition, Thread
+from typing import IO
 
 PATIENCE = 20.0
 """Seconds in which a run that was asked to stop writes what was paid for; then it is killed."""
@@ -59,6 +60,7 @@ class Job:
         self._readers = [
             Thread(target=self._read, args=(stream, take), daemon=True)
             for stream, take in ((self._process.stdout, self._message), (self._process.stderr, self._step))
+            if stream is not None
         ]
         for reader in self._readers:
             reader.start()
@@ -102,11 +104,12 @@ class Job:
                 self._process.kill()
                 self._process.wait()
 
-    def _read(self, stream: object, take: object) -> None:
-        for line in stream:  # type: ignore[attr-defined]
-            with self._changed:
-                take(line.rstrip("\n"))  # type: ignore[operator]
-                self._changed.notify_all()
+    def _read(self, stream: IO[str], take: Callable[[str], None]) -> None:
+        with stream:
+            for line in stream:
+                with self._changed:
+                    take(line.rstrip("\n"))
+                    self._changed.notify_all()
 
     def _message(self, line: str) -> None:
         self.messages.append(line)

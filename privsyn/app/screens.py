@@ -17,7 +17,6 @@ from privsyn.app.study import COMMAND, EPSILONS, FORMATS, OUTPUTS, SCHEMA, Study
 from privsyn.app.workspace import tables_of
 from privsyn.errors import InputError, replace_errors
 from privsyn.files import check_file
-from privsyn.settings import Settings
 from privsyn.table.kinds.csv_format import CsvFormat
 
 Form = Mapping[str, Sequence[str]]
@@ -210,24 +209,16 @@ def save_promise(session: Session, form: Form) -> str:
         epsilon, delta = float(one(form, "epsilon")), float(one(form, "delta"))
     target = one(form, "target") or None
     unit_or_none = unit if protects == "person" else None
-    tried = replace_promise(study, unit_or_none, epsilon, delta, target)
-    study.unit, study.epsilon, study.delta = tried.unit, tried.epsilon or 1.0, tried.delta
-    study.target, study.protects = tried.target, True
+    if not 0 < epsilon <= MOST_EPSILON or not 0 <= delta <= MOST_DELTA:
+        raise InputError("give an epsilon above 0 and of 100 at most, and a delta from 0 to 0.001")
+    tried = replace(study, unit=unit_or_none, epsilon=epsilon, delta=delta, target=target, protects=True)
+    tried.settings()  # raises if it cannot work: the promise of before stays
+    session.study = tried
     return "promise"
 
 
-def replace_promise(
-    study: Study, unit: str | None, epsilon: float, delta: float, target: str | None
-) -> Settings:
-    """Return the settings with another promise; refuse what cannot work, and what promises nothing."""
-    if not 0 < epsilon <= 100 or not 0 <= delta <= 1e-3:
-        raise InputError("give an epsilon above 0 and of 100 at most, and a delta from 0 to 0.001")
-    before = study.unit
-    try:
-        study.unit = unit
-        return Settings(epsilon, delta, study.schema(), unit=unit, target=target)
-    finally:
-        study.unit = before
+MOST_EPSILON, MOST_DELTA = 100.0, 1e-3
+"""Above either, the guarantee is practically meaningless."""
 
 
 def leave_promise(session: Session, form: Form) -> str:

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from privsyn.app.entries import Entry, entries_of
+from privsyn.app.entries import OPEN, Entry, entries_of
 from privsyn.errors import InputError, about
 from privsyn.private.laws import law_of
 from privsyn.private.ledger import Ledger
@@ -110,19 +110,23 @@ class Study:
 
     def __post_init__(self) -> None:
         """Read the names and types of the columns; no row."""
+        if self.entries:  # a copy
+            return
         schema = draft_schema(self.data, read=False, csv=self.csv)
-        self.names = list(schema.columns)
-        self.typed = Place.of(self.data).format.typed
-        if not self.typed:  # a CSV has no types: only identifiers are known, by their names
-            kept = {name: plain for name, plain in _columns(schema).items() if plain["kind"] == "identifier"}
-        else:
-            kept = _columns(schema)
-        self.entries = entries_of(kept, self.names)
+        known = _columns(schema)
+        if not Place.of(self.data).format.typed:  # only identifiers are known, by their names
+            known = {name: plain for name, plain in known.items() if plain["kind"] == "identifier"}
+        self.entries = entries_of(known, list(schema.columns))
 
     @property
     def data(self) -> str:
         """The table as the command line takes it."""
         return f"{self.path}{SEPARATOR}{self.inside}" if self.inside else str(self.path)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns."""
+        return [entry.name for entry in self.entries]
 
     @property
     def is_csv(self) -> bool:
@@ -141,9 +145,27 @@ class Study:
         self.proposals, self.accepted = draft.proposals, set()
         self.missing = tuple(draft.schema.missing)
 
+    @property
+    def declares(self) -> bool:
+        """Whether a column is declared, besides those whose name makes them identifiers anyway."""
+        return any(entry.kind not in (OPEN, "identifier") for entry in self.entries)
+
+    def problem(self, entry: Entry) -> str:
+        """Return what is wrong with a column, or nothing."""
+        if entry.name == self.unit:  # it is not synthesised
+            return ""
+        if entry.kind == OPEN and self.declares:
+            return "of which kind is it? Declare all columns, or none"
+        return entry.problem
+
+    def needs_person(self, entry: Entry) -> bool:
+        """Return whether a person must look at a column before a run."""
+        drafted = entry.drafted and not entry.confirmed and entry.name != self.unit
+        return drafted or self.problem(entry) != ""
+
     def waiting(self) -> list[Entry]:
         """Return the columns at which a person must look before a run."""
-        return [entry for entry in self.entries if entry.needs_person and entry.name != self.unit]
+        return [entry for entry in self.entries if self.needs_person(entry)]
 
     def schema(self) -> Schema | None:
         """Return the schema that all entries declare; None if they declare nothing.
@@ -154,7 +176,7 @@ class Study:
             If an entry or a constraint cannot work.
         """
         columns: dict[str, Any] = {}
-        for entry in self.entries:
+        for entry in self.entries if self.declares else ():
             if entry.name == self.unit:  # it is not synthesised
                 continue
             with about(f"column {entry.name!r}"):
@@ -163,8 +185,8 @@ class Study:
                 columns[entry.name] = said
         rules: list[Any] = [self.proposals[place].plain for place in sorted(self.accepted)]
         rules += [_rule(line) for line in self.rules.splitlines() if line.strip()]
-        plain: dict[str, Any] = {"columns": columns, "constraints": rules}
-        plain |= {"missing": list(self.missing), "important": self.important}
+        plain: dict[str, Any] = {"columns": columns, "constraints": rules, "missing": list(self.missing)}
+        plain["important"] = self.important if columns else []  # else they are options of the command
         plain["csv"] = changed_settings("csv", self.csv)
         plain = {key: value for key, value in plain.items() if value}
         return from_plain({"columns": {}} | plain) if plain else None
@@ -183,7 +205,13 @@ class Study:
             If they cannot work.
         """
         return Settings(
-            self.epsilon, self.delta, self.schema(), unit=self.unit, target=self.target, seed=self.seed
+            self.epsilon,
+            self.delta,
+            self.schema(),
+            unit=self.unit,
+            target=self.target,
+            important=None if self.declares else self.important,
+            seed=self.seed,
         )
 
     def arguments(self, data: str, out: str, place: str = "", budget: str = "") -> list[str]:
@@ -204,7 +232,8 @@ class Study:
         options |= {"--rows": "" if self.rows is None else str(self.rows)}
         options |= {option: f"{place}{name}" for option, name in OUTPUTS.items()}
         options |= {"--budget": budget, "--seed": "" if self.seed is None else str(self.seed)}
-        given = ((option, value) for option, value in options.items() if value)
+        given = [(option, value) for option, value in options.items() if value]
+        given += [] if self.declares else [("--important", ",".join(pair)) for pair in self.important]
         return ["synth", data, out, *(part for pair in given for part in pair)]
 
     @property

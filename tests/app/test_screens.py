@@ -1,0 +1,255 @@
+"""A person's way through the screens, without a browser: what is kept, what is refused, what a run makes."""
+
+import pandas as pd
+import pytest
+
+from privsyn import Categorical, Datetime, Identifier, Numerical, Schema, Text, Time
+from privsyn.app.entries import Entry, entries_of
+from privsyn.app.results import file_of, listed
+from privsyn.app.screens import SCREENS
+from privsyn.app.session import Session
+from privsyn.app.workspace import Workspace
+from privsyn.cli import main
+from privsyn.errors import InputError
+from privsyn.table.schema.yaml_file import to_plain
+
+WAIT = 300  # seconds for a run on a busy machine
+
+
+@pytest.fixture
+def start(tmp_path):
+    """A start folder with a table of persons who may have two rows."""
+    size = 400
+    table = pd.DataFrame(
+        {
+            "person": [f"p{row // 2}" for row in range(size)],
+            "age": [17 + row % 70 for row in range(size)],
+            "sex": ["F", "M"] * (size // 2),
+            "pay": [100.5 * (row % 9) for row in range(size)],
+        }
+    )
+    table.to_csv(tmp_path / "people.csv", index=False)
+    return tmp_path
+
+
+@pytest.fixture
+def session(start):
+    workspace = Workspace(start)
+    session = Session(workspace)
+    yield session
+    if session.job is not None:
+        session.job.end()
+    workspace.close()
+
+
+def press(session, screen, button, **form):
+    """Press a button; return the next screen. A field with several values is a list."""
+    said = {name: value if isinstance(value, list) else [value] for name, value in form.items()}
+    return SCREENS[screen].actions[button](session, said)
+
+
+TYPED = ("kind", "low", "high", "values", "more")
+
+
+def shown(session, **changes):
+    """The form of the columns screen as a browser would send it, with changes such as low_1."""
+    form = {"shown": [], "relations": "1"}
+    for place, entry in enumerate(session.study.entries):
+        form["shown"].append(str(place))
+        form |= {f"{name}-{place}": getattr(entry, name) for name in TYPED}
+        form |= {f"{name}-{place}": "on" for name in ("nullable", "confirmed") if getattr(entry, name)}
+    return form | {name.replace("_", "-"): value for name, value in changes.items()}
+
+
+VALUES = [
+    "no",
+    "yes",
+    "1",
+    1,
+    2.5,
+    "2.5",
+    True,
+    "true",
+    "2015-01-01",
+    "a, b",
+    "[x",
+    "{y}",
+    "#",
+    "it's",
+    '"',
+    " x",
+]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        *(Categorical([value, "other"]) for value in VALUES),
+        Categorical(),
+        Numerical(0, 120, integer=True, nullable=False),
+        Numerical(-0.5, 1e6, step=0.5),
+        Datetime("2015-01-01", "2020-12-31", format="%d.%m.%Y", missing=["?", "none"]),
+        Time("08:00", "17:30", unit="m"),
+        Identifier(pattern="P-[0-9]{4}"),
+        Text(),
+    ],
+    ids=repr,
+)
+def test_a_declared_column_comes_back_from_the_form_as_it_was(column):
+    plain = to_plain(Schema({"x": column}))["columns"]["x"]
+    (entry,) = entries_of({"x": plain}, ["x"])
+    assert entry.problem == ""
+    assert entry.column() == column
+    form = {f"{name}-0": [getattr(entry, name)] for name in TYPED}
+    form |= {"nullable-0": ["on"]} if entry.nullable else {}
+    assert Entry("x").changed(form, 0).column() == column
+
+
+@pytest.mark.parametrize(
+    ("typed", "problem"),
+    [
+        ({"kind": "numerical", "low": "0"}, "give both bounds"),
+        ({"kind": "numerical", "low": "9", "high": "1"}, "above"),
+        ({"kind": "numerical", "low": "ten", "high": "11"}, "number"),
+        ({"kind": "datetime", "low": "soon", "high": "2020-01-01"}, ""),
+        ({"kind": "categorical", "values": "a\na"}, "alike"),
+        ({"kind": "numerical", "more": "intger: true"}, "integer"),
+        ({"kind": "numerical", "more": "integer true"}, "other settings"),
+        ({"kind": "numerical", "more": "}, {"}, "other settings"),
+    ],
+)
+def test_what_cannot_work_is_said_in_one_line_and_stays_as_it_was_typed(typed, problem):
+    entry = Entry("x", **typed)
+    assert entry.problem
+    assert problem in entry.problem
+    assert "\n" not in entry.problem
+
+
+def test_only_names_and_types_are_read_before_a_person_asks_for_more(session, start):
+    (start / "people.csv").write_text('person,age\n1,"never closed\n1,2,3,4\n')
+    assert press(session, "choose", "choose", file="people.csv") == "columns"
+    assert SCREENS["columns"].show(session)["names"] == ["person", "age"]
+    press(session, "promise", "next", protects="row", epsilon="1", delta="1e-9")
+    assert SCREENS["promise"].show(session)["sizes"]
+    SCREENS["run"].show(session)
+    with pytest.raises(InputError):
+        press(session, "columns", "draft")
+
+
+def test_a_schema_declares_all_columns_or_none(session):
+    press(session, "choose", "choose", file="people.csv")
+    assert session.study.waiting() == []
+    assert session.study.schema() is None
+    press(session, "columns", "save", **shown(session, kind_1="numerical"))
+    assert [entry.name for entry in session.study.waiting()] == ["person", "sex", "pay"]
+    with pytest.raises(InputError, match="look at 'person'"):
+        press(session, "columns", "next", **shown(session))
+    press(session, "columns", "save", **shown(session, kind_1="", first="age", second="sex"))
+    assert session.study.waiting() == []
+    assert "--important age,sex" in session.study.command()
+    session.study.settings()
+
+
+def test_a_drafted_column_is_not_used_before_it_is_confirmed(session):
+    press(session, "choose", "choose", file="people.csv")
+    press(session, "columns", "draft")
+    names = [entry.name for entry in session.study.waiting()]
+    assert names == ["person", "age", "sex", "pay"]
+    with pytest.raises(InputError, match="look at 'person', 'age', 'sex' and 1 more column"):
+        press(session, "columns", "next", **shown(session))
+    assert not SCREENS["promise"].ready(session)
+    session.study.protects = True
+    with pytest.raises(InputError, match="confirmed"):
+        press(session, "run", "start", ending=".csv")
+    press(session, "columns", "confirm", **shown(session))
+    assert press(session, "columns", "next", **shown(session)) == "promise"
+
+
+def test_what_was_entered_is_there_on_the_way_back(session):
+    press(session, "choose", "choose", file="people.csv")
+    changes = {"kind_0": "identifier", "kind_1": "numerical", "low_1": "0", "high_1": "120"}
+    changes |= {"kind_2": "categorical", "kind_3": "numerical", "rules": "age <= 120", "first": "age"}
+    press(session, "columns", "save", **shown(session, **changes, second="sex"))
+    press(session, "promise", "save", protects="person", unit="person", epsilon="2", delta="0")
+    study = session.study
+    entry = SCREENS["columns"].show(session)["study"].entries[1]
+    assert (entry.kind, entry.low, entry.high, study.rules) == ("numerical", "0", "120", "age <= 120")
+    assert (study.important, study.unit, study.epsilon, study.delta) == ([["age", "sex"]], "person", 2, 0)
+    press(session, "columns", "save", **shown(session, rules=""))  # the pair was not ticked
+    assert (study.important, study.rules) == ([], "")
+
+
+def test_a_promise_that_means_nothing_is_refused_and_the_old_one_stays(session):
+    press(session, "choose", "choose", file="people.csv")
+    for epsilon, delta in (("1000", "1e-9"), ("0", "0"), ("1", "0.5"), ("nan", "0"), ("one", "0"), ("", "")):
+        with pytest.raises(InputError):
+            press(session, "promise", "save", protects="row", epsilon=epsilon, delta=delta)
+    with pytest.raises(InputError, match="whom"):
+        press(session, "promise", "save", epsilon="1", delta="0")
+    with pytest.raises(InputError, match="column that names"):
+        press(session, "promise", "save", protects="person", unit="", epsilon="1", delta="0")
+    assert (session.study.epsilon, session.study.protects) == (1.0, False)
+
+
+def test_the_column_of_persons_is_no_column_of_the_schema(session):
+    press(session, "choose", "choose", file="people.csv")
+    press(session, "columns", "draft")
+    press(session, "columns", "confirm", **shown(session))
+    press(session, "promise", "save", protects="person", unit="person", epsilon="1", delta="0")
+    assert "person" not in session.study.schema().columns
+    assert "--unit person" in session.study.command()
+
+
+def make(session, **promise):
+    """A whole run with a seed, so that it can be repeated."""
+    press(session, "choose", "choose", file="people.csv")
+    press(session, "columns", "draft")
+    press(session, "columns", "confirm", **shown(session))
+    press(session, "promise", "next", **{"protects": "row", "epsilon": "1", "delta": "1e-9"} | promise)
+    session.study.seed = 1
+    press(session, "run", "start", ending=".csv", rows="")
+    while session.job.wait(1.0):
+        pass
+    assert (session.job.code, session.job.complaints) == (0, [])
+
+
+def test_a_run_makes_the_bytes_of_the_command_shown(session, start, monkeypatch):
+    make(session, target="sex")
+    place = start / "in a shell"
+    place.mkdir()
+    (place / "people.csv").write_bytes((start / "people.csv").read_bytes())
+    (place / "schema.yaml").write_text(session.study.schema_text(), encoding="utf-8")
+    monkeypatch.chdir(place)
+    words = session.study.command().split()
+    assert words[0] == "privsyn"
+    assert main(words[1:]) == 0
+    for name in ("synthetic.csv", "model.privsyn", "ledger.json", "public.html", "sheet.md", "schema.yaml"):
+        assert (place / name).read_bytes() == (session.results / name).read_bytes(), name
+
+
+def test_the_table_can_be_taken_in_each_format_with_the_same_rows(session):
+    make(session)
+    names = [name for name, _, _ in listed(session.results)]
+    assert names[:3] == ["synthetic.csv", "synthetic.parquet", "synthetic.xlsx"]
+    csv = pd.read_csv(file_of(session.results, "synthetic.csv"))
+    parquet = pd.read_parquet(file_of(session.results, "synthetic.parquet"))
+    excel = pd.read_excel(file_of(session.results, "synthetic.xlsx"))
+    for other in (parquet, excel):
+        pd.testing.assert_frame_equal(other, csv, check_dtype=False)
+    assert parquet["age"].dtype.kind == "i"
+    assert file_of(session.results, "everything.zip").is_file()
+    for wrong in ("../people.csv", "lock", "private-comparison.html", "synthetic.sav", ""):
+        assert file_of(session.results, wrong) is None
+
+
+def test_a_paid_model_that_nobody_took_is_kept(session, start):
+    make(session)
+    model = (session.results / "model.privsyn").read_bytes()
+    press(session, "choose", "choose", file="people.csv")  # begins again
+    assert (start / "model.kept.privsyn").read_bytes() == model
+    assert session.job is None
+    assert not SCREENS["take"].ready(session)
+    press(session, "choose", "choose", file="people.csv")
+    session.forget()
+    assert len(list(start.glob("*.kept.privsyn"))) == 1
+    assert not list(session.results.iterdir())
