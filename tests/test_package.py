@@ -29,6 +29,7 @@ IMPORTED_AS = {
     "dp-accounting": "dp_accounting",
     "ipython": "IPython",
     "pytest-xdist": "xdist",
+    "python-multipart": "python_multipart",
     "pyyaml": "yaml",
     "scikit-learn": "sklearn",
 }

@@ -1,0 +1,168 @@
+"""A person's whole way through a table of forty columns in a real browser, at two widths."""
+
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+WIDTHS = (390, 1280)
+ROWS = 2000
+PATIENCE = 240_000  # milliseconds for a run on a busy machine
+
+
+def forty_columns(rows):
+    rng = np.random.default_rng(0)
+    age = rng.integers(0, 100, rows)
+    table = {"patient": rng.integers(1, rows // 2, rows), "age": age, "sex": rng.choice(["F", "M"], rows)}
+    table |= {f"score_{place}": rng.normal(50 + age / 4, 10).round(1) for place in range(12)}
+    table |= {f"count_{place}": rng.poisson(2 + age / 40) for place in range(12)}
+    table |= {f"answer_{place}": rng.choice(["yes", "no", "do not know"], rows) for place in range(10)}
+    admitted = pd.Timestamp("2019-01-01") + pd.to_timedelta(rng.integers(0, 1500, rows), "D")
+    table |= {"admitted": admitted, "discharged": admitted + pd.to_timedelta(rng.integers(0, 20, rows), "D")}
+    table["a_long_name_that_somebody_chose_" + "x" * 60] = rng.choice(
+        ["a value that is long " * 4, "b"], rows
+    )
+    return pd.DataFrame(table)
+
+
+@pytest.fixture
+def address(tmp_path):
+    """The printed address of an app, in whose start folder is a table of forty columns."""
+    forty_columns(ROWS).to_csv(tmp_path / "people.csv", index=False)
+    server = subprocess.Popen(
+        [sys.executable, "-u", "-m", "privsyn", "app", tmp_path, "--no-browser"],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with server:
+        for line in server.stdout:
+            if found := re.search(r"http://127\.0\.0\.1:\S+", line):
+                break
+        yield found[0]
+        server.terminate()
+        said = server.stdout.read()
+        assert server.wait(60) == 0
+    assert "Traceback" not in said
+    assert not list(tmp_path.glob(".privsyn-app-*"))
+
+
+@pytest.fixture
+def tab(chromium):
+    """A tab that makes requests to one host alone, and raises no error."""
+    context = chromium.new_context(viewport={"width": WIDTHS[1], "height": 900}, accept_downloads=True)
+    tab, complaints, hosts = context.new_page(), [], set()
+    tab.on("console", lambda message: complaints.append(message.text))
+    tab.on("pageerror", lambda error: complaints.append(str(error)))
+    tab.on("request", lambda request: hosts.add(request.url.split("/")[2].split(":")[0]))
+    tab.set_default_timeout(60_000)
+    yield tab
+    assert complaints == []
+    assert hosts == {"127.0.0.1"}
+    context.close()
+
+
+def looked_at(tab):
+    """Every screen fits at both widths, in both schemes, and axe finds nothing."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    for width, scheme in zip(WIDTHS, ("dark", "light"), strict=True):
+        tab.emulate_media(color_scheme=scheme)
+        tab.set_viewport_size({"width": width, "height": 900})
+        assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth"), (tab.url, width)
+        # The guard's policy allows no foreign script: axe is run in the page's own world by the test's tool.
+        found = axe.run(tab)
+        assert found.violations_count == 0, found.generate_report()
+
+
+def test_from_a_file_to_the_table_in_six_screens(address, tab):
+    tab.goto(address)
+    tab.wait_for_url("**/choose")
+    assert "token" not in tab.url
+    looked_at(tab)
+    tab.check("text=people.csv")
+    tab.click("button[value=choose]")
+    tab.wait_for_url("**/columns")
+    assert tab.locator(".column").count() == 40
+    looked_at(tab)
+
+    tab.click("button[value=draft]")
+    tab.wait_for_selector(".needs")
+    looked_at(tab)
+    tab.fill("#find", "score")
+    assert tab.locator(".column:visible").count() == 12
+    tab.fill("#find", "")
+    tab.check("input[name=confirmed-1]")
+    tab.click("button[value=save]")
+    tab.wait_for_load_state()
+    assert tab.locator(".needs").count() == 39
+    tab.check("#needs")
+    assert tab.locator(".column:visible").count() == 39
+    tab.click("button[value=next]")  # refused, and it says why
+    assert "confirm" in tab.locator("[role=alert]").first.text_content()
+    tab.click("button[value=confirm]")
+    tab.wait_for_load_state()
+    tab.click("button[value=next]")
+
+    tab.wait_for_url("**/promise")
+    looked_at(tab)
+    tab.locator("#slider").focus()
+    tab.keyboard.press("End")
+    assert tab.input_value("#epsilon") == "10"
+    assert int(tab.text_content("#guess")) > 54
+    tab.fill("#epsilon", "1")
+    tab.check("input[value=row]")
+    tab.click("button[value=save]")
+    tab.wait_for_load_state()
+    assert tab.text_content("#guess") == "54"
+    tab.click("button[value=next]")
+
+    tab.wait_for_url("**/run")
+    looked_at(tab)
+    tab.click("button[value=start]")
+    tab.wait_for_selector(".done", timeout=PATIENCE)
+    looked_at(tab)
+    tab.click("text=Look at the table")
+    tab.wait_for_url("**/look")
+    looked_at(tab)
+    tab.click("main a[href=take]")
+    tab.wait_for_url("**/take")
+    looked_at(tab)
+    for name in ("synthetic.csv", "synthetic.xlsx", "model.privsyn"):
+        with tab.expect_download() as download:
+            tab.click(f"text={name}")
+        assert download.value.suggested_filename == name
+    tab.go_back()  # Back always works
+    assert tab.url.endswith("/look")
+    tab.goto(tab.url.replace("/look", "/take"))
+    tab.click("button[value=forget]")
+    tab.wait_for_url("**/choose")
+
+
+def test_by_the_keyboard_alone(address, tab):
+    tab.goto(address)
+    tab.wait_for_url("**/choose")
+
+    def tab_to(selector):
+        for _ in range(400):
+            tab.keyboard.press("Tab")
+            if tab.evaluate("(it) => document.activeElement.matches(it)", selector):
+                return
+        raise AssertionError(selector)
+
+    tab_to("input[name=file][value='people.csv']")
+    tab.keyboard.press("Space")
+    tab_to("button[value=choose]")
+    tab.keyboard.press("Enter")
+    tab.wait_for_url("**/columns")
+    tab_to("button[value=next]")
+    tab.keyboard.press("Enter")
+    tab.wait_for_url("**/promise")
+    tab_to("input[name=protects]")
+    tab.keyboard.press("Space")
+    tab_to("button[value=next]")
+    tab.keyboard.press("Enter")
+    tab.wait_for_url("**/run")
+    tab_to("button[value=start]")
+    assert tab.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
