@@ -18,7 +18,7 @@ from privsyn.owners.owners import Owners, Run
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import Alone
 from privsyn.private.spend import QueryLog
-from privsyn.progress import no_progress
+from privsyn.progress import MEASURING, READING, Progress, no_progress, one_step
 from privsyn.release.acceptance.criteria import check_accept
 from privsyn.release.acceptance.judge import judge
 from privsyn.release.acceptance.layout import check_testable
@@ -84,7 +84,11 @@ class PrivSyn(ReleasedModel, Estimator, Settings):
         Criteria that the release must meet, tested under privacy for a part of the budget: docs/publisher.md.
         The verdict is in ``ledger_.acceptance``. `fit` does not fail if they are not met.
     progress : callable, optional
-        Called as ``progress(stage, done, total)``.
+        Called as ``progress(stage, done, total)``. The stages of `fit` are "reading", "measuring" (with
+        "finding values and bounds", if the schema leaves some open) and "estimating"; `sample` is
+        "synthesising". The first call with "measuring" comes before the first question to any row. An
+        exception that it raises stops the run: nothing has been asked, and no epsilon is spent. What is
+        reported follows from settings, schema and released answers.
 
     Attributes
     ----------
@@ -161,7 +165,8 @@ class PrivSyn(ReleasedModel, Estimator, Settings):
             return self._fit_database(self.database, table)
         table, target = (as_frame(table), self.target) if y is None else with_target(table, y)
         with table.run() if isinstance(table, Owners) else Alone(table, self) as run:
-            opened = Opened.of(as_frame(run.table), target, self, run.bits)
+            with one_step(self._report, READING):
+                opened = Opened.of(as_frame(run.table), target, self, run.bits)
             self._check_criteria(opened)
             run.meet(opened)
             learn = self._from_sent_cells if self.epsilon is None else self._from_answers
@@ -185,15 +190,21 @@ class PrivSyn(ReleasedModel, Estimator, Settings):
         """
         return self._fitted.outlook(self.target if target is None else target)
 
+    @property
+    def _report(self) -> Progress:
+        """What is called with each step, if anything is."""
+        return self.progress or no_progress
+
     def _fit_database(self, database: Database, tables: Any) -> PrivSyn:
         """Learn from the tables of a database."""
         if isinstance(tables, Owners):
             raise InputError("linked tables are learnt from one owner")
         only = None if self.unit is None else ROWS
         with Alone(tables if only is None else {only: as_frame(tables)}, self) as run:
-            with nullcontext() if only is None else replace_errors(_of_one_table, InputError):
+            renamed = nullcontext() if only is None else replace_errors(_of_one_table, InputError)
+            with renamed, one_step(self._report, READING):
                 opened = OpenedDatabase.of(database, run.table, self, run.bits)
-            learned, ledger = opened.learn(run, self.progress or no_progress)
+            learned, ledger = opened.learn(run, self._report)
         self.release_ = LinkedRelease.of(opened, learned, ledger, only)
         self.not_found_ = self.release_.not_found
         self.counted_ = None if only is None else learned[only].learned.contribution.of_columns
@@ -203,8 +214,9 @@ class PrivSyn(ReleasedModel, Estimator, Settings):
     def _from_answers(self, opened: Opened, run: Alone | Run) -> Release:
         """Discover what the schema leaves open, put questions to the rows, and estimate from the answers."""
         noise, log, budget = run.noise, QueryLog(), opened.budget(run.noise.law)
+        self._report(MEASURING, 0, self.algorithm.rounds)  # before any question
         sizes, contribution, left = opened.contribution(noise, log, budget.questions)
-        inquiry = Inquiry(noise, log, run.generator(), self.progress or no_progress)
+        inquiry = Inquiry(noise, log, run.generator(), self._report)
         learned = learn_table(opened, sizes, contribution, inquiry, rho=left, delta=budget.reserved)
         self.not_found_, self.counted_ = learned.discovered.not_found, contribution.of_columns
         codec, private = learned.codec, learned.private
@@ -222,8 +234,7 @@ class PrivSyn(ReleasedModel, Estimator, Settings):
     def _from_sent_cells(self, opened: Opened, run: Alone | Run) -> Release:
         """Count what the respondents randomised: nothing of it is private."""
         codec = opened.codec(opened.schema.schema)
-        report = self.progress or no_progress
-        fitted = learn_randomised(opened.coded(codec), run.generator(), report, opened.facts(codec))
+        fitted = learn_randomised(opened.coded(codec), run.generator(), self._report, opened.facts(codec))
         inputs = (*facts_of(local_promises(codec)), *opened.source.public_inputs)
         ledger = ledger_of_randomised(codec, inputs)
         return Release(codec, fitted, ledger, self.algorithm, opened.output_type(codec))

@@ -601,9 +601,11 @@ def test_progress_grows_and_ends_at_its_total(method, d):
     schema, table = coded(d)
     told, sampling = [], []
     model = fitted(method, 1.0, table, schema, progress=lambda *step: told.append(step))
-    assert {stage for stage, _, _ in told} == {"counting"}
-    assert told[-1][1] == told[-1][2]
-    assert all(before[1] < after[1] for before, after in pairwise(told))
+    for stage, begin in (("reading", 0), ("measuring", 2), ("estimating", -2)):
+        steps = [step for step in told if step[0] == stage]
+        assert told[begin] == steps[0] == (stage, 0, steps[-1][1])
+        assert steps[-1][1] == steps[-1][2]
+        assert all(before[1] < after[1] for before, after in pairwise(steps))
     model.sample(10, progress=lambda *step: sampling.append(step))
     assert all(before[1] < after[1] for before, after in pairwise(sampling))
     assert not sampling or sampling[-1][1] == sampling[-1][2]

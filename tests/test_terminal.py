@@ -232,7 +232,7 @@ def test_progress_is_still_drawn_on_a_terminal(folder, tmp_path, monkeypatch):
     ]
     code, sent = on_terminal(monkeypatch, *command)
     assert code == 0
-    assert "counting" in sent
+    assert "measuring" in sent
     assert "\x1b[?25l" in sent  # the cursor is hidden while bars move
 
 

@@ -60,9 +60,10 @@ from privsyn.methods.columns import measure_columns
 from privsyn.methods.links import PREVIOUS_ROWS, linking_sets, measure_previous, worth_asking
 from privsyn.private.measure import Asked, PrivateTable
 from privsyn.private.persons import ONE_ROW_EACH
-from privsyn.progress import Progress
+from privsyn.progress import ESTIMATING, MEASURING, Progress, one_step
 from privsyn.synthesis.synthesise import synthesise
 
+ROUNDS = 4  # of questions: one-ways, departures, pairs, second look
 MOST_CANDIDATES = 500_000  # scored pairs: those of 1,000 attributes. Each takes 1 KB, and adds noise to all
 SAMPLING_DISPERSION = 1.0  # of an independent table by sampling alone: least dispersion of a pair
 BIGGER = 0.2  # weight of an error in a bigger table, relative to one in a pair
@@ -86,7 +87,6 @@ def learn(
     report : callable
     facts : PublicFacts
     """
-    report("counting", 0, 4)
     private, problem, split = measure_columns(private, rho, facts)
     own = tuple(name for name in private.domain.names if name not in facts.given)
     found = candidates(private.domain.project(own), facts.target, facts.important)
@@ -97,17 +97,18 @@ def learn(
     elif not sets:
         split = split.without("sets")
     if not split.pairs:
-        report("counting", 4, 4)
-        return fit_one_ways(problem)
+        report(MEASURING, ROUNDS, ROUNDS)
+        with one_step(report, ESTIMATING):
+            return fit_one_ways(problem)
     if facts.previous:
         private, problem = measure_previous(private, problem, PREVIOUS_ROWS * split.pairs, facts)
         split = replace(split, pairs=(1 - PREVIOUS_ROWS) * split.pairs)
-    report("counting", 1, 4)
+    report(MEASURING, 1, ROUNDS)
 
     pairs = _departures(private, problem, split.departures, facts)
     pairs = _concordances(private, problem, pairs, split.concordances)
     split = split if pairs.concordances else split.without("concordances")
-    report("counting", 2, 4)
+    report(MEASURING, 2, ROUNDS)
 
     triples: tuple[Estimate, ...] = ()
     larger = tuple(s for s in sets if len(s) > LARGEST)
@@ -123,12 +124,12 @@ def learn(
     else:
         measured = _measure_pairs(private, problem, pairs, split.pairs)
         pairs = estimate_pairs(problem, measured, rng, pairs.concordances)
-    report("counting", 3, 4)
+    report(MEASURING, 3, ROUNDS)
     bigger = _unexplained(private, problem, sets, pairs, split.sets, rng)
     measured, bigger = _measure_again(private, problem, pairs, bigger, split.second_look)
-    fitted = fit_tables(problem, measured, (*triples, *bigger), rng, pairs.concordances)
-    report("counting", 4, 4)
-    return fitted
+    report(MEASURING, ROUNDS, ROUNDS)
+    with one_step(report, ESTIMATING):
+        return fit_tables(problem, measured, (*triples, *bigger), rng, pairs.concordances)
 
 
 def _departures(private: PrivateTable, problem: Problem, rho: float, facts: PublicFacts) -> Pairs:

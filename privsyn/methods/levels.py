@@ -28,6 +28,7 @@ from privsyn.private.accounting import rho_for
 from privsyn.private.ledger import PUBLIC, Ledger
 from privsyn.private.persons import ONE_ROW_EACH, Contribution, random_order
 from privsyn.private.spend import QueryLog
+from privsyn.progress import MEASURING, one_of
 from privsyn.synthesis.chains import EXACT, NEXT, NUMBER_OF_ROWS, OF_ROWS, POSITION, Given, Links, Previous
 from privsyn.table.linked import ROW, named_tables, number_of_rows, open_tables, rows_of
 from privsyn.table.lookups import with_lookups
@@ -128,19 +129,19 @@ class OpenedDatabase:
         """
         log, noise = QueryLog(), run.noise
         inquiry = Inquiry(noise, log, run.generator(), report)
+        report(MEASURING, 0, self.settings.algorithm.rounds * len(self.levels))  # before any question
         rho, deltas = self.budget(noise.law)
         rows_per_person = self._rows_per_person(log, noise, rho)
         shares = self.shares(rows_per_person, noise.law, (1 - FOR_ROWS * bool(rows_per_person)) * rho)
         found: dict[str, LearnedLevel] = {}
-        for whole in self.levels:
+        for place, whole in enumerate(self.levels):
             level = whole.with_most(self.numbers_of(whole.name, rows_per_person))
             name, share = level.name, shares[level.name]
             opened, sizes, contribution = self._bounded(level, found, rows_per_person, noise.law, share)
             opened = _covering(opened, level.table, found)
+            asked = replace(inquiry.about(name), report=one_of(report, place, len(self.levels)))
             with about(f"table {name!r}"):
-                learned = learn_table(
-                    opened, sizes, contribution, inquiry.about(name), rho=share.cost, delta=deltas[name]
-                )
+                learned = learn_table(opened, sizes, contribution, asked, rho=share.cost, delta=deltas[name])
             learned, rows_per_person = self._with_rows(learned, name, rows_per_person)
             found[name] = self._linked(level, learned, found, shares)
         return found, self._ledger(log, noise, found)

@@ -75,6 +75,8 @@ class Method:
         Whether `learn` can favour the sets of columns that matter most.
     takes_randomised : bool
         Whether `learn` makes the counts of randomised columns unbiased.
+    rounds : int
+        Of questions: the steps of "measuring". `fit` reports the beginning, `learn` the end of each.
     """
 
     name: str
@@ -85,13 +87,14 @@ class Method:
     takes_target: bool = True
     takes_important: bool = True
     takes_randomised: bool = False
+    rounds: int = 1
 
     def accounting_of(self, law: Law) -> Accounting:
         """Return how a run with this law of noise is accounted."""
         return self.accounting or law.accounting
 
 
-DEFAULT = Method("default", default.learn, synthesise, takes_randomised=True)
+DEFAULT = Method("default", default.learn, synthesise, takes_randomised=True, rounds=default.ROUNDS)
 PUBLISHED = Method(
     "published",
     paper.learn,
@@ -100,6 +103,7 @@ PUBLISHED = Method(
     fine_cells=False,
     takes_target=False,
     takes_important=False,
+    rounds=paper.ROUNDS,
 )
 METHODS: dict[str, Method] = {method.name: method for method in (DEFAULT, PUBLISHED)}
 """The methods that `PrivSyn(method=...)` knows; docs/extending.md adds one."""

@@ -30,7 +30,7 @@ from privsyn.private.randomised_response import (
     randomised,
 )
 from privsyn.private.rows import Rows
-from privsyn.progress import Progress
+from privsyn.progress import ESTIMATING, MEASURING, Progress
 from privsyn.table.codec.codec import Codec
 from privsyn.table.io.output_type import OutputType
 from privsyn.table.io.read_in_memory import read_in_memory
@@ -210,7 +210,7 @@ def learn_randomised(rows: Rows, rng: np.random.Generator, report: Progress, fac
     report : callable
     facts : PublicFacts
     """
-    report("counting", 0, 2)
+    report(MEASURING, 0, 1)  # nothing is asked of a private row: what was sent is counted
     channels = Channels.for_domain(facts.kept, rows.domain)
     first = exact_counts(rows, tuple((name,) for name in rows.domain), facts.kept)
     merging = merge_rare(tuple(map(channels.unbiased, first)), estimate_total(first), spared=MANY_VALUES)
@@ -218,11 +218,12 @@ def learn_randomised(rows: Rows, rng: np.random.Generator, report: Progress, fac
     problem = Problem(merging, channels=channels.merge(merging), one_ways=one_ways)
     unbiased = problem.channels.unbiased
     measured = exact_counts(rows, tuple(combinations(rows.domain.names, 2)), facts.kept)
-    report("counting", 1, 2)
+    report(MEASURING, 1, 1)
+    report(ESTIMATING, 0, 1)
     pairs = estimate_pairs(problem, tuple(Estimate(m.marginal, measured=m) for m in measured), rng)
     combined = tuple(map(unbiased, combine_one_ways(rows.domain, one_ways)))
     found = [replace(pair, measured=unbiased(pair.measured)) for pair in pairs.estimates]
     certain = table_certainties(found, combined)
     certainties = (*map(one_way_certainty, combined, pairs.one_ways), *certain)
-    report("counting", 2, 2)
+    report(ESTIMATING, 1, 1)
     return Fitted(merging, pairs.one_ways, pairs.tables, pairs.total, certainties)

@@ -20,8 +20,9 @@ from privsyn.inference.rare_values import merge_rare
 from privsyn.marginals.domain import Attributes, Domain, Floats
 from privsyn.marginals.marginal import Marginal, Measurement, lift
 from privsyn.private.measure import PrivateTable
-from privsyn.progress import Progress
+from privsyn.progress import ESTIMATING, MEASURING, Progress
 
+ROUNDS = 3  # of questions, with:
 ONE_WAYS, DEPENDENCES, MARGINALS = 0.1, 0.1, 0.8  # shares of the budget; Section 5.4
 
 
@@ -30,20 +31,21 @@ def learn(
 ) -> Fitted:
     """Measure the one-ways, the dependences of all pairs, and the marginals that DenseMarg selects."""
     del rng, facts  # the published algorithm uses neither before the synthesis
-    report("counting", 0, 3)
     one_ways = private.one_ways(ONE_WAYS * rho)
     merging = merge_rare(one_ways, estimate_total(one_ways), join_neighbours=False)
     private = private.merge(merging)
     one_ways = tuple(merging.merge_counts(one_way) for one_way in one_ways)
-    report("counting", 1, 3)
+    report(MEASURING, 1, ROUNDS)
     dependences = private.indifs(DEPENDENCES * rho)
     left = (MARGINALS if dependences else DEPENDENCES + MARGINALS) * rho
     chosen = combine(dense_marg(dependences, private.domain, left), private.domain)
     # If no pair is worth its noise, the rest of the budget measures the one-ways again.
     asked = chosen or tuple((name,) for name in private.domain)
-    report("counting", 2, 3)
+    report(MEASURING, 2, ROUNDS)
     cells = np.array([float(private.domain.project(attributes).cells) for attributes in asked])
     measured = private.marginals(asked, allocate(cells, left))
+    report(MEASURING, ROUNDS, ROUNDS)
+    report(ESTIMATING, 0, 1)
     total = estimate_total((*one_ways, *measured))
     tables = make_consistent((*one_ways, *measured), total)
     margins, marginals = tables[: len(one_ways)], tables[len(one_ways) :] if chosen else ()
@@ -53,7 +55,7 @@ def learn(
         Estimate(table, measured=m, left=m.variance) for table, m in zip(marginals, measured, strict=False)
     ]
     certainties = table_certainties(found, combined)
-    report("counting", 3, 3)
+    report(ESTIMATING, 1, 1)
     return Fitted(
         merging, margins, marginals, total, (*map(one_way_certainty, combined, margins), *certainties)
     )
