@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -48,6 +49,7 @@ def synth(
     excel_safe: options.ExcelSafe = False,
     force: options.Force = False,
     allow_weak_privacy: options.Weak = False,
+    progress: options.ShowProgress = options.Shown.BAR,
     csv: options.Given,
 ) -> None:
     """Make a synthetic table with the columns, types and dependences of DATA."""
@@ -63,7 +65,8 @@ def synth(
     from privsyn.table.io.write import write_blocks
 
     outputs = {"--model": model, "--ledger": ledger, "--public-report": public_report, "--sheet": sheet}
-    given: dict[str, Any] = {"rows": rows, "force": force, "weak": allow_weak_privacy}
+    shown = partial(console.progress, progress)
+    given: dict[str, Any] = {"rows": rows, "force": force, "weak": allow_weak_privacy, "shown": shown}
     if synth_tables(data, out, settings, outputs, report, excel_safe=excel_safe, **given):
         return
     outputs = {"OUT": out, **outputs}
@@ -75,7 +78,7 @@ def synth(
     if report is not None and rows == 0:
         raise InputError("--report compares rows, and --rows 0 makes none: leave out one of them")
     settings["schema"] = public = options.read_public(settings["schema"], csv)
-    with console.progress() as bars:
+    with shown() as bars:
         fitted = privsyn.PrivSyn(**settings, progress=bars)
         rehearse(data, out, public, unit=fitted.unit, rows=rows, report=report is not None)
         fitted.fit(data)
@@ -86,7 +89,7 @@ def synth(
         if accepted:
             seed = fitted.seed if verdict is None or rows is not None else SEED  # the table that was tested
             existed = out.exists()
-            with console.progress() as bars:
+            with shown() as bars:
                 whole = None if report is None else fitted.sample(rows, seed=seed, progress=bars)
                 blocks = _blocks(fitted, whole, rows, seed, bars)
                 release = fitted.release_of_table

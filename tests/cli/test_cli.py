@@ -705,9 +705,26 @@ def test_progress_is_a_bar_on_a_terminal_and_nothing_in_a_pipe(monkeypatch):
     monkeypatch.setattr(sys, "stderr", Terminal())
     monkeypatch.setenv("TERM", "xterm")
     with screen.progress() as report:
-        report("counting", 0, 3)
-        report("counting", 3, 3)
-    assert "counting" in sys.stderr.getvalue()
+        report("measuring", 0, 3)
+        report("measuring", 3, 3)
+    assert "measuring" in sys.stderr.getvalue()
+
+
+def test_progress_for_programs_is_a_line_of_json_for_each_step(folder, capsys):
+    shown = run(capsys, *SYNTH, "--progress", "json")
+    assert shown.code == 0
+    steps = [json.loads(line) for line in shown.err.splitlines()]
+    assert all(step.keys() == {"stage", "done", "total"} for step in steps)
+    stages = list(dict.fromkeys(step["stage"] for step in steps))
+    assert [s for s in stages if s != "finding values and bounds"] == [
+        "reading",
+        "measuring",
+        "estimating",
+        "synthesising",
+    ]
+    assert {"stage": "measuring", "done": 0, "total": 4} in steps
+    assert not shown.out.startswith("{")
+    assert line(run(capsys, *SYNTH, "--progress", "xml"), 2).count("'bar', 'json'") == 1
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from privsyn.cli.common.options import Shown
 from privsyn.cli.common.terminal import say
 from privsyn.errors import NOT_FOUND, InputError, plural, printable
 from privsyn.private.discovery import summary
@@ -44,8 +46,15 @@ WRITTEN = {
 
 
 @contextmanager
-def progress() -> Iterator[Progress | None]:
-    """Yield a function that shows a progress bar for each stage on a terminal; None in a pipe."""
+def progress(shown: Shown = Shown.BAR) -> Iterator[Progress | None]:
+    """Yield a function that shows a progress bar for each stage on a terminal; None in a pipe.
+
+    For programs it prints a line of JSON for each step. Standard error may have other lines too, none of
+    which begins with a brace.
+    """
+    if shown is Shown.JSON:
+        yield _json_lines
+        return
     if not sys.stderr.isatty():
         yield None
         return
@@ -76,6 +85,10 @@ def countdown() -> Iterator[Progress]:
     """Yield the function of `progress`; in a pipe, one that prints a line for each step."""
     with progress() as bars:
         yield bars or _lines()
+
+
+def _json_lines(stage: str, done: int, total: int) -> None:
+    say(json.dumps({"stage": stage, "done": done, "total": total}), err=True)
 
 
 def _lines() -> Progress:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from privsyn.table.schema.database_file import as_database
 
 if TYPE_CHECKING:
     from privsyn.private.ledger import Ledger
+    from privsyn.progress import Progress
     from privsyn.release.linked import LinkedRelease
     from privsyn.table.schema.database import Database
 
@@ -33,6 +35,7 @@ def synth_tables(
     force: bool,
     weak: bool,
     excel_safe: bool,
+    shown: Callable[[], AbstractContextManager[Progress | None]],
 ) -> bool:
     """Make synthetic tables like those in a folder or database, if the schema declares several tables.
 
@@ -49,6 +52,8 @@ def synth_tables(
         Number of rows of the table without a parent.
     force, weak, excel_safe
         As for the command `synth`.
+    shown : callable
+        Returns what shows progress.
 
     Returns
     -------
@@ -71,10 +76,10 @@ def synth_tables(
     check_new("--model", model, force=force)
     if model is None:
         check_rescue(out, (data, *outputs.values()), force=force)
-    with console.progress() as bars:
+    with shown() as bars:
         fitted = PrivSyn(**{**settings, "schema": database}, progress=bars).fit(places)
     with kept(fitted, out=out, model=model, ledger=ledger) as written:  # epsilon is spent: lose no result
-        with console.progress() as bars:
+        with shown() as bars:
             ending = _ending(places.values())
             shapes = fitted.release_.sample_into(
                 out, rows, ending=ending, seed=fitted.seed, excel_safe=excel_safe, progress=bars

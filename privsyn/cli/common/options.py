@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Collection
 from dataclasses import Field, fields, replace
+from enum import StrEnum
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
@@ -85,6 +86,19 @@ Force = Annotated[bool, typer.Option("--force", help="Overwrite existing models 
 
 Weak = Annotated[
     bool, typer.Option("--allow-weak-privacy", help="Accept an epsilon above 100 or a delta above 0.001.")
+]
+
+
+class Shown(StrEnum):
+    """How progress is shown."""
+
+    BAR = "bar"
+    JSON = "json"
+
+
+ShowProgress = Annotated[
+    Shown,
+    typer.Option(help="json, for programs: a line {stage, done, total} on standard error for each step."),
 ]
 
 FIELDS = {each.name: each for each in fields(Settings)}
