@@ -17,6 +17,7 @@ PATIENCE = 20.0
 """Seconds in which a run that was asked to stop writes what was paid for; then it is killed."""
 
 STAGES = {"reading": "Reading the table", "measuring": "Asking questions, with noise"}
+STAGES |= {"finding values and bounds": "Finding values and bounds, with noise"}
 STAGES |= {"estimating": "Estimating", "synthesising": "Making rows", "runs": "Runs"}
 """The stages of a run in plain words."""
 

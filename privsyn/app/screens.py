@@ -257,7 +257,7 @@ def start(session: Session, form: Form) -> str:
     (folder / COMMAND).write_text(f"{study.command()}\n", encoding="utf-8")
     if text := study.schema_text():
         (folder / SCHEMA).write_text(text, encoding="utf-8")
-    arguments = study.arguments(study.data, study.out)
+    arguments = [*study.arguments(study.data, study.out), "--progress", "json"]
     session.job, session.workspace.taken = Job(arguments, folder), False
     return "run"
 

@@ -4,6 +4,19 @@
 
 for (const label of document.querySelectorAll("label[hidden]")) label.hidden = false;
 
+for (const button of document.querySelectorAll("button[data-busy]")) {
+  button.addEventListener("click", () => {
+    // Not before the form is sent: a disabled button is no part of it.
+    setTimeout(() => {
+      button.textContent = button.dataset.busy;
+      button.disabled = true;
+    });
+  });
+}
+window.addEventListener("pageshow", (event) => {
+  if (event.persisted) location.reload(); // what Back brings may be older than the choices
+});
+
 const columns = [...document.querySelectorAll(".column")];
 const needs = document.getElementById("needs");
 const find = document.getElementById("find");
