@@ -16,10 +16,14 @@ from typing import IO
 PATIENCE = 20.0
 """Seconds in which a run that was asked to stop writes what was paid for; then it is killed."""
 
-STAGES = {"reading": "Reading the table", "measuring": "Asking questions, with noise"}
-STAGES |= {"finding values and bounds": "Finding values and bounds, with noise"}
-STAGES |= {"estimating": "Estimating", "synthesising": "Making rows", "runs": "Runs"}
-"""The stages of a run in plain words."""
+STAGES = {
+    "reading": "Reading the table",
+    "finding values and bounds": "Finding values and bounds, with noise",
+    "measuring": "Asking questions, with noise",
+    "estimating": "Estimating from the answers",
+    "synthesising": "Making rows",
+}
+"""The stages of a run in plain words, in their order."""
 
 FREE = ("", "reading")
 """The stages before the first question. A run that stops there has spent nothing."""
@@ -78,9 +82,9 @@ class Job:
         return self.stage not in FREE
 
     @property
-    def in_words(self) -> str:
-        """The stage in plain words."""
-        return STAGES.get(self.stage, self.stage or "Starting")
+    def place(self) -> int:
+        """The place of the stage in `STAGES`; -1 before the first."""
+        return list(STAGES).index(self.stage) if self.stage in STAGES else -1
 
     def wait(self, seconds: float) -> bool:
         """Wait until something changes, at most so long; return whether it is still running."""

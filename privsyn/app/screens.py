@@ -9,7 +9,7 @@ from typing import Any
 
 from privsyn.app.entries import KINDS, Entry
 from privsyn.app.expected import Expected, expected
-from privsyn.app.job import Job
+from privsyn.app.job import STAGES, Job
 from privsyn.app.look import looked_at
 from privsyn.app.results import ALL, listed
 from privsyn.app.session import Session
@@ -233,7 +233,14 @@ def leave_promise(session: Session, form: Form) -> str:
 def show_run(session: Session) -> dict[str, Any]:
     """Show the last look, or the progress of the run."""
     study = session.chosen
-    return {"study": study, "formats": FORMATS, "job": session.job, "open": _open_columns(study), "spent": []}
+    return {
+        "study": study,
+        "formats": FORMATS,
+        "stages": list(STAGES.values()),
+        "job": session.job,
+        "open": _open_columns(study),
+        "spent": [],
+    }
 
 
 def _open_columns(study: Study) -> list[str]:

@@ -154,7 +154,7 @@ class App:
         async def events() -> AsyncIterator[str]:
             job = self.session.job
             while job is not None and job.running:
-                step = {"stage": job.in_words, "done": job.done, "total": job.total, "spent": job.spent}
+                step = {"place": job.place, "done": job.done, "total": job.total, "spent": job.spent}
                 yield f"data: {json.dumps(step)}\n\n"
                 await run_in_threadpool(job.wait, CHECKED)
             yield "event: end\ndata: {}\n\n"

@@ -49,9 +49,14 @@ if (slider) {
 if (document.getElementById("progress")) {
   const events = new EventSource("progress");
   const bar = document.getElementById("bar");
+  const stages = [...document.querySelectorAll("#stages li")];
   events.onmessage = (event) => {
     const step = JSON.parse(event.data);
-    document.getElementById("stage").textContent = step.stage;
+    const said = document.getElementById("stage");
+    stages.forEach((stage, place) => {
+      stage.className = place < step.place ? "over" : place === step.place ? "now" : "";
+      if (place === step.place && said.textContent !== stage.textContent) said.textContent = stage.textContent;
+    });
     if (step.total) {
       bar.max = step.total;
       bar.value = step.done;
