@@ -172,10 +172,10 @@ def _headers_of(scope: Scope) -> dict[str, list[str]]:
 
 
 def _with_ours(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    given = {name.lower() for name, _ in headers}
-    ours = HEADERS if b"content-security-policy" in given else HEADERS | {"content-security-policy": POLICY}
-    kept = [(name, value) for name, value in headers if name.lower().decode() not in HEADERS]
-    return kept + [(name.encode(), value.encode()) for name, value in ours.items()]
+    """Add our headers to those of a response. One that it has itself stands."""
+    given = {name.lower().decode("latin-1") for name, _ in headers}
+    ours = HEADERS | {"content-security-policy": POLICY}
+    return headers + [(name.encode(), value.encode()) for name, value in ours.items() if name not in given]
 
 
 async def _plain(send: Send, status: int, text: bytes) -> None:

@@ -9,6 +9,7 @@ from jinja2 import FileSystemLoader
 
 from privsyn.app.screens import SCREENS
 from privsyn.app.session import Session
+from privsyn.pages.sections import FOLDER as TEMPLATES
 from privsyn.pages.sections import environment
 
 FOLDER = Path(__file__).with_name("templates")
@@ -17,9 +18,9 @@ FOLDER = Path(__file__).with_name("templates")
 def render(name: str, session: Session, values: dict[str, Any]) -> str:
     """Return a screen as text."""
     templates = environment()
-    templates.loader = FileSystemLoader(FOLDER)
+    templates.loader = FileSystemLoader([FOLDER, TEMPLATES])
     templates.filters["size"] = size
-    screens = [(each, each.ready(session)) for each in SCREENS.values()]
+    screens = [(each, each.ready(session)) for each in SCREENS.values() if not each.tab_of]
     problem, session.problem = session.problem, ""
     page = templates.get_template(f"{name}.html")
     return page.render(values, screen=SCREENS[name], screens=screens, problem=problem)

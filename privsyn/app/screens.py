@@ -10,7 +10,7 @@ from typing import Any
 from privsyn.app.entries import KINDS, Entry
 from privsyn.app.expected import Expected, expected
 from privsyn.app.job import STAGES, Job
-from privsyn.app.look import looked_at
+from privsyn.app.look import compare, looked_at, show_compare, stop_comparing
 from privsyn.app.results import ALL, listed
 from privsyn.app.session import Session
 from privsyn.app.study import COMMAND, EPSILONS, FORMATS, OUTPUTS, SCHEMA, Study, best_guess, check_important
@@ -38,6 +38,8 @@ class Screen:
         Each takes the form, and returns the name of the next screen.
     ready : callable
         Whether it can be shown yet.
+    tab_of : str
+        The screen that it is a tab of. It is no step of its own.
     """
 
     name: str
@@ -46,6 +48,7 @@ class Screen:
     show: Callable[[Session], dict[str, Any]]
     actions: Mapping[str, Callable[[Session, Form], str]]
     ready: Callable[[Session], bool]
+    tab_of: str = ""
 
 
 def one(form: Form, name: str, default: str = "") -> str:
@@ -260,6 +263,7 @@ def start(session: Session, form: Form) -> str:
         raise InputError("some columns were not confirmed: go back to them")
     study.settings()
     check_file(study.path)
+    session.end()
     folder = session.workspace.empty_run()
     (folder / COMMAND).write_text(f"{study.command()}\n", encoding="utf-8")
     if text := study.schema_text():
@@ -281,12 +285,13 @@ def cancel(session: Session, form: Form) -> str:
 
 def show_look(session: Session) -> dict[str, Any]:
     """Show the synthetic rows beside the estimates of the release."""
-    study = session.chosen
-    return {
-        "study": study,
-        "messages": [] if session.job is None else session.job.messages,
-        "look": looked_at(session.results / OUTPUTS["--model"], session.results / study.out),
-    }
+    study, job = session.chosen, session.job
+    if job is None:
+        raise InputError("there is no run yet")
+    if job not in session.looked:
+        table = session.results / study.out
+        session.looked = {job: looked_at(session.results / OUTPUTS["--model"], table)}
+    return {"study": study, "messages": job.messages} | session.looked[job]
 
 
 # 6. Take
@@ -346,6 +351,15 @@ SCREENS = {
             lambda session: session.study is not None and session.study.protects,
         ),
         Screen("look", "Look", "Is it good enough?", show_look, {}, lambda session: session.made),
+        Screen(
+            "compare",
+            "Compare",
+            "How far is it from the real rows?",
+            show_compare,
+            {"compare": compare, "stop": stop_comparing},
+            lambda session: session.made,
+            tab_of="look",
+        ),
         Screen(
             "take", "Take", "What do you keep?", show_take, {"forget": forget}, lambda session: session.made
         ),

@@ -22,6 +22,7 @@ from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Re
 from starlette.routing import Mount, Route
 
 from privsyn.app.guard import Guard
+from privsyn.app.look import COMPARISON, COMPARISON_HEADERS
 from privsyn.app.pages import FOLDER, render
 from privsyn.app.results import file_of
 from privsyn.app.screens import SCREENS, open_file
@@ -69,6 +70,8 @@ class App:
             Route("/upload", self._upload, methods=["POST"]),
             Route("/progress", self._progress),
             Route("/file/{name}", self._file),
+            Route("/comparison", self._comparison),
+            Route(f"/{COMPARISON}", self._private),
             *(Route(f"/{name}", self._asset) for name in ("app.css", "app.js", "icon.svg")),
             Route("/{screen}", self._screen, methods=["GET", "POST"]),
         ]
@@ -81,8 +84,7 @@ class App:
 
     def close(self) -> None:
         """End a run; it writes what was paid for."""
-        if self.session.job is not None:
-            self.session.job.end()
+        self.session.end()
 
     @staticmethod
     async def _unrouted(scope: Any, receive: Any, send: Any) -> None:
@@ -152,7 +154,7 @@ class App:
         """Stream the progress of the run as server-sent events."""
 
         async def events() -> AsyncIterator[str]:
-            job = self.session.job
+            job = self.session.working
             while job is not None and job.running:
                 step = {"place": job.place, "done": job.done, "total": job.total, "spent": job.spent}
                 yield f"data: {json.dumps(step)}\n\n"
@@ -170,6 +172,20 @@ class App:
             return Response("privsyn: there is no such file", 404)
         self.session.workspace.taken = True
         return FileResponse(place, filename=name, media_type="application/octet-stream")
+
+    async def _comparison(self, request: Request) -> Response:
+        """Show the comparison with the real rows, a page with a style and a script within."""
+        place = self.session.results / COMPARISON
+        if not place.is_file():
+            return Response("privsyn: there is no such file", 404)
+        return HTMLResponse(place.read_bytes(), headers=COMPARISON_HEADERS)
+
+    async def _private(self, request: Request) -> Response:
+        """Send the same page as a file."""
+        place = self.session.results / COMPARISON
+        if not place.is_file():
+            return Response("privsyn: there is no such file", 404)
+        return FileResponse(place, filename=COMPARISON, media_type="application/octet-stream")
 
     async def _asset(self, request: Request) -> Response:
         name = Path(request.url.path).name
@@ -213,9 +229,8 @@ def serve(app: App, *, idle_minutes: float = IDLE_MINUTES, ready: Callable[[], N
     async def until_idle() -> None:
         while not server.should_exit:
             await asyncio.sleep(CHECKED)
-            job = app.session.job
             idle = time.monotonic() - app.guard.last > 60 * idle_minutes
-            server.should_exit |= idle and (job is None or not job.running)
+            server.should_exit |= idle and app.session.working is None
 
     @asynccontextmanager
     async def watched() -> AsyncIterator[None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from privsyn.app.job import Job
 from privsyn.app.study import Study
@@ -26,6 +27,10 @@ class Session:
         A database with several tables, of which one is still to be chosen.
     job : Job, optional
         The run.
+    comparison : Job, optional
+        The comparison of its table with the real rows.
+    looked : dict
+        What screen "look" shows of the run, which is made once.
     problem : str
         A message for the next screen.
     """
@@ -35,6 +40,8 @@ class Session:
         self.study: Study | None = None
         self.database: Path | None = None
         self.job: Job | None = None
+        self.comparison: Job | None = None
+        self.looked: dict[Job, dict[str, Any]] = {}
         self.problem = ""
 
     @property
@@ -54,16 +61,29 @@ class Session:
         """Whether the run ended well and its table is there."""
         return self.study is not None and self.job is not None and self.job.code == 0
 
+    @property
+    def working(self) -> Job | None:
+        """The process that is running, if one is."""
+        jobs = (job for job in (self.comparison, self.job) if job is not None)
+        return next((job for job in jobs if job.running), None)
+
+    def end(self) -> None:
+        """End all processes; a run writes what was paid for. What was found of its table is dropped."""
+        for job in (self.comparison, self.job):
+            if job is not None:
+                job.end()
+        self.comparison, self.looked = None, {}
+
     def open(self, path: Path, inside: str = "", csv: CsvFormat | None = None) -> None:
         """Begin with a table; its results of before are removed."""
         study = Study(path, inside, csv or CsvFormat())  # raises before anything is lost
+        self.end()
         self.study, self.database, self.job = study, None, None
         self.workspace.empty_run()
 
     def forget(self) -> None:
         """Remove everything: uploads, results and choices."""
-        if self.job is not None:
-            self.job.end()
+        self.end()
         self.study = self.database = self.job = None
         self.workspace.taken = True
         for name in ("run", "uploads"):

@@ -143,30 +143,33 @@ def histogram(name: str, bins: Bins, real: Floats, synthetic: Floats) -> Markup:
             bins.labels, real.tolist(), synthetic.tolist(), _bars("real", bins, heights[0]), strict=True
         )
     ]
-    steps = "".join(
-        f"V{BASE - high:.1f}H{end * WIDTH:.1f}"
-        for high, end in zip(heights[1], bins.positions[1:], strict=True)
-    )
-    line = f'<path class="step" d="M0 {BASE}{steps}V{BASE}"/>'
     marks = [_cut_mark(bins, place, f"{real[place]:.0%}") for place in cut]
     title = f"{name}: histogram of the real and the synthetic table"
-    return _svg(title, *bars, line, *marks, *_axis(bins))
+    return _svg(title, *bars, _steps(bins, heights[1]), *marks, *_axis(bins))
 
 
-def error_bars(name: str, bins: Bins, estimate: Floats, low: Floats, high: Floats) -> Markup:
-    """Draw each count as a bar, and its interval as a whisker."""
-    heights, cut = _heights(np.stack([estimate, low, high]), low, bins)
+def error_bars(
+    name: str, bins: Bins, estimate: Floats, low: Floats, high: Floats, synthetic: Floats | None = None
+) -> Markup:
+    """Draw each count as a bar, and its interval as a whisker; those of synthetic rows as steps over them."""
+    series = [estimate, low, high, *([] if synthetic is None else [synthetic])]
+    heights, cut = _heights(np.stack(series), low, bins)
     middles = (bins.positions[:-1] + bins.positions[1:]) * WIDTH / 2
     bars = _bars("estimate", bins, heights[0])
+    also = [""] * len(bins.labels)
+    if synthetic is not None:
+        also = [f"; {count:,.0f} synthetic rows" for count in synthetic]
     parts = [
-        f"<g><title>{escape(label)}: {count:,.0f}, between {least:,.0f} and {most:,.0f}</title>"
+        f"<g><title>{escape(label)}: {count:,.0f}, between {least:,.0f} and {most:,.0f}{more}</title>"
         f'{bar}<path class="whisker" d="M{middle:.1f} {BASE - bottom:.1f}V{BASE - end:.1f}"/></g>'
-        for label, count, least, most, bar, middle, bottom, end in zip(
-            bins.labels, estimate, low, high, bars, middles, *heights[1:], strict=True
+        for label, count, least, most, more, bar, middle, bottom, end in zip(
+            bins.labels, estimate, low, high, also, bars, middles, *heights[1:3], strict=True
         )
     ]
+    lines = [] if synthetic is None else [_steps(bins, heights[3])]
     marks = [_cut_mark(bins, place, f"{estimate[place]:,.0f}") for place in cut]
-    return _svg(f"{name}: bars of estimated counts", *parts, *marks, *_axis(bins))
+    beside = "" if synthetic is None else ", and steps of the counts of synthetic rows"
+    return _svg(f"{name}: bars of estimated counts{beside}", *parts, *lines, *marks, *_axis(bins))
 
 
 def percent_of(longest: float, length: float) -> str:
@@ -262,6 +265,13 @@ def _bars(kind: str, bins: Bins, heights: Floats) -> list[str]:
         f' height="{high:.1f}"/>'
         for x, width, high in zip(bins.positions * WIDTH, bins.widths * WIDTH, heights, strict=False)
     ]
+
+
+def _steps(bins: Bins, heights: Floats) -> str:
+    steps = "".join(
+        f"V{BASE - high:.1f}H{end * WIDTH:.1f}" for high, end in zip(heights, bins.positions[1:], strict=True)
+    )
+    return f'<path class="step" d="M0 {BASE}{steps}V{BASE}"/>'
 
 
 def _cut_mark(bins: Bins, place: int, text: str) -> str:

@@ -15,6 +15,7 @@ from privsyn.marginals.domain import Attributes, Floats
 from privsyn.marginals.statistics import total_variation
 
 if TYPE_CHECKING:
+    from privsyn.inference.fitted import Fitted
     from privsyn.release.release import Release
 
 COLUMNS = (0.04, 0.15)
@@ -88,12 +89,10 @@ class Outlook:
         the error grows with the probability that two rows share such a group.
         """
         codec, fitted, lost = release.codec, release.fitted, release.accuracy_.not_found
-        errors, merging = [], zip(fitted.merging.groups, fitted.merging.shares, strict=True)
-        for (certainty, table), (group, share) in zip(fitted.with_certainties, merging, strict=False):
-            unknown = 1 - np.bincount(group, share**2)  # 0 where one value has all rows of its group
-            weights = table.counts / max(table.counts.sum(), 1.0)
-            known = certainty.error + INSIDE * float((weights**2 * unknown).sum())
-            errors.append(1.0 if codec.column_of(*table.attributes) in lost else min(known, 1.0))
+        errors = []
+        for (certainty, table), inside in zip(fitted.with_certainties, errors_inside(fitted), strict=False):
+            known = min(certainty.error + inside, 1.0)
+            errors.append(1.0 if codec.column_of(*table.attributes) in lost else known)
         pairs = _pairs(release)
         of_target = None
         if target is not None and target in codec.schema.coded:
@@ -112,7 +111,7 @@ class Outlook:
     @property
     def level_of_columns(self) -> int:
         """0 if single columns are usable, 1 if they are rough, 2 if they are poor."""
-        return sum(self.error >= limit for limit in COLUMNS)
+        return level_of_column(self.error)
 
     @property
     def level_of_relationships(self) -> int:
@@ -160,6 +159,23 @@ class Outlook:
             enough = next((e for e in EPSILONS if e > self.epsilon and e >= self.epsilon * lacking**POWER), 0)
             found.append(f"epsilon {enough:g}" if enough else "more rows")
         return found
+
+
+def level_of_column(error: float) -> int:
+    """Return 0 if a column with this expected error is usable, 1 if it is rough, 2 if it is poor."""
+    return sum(error >= limit for limit in COLUMNS)
+
+
+def errors_inside(fitted: Fitted) -> list[float]:
+    """Return the expected error of each column inside groups of values that were counted together."""
+    found = []
+    for table, group, share in zip(
+        fitted.one_ways, fitted.merging.groups, fitted.merging.shares, strict=True
+    ):
+        unknown = 1 - np.bincount(group, share**2)  # 0 where one value has all rows of its group
+        weights = table.counts / max(table.counts.sum(), 1.0)
+        found.append(INSIDE * float((weights**2 * unknown).sum()))
+    return found
 
 
 def strength(counts: Floats) -> float:

@@ -113,15 +113,25 @@ def render(release: Release) -> str:
     return pages.render("public.html", values, SECTIONS)
 
 
-def in_short(release: Release, agreement: Agreement | None) -> dict[str, Any]:
-    """Return what pages show of a table, by name; `agreement` is that of rows drawn from its release."""
+def in_short(release: Release, agreement: Agreement | None, *, beside: bool = False) -> dict[str, Any]:
+    """Return what pages show of a table, by name.
+
+    Parameters
+    ----------
+    release : Release
+    agreement : Agreement, optional
+        That of rows drawn from the release.
+    beside : bool
+        Whether to show the counts of these rows beside the estimates, as if there were as many rows as in
+        the release.
+    """
     known = facts(release)
     drawn = (
         {} if agreement is None else {name: n for (name, *more), n in agreement.counts.items() if not more}
     )
     words = members(release.codec, release.fitted.merging.groups)
     columns = [
-        _column(release, name, drawn.get(name), own)
+        _column(release, name, drawn.get(name), own, beside=beside)
         for name, own in zip(release.codec.domain, words, strict=True)
     ]
     alone = release.fitted.certainties[: len(columns)]
@@ -196,7 +206,7 @@ def _uncovered(release: Release) -> dict[str, list[str]]:
 
 
 def _column(
-    release: Release, name: str, drawn: Ints | None, words: tuple[tuple[str, ...], ...]
+    release: Release, name: str, drawn: Ints | None, words: tuple[tuple[str, ...], ...], *, beside: bool
 ) -> dict[str, Any]:
     """Return a column: its error, its counts and a plot of them; `words` are the values of each count."""
     codec, fitted = release.codec, release.fitted
@@ -204,7 +214,9 @@ def _column(
     certainty = fitted.certainties[place]
     counts = release.accuracy_.counts(name)
     noise = certainty.distance(norm_sub(certainty.measured.marginal.counts, fitted.total))
-    error = certainty.error if drawn is None else certainty.distance(drawn * (fitted.total / drawn.sum()))
+    scaled = None if drawn is None else drawn * (fitted.total / drawn.sum())
+    error = certainty.error if scaled is None else certainty.distance(scaled)
+    counts = counts.assign(synthetic=np.nan if scaled is None or not beside else scaled)
     constrained = {of for constraint in codec.schema.constraints for of in constraint.columns}
     bins = fitted.merging.merged.ordered[place]
     picture, stretched = _picture(release, name, counts[:bins]) if bins > FEW_VALUES else (None, False)
@@ -220,6 +232,8 @@ def _column(
         "constrained": codec.column_of(name) in constrained,
         "drawn": drawn is not None,
         "more": len(rows) - len(shown),
+        "outside": sum(row["outside"] for row in rows),
+        "counts": len(rows),
         "picture": picture,
         "stretched": stretched,
         "rows": shown,
@@ -249,19 +263,20 @@ def _facts(release: Release, name: str) -> str:
 def _picture(release: Release, name: str, bins: pd.DataFrame) -> tuple[Any, bool]:
     """Return bars of counts along an axis, and whether it is stretched, by the released counts."""
     cells = release.codec.cells(release.fitted.merging)[name]
-    estimate, low, high = (bins[part].to_numpy() for part in ("estimate", "low", "high"))
+    estimate, low, high, rows = (bins[part].to_numpy() for part in ("estimate", "low", "high", "synthetic"))
     inside = cells.groups < len(bins)
     weights = (cells.shares[inside] * estimate[cells.groups[inside]]).clip(0)
     step = 0.0 if cells.grid is None else cells.grid.step
     edges = np.append(cells.reach[0][: len(bins)], cells.highs[inside].max() + step)
     axis = Axis.of(edges[0], edges[-1], (cells.lows[inside] + cells.highs[inside]) / 2, weights)
     drawn = Bins(bins[name].tolist(), axis.positions(edges), not axis.stretched)
-    return error_bars(name, drawn, estimate, low, high), axis.stretched
+    synthetic = None if np.isnan(rows).any() else rows
+    return error_bars(name, drawn, estimate, low, high, synthetic), axis.stretched
 
 
 def _rows(counts: pd.DataFrame, groups: list[tuple[str, ...]]) -> list[dict[str, Any]]:
-    """Return each count with its values, and the ends of its bar and its interval."""
-    longest = max(float(counts["high"].max()), float(counts["estimate"].max()), 1e-12)
+    """Return each count with its values, the ends of its bar and interval, and the synthetic count."""
+    longest = max(float(counts[["estimate", "high", "synthetic"]].max().max()), 1e-12)
     return [
         {
             "label": label,
@@ -272,8 +287,13 @@ def _rows(counts: pd.DataFrame, groups: list[tuple[str, ...]]) -> list[dict[str,
             "bar": percent_of(longest, estimate),
             "low_at": percent_of(longest, low),
             "long": percent_of(longest, high - low),
+            "synthetic": synthetic,
+            "synthetic_at": percent_of(longest, synthetic),
+            "outside": not low - HALF <= synthetic <= high + HALF,
         }
-        for (label, estimate, low, high), values in zip(counts.to_numpy().tolist(), groups, strict=True)
+        for (label, estimate, low, high, synthetic), values in zip(
+            counts.to_numpy().tolist(), groups, strict=True
+        )
     ]
 
 
