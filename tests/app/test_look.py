@@ -1,0 +1,322 @@
+"""Screen Look: the synthetic rows beside the public estimates, and apart from them the real rows."""
+
+import re
+from base64 import b64encode
+from hashlib import sha256
+from html import unescape
+from threading import Thread
+
+import numpy as np
+import pandas as pd
+import pytest
+import uvicorn
+from command import CANARY, visible
+
+from privsyn import Categorical, Datetime, Identifier, Increasing, Numerical, PrivSyn, Schema, Text, evaluate
+from privsyn.app import look
+from privsyn.app.job import Job
+from privsyn.app.look import COMPARISON_HEADERS, looked_at
+from privsyn.app.pages import render
+from privsyn.app.screens import SCREENS
+from privsyn.app.server import App
+from privsyn.app.study import FORMATS
+from privsyn.app.workspace import Workspace
+
+ROWS = 1500
+CITIES = ["Bern", "Rome", "Ulm", "Oslo <b>"]
+PATIENCE = 240_000  # milliseconds for a comparison on a busy machine
+
+# Nothing is declared of "nickname", whose values are all different, and "note" is free text: neither can be
+# on the screen. "late" is never before "early".
+SCHEMA = Schema(
+    {
+        "age": Numerical(0, 99, integer=True, nullable=False),
+        "stars": Numerical(1, 5, integer=True, nullable=False),
+        "city": Categorical(CITIES),
+        "early": Datetime("2020-01-01", "2020-12-31", unit="D", nullable=False),
+        "late": Datetime("2020-01-01", "2020-12-31", unit="D", nullable=False),
+        "nickname": Categorical(),
+        "number": Identifier(),
+        "note": Text(),
+    },
+    constraints=[Increasing(["early", "late"])],
+)
+
+
+def table():
+    rng = np.random.default_rng(0)
+    age, first = rng.integers(0, 100, ROWS), rng.integers(0, 300, ROWS)
+    days = pd.Timestamp("2020-01-01") + pd.to_timedelta(first, "D")
+    return pd.DataFrame(
+        {
+            "age": age,
+            "stars": 1 + age // 25,
+            "city": np.where(rng.random(ROWS) < 0.05, None, rng.choice(CITIES, ROWS)),
+            "early": days,
+            "late": days + pd.to_timedelta(rng.integers(0, 60, ROWS), "D"),
+            "nickname": [f"{CANARY} {row}" for row in range(ROWS)],
+            "number": [f"{CANARY}-{row}" for row in range(ROWS)],
+            "note": [f"note of {CANARY} {row}" for row in range(ROWS)],
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """The files of one run, with a seed: its model, and its table in each format."""
+    folder = tmp_path_factory.mktemp("run")
+    with pytest.warns(UserWarning, match=r"nickname|left out"):
+        release = PrivSyn(5.0, 1e-6, SCHEMA, seed=1).fit(table()).release_
+    release.save(folder / "model.privsyn")
+    for ending in FORMATS:
+        release.sample_to(folder / f"synthetic{ending}", seed=1)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def facts(results):
+    return looked_at(results / "model.privsyn", results / "synthetic.csv")
+
+
+def column(facts, name):
+    return next(each for each in facts["columns"] if each["name"] == name)
+
+
+def counts(facts, name):
+    return {row["label"]: row["synthetic"] for row in column(facts, name)["rows"]}
+
+
+@pytest.fixture
+def app(results, tmp_path):
+    """An app in which the run of `results` has ended."""
+    table().to_csv(tmp_path / "people.csv", index=False)
+    app = App(Workspace(tmp_path))
+    session = app.session
+    session.open(tmp_path / "people.csv")
+    session.study.protects = True
+    for file in results.iterdir():
+        if file.suffix != ".xlsx" and file.suffix != ".parquet":
+            (session.results / file.name).write_bytes(file.read_bytes())
+    session.job = Job(["--version"], session.results)
+    while session.job.wait(1.0):
+        pass
+    yield app
+    app.close()
+    app.socket.close()
+    session.workspace.close()
+
+
+def shown(app, name="look"):
+    return render(name, app.session, SCREENS[name].show(app.session))
+
+
+def test_the_synthetic_counts_are_those_of_the_file(facts, results):
+    written = pd.read_csv(results / "synthetic.csv")
+    assert (facts["counted"], facts["whole"], facts["scaled"]) == (len(written), True, False)
+    found = {name: round(count) for name, count in counts(facts, "city").items()}
+    expected = written["city"].fillna("(missing)").value_counts().to_dict()
+    assert {name: count for name, count in found.items() if count} == expected
+    for name in ("age", "stars"):
+        for label, count in counts(facts, name).items():
+            low, _, high = label.partition(" to ")
+            assert round(count) == written[name].between(int(low), int(high or low)).sum(), label
+    assert round(sum(counts(facts, "early").values())) == len(written)
+
+
+def test_each_format_of_the_table_has_the_same_counts(facts, results):
+    for ending in (".parquet", ".xlsx"):
+        other = looked_at(results / "model.privsyn", results / f"synthetic{ending}")
+        assert [c["rows"] for c in other["columns"]] == [c["rows"] for c in facts["columns"]]
+
+
+def test_the_first_rows_of_a_large_table_stand_for_all(facts, results, monkeypatch):
+    monkeypatch.setattr(look, "ROWS", 500)
+    some = looked_at(results / "model.privsyn", results / "synthetic.csv")
+    assert (some["counted"], some["whole"], some["scaled"]) == (500, False, True)
+    first = pd.read_csv(results / "synthetic.csv").head(500)["city"].fillna("(missing)").value_counts()
+    for name, count in counts(some, "city").items():
+        assert count == pytest.approx(first.get(name, 0) * some["rows"] / 500)
+    monkeypatch.setattr(look, "ROWS", facts["counted"])
+    exactly = looked_at(results / "model.privsyn", results / "synthetic.csv")
+    assert (exactly["counted"], exactly["whole"]) == (facts["counted"], True)
+
+
+def test_each_estimate_lies_in_its_interval(facts):
+    rows = [row for each in facts["columns"] for row in each["rows"]]
+    assert all(row["low"] <= row["estimate"] <= row["high"] for row in rows)
+    pairs = facts["pairs"] + facts["larger"]
+    assert pairs
+    assert all(0 <= row["low"] <= row["strength"] <= row["high"] <= 1 for row in pairs)
+    assert not any(row["outside"] for row in rows)  # the rows show what the release says
+    assert facts["agreement"] == []
+
+
+def test_rows_that_differ_from_the_release_are_marked_and_named(app):
+    place = app.session.results / "synthetic.csv"
+    pd.read_csv(place).assign(city="Ulm").to_csv(place, index=False)
+    text = shown(app)
+    (said,) = re.findall(r"Rows differ from the release:</strong> ([^<]*)<", text)
+    assert said.startswith("city: ")
+    figure = next(part for part in text.split("<figure") if "<h3>city" in part)
+    assert figure.count('class="outside"') == len(CITIES) + 1  # all others are empty, and so is "(missing)"
+    assert "5 synthetic counts of 5 outside the intervals" in visible(figure)
+    assert 'class="outside"' not in next(part for part in text.split("<figure") if "<h3>early" in part)
+
+
+def test_a_pair_shows_the_strength_of_its_synthetic_rows(facts, results):
+    """Ages decide the stars, in rows that are far from independent; the strength is counted here by hand."""
+    pair = next(row for row in facts["pairs"] if set(row["columns"]) == {"age", "stars"})
+    written = pd.read_csv(results / "synthetic.csv")
+    shares = pd.crosstab(written["age"], written["stars"]).to_numpy() / len(written)
+    alone = shares.sum(axis=1, keepdims=True) * shares.sum(axis=0, keepdims=True)
+    finest = np.abs(shares - alone).sum() / 2
+    assert 0.5 < pair["synthetic"] <= finest + 1e-9  # groups of ages hide a part of it
+    assert pair["synthetic"] > finest - 0.1
+
+
+def test_a_column_of_which_nothing_was_found_is_said_to_be_invented(facts, app):
+    assert column(facts, "nickname")["is"] == "invented"
+    assert [each["name"] for each in facts["groups"]["invented"]] == ["nickname"]
+    said = visible(shown(app))
+    assert "nickname invented Nothing was found of this column" in said
+    assert "Free text, left out: note" in said
+    assert "Generated, with no relation to the private table: number" in said
+
+
+def test_the_screen_needs_no_private_row_and_shows_none(app):
+    """It is the same if the private table is gone, so it cannot depend on a row."""
+    text = shown(app)
+    assert CANARY not in text
+    assert "style=" not in text  # the policy forbids it
+    assert "Oslo <b>" not in text
+    assert "Oslo <b>" in unescape(text)
+    app.session.study.path.write_text("something else")
+    app.session.looked.clear()
+    assert shown(app) == text
+    app.session.study.path.unlink()
+    app.session.looked.clear()
+    assert shown(app) == text
+
+
+def test_the_facts_are_made_once_for_each_run(app, monkeypatch):
+    shown(app)
+    monkeypatch.setattr("privsyn.app.screens.looked_at", None)
+    shown(app)
+    app.session.end()
+    with pytest.raises(TypeError):
+        shown(app)
+
+
+def test_a_table_without_rows_is_no_error(results, tmp_path):
+    header = (results / "synthetic.csv").read_text().splitlines()[0]
+    (tmp_path / "synthetic.csv").write_text(f"{header}\n")
+    empty = looked_at(results / "model.privsyn", tmp_path / "synthetic.csv")
+    assert (empty["counted"], empty["agreement"]) == (0, [])
+    assert all(row["synthetic"] is None for row in empty["pairs"])
+
+
+def test_the_comparison_may_run_the_script_of_the_program_alone(results, tmp_path):
+    """The policy is of the program, not of the page: a cell that became a script would not run."""
+    place = tmp_path / "page.html"
+    evaluate(table().head(200), results / "synthetic.csv", SCHEMA, models=False, report=place)
+    page = place.read_text()
+    (script,) = re.findall("<script>(.*?)</script>", page, re.S)
+    assert len(re.findall("<script", page)) == 2  # the other is data
+    policy = COMPARISON_HEADERS["content-security-policy"]
+    rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
+    assert rules["sandbox"] == "allow-scripts"  # no allow-same-origin: no cookie, no request of ours
+    assert rules["default-src"] == "'none'"
+    assert rules["script-src"] == f"'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'"
+
+
+@pytest.fixture
+def tab(chromium):
+    context = chromium.new_context(viewport={"width": 1280, "height": 900})
+    tab, complaints, hosts = context.new_page(), [], set()
+    context.on("console", lambda message: complaints.append(message.text))
+    context.on("weberror", lambda error: complaints.append(str(error.error)))
+    context.on("request", lambda request: hosts.add(request.url.split("/")[2].split(":")[0]))
+    tab.set_default_timeout(PATIENCE)
+    yield tab
+    assert complaints == []
+    assert hosts == {"127.0.0.1"}
+    context.close()
+
+
+@pytest.fixture
+def address(app):
+    server = uvicorn.Server(uvicorn.Config(app.guard, lifespan="off", log_config=None))
+    thread = Thread(target=server.run, kwargs={"sockets": [app.socket]})
+    thread.start()
+    yield app.address
+    server.should_exit = True
+    thread.join(60)
+    assert not thread.is_alive()
+
+
+def check(tab):
+    """The screen fits at both widths in both schemes with all details open, and axe finds nothing."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    tab.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true; })")
+    for width, scheme in ((390, "dark"), (1280, "light"), (390, "light"), (1280, "dark")):
+        tab.emulate_media(color_scheme=scheme)
+        tab.set_viewport_size({"width": width, "height": 900})
+        assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth"), (tab.url, width)
+        found = axe.run(tab)
+        assert found.violations_count == 0, found.generate_report()
+
+
+def press(tab, text):
+    """Reach what has this text by the keyboard alone, and press it."""
+    for _ in range(200):
+        tab.keyboard.press("Tab")
+        if text in tab.evaluate("document.activeElement.textContent"):
+            tab.keyboard.press("Enter")
+            return
+    raise AssertionError(text)
+
+
+def test_both_tabs_by_keyboard_and_the_private_page_in_one_of_its_own(app, address, tab):
+    tab.goto(address)
+    tab.wait_for_url("**/choose")
+    tab.goto(tab.url.replace("/choose", "/look"))
+    assert tab.locator("nav .here").text_content() == "Look"
+    check(tab)
+    tab.reload()
+    press(tab, "Compare with the real rows")
+    tab.wait_for_url("**/compare")
+    assert "for your eyes only" in tab.text_content(".red").lower()
+    assert tab.locator("nav .here").text_content() == "Look"  # a tab, no step
+    assert app.session.comparison is None  # nothing is read before the button
+    assert tab.request.get(tab.url.replace("/compare", "/comparison")).status == 404
+    check(tab)
+    tab.reload()
+    press(tab, "I may see the real rows")
+    tab.wait_for_selector("#progress")
+    tab.wait_for_selector("text=Open the full comparison")
+    assert (app.session.comparison.code, app.session.job.code) == (0, 0)
+    check(tab)
+    with tab.context.expect_page() as opened:
+        tab.click("text=Open the full comparison")
+    page = opened.value
+    page.wait_for_selector(".switch button")  # made by its script
+    assert page.evaluate("self.origin") == "null"
+    headers = page.request.get(page.url).headers
+    assert headers["content-security-policy"] == COMPARISON_HEADERS["content-security-policy"]
+    assert headers["cache-control"] == "no-store"
+    page.close()
+    saved = tab.request.get(tab.url.replace("/compare", "/private-comparison.html"))
+    assert saved.headers["content-disposition"] == 'attachment; filename="private-comparison.html"'
+    app.session.end()
+    assert app.session.comparison is None
+
+
+def test_a_comparison_that_fails_says_so_and_can_be_begun_again(app):
+    app.session.study.path.unlink()
+    assert SCREENS["compare"].actions["compare"](app.session, {}) == "compare"
+    while app.session.comparison.wait(1.0):
+        pass
+    text = shown(app, "compare")
+    assert "The comparison failed." in text
+    assert "people.csv" in text
+    assert 'value="compare"' in text
