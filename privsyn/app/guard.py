@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
+from asyncio import CancelledError
 from collections.abc import Awaitable, Callable, MutableMapping
 from hmac import compare_digest
-from http.cookies import CookieError, SimpleCookie
 from secrets import token_hex, token_urlsafe
 from typing import Any
 from urllib.parse import parse_qs
@@ -19,8 +19,6 @@ Screens = Callable[[Scope, Receive, Send], Awaitable[None]]
 BYTES = 32
 """Bytes of the token: 256 bits."""
 
-COOKIE = "privsyn"
-
 POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self';"
     " form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -29,13 +27,18 @@ POLICY = (
 
 HEADERS = {
     "cache-control": "no-store",
-    "referrer-policy": "same-origin",  # none to others; with no-referrer browsers hide the origin of a form
+    "referrer-policy": "same-origin",
     "x-frame-options": "DENY",
     "x-content-type-options": "nosniff",
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
-"""Sent with every response: browsers keep no copy, tell nobody, and frame nothing."""
+"""Sent with every response: browsers keep no copy, name no address to others, and frame nothing.
+
+The referrer policy is not ``no-referrer``: then browsers send ``Origin: null`` with our own forms too. We
+would have to accept what a sandboxed frame of any page sends, and rely on ``Sec-Fetch-Site`` alone. With
+``same-origin`` no other origin is given a referrer either, and a form must show our origin.
+"""
 
 ENTRANCE = b"""<!doctype html>
 <html lang="en">
@@ -58,8 +61,8 @@ class Guard:
       machine has another host.
     - The printed address has a token. The first visit exchanges it for a cookie, and it works no more: one
       browser has the session. The cookie is sent to no script and with no request from another site. Browsers
-      do not separate cookies by port, so its path is random: a server of somebody else on this machine is
-      asked for other paths and never receives it.
+      do not separate cookies by port, so its path and its name are random: a server of somebody else on this
+      machine is asked for other paths and never receives it, and cannot set a second one of that name.
     - A request that changes something must come from our own origin. Any request that says that another
       origin caused it is refused.
 
@@ -74,20 +77,23 @@ class Guard:
         The random first part of all paths.
     token : str
         The token of the printed address; empty once it was exchanged.
-    last : float
-        When the last request was let through, on the monotonic clock, in seconds.
     """
 
     def __init__(self, screens: Screens, port: int) -> None:
         self.screens, self.path, self.token = screens, f"/{token_hex(BYTES // 2)}", token_urlsafe(BYTES)
-        self.last = time.monotonic()
         self._hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
-        self._session = token_urlsafe(BYTES)
+        self._cookie, self._session = f"privsyn-{token_hex(BYTES // 4)}", token_urlsafe(BYTES)
+        self._active, self._last = 0, time.monotonic()
 
     @property
     def entrance(self) -> str:
         """The path with the token, for the printed address."""
         return f"{self.path}/?token={self.token}"
+
+    @property
+    def idle(self) -> float:
+        """Seconds since the last request that was let through has ended; 0 during one."""
+        return 0.0 if self._active else time.monotonic() - self._last
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or refuse it. No error reaches the server, whose log could quote a request."""
@@ -107,7 +113,7 @@ class Guard:
 
         try:
             await self._answer(scope, receive, with_headers)
-        except Exception:  # its text may quote a cell
+        except (Exception, CancelledError):  # a text may quote a cell; cancelled when the server stops
             if not begun:
                 await _plain(with_headers, 500, b"privsyn: internal error; please report it")
 
@@ -117,11 +123,13 @@ class Guard:
         if len(hosts) != 1 or hosts[0] not in self._hosts or not path.startswith(f"{self.path}/"):
             await _plain(send, 403, REFUSED)
         elif self._is_ours(scope, headers, f"http://{hosts[0]}") and self._knows(headers):
-            self.last = time.monotonic()
-            await self.screens(scope, receive, send)
+            self._active += 1
+            try:
+                await self.screens(scope, receive, send)
+            finally:
+                self._active, self._last = self._active - 1, time.monotonic()
         elif path == f"{self.path}/" and scope["method"] == "GET" and self._takes_token(scope):
-            self.last = time.monotonic()  # a file that only the owner can read may lead here: another origin
-            await self._let_in(send)
+            await self._let_in(send)  # a file that only the owner can read may lead here: another origin
         else:
             await _plain(send, 403, REFUSED)
 
@@ -135,21 +143,22 @@ class Guard:
         return reading or (scope["method"] == "POST" and headers.get("origin") == [origin])
 
     def _knows(self, headers: dict[str, list[str]]) -> bool:
-        """Return whether the request has the cookie of the session."""
-        cookies = SimpleCookie()
-        try:
-            for line in headers.get("cookie", []):
-                cookies.load(line)
-        except CookieError:
+        """Return whether the request has the cookie of the session, once.
+
+        Only a server that knows its name and path could have set a second one, so two are refused. We read
+        the header ourselves: Python's reader stops at a cookie of somebody else that it does not like.
+        """
+        pairs = [pair.strip() for line in headers.get("cookie", []) for pair in line.split(";")]
+        given = [value for name, _, value in (pair.partition("=") for pair in pairs) if name == self._cookie]
+        if self.token or len(given) != 1:
             return False
-        given = cookies[COOKIE].value if COOKIE in cookies else ""
-        return not self.token and compare_digest(given.encode(), self._session.encode())
+        return compare_digest(given[0].encode(), self._session.encode())
 
     def _takes_token(self, scope: Scope) -> bool:
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
         if not self.token or not compare_digest(given.encode(), self.token.encode()):
             return False
-        self.token = ""
+        self.token, self._last = "", time.monotonic()
         return True
 
     async def _let_in(self, send: Send) -> None:
@@ -158,7 +167,7 @@ class Guard:
         A page of ours leads there and no redirect: a redirect would count as caused by who led here, and
         browsers would send no cookie.
         """
-        cookie = f"{COOKIE}={self._session}; Path={self.path}/; HttpOnly; SameSite=Strict"
+        cookie = f"{self._cookie}={self._session}; Path={self.path}/; HttpOnly; SameSite=Strict"
         headers = [(b"content-type", b"text/html; charset=utf-8"), (b"set-cookie", cookie.encode())]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": ENTRANCE})

@@ -41,9 +41,11 @@ class Job:
         What follows ``privsyn``.
     folder : Path
         The working folder.
+    keeps : sequence of int
+        Open files that the process inherits: with its lock, the folder is in use as long as it runs.
     """
 
-    def __init__(self, arguments: Sequence[str], folder: Path) -> None:
+    def __init__(self, arguments: Sequence[str], folder: Path, *, keeps: Sequence[int] = ()) -> None:
         self.stage, self.done, self.total = "", 0, 0
         self.messages: list[str] = []
         self.complaints: list[str] = []
@@ -56,6 +58,8 @@ class Job:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            pass_fds=keeps,
+            umask=0o077,  # for the owner alone, even if somebody moves the folder
             start_new_session=True,  # Ctrl-C goes to the server, which ends the run in order
             env={**os.environ, "PYTHONIOENCODING": "utf-8", "PYTHONUNBUFFERED": "1"},
             text=True,

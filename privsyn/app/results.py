@@ -7,6 +7,7 @@ from pathlib import Path
 
 from privsyn.app.study import COMMAND, FORMATS, OUTPUTS, SCHEMA
 from privsyn.errors import InputError
+from privsyn.files import atomic_path
 
 ALL = "everything.zip"
 
@@ -66,7 +67,7 @@ def _convert(folder: Path, place: Path) -> None:
 
 def _all(folder: Path) -> Path:
     place = folder / ALL
-    with zipfile.ZipFile(place, "w", zipfile.ZIP_DEFLATED) as archive:
+    with atomic_path(place) as part, zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in PUBLIC:
             if (folder / name).is_file():
                 archive.write(folder / name, name)

@@ -269,7 +269,8 @@ def start(session: Session, form: Form) -> str:
     if text := study.schema_text():
         (folder / SCHEMA).write_text(text, encoding="utf-8")
     arguments = [*study.arguments(study.data, study.out), "--progress", "json"]
-    session.job, session.workspace.taken = Job(arguments, folder), False
+    session.job = Job(arguments, folder, keeps=(session.workspace.lock,))
+    session.workspace.taken = False
     return "run"
 
 

@@ -5,28 +5,31 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-import time
 import webbrowser
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from threading import Lock
+from shutil import rmtree
+from threading import Lock, Thread
 from typing import Any
 from urllib.parse import parse_qs
 
+import h11
 import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from privsyn.app.guard import Guard
+from privsyn.app.guard import HEADERS, POLICY, Guard
 from privsyn.app.look import COMPARISON, COMPARISON_HEADERS
 from privsyn.app.pages import FOLDER, render
-from privsyn.app.results import file_of
+from privsyn.app.results import ALL, file_of
 from privsyn.app.screens import SCREENS, open_file
 from privsyn.app.session import Session
+from privsyn.app.study import OUTPUTS
 from privsyn.app.uploads import receive_upload
 from privsyn.app.workspace import Workspace
 from privsyn.errors import InputError
@@ -36,6 +39,9 @@ HOST = "127.0.0.1"
 MOST_BYTES = 4_000_000
 """Most bytes of a form that is no upload: values of a thousand columns."""
 
+MOST_FIELDS = 50_000
+"""Most fields of a form; a column has up to ten."""
+
 IDLE_MINUTES = 60.0
 """Default time without a request after which the app stops."""
 
@@ -44,6 +50,12 @@ UPLOAD_GB = 4.0
 
 CHECKED = 1.0
 """Seconds between two looks at whether the app is still used."""
+
+LEADING = "open.html"
+"""The file that leads the browser to the printed address."""
+
+GRACE = 2
+"""Seconds for requests to end when the app stops."""
 
 MEDIA = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
@@ -63,7 +75,7 @@ class App:
         self.socket = socket.create_server((HOST, 0))
         self.port: int = self.socket.getsockname()[1]
         self._upload_bytes = round(upload_gb * 1e9)
-        self._one_at_a_time = Lock()
+        self.closed, self._uploading, self._one_at_a_time = False, False, Lock()
         self.guard = Guard(self._unrouted, self.port)
         routes = [
             Route("/", self._to("choose")),
@@ -83,7 +95,9 @@ class App:
         return f"http://{HOST}:{self.port}{self.guard.entrance}"
 
     def close(self) -> None:
-        """End a run; it writes what was paid for."""
+        """End the server and a run, which writes what was paid for. No button does anything from now on."""
+        self.closed = True
+        self._one_at_a_time.acquire(timeout=GRACE)  # and never released: a late click must not start a run
         self.session.end()
 
     @staticmethod
@@ -101,10 +115,9 @@ class App:
         if name not in SCREENS:
             return Response("privsyn: there is no such screen", 404)
         if request.method == "POST":
-            body = await _body(request)
-            if body is None:
+            form = await _form(request)
+            if form is None:
                 return Response("privsyn: the form is too large", 413)
-            form = parse_qs(body, keep_blank_values=True)
             return await run_in_threadpool(self._answer, name, form)
         return await run_in_threadpool(self._show, name)
 
@@ -130,8 +143,9 @@ class App:
                 return HTMLResponse(render(name, self.session, screen.show(self.session)))
             except InputError as error:  # the table was moved, say
                 self.session.problem = str(error)
-                if name == "choose":
+                if name == "choose" and self.session.database is None:
                     raise
+                self.session.database = None
                 return RedirectResponse(f"{self.guard.path}/choose", 303)
 
     def _furthest(self, name: str) -> str:
@@ -141,14 +155,33 @@ class App:
         return next(each for each in reversed(before) if SCREENS[each].ready(self.session))
 
     async def _upload(self, request: Request) -> Response:
-        following = "choose"
+        following, session = "choose", self.session
+        if self._uploading:  # together they could be larger than the limit
+            session.problem = "another upload is under way: wait for its end"
+            return RedirectResponse(f"{self.guard.path}/{following}", 303)
+        self._uploading = True
         try:
-            folder = await run_in_threadpool(self.session.workspace.empty, "uploads")
+            folder = await run_in_threadpool(session.workspace.new, "uploads")
             place = await receive_upload(request, folder, self._upload_bytes)
-            following = await run_in_threadpool(open_file, self.session, place)
+            following = await run_in_threadpool(self._open_upload, place)
         except InputError as error:
-            self.session.problem = str(error)
+            session.problem = str(error)
+        finally:
+            self._uploading = False
         return RedirectResponse(f"{self.guard.path}/{following}", 303)
+
+    def _open_upload(self, place: Path) -> str:
+        """Begin with an upload, and remove those that are not used any more."""
+        session = self.session
+        with self._one_at_a_time:
+            try:
+                return open_file(session, place)
+            finally:
+                used = {session.database and session.database.parent}
+                used |= {session.study.path.parent} if session.study is not None else set()
+                for other in place.parents[1].glob("*"):
+                    if other not in used:
+                        rmtree(other, ignore_errors=True)
 
     async def _progress(self, request: Request) -> Response:
         """Stream the progress of the run as server-sent events."""
@@ -164,13 +197,13 @@ class App:
         return StreamingResponse(events(), media_type="text/event-stream")
 
     async def _file(self, request: Request) -> Response:
-        """Send a file of the run."""
-        name, place = request.path_params["name"], None
-        if self.session.made:
-            place = await run_in_threadpool(file_of, self.session.results, name)
+        """Send a file of the run. Of a model that was taken, no copy needs to be kept at the end."""
+        name = request.path_params["name"]
+        place = await run_in_threadpool(self._made, name)
         if place is None:
             return Response("privsyn: there is no such file", 404)
-        self.session.workspace.taken = True
+        whole = request.method == "GET" and "range" not in request.headers
+        self.session.workspace.taken |= whole and name in (OUTPUTS["--model"], ALL)
         return FileResponse(place, filename=name, media_type="application/octet-stream")
 
     async def _comparison(self, request: Request) -> Response:
@@ -187,20 +220,40 @@ class App:
             return Response("privsyn: there is no such file", 404)
         return FileResponse(place, filename=COMPARISON, media_type="application/octet-stream")
 
+    def _made(self, name: str) -> Path | None:
+        with self._one_at_a_time, suppress(InputError):
+            return file_of(self.session.results, name) if self.session.made else None
+        return None
+
     async def _asset(self, request: Request) -> Response:
         name = Path(request.url.path).name
         return FileResponse(FOLDER / name, media_type=MEDIA[Path(name).suffix])
 
 
-async def _body(request: Request) -> str | None:
-    """Return the text of a form; None if it is too large."""
+async def _form(request: Request) -> dict[str, list[str]] | None:
+    """Return the fields of a form; None if it is too large."""
     parts, size = [], 0
     async for part in request.stream():
         parts.append(part)
         size += len(part)
         if size > MOST_BYTES:
             return None
-    return b"".join(parts).decode("utf-8", "replace")
+    body = b"".join(parts).decode("utf-8", "replace")
+    with suppress(ValueError):  # too many fields
+        return parse_qs(body, keep_blank_values=True, max_num_fields=MOST_FIELDS)
+    return None
+
+
+class Protocol(H11Protocol):
+    """HTTP as uvicorn reads it with h11, whatever else is installed. Its own answer has our headers too."""
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is no HTTP request, unless an answer has begun, and close the connection."""
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            ours = HEADERS | {"content-security-policy": POLICY, "connection": "close", "content-length": "0"}
+            lines = "".join(f"{name}: {value}\r\n" for name, value in ours.items())
+            self.transport.write(f"HTTP/1.1 400 Bad Request\r\n{lines}\r\n".encode())
+        self.transport.close()
 
 
 def serve(app: App, *, idle_minutes: float = IDLE_MINUTES, ready: Callable[[], None] | None = None) -> None:
@@ -215,6 +268,7 @@ def serve(app: App, *, idle_minutes: float = IDLE_MINUTES, ready: Callable[[], N
     """
     config = uvicorn.Config(
         app.guard,
+        http=Protocol,
         lifespan="off",
         ws="none",
         log_config=None,
@@ -222,15 +276,17 @@ def serve(app: App, *, idle_minutes: float = IDLE_MINUTES, ready: Callable[[], N
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        timeout_graceful_shutdown=2,
+        timeout_graceful_shutdown=GRACE,
     )
     server = uvicorn.Server(config)
 
     async def until_idle() -> None:
         while not server.should_exit:
             await asyncio.sleep(CHECKED)
-            idle = time.monotonic() - app.guard.last > 60 * idle_minutes
-            server.should_exit |= idle and app.session.working is None
+            if not app.guard.token:
+                (app.session.workspace.folder / LEADING).unlink(missing_ok=True)
+            idle = app.guard.idle > 60 * idle_minutes and app.session.working is None
+            server.should_exit |= idle or app.closed
 
     @asynccontextmanager
     async def watched() -> AsyncIterator[None]:
@@ -241,6 +297,8 @@ def serve(app: App, *, idle_minutes: float = IDLE_MINUTES, ready: Callable[[], N
             watch.cancel()
 
     async def run() -> None:
+        # By default asyncio prints errors that nobody awaited: their texts may quote a cell.
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)
         async with watched():
             if ready is not None:
                 ready()
@@ -254,12 +312,14 @@ def show_in_browser(app: App) -> None:
     """Open the page in the browser.
 
     The address has a token, and arguments of processes can be seen by other users of the machine. So the
-    browser is given a file that only the owner can read, which leads there.
+    browser is given a file that only the owner can read, which leads there. The app removes it once the token
+    was exchanged.
     """
-    place = app.session.workspace.folder / "open.html"
+    place = app.session.workspace.folder / LEADING
     place.touch(mode=0o600)
     place.write_text(
         f'<!doctype html><meta http-equiv="refresh" content="0; url={app.address}"><title>privsyn</title>',
         encoding="utf-8",
     )
-    webbrowser.open(place.as_uri())
+    # In a thread: a browser in the terminal would keep the server waiting.
+    Thread(target=webbrowser.open, args=(place.as_uri(),), daemon=True).start()

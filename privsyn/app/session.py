@@ -76,6 +76,8 @@ class Session:
 
     def open(self, path: Path, inside: str = "", csv: CsvFormat | None = None) -> None:
         """Begin with a table; its results of before are removed."""
+        if self.job is not None and self.job.running:
+            raise InputError("a run is under way: wait for its end, or stop it")
         study = Study(path, inside, csv or CsvFormat())  # raises before anything is lost
         self.end()
         self.study, self.database, self.job = study, None, None

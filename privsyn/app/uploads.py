@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from pathlib import Path
 from typing import IO, Any
 
@@ -12,14 +13,20 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import parse_options_header
 from starlette.requests import Request
 
-from privsyn.app.workspace import ENDINGS
 from privsyn.errors import InputError
+from privsyn.table.io.formats import ENDINGS
 
 NAME = re.compile(r"[^\w.() -]")
 """What a file name loses."""
 
-LONGEST = 100
-"""Characters of a file name."""
+LONGEST = 60
+"""Characters of a file name: of four bytes each they fit in the 255 of a file system."""
+
+MOST_PARTS = 20
+"""Parts of a form: the file, and the button."""
+
+MOST_HEADER = 4096
+"""Bytes of a header of a part."""
 
 
 async def receive_upload(request: Request, folder: Path, most: int) -> Path:
@@ -30,21 +37,21 @@ async def receive_upload(request: Request, folder: Path, most: int) -> Path:
     request : Request
         A form of type multipart/form-data with one file.
     folder : Path
-        A private folder.
+        A private folder for this file alone. It is removed if the upload fails.
     most : int
         The largest size in bytes.
 
     Raises
     ------
     InputError
-        If the form has no table, or a table that is too large. Nothing is left of it.
+        If the form has no table, several, or one that is too large. Nothing is left of it.
     """
-    kind, options = parse_options_header(request.headers.get("content-type"))
-    if kind != b"multipart/form-data" or b"boundary" not in options:
-        raise InputError("choose a file to upload")
-    upload, size = _Upload(folder), 0
-    parser = MultipartParser(options[b"boundary"], upload.callbacks())
+    upload, size, place = _Upload(folder), 0, None
     try:
+        kind, options = parse_options_header(request.headers.get("content-type"))
+        if kind != b"multipart/form-data" or not options.get(b"boundary"):
+            raise InputError("choose a file to upload")
+        parser = MultipartParser(options[b"boundary"], upload.callbacks())
         async for part in request.stream():
             size += len(part)
             if size > most:
@@ -52,15 +59,18 @@ async def receive_upload(request: Request, folder: Path, most: int) -> Path:
                 raise InputError(f"{limit}: put it in the start folder, and choose it there")
             parser.write(part)
         parser.finalize()
-        return upload.finished()
+        place = upload.finished()
+        return place
     except (FormParserError, OSError):
         raise InputError("the upload was not complete: try again") from None
     finally:
         upload.close()
+        if place is None:  # for any reason: the browser may be gone, or the app stop
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 class _Upload:
-    """The parts of a form, of which the first file is written."""
+    """The parts of a form, of which the file is written."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -68,7 +78,7 @@ class _Upload:
         self._file: IO[bytes] | None = None
         self._header = [b"", b""]
         self._disposition = b""
-        self._whole = False
+        self._parts, self._whole = 0, False
 
     def callbacks(self) -> Any:
         """Return what the parser calls."""
@@ -97,9 +107,14 @@ class _Upload:
 
     def _begin(self) -> None:
         self._disposition, self._header = b"", [b"", b""]
+        self._parts += 1
+        if self._parts > MOST_PARTS:
+            raise InputError("choose a file to upload")
 
     def _more(self, which: int, data: bytes) -> None:
         self._header[which] += data
+        if len(self._header[which]) > MOST_HEADER:
+            raise InputError("choose a file to upload")
 
     def _end_of_header(self) -> None:
         name, value = self._header
@@ -110,8 +125,10 @@ class _Upload:
     def _open(self) -> None:
         _, options = parse_options_header(self._disposition)
         name = options.get(b"filename", b"").decode("utf-8", "replace")
-        if self.place is not None or not name:
+        if not name:
             return
+        if self.place is not None:
+            raise InputError("choose one file")
         self.place = self.folder / safe_name(name)
         self._file = os.fdopen(os.open(self.place, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb")
 

@@ -12,18 +12,22 @@ from secrets import token_hex
 
 from privsyn.errors import InputError, replace_errors
 from privsyn.files import check_file
-from privsyn.table.io.formats import FORMATS, every_table
+from privsyn.table.io.formats import ENDINGS, SEPARATOR, every_table
 
 PREFIX = ".privsyn-app-"
 """How the names of private folders begin. They lie in the start folder: private rows stay on its disk."""
 
+NEW = ".privsyn-new-"
+"""How they begin before their lock is held, so that no other start takes them for abandoned."""
+
 KEPT = "{}.kept.privsyn"
 """The name of a model that was paid for and not taken."""
 
+RUN = "run"
+"""The folder with the results, in the private folder."""
+
 MOST_LISTED = 200
 """Most files that are listed."""
-
-ENDINGS = tuple(ending for each in FORMATS for ending in each.endings)
 
 
 class Workspace:
@@ -31,7 +35,10 @@ class Workspace:
 
     It holds a lock while it is in use. A folder whose process was killed has none: the next start removes it.
     A model in it was paid for with privacy and may be published, so it is kept in the start folder unless
-    the person took the results or asked to forget them.
+    the person took it or asked to forget it.
+
+    Whoever may write in the start folder can exchange a table for a link after `inside` has looked at it.
+    Then another table of the person is read, and shown to this person alone. A hard link is a file as any.
 
     Parameters
     ----------
@@ -43,7 +50,9 @@ class Workspace:
     folder : Path
         The private folder, with mode 0700.
     taken : bool
-        Whether the person took a file of the last run, or asked to forget it.
+        Whether the person took the model of the last run, or asked to forget it.
+    lock : int
+        The open lock. A process that inherits it keeps the folder in use.
     kept : list of Path
         The models that were kept.
 
@@ -59,23 +68,27 @@ class Workspace:
 
         if not start.is_dir():
             raise InputError(f"{start}: there is no such folder")
+        if SEPARATOR in str(start.resolve()):  # what follows would be taken for the name of a table
+            raise InputError(f"{start}: the name of the folder has {SEPARATOR!r} in it: use another folder")
         self.start = start.resolve()
         self.taken = True
         self.kept: list[Path] = []
         self._remove_abandoned()
-        self.folder = self.start / f"{PREFIX}{token_hex(8)}"
+        name = token_hex(8)
+        new, self.folder = self.start / f"{NEW}{name}", self.start / f"{PREFIX}{name}"
         message = f"{start}: nothing can be written there: start the app in a folder of your own"
         with replace_errors(message, OSError):
-            self.folder.mkdir(mode=0o700)
-            self._lock = os.open(self.folder / "lock", os.O_CREAT | os.O_RDWR, 0o600)
-        fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            new.mkdir(mode=0o700)
+            self.lock = os.open(new / "lock", os.O_CREAT | os.O_RDWR, 0o600)
+            fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            new.rename(self.folder)
 
     def close(self) -> None:
         """Keep a model that was paid for and not taken, and remove the folder."""
         if not self.taken:
             self._keep_models(self.folder)
         shutil.rmtree(self.folder, ignore_errors=True)
-        os.close(self._lock)
+        os.close(self.lock)
 
     def empty(self, name: str) -> Path:
         """Return a folder of this name within, with nothing in it."""
@@ -89,7 +102,14 @@ class Workspace:
         if not self.taken:
             self._keep_models(self.folder)
         self.taken = True
-        return self.empty("run")
+        return self.empty(RUN)
+
+    def new(self, name: str) -> Path:
+        """Return a new folder in the folder of this name."""
+        place = self.folder / name / token_hex(8)
+        place.parent.mkdir(mode=0o700, exist_ok=True)
+        place.mkdir(mode=0o700)
+        return place
 
     def listed(self) -> list[str]:
         """Return the tables in the start folder and in the folders in it, as paths from there. No links."""
@@ -110,8 +130,9 @@ class Workspace:
         """
         refused = InputError("choose a table that is in the list")
         parts = Path(name).parts
-        if not parts or Path(name).is_absolute() or any(part == ".." or part[0] == "." for part in parts):
-            raise refused
+        hidden = any(part[0] == "." for part in parts)  # and ".."
+        if not parts or hidden or Path(name).is_absolute() or SEPARATOR in name:
+            raise refused  # of "a.sqlite::b.xlsx" the first part would be read, and may be a link
         place = self.start
         for part in parts:
             place = place / part
@@ -142,7 +163,7 @@ class Workspace:
                         os.close(lock)
 
     def _keep_models(self, folder: Path) -> None:
-        for model in sorted(folder.glob("run/*.privsyn")):
+        for model in sorted(folder.glob(f"{RUN}/*.privsyn")):
             name = model.name.removesuffix(".privsyn").removesuffix(".rescue")
             place = self.start / KEPT.format(name)
             if place.exists():
@@ -161,7 +182,7 @@ def _walk(folder: Path, deeper: int) -> Iterator[Path]:
     """Yield the tables of a folder and of folders in it; links and hidden files are left out."""
     with suppress(OSError):
         for file in sorted(folder.iterdir()):
-            if file.name.startswith(".") or file.is_symlink():
+            if file.name.startswith(".") or SEPARATOR in file.name or file.is_symlink():
                 continue
             if file.is_file() and file.name.lower().endswith(ENDINGS):
                 yield file

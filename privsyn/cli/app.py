@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -36,9 +39,35 @@ def app(
             show_in_browser(page)
 
     try:
-        serve(page, idle_minutes=idle, ready=ready)
+        with _hang_up_ends_in_order():
+            serve(page, idle_minutes=idle, ready=ready)
     finally:
-        page.close()
-        workspace.close()
+        with _undisturbed():  # a run has 20 s to write what was paid for
+            page.close()
+            workspace.close()
         for model in workspace.kept:
             say(f"{model}: a model that was paid for and not taken; `privsyn sample` draws from it")
+
+
+@contextmanager
+def _hang_up_ends_in_order() -> Iterator[None]:
+    """End the page as Ctrl-C does if its terminal is closed."""
+    before = signal.getsignal(signal.SIGHUP)
+    if before is signal.SIG_DFL:  # `nohup` ignores it
+        signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Ignore further signals to end: a terminal that is closed sends several."""
+    kinds = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = [signal.signal(kind, signal.SIG_IGN) for kind in kinds]
+    try:
+        yield
+    finally:
+        for kind, handler in zip(kinds, before, strict=True):
+            signal.signal(kind, handler)
