@@ -6,12 +6,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from http.client import HTTPConnection
-from threading import Event, Thread
+from threading import Condition, Event, Thread
 from urllib.parse import urlencode
 
 import pytest
 
 from privsyn.app import server
+from privsyn.app.job import Job
 from privsyn.app.workspace import Workspace
 
 SECONDS = 20
@@ -166,13 +167,16 @@ def running(start, *, enter=True, host="", idle_minutes=60.0, **options):
     assert not workspace.folder.exists()
 
 
-@pytest.fixture(autouse=True)
-def _looks_often(monkeypatch):
-    """Let a server see at once that it shall stop."""
-    monkeypatch.setattr(server, "CHECKED", 0.02)
+@pytest.fixture(scope="module", autouse=True)
+def _ends_soon():
+    """Let a server see at once that it shall stop, and not wait long for requests to end."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(server, "CHECKED", 0.02)
+        patch.setattr(server, "GRACE", 0.3)
+        yield
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def serving():
     """How a test starts a page of its own: a context manager."""
     return running
@@ -199,6 +203,33 @@ def shared(tmp_path_factory):
     """A running page for all tests of a file that do not change it."""
     with running(tmp_path_factory.mktemp("start")) as site:
         yield site
+
+
+class Endless(Job):
+    """A run without a process, which nothing ends."""
+
+    def __init__(self):
+        self.stage, self.done, self.total = "reading", 0, 0
+        self.messages, self.complaints, self.cancelled, self.code = [], [], False, None
+        self._changed = Condition()
+
+    def cancel(self):
+        """Go on."""
+
+    def end(self):
+        """Go on."""
+
+
+@pytest.fixture
+def endless():
+    """A run that goes on."""
+    return Endless()
+
+
+@pytest.fixture
+def client():
+    """The class of clients: of a port and a path."""
+    return Client
 
 
 @pytest.fixture
