@@ -1,0 +1,397 @@
+"""The budget file beside a table: which runs spent what of it, and who started them when.
+
+Each run adds two lines of JSON: `begins` before its first question, and `ends` with its ledger. A run without
+its end, for it was killed or is at work, counts in full. The file is only ever appended to.
+
+**It shows nothing that a release does not.** A run's first line has settings, names of files, and who started
+the run when: all of it is known before a row is read. The second line is the ledger, which may be published.
+No line has the time at which a run ended, which would show how long a table is. Totals and refusals follow
+from these lines. That a run ended says that no step failed, and no error depends on the value of a cell.
+Names may be confidential all the same: only the user who began the file can read it (mode 0600).
+"""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import secrets
+import socket
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, datetime
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
+from errno import ENOSPC
+from io import FileIO
+from math import fsum, isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from privsyn.errors import InputError, plural, replace_errors
+from privsyn.private.ledger import VERSION, Ledger
+from privsyn.progress import MEASURING, Progress
+from privsyn.table.io.formats import file_of
+
+if TYPE_CHECKING:
+    from privsyn.policy import Policy
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+ENDING = ".budget.jsonl"
+
+DIGITS = 4
+"""Of a printed epsilon: what is spent is rounded up, and what is left is rounded down."""
+
+DAMAGED = "{}: line {} is damaged: no privsyn wrote it so: restore the file from a copy, or correct that line"
+CUT = (
+    "{}: line {} was not written to its end: the run was killed, or the disk was full: delete that line. What"
+    " began before it counts in full"
+)
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a budget file says of one run.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        What the run promises.
+    unit : str, optional
+        The column of persons all of whose rows are protected. Default: one row is.
+    seeded : bool
+        Whether its noise can be repeated: NOT PRIVATE.
+    data, out : str
+        Names of the private table and of the synthetic one.
+    policy : mapping, optional
+        Its limits and the name of its file, if there was one.
+    id, when, by, version : str
+        When it was started (UTC, before a row is read), and who started it, as user@host.
+    ledger : Ledger, optional
+        None as long as the run has not ended.
+    """
+
+    epsilon: float
+    delta: float
+    unit: str | None
+    seeded: bool
+    data: str
+    out: str
+    policy: Mapping[str, Any] | None = None
+    id: str = field(default_factory=lambda: secrets.token_hex(8))
+    when: str = field(default_factory=lambda: datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
+    by: str = field(default_factory=lambda: f"{_user()}@{socket.gethostname()}")
+    version: str = VERSION
+    ledger: Ledger | None = None
+
+    @classmethod
+    def from_plain(cls, plain: dict[str, Any]) -> Run:
+        """Return the run that `to_plain` wrote, not ended."""
+        run = cls(id=plain.pop("begins"), **plain)
+        known = isfinite(run.epsilon) and run.epsilon > 0 and 0 <= run.delta < 1
+        texts = (run.data, run.out, run.id, run.when, run.by, run.version, run.unit or "")
+        if not (known and all(isinstance(text, str) for text in texts) and isinstance(run.seeded, bool)):
+            raise ValueError("not a run")
+        return run
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the line that the run begins with."""
+        plain = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "ledger"}
+        return {"begins": plain.pop("id"), **plain}
+
+    def ended(self, plain: Mapping[str, Any]) -> Run:
+        """Return the run with its ledger, which must be of this run."""
+        ledger = Ledger.from_dict(plain)
+        promised = (ledger.promised_epsilon, ledger.promised_delta, ledger.unit, not ledger.private)
+        if self.ledger is not None or promised != (self.epsilon, self.delta, self.unit, self.seeded):
+            raise ValueError("the ledger of another run")
+        return replace(self, ledger=ledger)
+
+    @property
+    def protects(self) -> str:
+        """What is protected, in words."""
+        return "one row" if self.unit is None else f"all rows of one {self.unit!r}"
+
+    def __str__(self) -> str:
+        cost = f"epsilon {rounded_up(self.epsilon)} at delta {rounded_up(self.delta)} for {self.protects}"
+        remarks = "; NOT PRIVATE: the run had a seed" * self.seeded
+        remarks += "; it did not end, or is at work: counts in full" * (self.ledger is None)
+        return f"{self.when} {self.by}: {cost}: {self.data} to {self.out}{remarks}"
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What the private runs that protect one unit promise together.
+
+    Parameters
+    ----------
+    releases : int
+    epsilon, delta : float
+        By `Ledger.compose`, if each run has its ledger; else the sums of what they promise.
+    seeded : int
+        Number of further runs that are NOT PRIVATE. They have no promise to be added.
+    """
+
+    releases: int
+    epsilon: float
+    delta: float
+    seeded: int
+
+    @classmethod
+    def of(cls, runs: Iterable[Run]) -> Spent:
+        """Return what these runs spent, which protect the same unit."""
+        listed = list(runs)
+        private = [run for run in listed if not run.seeded]
+        epsilon, delta = _together(private)
+        return cls(len(private), epsilon, delta, len(listed) - len(private))
+
+    def __str__(self) -> str:
+        cost = f"epsilon {rounded_up(self.epsilon)} at delta {rounded_up(self.delta)}"
+        seeded = f"; NOT PRIVATE: {plural(self.seeded, 'run')} with a seed" if self.seeded else ""
+        return f"{cost}, {plural(self.releases, 'release')}{seeded}"
+
+
+def _together(runs: Sequence[Run]) -> tuple[float, float]:
+    """Return the epsilon of several runs, and the delta at which it holds."""
+    ledgers = [run.ledger for run in runs if run.ledger is not None]
+    if runs and len(ledgers) == len(runs):
+        with suppress(InputError):  # some ledgers have no joint promise but the sum
+            joint = Ledger.compose(ledgers)
+            return joint.epsilon, joint.delta
+    return fsum(run.epsilon for run in runs), fsum(run.delta for run in runs)
+
+
+def rounded_up(number: float) -> str:
+    """Return a number in few digits, rounded up.
+
+    >>> rounded_up(1.10610001), rounded_up(0.1 + 0.2), rounded_down(0.99999)
+    ('1.107', '0.3', '0.9999')
+    """
+    return _rounded(number, ROUND_CEILING)
+
+
+def rounded_down(number: float) -> str:
+    """Return the same, rounded down."""
+    return _rounded(number, ROUND_FLOOR)
+
+
+def _rounded(number: float, way: str) -> str:
+    exact = Context(prec=12).create_decimal(repr(number))  # without the rounding errors of sums
+    return f"{float(Context(prec=DIGITS, rounding=way).plus(exact)):g}"
+
+
+def _user() -> str:
+    """Return the login name; of a user without one the number."""
+    try:
+        return getpass.getuser()
+    except (ImportError, KeyError, OSError):  # in containers
+        return str(os.getuid())
+
+
+def beside(data: Path) -> Path:
+    """Return the default place of the budget file of a table, a database or a folder: beside it.
+
+    All tables and queries of a database have one file, because they may be about the same people.
+
+    >>> beside(Path("shop.duckdb::orders")).name
+    'shop.duckdb.budget.jsonl'
+    """
+    real = file = file_of(data)
+    with suppress(OSError, ValueError):  # a text that cannot be a path
+        real = Path(os.path.realpath(file)) if file.is_symlink() or file.name in ("", "..") else file
+    return real.parent / f"{real.name}{ENDING}"
+
+
+def exists(path: Path) -> bool:
+    """Return whether there is such a file. A text that cannot be a path is none."""
+    with suppress(OSError, ValueError):
+        return path.exists()
+    return False
+
+
+def name_of(path: Path) -> str:
+    """Return the name of a table without its folder, and of what is within its file.
+
+    >>> name_of(Path("data/shop.duckdb::orders")), name_of(Path("data/people.csv"))
+    ('shop.duckdb::orders', 'people.csv')
+    """
+    file = file_of(path)
+    inside = "" if file == path else str(path)[len(str(file)) :]
+    return f"{file.name or file.resolve().name}{inside}"
+
+
+def runs_in(path: Path) -> tuple[Run, ...]:
+    """Return all runs in a budget file, in the order in which they began; none if there is no file.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or a line is damaged.
+    """
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return ()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+    return _parsed(path, content)
+
+
+def _parsed(path: Path, content: bytes) -> tuple[Run, ...]:
+    """Return the runs in the content of a file."""
+    *lines, rest = content.split(b"\n")
+    if rest:
+        raise InputError(CUT.format(path, len(lines) + 1))
+    runs: dict[str, Run] = {}
+    for number, line in enumerate(lines, 1):
+        with replace_errors(DAMAGED.format(path, number)):
+            plain = json.loads(line)
+            if "begins" in plain:
+                run = Run.from_plain(plain)
+                if run.id in runs:
+                    raise ValueError("a run that began before")
+            else:
+                run = runs[plain.pop("ends")].ended(plain.pop("ledger"))
+            runs[run.id] = run
+    return tuple(runs.values())
+
+
+def spent(path: Path) -> dict[str | None, Spent]:
+    """Return what the runs in a budget file spent, by the unit that they protect: None is one row."""
+    runs = runs_in(path)
+    return {unit: Spent.of(r for r in runs if r.unit == unit) for unit in dict.fromkeys(r.unit for r in runs)}
+
+
+def total(path: Path) -> str:
+    """Return what was spent in one line."""
+    return _total(runs_in(path))
+
+
+def _total(runs: Iterable[Run]) -> str:
+    """Return what runs spent in one line. Costs of different units do not add up."""
+    by_unit: dict[str | None, list[Run]] = {}
+    for run in runs:
+        by_unit.setdefault(run.unit, []).append(run)
+    texts = [str(Spent.of(some)) for some in by_unit.values()]
+    if set(by_unit) <= {None}:
+        return texts[0] if texts else "nothing"
+    return "; ".join(
+        f"for {some[0].protects}: {text}" for some, text in zip(by_unit.values(), texts, strict=True)
+    )
+
+
+def left(path: Path, policy: Policy) -> tuple[float, float]:
+    """Return the epsilon and the delta that a policy leaves after the runs in a budget file."""
+    return policy.left(run for run in runs_in(path))
+
+
+def summary(path: Path, policy: Policy | None = None) -> list[str]:
+    """Return in sentences what was spent: a line for each run, the total, and what a policy leaves."""
+    runs = runs_in(path)
+    lines = [*map(str, runs), f"spent on this table so far: {_total(runs)}"]
+    if policy is not None:
+        epsilon, delta = policy.left(runs)
+        limits = f"{policy.file} allows epsilon {policy.epsilon:g} at delta {policy.delta:g} in all"
+        lines.append(f"{limits}: epsilon {rounded_down(epsilon)} at delta {rounded_down(delta)} is left")
+        lines += [] if policy.contact is None else [f"for more, ask {policy.contact}"]
+    return lines
+
+
+class Account:
+    """The budget file of a table, for one run: it is checked, begun before the first question, and ended.
+
+    Parameters
+    ----------
+    path : Path, optional
+        The file. With None nothing is recorded.
+    run : Run
+    policy : Policy, optional
+        It decides whether the run may begin.
+    """
+
+    def __init__(self, path: Path | None, run: Run, policy: Policy | None = None) -> None:
+        self.path, self.run, self.policy = path, run, policy
+        self.so_far = ""
+        """One line on what was spent on the table, once the run has ended."""
+
+    def check(self) -> None:
+        """Refuse a run that the file or the policy does not allow, before anything is read."""
+        if self.path is not None:
+            runs = runs_in(self.path)
+            if exists(self.path):
+                with _locked(self.path, os.O_APPEND):  # can it be written?
+                    pass
+            if self.policy is not None:
+                self.policy.check(self.run, runs)
+
+    def watch(self, progress: Progress | None) -> Progress | None:
+        """Return the progress for `fit`, which begins the run in the file before the first question."""
+        if self.path is None:
+            return progress
+
+        def report(stage: str, done: int, total: int) -> None:
+            if (stage, done) == (MEASURING, 0):
+                self.begin()
+            if progress is not None:
+                progress(stage, done, total)
+
+        return report
+
+    def begin(self) -> None:
+        """Write the first line of the run, so that it is on the disk; refuse the run if the policy does.
+
+        Of two runs at once, the second one reads what the first one wrote: no two pass where one may.
+        """
+        if self.path is not None:
+            with _locked(self.path, os.O_APPEND | os.O_CREAT) as file:
+                file.seek(0)
+                runs = _parsed(self.path, file.read())
+                if self.policy is not None:
+                    self.policy.check(self.run, runs)
+                _append(file, self.path, self.run.to_plain())
+
+    def end(self, ledger: Ledger) -> None:
+        """Write the ledger of the run; if that fails, the run counts in full."""
+        if self.path is not None:
+            with _locked(self.path, os.O_APPEND) as file:
+                _append(file, self.path, {"ends": self.run.id, "ledger": ledger.to_dict()})
+                file.seek(0)
+                runs = _parsed(self.path, file.read())
+            self.so_far = f"{self.path}: spent on this table so far: {_total(runs)}"
+
+
+@contextmanager
+def _locked(path: Path, flags: int) -> Iterator[FileIO]:
+    """Open the file, which only its user can read if it is new, and keep other runs out of it."""
+    try:
+        opened = os.open(path, os.O_RDWR | flags | getattr(os, "O_CLOEXEC", 0), 0o600)
+        with FileIO(opened, "r+") as file:
+            if fcntl is not None:
+                fcntl.flock(file, fcntl.LOCK_EX)  # until the file is closed, also if the process is killed
+            yield file
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else "the disk failed"
+        raise InputError(f"{path}: cannot be read and written ({reason})") from None
+
+
+def _append(file: FileIO, path: Path, plain: Mapping[str, Any]) -> None:
+    """Append a line, whole or not at all, and wait until it is on the disk."""
+    before = file.seek(0, os.SEEK_END)
+    line = json.dumps(plain).encode() + b"\n"
+    try:
+        if file.write(line) < len(line):
+            raise OSError(ENOSPC, os.strerror(ENOSPC))
+        os.fsync(file.fileno())
+        if not before and os.name == "posix":  # a new file: its name must be on the disk too
+            folder = os.open(path.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+    except BaseException:
+        file.truncate(before)
+        raise

@@ -1,0 +1,296 @@
+"""The budget file: two lines a run, the first before any question; what was spent; damage; two at once."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import time
+from pathlib import Path
+
+import pytest
+from command import forkserver
+from test_progress import RUNS, each_run
+
+from privsyn import InputError, PrivSyn
+from privsyn.budget_file import Account, Run, Spent, beside, name_of, runs_in, spent, summary, total
+from privsyn.policy import Policy
+from privsyn.private.ledger import Ledger
+from privsyn.private.spend import QueryLog
+
+BEGINS = ["begins", "epsilon", "delta", "unit", "seeded", "data", "out", "policy", "when", "by", "version"]
+
+
+def run(epsilon=1.0, delta=1e-9, unit=None, *, seeded=False):
+    return Run(epsilon, delta, unit, seeded, "people.csv", "made.csv")
+
+
+def ledger(of):
+    rows = None if of.unit is None else 3
+    promise = (of.epsilon, of.delta, "gaussian" if of.delta else "pure")
+    return Ledger((), *promise, "entropy", not of.seeded, (), unit=of.unit, rows_per_unit=rows)
+
+
+def recorded(path, *runs, policy=None):
+    """Record runs that end."""
+    for each in runs:
+        account = Account(path, each, policy)
+        account.begin()
+        account.end(ledger(each))
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "people.csv.budget.jsonl"
+
+
+def test_a_run_is_two_lines_and_only_its_user_can_read_them(path):
+    of = run()
+    recorded(path, of)
+    begins, ends = map(json.loads, path.read_text().splitlines())
+    assert list(begins) == BEGINS
+    assert begins["begins"] == ends["ends"] == of.id
+    assert ends == {"ends": of.id, "ledger": ledger(of).to_dict()}
+    assert begins["by"].count("@") == 1
+    assert time.strptime(begins["when"], "%Y-%m-%dT%H:%M:%SZ")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert runs_in(path)[0].ledger == ledger(of)
+
+
+def test_what_runs_spent_is_what_their_ledgers_promise_together(path):
+    recorded(path, run(1.0), run(0.5))
+    joint = Ledger.compose([ledger(run(1.0)), ledger(run(0.5))])
+    assert spent(path) == {None: Spent(2, joint.epsilon, joint.delta, 0)}
+    assert joint.epsilon < 1.2
+    assert total(path) == "epsilon 1.107 at delta 2e-09, 2 releases"  # rounded up
+
+
+def test_a_run_that_did_not_end_counts_in_full(path):
+    recorded(path, run(1.0))
+    Account(path, run(0.5)).begin()
+    assert spent(path) == {None: Spent(2, 1.5, 2e-9, 0)}
+    assert "it did not end, or is at work: counts in full" in summary(path)[1]
+
+
+def test_seeded_runs_and_other_units_are_apart(path):
+    recorded(path, run(1.0), run(2.0, seeded=True), run(0.5, unit="who"), run(4.0, seeded=True, unit="who"))
+    assert spent(path) == {None: Spent(1, 1.0, 1e-9, 1), "who": Spent(1, 0.5, 1e-9, 1)}
+    assert "NOT PRIVATE: the run had a seed" in summary(path)[1]
+    assert summary(path)[-1] == (
+        "spent on this table so far: for one row: epsilon 1 at delta 1e-09, 1 release; NOT PRIVATE: 1 run"
+        " with a seed; for all rows of one 'who': epsilon 0.5 at delta 1e-09, 1 release; NOT PRIVATE: 1 run"
+        " with a seed"
+    )
+
+
+def test_pure_and_gaussian_runs_compose(path):
+    recorded(path, run(1.0), run(0.5, 0.0))
+    ((_, found),) = spent(path).items()
+    assert (found.epsilon, found.delta) == pytest.approx((1.5, 1e-9), rel=0.1)
+
+
+def test_no_file_and_an_empty_file_say_that_nothing_was_spent(path):
+    assert (spent(path), summary(path)) == ({}, ["spent on this table so far: nothing"])
+    path.touch()
+    assert (spent(path), total(path)) == ({}, "nothing")
+    recorded(path, run())
+    assert total(path) == "epsilon 1 at delta 1e-09, 1 release"
+
+
+# --- damage ------------------------------------------------------------------------------------------------
+
+
+def plain(**changed):
+    return json.dumps(run().to_plain() | changed)
+
+
+DAMAGES = {
+    "no JSON": "spent: 1",
+    "a list": "[]",
+    "no run": "{}",
+    "epsilon is text": plain(epsilon="1"),
+    "epsilon is nothing": plain(epsilon=0),
+    "epsilon is no number": plain(epsilon=float("nan")),
+    "delta is all": plain(delta=1),
+    "who is a number": plain(by=3),
+    "seeded is a number": plain(seeded=0),
+    "another key": plain(rows=300),
+    "an end without a beginning": json.dumps({"ends": "x", "ledger": ledger(run()).to_dict()}),
+    "a byte that is no text": "\udcff",
+}
+
+
+@pytest.mark.parametrize("line", DAMAGES.values(), ids=DAMAGES)
+def test_a_damaged_file_is_refused_in_one_line_and_left_as_it_is(line, path):
+    recorded(path, run())
+    content = path.read_bytes() + line.encode(errors="surrogateescape") + b"\n" + plain().encode() + b"\n"
+    path.write_bytes(content)
+    account = Account(path, run())
+    for act in (lambda: spent(path), lambda: summary(path), account.check, account.begin):
+        with pytest.raises(InputError, match=r"people\.csv\.budget\.jsonl: line 3 is damaged") as error:
+            act()
+        assert "\n" not in str(error.value)
+    assert path.read_bytes() == content
+
+
+def test_a_ledger_of_another_run_and_a_second_beginning_or_end_are_damage(path):
+    recorded(path, run())
+    begins, ends = path.read_text().splitlines()
+    of = run(2.0)
+    first = json.dumps(of.to_plain())
+    other = json.dumps({"ends": of.id, "ledger": ledger(run(0.1)).to_dict()})
+    for lines in ([first, other], [begins, ends, begins], [begins, ends, ends]):
+        path.write_text("".join(f"{line}\n" for line in lines))
+        with pytest.raises(InputError, match=f"line {len(lines)} is damaged"):
+            spent(path)
+
+
+def test_a_line_that_was_cut_is_refused_with_what_to_do(path):
+    recorded(path, run())
+    whole = path.read_bytes()
+    path.write_bytes(whole + b'{"begins": "12')
+    with pytest.raises(InputError, match=r"line 3 was not written to its end: .* delete that line"):
+        Account(path, run()).begin()
+    path.write_bytes(whole)
+    recorded(path, run())
+
+
+@pytest.mark.parametrize("failure", [OSError(28, "No space left on device"), KeyboardInterrupt()], ids=repr)
+def test_a_line_that_cannot_be_written_leaves_the_file_as_it_was(path, failure, monkeypatch):
+    """And the run does not begin."""
+    recorded(path, run())
+    before = path.read_bytes()
+
+    def fail(handle):
+        raise failure
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises((InputError, KeyboardInterrupt)) as error:
+        Account(path, run()).begin()
+    assert isinstance(error.value, KeyboardInterrupt) or "No space left on device" in str(error.value)
+    assert path.read_bytes() == before
+
+
+def test_a_file_that_was_deleted_gets_no_end(path):
+    account = Account(path, run())
+    account.begin()
+    path.unlink()
+    with pytest.raises(InputError, match="No such file"):
+        account.end(ledger(account.run))
+    assert not path.exists()
+
+
+# --- before the first question -----------------------------------------------------------------------------
+
+
+@each_run
+def test_a_run_begins_on_the_disk_before_its_first_question_and_its_ledger_fits(
+    table, settings, path, monkeypatch
+):
+    """Of one table, persons, and linked tables: what begins is what the ledger promises."""
+    database = settings["schema"] if hasattr(settings["schema"], "tables") else None
+    unit = settings.get("unit") if database is None else database.tables[database.root].key
+    account, lines = Account(path, run(1.0, 1e-6, unit)), []
+    charge = QueryLog.charge
+
+    def charged(*arguments, **options):
+        lines.append(path.read_text().count("\n"))
+        return charge(*arguments, **options)
+
+    monkeypatch.setattr(QueryLog, "charge", charged)
+    model = PrivSyn(1.0, 1e-6, progress=account.watch(None), **settings).fit(table)
+    assert set(lines) == {1}
+    account.end(model.ledger_)
+    assert runs_in(path)[0].ledger == model.ledger_
+    assert account.so_far == f"{path}: spent on this table so far: {total(path)}"
+
+
+def test_nothing_is_recorded_without_a_file_and_progress_goes_on():
+    account = Account(None, run())
+    account.check()
+    account.end(ledger(account.run))
+    assert account.watch(None) is None
+    assert account.watch(print) is print
+    assert account.so_far == ""
+
+
+def test_a_refusal_at_measuring_asks_nothing(path, tmp_path):
+    """A run at once has used up the budget since the check."""
+    table, settings = RUNS["one table"]
+    policy = Policy(tmp_path / "policy.yaml", 1.5, 1e-5)
+    account = Account(path, run(1.0, 1e-6), policy)
+    account.check()
+    recorded(path, run(1.0, 1e-6))
+    steps = []
+
+    def report(stage, done, total):
+        steps.append(stage)
+
+    with pytest.raises(InputError, match=r"allows epsilon 1\.5 in all, and 0\.5 is left"):
+        PrivSyn(1.0, 1e-6, progress=account.watch(report), **settings).fit(table)
+    assert steps == ["reading", "reading"]
+    assert len(runs_in(path)) == 1
+
+
+# --- two at once -------------------------------------------------------------------------------------------
+
+
+def begin_slowly(path, barrier, results):
+    """Try to begin a run, and let others try between the check and the line."""
+    check = Policy.check
+
+    def slow(self, *runs):
+        check(self, *runs)
+        time.sleep(0.1)
+
+    Policy.check = slow
+    barrier.wait(60)
+    try:
+        Account(path, run(1.0), Policy(Path("policy.yaml"), 3.0, 1.0e-3)).begin()
+    except InputError as error:
+        results.put(str(error))
+    else:
+        results.put("")
+
+
+def test_of_processes_at_once_no_more_begin_than_the_policy_allows(path):
+    context = forkserver("privsyn.budget_file", "privsyn.policy")
+    results, barrier = context.Queue(), context.Barrier(6)
+    processes = [context.Process(target=begin_slowly, args=(path, barrier, results)) for _ in range(6)]
+    for process in processes:
+        process.start()
+    said = [results.get(timeout=60) for _ in processes]
+    for process in processes:
+        process.join(60)
+    assert said.count("") == 3
+    assert all("no more can be released" in text for text in said if text)
+    assert spent(path) == {None: Spent(3, 3.0, pytest.approx(3e-9), 0)}
+
+
+# --- places ------------------------------------------------------------------------------------------------
+
+
+def test_the_file_is_beside_the_table_the_database_or_the_folder(tmp_path, monkeypatch):
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "link.csv").symlink_to("tables/people.csv")
+    for data, place in {
+        "people.csv": "people.csv.budget.jsonl",
+        "shop.duckdb::orders": "shop.duckdb.budget.jsonl",
+        "shop.duckdb::select * from 'a/b'": "shop.duckdb.budget.jsonl",
+        "shop.sqlite": "shop.sqlite.budget.jsonl",
+        "tables": "tables.budget.jsonl",
+        "link.csv": "tables/people.csv.budget.jsonl",
+    }.items():
+        assert beside(tmp_path / data) == tmp_path / place
+    monkeypatch.chdir(tmp_path / "tables")
+    assert beside(Path()) == tmp_path / "tables.budget.jsonl"
+    assert name_of(Path()) == "tables"
+
+
+def test_a_user_without_a_name_is_a_number(path, monkeypatch):
+    def nobody():
+        raise KeyError("uid not found")
+
+    monkeypatch.setattr("getpass.getuser", nobody)
+    recorded(path, run())
+    assert runs_in(path)[0].by.startswith(f"{os.getuid()}@")
