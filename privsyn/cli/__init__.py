@@ -19,6 +19,7 @@ from typing import Annotated, Any
 import typer
 
 from privsyn.cli.app import app as open_app
+from privsyn.cli.budget import budget
 from privsyn.cli.common.keeping import Note, StoppedError
 from privsyn.cli.common.options import spelling_of
 from privsyn.cli.common.terminal import say, say_text
@@ -61,6 +62,7 @@ COMMANDS = (
     plan,
     sweep,
     randomize,
+    budget,
     demo,
 )
 

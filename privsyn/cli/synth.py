@@ -49,11 +49,14 @@ def synth(
     excel_safe: options.ExcelSafe = False,
     force: options.Force = False,
     allow_weak_privacy: options.Weak = False,
+    budget: options.BudgetFile = None,
+    policy: options.PolicyFile = None,
     progress: options.ShowProgress = options.Shown.BAR,
     csv: options.Given,
 ) -> None:
     """Make a synthetic table with the columns, types and dependences of DATA."""
     import privsyn
+    from privsyn.cli.budget import account_of, fit_recorded
     from privsyn.cli.common import console
     from privsyn.cli.common.keeping import kept
     from privsyn.cli.common.linked import synth_tables
@@ -64,24 +67,22 @@ def synth(
     from privsyn.table.io.read_in_memory import check_excel_safe
     from privsyn.table.io.write import write_blocks
 
+    account = account_of(data, out, settings, budget, policy)
     outputs = {"--model": model, "--ledger": ledger, "--public-report": public_report, "--sheet": sheet}
     shown = partial(console.progress, progress)
-    given: dict[str, Any] = {"rows": rows, "force": force, "weak": allow_weak_privacy, "shown": shown}
-    if synth_tables(data, out, settings, outputs, report, excel_safe=excel_safe, **given):
+    given: dict[str, Any] = {"rows": rows, "force": force, "weak": allow_weak_privacy, "account": account}
+    if synth_tables(data, out, settings, outputs, report, excel_safe=excel_safe, shown=shown, **given):
         return
-    outputs = {"OUT": out, **outputs}
+    outputs = {"OUT": out, "the budget file": account.path, **outputs}
     check_excel_safe(out, excel_safe=excel_safe)
-    inputs = data, settings["schema"], settings["accept"]
-    options.check_lookups(data, settings["schema"])
+    inputs = data, settings["schema"], settings["accept"], policy
     _check_files(data, out, outputs | {"--report": report}, inputs, force=force)
     console.check_promise(settings["epsilon"], settings["delta"], weak=allow_weak_privacy)
     if report is not None and rows == 0:
         raise InputError("--report compares rows, and --rows 0 makes none: leave out one of them")
     settings["schema"] = public = options.read_public(settings["schema"], csv)
-    with shown() as bars:
-        fitted = privsyn.PrivSyn(**settings, progress=bars)
-        rehearse(data, out, public, unit=fitted.unit, rows=rows, report=report is not None)
-        fitted.fit(data)
+    rehearsed = partial(rehearse, data, out, public, rows=rows, report=report is not None)
+    fitted = fit_recorded(settings, data, account, shown, rehearsed)
     verdict = fitted.ledger_.acceptance
     accepted = verdict is None or verdict.met
     with kept(fitted, out=out, model=model, ledger=ledger) as written:  # epsilon is spent: lose no result
@@ -110,6 +111,7 @@ def synth(
             if report is not None:
                 _compare(fitted, data, whole, public, report)
             say(fitted.outlook())
+    say(*filter(None, [account.so_far]))
     if not accepted:
         console.show_refused(fitted.ledger_, out, model)
         raise typer.Exit(1)
@@ -132,6 +134,7 @@ def _check_files(
     from privsyn.cli.common.keeping import check_rescue
     from privsyn.table.io.formats import ending_of
 
+    options.check_lookups(data, inputs[1])
     check.check_table(data)
     ending_of(out)
     check.check_outputs(outputs, inputs=inputs)

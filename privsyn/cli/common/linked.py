@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from privsyn.cli.budget import fit_recorded
 from privsyn.cli.common import console
 from privsyn.cli.common.keeping import check_rescue, kept
 from privsyn.cli.common.outputs import check_markdown, check_new, check_outputs, check_page
@@ -18,6 +19,7 @@ from privsyn.table.io.write import check_for_tables
 from privsyn.table.schema.database_file import as_database
 
 if TYPE_CHECKING:
+    from privsyn.budget_file import Account
     from privsyn.private.ledger import Ledger
     from privsyn.progress import Progress
     from privsyn.release.linked import LinkedRelease
@@ -36,6 +38,7 @@ def synth_tables(
     weak: bool,
     excel_safe: bool,
     shown: Callable[[], AbstractContextManager[Progress | None]],
+    account: Account,
 ) -> bool:
     """Make synthetic tables like those in a folder or database, if the schema declares several tables.
 
@@ -54,13 +57,14 @@ def synth_tables(
         As for the command `synth`.
     shown : callable
         Returns what shows progress.
+    account : Account
+        Where the run is recorded.
 
     Returns
     -------
     Whether it does. If not, nothing was done.
     """
     import privsyn
-    from privsyn.synthesizer import PrivSyn
 
     database = as_database(settings["schema"])
     if database is None:
@@ -71,13 +75,13 @@ def synth_tables(
     check_markdown("--sheet", outputs["--sheet"])
     places = tables_in(data, database.names)
     public = [Path(each.public) for each in database.public.values()]
-    _check_out(out, outputs, inputs=(data, settings["schema"], *public))
+    others = {**outputs, "the budget file": account.path}
+    _check_out(out, others, inputs=(data, settings["schema"], *public))
     model, ledger = outputs["--model"], outputs["--ledger"]
     check_new("--model", model, force=force)
     if model is None:
         check_rescue(out, (data, *outputs.values()), force=force)
-    with shown() as bars:
-        fitted = PrivSyn(**{**settings, "schema": database}, progress=bars).fit(places)
+    fitted = fit_recorded({**settings, "schema": database}, places, account, shown)
     with kept(fitted, out=out, model=model, ledger=ledger) as written:  # epsilon is spent: lose no result
         with shown() as bars:
             ending = _ending(places.values())
@@ -99,6 +103,7 @@ def synth_tables(
         console.show_privacy(fitted.ledger_)
         for name, outlook in fitted.release_.outlooks().items():
             say(f"{name}: {outlook}")
+    say(*filter(None, [account.so_far]))
     return True
 
 

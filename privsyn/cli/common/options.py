@@ -96,6 +96,24 @@ class Shown(StrEnum):
     JSON = "json"
 
 
+BudgetFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--budget",
+        metavar="FILE",
+        help="Says what was spent on DATA. Default: DATA.budget.jsonl, if there is one or a policy.",
+    ),
+]
+
+PolicyFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--policy",
+        metavar="FILE",
+        help="The most that may be spent on DATA, as YAML. Default: privsyn.policy.yaml beside it, if any.",
+    ),
+]
+
 ShowProgress = Annotated[
     Shown,
     typer.Option(help="json, for programs: a line {stage, done, total} on standard error for each step."),
