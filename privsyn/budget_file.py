@@ -92,6 +92,8 @@ class Run:
     def from_plain(cls, plain: dict[str, Any]) -> Run:
         """Return the run that `to_plain` wrote, not ended."""
         run = cls(id=plain.pop("begins"), **plain)
+        if run.to_plain().keys() - {"begins"} != plain.keys():  # what is missing has no default
+            raise ValueError("not a run")
         known = isfinite(run.epsilon) and run.epsilon > 0 and 0 <= run.delta < 1
         texts = (run.data, run.out, run.id, run.when, run.by, run.version, run.unit or "")
         if not (known and all(isinstance(text, str) for text in texts) and isinstance(run.seeded, bool)):

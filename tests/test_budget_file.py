@@ -115,6 +115,7 @@ DAMAGES = {
     "who is a number": plain(by=3),
     "seeded is a number": plain(seeded=0),
     "another key": plain(rows=300),
+    "a key is missing": json.dumps({key: value for key, value in run().to_plain().items() if key != "by"}),
     "an end without a beginning": json.dumps({"ends": "x", "ledger": ledger(run()).to_dict()}),
     "a byte that is no text": "\udcff",
 }

@@ -1001,6 +1001,29 @@ ROWS = (
         "tests/test_released_only.py::test_tables_that_got_the_same_answers_leave_the_same_bytes",
     ),
     bug(
+        "persons are counted before a run says that it measures",
+        "privsyn/synthesizer.py",
+        "        self._report(MEASURING, 0, self.algorithm.rounds)  # before any question\n"
+        "        sizes, contribution, left = opened.contribution(noise, log, budget.questions)\n",
+        "        sizes, contribution, left = opened.contribution(noise, log, budget.questions)\n"
+        "        self._report(MEASURING, 0, self.algorithm.rounds)\n",
+        "tests/test_progress.py::test_an_exception_at_measuring_stops_the_run_with_nothing_asked",
+    ),
+    bug(
+        "two runs at once both pass the policy",
+        "privsyn/budget_file.py",
+        "fcntl.flock(file, fcntl.LOCK_EX)",
+        "fcntl.flock(file, fcntl.LOCK_SH)",
+        "tests/test_budget_file.py::test_of_processes_at_once_no_more_begin_than_the_policy_allows",
+    ),
+    bug(
+        "a run that did not end costs nothing",
+        "privsyn/budget_file.py",
+        "if runs and len(ledgers) == len(runs):",
+        "if ledgers:",
+        "tests/test_budget_file.py::test_a_run_that_did_not_end_counts_in_full",
+    ),
+    bug(
         "a part of the table counted twice where it is asked again",
         "privsyn/table/io/source.py",
         "map(operator.add, some, others)",
