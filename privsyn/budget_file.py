@@ -26,7 +26,7 @@ from errno import ENOSPC
 from io import FileIO
 from math import fsum, isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from privsyn.errors import InputError, plural, replace_errors
 from privsyn.private.ledger import VERSION, Ledger
@@ -235,7 +235,9 @@ def runs_in(path: Path) -> tuple[Run, ...]:
         If the file cannot be read, or a line is damaged.
     """
     try:
-        content = path.read_bytes()
+        with path.open("rb") as file:
+            _lock(file, shared=True)  # no run is at work on a line
+            content = file.read()
     except FileNotFoundError:
         return ()
     except OSError as error:
@@ -372,12 +374,17 @@ def _locked(path: Path, flags: int) -> Iterator[FileIO]:
     try:
         opened = os.open(path, os.O_RDWR | flags | getattr(os, "O_CLOEXEC", 0), 0o600)
         with FileIO(opened, "r+") as file:
-            if fcntl is not None:
-                fcntl.flock(file, fcntl.LOCK_EX)  # until the file is closed, also if the process is killed
+            _lock(file, shared=False)
             yield file
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else "the disk failed"
         raise InputError(f"{path}: cannot be read and written ({reason})") from None
+
+
+def _lock(file: FileIO | BinaryIO, *, shared: bool) -> None:
+    """Wait for other processes, and keep them out until the file is closed, also if this one is killed."""
+    if fcntl is not None:
+        fcntl.flock(file, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
 
 
 def _append(file: FileIO, path: Path, plain: Mapping[str, Any]) -> None:

@@ -7,12 +7,13 @@ import os
 import stat
 import time
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from command import forkserver
 from test_progress import RUNS, each_run
 
-from privsyn import InputError, PrivSyn
+from privsyn import InputError, PrivSyn, budget_file
 from privsyn.budget_file import Account, Run, Spent, beside, name_of, runs_in, spent, summary, total
 from privsyn.policy import Policy
 from privsyn.private.ledger import Ledger
@@ -266,6 +267,20 @@ def test_of_processes_at_once_no_more_begin_than_the_policy_allows(path):
     assert said.count("") == 3
     assert all("no more can be released" in text for text in said if text)
     assert spent(path) == {None: Spent(3, 3.0, pytest.approx(3e-9), 0)}
+
+
+def test_a_line_that_is_being_written_is_not_read_in_part(path):
+    recorded(path, run())
+    done, seen = path.read_bytes(), []
+    with budget_file._locked(path, os.O_APPEND) as file:
+        file.write(b'{"begins"')
+        reader = Thread(target=lambda: seen.append(spent(path)))
+        reader.start()
+        reader.join(0.2)
+        assert not seen
+        file.truncate(len(done))
+    reader.join(60)
+    assert seen == [{None: Spent(1, 1.0, 1e-9, 0)}]
 
 
 # --- places ------------------------------------------------------------------------------------------------

@@ -1012,8 +1012,8 @@ ROWS = (
     bug(
         "two runs at once both pass the policy",
         "privsyn/budget_file.py",
-        "fcntl.flock(file, fcntl.LOCK_EX)",
-        "fcntl.flock(file, fcntl.LOCK_SH)",
+        "fcntl.LOCK_SH if shared else fcntl.LOCK_EX",
+        "fcntl.LOCK_SH",
         "tests/test_budget_file.py::test_of_processes_at_once_no_more_begin_than_the_policy_allows",
     ),
     bug(
