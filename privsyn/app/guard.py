@@ -40,6 +40,9 @@ would have to accept what a sandboxed frame of any page sends, and rely on ``Sec
 ``same-origin`` no other origin is given a referrer either, and a form must show our origin.
 """
 
+OWN = ("content-security-policy", "cross-origin-opener-policy")
+"""The headers of which a response may have another value: a page in a sandbox has."""
+
 ENTRANCE = b"""<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -181,10 +184,12 @@ def _headers_of(scope: Scope) -> dict[str, list[str]]:
 
 
 def _with_ours(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    """Add our headers to those of a response. One that it has itself stands."""
-    given = {name.lower().decode("latin-1") for name, _ in headers}
+    """Add our headers to those of a response. Only those in `OWN` may be its own."""
+    given = {name.lower().decode("latin-1"): value for name, value in headers}
     ours = HEADERS | {"content-security-policy": POLICY}
-    return headers + [(name.encode(), value.encode()) for name, value in ours.items() if name not in given]
+    ours |= {name: given[name].decode("latin-1") for name in OWN if name in given}
+    kept = [(name, value) for name, value in headers if name.lower().decode("latin-1") not in ours]
+    return kept + [(name.encode(), value.encode("latin-1")) for name, value in ours.items()]
 
 
 async def _plain(send: Send, status: int, text: bytes) -> None:

@@ -148,7 +148,8 @@ def compare(session: Session, form: Form) -> str:
     options = {"--schema": COMPARED, "--report": COMPARISON, "--json": NUMBERS}
     options |= {"--target": study.target} if study.target else {}
     given = (part for pair in options.items() for part in pair)
-    session.comparison = Job(["evaluate", study.data, study.out, *given], folder)
+    arguments = ["evaluate", study.data, study.out, *given]
+    session.comparison = Job(arguments, folder, keeps=(session.workspace.lock,))
     return "compare"
 
 

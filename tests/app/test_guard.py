@@ -4,9 +4,11 @@ import http.client
 import inspect
 import re
 import socket
+import stat
 import time
 from dataclasses import replace
 from hmac import compare_digest
+from threading import Event
 
 import pytest
 
@@ -225,6 +227,26 @@ def test_secrets_are_compared_in_constant_time(site, monkeypatch):
     assert not re.search(r"[!=]= *self\.(_session|token)|self\.(_session|token) *[!=]=", source)
 
 
+def test_the_file_that_leads_the_browser_to_the_token_is_private_and_goes(start, serving, monkeypatch):
+    """Other users see the arguments of a browser: they name a file, not the address."""
+    opened, seen = [], Event()
+    monkeypatch.setattr(server.webbrowser, "open", lambda address: opened.append(address) or seen.wait(20))
+    with serving(start, enter=False) as site:
+        server.show_in_browser(site.page)  # does not wait for the browser
+        place = site.workspace.folder / "open.html"
+        end = time.monotonic() + 20
+        while not opened and time.monotonic() < end:
+            time.sleep(0.01)
+        assert opened == [place.as_uri()]
+        assert stat.S_IMODE(place.stat().st_mode) == 0o600
+        assert f"url=http://{site.host}{site.entrance}" in place.read_text()
+        site.enter(site.entrance)
+        while place.exists() and time.monotonic() < end:
+            time.sleep(0.01)
+        assert not place.exists()
+        seen.set()
+
+
 # Requests that other pages cause
 
 
@@ -322,6 +344,7 @@ def test_every_answer_has_the_headers(shared, monkeypatch):
         "no range": (shared.get("file/ledger.json", range="bytes=9-"), 416),
         "no file": (shared.get("file/none"), 404),
         "no screen": (shared.get("none"), 404),
+        "comparison": (shared.get("comparison"), 404),
         "no route": (shared.get("a/b/c"), 404),
         "method": (shared.post("progress"), 404),
         "too large": (shared.post(body=b"x" * 11), 413),
@@ -370,6 +393,31 @@ def test_no_address_of_the_page_has_more_than_names_of_screens(site):
         addresses = re.findall(r'(?:href|src|action)="([^"]*)"', text)
         assert all(re.fullmatch(r"#main|[a-z]+(\.css|\.js|\.svg)?", address) for address in addresses)
         assert not re.search(r"<title>(?!(Choose|Columns|Whom and how much|Run|Look|Take) · privsyn<)", text)
+
+
+def test_a_browser_does_not_store_what_is_typed(site):
+    """Browsers keep what is typed into a form, for the next form and for a crash, unless it says no."""
+    site.choose("people.csv")
+    for screen in SCREENS:
+        for form in re.findall(r"<form.*?</form>", site.get(screen).text, re.DOTALL):
+            kinds = ("checkbox", "radio", "hidden", "file", "range", "search", "number")
+            inputs = re.findall(r"<(?:input|textarea)[^>]*>", form)
+            typed = [each for each in inputs if not any(f'type="{kind}"' in each for kind in kinds)]
+            off = 'autocomplete="off"'
+            assert off in form.partition(">")[0] or all(off in each for each in typed), typed
+
+
+def test_only_two_headers_may_differ(shared, monkeypatch):
+    """The comparison with the real rows is in a sandbox. It cannot be cached or framed either."""
+
+    async def answer(scope, receive, send):
+        own = [(name.encode(), b"other") for name in OURS]
+        await send({"type": "http.response.start", "status": 200, "headers": own})
+        await send({"type": "http.response.body", "body": b""})
+
+    monkeypatch.setattr(shared.page.guard, "screens", answer)
+    changed = {name for name in OURS if shared.get()[name] == "other"}
+    assert changed == {"content-security-policy", "cross-origin-opener-policy"}
 
 
 # Errors

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from privsyn.app.workspace import Workspace
+
 CANARY = "canary4711"
 
 TABLE = (
@@ -154,16 +156,36 @@ def test_what_a_killed_process_left_is_removed_at_the_next_start(running, start)
     assert other.end(signal.SIGTERM) == 0
 
 
-def test_a_run_ends_with_the_page(running, start):
-    process = running()
+def begin_run(process, start):
+    """Start a run; return its process."""
     browser = process.browser
     browser.post(form={"do": "choose", "file": "people.csv"})
     form = {"do": "next", "protects": "row", "epsilon": "1", "delta": "1e-9"}
     assert browser.post("promise", form)["location"].endswith("/run")
     assert browser.post("run", {"do": "start", "ending": ".csv", "rows": ""}).status == 303
-    until(lambda: runs_in(start))
+    return until(lambda: runs_in(start))[0]
+
+
+def test_a_run_ends_with_the_page(running, start):
+    process = running()
+    begin_run(process, start)
     assert process.end(signal.SIGTERM) == 0
     assert runs_in(start) == []
+    assert private(start) == []
+
+
+def test_a_run_whose_page_was_killed_keeps_its_folder(running, start):
+    """It may still write a model that was paid for. It has the lock of the folder, which ends with it."""
+    process = running()
+    run = begin_run(process, start)
+    os.kill(run, signal.SIGSTOP)  # or it would end too soon, because nobody reads its progress
+    left = private(start)
+    process.end(signal.SIGKILL)
+    Workspace(start).close()
+    assert private(start) == left
+    os.kill(run, signal.SIGKILL)
+    until(lambda: not runs_in(start))
+    Workspace(start).close()
     assert private(start) == []
 
 
