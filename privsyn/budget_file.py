@@ -43,6 +43,9 @@ except ImportError:  # Windows
 
 ENDING = ".budget.jsonl"
 
+SO_FAR = "spent on this table so far"
+"""How the line with the total begins."""
+
 DIGITS = 4
 """Of a printed epsilon: what is spent is rounded up, and what is left is rounded down."""
 
@@ -296,7 +299,7 @@ def left(path: Path, policy: Policy) -> tuple[float, float]:
 def summary(path: Path, policy: Policy | None = None) -> list[str]:
     """Return in sentences what was spent: a line for each run, the total, and what a policy leaves."""
     runs = runs_in(path)
-    lines = [*map(str, runs), f"spent on this table so far: {_total(runs)}"]
+    lines = [*map(str, runs), f"{SO_FAR}: {_total(runs)}"]
     if policy is not None:
         epsilon, delta = policy.left(runs)
         limits = f"{policy.file} allows epsilon {policy.epsilon:g} at delta {policy.delta:g} in all"

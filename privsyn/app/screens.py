@@ -15,6 +15,7 @@ from privsyn.app.results import ALL, listed
 from privsyn.app.session import Session
 from privsyn.app.study import COMMAND, EPSILONS, FORMATS, OUTPUTS, SCHEMA, Study, best_guess, check_important
 from privsyn.app.workspace import tables_of
+from privsyn.budget_file import SO_FAR
 from privsyn.errors import InputError, replace_errors
 from privsyn.files import check_file
 from privsyn.table.kinds.csv_format import CsvFormat
@@ -225,8 +226,9 @@ MOST_EPSILON, MOST_DELTA = 100.0, 1e-3
 
 
 def leave_promise(session: Session, form: Form) -> str:
-    """Go on to the last look."""
+    """Go on to the last look, if such a run can be planned."""
     save_promise(session, form)
+    expected(session.chosen)
     return "run"
 
 
@@ -236,13 +238,16 @@ def leave_promise(session: Session, form: Form) -> str:
 def show_run(session: Session) -> dict[str, Any]:
     """Show the last look, or the progress of the run."""
     study = session.chosen
+    spent = study.spent()
+    total = next(place for place, line in enumerate(spent) if line.startswith(SO_FAR))
     return {
         "study": study,
         "formats": FORMATS,
         "stages": list(STAGES.values()),
         "job": session.job,
         "open": _open_columns(study),
-        "spent": [],
+        "before": spent[:total],
+        "spent": spent[total:],
     }
 
 
@@ -268,8 +273,7 @@ def start(session: Session, form: Form) -> str:
     (folder / COMMAND).write_text(f"{study.command()}\n", encoding="utf-8")
     if text := study.schema_text():
         (folder / SCHEMA).write_text(text, encoding="utf-8")
-    arguments = [*study.arguments(study.data, study.out), "--progress", "json"]
-    session.job = Job(arguments, folder, keeps=(session.workspace.lock,))
+    session.job = Job(study.run(), folder, keeps=(session.workspace.lock,))
     session.workspace.taken = False
     return "run"
 

@@ -78,7 +78,9 @@ class Session:
         """Begin with a table; its results of before are removed."""
         if self.job is not None and self.job.running:
             raise InputError("a run is under way: wait for its end, or stop it")
-        study = Study(path, inside, csv or CsvFormat())  # raises before anything is lost
+        uploaded = self.workspace.folder in path.parents
+        home = self.workspace.start if uploaded else path.parent
+        study = Study(path, inside, csv or CsvFormat(), home)  # raises before anything is lost
         self.end()
         self.study, self.database, self.job = study, None, None
         self.workspace.empty_run()

@@ -9,8 +9,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from privsyn import budget_file
 from privsyn.app.entries import OPEN, Entry, entries_of
 from privsyn.errors import InputError, about
+from privsyn.policy import POLICY, Policy, policy_of
 from privsyn.private.laws import law_of
 from privsyn.private.ledger import Ledger
 from privsyn.settings import Settings
@@ -57,6 +59,8 @@ class Study:
         The name of the table in a database or workbook, or nothing.
     csv : CsvFormat
         How a CSV file is written.
+    home : Path, optional
+        The folder of the budget file and the policy. Default: that of the table.
 
     Attributes
     ----------
@@ -93,6 +97,7 @@ class Study:
     path: Path
     inside: str = ""
     csv: CsvFormat = PLAIN
+    home: Path = Path()
     entries: list[Entry] = field(default_factory=list)
     proposals: list[Proposal] = field(default_factory=list)
     accepted: set[int] = field(default_factory=set)
@@ -112,6 +117,7 @@ class Study:
         """Read the names and types of the columns; no row."""
         if self.entries:  # a copy
             return
+        self.home = self.path.parent if self.home == Path() else self.home
         schema = draft_schema(self.data, read=False, csv=self.csv)
         known = _columns(schema)
         if not Place.of(self.data).format.typed:  # only identifiers are known, by their names
@@ -214,27 +220,45 @@ class Study:
             seed=self.seed,
         )
 
-    def arguments(self, data: str, out: str, place: str = "", budget: str = "") -> list[str]:
-        """Return what follows ``privsyn`` for the run.
+    def arguments(self, data: str, budget: str, policy: str = "") -> list[str]:
+        """Return what follows ``privsyn`` for the run, in the folder of its results.
 
         Parameters
         ----------
-        data, out : str
-            The private and the synthetic table.
-        place : str
-            What stands before the names of the other files.
-        budget : str
-            The budget file.
+        data : str
+            The private table.
+        budget, policy : str
+            The budget file, and the policy file if it is not beside the table.
         """
-        options = {"--schema": f"{place}{SCHEMA}"} if self.schema() is not None else {}
+        options = {"--schema": SCHEMA} if self.schema() is not None else {}
         options |= {"--epsilon": f"{self.epsilon:g}", "--delta": f"{self.delta:g}"}
         options |= {"--unit": self.unit or "", "--target": self.target or ""}
         options |= {"--rows": "" if self.rows is None else str(self.rows)}
-        options |= {option: f"{place}{name}" for option, name in OUTPUTS.items()}
-        options |= {"--budget": budget, "--seed": "" if self.seed is None else str(self.seed)}
+        options |= OUTPUTS | {"--budget": budget, "--policy": policy}
+        options |= {"--seed": "" if self.seed is None else str(self.seed)}
         given = [(option, value) for option, value in options.items() if value]
         given += [] if self.declares else [("--important", ",".join(pair)) for pair in self.important]
-        return ["synth", data, out, *(part for pair in given for part in pair)]
+        return ["synth", data, self.out, *(part for pair in given for part in _option(*pair))]
+
+    @property
+    def budget(self) -> Path:
+        """The budget file: beside the table; of an upload in the start folder."""
+        return self.home / budget_file.beside(Path(self.data)).name
+
+    @property
+    def policy(self) -> Policy | None:
+        """The policy for the table: that beside its budget file."""
+        return policy_of(self.budget.with_name(self.path.name))
+
+    def run(self) -> list[str]:
+        """Return the arguments of the run with whole paths."""
+        policy = self.policy
+        given = "" if policy is None or self.home == self.path.parent else str(self.home / POLICY)
+        return [*self.arguments(self.data, str(self.budget), given), "--progress", "json"]
+
+    def spent(self) -> list[str]:
+        """Return in sentences what was spent on the table before, and what a policy leaves."""
+        return budget_file.summary(self.budget, self.policy)
 
     @property
     def out(self) -> str:
@@ -243,13 +267,17 @@ class Study:
 
     def command(self) -> str:
         """Return the command that makes the same run in a shell, in the folder of the table."""
-        budget = f"{self.path.name}.budget.jsonl"
-        return shlex.join(["privsyn", *self.arguments(self.name, self.out, budget=budget)])
+        return shlex.join(["privsyn", *self.arguments(self.name, self.budget.name)])
 
     def proposed(self) -> list[tuple[str, str]]:
         """Return each proposal as it would stand in a schema file, and what the rows showed."""
         lines = ("\n".join(constraint_lines([each.plain])) for each in self.proposals)
         return [(line, "; ".join(each.remarks)) for line, each in zip(lines, self.proposals, strict=True)]
+
+
+def _option(name: str, value: str) -> list[str]:
+    """Return an option with its value, which may begin with a dash."""
+    return [f"{name}={value}"] if value.startswith("-") else [name, value]
 
 
 def _columns(schema: Schema) -> dict[str, Any]:

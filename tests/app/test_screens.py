@@ -227,6 +227,39 @@ def test_a_run_makes_the_bytes_of_the_command_shown(session, start, monkeypatch)
         assert (place / name).read_bytes() == (session.results / name).read_bytes(), name
 
 
+def test_the_last_look_says_what_was_spent_before_and_what_a_policy_leaves(session, start):
+    press(session, "choose", "choose", file="people.csv")
+    with pytest.raises(InputError, match="delta 0 cannot find the values of 'age'"):
+        press(session, "promise", "next", protects="person", unit="person", epsilon="1", delta="0")
+    press(session, "promise", "next", protects="row", epsilon="1", delta="1e-9")
+    assert SCREENS["run"].show(session)["spent"] == ["spent on this table so far: nothing"]
+    press(session, "run", "start", ending=".csv", rows="10")
+    while session.job.wait(1.0):
+        pass
+    assert session.job.complaints == []
+    (start / "privsyn.policy.yaml").write_text("epsilon: 1.5\ndelta: 1e-6\n")
+    shown_ = SCREENS["run"].show(session)
+    assert len(shown_["before"]) == 1
+    assert shown_["spent"][0] == "spent on this table so far: epsilon 1 at delta 1e-09, 1 release"
+    assert "epsilon 0.5 at delta 9.99e-07 is left" in shown_["spent"][1]
+    press(session, "run", "start", ending=".csv", rows="10")
+    while session.job.wait(1.0):
+        pass
+    assert (session.job.code, session.job.spent) == (2, False)
+    assert "0.5" in session.job.complaints[0]
+
+
+def test_an_upload_has_its_budget_and_its_policy_in_the_start_folder(session, start):
+    (start / "privsyn.policy.yaml").write_text("epsilon: 1\ndelta: 1e-6\n")
+    upload = session.workspace.new("uploads") / "elsewhere.csv"
+    upload.write_bytes((start / "people.csv").read_bytes())
+    session.open(upload)
+    assert session.study.budget == start.resolve() / "elsewhere.csv.budget.jsonl"
+    arguments = session.study.run()
+    assert arguments[arguments.index("--policy") + 1] == str(start.resolve() / "privsyn.policy.yaml")
+    assert "1e-06 is left" in session.study.spent()[1]
+
+
 def test_the_table_can_be_taken_in_each_format_with_the_same_rows(session):
     make(session)
     names = [name for name, _, _ in listed(session.results)]
