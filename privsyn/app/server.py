@@ -14,7 +14,6 @@ from threading import Lock, Thread
 from typing import Any
 from urllib.parse import parse_qs
 
-import h11
 import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -249,7 +248,7 @@ class Protocol(H11Protocol):
 
     def send_400_response(self, msg: str) -> None:
         """Answer what is no HTTP request, unless an answer has begun, and close the connection."""
-        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+        if self.cycle is None or self.cycle.response_complete:
             ours = HEADERS | {"content-security-policy": POLICY, "connection": "close", "content-length": "0"}
             lines = "".join(f"{name}: {value}\r\n" for name, value in ours.items())
             self.transport.write(f"HTTP/1.1 400 Bad Request\r\n{lines}\r\n".encode())

@@ -442,6 +442,17 @@ def test_no_error_shows_a_cell(shared, monkeypatch, capfd, error):
     assert capfd.readouterr() == ("", "")
 
 
+def test_an_error_of_the_program_itself_shows_no_cell(shared, monkeypatch, capfd):
+    async def broken(scope, receive, send):
+        raise ValueError(CANARY)
+
+    monkeypatch.setattr(shared.page.guard, "screens", broken)
+    answer = shared.get()
+    assert (answer.status, answer.text) == (500, "privsyn: internal error; please report it")
+    assert answer["cache-control"] == "no-store"
+    assert capfd.readouterr() == ("", "")
+
+
 def test_an_error_in_the_middle_of_an_answer_shows_nothing(site, monkeypatch, capfd, endless):
     def broken(seconds):
         raise ValueError(CANARY)
