@@ -10,7 +10,7 @@ from typing import Any
 from privsyn.app.entries import KINDS, Entry
 from privsyn.app.expected import Expected, expected
 from privsyn.app.job import STAGES, Job
-from privsyn.app.look import compare, looked_at, show_compare, stop_comparing
+from privsyn.app.look import COMPARISON, compare, looked_at, show_compare, stop_comparing
 from privsyn.app.results import ALL, listed
 from privsyn.app.session import Session
 from privsyn.app.study import COMMAND, EPSILONS, FORMATS, OUTPUTS, SCHEMA, Study, best_guess, check_important
@@ -145,7 +145,7 @@ def save_columns(session: Session, form: Form) -> str:
     if "relations" in form:  # the part of the form with constraints and pairs was shown
         places = {int(place) for place in form.get("accept", ()) if place.isdecimal()}
         study.accepted = {place for place in places if place < len(study.proposals)}
-        study.rules = one(form, "rules")
+        study.rules, study.missing = one(form, "rules"), tuple(form.get("mark", ()))
         kept = {int(place) for place in form.get("pair", ()) if place.isdecimal()}
         study.important = [pair for place, pair in enumerate(study.important) if place in kept]
         if added := [one(form, name) for name in ("first", "second") if one(form, name)]:
@@ -304,8 +304,9 @@ def show_look(session: Session) -> dict[str, Any]:
 
 def show_take(session: Session) -> dict[str, Any]:
     """List the files."""
-    files = listed(session.results)
-    return {"study": session.chosen, "files": files, "all": ALL}
+    compared = (session.results / COMPARISON).is_file()
+    private = COMPARISON if compared and session.comparison is not None else ""
+    return {"study": session.chosen, "files": listed(session.results), "all": ALL, "private": private}
 
 
 def forget(session: Session, form: Form) -> str:

@@ -19,6 +19,7 @@ from privsyn.settings import Settings
 from privsyn.studies.release_facts import power
 from privsyn.table.drafting.candidates import Proposal
 from privsyn.table.drafting.draft import draft_schema
+from privsyn.table.drafting.relations import long_look_up
 from privsyn.table.drafting.review import draft_to_review
 from privsyn.table.io.csv_table import PLAIN
 from privsyn.table.io.formats import CSV, SEPARATOR, Place
@@ -68,12 +69,16 @@ class Study:
         One for each column.
     proposals : list of Proposal
         Constraints that the rows keep.
+    look_ups : int
+        Number of proposals left out: look-ups of many keys, which no person can check on a screen.
     accepted : set of int
         The places of the proposals that the person ticked.
     rules : str
         Constraints that the person typed, one a line.
+    marks : tuple of str
+        Texts in the rows that usually mean a missing cell.
     missing : tuple of str
-        Texts that mean a missing cell.
+        Those that the person ticked.
     important : list of list of str
         Sets of columns whose relation matters most.
     unit, target : str, optional
@@ -100,8 +105,10 @@ class Study:
     home: Path = Path()
     entries: list[Entry] = field(default_factory=list)
     proposals: list[Proposal] = field(default_factory=list)
+    look_ups: int = 0
     accepted: set[int] = field(default_factory=set)
     rules: str = ""
+    marks: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     important: list[list[str]] = field(default_factory=list)
     unit: str | None = None
@@ -148,8 +155,10 @@ class Study:
         """Draft the columns and propose constraints. It READS THE ROWS: a person must confirm each line."""
         draft = draft_to_review(self.data, csv=self.csv)
         self.entries = entries_of(_columns(draft.schema), self.names, draft.notes, drafted=True)
-        self.proposals, self.accepted = draft.proposals, set()
-        self.missing = tuple(draft.schema.missing)
+        self.proposals = [each for each in draft.proposals if not long_look_up(each)]
+        self.look_ups = len(draft.proposals) - len(self.proposals)
+        self.accepted = set()
+        self.marks, self.missing = tuple(draft.schema.missing), ()
 
     @property
     def declares(self) -> bool:

@@ -165,6 +165,20 @@ def test_a_drafted_column_is_not_used_before_it_is_confirmed(session):
     assert press(session, "columns", "next", **shown(session)) == "promise"
 
 
+def test_a_mark_for_missing_cells_and_a_constraint_are_used_if_they_are_ticked(session, start):
+    table = pd.DataFrame({"first": ["3", "?", "5", "7"] * 50, "last": [9, 10, 11, 12] * 50})
+    table["same"] = table["last"]
+    table.to_csv(start / "marks.csv", index=False)
+    press(session, "choose", "choose", file="marks.csv")
+    press(session, "columns", "draft")
+    study = session.study
+    assert study.marks == ("?",)
+    assert len(study.proposals) >= 1
+    assert (study.schema().missing, study.schema().constraints) == ((), ())
+    press(session, "columns", "confirm", **shown(session, mark="?", accept="0"))
+    assert (study.schema().missing, len(study.schema().constraints)) == (("?",), 1)
+
+
 def test_what_was_entered_is_there_on_the_way_back(session):
     press(session, "choose", "choose", file="people.csv")
     changes = {"kind_0": "identifier", "kind_1": "numerical", "low_1": "0", "high_1": "120"}

@@ -269,7 +269,7 @@ def proposal_lines(proposals: Sequence[Proposal], stem: str | None) -> tuple[str
     lines, files = "", dict[str, str]()
     long: dict[str, list[Proposal]] = {}
     for proposal in proposals:
-        if by := _by_many_keys(proposal):
+        if by := long_look_up(proposal):
             long.setdefault(by, []).append(proposal)
         else:
             lines += _commented(proposal)
@@ -281,7 +281,7 @@ def proposal_lines(proposals: Sequence[Proposal], stem: str | None) -> tuple[str
     return lines, files
 
 
-def _by_many_keys(proposal: Proposal) -> str:
+def long_look_up(proposal: Proposal) -> str:
     """Return the key of a look-up that is too long for the draft; else an empty text."""
     plain = proposal.plain
     is_long = isinstance(plain, dict) and len(plain.get("mapping", ())) > MOST_KEYS
