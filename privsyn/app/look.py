@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from privsyn.app.job import Job
 from privsyn.app.study import OUTPUTS
+from privsyn.errors import InputError
 from privsyn.pages.sections import environment
 from privsyn.release.agreement import Agreement
 from privsyn.release.linked import load, one_release
@@ -24,8 +25,9 @@ if TYPE_CHECKING:
     from privsyn.app.screens import Form
     from privsyn.app.session import Session
 
-ROWS = 200_000
-"""Most synthetic rows that are counted, the first ones: more would take longer than a person waits."""
+ROWS, ROWS_OF_A_SHEET = 200_000, 20_000
+"""Most synthetic rows that are counted, the first ones: more would take longer than a person waits. The cells
+of a sheet of Excel take ten times as long as others."""
 
 INVENTED = "invented"
 """What a column is of which nothing was found, beside `COLUMNS_ARE`."""
@@ -54,7 +56,11 @@ WORST = 5
 def looked_at(model: Path, table: Path) -> dict[str, Any]:
     """Return what the screen shows of a release and of its synthetic table. It reads no private row."""
     release = one_release(load(model), "this page")
-    agreement, rows, whole = _counted(release, table)
+    agreement, rows, whole, uncounted = None, 0, True, ""
+    try:
+        agreement, rows, whole = _counted(release, table)
+    except InputError as error:  # the estimates are worth a look also without the rows
+        uncounted = str(error)
     values = in_short(release, agreement, beside=True)
     columns = values["columns"]
     for place, (column, inside) in enumerate(zip(columns, errors_inside(release.fitted), strict=True), 1):
@@ -68,6 +74,7 @@ def looked_at(model: Path, table: Path) -> dict[str, Any]:
         "pairs": [row for row in tables if len(row["columns"]) == 2],
         "larger": [row for row in tables if len(row["columns"]) > 2],
         "counted": rows,
+        "uncounted": uncounted,
         "scaled": rows != round(release.fitted.total),
         "whole": whole,
         "no_cost": not release.ledger.private,
@@ -81,11 +88,12 @@ def _counted(release: Release, table: Path) -> tuple[Agreement | None, int, bool
     Return also how many were counted, and whether they are all.
     """
     agreement, rows = Agreement(release.codec, release.fitted, release.accuracy_.not_found), 0
+    most = ROWS_OF_A_SHEET if table.suffix == ".xlsx" else ROWS
 
     def count(frames: Any) -> bool:
         nonlocal rows
         for frame in frames:
-            some = frame.iloc[: ROWS - rows]
+            some = frame.iloc[: most - rows]
             agreement.add(some)
             rows += len(some)
             if len(some) < len(frame):

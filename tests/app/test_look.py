@@ -136,6 +136,9 @@ def test_the_first_rows_of_a_large_table_stand_for_all(facts, results, monkeypat
     first = pd.read_csv(results / "synthetic.csv").head(500)["city"].fillna("(missing)").value_counts()
     for name, count in counts(some, "city").items():
         assert count == pytest.approx(first.get(name, 0) * some["rows"] / 500)
+    monkeypatch.setattr(look, "ROWS_OF_A_SHEET", 500)
+    sheet = looked_at(results / "model.privsyn", results / "synthetic.xlsx")
+    assert [each["rows"] for each in sheet["columns"]] == [each["rows"] for each in some["columns"]]
     monkeypatch.setattr(look, "ROWS", facts["counted"])
     exactly = looked_at(results / "model.privsyn", results / "synthetic.csv")
     assert (exactly["counted"], exactly["whole"]) == (facts["counted"], True)
@@ -222,6 +225,14 @@ def test_a_table_without_rows_is_no_error(results, tmp_path):
     empty = looked_at(results / "model.privsyn", tmp_path / "synthetic.csv")
     assert (empty["counted"], empty["agreement"]) == (0, [])
     assert all(row["synthetic"] is None for row in empty["pairs"])
+
+
+def test_rows_that_cannot_be_counted_leave_the_estimates(app):
+    place = app.session.results / "synthetic.csv"
+    pd.read_csv(place).drop(columns="age").to_csv(place, index=False)
+    said = visible(shown(app))
+    assert "The synthetic rows cannot be counted: the rows have no column" in said
+    assert "Estimated mean" in said
 
 
 def test_the_comparison_may_run_the_script_of_the_program_alone(results, tmp_path):
