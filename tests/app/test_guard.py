@@ -1,5 +1,6 @@
 """Whoever is not the one browser of the person gets nothing, changes nothing and learns nothing."""
 
+import asyncio
 import http.client
 import inspect
 import re
@@ -97,6 +98,22 @@ def test_a_host_is_named_once(shared):
     for first, second in ((ours, other), (other, ours), (ours, ours)):
         target = f"GET {shared.path}/choose HTTP/1.1\r\nHost: {first}\r\nHost: {second}\r\n"
         assert shared.raw(f"{target}Cookie: {shared.cookie}\r\n\r\n".encode()).startswith(b"HTTP/1.1 4")
+
+
+def test_the_guard_itself_refuses_two_hosts(shared):
+    """The server does so before, as long as it reads HTTP with h11."""
+    sent = []
+
+    async def send(message):
+        sent.append(message)
+
+    names = [(name.encode(), value.encode()) for name, value in shared.headers()]
+    for hosts, status in ((1, 200), (2, 403), (0, 403)):
+        head = [pair for pair in names if pair[0] != b"host"] + [(b"host", shared.host.encode())] * hosts
+        scope = {"type": "http", "method": "GET", "path": f"{shared.path}/app.css", "headers": head}
+        asyncio.run(shared.page.guard(scope | {"query_string": b"", "root_path": ""}, None, send))
+        assert next(message["status"] for message in sent if "status" in message) == status
+        sent.clear()
 
 
 def test_http_1_0_without_a_host_is_refused(shared):
@@ -317,11 +334,12 @@ def test_a_head_is_a_read_without_a_body(shared):
     assert (answer.status, answer.body) == (200, b"")
 
 
-def test_there_are_no_web_sockets(shared):
+def test_there_are_no_web_sockets(shared, caplog):
     upgrade = {"connection": "Upgrade", "upgrade": "websocket", "sec-websocket-version": "13"}
     upgrade |= {"sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ=="}
     assert shared.get(**upgrade).status == 200  # an ordinary answer, not 101
     assert refused(shared.another().get(**upgrade))
+    assert caplog.records == []
 
 
 # What is sent
@@ -371,12 +389,13 @@ def test_every_answer_has_the_headers(shared, monkeypatch):
     "data",
     [b"\x16\x03\x01\x02\x00\r\n\r\n", b"GET /\r\n\r\n", b"GET / HTTP/1.1\r\nA B: 1\r\n\r\n"],
 )
-def test_what_is_no_request_gets_the_headers_and_nothing_else(shared, data):
+def test_what_is_no_request_gets_the_headers_and_nothing_else(shared, data, caplog):
     head, _, body = shared.raw(data).decode().partition("\r\n\r\n")
     lines = dict(line.split(": ", 1) for line in head.split("\r\n")[1:])
     assert head.startswith("HTTP/1.1 400 ")
     assert lines | OURS == lines
     assert body == ""
+    assert caplog.records == []
 
 
 def test_an_oversized_head_is_refused(shared):
