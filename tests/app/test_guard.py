@@ -548,7 +548,7 @@ def test_it_does_not_stop_during_a_run_or_a_request(start, serving, endless):
             slow.sendall(site.head("POST", "choose", origin=site.origin, content_length="3") + b"a")
             time.sleep(0.1)
             site.session.job = None
-            time.sleep(0.5)
+            time.sleep(1.2)  # it would have ended by now
             slow.sendall(b"=1")
             assert slow.recv(12) == b"HTTP/1.1 303"
 
@@ -559,6 +559,7 @@ def test_refused_requests_do_not_keep_it_running(start, serving):
         while site.thread.is_alive() and time.monotonic() < begun + 20:
             try:
                 assert refused(site.another().get())
+                assert refused(site.get(host="evil.example"))
             except OSError:
                 break
         site.thread.join(20)
