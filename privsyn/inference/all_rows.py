@@ -17,7 +17,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from privsyn.inference.fitted import ONE_SIDED, Certainty, Fitted
+from privsyn.inference.fitted import NO_COMMON, ONE_SIDED, Certainty, Fitted
 from privsyn.inference.prior.dispersion import MEAN_OF_ABSOLUTE
 from privsyn.inference.rows_per_person import RowsOfGroups
 from privsyn.marginals.domain import Attributes, Codes, Floats
@@ -110,6 +110,8 @@ class Weights:
         Noise variance of the kept rows with each code in each class.
     groups : mapping of the same attributes to integer arrays of shape (codes,)
         The group in which each code was counted with the classes.
+    joined : mapping of the same attributes to integer arrays of shape (classes,)
+        The group in which each class was counted with the codes.
     """
 
     classes: str
@@ -118,6 +120,7 @@ class Weights:
     given: Mapping[str, Floats]
     noise: Mapping[str, Floats]
     groups: Mapping[str, Codes] = field(default_factory=dict)
+    joined: Mapping[str, Codes] = field(default_factory=dict)
 
     @classmethod
     def of(cls, fitted: Fitted, classes: str, rows: RowsOfGroups) -> Weights:
@@ -130,7 +133,7 @@ class Weights:
         merged = RowsOfGroups(
             to_merged @ rows.numbers, to_merged @ rows.covariance @ to_merged.T, to_merged @ rows.spread
         )
-        given, noise, groups = {}, {}, {}
+        given, noise, groups, joined = {}, {}, {}, {}
         for certainty, table in fitted.measured_marginals:
             if len(table.attributes) != 2 or classes not in table.attributes:
                 continue
@@ -141,8 +144,11 @@ class Weights:
             of_cells = grouping.scale(table.counts, of_groups) if grouping else of_groups
             given[name] = table.project(order).counts / np.maximum(kept, TINY)
             noise[name] = Marginal(table.domain, of_cells).project(order).counts ** 2
-            groups[name] = grouping.project(table.domain.axes((name,))).of_codes(given[name].shape[:1])[0]
-        return cls(classes, kept, merged, given, noise, groups)
+            groups[name], joined[name] = (
+                grouping.project(table.domain.axes((each,))).of_codes((size,))[0]
+                for each, size in zip(order, given[name].shape, strict=True)
+            )
+        return cls(classes, kept, merged, given, noise, groups, joined)
 
     @cached_property
     def ratios(self) -> Floats:
@@ -188,6 +194,50 @@ class Weights:
         spread = np.average((ratios - np.average(ratios, weights=sums)) ** 2, weights=sums)
         return np.asarray(spread * kept**2 * (1 - kept / np.maximum(sums[group], TINY)))
 
+    def _in_groups(self, name: str) -> bool:
+        """Return whether codes were counted with the classes in groups of several."""
+        return name in self.noise and len(self.groups[name]) > int(self.groups[name].max()) + 1
+
+    def _common(self, name: str, ratio: Floats, shares: Floats) -> Floats:
+        r"""Return the errors that move the numbers of all rows of many codes of a column together.
+
+        The error of a weighted sum of codes, such as a mean or a share, is not that of independent codes. Two
+        of the errors in `certainty` move many codes x together. Let :math:`c_x` be the weight of a code.
+
+        - *The number of rows of each class* has the error :math:`L z`, with :math:`L L' = V`. It moves code x
+          by :math:`\sum_g p_{gx} (L z)_g`. So the sum has the variance :math:`d' V d`, where
+          :math:`d_g = \sum_x c_x p_{gx}` is the contrast of class g. If all classes have the same shares of
+          codes, it is 0 for a mean or a share.
+        - *Which rows are of which class*: where groups a of codes and h of classes were counted together,
+          there is one noisy count of both, with the standard deviation :math:`\sigma_{ah}`. Code x has the
+          part :math:`s_{gx}` of it in class g. So all codes of the group are moved one way, each by
+          :math:`\sum_{g \in h} (w_g - w_x) s_{gx} \sigma_{ah}`.
+
+        Parameters
+        ----------
+        name : str
+        ratio : array of shape (codes,)
+            All rows over kept rows.
+        shares : array of shape (classes, codes)
+            Of the codes in the kept rows of each class.
+
+        Returns
+        -------
+        array of shape (codes, k)
+            As `Certainty.common`.
+        """
+        values, vectors = np.linalg.eigh(self.rows.covariance)
+        of_numbers = shares.T @ (vectors * np.sqrt(np.maximum(values, 0.0)))
+        of_numbers = of_numbers[:, of_numbers.any(axis=0)]
+        if not self._in_groups(name):
+            return np.asarray(of_numbers)
+        group, joined = self.groups[name], self.joined[name]
+        moved = (self.ratios - ratio[:, np.newaxis]) * np.sqrt(self.noise[name])
+        of_counts = moved @ np.eye(int(joined.max()) + 1)[joined]
+        in_group = np.eye(int(group.max()) + 1)[group]
+        of_class = in_group[:, :, np.newaxis] * of_counts[:, np.newaxis]
+        return np.hstack([of_numbers, of_class.reshape(len(group), -1)])
+
     def certainty(self, certainty: Certainty, before: Marginal, after: Marginal) -> Certainty:
         r"""Return the certainty of a table of all rows.
 
@@ -215,6 +265,11 @@ class Weights:
         from this one may not be noise alone. If it exceeds that, the variance grows until the interval
         reaches the estimate.
 
+        A column also has the errors that many of its codes have in common: see `_common`. What is left is
+        taken as independent. Of the sampling that is :math:`p` in place of :math:`p (1 - p)`: to any sum of
+        :math:`c_x - \bar c` over the codes x of a class, the variance of independent codes then gives
+        :math:`\sum_x p_x (c_x - \bar c)^2`, as in a random sample of rows.
+
         The expected error is a distance of shares. So there :math:`p_g` counts less its mean over classes.
 
         Parameters
@@ -230,28 +285,31 @@ class Weights:
         ratio = np.divide(then, now, out=np.ones_like(now), where=now > TINY)
         counts = Marginal(measured.marginal.domain, measured.marginal.counts * ratio)
 
-        sampled = parts
-        if certainty.attributes[0] in self.noise and len(certainty.attributes) == 1:
-            sampled = self.noise[certainty.attributes[0]].T
-        unsure = (((self.ratios.reshape(shape) - ratio) ** 2) * sampled).sum(axis=0)
-        if len(certainty.attributes) == 1:
-            unsure += self._within_groups(certainty.attributes[0], now, then)
         shares = np.minimum(parts / np.maximum(self.kept.reshape(shape), TINY), 1.0)
         larger = np.maximum(
             self.rows.numbers * np.maximum(self.ratios - 1, 0.0),
             self.rows.spread * np.maximum(1 - 1 / np.maximum(self.ratios, 1.0), 0.0),
         )
-        unsure += np.tensordot(larger, shares * (1 - shares), 1)
+        name, *others = certainty.attributes
+        sampled = parts if others or name not in self.noise else self.noise[name].T
+        of_class = (((self.ratios.reshape(shape) - ratio) ** 2) * sampled).sum(axis=0)
+        within = 0.0 if others else self._within_groups(name, now, then)
+        unsure = of_class + within + np.tensordot(larger, shares * (1 - shares), 1)
 
         def of_classes(shares: Floats) -> Floats:
             return (shares * np.tensordot(self.rows.covariance, shares, 1)).sum(axis=0)
 
+        more, common = unsure + of_classes(shares), NO_COMMON
+        if not others:
+            common = self._common(name, ratio, shares)
+            alone = within + np.tensordot(larger, shares, 1) + (0.0 if self._in_groups(name) else of_class)
+            more = alone + (common**2).sum(axis=1)
         apart = (then - counts.counts) / ONE_SIDED  # of `count_intervals`, no end is nearer than this
-        variance = np.maximum(measured.variance * ratio**2 + unsure + of_classes(shares), apart**2)
+        variance = np.maximum(measured.variance * ratio**2 + more, apart**2)
         total = max(float(then.sum()), 1.0)
         of_shares = np.sqrt(np.maximum(unsure + of_classes(shares - then / total), 0.0))
         error = hypot(certainty.error, MEAN_OF_ABSOLUTE * float(of_shares.sum()) / (2 * total))
-        return Certainty(Measurement(counts, variance, measured.grouping), min(error, 1.0))
+        return Certainty(Measurement(counts, variance, measured.grouping), min(error, 1.0), common)
 
 
 def only(fitted: Fitted, names: Attributes) -> Fitted:

@@ -8,7 +8,7 @@ other answers (one-ways, other pairs, latent classes). It is as good as the mode
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from math import prod, sqrt
 
@@ -35,6 +35,9 @@ ROUNDING = 1 / 12  # variance added by rounding the noise to whole records, if i
 
 HALF = 0.5  # record
 
+NO_COMMON: Floats = np.zeros((0, 0))
+NO_COMMON.setflags(write=False)
+
 LEAST = 1e-4  # standard deviations: smallest mean in the table of intervals
 STEPS = 2000
 HALVINGS = 50
@@ -51,12 +54,20 @@ class Certainty:
     error : float
         Expected total variation between the released counts and the true ones: the share of records that
         would have to change.
+    common : array of shape (codes, k), optional
+        Errors that move many counts of a one-way table together: they are those of ``common @ z`` with z
+        standard normal. The variances of `measured` contain them. Default: none.
     """  # style: allow
 
     measured: Measurement
     error: float
+    common: Floats = field(default_factory=lambda: NO_COMMON)
 
     def __post_init__(self) -> None:
+        if self.common.size and self.common.shape[:-1] != self.measured.marginal.counts.shape:
+            raise ValueError(f"errors in common of {self.common.shape[:-1]} codes")
+        if not np.isfinite(self.common).all():
+            raise ValueError("an error in common is no finite number")
         if not 0 <= self.error < float("inf"):
             raise ValueError(f"error {self.error}: expected is a number of at least 0")
         if not np.isfinite(self.measured.marginal.counts).all():

@@ -17,7 +17,7 @@ import numpy as np
 
 from privsyn.arguments import check_path
 from privsyn.errors import InputError
-from privsyn.inference.fitted import Certainty, Fitted
+from privsyn.inference.fitted import NO_COMMON, Certainty, Fitted
 from privsyn.marginals.domain import Array, Domain
 from privsyn.marginals.marginal import Grouping, Marginal, Measurement
 from privsyn.marginals.recoding import Merging
@@ -73,6 +73,8 @@ def pack(parts: Parts) -> bytes:
     measured = [certainty.measured for certainty in fitted.certainties]
     arrays |= {f"heard_{j}": table.marginal.counts for j, table in enumerate(measured)}
     arrays |= {f"noise_{j}": table.variance for j, table in enumerate(measured)}
+    common = {j: of.common for j, of in enumerate(fitted.certainties) if of.common.size}
+    arrays |= {f"common_{j}": errors for j, errors in common.items()}
     for j, table in enumerate(measured):
         arrays |= {f"heard_groups_{j}_{axis}": group for axis, group in enumerate(table.grouping.groups)}
     text = {
@@ -80,6 +82,7 @@ def pack(parts: Parts) -> bytes:
         "method": method.name,
         "total": fitted.total,
         **({"total_variance": fitted.total_variance} if fitted.total_variance else {}),
+        **({"common": {j: errors.shape[1] for j, errors in common.items()}} if common else {}),
         "codec": codec.to_dict(),
         "form": form.to_plain(),
         "merged": {
@@ -217,10 +220,11 @@ def _unpacked(text: dict[str, Any], file: zipfile.ZipFile, *, most: int) -> Part
     merged = Domain(original.names, tuple(text["merged"]["sizes"]), tuple(text["merged"]["ordered"]))
     released = {f"one_way_{j}": merged.project((name,)) for j, name in enumerate(merged.names)}
     released |= {f"marginal_{j}": merged.project(tuple(names)) for j, names in enumerate(text["marginals"])}
-    arrays = _arrays(file, original, released)
+    common = {int(j): int(size) for j, size in text.get("common", {}).items()}
+    arrays = _arrays(file, original, released, common)
     tables = tuple(Marginal(domain, arrays[name]) for name, domain in released.items())
     certainties = tuple(
-        Certainty(_measured(arrays, j, table.domain), float(error))
+        Certainty(_measured(arrays, j, table.domain), float(error), arrays.get(f"common_{j}", NO_COMMON))
         for j, (table, error) in enumerate(zip(tables, text["errors"], strict=True))
     )
     groups, shares = (
@@ -235,8 +239,18 @@ def _unpacked(text: dict[str, Any], file: zipfile.ZipFile, *, most: int) -> Part
     return Parts(codec, fitted, ledger, METHODS[text["method"]], form)
 
 
-def _arrays(file: zipfile.ZipFile, original: Domain, released: Mapping[str, Domain]) -> dict[str, Array]:
-    """Return the arrays of these tables and of the merging; raise if any is missing or there are others."""
+def _arrays(
+    file: zipfile.ZipFile, original: Domain, released: Mapping[str, Domain], common: Mapping[int, int]
+) -> dict[str, Array]:
+    """Return the arrays of these tables and of the merging; raise if any is missing or there are others.
+
+    Parameters
+    ----------
+    file : zipfile.ZipFile
+    original : Domain
+    released : mapping of a name to the domain of a table
+    common : mapping of the place of a one-way table to the number of its errors in common
+    """
     shapes = {name: domain.shape for name, domain in released.items()}
     coarse: dict[str, Array] = {}
     there = set(file.namelist())
@@ -248,6 +262,8 @@ def _arrays(file: zipfile.ZipFile, original: Domain, released: Mapping[str, Doma
             coarse |= zip(names, groups, strict=True)
             measured = Grouping(tuple(groups)).domain(domain)
         shapes |= {f"heard_{j}": measured.shape, f"noise_{j}": measured.shape}
+    for j, size in common.items():
+        shapes[f"common_{j}"] = (*shapes[f"one_way_{j}"], size)
     for j, size in enumerate(original.sizes):
         shapes |= {f"groups_{j}": (size,), f"shares_{j}": (size,)}
     if sorted(file.namelist()) != sorted(f"{name}.npy" for name in (*shapes, *coarse)):

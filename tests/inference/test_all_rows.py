@@ -7,12 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privsyn import Categorical, PrivSyn, Schema
+from privsyn import Categorical, PrivSyn, Schema, load
 from privsyn.inference.all_rows import Weights, reweighted
-from privsyn.inference.fitted import Fitted, one_way_certainty
+from privsyn.inference.fitted import Certainty, Fitted, one_way_certainty
 from privsyn.inference.rows_per_person import RowsOfGroups, RowsPerPerson
 from privsyn.marginals.domain import Domain
-from privsyn.marginals.marginal import Marginal, Measurement
+from privsyn.marginals.marginal import Grouping, Marginal, Measurement
 from privsyn.marginals.recoding import Merging
 from privsyn.methods.reading import Opened
 from privsyn.private.laws import GAUSSIAN
@@ -71,7 +71,7 @@ def test_the_variance_of_all_rows_has_the_noise_the_number_of_rows_and_the_sampl
         whole = reweighted(kept, "none", rows)
         assert whole.one_ways[0].counts == pytest.approx([600, 200])
         shares = np.array([0.75, 0.25])
-        expected = 4 * 50 + (90 * shares) ** 2 + factor * shares * (1 - shares)
+        expected = 4 * 50 + (90 * shares) ** 2 + factor * shares
         assert whole.certainties[0].measured.variance == pytest.approx(expected)
         assert whole.certainties[0].error > certainty.error  # the sampling, and not the number of rows
     known = reweighted(kept, "none", RowsOfGroups.known(np.array([400.0])))
@@ -92,6 +92,54 @@ def test_codes_of_one_group_may_have_other_classes_of_persons():
     more = more - alone.certainty(certainty, before, after).measured.variance
     of_others = np.array([0.75, 0.25, 0.5, 0.5])  # the share of the group in its other codes
     assert more == pytest.approx(0.5**2 * before.counts**2 * of_others)
+
+
+def test_a_saved_model_has_the_same_errors_in_common(tmp_path):
+    model = PrivSyn(3.0, schema=SCHEMA, unit="who", seed=0).fit(visits(NUMBERS["skewed"]))
+    model.release_.save(tmp_path / "m.privsyn")
+    again = load(tmp_path / "m.privsyn")
+    for name in SCHEMA.columns:
+        before, after = (fitted.one_way_certainty(name) for fitted in (model.release_.fitted, again.fitted))
+        assert before.common.size
+        assert np.array_equal(before.common, after.common)
+    where = "kind == 'x'"
+    assert again.accuracy_.share(where).equals(model.accuracy_.share(where))
+
+
+def test_the_error_of_a_mean_is_that_of_redrawn_counts_and_not_of_independent_codes():
+    """Groups of two codes, counted with three classes of persons, whose numbers of rows err, too.
+
+    Both are redrawn 20,000 times. The variance of a mean then has a standard error of 1 % of itself, and what
+    is left out to first order is some 2 %. So a difference of 8 % is no chance: its probability is < 1e-8.
+    """
+    rng, numbers = np.random.default_rng(0), np.array([9e3, 1.5e4, 4e4])
+    domain, sigma, values = Domain(("a", "rows"), (4, 3)), 40.0, np.array([1.0, 2.0, 5.0, 7.0])
+    counts = np.array([[4e3, 1e3, 5e2], [2e3, 1e3, 5e2], [2e3, 2e3, 2e3], [1e3, 1e3, 3e3]])
+    covariance = np.array([[1e4, 0, 0], [0, 4e4, 3e4], [0, 3e4, 1e6]])
+    grouping = Grouping((np.array([0, 0, 1, 1], np.int32), np.arange(3, dtype=np.int32)))
+    of_groups, kept = grouping.join(counts), counts.sum(axis=0)
+    pair = Marginal(domain, counts)
+    one_ways = tuple(pair.project((name,)) for name in domain.names)
+    answer = Marginal(grouping.domain(domain), of_groups)
+    codes = tuple(np.arange(size, dtype=np.int32) for size in domain.sizes)
+    merging = Merging(domain, domain, codes, tuple(map(np.ones, domain.sizes)))
+    exact = [one_way_certainty(Measurement(each, np.zeros(each.counts.shape)), each) for each in one_ways]
+    noisy_pair = Certainty(Measurement(answer, np.full(of_groups.shape, sigma**2), grouping), 0.0)
+    fitted = Fitted(merging, one_ways, (pair,), float(counts.sum()), (*exact, noisy_pair))
+    whole = reweighted(fitted, "rows", RowsOfGroups(numbers, covariance, np.zeros(3)))
+    common, estimate = whole.certainties[0].common, whole.one_ways[0].counts
+    mean = float(values @ estimate / estimate.sum())
+    weights = (values - mean) / estimate.sum()
+
+    drawn = rng.multivariate_normal(numbers, covariance, 20_000)
+    cells = of_groups + sigma * rng.standard_normal((20_000, 2, 3))
+    shares = np.repeat(cells, 2, axis=1) * counts / np.repeat(of_groups, 2, axis=0)  # of the codes of a group
+    ratio = (shares * (drawn / kept)[:, np.newaxis]).sum(axis=2) / shares.sum(axis=2)
+    redrawn = ratio * counts.sum(axis=1)
+    means = redrawn @ values / redrawn.sum(axis=1)
+    assert np.sum((weights @ common) ** 2) == pytest.approx(means.var(), rel=0.08)
+    # Independent codes would show another error.
+    assert weights**2 @ (common**2).sum(axis=1) != pytest.approx(means.var(), rel=0.25)
 
 
 # --- how many rows there are -------------------------------------------------------------------------------

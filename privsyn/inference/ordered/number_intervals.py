@@ -8,7 +8,8 @@ The noise of a weighted sum of cells is taken as normal. With a delta of 0 the n
 variable, of which at least 93 % lie within the normal interval of 95 %; of sums, nearly 95 %.
 
 - A mean is a ratio of two sums of noisy counts; its variance follows by the delta method. Tables measured in
-  groups of codes make the noise of sums smaller than that of independent cells: see `noise_factor`.
+  groups of codes make the noise of sums smaller than that of independent cells: see `noise_factor`. Where
+  persons have many rows, errors in common make it larger: see `all_rows.Weights`.
 - A quantile x of order q is the smallest number with :math:`F(x) \ge q`. A cell is in its interval unless the
   noisy count below the cell is too large for that, or the count up to its end too small.
 - Spearman's correlation follows from a weighted sum of the noisy cells of a pair. Coarse groups hide part of

@@ -309,12 +309,21 @@ def noise_factor(combined: Measurement, tables: Iterable[Measurement]) -> Floats
 
 
 def noise_of(fitted: Fitted, possible: StructuralZeros, name: str) -> Floats:
-    """Return the `noise_factor` of one attribute of a release."""
+    """Return the `noise_factor` of one attribute of a release.
+
+    Where persons have many rows, the errors in common stand beside the others. These are taken as
+    independent: larger tables keep other rows of a person than columns do, so what they say of sums of codes
+    does not make these more certain.
+    """
     first, domain = len(fitted.one_ways), fitted.merging.merged
-    combined = fitted.certainties[domain.names.index(name)].measured
+    certainty = fitted.one_way_certainty(name)
+    if certainty.common.size:
+        alone = certainty.measured.variance - (certainty.common**2).sum(axis=1)
+        return np.hstack([np.diag(np.sqrt(np.maximum(alone, EXACT))), certainty.common])
     answers = [c.measured for c in fitted.certainties[first:] if name in c.attributes]
     # Tables with structural zeros did not contribute to the one-way tables.
-    return noise_factor(combined, [m for m in answers if possible.of(domain.project(m.attributes)).all()])
+    used = [m for m in answers if possible.of(domain.project(m.attributes)).all()]
+    return noise_factor(certainty.measured, used)
 
 
 def draw_margins(
@@ -330,7 +339,7 @@ def draw_margins(
     """
     drawn = []
     for m, table, factor in zip(measured, released, factors, strict=True):
-        noise = factor @ rng.standard_normal(len(factor))
+        noise = factor @ rng.standard_normal(factor.shape[1])
         answers = Measurement(Marginal(table.domain, m.marginal.counts + noise), m.variance)
         found = draw_cells(table, answers, (), rng)
         number = numbers.get(table.attributes[0])
