@@ -56,11 +56,11 @@ def synth(
 ) -> None:
     """Make a synthetic table with the columns, types and dependences of DATA."""
     import privsyn
-    from privsyn.cli.budget import account_of, fit_recorded
     from privsyn.cli.common import console
     from privsyn.cli.common.keeping import kept
     from privsyn.cli.common.linked import synth_tables
     from privsyn.cli.common.outputs import rehearse
+    from privsyn.cli.common.recording import account_of, fit_recorded
     from privsyn.cli.common.terminal import say
     from privsyn.errors import InputError
     from privsyn.release.acceptance.judge import SEED

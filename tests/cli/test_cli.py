@@ -612,7 +612,7 @@ def test_a_defect_shows_where_but_not_what(folder, capsys, monkeypatch):
 
     monkeypatch.setattr(PrivSyn, "fit", fail)
     shown = line(run(capsys, *SYNTH), 1)
-    assert "internal error (RuntimeError at privsyn.cli.budget:" in shown
+    assert "internal error (RuntimeError at privsyn.cli.common.recording:" in shown
     assert "please report it" in shown
 
 

@@ -7,10 +7,10 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from privsyn.cli.budget import fit_recorded
 from privsyn.cli.common import console
 from privsyn.cli.common.keeping import check_rescue, kept
 from privsyn.cli.common.outputs import check_markdown, check_new, check_outputs, check_page
+from privsyn.cli.common.recording import fit_recorded
 from privsyn.cli.common.terminal import say
 from privsyn.errors import InputError, plural
 from privsyn.files import check_file

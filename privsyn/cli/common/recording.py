@@ -1,0 +1,99 @@
+"""How `privsyn synth` records a run in the budget file of its table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from privsyn.cli.common.terminal import say
+
+if TYPE_CHECKING:
+    from privsyn.budget_file import Account
+    from privsyn.policy import Policy
+    from privsyn.progress import Progress
+    from privsyn.synthesizer import PrivSyn
+
+
+def account_of(
+    data: Path, out: Path, settings: Mapping[str, Any], budget: Path | None, policy: Path | None
+) -> Account:
+    """Return where a run is recorded, and refuse one that the policy or the file does not allow.
+
+    A policy makes the file obligatory. Without one, a file beside the table is used if there is one. Of the
+    table nothing is read.
+    """
+    from privsyn.budget_file import Account, Run, beside, exists, name_of
+    from privsyn.errors import InputError
+    from privsyn.policy import policy_of
+
+    if budget is not None and budget.suffix != ".jsonl":
+        raise InputError(f"--budget {budget}: is JSON Lines: let its name end in .jsonl")
+    usual, limits = beside(data), policy_of(data, policy)
+    kept = exists(usual)
+    if budget is not None and kept and budget.resolve() != usual.resolve():
+        raise InputError(f"--budget {budget}: {usual} is kept already: leave out --budget")
+    path = budget or (usual if kept or limits is not None else None)
+    epsilon, unit, seeded = settings["epsilon"], _unit_of(settings, limits), settings["seed"] is not None
+    if epsilon is None:  # respondents randomised all columns: nothing is asked of a private row
+        path = None
+        if budget is not None:
+            raise InputError("--budget: give --epsilon: without it nothing is asked, so nothing is spent")
+    limit = None if limits is None else limits.to_plain()
+    run = Run(epsilon or 0.0, settings["delta"], unit, seeded, name_of(data), name_of(out), limit)
+    account = Account(path, run, limits)
+    account.check()
+    return account
+
+
+def _unit_of(settings: Mapping[str, Any], limits: Policy | None) -> str | None:
+    """Return the column of persons that a run protects, as its ledger will say.
+
+    A policy counts the noise of runs. It does not know what respondents lose who randomised some columns.
+    """
+    from privsyn.errors import InputError
+    from privsyn.table.schema.database_file import as_database
+    from privsyn.table.schema.yaml_file import as_schema
+
+    if (database := as_database(settings["schema"])) is not None:
+        return database.tables[database.root].key
+    schema = as_schema(settings["schema"])
+    if limits is not None and settings["epsilon"] is not None and schema is not None and schema.randomised:
+        raise InputError(f"{limits.file}: does not count columns that respondents randomised: leave out keep")
+    unit: str | None = settings["unit"]
+    return unit
+
+
+def fit_recorded(
+    settings: Mapping[str, Any],
+    table: Any,
+    account: Account,
+    shown: Callable[[], AbstractContextManager[Progress | None]],
+    rehearse: Callable[..., None] = lambda unit: None,
+) -> PrivSyn:
+    """Return a model fitted to a table, and record the run: its beginning before the first question.
+
+    Parameters
+    ----------
+    settings : mapping
+        As for `PrivSyn`.
+    table : path or mapping of paths
+    account : Account
+    shown : callable
+        Returns what shows progress.
+    rehearse : callable, optional
+        Refuses a run with this `unit`, if its results could not be written.
+    """
+    import privsyn
+    from privsyn.errors import InputError
+
+    with shown() as bars:
+        fitted = privsyn.PrivSyn(**settings, progress=account.watch(bars))
+        rehearse(unit=fitted.unit)
+        fitted.fit(table)
+    try:
+        account.end(fitted.ledger_)
+    except InputError as error:  # epsilon is spent: the model is not lost for want of a line
+        say(f"privsyn: {error}: the run counts in full there", err=True)
+    return fitted
