@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from privsyn.app.entries import KINDS, Entry
-from privsyn.app.expected import Expected, expected
 from privsyn.app.job import STAGES, Job
 from privsyn.app.look import COMPARISON, compare, looked_at, show_compare, stop_comparing
 from privsyn.app.results import ALL, listed
@@ -182,23 +181,25 @@ def show_promise(session: Session) -> dict[str, Any]:
     """Show whom the promise protects, epsilon, and what errors to expect. No row is read."""
     study = session.chosen
     guesses = [round(100 * best_guess(epsilon, study.delta)) for epsilon in EPSILONS]
-    sizes, notes = _expected(study)
+    try:
+        planned = study.plan()
+        expectations, notes = planned.expectations, planned.notes
+    except InputError as error:  # such a promise cannot be planned; what was chosen stays on the screen
+        expectations, notes = (), (str(error),)
     return {
         "study": study,
         "epsilons": EPSILONS,
         "guesses": guesses,
         "guess": round(100 * best_guess(study.epsilon, study.delta)),
         "step": min(range(len(EPSILONS)), key=lambda place: abs(EPSILONS[place] - study.epsilon)),
-        "sizes": sizes,
+        "expectations": expectations,
+        "largest": LARGEST_ERROR,
         "notes": notes,
     }
 
 
-def _expected(study: Study) -> tuple[list[Expected], tuple[str, ...]]:
-    try:
-        return expected(study)
-    except InputError as error:  # such a promise cannot be planned; what was chosen stays on the screen
-        return [], (str(error),)
+LARGEST_ERROR = 0.5
+"""Errors from this share on have bars of the same length: such a table is noise."""
 
 
 def save_promise(session: Session, form: Form) -> str:
@@ -228,7 +229,7 @@ MOST_EPSILON, MOST_DELTA = 100.0, 1e-3
 def leave_promise(session: Session, form: Form) -> str:
     """Go on to the last look, if such a run can be planned."""
     save_promise(session, form)
-    expected(session.chosen)
+    session.chosen.plan()  # raises if it cannot work
     return "run"
 
 

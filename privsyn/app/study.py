@@ -16,6 +16,7 @@ from privsyn.policy import POLICY, Policy, policy_of
 from privsyn.private.laws import law_of
 from privsyn.private.ledger import Ledger
 from privsyn.settings import Settings
+from privsyn.studies.plan import Plan, plan
 from privsyn.studies.release_facts import power
 from privsyn.table.drafting.candidates import Proposal
 from privsyn.table.drafting.draft import draft_schema
@@ -228,6 +229,19 @@ class Study:
             important=None if self.declares else self.important,
             seed=self.seed,
         )
+
+    def plan(self) -> Plan:
+        """Return the errors to expect for several numbers of rows, from public facts alone.
+
+        Raises
+        ------
+        InputError
+            If no run can be planned with these settings.
+        """
+        planned = plan(self.data, self.epsilon, self.delta, self.schema(), unit=self.unit, target=self.target)
+        if not isinstance(planned, Plan):  # the page makes one table
+            raise TypeError(type(planned).__name__)
+        return planned
 
     def arguments(self, data: str, budget: str, policy: str = "") -> list[str]:
         """Return what follows ``privsyn`` for the run, in the folder of its results.

@@ -130,7 +130,7 @@ def test_only_names_and_types_are_read_before_a_person_asks_for_more(session, st
     assert press(session, "choose", "choose", file="people.csv") == "columns"
     assert SCREENS["columns"].show(session)["names"] == ["person", "age"]
     press(session, "promise", "next", protects="row", epsilon="1", delta="1e-9")
-    assert SCREENS["promise"].show(session)["sizes"]
+    assert SCREENS["promise"].show(session)["expectations"]
     SCREENS["run"].show(session)
     with pytest.raises(InputError):
         press(session, "columns", "draft")
