@@ -273,11 +273,6 @@ def spent(path: Path) -> dict[str | None, Spent]:
     return {unit: Spent.of(r for r in runs if r.unit == unit) for unit in dict.fromkeys(r.unit for r in runs)}
 
 
-def total(path: Path) -> str:
-    """Return what was spent in one line."""
-    return _total(runs_in(path))
-
-
 def _total(runs: Iterable[Run]) -> str:
     """Return what runs spent in one line. Costs of different units do not add up."""
     by_unit: dict[str | None, list[Run]] = {}
@@ -299,7 +294,12 @@ def left(path: Path, policy: Policy) -> tuple[float, float]:
 def summary(path: Path, policy: Policy | None = None) -> list[str]:
     """Return in sentences what was spent: a line for each run, the total, and what a policy leaves."""
     runs = runs_in(path)
-    lines = [*map(str, runs), f"{SO_FAR}: {_total(runs)}"]
+    return [*map(str, runs), *totals(runs, policy)]
+
+
+def totals(runs: Sequence[Run], policy: Policy | None = None) -> list[str]:
+    """Return in sentences what runs spent together, and what a policy leaves."""
+    lines = [f"{SO_FAR}: {_total(runs)}"]
     if policy is not None:
         epsilon, delta = policy.left(runs)
         limits = f"{policy.file} allows epsilon {policy.epsilon:g} at delta {policy.delta:g} in all"
@@ -368,7 +368,7 @@ class Account:
                 _append(file, self.path, {"ends": self.run.id, "ledger": ledger.to_dict()})
                 file.seek(0)
                 runs = _parsed(self.path, file.read())
-            self.so_far = f"{self.path}: spent on this table so far: {_total(runs)}"
+            self.so_far = f"{self.path}: {SO_FAR}: {_total(runs)}"
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from command import forkserver
 from test_progress import RUNS, each_run
 
 from privsyn import InputError, PrivSyn, budget_file
-from privsyn.budget_file import Account, Run, Spent, beside, name_of, runs_in, spent, summary, total
+from privsyn.budget_file import Account, Run, Spent, beside, name_of, runs_in, spent, summary
 from privsyn.policy import Policy
 from privsyn.private.ledger import Ledger
 from privsyn.private.spend import QueryLog
@@ -63,7 +63,7 @@ def test_what_runs_spent_is_what_their_ledgers_promise_together(path):
     joint = Ledger.compose([ledger(run(1.0)), ledger(run(0.5))])
     assert spent(path) == {None: Spent(2, joint.epsilon, joint.delta, 0)}
     assert joint.epsilon < 1.2
-    assert total(path) == "epsilon 1.107 at delta 2e-09, 2 releases"  # rounded up
+    assert summary(path)[-1].endswith(": epsilon 1.107 at delta 2e-09, 2 releases")  # rounded up
 
 
 def test_a_run_that_did_not_end_counts_in_full(path):
@@ -93,9 +93,9 @@ def test_pure_and_gaussian_runs_compose(path):
 def test_no_file_and_an_empty_file_say_that_nothing_was_spent(path):
     assert (spent(path), summary(path)) == ({}, ["spent on this table so far: nothing"])
     path.touch()
-    assert (spent(path), total(path)) == ({}, "nothing")
+    assert (spent(path), summary(path)) == ({}, ["spent on this table so far: nothing"])
     recorded(path, run())
-    assert total(path) == "epsilon 1 at delta 1e-09, 1 release"
+    assert summary(path)[-1].endswith(": epsilon 1 at delta 1e-09, 1 release")
 
 
 # --- damage ------------------------------------------------------------------------------------------------
@@ -204,7 +204,7 @@ def test_a_run_begins_on_the_disk_before_its_first_question_and_its_ledger_fits(
     assert set(lines) == {1}
     account.end(model.ledger_)
     assert runs_in(path)[0].ledger == model.ledger_
-    assert account.so_far == f"{path}: spent on this table so far: {total(path)}"
+    assert account.so_far == f"{path}: {summary(path)[-1]}"
 
 
 def test_nothing_is_recorded_without_a_file_and_progress_goes_on():

@@ -14,7 +14,6 @@ from privsyn.app.results import ALL, listed
 from privsyn.app.session import Session
 from privsyn.app.study import COMMAND, EPSILONS, FORMATS, OUTPUTS, SCHEMA, Study, best_guess, check_important
 from privsyn.app.workspace import tables_of
-from privsyn.budget_file import SO_FAR
 from privsyn.errors import InputError, replace_errors
 from privsyn.files import check_file
 from privsyn.table.kinds.csv_format import CsvFormat
@@ -239,16 +238,15 @@ def leave_promise(session: Session, form: Form) -> str:
 def show_run(session: Session) -> dict[str, Any]:
     """Show the last look, or the progress of the run."""
     study = session.chosen
-    spent = study.spent()
-    total = next(place for place, line in enumerate(spent) if line.startswith(SO_FAR))
+    before, spent = study.spent()
     return {
         "study": study,
         "formats": FORMATS,
         "stages": list(STAGES.values()),
         "job": session.job,
         "open": _open_columns(study),
-        "before": spent[:total],
-        "spent": spent[total:],
+        "before": before,
+        "spent": spent,
     }
 
 

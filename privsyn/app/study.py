@@ -279,9 +279,10 @@ class Study:
         given = "" if policy is None or self.home == self.path.parent else str(self.home / POLICY)
         return [*self.arguments(self.data, str(self.budget), given), "--progress", "json"]
 
-    def spent(self) -> list[str]:
-        """Return in sentences what was spent on the table before, and what a policy leaves."""
-        return budget_file.summary(self.budget, self.policy)
+    def spent(self) -> tuple[list[str], list[str]]:
+        """Return a line for each run on the table before; and what they spent and what a policy leaves."""
+        runs = budget_file.runs_in(self.budget)
+        return [str(run) for run in runs], budget_file.totals(runs, self.policy)
 
     @property
     def out(self) -> str:

@@ -271,7 +271,7 @@ def test_an_upload_has_its_budget_and_its_policy_in_the_start_folder(session, st
     assert session.study.budget == start.resolve() / "elsewhere.csv.budget.jsonl"
     arguments = session.study.run()
     assert arguments[arguments.index("--policy") + 1] == str(start.resolve() / "privsyn.policy.yaml")
-    assert "1e-06 is left" in session.study.spent()[1]
+    assert "1e-06 is left" in session.study.spent()[1][1]
 
 
 def test_the_table_can_be_taken_in_each_format_with_the_same_rows(session):
