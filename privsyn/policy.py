@@ -16,7 +16,7 @@ from privsyn.files import check_file
 from privsyn.table.io.formats import file_of
 from privsyn.table.schema.yaml_file import parse
 
-POLICY = "privsyn.policy.yaml"
+POLICY_FILE = "privsyn.policy.yaml"
 
 ROUNDING = 1e-12
 """Relative error of a sum of decimals as doubles, which is no excess of a limit."""
@@ -131,7 +131,7 @@ def _ask_for(name: str, asked: float, most: float) -> str:
 
 def policy_of(data: Path, given: Path | None = None) -> Policy | None:
     """Return the policy for a table: the one beside it, the one in it if it is a folder, or the one given."""
-    places = [beside(data).with_name(POLICY), file_of(data) / POLICY]
+    places = [beside(data).with_name(POLICY_FILE), file_of(data) / POLICY_FILE]
     found = [place for place in places if exists(place)] + ([] if given is None else [given])
     distinct = list({os.path.realpath(place): place for place in found}.values())
     if len(distinct) > 1:

@@ -16,10 +16,10 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Screens = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-BYTES = 32
+TOKEN_BYTES = 32
 """Bytes of the token: 256 bits."""
 
-POLICY = (
+CONTENT_SECURITY_POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self';"
     " form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
@@ -83,9 +83,10 @@ class Guard:
     """
 
     def __init__(self, screens: Screens, port: int) -> None:
-        self.screens, self.path, self.token = screens, f"/{token_hex(BYTES // 2)}", token_urlsafe(BYTES)
+        self.screens = screens
+        self.path, self.token = f"/{token_hex(TOKEN_BYTES // 2)}", token_urlsafe(TOKEN_BYTES)
         self._hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
-        self._cookie, self._session = f"privsyn-{token_hex(BYTES // 4)}", token_urlsafe(BYTES)
+        self._cookie, self._session = f"privsyn-{token_hex(TOKEN_BYTES // 4)}", token_urlsafe(TOKEN_BYTES)
         self._active, self._last = 0, time.monotonic()
 
     @property
@@ -186,7 +187,7 @@ def _headers_of(scope: Scope) -> dict[str, list[str]]:
 def _with_ours(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
     """Add our headers to those of a response. Only those in `OWN` may be its own."""
     given = {name.lower().decode("latin-1"): value for name, value in headers}
-    ours = HEADERS | {"content-security-policy": POLICY}
+    ours = HEADERS | {"content-security-policy": CONTENT_SECURITY_POLICY}
     ours |= {name: given[name].decode("latin-1") for name in OWN if name in given}
     kept = [(name, value) for name, value in headers if name.lower().decode("latin-1") not in ours]
     return kept + [(name.encode(), value.encode("latin-1")) for name, value in ours.items()]

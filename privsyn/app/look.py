@@ -168,7 +168,7 @@ def stop_comparing(session: Session, form: Form) -> str:
     return "compare"
 
 
-def _policy() -> str:
+def _content_security_policy() -> str:
     """Return the policy of the comparison, which has its style and its script within.
 
     Only the script that all pages of this program have may run: its hash is that of the program's own file,
@@ -185,6 +185,6 @@ def _policy() -> str:
 
 
 COMPARISON_HEADERS = {
-    "content-security-policy": _policy(),
+    "content-security-policy": _content_security_policy(),
     "cross-origin-opener-policy": "unsafe-none",  # browsers show no page with a sandbox and another policy
 }

@@ -22,7 +22,7 @@ from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Re
 from starlette.routing import Mount, Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from privsyn.app.guard import HEADERS, POLICY, Guard
+from privsyn.app.guard import CONTENT_SECURITY_POLICY, HEADERS, Guard
 from privsyn.app.look import COMPARISON, COMPARISON_HEADERS
 from privsyn.app.pages import FOLDER, render
 from privsyn.app.results import ALL, file_of
@@ -47,16 +47,16 @@ IDLE_MINUTES = 60.0
 UPLOAD_GB = 4.0
 """Default limit of an upload."""
 
-CHECKED = 1.0
+CHECK_SECONDS = 1.0
 """Seconds between two looks at whether the app is still used."""
 
-LEADING = "open.html"
+ENTRANCE_FILE = "open.html"
 """The file that leads the browser to the printed address."""
 
-GRACE = 2
+GRACE_SECONDS = 2
 """Seconds for requests to end when the app stops."""
 
-MEDIA = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+MEDIA_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 
 class App:
@@ -82,7 +82,7 @@ class App:
             Route("/progress", self._progress),
             Route("/file/{name}", self._file),
             Route("/comparison", self._comparison),
-            Route(f"/{COMPARISON}", self._private),
+            Route(f"/{COMPARISON}", self._comparison_file),
             *(Route(f"/{name}", self._asset) for name in ("app.css", "app.js", "icon.svg")),
             Route("/{screen}", self._screen, methods=["GET", "POST"]),
         ]
@@ -96,7 +96,8 @@ class App:
     def close(self) -> None:
         """End the server and a run, which writes what was paid for. No button does anything from now on."""
         self.closed = True
-        self._one_at_a_time.acquire(timeout=GRACE)  # and never released: a late click must not start a run
+        # It is never released: a late click must not start a run.
+        self._one_at_a_time.acquire(timeout=GRACE_SECONDS)
         self.session.end()
 
     @staticmethod
@@ -190,7 +191,7 @@ class App:
             while job is not None and job.running:
                 step = {"place": job.place, "done": job.done, "total": job.total, "spent": job.spent}
                 yield f"data: {json.dumps(step)}\n\n"
-                await run_in_threadpool(job.wait, CHECKED)
+                await run_in_threadpool(job.wait, CHECK_SECONDS)
             yield "event: end\ndata: {}\n\n"
 
         return StreamingResponse(events(), media_type="text/event-stream")
@@ -198,7 +199,7 @@ class App:
     async def _file(self, request: Request) -> Response:
         """Send a file of the run. Of a model that was taken, no copy needs to be kept at the end."""
         name = request.path_params["name"]
-        place = await run_in_threadpool(self._made, name)
+        place = await run_in_threadpool(self._result, name)
         if place is None:
             return Response("privsyn: there is no such file", 404)
         whole = request.method == "GET" and "range" not in request.headers
@@ -212,21 +213,21 @@ class App:
             return Response("privsyn: there is no such file", 404)
         return HTMLResponse(place.read_bytes(), headers=COMPARISON_HEADERS)
 
-    async def _private(self, request: Request) -> Response:
+    async def _comparison_file(self, request: Request) -> Response:
         """Send the same page as a file."""
         place = self.session.results / COMPARISON
         if not place.is_file():
             return Response("privsyn: there is no such file", 404)
         return FileResponse(place, filename=COMPARISON, media_type="application/octet-stream")
 
-    def _made(self, name: str) -> Path | None:
+    def _result(self, name: str) -> Path | None:
         with self._one_at_a_time, suppress(InputError):
             return file_of(self.session.results, name) if self.session.made else None
         return None
 
     async def _asset(self, request: Request) -> Response:
         name = Path(request.url.path).name
-        return FileResponse(FOLDER / name, media_type=MEDIA[Path(name).suffix])
+        return FileResponse(FOLDER / name, media_type=MEDIA_TYPES[Path(name).suffix])
 
 
 async def _form(request: Request) -> dict[str, list[str]] | None:
@@ -249,7 +250,8 @@ class Protocol(H11Protocol):
     def send_400_response(self, msg: str) -> None:
         """Answer what is no HTTP request, unless an answer has begun, and close the connection."""
         if self.cycle is None or self.cycle.response_complete:
-            ours = HEADERS | {"content-security-policy": POLICY, "connection": "close", "content-length": "0"}
+            ours = HEADERS | {"content-security-policy": CONTENT_SECURITY_POLICY}
+            ours |= {"connection": "close", "content-length": "0"}
             lines = "".join(f"{name}: {value}\r\n" for name, value in ours.items())
             self.transport.write(f"HTTP/1.1 400 Bad Request\r\n{lines}\r\n".encode())
         self.transport.close()
@@ -275,15 +277,15 @@ def serve(app: App, *, idle_minutes: float = IDLE_MINUTES, ready: Callable[[], N
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        timeout_graceful_shutdown=GRACE,
+        timeout_graceful_shutdown=GRACE_SECONDS,
     )
     server = uvicorn.Server(config)
 
     async def until_idle() -> None:
         while not server.should_exit:
-            await asyncio.sleep(CHECKED)
+            await asyncio.sleep(CHECK_SECONDS)
             if not app.guard.token:
-                (app.session.workspace.folder / LEADING).unlink(missing_ok=True)
+                (app.session.workspace.folder / ENTRANCE_FILE).unlink(missing_ok=True)
             idle = app.guard.idle > 60 * idle_minutes and app.session.working is None
             server.should_exit |= idle or app.closed
 
@@ -314,7 +316,7 @@ def show_in_browser(app: App) -> None:
     browser is given a file that only the owner can read, which leads there. The app removes it once the token
     was exchanged.
     """
-    place = app.session.workspace.folder / LEADING
+    place = app.session.workspace.folder / ENTRANCE_FILE
     place.touch(mode=0o600)
     place.write_text(
         f'<!doctype html><meta http-equiv="refresh" content="0; url={app.address}"><title>privsyn</title>',

@@ -12,7 +12,7 @@ from typing import Any
 from privsyn import budget_file
 from privsyn.app.entries import OPEN, Entry, entries_of
 from privsyn.errors import InputError, about
-from privsyn.policy import POLICY, Policy, policy_of
+from privsyn.policy import POLICY_FILE, Policy, policy_of
 from privsyn.private.laws import law_of
 from privsyn.private.ledger import Ledger
 from privsyn.settings import Settings
@@ -276,7 +276,7 @@ class Study:
     def run(self) -> list[str]:
         """Return the arguments of the run with whole paths."""
         policy = self.policy
-        given = "" if policy is None or self.home == self.path.parent else str(self.home / POLICY)
+        given = "" if policy is None or self.home == self.path.parent else str(self.home / POLICY_FILE)
         return [*self.arguments(self.data, str(self.budget), given), "--progress", "json"]
 
     def spent(self) -> tuple[list[str], list[str]]:

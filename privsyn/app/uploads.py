@@ -16,16 +16,16 @@ from starlette.requests import Request
 from privsyn.errors import InputError
 from privsyn.table.io.formats import ENDINGS
 
-NAME = re.compile(r"[^\w.() -]")
+UNSAFE = re.compile(r"[^\w.() -]")
 """What a file name loses."""
 
-LONGEST = 60
+MOST_CHARACTERS = 60
 """Characters of a file name: of four bytes each they fit in the 255 of a file system."""
 
 MOST_PARTS = 20
 """Parts of a form: the file, and the button."""
 
-MOST_HEADER = 4096
+MOST_HEADER_BYTES = 4096
 """Bytes of a header of a part."""
 
 
@@ -113,7 +113,7 @@ class _Upload:
 
     def _more(self, which: int, data: bytes) -> None:
         self._header[which] += data
-        if len(self._header[which]) > MOST_HEADER:
+        if len(self._header[which]) > MOST_HEADER_BYTES:
             raise InputError("choose a file to upload")
 
     def _end_of_header(self) -> None:
@@ -146,7 +146,7 @@ def safe_name(name: str) -> str:
     >>> safe_name("../../etc/my table.csv"), safe_name("C:\\data\\.people$.CSV")
     ('my table.csv', 'people_.CSV')
     """
-    last = NAME.sub("_", re.split(r"[\\/]", name)[-1]).lstrip(". ")[-LONGEST:].lstrip(". ")
+    last = UNSAFE.sub("_", re.split(r"[\\/]", name)[-1]).lstrip(". ")[-MOST_CHARACTERS:].lstrip(". ")
     if not last.lower().endswith(ENDINGS):
         raise InputError(f"upload a table: {', '.join(ENDINGS)}")
     return last

@@ -171,8 +171,8 @@ def running(start, *, enter=True, host="", idle_minutes=60.0, **options):
 def _ends_soon():
     """Let a server see at once that it shall stop, and not wait long for requests to end."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(server, "CHECKED", 0.02)
-        patch.setattr(server, "GRACE", 0.3)
+        patch.setattr(server, "CHECK_SECONDS", 0.02)
+        patch.setattr(server, "GRACE_SECONDS", 0.3)
         yield
 
 

@@ -147,7 +147,7 @@ def test_what_is_not_named_like_a_table_is_refused(shared, name):
         ([("file", "a.csv", DATA), ("file", "b.csv", DATA)], "choose one file"),
         ([("file", "a.csv", DATA), ("file", "a.csv", DATA)], "choose one file"),
         ([("x", None, b"")] * uploads.MOST_PARTS + [("file", "a.csv", DATA)], "choose a file to upload"),
-        ([("x" * uploads.MOST_HEADER, "a.csv", DATA)], "choose a file to upload"),
+        ([("x" * uploads.MOST_HEADER_BYTES, "a.csv", DATA)], "choose a file to upload"),
     ],
 )
 def test_a_form_has_one_file(shared, form_with_files, parts, words):
