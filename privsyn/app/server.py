@@ -67,6 +67,13 @@ class App:
     workspace : Workspace
     upload_gb : float
         The largest upload, in GB.
+
+    Attributes
+    ----------
+    closed : bool
+        Whether `close` was called.
+    uploading : bool
+        Whether an upload is under way.
     """
 
     def __init__(self, workspace: Workspace, upload_gb: float = UPLOAD_GB) -> None:
@@ -74,7 +81,7 @@ class App:
         self.socket = socket.create_server((HOST, 0))
         self.port: int = self.socket.getsockname()[1]
         self._upload_bytes = round(upload_gb * 1e9)
-        self.closed, self._uploading, self._one_at_a_time = False, False, Lock()
+        self.closed, self.uploading, self._one_at_a_time = False, False, Lock()
         self.guard = Guard(self._unrouted, self.port)
         routes = [
             Route("/", self._to("choose")),
@@ -156,10 +163,10 @@ class App:
 
     async def _upload(self, request: Request) -> Response:
         following, session = "choose", self.session
-        if self._uploading:  # together they could be larger than the limit
+        if self.uploading:  # together they could be larger than the limit
             session.problem = "another upload is under way: wait for its end"
             return RedirectResponse(f"{self.guard.path}/{following}", 303)
-        self._uploading = True
+        self.uploading = True
         try:
             folder = await run_in_threadpool(session.workspace.new, "uploads")
             place = await receive_upload(request, folder, self._upload_bytes)
@@ -167,7 +174,7 @@ class App:
         except InputError as error:
             session.problem = str(error)
         finally:
-            self._uploading = False
+            self.uploading = False
         return RedirectResponse(f"{self.guard.path}/{following}", 303)
 
     def _open_upload(self, place: Path) -> str:

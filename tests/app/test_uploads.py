@@ -184,8 +184,8 @@ def test_an_upload_that_stops_leaves_nothing(shared, form_with_files, cut):
     """The browser goes away, wherever that is in the form."""
     kind, body = form_with_files([("file", "a.csv", DATA)])
     with send_slowly(shared, body[:-cut], kind, len(body)):
-        assert until(lambda: shared.page._uploading)
-    assert until(lambda: not shared.page._uploading)
+        assert until(lambda: shared.page.uploading)  # or it would begin during the next test
+    assert until(lambda: not shared.page.uploading)
     assert not left(shared)
     assert shared.session.study is None
 
@@ -227,7 +227,7 @@ def test_one_upload_at_a_time(site, form_with_files):
     """Two at once could fill the disk with twice the limit."""
     kind, body = form_with_files([("file", "slow.csv", DATA)])
     with send_slowly(site, body[:-9], kind, len(body)) as slow:
-        assert until(lambda: site.page._uploading)
+        assert until(lambda: site.page.uploading)
         assert site.upload("b.csv", DATA)["location"] == f"{site.path}/choose"
         assert "another upload" in site.problem
         slow.sendall(body[-9:])
