@@ -11,6 +11,9 @@ from privsyn.errors import InputError, about
 from privsyn.table.schema.columns import COLUMNS, Column, Ordinal
 from privsyn.table.schema.yaml_file import dump, from_plain, parse
 
+Form = Mapping[str, Sequence[str]]
+"""What a form sent: the values of each field by its name."""
+
 OPEN = ""
 """The kind of a column about which nothing is declared. A schema declares all columns or none."""
 
@@ -148,7 +151,7 @@ class Entry:
             said = self.plain()
         return None if said is None else from_plain({"columns": {self.name: said}}).columns[self.name]
 
-    def changed(self, form: Mapping[str, Sequence[str]], place: int) -> Entry:
+    def changed(self, form: Form, place: int) -> Entry:
         """Return it with what the form says; fields that it lacks stay as they are.
 
         The names of the fields end in the place of the column, as in ``low-3``.

@@ -7,19 +7,23 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from privsyn.app.entries import KINDS, Entry
+from jinja2 import FileSystemLoader
+
+from privsyn.app.comparison import COMPARISON, compare, show_compare, stop_comparing
+from privsyn.app.entries import KINDS, Entry, Form
 from privsyn.app.job import STAGES, Job
-from privsyn.app.look import COMPARISON, compare, looked_at, show_compare, stop_comparing
+from privsyn.app.quality import quality_of
 from privsyn.app.results import ALL, listed
 from privsyn.app.session import Session
 from privsyn.app.study import COMMAND, EPSILONS, FORMATS, OUTPUTS, SCHEMA, Study, best_guess, check_important
 from privsyn.app.workspace import tables_of
 from privsyn.errors import InputError, replace_errors
 from privsyn.files import check_file
+from privsyn.pages.sections import FOLDER as PAGES
+from privsyn.pages.sections import environment
 from privsyn.table.kinds.csv_format import CsvFormat
 
-Form = Mapping[str, Sequence[str]]
-"""What a form sent: the values of each field by its name."""
+TEMPLATES = Path(__file__).with_name("templates")
 
 
 @dataclass(frozen=True)
@@ -292,10 +296,10 @@ def show_look(session: Session) -> dict[str, Any]:
     study, job = session.chosen, session.job
     if job is None:
         raise InputError("there is no run yet")
-    if job not in session.looked:
+    if job not in session.quality:
         table = session.results / study.out
-        session.looked = {job: looked_at(session.results / OUTPUTS["--model"], table)}
-    return {"study": study, "messages": job.messages} | session.looked[job]
+        session.quality = {job: quality_of(session.results / OUTPUTS["--model"], table)}
+    return {"study": study, "messages": job.messages} | session.quality[job]
 
 
 # 6. Take
@@ -371,3 +375,23 @@ SCREENS = {
     )
 }
 """All screens, in the order of a person's way through them."""
+
+
+def render(name: str, session: Session, values: dict[str, Any]) -> str:
+    """Return a screen as HTML."""
+    templates = environment()
+    templates.loader = FileSystemLoader([TEMPLATES, PAGES])
+    templates.filters["size"] = size
+    screens = [(each, each.ready(session)) for each in SCREENS.values() if not each.tab_of]
+    problem, session.problem = session.problem, ""
+    page = templates.get_template(f"{name}.html")
+    return page.render(values, screen=SCREENS[name], screens=screens, problem=problem)
+
+
+def size(count: int) -> str:
+    """Return the size of a file.
+
+    >>> size(512), size(20_000), size(3_500_000)
+    ('1 kB', '20 kB', '3.5 MB')
+    """
+    return f"{max(count / 1e3, 1):.0f} kB" if count < 1e6 else f"{count / 1e6:.1f} MB"

@@ -22,11 +22,10 @@ from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Re
 from starlette.routing import Mount, Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from privsyn.app.comparison import COMPARISON, COMPARISON_HEADERS
 from privsyn.app.guard import CONTENT_SECURITY_POLICY, HEADERS, Guard
-from privsyn.app.look import COMPARISON, COMPARISON_HEADERS
-from privsyn.app.pages import FOLDER, render
 from privsyn.app.results import ALL, file_of
-from privsyn.app.screens import SCREENS, open_file
+from privsyn.app.screens import SCREENS, TEMPLATES, open_file, render
 from privsyn.app.session import Session
 from privsyn.app.study import OUTPUTS
 from privsyn.app.uploads import receive_upload
@@ -234,7 +233,7 @@ class App:
 
     async def _asset(self, request: Request) -> Response:
         name = Path(request.url.path).name
-        return FileResponse(FOLDER / name, media_type=MEDIA_TYPES[Path(name).suffix])
+        return FileResponse(TEMPLATES / name, media_type=MEDIA_TYPES[Path(name).suffix])
 
 
 async def _form(request: Request) -> dict[str, list[str]] | None:

@@ -29,8 +29,8 @@ class Session:
         The run.
     comparison : Job, optional
         The comparison of its table with the real rows.
-    looked : dict
-        What screen "look" shows of the run, which is made once.
+    quality : dict
+        What screen "look" shows, by the run: it is computed once.
     problem : str
         A message for the next screen.
     """
@@ -41,7 +41,7 @@ class Session:
         self.database: Path | None = None
         self.job: Job | None = None
         self.comparison: Job | None = None
-        self.looked: dict[Job, dict[str, Any]] = {}
+        self.quality: dict[Job, dict[str, Any]] = {}
         self.problem = ""
 
     @property
@@ -72,7 +72,7 @@ class Session:
         for job in (self.comparison, self.job):
             if job is not None:
                 job.end()
-        self.comparison, self.looked = None, {}
+        self.comparison, self.quality = None, {}
 
     def open(self, path: Path, inside: str = "", csv: CsvFormat | None = None) -> None:
         """Begin with a table; its results of before are removed."""

@@ -13,11 +13,11 @@ import uvicorn
 from command import CANARY, visible
 
 from privsyn import Categorical, Datetime, Identifier, Increasing, Numerical, PrivSyn, Schema, Text, evaluate
-from privsyn.app import look
+from privsyn.app import quality
+from privsyn.app.comparison import COMPARISON_HEADERS
 from privsyn.app.job import Job
-from privsyn.app.look import COMPARISON_HEADERS, looked_at
-from privsyn.app.pages import render
-from privsyn.app.screens import SCREENS
+from privsyn.app.quality import quality_of
+from privsyn.app.screens import SCREENS, render
 from privsyn.app.server import App
 from privsyn.app.study import FORMATS
 from privsyn.app.workspace import Workspace
@@ -75,7 +75,7 @@ def results(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def facts(results):
-    return looked_at(results / "model.privsyn", results / "synthetic.csv")
+    return quality_of(results / "model.privsyn", results / "synthetic.csv")
 
 
 def column(facts, name):
@@ -125,22 +125,22 @@ def test_the_synthetic_counts_are_those_of_the_file(facts, results):
 
 def test_each_format_of_the_table_has_the_same_counts(facts, results):
     for ending in (".parquet", ".xlsx"):
-        other = looked_at(results / "model.privsyn", results / f"synthetic{ending}")
+        other = quality_of(results / "model.privsyn", results / f"synthetic{ending}")
         assert [c["rows"] for c in other["columns"]] == [c["rows"] for c in facts["columns"]]
 
 
 def test_the_first_rows_of_a_large_table_stand_for_all(facts, results, monkeypatch):
-    monkeypatch.setattr(look, "ROWS", 500)
-    some = looked_at(results / "model.privsyn", results / "synthetic.csv")
+    monkeypatch.setattr(quality, "ROWS", 500)
+    some = quality_of(results / "model.privsyn", results / "synthetic.csv")
     assert (some["counted"], some["whole"], some["scaled"]) == (500, False, True)
     first = pd.read_csv(results / "synthetic.csv").head(500)["city"].fillna("(missing)").value_counts()
     for name, count in counts(some, "city").items():
         assert count == pytest.approx(first.get(name, 0) * some["rows"] / 500)
-    monkeypatch.setattr(look, "ROWS_OF_A_SHEET", 500)
-    sheet = looked_at(results / "model.privsyn", results / "synthetic.xlsx")
+    monkeypatch.setattr(quality, "ROWS_OF_A_SHEET", 500)
+    sheet = quality_of(results / "model.privsyn", results / "synthetic.xlsx")
     assert [each["rows"] for each in sheet["columns"]] == [each["rows"] for each in some["columns"]]
-    monkeypatch.setattr(look, "ROWS", facts["counted"])
-    exactly = looked_at(results / "model.privsyn", results / "synthetic.csv")
+    monkeypatch.setattr(quality, "ROWS", facts["counted"])
+    exactly = quality_of(results / "model.privsyn", results / "synthetic.csv")
     assert (exactly["counted"], exactly["whole"]) == (facts["counted"], True)
 
 
@@ -194,16 +194,16 @@ def test_the_screen_needs_no_private_row_and_shows_none(app):
     assert "Oslo <b>" not in text
     assert "Oslo <b>" in unescape(text)
     app.session.study.path.write_text("something else")
-    app.session.looked.clear()
+    app.session.quality.clear()
     assert shown(app) == text
     app.session.study.path.unlink()
-    app.session.looked.clear()
+    app.session.quality.clear()
     assert shown(app) == text
 
 
 def test_a_strength_near_zero_has_a_place_in_its_picture(app):
     shown(app)
-    (found,) = app.session.looked.values()
+    (found,) = app.session.quality.values()
     found["pairs"][0] |= {"low": 0.0, "strength": 1e-6, "synthetic": 1e-6, "high": 2e-6}
     text = shown(app)
     assert "&lt;0.01%</td>" in text
@@ -212,7 +212,7 @@ def test_a_strength_near_zero_has_a_place_in_its_picture(app):
 
 def test_the_facts_are_made_once_for_each_run(app, monkeypatch):
     shown(app)
-    monkeypatch.setattr("privsyn.app.screens.looked_at", None)
+    monkeypatch.setattr("privsyn.app.screens.quality_of", None)
     shown(app)
     app.session.end()
     with pytest.raises(TypeError):
@@ -222,7 +222,7 @@ def test_the_facts_are_made_once_for_each_run(app, monkeypatch):
 def test_a_table_without_rows_is_no_error(results, tmp_path):
     header = (results / "synthetic.csv").read_text().splitlines()[0]
     (tmp_path / "synthetic.csv").write_text(f"{header}\n")
-    empty = looked_at(results / "model.privsyn", tmp_path / "synthetic.csv")
+    empty = quality_of(results / "model.privsyn", tmp_path / "synthetic.csv")
     assert (empty["counted"], empty["agreement"]) == (0, [])
     assert all(row["synthetic"] is None for row in empty["pairs"])
 

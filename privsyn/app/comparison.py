@@ -1,0 +1,100 @@
+"""The comparison with the real rows, which a person may ask for. What comes of it is NOT PRIVATE."""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64encode
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from privsyn.app.entries import Form
+from privsyn.app.job import Job
+from privsyn.app.session import Session
+from privsyn.app.study import OUTPUTS
+from privsyn.pages.sections import environment
+from privsyn.release.linked import load, one_release
+from privsyn.table.schema.yaml_file import to_yaml
+
+COMPARISON = "private-comparison.html"
+"""The comparison with the real rows: the one file of a run that may not be published."""
+
+NUMBERS, COMPARED = "private-comparison.json", "comparison-schema.yaml"
+"""The same as numbers, and the columns that are compared: those of the release."""
+
+FIGURES = (
+    *("one_way_mean", "pair_mean", "triple_mean", "query_mean", "quantiles_mean", "spearman_mean"),
+    *("propensity", "boosting_auc", "boosting_r2"),
+)
+"""The scores that the screen shows of the comparison."""
+
+WORST = 5
+"""Number of columns and of pairs that are named as the furthest from the real ones."""
+
+
+def show_compare(session: Session) -> dict[str, Any]:
+    """Show the warning, the progress, or the key figures of the comparison with the real rows."""
+    study, job = session.chosen, session.comparison
+    found = None if job is None or job.code != 0 else _figures(session.results)
+    return {"study": study, "job": job, "file": COMPARISON, "found": found}
+
+
+def _figures(folder: Path) -> dict[str, Any]:
+    """Return the key figures of the comparison. They are of the real rows: not private."""
+    from privsyn.evaluation.registry import METRICS  # it takes a while to import
+
+    scores = json.loads((folder / NUMBERS).read_text(encoding="utf-8"))
+    known = scores | scores["learning"]
+    lines = [
+        (METRICS[name], known[name])
+        for name in FIGURES
+        if name in known and known[name]["synthetic"] is not None
+    ]
+    worst = {int(order): found[:WORST] for order, found in scores["worst"].items() if int(order) < 3}
+    return scores | {"lines": lines, "worst": worst}
+
+
+def compare(session: Session, form: Form) -> str:
+    """Compare with the real rows, which the person asked for. What comes of it is NOT PRIVATE."""
+    study, folder = session.chosen, session.results
+    if session.working is not None:
+        return "compare"
+    release = one_release(load(folder / OUTPUTS["--model"]), "this page")
+    # Its schema names the columns that the synthetic table has; the person's may declare a few of them.
+    (folder / COMPARED).write_text(to_yaml(release.codec.schema), encoding="utf-8")
+    options = {"--schema": COMPARED, "--report": COMPARISON, "--json": NUMBERS}
+    options |= {"--target": study.target} if study.target else {}
+    given = (part for pair in options.items() for part in pair)
+    arguments = ["evaluate", study.data, study.out, *given]
+    session.comparison = Job(arguments, folder, keeps=(session.workspace.lock,))
+    return "compare"
+
+
+def stop_comparing(session: Session, form: Form) -> str:
+    """Stop the comparison."""
+    if session.comparison is not None:
+        session.comparison.end()
+    return "compare"
+
+
+def _content_security_policy() -> str:
+    """Return the policy of the comparison, which has its style and its script within.
+
+    Only the script that all pages of this program have may run: its hash is that of the program's own file,
+    not that of what the page holds. The sandbox takes the page out of our origin: it has no cookie and can
+    ask this server for nothing.
+    """
+    text = environment().from_string('<script>\n{% include "page.js" %}\n</script>').render()
+    script = re.sub("^<script>|</script>$", "", text).encode()
+    hashed = b64encode(sha256(script).digest()).decode()
+    return (
+        "sandbox allow-scripts; default-src 'none'; style-src 'unsafe-inline';"
+        f" script-src 'sha256-{hashed}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+
+
+COMPARISON_HEADERS = {
+    "content-security-policy": _content_security_policy(),
+    "cross-origin-opener-policy": "unsafe-none",  # browsers show no page with a sandbox and another policy
+}

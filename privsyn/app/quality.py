@@ -1,0 +1,93 @@
+"""The quality of a synthetic table: its rows beside the public estimates of their release."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from privsyn.errors import InputError
+from privsyn.release.agreement import Agreement
+from privsyn.release.linked import load, one_release
+from privsyn.release.outlook import COLUMNS, COLUMNS_ARE, errors_inside, level_of_column, strength
+from privsyn.release.release import Release
+from privsyn.studies.release_report import LIMITS, in_short
+from privsyn.table.io.read_in_batches import read_in_batches
+
+ROWS, ROWS_OF_A_SHEET = 200_000, 20_000
+"""Most synthetic rows that are counted, the first ones: more would take longer than a person waits. The cells
+of a sheet of Excel take ten times as long as others."""
+
+INVENTED = "invented"
+"""What a column is of which nothing was found, beside `COLUMNS_ARE`."""
+
+USABLE, ROUGH = (f"{100 * limit:.0f}" for limit in COLUMNS)
+WORDS = f"below {USABLE} of 100", f"{USABLE} to {ROUGH} of 100", f"above {ROUGH} of 100", "nothing was found"
+MEANING = dict(zip((*COLUMNS_ARE, INVENTED), WORDS, strict=True))
+"""What a column is, and how many of its rows would have to change."""
+
+
+def quality_of(model: Path, table: Path) -> dict[str, Any]:
+    """Return what the screen shows of a release and of its synthetic table. It reads no private row."""
+    release = one_release(load(model), "this page")
+    agreement, rows, whole, uncounted = None, 0, True, ""
+    try:
+        agreement, rows, whole = _counted(release, table)
+    except InputError as error:  # the estimates are worth a look also without the rows
+        uncounted = str(error)
+    values = in_short(release, agreement, beside=True)
+    columns = values["columns"]
+    for place, (column, inside) in enumerate(zip(columns, errors_inside(release.fitted), strict=True), 1):
+        column["anchor"] = f"column-{place}"
+        column["inside"], column["off"] = inside, min(column["error"] + inside, 1.0)
+        column["is"] = INVENTED if column["lost"] else COLUMNS_ARE[level_of_column(column["off"])]
+    tables = _relationships(release, values["tables"], agreement)
+    return values | {
+        "groups": {word: [c for c in columns if c["is"] == word] for word in MEANING},
+        "words": MEANING,
+        "pairs": [row for row in tables if len(row["columns"]) == 2],
+        "larger": [row for row in tables if len(row["columns"]) > 2],
+        "counted": rows,
+        "uncounted": uncounted,
+        "scaled": rows != round(release.fitted.total),
+        "whole": whole,
+        "no_cost": not release.ledger.private,
+        **LIMITS,
+    }
+
+
+def _counted(release: Release, table: Path) -> tuple[Agreement | None, int, bool]:
+    """Count the first rows of the table as the release counts; None if it has none.
+
+    Return also how many were counted, and whether they are all.
+    """
+    agreement, rows = Agreement(release.codec, release.fitted, release.accuracy_.not_found), 0
+    most = ROWS_OF_A_SHEET if table.suffix == ".xlsx" else ROWS
+
+    def count(frames: Any) -> bool:
+        nonlocal rows
+        for frame in frames:
+            some = frame.iloc[: most - rows]
+            agreement.add(some)
+            rows += len(some)
+            if len(some) < len(frame):
+                return False
+        return True
+
+    (whole,) = read_in_batches(table, release.codec.schema).each(count)
+    return agreement if rows else None, rows, whole
+
+
+def _relationships(
+    release: Release, rows: list[dict[str, Any]], agreement: Agreement | None
+) -> list[dict[str, Any]]:
+    """Add to each relationship its strength in the synthetic rows, and whether that lies in the interval."""
+    counts = {} if agreement is None else agreement.counts
+    found = {
+        certainty.attributes: strength(certainty.measured.grouping.join(counts[certainty.attributes] * 1.0))
+        for certainty, _ in release.fitted.measured_marginals
+        if certainty.attributes in counts
+    }
+    for row in rows:
+        row["synthetic"] = own = found.get(row["columns"])
+        row["outside"] = own is not None and not row["low"] <= own <= row["high"]
+    return rows
