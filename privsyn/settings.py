@@ -32,6 +32,10 @@ def _option(help: str, **more: Any) -> dict[str, Any]:  # noqa: A002
     return {"help": help} | more
 
 
+MUCH_EPSILON, MUCH_DELTA = 100.0, 1e-3
+"""Above either, the guarantee is practically meaningless."""
+
+
 @dataclass(frozen=True, eq=False)
 class Settings:
     """The settings of a run; `PrivSyn` documents them. All but three are keyword-only.

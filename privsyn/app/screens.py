@@ -21,6 +21,7 @@ from privsyn.errors import InputError, replace_errors
 from privsyn.files import check_file
 from privsyn.pages.sections import FOLDER as PAGES
 from privsyn.pages.sections import environment
+from privsyn.settings import MUCH_DELTA, MUCH_EPSILON
 from privsyn.table.kinds.csv_format import CsvFormat
 
 TEMPLATES = Path(__file__).with_name("templates")
@@ -217,16 +218,14 @@ def save_promise(session: Session, form: Form) -> str:
         epsilon, delta = float(one(form, "epsilon")), float(one(form, "delta"))
     target = one(form, "target") or None
     unit_or_none = unit if protects == "person" else None
-    if not 0 < epsilon <= MOST_EPSILON or not 0 <= delta <= MOST_DELTA:
-        raise InputError("give an epsilon above 0 and of 100 at most, and a delta from 0 to 0.001")
+    if not 0 < epsilon <= MUCH_EPSILON or not 0 <= delta <= MUCH_DELTA:
+        raise InputError(
+            f"give an epsilon above 0 and of {MUCH_EPSILON:g} at most, and a delta from 0 to {MUCH_DELTA:g}"
+        )
     tried = replace(study, unit=unit_or_none, epsilon=epsilon, delta=delta, target=target, protects=True)
     tried.settings()  # raises if it cannot work: the promise of before stays
     session.study = tried
     return "promise"
-
-
-MOST_EPSILON, MOST_DELTA = 100.0, 1e-3
-"""Above either, the guarantee is practically meaningless."""
 
 
 def leave_promise(session: Session, form: Form) -> str:

@@ -18,13 +18,11 @@ from privsyn.private.ledger import PUBLIC, Ledger
 from privsyn.private.ledger_text import acceptance_lines, not_randomised, randomised_cells
 from privsyn.private.spend import ROWS_PER_PERSON
 from privsyn.progress import Progress
+from privsyn.settings import MUCH_DELTA, MUCH_EPSILON
 
 if TYPE_CHECKING:
     from privsyn.release.release import Release
     from privsyn.table.schema.schema import Schema
-
-MUCH_EPSILON, MUCH_DELTA = 100.0, 1e-3
-"""Above either, the guarantee is practically meaningless."""
 
 BETTER = "take an epsilon of 10 at most, and a delta far below one in the number of people"
 
