@@ -51,7 +51,7 @@ def synth(
     allow_weak_privacy: options.Weak = False,
     budget: options.BudgetFile = None,
     policy: options.PolicyFile = None,
-    progress: options.ShowProgress = options.Shown.BAR,
+    progress: options.ShowProgress = options.ProgressFormat.BAR,
     csv: options.Given,
 ) -> None:
     """Make a synthetic table with the columns, types and dependences of DATA."""

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from privsyn.cli.common.options import Shown
+from privsyn.cli.common.options import ProgressFormat
 from privsyn.cli.common.terminal import say
 from privsyn.errors import NOT_FOUND, InputError, plural, printable
 from privsyn.private.discovery import summary
@@ -44,13 +44,13 @@ WRITTEN = {
 
 
 @contextmanager
-def progress(shown: Shown = Shown.BAR) -> Iterator[Progress | None]:
+def progress(form: ProgressFormat = ProgressFormat.BAR) -> Iterator[Progress | None]:
     """Yield a function that shows a progress bar for each stage on a terminal; None in a pipe.
 
     For programs it prints a line of JSON for each step. Standard error may have other lines too, none of
     which begins with a brace.
     """
-    if shown is Shown.JSON:
+    if form is ProgressFormat.JSON:
         yield _json_lines
         return
     if not sys.stderr.isatty():

@@ -89,7 +89,7 @@ Weak = Annotated[
 ]
 
 
-class Shown(StrEnum):
+class ProgressFormat(StrEnum):
     """How progress is shown."""
 
     BAR = "bar"
@@ -115,7 +115,7 @@ PolicyFile = Annotated[
 ]
 
 ShowProgress = Annotated[
-    Shown,
+    ProgressFormat,
     typer.Option(help="json, for programs: a line {stage, done, total} on standard error for each step."),
 ]
 
