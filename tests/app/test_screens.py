@@ -1,5 +1,7 @@
 """A person's way through the screens, without a browser: what is kept, what is refused, what a run makes."""
 
+from contextlib import contextmanager
+
 import pandas as pd
 import pytest
 
@@ -13,12 +15,9 @@ from privsyn.cli import main
 from privsyn.errors import InputError
 from privsyn.table.schema.yaml_file import to_plain
 
-WAIT = 300  # seconds for a run on a busy machine
 
-
-@pytest.fixture
-def start(tmp_path):
-    """A start folder with a table of persons who may have two rows."""
+def write_table(folder):
+    """Write a table of persons who may have two rows."""
     size = 400
     table = pd.DataFrame(
         {
@@ -28,18 +27,30 @@ def start(tmp_path):
             "pay": [100.5 * (row % 9) for row in range(size)],
         }
     )
-    table.to_csv(tmp_path / "people.csv", index=False)
-    return tmp_path
+    table.to_csv(folder / "people.csv", index=False)
 
 
 @pytest.fixture
-def session(start):
+def start(tmp_path):
+    """A start folder with the table."""
+    write_table(tmp_path)
+    return tmp_path
+
+
+@contextmanager
+def session_in(start):
     workspace = Workspace(start)
     session = Session(workspace)
     yield session
     if session.job is not None:
         session.job.end()
     workspace.close()
+
+
+@pytest.fixture
+def session(start):
+    with session_in(start) as session:
+        yield session
 
 
 def press(session, screen, button, **form):
@@ -214,24 +225,26 @@ def test_the_column_of_persons_is_no_column_of_the_schema(session):
     assert "--unit person" in session.study.command()
 
 
-def make(session, **promise):
-    """A whole run with a seed, so that it can be repeated."""
-    press(session, "choose", "choose", file="people.csv")
-    press(session, "columns", "draft")
-    press(session, "columns", "confirm", **shown(session))
-    press(session, "promise", "next", **{"protects": "row", "epsilon": "1", "delta": "1e-9"} | promise)
-    session.study.seed = 1
-    press(session, "run", "start", ending=".csv", rows="")
-    while session.job.wait(1.0):
-        pass
-    assert (session.job.code, session.job.complaints) == (0, [])
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A session whose run has ended, with a seed, so that it can be repeated. Tests only read its files."""
+    start = tmp_path_factory.mktemp("start")
+    write_table(start)
+    with session_in(start) as session:
+        press(session, "choose", "choose", file="people.csv")
+        press(session, "columns", "draft")
+        press(session, "columns", "confirm", **shown(session))
+        press(session, "promise", "next", protects="row", epsilon="1", delta="1e-9", target="sex")
+        session.study.seed = 1
+        press(session, "run", "start", ending=".csv", rows="")
+        while session.job.wait(1.0):
+            pass
+        assert (session.job.code, session.job.complaints) == (0, [])
+        yield session
 
 
-def test_a_run_makes_the_bytes_of_the_command_shown(session, start, monkeypatch):
-    make(session, target="sex")
-    place = start / "in a shell"
-    place.mkdir()
-    (place / "people.csv").write_bytes((start / "people.csv").read_bytes())
+def test_a_run_makes_the_bytes_of_the_command_shown(finished, start, monkeypatch):
+    session, place = finished, start
     (place / "schema.yaml").write_text(session.study.schema_text(), encoding="utf-8")
     monkeypatch.chdir(place)
     words = session.study.command().split()
@@ -274,26 +287,27 @@ def test_an_upload_has_its_budget_and_its_policy_in_the_start_folder(session, st
     assert "1e-06 is left" in session.study.spent()[1][1]
 
 
-def test_the_table_can_be_taken_in_each_format_with_the_same_rows(session):
-    make(session)
-    names = [name for name, _, _ in listed(session.results)]
+def test_the_table_can_be_taken_in_each_format_with_the_same_rows(finished):
+    names = [name for name, _, _ in listed(finished.results)]
     assert names[:3] == ["synthetic.csv", "synthetic.parquet", "synthetic.xlsx"]
-    csv = pd.read_csv(file_of(session.results, "synthetic.csv"))
-    parquet = pd.read_parquet(file_of(session.results, "synthetic.parquet"))
-    excel = pd.read_excel(file_of(session.results, "synthetic.xlsx"))
+    csv = pd.read_csv(file_of(finished.results, "synthetic.csv"))
+    parquet = pd.read_parquet(file_of(finished.results, "synthetic.parquet"))
+    excel = pd.read_excel(file_of(finished.results, "synthetic.xlsx"))
     for other in (parquet, excel):
         pd.testing.assert_frame_equal(other, csv, check_dtype=False)
     assert parquet["age"].dtype.kind == "i"
-    assert file_of(session.results, "everything.zip").is_file()
+    assert file_of(finished.results, "everything.zip").is_file()
     for wrong in ("../people.csv", "lock", "private-comparison.html", "synthetic.sav", ""):
-        assert file_of(session.results, wrong) is None
+        assert file_of(finished.results, wrong) is None
 
 
-def test_a_paid_model_that_nobody_took_is_kept(session, start):
-    make(session)
-    model = (session.results / "model.privsyn").read_bytes()
+def test_a_paid_model_that_nobody_took_is_kept(session, start, endless):
+    press(session, "choose", "choose", file="people.csv")
+    session.job, endless.code, session.workspace.taken = endless, 0, False  # a run that has ended
+    (session.results / "model.privsyn").write_text("paid for")
+    assert SCREENS["take"].ready(session)
     press(session, "choose", "choose", file="people.csv")  # begins again
-    assert (start / "model.kept.privsyn").read_bytes() == model
+    assert (start / "model.kept.privsyn").read_text() == "paid for"
     assert session.job is None
     assert not SCREENS["take"].ready(session)
     press(session, "choose", "choose", file="people.csv")
