@@ -237,7 +237,8 @@ def leave_promise(session: Session, form: Form) -> str:
 
 def show_run(session: Session) -> dict[str, Any]:
     """Show the last look, or the progress of the run."""
-    study = session.chosen
+    working = session.job is not None and session.job.running
+    study = (session.ran if working else None) or session.chosen
     spent = study.spent()
     total = next(place for place, line in enumerate(spent) if line.startswith(SO_FAR))
     return {
@@ -273,6 +274,7 @@ def start(session: Session, form: Form) -> str:
     (folder / COMMAND).write_text(f"{study.command()}\n", encoding="utf-8")
     if text := study.schema_text():
         (folder / SCHEMA).write_text(text, encoding="utf-8")
+    session.ran = replace(study)
     session.job = Job(study.run(), folder, keeps=(session.workspace.lock,))
     session.workspace.taken = False
     return "run"
@@ -290,7 +292,7 @@ def cancel(session: Session, form: Form) -> str:
 
 def show_look(session: Session) -> dict[str, Any]:
     """Show the synthetic rows beside the estimates of the release."""
-    study, job = session.chosen, session.job
+    study, job = session.made_from, session.job
     if job is None:
         raise InputError("there is no run yet")
     if job not in session.looked:
@@ -306,7 +308,7 @@ def show_take(session: Session) -> dict[str, Any]:
     """List the files."""
     compared = (session.results / COMPARISON).is_file()
     private = COMPARISON if compared and session.comparison is not None else ""
-    return {"study": session.chosen, "files": listed(session.results), "all": ALL, "private": private}
+    return {"study": session.made_from, "files": listed(session.results), "all": ALL, "private": private}
 
 
 def forget(session: Session, form: Form) -> str:

@@ -5,6 +5,7 @@ import pytest
 
 from privsyn import Categorical, Datetime, Identifier, Numerical, Schema, Text, Time
 from privsyn.app.entries import Entry, entries_of
+from privsyn.app.pages import render
 from privsyn.app.results import file_of, listed
 from privsyn.app.screens import SCREENS
 from privsyn.app.session import Session
@@ -239,6 +240,29 @@ def test_a_run_makes_the_bytes_of_the_command_shown(session, start, monkeypatch)
     assert main(words[1:]) == 0
     for name in ("synthetic.csv", "model.privsyn", "ledger.json", "public.html", "sheet.md", "schema.yaml"):
         assert (place / name).read_bytes() == (session.results / name).read_bytes(), name
+
+
+def test_what_was_made_is_shown_with_the_choices_that_it_was_made_from(session):
+    """A person may change them afterwards, and draft again what nobody has confirmed yet."""
+    press(session, "choose", "choose", file="people.csv")
+    press(session, "promise", "next", protects="row", epsilon="1", delta="1e-9")
+    press(session, "run", "start", ending=".csv", rows="10")
+    while session.job.wait(1.0):
+        pass
+    screens = ("look", "take")
+
+    def content(name):
+        return render(name, session, SCREENS[name].show(session)).split("<main")[1]
+
+    before = [content(name) for name in screens]
+    assert "It protects one row." in before[0]
+    press(session, "promise", "save", protects="person", unit="person", epsilon="2", delta="1e-9")
+    press(session, "columns", "draft")
+    with pytest.raises(InputError, match="whole number"):
+        press(session, "run", "start", ending=".xlsx", rows="many")
+    assert [content(name) for name in screens] == before
+    assert "17" in session.study.schema_text()  # drafted, and not confirmed
+    assert "schema.yaml" not in content("run")
 
 
 def test_the_last_look_says_what_was_spent_before_and_what_a_policy_leaves(session, start):
