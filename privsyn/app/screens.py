@@ -143,8 +143,9 @@ def save_columns(session: Session, form: Form) -> str:
         entry.changed(form, place) if place in shown else entry for place, entry in enumerate(study.entries)
     ]
     if "relations" in form:  # the part of the form with constraints and pairs was shown
-        places = {int(place) for place in form.get("accept", ()) if place.isdecimal()}
-        study.accepted = {place for place in places if place < len(study.proposals)}
+        # By what they say: a page that is older than a draft would tick others by their places.
+        ticked = {line.replace("\r\n", "\n") for line in form.get("accept", ())}
+        study.accepted = {place for place, (line, _) in enumerate(study.proposed()) if line in ticked}
         study.rules, study.missing = one(form, "rules"), tuple(form.get("mark", ()))
         kept = {int(place) for place in form.get("pair", ()) if place.isdecimal()}
         study.important = [pair for place, pair in enumerate(study.important) if place in kept]

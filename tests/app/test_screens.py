@@ -180,6 +180,25 @@ def test_a_mark_for_missing_cells_and_a_constraint_are_used_if_they_are_ticked(s
     assert (study.schema().missing, len(study.schema().constraints)) == (("?",), 1)
 
 
+def test_a_page_that_is_older_than_a_draft_accepts_no_constraint_that_it_did_not_show(session, start):
+    table = pd.read_csv(start / "people.csv")
+    table["older"] = table["age"] + 10
+    table.to_csv(start / "people.csv", index=False)
+    press(session, "choose", "choose", file="people.csv")
+    press(session, "columns", "draft")
+    (line, _), *_ = session.study.proposed()
+    table["older"] = table["age"] + table["pay"] + 5
+    table.to_csv(start / "people.csv", index=False)
+    press(session, "columns", "draft")
+    lines = [new for new, _ in session.study.proposed()]
+    assert lines
+    assert line not in lines
+    press(session, "columns", "save", **shown(session, accept=line))
+    assert session.study.schema_text().count("constraints") == 0
+    press(session, "columns", "save", **shown(session, accept=lines[0].replace("\n", "\r\n")))
+    assert session.study.accepted == {0}
+
+
 def test_what_was_entered_is_there_on_the_way_back(session):
     press(session, "choose", "choose", file="people.csv")
     changes = {"kind_0": "identifier", "kind_1": "numerical", "low_1": "0", "high_1": "120"}
@@ -213,6 +232,8 @@ def test_the_column_of_persons_is_no_column_of_the_schema(session):
     press(session, "promise", "save", protects="person", unit="person", epsilon="1", delta="0")
     assert "person" not in session.study.schema().columns
     assert "--unit person" in session.study.command()
+    press(session, "promise", "save", protects="row", epsilon="0.9999996", delta="1e-9")
+    assert "--epsilon 0.9999996 --delta 1e-09 " in session.study.command()  # not more than was chosen
 
 
 def make(session, **promise):
