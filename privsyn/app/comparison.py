@@ -35,7 +35,7 @@ WORST = 5
 
 def show_compare(session: Session) -> dict[str, Any]:
     """Show the warning, the progress, or the key figures of the comparison with the real rows."""
-    study, job = session.chosen, session.comparison
+    study, job = session.made_from, session.comparison
     found = None if job is None or job.code != 0 else _figures(session.results)
     return {"study": study, "job": job, "file": COMPARISON, "found": found}
 
@@ -57,7 +57,7 @@ def _figures(folder: Path) -> dict[str, Any]:
 
 def compare(session: Session, form: Form) -> str:
     """Compare with the real rows, which the person asked for. What comes of it is NOT PRIVATE."""
-    study, folder = session.chosen, session.results
+    study, folder = session.made_from, session.results
     if session.working is not None:
         return "compare"
     release = one_release(load(folder / OUTPUTS["--model"]), "this page")

@@ -146,8 +146,9 @@ def save_columns(session: Session, form: Form) -> str:
         entry.changed(form, place) if place in shown else entry for place, entry in enumerate(study.entries)
     ]
     if "relations" in form:  # the part of the form with constraints and pairs was shown
-        places = {int(place) for place in form.get("accept", ()) if place.isdecimal()}
-        study.accepted = {place for place in places if place < len(study.proposals)}
+        # By what they say: a page that is older than a draft would tick others by their places.
+        ticked = {line.replace("\r\n", "\n") for line in form.get("accept", ())}
+        study.accepted = {place for place, (line, _) in enumerate(study.proposed()) if line in ticked}
         study.rules, study.missing = one(form, "rules"), tuple(form.get("mark", ()))
         kept = {int(place) for place in form.get("pair", ()) if place.isdecimal()}
         study.important = [pair for place, pair in enumerate(study.important) if place in kept]
@@ -240,7 +241,8 @@ def leave_promise(session: Session, form: Form) -> str:
 
 def show_run(session: Session) -> dict[str, Any]:
     """Show the last look, or the progress of the run."""
-    study = session.chosen
+    working = session.job is not None and session.job.running
+    study = (session.ran if working else None) or session.chosen
     before, spent = study.spent()
     return {
         "study": study,
@@ -275,6 +277,7 @@ def start(session: Session, form: Form) -> str:
     (folder / COMMAND).write_text(f"{study.command()}\n", encoding="utf-8")
     if text := study.schema_text():
         (folder / SCHEMA).write_text(text, encoding="utf-8")
+    session.ran = replace(study)
     session.job = Job(study.run(), folder, keeps=(session.workspace.lock,))
     session.workspace.taken = False
     return "run"
@@ -292,7 +295,7 @@ def cancel(session: Session, form: Form) -> str:
 
 def show_look(session: Session) -> dict[str, Any]:
     """Show the synthetic rows beside the estimates of the release."""
-    study, job = session.chosen, session.job
+    study, job = session.made_from, session.job
     if job is None:
         raise InputError("there is no run yet")
     if job not in session.quality:
@@ -308,7 +311,7 @@ def show_take(session: Session) -> dict[str, Any]:
     """List the files."""
     compared = (session.results / COMPARISON).is_file()
     private = COMPARISON if compared and session.comparison is not None else ""
-    return {"study": session.chosen, "files": listed(session.results), "all": ALL, "private": private}
+    return {"study": session.made_from, "files": listed(session.results), "all": ALL, "private": private}
 
 
 def forget(session: Session, form: Form) -> str:

@@ -27,6 +27,8 @@ class Session:
         A database with several tables, of which one is still to be chosen.
     job : Job, optional
         The run.
+    ran : Study, optional
+        The choices with which it was started: a person may have changed them since.
     comparison : Job, optional
         The comparison of its table with the real rows.
     quality : dict
@@ -40,6 +42,7 @@ class Session:
         self.study: Study | None = None
         self.database: Path | None = None
         self.job: Job | None = None
+        self.ran: Study | None = None
         self.comparison: Job | None = None
         self.quality: dict[Job, dict[str, Any]] = {}
         self.problem = ""
@@ -52,6 +55,13 @@ class Session:
         return self.study
 
     @property
+    def made_from(self) -> Study:
+        """The choices with which the run was started."""
+        if self.ran is None:
+            raise InputError("there is no run yet")
+        return self.ran
+
+    @property
     def results(self) -> Path:
         """The folder with the files of the run."""
         return self.workspace.folder / "run"
@@ -59,7 +69,7 @@ class Session:
     @property
     def made(self) -> bool:
         """Whether the run ended well and its table is there."""
-        return self.study is not None and self.job is not None and self.job.code == 0
+        return self.ran is not None and self.job is not None and self.job.code == 0
 
     @property
     def working(self) -> Job | None:
@@ -82,13 +92,13 @@ class Session:
         home = self.workspace.start if uploaded else path.parent
         study = Study(path, inside, csv or CsvFormat(), home)  # raises before anything is lost
         self.end()
-        self.study, self.database, self.job = study, None, None
+        self.study, self.database, self.job, self.ran = study, None, None, None
         self.workspace.empty_run()
 
     def forget(self) -> None:
         """Remove everything: uploads, results and choices."""
         self.end()
-        self.study = self.database = self.job = None
+        self.study = self.database = self.job = self.ran = None
         self.workspace.taken = True
         for name in ("run", "uploads"):
             self.workspace.empty(name)

@@ -254,7 +254,7 @@ class Study:
             The budget file, and the policy file if it is not beside the table.
         """
         options = {"--schema": SCHEMA} if self.schema() is not None else {}
-        options |= {"--epsilon": f"{self.epsilon:g}", "--delta": f"{self.delta:g}"}
+        options |= {"--epsilon": f"{self.epsilon:.15g}", "--delta": f"{self.delta:.15g}"}
         options |= {"--unit": self.unit or "", "--target": self.target or ""}
         options |= {"--rows": "" if self.rows is None else str(self.rows)}
         options |= OUTPUTS | {"--budget": budget, "--policy": policy}

@@ -85,7 +85,7 @@ def synth(
     fitted = fit_recorded(settings, data, account, shown, rehearsed)
     verdict = fitted.ledger_.acceptance
     accepted = verdict is None or verdict.met
-    with kept(fitted, out=out, model=model, ledger=ledger) as written:  # epsilon is spent: lose no result
+    with kept(fitted, account, out=out, model=model, ledger=ledger) as written:  # what was paid for is kept
         console.show_acceptance(fitted.ledger_)
         if accepted:
             seed = fitted.seed if verdict is None or rows is not None else SEED  # the table that was tested

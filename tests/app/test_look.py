@@ -2,6 +2,7 @@
 
 import re
 from base64 import b64encode
+from dataclasses import replace
 from hashlib import sha256
 from html import unescape
 from threading import Thread
@@ -97,7 +98,7 @@ def app(results, tmp_path):
     for file in results.iterdir():
         if file.suffix != ".xlsx" and file.suffix != ".parquet":
             (session.results / file.name).write_bytes(file.read_bytes())
-    session.job = Job(["--version"], session.results)
+    session.job, session.ran = Job(["--version"], session.results), replace(session.study)
     while session.job.wait(1.0):
         pass
     yield app

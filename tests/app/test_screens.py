@@ -4,6 +4,7 @@ from contextlib import contextmanager
 
 import pandas as pd
 import pytest
+from privsyn.app.pages import render
 
 from privsyn import Categorical, Datetime, Identifier, Numerical, Schema, Text, Time
 from privsyn.app.entries import Entry, entries_of
@@ -190,6 +191,25 @@ def test_a_mark_for_missing_cells_and_a_constraint_are_used_if_they_are_ticked(s
     assert (study.schema().missing, len(study.schema().constraints)) == (("?",), 1)
 
 
+def test_a_page_that_is_older_than_a_draft_accepts_no_constraint_that_it_did_not_show(session, start):
+    table = pd.read_csv(start / "people.csv")
+    table["older"] = table["age"] + 10
+    table.to_csv(start / "people.csv", index=False)
+    press(session, "choose", "choose", file="people.csv")
+    press(session, "columns", "draft")
+    (line, _), *_ = session.study.proposed()
+    table["older"] = table["age"] + table["pay"] + 5
+    table.to_csv(start / "people.csv", index=False)
+    press(session, "columns", "draft")
+    lines = [new for new, _ in session.study.proposed()]
+    assert lines
+    assert line not in lines
+    press(session, "columns", "save", **shown(session, accept=line))
+    assert session.study.schema_text().count("constraints") == 0
+    press(session, "columns", "save", **shown(session, accept=lines[0].replace("\n", "\r\n")))
+    assert session.study.accepted == {0}
+
+
 def test_what_was_entered_is_there_on_the_way_back(session):
     press(session, "choose", "choose", file="people.csv")
     changes = {"kind_0": "identifier", "kind_1": "numerical", "low_1": "0", "high_1": "120"}
@@ -223,6 +243,8 @@ def test_the_column_of_persons_is_no_column_of_the_schema(session):
     press(session, "promise", "save", protects="person", unit="person", epsilon="1", delta="0")
     assert "person" not in session.study.schema().columns
     assert "--unit person" in session.study.command()
+    press(session, "promise", "save", protects="row", epsilon="0.9999996", delta="1e-9")
+    assert "--epsilon 0.9999996 --delta 1e-09 " in session.study.command()  # not more than was chosen
 
 
 @pytest.fixture(scope="module")
@@ -252,6 +274,29 @@ def test_a_run_makes_the_bytes_of_the_command_shown(finished, start, monkeypatch
     assert main(words[1:]) == 0
     for name in ("synthetic.csv", "model.privsyn", "ledger.json", "public.html", "sheet.md", "schema.yaml"):
         assert (place / name).read_bytes() == (session.results / name).read_bytes(), name
+
+
+def test_what_was_made_is_shown_with_the_choices_that_it_was_made_from(session):
+    """A person may change them afterwards, and draft again what nobody has confirmed yet."""
+    press(session, "choose", "choose", file="people.csv")
+    press(session, "promise", "next", protects="row", epsilon="1", delta="1e-9")
+    press(session, "run", "start", ending=".csv", rows="10")
+    while session.job.wait(1.0):
+        pass
+    screens = ("look", "take")
+
+    def content(name):
+        return render(name, session, SCREENS[name].show(session)).split("<main")[1]
+
+    before = [content(name) for name in screens]
+    assert "It protects one row." in before[0]
+    press(session, "promise", "save", protects="person", unit="person", epsilon="2", delta="1e-9")
+    press(session, "columns", "draft")
+    with pytest.raises(InputError, match="whole number"):
+        press(session, "run", "start", ending=".xlsx", rows="many")
+    assert [content(name) for name in screens] == before
+    assert "17" in session.study.schema_text()  # drafted, and not confirmed
+    assert "schema.yaml" not in content("run")
 
 
 def test_the_last_look_says_what_was_spent_before_and_what_a_policy_leaves(session, start):

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from command import CANARY, run, run_apart
 
-from privsyn.budget_file import Spent, runs_in, spent
+from privsyn.budget_file import Account, Spent, runs_in, spent
 from privsyn.private.ledger import Ledger
 
 SETTINGS = ("--epsilon", 1, "--schema", "schema.yaml")
@@ -97,6 +97,19 @@ def test_a_policy_makes_the_file_and_refuses_a_run_that_exceeds_it(folder, capsy
     assert not Path("other.csv").exists()
 
 
+def test_a_policy_is_not_evaded_by_a_new_budget_file(folder, capsys):
+    Path("privsyn.policy.yaml").write_text(POLICY)
+    Path("limits").mkdir()
+    assert run(capsys, *SYNTH, "--budget", FILE).code == 0
+    FILE.rename("limits/data.csv.budget.jsonl")
+    elsewhere = (*SYNTH, "--budget", "limits/data.csv.budget.jsonl")
+    assert "privsyn.policy.yaml needs it beside the table" in refused(run(capsys, *elsewhere))
+    Path("privsyn.policy.yaml").rename("limits/privsyn.policy.yaml")  # as of an upload
+    given = ("--policy", "limits/privsyn.policy.yaml")
+    assert run(capsys, *elsewhere, *given).code == 0
+    assert "needs it beside" in refused(run(capsys, *SYNTH, *given, "--budget", "new.jsonl"))
+
+
 @pytest.mark.parametrize("data", ["data.csv", "nothing.csv", "table.parquet", "shop.duckdb::orders"])
 def test_a_policy_refuses_before_anything_is_read(folder, capsys, data):
     """Also where the table cannot be read, or is not there."""
@@ -174,6 +187,20 @@ def test_no_result_is_lost_if_the_end_cannot_be_written(folder, capsys, monkeypa
     assert "the run counts in full there" in done.err
     assert len(pd.read_csv("out.csv"))
     assert FILE.read_text().count("\n") == 1
+    assert spent(FILE) == {None: Spent(1, 1.0, 1e-9, 0)}
+
+
+def test_a_model_is_kept_before_its_run_is_ended_in_the_file(folder, capsys, monkeypatch):
+    """Whoever stops there, where a run may wait for another one, loses a line and no result."""
+
+    def stopped(account, ledger):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Account, "end", stopped)
+    done = run(capsys, *SYNTH, "--budget", FILE, "--model", "model.privsyn")
+    assert done.code == 130
+    assert "written: model.privsyn; `privsyn sample model.privsyn OUT`" in done.err
+    assert run(capsys, "sample", "model.privsyn", "again.csv").code == 0
     assert spent(FILE) == {None: Spent(1, 1.0, 1e-9, 0)}
 
 

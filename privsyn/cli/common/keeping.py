@@ -12,6 +12,7 @@ from threading import current_thread, main_thread
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from privsyn.budget_file import Account
     from privsyn.synthesizer import PrivSyn
 
 
@@ -45,8 +46,12 @@ def check_rescue(out: Path, others: Iterable[Path | None], *, force: bool) -> No
 
 
 @contextmanager
-def kept(fitted: PrivSyn, *, out: Path, model: Path | None, ledger: Path | None) -> Iterator[list[Path]]:
+def kept(
+    fitted: PrivSyn, account: Account, *, out: Path, model: Path | None, ledger: Path | None
+) -> Iterator[list[Path]]:
     """Write the model and the ledger, then let the caller write the other files. Errors list what exists.
+
+    The run is ended in its budget file once the model is kept: to wait for that file may be stopped.
 
     Without `model`, the model is kept beside `out` until the block ends. If the model cannot be written, the
     other files are written first, and then the block fails.
@@ -57,6 +62,7 @@ def kept(fitted: PrivSyn, *, out: Path, model: Path | None, ledger: Path | None)
         The files written so far. The caller appends to it.
     """
     from privsyn.cli.common.outputs import write_text
+    from privsyn.cli.common.recording import end_recorded
 
     written: list[Path] = []
     place: Path | None = None
@@ -71,6 +77,7 @@ def kept(fitted: PrivSyn, *, out: Path, model: Path | None, ledger: Path | None)
                     written.append(ledger)
                 except Exception as error:  # the model contains the ledger too
                     failure = failure or error
+        end_recorded(fitted, account)
         yield written
         if failure is not None:
             raise failure

@@ -82,7 +82,7 @@ def synth_tables(
     if model is None:
         check_rescue(out, (data, *outputs.values()), force=force)
     fitted = fit_recorded({**settings, "schema": database}, places, account, shown)
-    with kept(fitted, out=out, model=model, ledger=ledger) as written:  # epsilon is spent: lose no result
+    with kept(fitted, account, out=out, model=model, ledger=ledger) as written:  # what was paid for is kept
         with shown() as bars:
             ending = _ending(places.values())
             shapes = fitted.release_.sample_into(

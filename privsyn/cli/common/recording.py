@@ -40,6 +40,9 @@ def account_of(
         path = None
         if budget is not None:
             raise InputError("--budget: give --epsilon: without it nothing is asked, so nothing is spent")
+    homes = {usual.resolve()} | (set() if policy is None else {policy.resolve().with_name(usual.name)})
+    if path is not None and limits is not None and path.resolve() not in homes:  # an empty one each time
+        raise InputError(f"--budget {path}: {limits.file} needs it beside the table: leave out --budget")
     limit = None if limits is None else limits.to_plain()
     run = Run(epsilon or 0.0, settings["delta"], unit, seeded, name_of(data), name_of(out), limit)
     account = Account(path, run, limits)
@@ -86,14 +89,19 @@ def fit_recorded(
         Refuses a run with this `unit`, if its results could not be written.
     """
     import privsyn
-    from privsyn.errors import InputError
 
     with shown() as bars:
         fitted = privsyn.PrivSyn(**settings, progress=account.watch(bars))
         rehearse(unit=fitted.unit)
         fitted.fit(table)
+    return fitted
+
+
+def end_recorded(fitted: PrivSyn, account: Account) -> None:
+    """Write the ledger of a run into its budget file."""
+    from privsyn.errors import InputError
+
     try:
         account.end(fitted.ledger_)
-    except InputError as error:  # epsilon is spent: the model is not lost for want of a line
+    except InputError as error:  # epsilon is spent: no result is lost for want of a line
         say(f"privsyn: {error}: the run counts in full there", err=True)
-    return fitted
