@@ -562,6 +562,7 @@ def test_refused_requests_do_not_keep_it_running(start, serving):
                 assert refused(site.get(host="evil.example"))
             except OSError:
                 break
+        assert time.monotonic() < begun + 20
         site.thread.join(20)
         assert not site.thread.is_alive()
 
