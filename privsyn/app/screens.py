@@ -15,7 +15,7 @@ from privsyn.app.job import STAGES, Job
 from privsyn.app.quality import quality_of
 from privsyn.app.results import ALL, listed
 from privsyn.app.session import Session
-from privsyn.app.study import COMMAND, EPSILONS, FORMATS, OUTPUTS, SCHEMA, Study, best_guess, check_important
+from privsyn.app.study import COMMAND, EPSILONS, FORMATS, OUTPUTS, SCHEMA, Study, best_guess
 from privsyn.app.workspace import tables_of
 from privsyn.errors import InputError, replace_errors
 from privsyn.files import check_file
@@ -153,7 +153,9 @@ def save_columns(session: Session, form: Form) -> str:
         kept = {int(place) for place in form.get("pair", ()) if place.isdecimal()}
         study.important = [pair for place, pair in enumerate(study.important) if place in kept]
         if added := [one(form, name) for name in ("first", "second") if one(form, name)]:
-            study.important += check_important([added], study.names)
+            if len(set(added)) < 2 or not set(added) <= set(study.names):
+                raise InputError("choose two different columns")
+            study.important.append(added)
     study.schema()
     return "columns"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 
 from privsyn import budget_file
 from privsyn.app.entries import OPEN, Entry, entries_of
-from privsyn.errors import InputError, about
+from privsyn.errors import about
 from privsyn.policy import POLICY_FILE, Policy, policy_of
 from privsyn.private.laws import law_of
 from privsyn.private.ledger import Ledger
@@ -325,11 +324,3 @@ def best_guess(epsilon: float, delta: float) -> float:
     """
     law = law_of(delta)
     return power(Ledger((), epsilon, delta, law.accounting, "", True, ()), None)
-
-
-def check_important(sets: Sequence[Sequence[str]], names: Sequence[str]) -> list[list[str]]:
-    """Return pairs of columns whose relation matters most; refuse a column that is not in the table."""
-    for columns in sets:
-        if not set(columns) <= set(names) or len(set(columns)) < 2:
-            raise InputError("choose two different columns")
-    return [list(columns) for columns in sets]

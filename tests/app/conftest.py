@@ -145,9 +145,10 @@ class Site(Client):
 
 
 @contextmanager
-def running(start, *, enter=True, host="", idle_minutes=60.0, **options):
+def running(start, *, enter=True, host="", idle_minutes=60.0, job=None, **options):
     workspace, ready = Workspace(start), Event()
     page = server.App(workspace, **options)
+    page.session.job = job
     serve = partial(server.serve, page, idle_minutes=idle_minutes, ready=ready.set)
     thread = Thread(target=serve)
     thread.start()

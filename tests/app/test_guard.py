@@ -540,13 +540,14 @@ def test_it_stops_if_nobody_uses_it(start, serving):
 
 
 def test_it_does_not_stop_during_a_run_or_a_request(start, serving, endless):
-    with serving(start, idle_minutes=0.1 / 60) as site:
-        site.session.job = endless
+    with serving(start, idle_minutes=0.1 / 60, job=endless) as site:
         time.sleep(0.5)
-        assert site.get().status == 200
+        assert site.thread.is_alive()
         with socket.create_connection(("127.0.0.1", site.port), timeout=20) as slow:
             slow.sendall(site.head("POST", "choose", origin=site.origin, content_length="3") + b"a")
-            time.sleep(0.1)
+            end = time.monotonic() + 20
+            while site.page.guard.idle and time.monotonic() < end:  # until the request has begun
+                time.sleep(0.01)
             site.session.job = None
             time.sleep(1.2)  # it would have ended by now
             slow.sendall(b"=1")

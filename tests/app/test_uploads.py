@@ -67,10 +67,10 @@ def test_an_upload_is_kept_for_its_owner_alone(site):
 
 
 def test_an_upload_is_streamed_to_the_disk(site, form_with_files):
-    """200 MB pass through less than 16 MB of memory, of this client and of the server together."""
+    """64 MB pass through less than 16 MB of memory, of this client and of the server together."""
     kind, body = form_with_files([("file", "large.csv", b"")])
     before, after = body[: body.index(b"\r\n\r\n") + 4], body[body.index(b"\r\n\r\n") + 4 :]
-    part, parts = b"a,b\n" * 2**18, 200
+    part, parts = b"a,b\n" * 2**18, 64
     size = len(before) + parts * len(part) + len(after)
     tracemalloc.start()
     try:
