@@ -4,12 +4,11 @@ from contextlib import contextmanager
 
 import pandas as pd
 import pytest
-from privsyn.app.pages import render
 
 from privsyn import Categorical, Datetime, Identifier, Numerical, Schema, Text, Time
 from privsyn.app.entries import Entry, entries_of
 from privsyn.app.results import file_of, listed
-from privsyn.app.screens import SCREENS
+from privsyn.app.screens import SCREENS, render
 from privsyn.app.session import Session
 from privsyn.app.workspace import Workspace
 from privsyn.cli import main
