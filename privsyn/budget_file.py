@@ -139,12 +139,15 @@ class Spent:
         By `Ledger.compose`, if each run has its ledger; else the sums of what they promise.
     seeded : int
         Number of further runs that are NOT PRIVATE. They have no promise to be added.
+    unended : int
+        Number of these releases whose runs did not end. If there is one, the promises are added.
     """
 
     releases: int
     epsilon: float
     delta: float
     seeded: int
+    unended: int = 0
 
     @classmethod
     def of(cls, runs: Iterable[Run]) -> Spent:
@@ -152,12 +155,14 @@ class Spent:
         listed = list(runs)
         private = [run for run in listed if not run.seeded]
         epsilon, delta = _together(private)
-        return cls(len(private), epsilon, delta, len(listed) - len(private))
+        unended = sum(run.ledger is None for run in private)
+        return cls(len(private), epsilon, delta, len(listed) - len(private), unended)
 
     def __str__(self) -> str:
         cost = f"epsilon {rounded_up(self.epsilon)} at delta {rounded_up(self.delta)}"
         seeded = f"; NOT PRIVATE: {plural(self.seeded, 'run')} with a seed" if self.seeded else ""
-        return f"{cost}, {plural(self.releases, 'release')}{seeded}"
+        stopped = f", of which {self.unended} did not end and count in full" if self.unended else ""
+        return f"{cost}, {plural(self.releases, 'release')}{stopped}{seeded}"
 
 
 def _together(runs: Sequence[Run]) -> tuple[float, float]:

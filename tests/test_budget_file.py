@@ -69,7 +69,7 @@ def test_what_runs_spent_is_what_their_ledgers_promise_together(path):
 def test_a_run_that_did_not_end_counts_in_full(path):
     recorded(path, run(1.0))
     Account(path, run(0.5)).begin()
-    assert spent(path) == {None: Spent(2, 1.5, 2e-9, 0)}
+    assert spent(path) == {None: Spent(2, 1.5, 2e-9, 0, 1)}
     assert "it did not end, or is at work: counts in full" in summary(path)[1]
 
 
@@ -266,7 +266,7 @@ def test_of_processes_at_once_no_more_begin_than_the_policy_allows(path):
         process.join(60)
     assert said.count("") == 3
     assert all("no more can be released" in text for text in said if text)
-    assert spent(path) == {None: Spent(3, 3.0, pytest.approx(3e-9), 0)}
+    assert spent(path) == {None: Spent(3, 3.0, pytest.approx(3e-9), 0, 3)}
 
 
 def test_a_line_that_is_being_written_is_not_read_in_part(path):

@@ -58,6 +58,8 @@ class Entry:
         Other settings, as a mapping in YAML without its braces.
     drafted : bool
         Whether it was read from the rows, so that a person must confirm it.
+    bounds : pair of str
+        The bounds of the draft, if it had any: a person sees what others leave out.
     confirmed : bool
     remarks : tuple of str
         What the rows showed, or what the name suggests.
@@ -78,6 +80,7 @@ class Entry:
     nullable: bool = True
     more: str = ""
     drafted: bool = False
+    bounds: tuple[str, str] = ("", "")
     confirmed: bool = False
     remarks: tuple[str, ...] = ()
 
@@ -87,14 +90,15 @@ class Entry:
         if plain is None:
             return cls(name, **known)
         others = {key: value for key, value in plain.items() if key not in SHOWN}
+        bounds = _typed(plain.get("low")), _typed(plain.get("high"))
         return cls(
             name,
             plain["kind"],
-            _typed(plain.get("low")),
-            _typed(plain.get("high")),
+            *bounds,
             "\n".join(map(_typed, plain.get("values") or ())),
             plain.get("nullable", True),
             dump(others, flow=True).strip()[1:-1] if others else "",
+            bounds=bounds,
             **known,
         )
 
@@ -195,7 +199,11 @@ def in_the_form(remark: str) -> str:
     """
     text = remark.removeprefix("READ: ")
     text = re.sub(r"[Ll]eave this line out and add --unit \S+?(?=[:.;]( |$))", PERSONS, text)
-    return re.sub(r"\{kind: (\w+)\}", lambda found: f"the kind {KINDS.get(found[1], found[1])!r}", text)
+    return re.sub(
+        r"\{kind: (\w+)(?:, values: \[ \])?\}",
+        lambda found: f"the kind {KINDS.get(found[1], found[1])!r}",
+        text,
+    )
 
 
 def _typed(value: Any) -> str:

@@ -15,7 +15,16 @@ from privsyn.app.job import STAGES, Job
 from privsyn.app.quality import quality_of
 from privsyn.app.results import ALL, listed
 from privsyn.app.session import Session
-from privsyn.app.study import COMMAND, EPSILONS, FORMATS, OUTPUTS, SCHEMA, Study, best_guess
+from privsyn.app.study import (
+    ALL_EPSILONS,
+    COMMAND,
+    EPSILONS,
+    FORMATS,
+    OUTPUTS,
+    SCHEMA,
+    Study,
+    percent_of_guesses,
+)
 from privsyn.app.workspace import tables_of
 from privsyn.errors import InputError, replace_errors
 from privsyn.files import check_file
@@ -187,7 +196,10 @@ def _named(entries: Sequence[Entry]) -> str:
 def show_promise(session: Session) -> dict[str, Any]:
     """Show whom the promise protects, epsilon, and what errors to expect. No row is read."""
     study = session.chosen
-    guesses = [round(100 * best_guess(epsilon, study.delta)) for epsilon in EPSILONS]
+    kept = {"protects": "person" if study.unit else "row" if study.protects else "", "unit": study.unit or ""}
+    kept |= {"epsilon": f"{study.epsilon:g}", "delta": f"{study.delta:g}", "target": study.target or ""}
+    typed, session.refused = kept | session.refused, {}
+    guesses = [percent_of_guesses(epsilon, study.delta) for epsilon in ALL_EPSILONS]
     try:
         planned = study.plan()
         expectations, notes = planned.expectations, planned.notes
@@ -196,8 +208,10 @@ def show_promise(session: Session) -> dict[str, Any]:
     return {
         "study": study,
         "epsilons": EPSILONS,
+        "all_epsilons": ALL_EPSILONS,
         "guesses": guesses,
-        "guess": round(100 * best_guess(study.epsilon, study.delta)),
+        "guess": percent_of_guesses(study.epsilon, study.delta),
+        "typed": typed,
         "step": min(range(len(EPSILONS)), key=lambda place: abs(EPSILONS[place] - study.epsilon)),
         "expectations": expectations,
         "largest": LARGEST_ERROR,
@@ -211,14 +225,14 @@ LARGEST_ERROR = 0.5
 
 def save_promise(session: Session, form: Form) -> str:
     """Keep the promise and the target, and show the errors to expect."""
-    study = session.chosen
+    study, session.refused = session.chosen, {name: one(form, name) for name in PROMISE}
     protects, unit = one(form, "protects"), one(form, "unit")
     if protects not in ("row", "person"):
         raise InputError("say whom to protect: one row, or one person with all rows")
     if protects == "person" and unit not in study.names:
         raise InputError("choose the column that names the persons")
-    with replace_errors("epsilon and delta are numbers, such as 1 and 1e-9", ValueError):
-        epsilon, delta = float(one(form, "epsilon")), float(one(form, "delta"))
+    with replace_errors("epsilon and delta are numbers, such as 1.5 and 1e-9", ValueError):
+        epsilon, delta = (float(one(form, name).replace(",", ".")) for name in ("epsilon", "delta"))
     target = one(form, "target") or None
     unit_or_none = unit if protects == "person" else None
     if not 0 < epsilon <= MUCH_EPSILON or not 0 <= delta <= MUCH_DELTA:
@@ -227,8 +241,12 @@ def save_promise(session: Session, form: Form) -> str:
         )
     tried = replace(study, unit=unit_or_none, epsilon=epsilon, delta=delta, target=target, protects=True)
     tried.settings()  # raises if it cannot work: the promise of before stays
-    session.study = tried
+    session.study, session.refused = tried, {}
     return "promise"
+
+
+PROMISE = ("protects", "unit", "epsilon", "delta", "target")
+"""The fields of the promise. What was refused stays on the screen."""
 
 
 def leave_promise(session: Session, form: Form) -> str:
@@ -252,6 +270,7 @@ def show_run(session: Session) -> dict[str, Any]:
         "stages": list(STAGES.values()),
         "job": session.job,
         "open": _open_columns(study),
+        "guess": percent_of_guesses(study.epsilon, study.delta),
         "before": before,
         "spent": spent,
     }
@@ -313,11 +332,16 @@ def show_take(session: Session) -> dict[str, Any]:
     """List the files."""
     compared = (session.results / COMPARISON).is_file()
     private = COMPARISON if compared and session.comparison is not None else ""
-    return {"study": session.made_from, "files": listed(session.results), "all": ALL, "private": private}
+    study = session.made_from
+    _, spent = study.spent()
+    files = {"files": listed(session.results), "all": ALL, "private": private}
+    return {"study": study, "spent": spent, "budget": study.budget.name} | files
 
 
 def forget(session: Session, form: Form) -> str:
-    """Remove all files and choices."""
+    """Remove all files and choices, once the person has said that nothing more is needed."""
+    if "sure" not in form:
+        raise InputError("say first that you have taken what you need")
     session.forget()
     return "choose"
 

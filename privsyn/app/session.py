@@ -33,6 +33,8 @@ class Session:
         The comparison of its table with the real rows.
     quality : dict
         What screen "look" shows, by the run: it is computed once.
+    refused : dict
+        What was typed into the form of the promise and refused, by the name of the field.
     problem : str
         A message for the next screen.
     """
@@ -45,6 +47,7 @@ class Session:
         self.ran: Study | None = None
         self.comparison: Job | None = None
         self.quality: dict[Job, dict[str, Any]] = {}
+        self.refused: dict[str, str] = {}
         self.problem = ""
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import zlib
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 from privsyn import budget_file
 from privsyn.app.entries import OPEN, Entry, entries_of
-from privsyn.errors import about
+from privsyn.errors import about, replace_errors
 from privsyn.policy import POLICY_FILE, Policy, policy_of
 from privsyn.private.laws import law_of
 from privsyn.private.ledger import Ledger
@@ -20,11 +21,11 @@ from privsyn.studies.release_facts import power
 from privsyn.table.drafting.candidates import Proposal
 from privsyn.table.drafting.draft import draft_schema
 from privsyn.table.drafting.relations import long_look_up
-from privsyn.table.drafting.review import draft_to_review
-from privsyn.table.io.csv_table import PLAIN
+from privsyn.table.drafting.review import PERSON, draft_to_review
+from privsyn.table.io.csv_table import PLAIN, first_line
 from privsyn.table.io.formats import CSV, SEPARATOR, Place
 from privsyn.table.kinds.column_settings import changed_settings
-from privsyn.table.kinds.csv_format import CsvFormat
+from privsyn.table.kinds.csv_format import DELIMITERS, CsvFormat
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.yaml_file import constraint_lines, from_plain, parse, to_plain, to_yaml
 
@@ -42,8 +43,16 @@ OUTPUTS = {
 SCHEMA, COMMAND = "schema.yaml", "command.txt"
 """The files that say how the run was made."""
 
+DRAFTED = """\
+# Drafted from the private rows; the publisher confirmed each column as public.
+"""
+"""How a schema file begins that was not typed alone."""
+
 EPSILONS = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0)
 """The steps of the slider."""
+
+ALL_EPSILONS = tuple(round(10 ** (place / 40 - 2), 4) for place in range(161))
+"""From 0.01 to 100: the page shows the best guess at the next of these above a typed epsilon."""
 
 DELTA = 1e-9
 
@@ -125,6 +134,8 @@ class Study:
         if self.entries:  # a copy
             return
         self.home = self.path.parent if self.home == Path() else self.home
+        if self.is_csv and self.csv == PLAIN:
+            self.csv = format_of_header(self.path)
         schema = draft_schema(self.data, read=False, csv=self.csv)
         known = _columns(schema)
         if not Place.of(self.data).format.typed:  # only identifiers are known, by their names
@@ -140,6 +151,16 @@ class Study:
     def names(self) -> list[str]:
         """The names of the columns."""
         return [entry.name for entry in self.entries]
+
+    @property
+    def drafted(self) -> bool:
+        """Whether a column was drafted from the rows."""
+        return any(entry.drafted for entry in self.entries)
+
+    @property
+    def persons(self) -> list[str]:
+        """The columns whose names are like those of persons."""
+        return [name for name in self.names if PERSON.search(name)]
 
     @property
     def is_csv(self) -> bool:
@@ -209,7 +230,7 @@ class Study:
     def schema_text(self) -> str:
         """Return the schema file, or nothing if no column is declared."""
         schema = self.schema()
-        return "" if schema is None else to_yaml(schema)
+        return "" if schema is None else (DRAFTED if self.drafted else "") + to_yaml(schema)
 
     def settings(self) -> Settings:
         """Return the settings of the run.
@@ -298,6 +319,25 @@ class Study:
         return [(line, "; ".join(each.remarks)) for line, each in zip(lines, self.proposals, strict=True)]
 
 
+def format_of_header(path: Path) -> CsvFormat:
+    """Return the format of a CSV as its header shows: the delimiter that occurs most often, and an encoding.
+
+    The names of the columns are public. Where they do not show it, it is the plain one, and a person may
+    change it.
+    """
+    with replace_errors(
+        f"{path.name}: the names of its columns cannot be read", (OSError, EOFError, zlib.error)
+    ):
+        header = first_line(path)
+    try:
+        text, encoding = header.decode("utf-8-sig"), PLAIN.encoding
+    except UnicodeDecodeError:
+        text, encoding = header.decode("cp1252", "replace"), "cp1252"
+    return CsvFormat(
+        delimiter=max(DELIMITERS, key=text.count) if text else PLAIN.delimiter, encoding=encoding
+    )
+
+
 def _option(name: str, value: str) -> list[str]:
     """Return an option with its value, which may begin with a dash."""
     return [f"{name}={value}"] if value.startswith("-") else [name, value]
@@ -324,3 +364,12 @@ def best_guess(epsilon: float, delta: float) -> float:
     """
     law = law_of(delta)
     return power(Ledger((), epsilon, delta, law.accounting, "", True, ()), None)
+
+
+def percent_of_guesses(epsilon: float, delta: float) -> int:
+    """Return the best guess at this epsilon in percent.
+
+    >>> percent_of_guesses(1.0, 1e-9), percent_of_guesses(50.0, 1e-9)
+    (54, 100)
+    """
+    return round(100 * best_guess(epsilon, delta))

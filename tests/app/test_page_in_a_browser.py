@@ -136,6 +136,7 @@ def test_from_a_file_to_the_table_in_six_screens(address, tab):
     tab.go_back()  # Back always works
     assert tab.url.endswith("/look")
     tab.goto(tab.url.replace("/look", "/take"))
+    tab.check("input[name=sure]")
     tab.click("button[value=forget]")
     tab.wait_for_url("**/choose")
 

@@ -246,7 +246,7 @@ with running(Path(sys.argv[2])) as site:
     see(site.get("take"))
     for name in ("synthetic.csv", "synthetic.parquet", "ledger.json", "public.html"):
         assert site.get(f"file/{name}").status == 200, name
-    see(site.post("take", {"do": "forget"}), 303)
+    see(site.post("take", {"do": "forget", "sure": "on"}), 303)
     see(site.get())
     assert not any(word in page for page in pages for word in [sys.argv[3], *site.secrets])
 print("done")

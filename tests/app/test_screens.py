@@ -186,7 +186,7 @@ def test_a_mark_for_missing_cells_and_a_constraint_are_used_if_they_are_ticked(s
     assert study.marks == ("?",)
     assert len(study.proposals) >= 1
     assert (study.schema().missing, study.schema().constraints) == ((), ())
-    press(session, "columns", "confirm", **shown(session, mark="?", accept="0"))
+    press(session, "columns", "confirm", **shown(session, mark="?", accept=study.proposed()[0][0]))
     assert (study.schema().missing, len(study.schema().constraints)) == (("?",), 1)
 
 
@@ -347,7 +347,12 @@ def test_the_table_can_be_taken_in_each_format_with_the_same_rows(finished):
 
 def test_a_paid_model_that_nobody_took_is_kept(session, start, endless):
     press(session, "choose", "choose", file="people.csv")
-    session.job, endless.code, session.workspace.taken = endless, 0, False  # a run that has ended
+    session.ran, session.job, endless.code, session.workspace.taken = (
+        session.study,
+        endless,
+        0,
+        False,
+    )  # it has ended
     (session.results / "model.privsyn").write_text("paid for")
     assert SCREENS["take"].ready(session)
     press(session, "choose", "choose", file="people.csv")  # begins again
@@ -358,3 +363,46 @@ def test_a_paid_model_that_nobody_took_is_kept(session, start, endless):
     session.forget()
     assert len(list(start.glob("*.kept.privsyn"))) == 1
     assert not list(session.results.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("text", "delimiter", "encoding"),
+    [
+        ("name;größe\na;1,5\n".encode("cp1252"), ";", "cp1252"),
+        (b"a\tb\tc\n1\t2\t3\n", "\t", "utf-8"),
+        ("größe|b\n1|2\n".encode(), "|", "utf-8"),
+        (b"alone\n1;2\n", ",", "utf-8"),
+        (b"a,b;c,d\n1,2,3\n", ",", "utf-8"),
+    ],
+)
+def test_the_header_shows_how_a_csv_is_written(session, start, text, delimiter, encoding):
+    (start / "written.csv").write_bytes(text)
+    assert press(session, "choose", "choose", file="written.csv") == "columns"
+    assert (session.study.csv.delimiter, session.study.csv.encoding) == (delimiter, encoding)
+
+
+def test_a_refused_promise_stays_on_the_screen_as_it_was_typed(session):
+    press(session, "choose", "choose", file="people.csv")
+    with pytest.raises(InputError, match="numbers"):
+        press(session, "promise", "next", protects="person", unit="person", epsilon="much", delta="0")
+    typed = SCREENS["promise"].show(session)["typed"]
+    assert typed["epsilon"] == "much"
+    assert (typed["protects"], typed["unit"]) == ("person", "person")
+    press(session, "promise", "save", protects="row", epsilon="1,5", delta="1e-9")
+    assert session.study.epsilon == 1.5
+    assert SCREENS["promise"].show(session)["typed"]["epsilon"] == "1.5"
+
+
+def test_nothing_is_forgotten_by_one_click(session, start):
+    press(session, "choose", "choose", file="people.csv")
+    with pytest.raises(InputError, match="taken what you need"):
+        press(session, "take", "forget")
+    assert press(session, "take", "forget", sure="on") == "choose"
+
+
+def test_a_schema_file_says_that_it_was_drafted(session):
+    press(session, "choose", "choose", file="people.csv")
+    press(session, "columns", "draft")
+    press(session, "columns", "confirm", **shown(session, low_1="30"))
+    assert session.study.schema_text().startswith("# Drafted from the private rows")
+    assert "The draft had 17 to 86" in render("columns", session, SCREENS["columns"].show(session))

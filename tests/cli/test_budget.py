@@ -75,7 +75,7 @@ def test_a_run_that_is_killed_counts_in_full(folder, capsys):
     killed = run_apart(*SYNTH, "--budget", FILE, before=KILLED)
     assert killed.code == -signal.SIGKILL
     assert not Path("out.csv").exists()
-    assert spent(FILE) == {None: Spent(1, 1.0, 1e-9, 0)}
+    assert spent(FILE) == {None: Spent(1, 1.0, 1e-9, 0, 1)}
     said = run(capsys, *SYNTH).out.splitlines()[-1]
     assert said.endswith("epsilon 2 at delta 2e-09, 2 releases")  # the sum of both promises
     assert "it did not end, or is at work" in run(capsys, "budget", "data.csv").out
@@ -187,7 +187,7 @@ def test_no_result_is_lost_if_the_end_cannot_be_written(folder, capsys, monkeypa
     assert "the run counts in full there" in done.err
     assert len(pd.read_csv("out.csv"))
     assert FILE.read_text().count("\n") == 1
-    assert spent(FILE) == {None: Spent(1, 1.0, 1e-9, 0)}
+    assert spent(FILE) == {None: Spent(1, 1.0, 1e-9, 0, 1)}
 
 
 def test_a_model_is_kept_before_its_run_is_ended_in_the_file(folder, capsys, monkeypatch):
@@ -201,7 +201,7 @@ def test_a_model_is_kept_before_its_run_is_ended_in_the_file(folder, capsys, mon
     assert done.code == 130
     assert "written: model.privsyn; `privsyn sample model.privsyn OUT`" in done.err
     assert run(capsys, "sample", "model.privsyn", "again.csv").code == 0
-    assert spent(FILE) == {None: Spent(1, 1.0, 1e-9, 0)}
+    assert spent(FILE) == {None: Spent(1, 1.0, 1e-9, 0, 1)}
 
 
 def test_a_seeded_run_is_recorded_as_not_private(folder, capsys):

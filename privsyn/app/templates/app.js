@@ -38,12 +38,20 @@ if (needs) {
 const slider = document.getElementById("slider");
 if (slider) {
   const epsilons = JSON.parse(slider.dataset.epsilons);
+  const all = JSON.parse(slider.dataset.all);
   const guesses = JSON.parse(slider.dataset.guesses);
+  const epsilon = document.getElementById("epsilon");
+  const show = () => {
+    const value = Number(epsilon.value.replace(",", "."));
+    const place = all.findIndex((known) => known >= value - 1e-9); // the next above: the guess is never too small
+    document.getElementById("guess").textContent = value > 0 && place >= 0 ? guesses[place] : 100;
+  };
   slider.addEventListener("input", () => {
-    document.getElementById("epsilon").value = epsilons[slider.value];
-    document.getElementById("guess").textContent = guesses[slider.value];
+    epsilon.value = epsilons[slider.value];
     slider.setAttribute("aria-valuetext", `epsilon ${epsilons[slider.value]}`);
+    show();
   });
+  epsilon.addEventListener("input", show);
 }
 
 if (document.getElementById("progress")) {

@@ -55,10 +55,11 @@ MANY_CODES = 50
 PERSONS = (1.2, 100.0)
 """Rows for each value of a column that may name persons, on average."""
 
-_PERSON = re.compile(
+PERSON = re.compile(
     r"(?i)person|patient|customer|client|user|member|employee|student|pupil|subject|respondent|citizen|tenant|"
     r"household|insured|guest|rider|driver|passenger|ssn|e-?mail"
 )
+"""Names of columns that may name persons."""
 _CODE = re.compile(
     r"(?:zips?|zipcode|postcode|postalcode|postal|plz|pincode|codes?|ids?|key|fips|naics|nace|sic|icd)"
 )
@@ -73,7 +74,7 @@ def remarks_on(name: str, column: Column, cells: pd.Series, *, has_neighbours: b
     ['READ: gaps, not listed are 3. If a codebook has these, list them.']
     """
     if isinstance(column, Identifier):
-        return [_UNIT.format(name)] if _PERSON.search(name) else []
+        return [_UNIT.format(name)] if PERSON.search(name) else []
     present = cells.dropna()
     if present.empty:
         return [
@@ -207,7 +208,7 @@ def _of_names(name: str, column: Column, present: pd.Series) -> Iterator[str]:
     if rows <= 1 / UNIQUE and (named or len(present) >= LEAST_NUMBERED):
         kind = "text of its own" if named else "number of its own"
         yield f"READ: UNIQUE, nearly every row has a {kind}. If it names the row: {{kind: identifier}}."
-    elif PERSONS[0] <= rows <= PERSONS[1] and (named or _PERSON.search(name)) and _short(present):
+    elif PERSONS[0] <= rows <= PERSONS[1] and (named or PERSON.search(name)) and _short(present):
         yield (
             f"READ: REPEATED, {rows:.1f} rows for each value. If it names persons, leave this line out and"
             f" add --unit {name}."
