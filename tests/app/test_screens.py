@@ -186,7 +186,8 @@ def test_a_mark_for_missing_cells_and_a_constraint_are_used_if_they_are_ticked(s
     assert study.marks == ("?",)
     assert len(study.proposals) >= 1
     assert (study.schema().missing, study.schema().constraints) == ((), ())
-    press(session, "columns", "confirm", **shown(session, mark="?", accept=study.proposed()[0][0]))
+    (line, _), *_ = study.proposed()
+    press(session, "columns", "confirm", **shown(session, mark="?", accept=line))
     assert (study.schema().missing, len(study.schema().constraints)) == (("?",), 1)
 
 
@@ -347,12 +348,8 @@ def test_the_table_can_be_taken_in_each_format_with_the_same_rows(finished):
 
 def test_a_paid_model_that_nobody_took_is_kept(session, start, endless):
     press(session, "choose", "choose", file="people.csv")
-    session.ran, session.job, endless.code, session.workspace.taken = (
-        session.study,
-        endless,
-        0,
-        False,
-    )  # it has ended
+    session.ran, session.job, endless.code = session.study, endless, 0  # a run that has ended
+    session.workspace.taken = False
     (session.results / "model.privsyn").write_text("paid for")
     assert SCREENS["take"].ready(session)
     press(session, "choose", "choose", file="people.csv")  # begins again
