@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,9 @@ EPSILONS = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0)
 """The steps of the slider."""
 
 DELTA = 1e-9
+
+LABELS = ("Value labels in the file: a program may have made them from the rows.",)
+"""The remark on values that are known before a row is read. A person must confirm them like drafted ones."""
 
 
 @dataclass
@@ -129,7 +132,10 @@ class Study:
         known = _columns(schema)
         if not Place.of(self.data).format.typed:  # only identifiers are known, by their names
             known = {name: plain for name, plain in known.items() if plain["kind"] == "identifier"}
-        self.entries = entries_of(known, list(schema.columns))
+        entries = entries_of(known, list(schema.columns))
+        self.entries = [
+            replace(each, drafted=True, remarks=LABELS) if each.values else each for each in entries
+        ]
 
     @property
     def data(self) -> str:
