@@ -359,6 +359,7 @@ def test_the_table_can_be_taken_in_each_format_with_the_same_rows(finished):
 def test_a_paid_model_that_nobody_took_is_kept(session, start, endless):
     press(session, "choose", "choose", file="people.csv")
     session.job, endless.code, session.workspace.taken = endless, 0, False  # a run that has ended
+    session.ran = session.study
     (session.results / "model.privsyn").write_text("paid for")
     assert SCREENS["take"].ready(session)
     press(session, "choose", "choose", file="people.csv")  # begins again
