@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -55,6 +55,9 @@ ALL_EPSILONS = tuple(round(10 ** (place / 40 - 2), 4) for place in range(161))
 """From 0.01 to 100: the page shows the best guess at the next of these above a typed epsilon."""
 
 DELTA = 1e-9
+
+LABELS = ("Value labels in the file: a program may have made them from the rows.",)
+"""The remark on values that are known before a row is read. A person must confirm them like drafted ones."""
 
 
 @dataclass
@@ -140,7 +143,10 @@ class Study:
         known = _columns(schema)
         if not Place.of(self.data).format.typed:  # only identifiers are known, by their names
             known = {name: plain for name, plain in known.items() if plain["kind"] == "identifier"}
-        self.entries = entries_of(known, list(schema.columns))
+        entries = entries_of(known, list(schema.columns))
+        self.entries = [
+            replace(each, drafted=True, remarks=LABELS) if each.values else each for each in entries
+        ]
 
     @property
     def data(self) -> str:

@@ -191,6 +191,17 @@ def test_a_mark_for_missing_cells_and_a_constraint_are_used_if_they_are_ticked(s
     assert (study.schema().missing, len(study.schema().constraints)) == (("?",), 1)
 
 
+def test_value_labels_in_a_file_are_confirmed_too(session, start):
+    """A program makes them from the rows, as pandas does: one row can have added one."""
+    table = pd.DataFrame({"age": range(4), "sex": pd.Categorical(["F", "M", "M", "seen once"])})
+    table.to_stata(start / "labelled.dta", write_index=False)
+    press(session, "choose", "choose", file="labelled.dta")
+    assert [entry.name for entry in session.study.waiting()] == ["sex"]
+    assert "made them from the rows" in render("columns", session, SCREENS["columns"].show(session))
+    press(session, "columns", "confirm", **shown(session))
+    assert "seen once" in session.study.schema_text()
+
+
 def test_a_page_that_is_older_than_a_draft_accepts_no_constraint_that_it_did_not_show(session, start):
     table = pd.read_csv(start / "people.csv")
     table["older"] = table["age"] + 10
