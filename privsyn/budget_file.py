@@ -161,7 +161,7 @@ class Spent:
     def __str__(self) -> str:
         cost = f"epsilon {rounded_up(self.epsilon)} at delta {rounded_up(self.delta)}"
         seeded = f"; NOT PRIVATE: {plural(self.seeded, 'run')} with a seed" if self.seeded else ""
-        stopped = f", of which {self.unended} did not end and count in full" if self.unended else ""
+        stopped = f", {self.unended} of them without an end, counted in full" if self.unended else ""
         return f"{cost}, {plural(self.releases, 'release')}{stopped}{seeded}"
 
 
@@ -346,10 +346,10 @@ class Account:
             return progress
 
         def report(stage: str, done: int, total: int) -> None:
+            if progress is not None:  # first: who stops the run here counts it as spent, and the file may too
+                progress(stage, done, total)
             if (stage, done) == (MEASURING, 0):
                 self.begin()
-            if progress is not None:
-                progress(stage, done, total)
 
         return report
 

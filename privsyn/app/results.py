@@ -72,3 +72,12 @@ def _all(folder: Path) -> Path:
             if (folder / name).is_file():
                 archive.write(folder / name, name)
     return place
+
+
+def size(count: int) -> str:
+    """Return the size of a file.
+
+    >>> size(512), size(20_000), size(3_500_000)
+    ('1 kB', '20 kB', '3.5 MB')
+    """
+    return f"{max(count / 1e3, 1):.0f} kB" if count < 1e6 else f"{count / 1e6:.1f} MB"

@@ -13,7 +13,7 @@ from privsyn.app.comparison import COMPARISON, compare, show_compare, stop_compa
 from privsyn.app.entries import KINDS, Entry, Form
 from privsyn.app.job import STAGES, Job
 from privsyn.app.quality import quality_of
-from privsyn.app.results import ALL, listed
+from privsyn.app.results import ALL, listed, size
 from privsyn.app.session import Session
 from privsyn.app.study import (
     ALL_EPSILONS,
@@ -414,12 +414,3 @@ def render(name: str, session: Session, values: dict[str, Any]) -> str:
     problem, session.problem = session.problem, ""
     page = templates.get_template(f"{name}.html")
     return page.render(values, screen=SCREENS[name], screens=screens, problem=problem)
-
-
-def size(count: int) -> str:
-    """Return the size of a file.
-
-    >>> size(512), size(20_000), size(3_500_000)
-    ('1 kB', '20 kB', '3.5 MB')
-    """
-    return f"{max(count / 1e3, 1):.0f} kB" if count < 1e6 else f"{count / 1e6:.1f} MB"

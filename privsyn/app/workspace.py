@@ -85,9 +85,8 @@ class Workspace:
 
     def close(self) -> None:
         """Keep a model that was paid for and not taken, and remove the folder."""
-        if not self.taken:
-            self._keep_models(self.folder)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        if self.taken or self._keep_models(self.folder):
+            shutil.rmtree(self.folder, ignore_errors=True)
         os.close(self.lock)
 
     def empty(self, name: str) -> Path:
@@ -99,8 +98,8 @@ class Workspace:
 
     def empty_run(self) -> Path:
         """Return the empty folder of a run. A model of an earlier run that nobody took is kept."""
-        if not self.taken:
-            self._keep_models(self.folder)
+        if not self.taken and not self._keep_models(self.folder):
+            raise InputError("the model of the run before cannot be kept in the start folder: take it first")
         self.taken = True
         return self.empty(RUN)
 
@@ -157,12 +156,13 @@ class Workspace:
                     lock = os.open(folder / "lock", os.O_CREAT | os.O_RDWR, 0o600)
                     try:
                         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails if it is in use
-                        self._keep_models(folder)  # whether they were taken is not known
-                        shutil.rmtree(folder, ignore_errors=True)
+                        if self._keep_models(folder):  # whether they were taken is not known
+                            shutil.rmtree(folder, ignore_errors=True)
                     finally:
                         os.close(lock)
 
-    def _keep_models(self, folder: Path) -> None:
+    def _keep_models(self, folder: Path) -> bool:
+        """Move the models of a private folder into the start folder; return whether none is left there."""
         for model in sorted(folder.glob(f"{RUN}/*.privsyn")):
             name = model.name.removesuffix(".privsyn").removesuffix(".rescue")
             place = self.start / KEPT.format(name)
@@ -171,6 +171,7 @@ class Workspace:
             with suppress(OSError):
                 model.replace(place)
                 self.kept.append(place)
+        return not any(folder.glob(f"{RUN}/*.privsyn"))
 
 
 def tables_of(path: Path) -> list[str]:

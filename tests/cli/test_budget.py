@@ -77,7 +77,9 @@ def test_a_run_that_is_killed_counts_in_full(folder, capsys):
     assert not Path("out.csv").exists()
     assert spent(FILE) == {None: Spent(1, 1.0, 1e-9, 0, 1)}
     said = run(capsys, *SYNTH).out.splitlines()[-1]
-    assert said.endswith("epsilon 2 at delta 2e-09, 2 releases")  # the sum of both promises
+    assert said.endswith(
+        "2 at delta 2e-09, 2 releases, 1 of them without an end, counted in full"
+    )  # the sum of both promises
     assert "it did not end, or is at work" in run(capsys, "budget", "data.csv").out
 
 

@@ -26,6 +26,8 @@ function filter() {
     const wanted = (!needs.checked || column.classList.contains("needs")) && column.dataset.name.includes(word);
     column.hidden = !wanted;
   }
+  const confirm = document.querySelector("button[value=confirm]");
+  if (confirm) confirm.hidden = word !== ""; // nobody confirms what is not shown
 }
 if (needs) {
   needs.addEventListener("change", filter);
