@@ -1,4 +1,4 @@
-"""Take the pictures of both reports that the pages show: docs/pictures/report-*.png.
+"""Take the pictures of both reports and of the app that the pages show: docs/pictures/*.png.
 
     python docs/tools/screenshots.py
 
@@ -9,6 +9,7 @@ private; so the numbers differ a little each time.
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -24,6 +25,7 @@ ROOT = Path(__file__).parents[2]
 PICTURES = ROOT / "docs" / "pictures"
 SCHEMA = ROOT / "privsyn" / "cli" / "happiness.yaml"
 MOST = 200_000  # bytes
+UNBUFFERED = {"PYTHONUNBUFFERED": "1"}  # the address is printed before the app ends
 DESK, PHONE = {"width": 1000, "height": 760}, {"width": 390, "height": 760}
 
 
@@ -36,17 +38,43 @@ def main() -> None:
         chromium = started.chromium.launch(executable_path=browser, args=["--no-sandbox", "--disable-gpu"])
         desk = chromium.new_page(viewport=DESK)
         desk.goto((folder / "private.html").as_uri())
-        keep(desk, "private")
+        keep(desk, "report-private")
         desk.locator(".map rect:not(.chosen)").nth(40).click()
         desk.locator(".map").first.scroll_into_view_if_needed()
-        keep(desk, "private-map")
+        keep(desk, "report-private-map")
         desk.goto((folder / "public.html").as_uri())
-        keep(desk, "public")
+        keep(desk, "report-public")
         phone = chromium.new_page(viewport=PHONE, color_scheme="dark")
         phone.goto((folder / "public.html").as_uri())
         phone.evaluate("document.getElementById('columns').scrollIntoView()")
-        keep(phone, "public-phone")
+        keep(phone, "report-public-phone")
+        take_pictures_of_the_app(chromium.new_page(viewport=DESK), folder)
         chromium.close()
+
+
+def take_pictures_of_the_app(page: Page, folder: Path) -> None:
+    """Go the way of a publisher through the screens, and take two of them."""
+    command = [Path(sys.executable).with_name("privsyn"), "app", folder, "--no-browser"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | UNBUFFERED) as app:
+        lines = iter(app.stdout.readline, "") if app.stdout is not None else ()
+        page.goto(next(line.strip() for line in lines if line.strip().startswith("http://")))
+        page.check("text=survey.csv")
+        page.click("button[value=choose]")
+        page.click("button[value=draft]")
+        page.wait_for_selector(".needs")
+        page.locator(".columns").scroll_into_view_if_needed()
+        keep(page, "app-columns")
+        for button in ("confirm", "next"):
+            page.click(f"button[value={button}]")
+            page.wait_for_load_state()
+        page.check("input[value=row]")
+        page.click("button[value=next]")
+        page.click("button[value=start]")
+        page.wait_for_selector(".done", timeout=300_000)
+        page.click("text=Look at the table")
+        page.wait_for_selector(".glance")
+        keep(page, "app-look")
+        app.terminate()
 
 
 def write_reports(folder: Path) -> None:
@@ -60,7 +88,7 @@ def write_reports(folder: Path) -> None:
 
 def keep(page: Page, name: str) -> None:
     """What the window shows, as a small file."""
-    path = PICTURES / f"report-{name}.png"
+    path = PICTURES / f"{name}.png"
     page.screenshot(path=path)
     if path.stat().st_size > MOST:
         raise SystemExit(f"{path}: {path.stat().st_size:,} bytes, of at most {MOST:,}")
