@@ -9,10 +9,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from privsyn.app.choices import OUTPUTS
 from privsyn.app.entries import Form
 from privsyn.app.job import Job
 from privsyn.app.session import Session
-from privsyn.app.study import OUTPUTS
 from privsyn.pages.sections import environment
 from privsyn.release.linked import load, one_release
 from privsyn.table.schema.yaml_file import to_yaml
@@ -35,9 +35,9 @@ WORST = 5
 
 def show_compare(session: Session) -> dict[str, Any]:
     """Show the warning, the progress, or the key figures of the comparison with the real rows."""
-    study, job = session.made_from, session.comparison
+    choices, job = session.made_from, session.comparison
     found = None if job is None or job.code != 0 else _figures(session.results)
-    return {"study": study, "job": job, "file": COMPARISON, "found": found}
+    return {"choices": choices, "job": job, "file": COMPARISON, "found": found}
 
 
 def _figures(folder: Path) -> dict[str, Any]:
@@ -57,16 +57,16 @@ def _figures(folder: Path) -> dict[str, Any]:
 
 def compare(session: Session, form: Form) -> str:
     """Compare with the real rows, which the person asked for. What comes of it is NOT PRIVATE."""
-    study, folder = session.made_from, session.results
+    choices, folder = session.made_from, session.results
     if session.working is not None:
         return "compare"
     release = one_release(load(folder / OUTPUTS["--model"]), "this page")
     # Its schema names the columns that the synthetic table has; the person's may declare a few of them.
     (folder / COMPARED).write_text(to_yaml(release.codec.schema), encoding="utf-8")
     options = {"--schema": COMPARED, "--report": COMPARISON, "--json": NUMBERS}
-    options |= {"--target": study.target} if study.target else {}
+    options |= {"--target": choices.target} if choices.target else {}
     given = (part for pair in options.items() for part in pair)
-    arguments = ["evaluate", study.data, study.out, *given]
+    arguments = ["evaluate", choices.data, choices.out, *given]
     session.comparison = Job(arguments, folder, keeps=(session.workspace.lock,))
     return "compare"
 

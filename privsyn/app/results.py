@@ -5,7 +5,7 @@ from __future__ import annotations
 import zipfile
 from pathlib import Path
 
-from privsyn.app.study import COMMAND, FORMATS, OUTPUTS, SCHEMA
+from privsyn.app.choices import COMMAND, FORMATS, OUTPUTS, SCHEMA
 from privsyn.errors import InputError
 from privsyn.files import atomic_path
 

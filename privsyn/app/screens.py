@@ -9,22 +9,24 @@ from typing import Any
 
 from jinja2 import FileSystemLoader
 
+from privsyn.app.choices import (
+    ALL_EPSILONS,
+    COMMAND,
+    CSV_SETTINGS,
+    EPSILONS,
+    FORMATS,
+    OUTPUTS,
+    SCHEMA,
+    Choices,
+    percent_of_guesses,
+)
+from privsyn.app.command import Command
 from privsyn.app.comparison import COMPARISON, compare, show_compare, stop_comparing
 from privsyn.app.entries import KINDS, Entry, Form
 from privsyn.app.job import STAGES, Job
 from privsyn.app.quality import quality_of
 from privsyn.app.results import ALL, listed, size
 from privsyn.app.session import Session
-from privsyn.app.study import (
-    ALL_EPSILONS,
-    COMMAND,
-    EPSILONS,
-    FORMATS,
-    OUTPUTS,
-    SCHEMA,
-    Study,
-    percent_of_guesses,
-)
 from privsyn.app.workspace import tables_of
 from privsyn.errors import InputError, replace_errors
 from privsyn.files import check_file
@@ -108,14 +110,14 @@ def open_file(session: Session, path: Path) -> str:
 
 def show_columns(session: Session) -> dict[str, Any]:
     """Show a row for each column, or for those at which a person must look."""
-    study = session.chosen
+    choices = session.chosen
     return {
-        "study": study,
+        "choices": choices,
         "kinds": KINDS,
-        "waiting": study.waiting(),
-        "names": study.names,
-        "proposed": study.proposed(),
-        "csv_choices": CSV_CHOICES,
+        "waiting": choices.waiting(),
+        "names": choices.names,
+        "proposed": choices.proposed(),
+        "csv_settings": CSV_SETTINGS,
     }
 
 
@@ -123,22 +125,14 @@ def reread(session: Session, form: Form) -> str:
     """Read the names again, of a CSV that is written in another way."""
     given: dict[str, Any] = {
         name: one(form, name)
-        for name in (*(name for name, _, _ in CSV_CHOICES), "encoding")
-        if one(form, name).strip()
+        for name in (*(name for name, _, _ in CSV_SETTINGS), "encoding")
+        if one(form, name)  # a blank between thousands is one
     }
     if given.get("delimiter") == "tab":
         given["delimiter"] = "\t"
-    study = session.chosen
-    session.open(study.path, study.inside, CsvFormat(**given))
+    choices = session.chosen
+    session.open(choices.path, choices.inside, CsvFormat(**given))
     return "columns"
-
-
-CSV_CHOICES = (
-    ("delimiter", "Between cells", ((",", "comma"), (";", "semicolon"), ("tab", "tab"), ("|", "bar"))),
-    ("point", "Decimal sign", ((".", "point"), (",", "comma"))),
-    ("thousands", "Between thousands", (("", "nothing"), (".", "point"), (",", "comma"), (" ", "space"))),
-)
-"""Settings of a CSV: the name, words for it, and each choice with its words."""
 
 
 def draft(session: Session, form: Form) -> str:
@@ -149,31 +143,31 @@ def draft(session: Session, form: Form) -> str:
 
 def save_columns(session: Session, form: Form) -> str:
     """Keep what was typed."""
-    study = session.chosen
+    choices = session.chosen
     shown = {int(place) for place in form.get("shown", ()) if place.isdecimal()}
-    study.entries = [
-        entry.changed(form, place) if place in shown else entry for place, entry in enumerate(study.entries)
+    choices.entries = [
+        entry.changed(form, place) if place in shown else entry for place, entry in enumerate(choices.entries)
     ]
     if "relations" in form:  # the part of the form with constraints and pairs was shown
         # By what they say: a page that is older than a draft would tick others by their places.
         ticked = {line.replace("\r\n", "\n") for line in form.get("accept", ())}
-        study.accepted = {place for place, (line, _) in enumerate(study.proposed()) if line in ticked}
-        study.rules, study.missing = one(form, "rules"), tuple(form.get("mark", ()))
+        choices.accepted = {place for place, (line, _) in enumerate(choices.proposed()) if line in ticked}
+        choices.rules, choices.missing = one(form, "rules"), tuple(form.get("mark", ()))
         kept = {int(place) for place in form.get("pair", ()) if place.isdecimal()}
-        study.important = [pair for place, pair in enumerate(study.important) if place in kept]
+        choices.important = [pair for place, pair in enumerate(choices.important) if place in kept]
         if added := [one(form, name) for name in ("first", "second") if one(form, name)]:
-            if len(set(added)) < 2 or not set(added) <= set(study.names):
+            if len(set(added)) < 2 or not set(added) <= set(choices.names):
                 raise InputError("choose two different columns")
-            study.important.append(added)
-    study.schema()
+            choices.important.append(added)
+    choices.schema()
     return "columns"
 
 
 def confirm_all(session: Session, form: Form) -> str:
     """Confirm all columns: the person says that what stands there is public."""
     save_columns(session, form)
-    study = session.chosen
-    study.entries = [replace(entry, confirmed=True) for entry in study.entries]
+    choices = session.chosen
+    choices.entries = [replace(entry, confirmed=True) for entry in choices.entries]
     return "columns"
 
 
@@ -195,24 +189,27 @@ def _named(entries: Sequence[Entry]) -> str:
 
 def show_promise(session: Session) -> dict[str, Any]:
     """Show whom the promise protects, epsilon, and what errors to expect. No row is read."""
-    study = session.chosen
-    kept = {"protects": "person" if study.unit else "row" if study.protects else "", "unit": study.unit or ""}
-    kept |= {"epsilon": f"{study.epsilon:g}", "delta": f"{study.delta:g}", "target": study.target or ""}
+    choices = session.chosen
+    kept = {
+        "protects": "person" if choices.unit else "row" if choices.protects else "",
+        "unit": choices.unit or "",
+    }
+    kept |= {"epsilon": f"{choices.epsilon:g}", "delta": f"{choices.delta:g}", "target": choices.target or ""}
     typed, session.refused = kept | session.refused, {}
-    guesses = [percent_of_guesses(epsilon, study.delta) for epsilon in ALL_EPSILONS]
+    guesses = [percent_of_guesses(epsilon, choices.delta) for epsilon in ALL_EPSILONS]
     try:
-        planned = study.plan()
+        planned = choices.plan()
         expectations, notes = planned.expectations, planned.notes
     except InputError as error:  # such a promise cannot be planned; what was chosen stays on the screen
         expectations, notes = (), (str(error),)
     return {
-        "study": study,
+        "choices": choices,
         "epsilons": EPSILONS,
         "all_epsilons": ALL_EPSILONS,
         "guesses": guesses,
-        "guess": percent_of_guesses(study.epsilon, study.delta),
+        "guess": percent_of_guesses(choices.epsilon, choices.delta),
         "typed": typed,
-        "step": min(range(len(EPSILONS)), key=lambda place: abs(EPSILONS[place] - study.epsilon)),
+        "step": min(range(len(EPSILONS)), key=lambda place: abs(EPSILONS[place] - choices.epsilon)),
         "expectations": expectations,
         "largest": LARGEST_ERROR,
         "notes": notes,
@@ -225,11 +222,11 @@ LARGEST_ERROR = 0.5
 
 def save_promise(session: Session, form: Form) -> str:
     """Keep the promise and the target, and show the errors to expect."""
-    study, session.refused = session.chosen, {name: one(form, name) for name in PROMISE}
+    choices, session.refused = session.chosen, {name: one(form, name) for name in PROMISE}
     protects, unit = one(form, "protects"), one(form, "unit")
     if protects not in ("row", "person"):
         raise InputError("say whom to protect: one row, or one person with all rows")
-    if protects == "person" and unit not in study.names:
+    if protects == "person" and unit not in choices.names:
         raise InputError("choose the column that names the persons")
     with replace_errors("epsilon and delta are numbers, such as 1.5 and 1e-9", ValueError):
         epsilon, delta = (float(one(form, name).replace(",", ".")) for name in ("epsilon", "delta"))
@@ -239,9 +236,9 @@ def save_promise(session: Session, form: Form) -> str:
         raise InputError(
             f"give an epsilon above 0 and of {MUCH_EPSILON:g} at most, and a delta from 0 to {MUCH_DELTA:g}"
         )
-    tried = replace(study, unit=unit_or_none, epsilon=epsilon, delta=delta, target=target, protects=True)
+    tried = replace(choices, unit=unit_or_none, epsilon=epsilon, delta=delta, target=target, protects=True)
     tried.settings()  # raises if it cannot work: the promise of before stays
-    session.study, session.refused = tried, {}
+    session.choices, session.refused = tried, {}
     return "promise"
 
 
@@ -262,44 +259,46 @@ def leave_promise(session: Session, form: Form) -> str:
 def show_run(session: Session) -> dict[str, Any]:
     """Show the last look, or the progress of the run."""
     working = session.job is not None and session.job.running
-    study = (session.ran if working else None) or session.chosen
-    before, spent = study.spent()
+    choices = (session.ran if working else None) or session.chosen
+    command = Command(choices)
+    before, spent = command.spent()
     return {
-        "study": study,
+        "choices": choices,
+        "command": command,
         "formats": FORMATS,
         "stages": list(STAGES.values()),
         "job": session.job,
-        "open": _open_columns(study),
-        "guess": percent_of_guesses(study.epsilon, study.delta),
+        "open": _open_columns(choices),
+        "guess": percent_of_guesses(choices.epsilon, choices.delta),
         "before": before,
         "spent": spent,
     }
 
 
-def _open_columns(study: Study) -> list[str]:
-    return [entry.name for entry in study.entries if entry.is_open and entry.name != study.unit]
+def _open_columns(choices: Choices) -> list[str]:
+    return [entry.name for entry in choices.entries if entry.is_open and entry.name != choices.unit]
 
 
 def start(session: Session, form: Form) -> str:
     """Start the run: from now on epsilon may be spent."""
-    study = session.chosen
+    choices = session.chosen
     if session.job is not None and session.job.running:
         return "run"
     if one(form, "ending") in FORMATS:
-        study.ending = one(form, "ending")
+        choices.ending = one(form, "ending")
     with replace_errors("the number of rows is a whole number, or nothing", ValueError):
-        study.rows = int(one(form, "rows")) if one(form, "rows").strip() else None
-    if study.waiting():
+        choices.rows = int(one(form, "rows")) if one(form, "rows").strip() else None
+    if choices.waiting():
         raise InputError("some columns were not confirmed: go back to them")
-    study.settings()
-    check_file(study.path)
+    choices.settings()
+    check_file(choices.path)
     session.end()
     folder = session.workspace.empty_run()
-    (folder / COMMAND).write_text(f"{study.command()}\n", encoding="utf-8")
-    if text := study.schema_text():
+    (folder / COMMAND).write_text(f"{Command(choices).text}\n", encoding="utf-8")
+    if text := choices.schema_text():
         (folder / SCHEMA).write_text(text, encoding="utf-8")
-    session.ran = replace(study)
-    session.job = Job(study.run(), folder, keeps=(session.workspace.lock,))
+    session.ran = replace(choices)
+    session.job = Job(Command(choices).run(), folder, keeps=(session.workspace.lock,))
     session.workspace.taken = False
     return "run"
 
@@ -316,13 +315,13 @@ def cancel(session: Session, form: Form) -> str:
 
 def show_look(session: Session) -> dict[str, Any]:
     """Show the synthetic rows beside the estimates of the release."""
-    study, job = session.made_from, session.job
+    choices, job = session.made_from, session.job
     if job is None:
         raise InputError("there is no run yet")
     if job not in session.quality:
-        table = session.results / study.out
+        table = session.results / choices.out
         session.quality = {job: quality_of(session.results / OUTPUTS["--model"], table)}
-    return {"study": study, "messages": job.messages} | session.quality[job]
+    return {"choices": choices, "messages": job.messages} | session.quality[job]
 
 
 # 6. Take
@@ -332,10 +331,11 @@ def show_take(session: Session) -> dict[str, Any]:
     """List the files."""
     compared = (session.results / COMPARISON).is_file()
     private = COMPARISON if compared and session.comparison is not None else ""
-    study = session.made_from
-    _, spent = study.spent()
+    choices = session.made_from
+    command = Command(choices)
+    _, spent = command.spent()
     files = {"files": listed(session.results), "all": ALL, "private": private}
-    return {"study": study, "spent": spent, "budget": study.budget.name} | files
+    return {"choices": choices, "command": command, "spent": spent} | files
 
 
 def forget(session: Session, form: Form) -> str:
@@ -369,7 +369,7 @@ SCREENS = {
                 "confirm": confirm_all,
                 "next": leave_columns,
             },
-            lambda session: session.study is not None,
+            lambda session: session.choices is not None,
         ),
         Screen(
             "promise",
@@ -377,7 +377,7 @@ SCREENS = {
             "Whom does it protect, and how well?",
             show_promise,
             {"save": save_promise, "next": leave_promise},
-            lambda session: session.study is not None and not session.study.waiting(),
+            lambda session: session.choices is not None and not session.choices.waiting(),
         ),
         Screen(
             "run",
@@ -385,7 +385,7 @@ SCREENS = {
             "May it start?",
             show_run,
             {"start": start, "cancel": cancel},
-            lambda session: session.study is not None and session.study.protects,
+            lambda session: session.choices is not None and session.choices.protects,
         ),
         Screen("look", "Look", "Is it good enough?", show_look, {}, lambda session: session.made),
         Screen(

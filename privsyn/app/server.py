@@ -22,12 +22,12 @@ from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Re
 from starlette.routing import Mount, Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from privsyn.app.choices import OUTPUTS
 from privsyn.app.comparison import COMPARISON, COMPARISON_HEADERS
 from privsyn.app.guard import CONTENT_SECURITY_POLICY, HEADERS, Guard
 from privsyn.app.results import ALL, file_of
 from privsyn.app.screens import SCREENS, TEMPLATES, open_file, render
 from privsyn.app.session import Session
-from privsyn.app.study import OUTPUTS
 from privsyn.app.uploads import receive_upload
 from privsyn.app.workspace import Workspace
 from privsyn.errors import InputError
@@ -184,7 +184,7 @@ class App:
                 return open_file(session, place)
             finally:
                 used = {session.database and session.database.parent}
-                used |= {session.study.path.parent} if session.study is not None else set()
+                used |= {session.choices.path.parent} if session.choices is not None else set()
                 for other in place.parents[1].glob("*"):
                     if other not in used:
                         rmtree(other, ignore_errors=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from privsyn.app.choices import Choices
 from privsyn.app.job import Job
-from privsyn.app.study import Study
 from privsyn.app.workspace import Workspace
 from privsyn.errors import InputError
 from privsyn.table.kinds.csv_format import CsvFormat
@@ -21,13 +21,13 @@ class Session:
 
     Attributes
     ----------
-    study : Study, optional
+    choices : Choices, optional
         The choices about one table.
     database : Path, optional
         A database with several tables, of which one is still to be chosen.
     job : Job, optional
         The run.
-    ran : Study, optional
+    ran : Choices, optional
         The choices with which it was started: a person may have changed them since.
     comparison : Job, optional
         The comparison of its table with the real rows.
@@ -41,24 +41,24 @@ class Session:
 
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
-        self.study: Study | None = None
+        self.choices: Choices | None = None
         self.database: Path | None = None
         self.job: Job | None = None
-        self.ran: Study | None = None
+        self.ran: Choices | None = None
         self.comparison: Job | None = None
         self.quality: dict[Job, dict[str, Any]] = {}
         self.refused: dict[str, str] = {}
         self.problem = ""
 
     @property
-    def chosen(self) -> Study:
+    def chosen(self) -> Choices:
         """The choices about the table."""
-        if self.study is None:
+        if self.choices is None:
             raise InputError("choose a table first")
-        return self.study
+        return self.choices
 
     @property
-    def made_from(self) -> Study:
+    def made_from(self) -> Choices:
         """The choices with which the run was started."""
         if self.ran is None:
             raise InputError("there is no run yet")
@@ -93,15 +93,15 @@ class Session:
             raise InputError("a run is under way: wait for its end, or stop it")
         uploaded = self.workspace.folder in path.parents
         home = self.workspace.start if uploaded else path.parent
-        study = Study(path, inside, csv or CsvFormat(), home)  # raises before anything is lost
+        choices = Choices(path, inside, csv or CsvFormat(), home)  # raises before anything is lost
         self.end()
-        self.study, self.database, self.job, self.ran = study, None, None, None
+        self.choices, self.database, self.job, self.ran = choices, None, None, None
         self.workspace.empty_run()
 
     def forget(self) -> None:
         """Remove everything: uploads, results and choices."""
         self.end()
-        self.study = self.database = self.job = self.ran = None
+        self.choices = self.database = self.job = self.ran = None
         self.workspace.taken = True
         for name in ("run", "uploads"):
             self.workspace.empty(name)

@@ -290,7 +290,7 @@ def test_a_form_of_another_page_is_refused(shared, origin):
         given = origin and origin.format(port=shared.port)
         assert refused(shared.post(form=CHOOSE, origin=given, sec_fetch_site=site_of_it))
         assert refused(shared.upload(origin=given, sec_fetch_site=site_of_it))
-    assert shared.session.study is None
+    assert shared.session.choices is None
     assert shared.session.problem == before
 
 
@@ -306,7 +306,7 @@ def test_a_request_of_another_site_is_refused(shared, where):
     assert refused(shared.get(sec_fetch_site=where))
     assert refused(shared.get("app.css", sec_fetch_site=where))
     assert refused(shared.post(form=CHOOSE, sec_fetch_site=where))
-    assert shared.session.study is None
+    assert shared.session.choices is None
 
 
 def test_a_read_that_another_origin_caused_is_refused(shared):
@@ -316,7 +316,7 @@ def test_a_read_that_another_origin_caused_is_refused(shared):
 
 def test_own_forms_work(site):
     assert site.post(form=CHOOSE).status == 303
-    assert site.session.study.name == "people.csv"
+    assert site.session.choices.name == "people.csv"
     assert site.get("columns", sec_fetch_site="none").status == 200  # a bookmark
     assert site.get("columns", sec_fetch_site=None).status == 200  # an old browser
 
@@ -519,7 +519,7 @@ def test_a_form_of_too_many_fields_is_refused(shared):
 def test_what_is_no_form_does_nothing(shared, body):
     answer = shared.post(body=body, content_type="application/json")
     assert (answer.status, answer["location"]) == (303, f"{shared.path}/choose")
-    assert shared.session.study is None
+    assert shared.session.choices is None
 
 
 def test_a_slow_form_holds_up_nobody(shared):

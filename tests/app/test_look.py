@@ -15,12 +15,12 @@ from command import CANARY, visible
 
 from privsyn import Categorical, Datetime, Identifier, Increasing, Numerical, PrivSyn, Schema, Text, evaluate
 from privsyn.app import quality
+from privsyn.app.choices import FORMATS
 from privsyn.app.comparison import COMPARISON_HEADERS
 from privsyn.app.job import Job
 from privsyn.app.quality import quality_of
 from privsyn.app.screens import SCREENS, render
 from privsyn.app.server import App
-from privsyn.app.study import FORMATS
 from privsyn.app.workspace import Workspace
 
 ROWS = 1500
@@ -94,11 +94,11 @@ def app(results, tmp_path):
     app = App(Workspace(tmp_path))
     session = app.session
     session.open(tmp_path / "people.csv")
-    session.study.protects = True
+    session.choices.protects = True
     for file in results.iterdir():
         if file.suffix != ".xlsx" and file.suffix != ".parquet":
             (session.results / file.name).write_bytes(file.read_bytes())
-    session.job, session.ran = Job(["--version"], session.results), replace(session.study)
+    session.job, session.ran = Job(["--version"], session.results), replace(session.choices)
     while session.job.wait(1.0):
         pass
     yield app
@@ -194,10 +194,10 @@ def test_the_screen_needs_no_private_row_and_shows_none(app):
     assert "style=" not in text  # the policy forbids it
     assert "Oslo <b>" not in text
     assert "Oslo <b>" in unescape(text)
-    app.session.study.path.write_text("something else")
+    app.session.choices.path.write_text("something else")
     app.session.quality.clear()
     assert shown(app) == text
-    app.session.study.path.unlink()
+    app.session.choices.path.unlink()
     app.session.quality.clear()
     assert shown(app) == text
 
@@ -333,7 +333,7 @@ def test_both_tabs_by_keyboard_and_the_private_page_in_one_of_its_own(app, addre
 
 
 def test_a_comparison_that_fails_says_so_and_can_be_begun_again(app):
-    app.session.study.path.unlink()
+    app.session.choices.path.unlink()
     assert SCREENS["compare"].actions["compare"](app.session, {}) == "compare"
     while app.session.comparison.wait(1.0):
         pass

@@ -238,7 +238,7 @@ with running(Path(sys.argv[2])) as site:
     form = {"do": "next", "protects": "row", "epsilon": "1", "delta": "1e-9"}
     see(site.post("promise", form), 303)
     see(site.get("promise"))
-    site.session.study.seed = 1
+    site.session.choices.seed = 1
     see(site.post("run", {"do": "start", "ending": ".csv", "rows": ""}), 303)
     see(site.get("progress"))
     assert "Done" in see(site.get("run")), pages[-1]

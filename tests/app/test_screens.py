@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from privsyn import Categorical, Datetime, Identifier, Numerical, Schema, Text, Time
+from privsyn.app.command import Command
 from privsyn.app.entries import Entry, entries_of
 from privsyn.app.results import file_of, listed
 from privsyn.app.screens import SCREENS, render
@@ -65,7 +66,7 @@ TYPED = ("kind", "low", "high", "values", "more")
 def shown(session, **changes):
     """The form of the columns screen as a browser would send it, with changes such as low_1."""
     form = {"shown": [], "relations": "1"}
-    for place, entry in enumerate(session.study.entries):
+    for place, entry in enumerate(session.choices.entries):
         form["shown"].append(str(place))
         form |= {f"{name}-{place}": getattr(entry, name) for name in TYPED}
         form |= {f"{name}-{place}": "on" for name in ("nullable", "confirmed") if getattr(entry, name)}
@@ -149,27 +150,27 @@ def test_only_names_and_types_are_read_before_a_person_asks_for_more(session, st
 
 def test_a_schema_declares_all_columns_or_none(session):
     press(session, "choose", "choose", file="people.csv")
-    assert session.study.waiting() == []
-    assert session.study.schema() is None
+    assert session.choices.waiting() == []
+    assert session.choices.schema() is None
     press(session, "columns", "save", **shown(session, kind_1="numerical"))
-    assert [entry.name for entry in session.study.waiting()] == ["person", "sex", "pay"]
+    assert [entry.name for entry in session.choices.waiting()] == ["person", "sex", "pay"]
     with pytest.raises(InputError, match="look at 'person'"):
         press(session, "columns", "next", **shown(session))
     press(session, "columns", "save", **shown(session, kind_1="", first="age", second="sex"))
-    assert session.study.waiting() == []
-    assert "--important age,sex" in session.study.command()
-    session.study.settings()
+    assert session.choices.waiting() == []
+    assert "--important age,sex" in Command(session.choices).text
+    session.choices.settings()
 
 
 def test_a_drafted_column_is_not_used_before_it_is_confirmed(session):
     press(session, "choose", "choose", file="people.csv")
     press(session, "columns", "draft")
-    names = [entry.name for entry in session.study.waiting()]
+    names = [entry.name for entry in session.choices.waiting()]
     assert names == ["person", "age", "sex", "pay"]
     with pytest.raises(InputError, match="look at 'person', 'age', 'sex' and 1 more column"):
         press(session, "columns", "next", **shown(session))
     assert not SCREENS["promise"].ready(session)
-    session.study.protects = True
+    session.choices.protects = True
     with pytest.raises(InputError, match="confirmed"):
         press(session, "run", "start", ending=".csv")
     press(session, "columns", "confirm", **shown(session))
@@ -182,13 +183,13 @@ def test_a_mark_for_missing_cells_and_a_constraint_are_used_if_they_are_ticked(s
     table.to_csv(start / "marks.csv", index=False)
     press(session, "choose", "choose", file="marks.csv")
     press(session, "columns", "draft")
-    study = session.study
-    assert study.marks == ("?",)
-    assert len(study.proposals) >= 1
-    assert (study.schema().missing, study.schema().constraints) == ((), ())
-    (line, _), *_ = study.proposed()
+    choices = session.choices
+    assert choices.marks == ("?",)
+    assert len(choices.proposals) >= 1
+    assert (choices.schema().missing, choices.schema().constraints) == ((), ())
+    (line, _), *_ = choices.proposed()
     press(session, "columns", "confirm", **shown(session, mark="?", accept=line))
-    assert (study.schema().missing, len(study.schema().constraints)) == (("?",), 1)
+    assert (choices.schema().missing, len(choices.schema().constraints)) == (("?",), 1)
 
 
 def test_value_labels_in_a_file_are_confirmed_too(session, start):
@@ -196,10 +197,10 @@ def test_value_labels_in_a_file_are_confirmed_too(session, start):
     table = pd.DataFrame({"age": range(4), "sex": pd.Categorical(["F", "M", "M", "seen once"])})
     table.to_stata(start / "labelled.dta", write_index=False)
     press(session, "choose", "choose", file="labelled.dta")
-    assert [entry.name for entry in session.study.waiting()] == ["sex"]
+    assert [entry.name for entry in session.choices.waiting()] == ["sex"]
     assert "made them from the rows" in render("columns", session, SCREENS["columns"].show(session))
     press(session, "columns", "confirm", **shown(session))
-    assert "seen once" in session.study.schema_text()
+    assert "seen once" in session.choices.schema_text()
 
 
 def test_a_page_that_is_older_than_a_draft_accepts_no_constraint_that_it_did_not_show(session, start):
@@ -208,17 +209,17 @@ def test_a_page_that_is_older_than_a_draft_accepts_no_constraint_that_it_did_not
     table.to_csv(start / "people.csv", index=False)
     press(session, "choose", "choose", file="people.csv")
     press(session, "columns", "draft")
-    (line, _), *_ = session.study.proposed()
+    (line, _), *_ = session.choices.proposed()
     table["older"] = table["age"] + table["pay"] + 5
     table.to_csv(start / "people.csv", index=False)
     press(session, "columns", "draft")
-    lines = [new for new, _ in session.study.proposed()]
+    lines = [new for new, _ in session.choices.proposed()]
     assert lines
     assert line not in lines
     press(session, "columns", "save", **shown(session, accept=line))
-    assert session.study.schema_text().count("constraints") == 0
+    assert session.choices.schema_text().count("constraints") == 0
     press(session, "columns", "save", **shown(session, accept=lines[0].replace("\n", "\r\n")))
-    assert session.study.accepted == {0}
+    assert session.choices.accepted == {0}
 
 
 def test_what_was_entered_is_there_on_the_way_back(session):
@@ -227,12 +228,17 @@ def test_what_was_entered_is_there_on_the_way_back(session):
     changes |= {"kind_2": "categorical", "kind_3": "numerical", "rules": "age <= 120", "first": "age"}
     press(session, "columns", "save", **shown(session, **changes, second="sex"))
     press(session, "promise", "save", protects="person", unit="person", epsilon="2", delta="0")
-    study = session.study
-    entry = SCREENS["columns"].show(session)["study"].entries[1]
-    assert (entry.kind, entry.low, entry.high, study.rules) == ("numerical", "0", "120", "age <= 120")
-    assert (study.important, study.unit, study.epsilon, study.delta) == ([["age", "sex"]], "person", 2, 0)
+    choices = session.choices
+    entry = SCREENS["columns"].show(session)["choices"].entries[1]
+    assert (entry.kind, entry.low, entry.high, choices.rules) == ("numerical", "0", "120", "age <= 120")
+    assert (choices.important, choices.unit, choices.epsilon, choices.delta) == (
+        [["age", "sex"]],
+        "person",
+        2,
+        0,
+    )
     press(session, "columns", "save", **shown(session, rules=""))  # the pair was not ticked
-    assert (study.important, study.rules) == ([], "")
+    assert (choices.important, choices.rules) == ([], "")
 
 
 def test_a_promise_that_means_nothing_is_refused_and_the_old_one_stays(session):
@@ -244,7 +250,7 @@ def test_a_promise_that_means_nothing_is_refused_and_the_old_one_stays(session):
         press(session, "promise", "save", epsilon="1", delta="0")
     with pytest.raises(InputError, match="column that names"):
         press(session, "promise", "save", protects="person", unit="", epsilon="1", delta="0")
-    assert (session.study.epsilon, session.study.protects) == (1.0, False)
+    assert (session.choices.epsilon, session.choices.protects) == (1.0, False)
 
 
 def test_the_column_of_persons_is_no_column_of_the_schema(session):
@@ -252,10 +258,10 @@ def test_the_column_of_persons_is_no_column_of_the_schema(session):
     press(session, "columns", "draft")
     press(session, "columns", "confirm", **shown(session))
     press(session, "promise", "save", protects="person", unit="person", epsilon="1", delta="0")
-    assert "person" not in session.study.schema().columns
-    assert "--unit person" in session.study.command()
+    assert "person" not in session.choices.schema().columns
+    assert "--unit person" in Command(session.choices).text
     press(session, "promise", "save", protects="row", epsilon="0.9999996", delta="1e-9")
-    assert "--epsilon 0.9999996 --delta 1e-09 " in session.study.command()  # not more than was chosen
+    assert "--epsilon 0.9999996 --delta 1e-09 " in Command(session.choices).text  # not more than was chosen
 
 
 @pytest.fixture(scope="module")
@@ -268,7 +274,7 @@ def finished(tmp_path_factory):
         press(session, "columns", "draft")
         press(session, "columns", "confirm", **shown(session))
         press(session, "promise", "next", protects="row", epsilon="1", delta="1e-9", target="sex")
-        session.study.seed = 1
+        session.choices.seed = 1
         press(session, "run", "start", ending=".csv", rows="")
         while session.job.wait(1.0):
             pass
@@ -278,9 +284,9 @@ def finished(tmp_path_factory):
 
 def test_a_run_makes_the_bytes_of_the_command_shown(finished, start, monkeypatch):
     session, place = finished, start
-    (place / "schema.yaml").write_text(session.study.schema_text(), encoding="utf-8")
+    (place / "schema.yaml").write_text(session.choices.schema_text(), encoding="utf-8")
     monkeypatch.chdir(place)
-    words = session.study.command().split()
+    words = Command(session.choices).text.split()
     assert words[0] == "privsyn"
     assert main(words[1:]) == 0
     for name in ("synthetic.csv", "model.privsyn", "ledger.json", "public.html", "sheet.md", "schema.yaml"):
@@ -306,7 +312,7 @@ def test_what_was_made_is_shown_with_the_choices_that_it_was_made_from(session):
     with pytest.raises(InputError, match="whole number"):
         press(session, "run", "start", ending=".xlsx", rows="many")
     assert [content(name) for name in screens] == before
-    assert "17" in session.study.schema_text()  # drafted, and not confirmed
+    assert "17" in session.choices.schema_text()  # drafted, and not confirmed
     assert "schema.yaml" not in content("run")
 
 
@@ -337,10 +343,10 @@ def test_an_upload_has_its_budget_and_its_policy_in_the_start_folder(session, st
     upload = session.workspace.new("uploads") / "elsewhere.csv"
     upload.write_bytes((start / "people.csv").read_bytes())
     session.open(upload)
-    assert session.study.budget == start.resolve() / "elsewhere.csv.budget.jsonl"
-    arguments = session.study.run()
+    assert Command(session.choices).budget == start.resolve() / "elsewhere.csv.budget.jsonl"
+    arguments = Command(session.choices).run()
     assert arguments[arguments.index("--policy") + 1] == str(start.resolve() / "privsyn.policy.yaml")
-    assert "1e-06 is left" in session.study.spent()[1][1]
+    assert "1e-06 is left" in Command(session.choices).spent()[1][1]
 
 
 def test_the_table_can_be_taken_in_each_format_with_the_same_rows(finished):
@@ -359,7 +365,7 @@ def test_the_table_can_be_taken_in_each_format_with_the_same_rows(finished):
 
 def test_a_paid_model_that_nobody_took_is_kept(session, start, endless):
     press(session, "choose", "choose", file="people.csv")
-    session.ran, session.job, endless.code = session.study, endless, 0  # a run that has ended
+    session.ran, session.job, endless.code = session.choices, endless, 0  # a run that has ended
     session.workspace.taken = False
     (session.results / "model.privsyn").write_text("paid for")
     assert SCREENS["take"].ready(session)
@@ -386,7 +392,7 @@ def test_a_paid_model_that_nobody_took_is_kept(session, start, endless):
 def test_the_header_shows_how_a_csv_is_written(session, start, text, delimiter, encoding):
     (start / "written.csv").write_bytes(text)
     assert press(session, "choose", "choose", file="written.csv") == "columns"
-    assert (session.study.csv.delimiter, session.study.csv.encoding) == (delimiter, encoding)
+    assert (session.choices.csv.delimiter, session.choices.csv.encoding) == (delimiter, encoding)
 
 
 def test_a_refused_promise_stays_on_the_screen_as_it_was_typed(session):
@@ -397,7 +403,7 @@ def test_a_refused_promise_stays_on_the_screen_as_it_was_typed(session):
     assert typed["epsilon"] == "much"
     assert (typed["protects"], typed["unit"]) == ("person", "person")
     press(session, "promise", "save", protects="row", epsilon="1,5", delta="1e-9")
-    assert session.study.epsilon == 1.5
+    assert session.choices.epsilon == 1.5
     assert SCREENS["promise"].show(session)["typed"]["epsilon"] == "1.5"
 
 
@@ -412,5 +418,5 @@ def test_a_schema_file_says_that_it_was_drafted(session):
     press(session, "choose", "choose", file="people.csv")
     press(session, "columns", "draft")
     press(session, "columns", "confirm", **shown(session, low_1="30"))
-    assert session.study.schema_text().startswith("# Drafted from the private rows")
+    assert session.choices.schema_text().startswith("# Drafted from the private rows")
     assert "The draft had 17 to 86" in render("columns", session, SCREENS["columns"].show(session))

@@ -58,12 +58,12 @@ def test_an_upload_is_kept_for_its_owner_alone(site):
         assert arrives(site, site.upload("my people.csv", DATA))
     finally:
         os.umask(before)
-    file = site.session.study.path
+    file = site.session.choices.path
     assert (file.name, file.read_bytes()) == ("my people.csv", DATA)
     assert file.is_relative_to(site.workspace.folder)
     for place, mode in ((file, 0o600), *((folder, 0o700) for folder in file.parents[:3])):
         assert stat.S_IMODE(place.stat().st_mode) == mode, place
-    assert site.session.study.names == ["age", "sex"]
+    assert site.session.choices.names == ["age", "sex"]
 
 
 def test_an_upload_is_streamed_to_the_disk(site, form_with_files):
@@ -82,7 +82,7 @@ def test_an_upload_is_streamed_to_the_disk(site, form_with_files):
         assert tracemalloc.get_traced_memory()[1] < 16e6
     finally:
         tracemalloc.stop()
-    assert site.session.study.path.stat().st_size == parts * len(part)
+    assert site.session.choices.path.stat().st_size == parts * len(part)
 
 
 def test_an_upload_over_the_limit_leaves_nothing(start, serving):
@@ -90,7 +90,7 @@ def test_an_upload_over_the_limit_leaves_nothing(start, serving):
         assert arrives(site, site.upload("small.csv", b"a,b\n" + b"1,2\n" * 10_000))
         site.session.forget()
         assert refused(site, site.upload("large.csv", b"a,b\n" + b"1,2\n" * 25_000), "larger than 0.0001 GB")
-        assert site.session.study is None
+        assert site.session.choices is None
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_an_upload_that_stops_leaves_nothing(shared, form_with_files, cut):
         assert until(lambda: shared.page.uploading)  # or it would begin during the next test
     assert until(lambda: not shared.page.uploading)
     assert not left(shared)
-    assert shared.session.study is None
+    assert shared.session.choices is None
 
 
 def test_a_form_without_its_end_is_refused(shared, form_with_files):
@@ -207,17 +207,17 @@ def test_a_length_that_lies_gains_nothing(shared, form_with_files):
         assert shared.raw(head(content_length=wrong) + body).startswith(b"HTTP/1.1 400")
     both = head(content_length="3", transfer_encoding="chunked") + b"0\r\n\r\n" + body
     assert not shared.raw(both).count(b"columns")
-    assert shared.session.study is None
+    assert shared.session.choices is None
 
 
 def test_a_failed_upload_leaves_the_table_of_before(site):
     assert arrives(site, site.upload("a.csv", DATA))
-    study = site.session.study
+    choices = site.session.choices
     site.upload("b.exe", DATA)
     site.upload("c.parquet", DATA)  # no Parquet
     assert "c.parquet" in site.problem
-    assert site.session.study is study
-    assert study.path.read_bytes() == DATA
+    assert site.session.choices is choices
+    assert choices.path.read_bytes() == DATA
     assert len(left(site)) == 1
     assert arrives(site, site.upload("d.csv", DATA))
     assert [name.partition("/")[2] for name in left(site)] == ["d.csv"]  # the last is no longer used
@@ -232,7 +232,7 @@ def test_one_upload_at_a_time(site, form_with_files):
         assert "another upload" in site.problem
         slow.sendall(body[-9:])
         assert slow.recv(12) == b"HTTP/1.1 303"
-    assert site.session.study.path.name == "slow.csv"
+    assert site.session.choices.path.name == "slow.csv"
     assert arrives(site, site.upload("b.csv", DATA))
 
 
@@ -240,13 +240,13 @@ def test_the_table_of_a_run_cannot_be_replaced(site, endless):
     """Another table would leave the run without its file, and nobody to end it."""
 
     site.upload("a.csv", DATA)
-    study, site.session.job = site.session.study, endless
+    choices, site.session.job = site.session.choices, endless
     site.upload("b.csv", DATA)
     assert "a run is under way" in site.problem
     site.choose("people.csv")
     assert "a run is under way" in site.problem
-    assert site.session.study is study
-    assert study.path.read_bytes() == DATA
+    assert site.session.choices is choices
+    assert choices.path.read_bytes() == DATA
     assert site.session.job.running
 
 
@@ -261,7 +261,7 @@ def test_a_database_that_is_uploaded_is_kept_until_a_table_is_chosen(site, tmp_p
     answer = site.upload("two.sqlite", place.read_bytes())
     assert answer["location"] == f"{site.path}/choose"
     assert arrives(site, site.post(form={"do": "table", "table": "two"}))
-    assert site.session.study.path.is_file()
+    assert site.session.choices.path.is_file()
 
 
 def test_an_uploaded_database_reads_no_other_file(site, start, tmp_path):
@@ -274,7 +274,7 @@ def test_an_uploaded_database_reads_no_other_file(site, start, tmp_path):
     answer = site.upload("shop.duckdb", place.read_bytes())
     assert answer["location"] == f"{site.path}/choose"
     assert "canary" not in site.get("choose").text
-    assert site.session.study is None
+    assert site.session.choices is None
 
 
 def test_forgetting_removes_uploads(site):

@@ -126,7 +126,7 @@ def test_no_other_path_can_be_chosen(trapped, outside, name):
         trapped.workspace.inside(name)
     assert trapped.choose(name)["location"] == f"{trapped.path}/choose"
     assert trapped.problem == "choose a table that is in the list"
-    assert trapped.session.study is None
+    assert trapped.session.choices is None
     assert trapped.session.database is None
 
 
@@ -264,7 +264,7 @@ def test_another_user_sees_nothing(serving):
         start.chmod(0o755)
         site.upload("people.csv", b"canary\n4711\n")
         (site.workspace.empty("run") / "synthetic.csv").write_text("canary")
-        upload = site.session.study.path
+        upload = site.session.choices.path
         for file in (upload, *site.workspace.folder.rglob("*")):
             file.chmod(0o755)  # only the outermost folder protects
         seen = other_user(

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import shlex
 import zlib
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from privsyn import budget_file
 from privsyn.app.entries import OPEN, Entry, entries_of
 from privsyn.errors import about, replace_errors
-from privsyn.policy import POLICY_FILE, Policy, policy_of
 from privsyn.private.laws import law_of
 from privsyn.private.ledger import Ledger
 from privsyn.settings import Settings
@@ -48,6 +45,13 @@ DRAFTED = """\
 """
 """How a schema file begins that was not typed alone."""
 
+CSV_SETTINGS = (
+    ("delimiter", "Between cells", ((",", "comma"), (";", "semicolon"), ("tab", "tab"), ("|", "bar"))),
+    ("point", "Decimal sign", ((".", "point"), (",", "comma"))),
+    ("thousands", "Between thousands", (("", "nothing"), (".", "point"), (",", "comma"), (" ", "space"))),
+)
+"""Settings of a CSV: the name, words for it, and each choice with its words."""
+
 EPSILONS = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0)
 """The steps of the slider."""
 
@@ -61,7 +65,7 @@ LABELS = ("Value labels in the file: a program may have made them from the rows.
 
 
 @dataclass
-class Study:
+class Choices:
     """The choices of a person, from the table to the format of the result.
 
     Parameters
@@ -269,55 +273,10 @@ class Study:
             raise TypeError(type(planned).__name__)
         return planned
 
-    def arguments(self, data: str, budget: str, policy: str = "") -> list[str]:
-        """Return what follows ``privsyn`` for the run, in the folder of its results.
-
-        Parameters
-        ----------
-        data : str
-            The private table.
-        budget, policy : str
-            The budget file, and the policy file if it is not beside the table.
-        """
-        options = {"--schema": SCHEMA} if self.schema() is not None else {}
-        options |= {"--epsilon": f"{self.epsilon:.15g}", "--delta": f"{self.delta:.15g}"}
-        options |= {"--unit": self.unit or "", "--target": self.target or ""}
-        options |= {"--rows": "" if self.rows is None else str(self.rows)}
-        options |= OUTPUTS | {"--budget": budget, "--policy": policy}
-        options |= {"--seed": "" if self.seed is None else str(self.seed)}
-        given = [(option, value) for option, value in options.items() if value]
-        given += [] if self.declares else [("--important", ",".join(pair)) for pair in self.important]
-        return ["synth", data, self.out, *(part for pair in given for part in _option(*pair))]
-
-    @property
-    def budget(self) -> Path:
-        """The budget file: beside the table; of an upload in the start folder."""
-        return self.home / budget_file.beside(Path(self.data)).name
-
-    @property
-    def policy(self) -> Policy | None:
-        """The policy for the table: that beside its budget file."""
-        return policy_of(self.budget.with_name(self.path.name))
-
-    def run(self) -> list[str]:
-        """Return the arguments of the run with whole paths."""
-        policy = self.policy
-        given = "" if policy is None or self.home == self.path.parent else str(self.home / POLICY_FILE)
-        return [*self.arguments(self.data, str(self.budget), given), "--progress", "json"]
-
-    def spent(self) -> tuple[list[str], list[str]]:
-        """Return a line for each run on the table before; and what they spent and what a policy leaves."""
-        runs = budget_file.runs_in(self.budget)
-        return [str(run) for run in runs], budget_file.totals(runs, self.policy)
-
     @property
     def out(self) -> str:
         """The file name of the synthetic table."""
         return f"synthetic{self.ending}"
-
-    def command(self) -> str:
-        """Return the command that makes the same run in a shell, in the folder of the table."""
-        return shlex.join(["privsyn", *self.arguments(self.name, self.budget.name)])
 
     def proposed(self) -> list[tuple[str, str]]:
         """Return each proposal as it would stand in a schema file, and what the rows showed."""
@@ -342,11 +301,6 @@ def format_of_header(path: Path) -> CsvFormat:
     return CsvFormat(
         delimiter=max(DELIMITERS, key=text.count) if text else PLAIN.delimiter, encoding=encoding
     )
-
-
-def _option(name: str, value: str) -> list[str]:
-    """Return an option with its value, which may begin with a dash."""
-    return [f"{name}={value}"] if value.startswith("-") else [name, value]
 
 
 def _columns(schema: Schema) -> dict[str, Any]:
