@@ -6,9 +6,10 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-from privsyn import budget_file
 from privsyn.app.choices import OUTPUTS, SCHEMA, Choices
-from privsyn.policy import POLICY_FILE, Policy, policy_of
+from privsyn.budget.account import totals
+from privsyn.budget.policy import POLICY_FILE, Policy, policy_of
+from privsyn.budget.runs import beside, runs_in
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class Command:
     @property
     def budget(self) -> Path:
         """The budget file: beside the table; of an upload in the start folder."""
-        return self.choices.home / budget_file.beside(Path(self.choices.data)).name
+        return self.choices.home / beside(Path(self.choices.data)).name
 
     @property
     def policy(self) -> Policy | None:
@@ -62,14 +63,14 @@ class Command:
     def run(self) -> list[str]:
         """Return the arguments of the run with whole paths."""
         home = self.choices.home
-        beside = self.policy is None or home == self.choices.path.parent
-        given = "" if beside else str(home / POLICY_FILE)
+        is_beside = self.policy is None or home == self.choices.path.parent
+        given = "" if is_beside else str(home / POLICY_FILE)
         return [*self.arguments(self.choices.data, str(self.budget), given), "--progress", "json"]
 
     def spent(self) -> tuple[list[str], list[str]]:
         """Return a line for each run on the table before; and what they spent and what a policy leaves."""
-        runs = budget_file.runs_in(self.budget)
-        return [str(run) for run in runs], budget_file.totals(runs, self.policy)
+        runs = runs_in(self.budget)
+        return [str(run) for run in runs], totals(runs, self.policy)
 
 
 def _option(name: str, value: str) -> list[str]:

@@ -12,7 +12,8 @@ import pandas as pd
 import pytest
 from command import CANARY, run, run_apart
 
-from privsyn.budget_file import Account, Spent, runs_in, spent
+from privsyn.budget.account import Account
+from privsyn.budget.runs import Spent, runs_in, spent
 from privsyn.private.ledger import Ledger
 
 SETTINGS = ("--epsilon", 1, "--schema", "schema.yaml")

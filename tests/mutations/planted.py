@@ -1011,17 +1011,17 @@ ROWS = (
     ),
     bug(
         "two runs at once both pass the policy",
-        "privsyn/budget_file.py",
+        "privsyn/budget/runs.py",
         "fcntl.LOCK_SH if shared else fcntl.LOCK_EX",
         "fcntl.LOCK_SH",
-        "tests/test_budget_file.py::test_of_processes_at_once_no_more_begin_than_the_policy_allows",
+        "tests/budget/test_budget_file.py::test_of_processes_at_once_no_more_begin_than_the_policy_allows",
     ),
     bug(
         "a run that did not end costs nothing",
-        "privsyn/budget_file.py",
+        "privsyn/budget/runs.py",
         "if runs and len(ledgers) == len(runs):",
         "if ledgers:",
-        "tests/test_budget_file.py::test_a_run_that_did_not_end_counts_in_full",
+        "tests/budget/test_budget_file.py::test_a_run_that_did_not_end_counts_in_full",
     ),
     bug(
         "a part of the table counted twice where it is asked again",

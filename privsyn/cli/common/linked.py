@@ -19,7 +19,7 @@ from privsyn.table.io.write import check_for_tables
 from privsyn.table.schema.database_file import as_database
 
 if TYPE_CHECKING:
-    from privsyn.budget_file import Account
+    from privsyn.budget.account import Account
     from privsyn.private.ledger import Ledger
     from privsyn.progress import Progress
     from privsyn.release.linked import LinkedRelease

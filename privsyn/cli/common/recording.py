@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from privsyn.cli.common.terminal import say
 
 if TYPE_CHECKING:
-    from privsyn.budget_file import Account
-    from privsyn.policy import Policy
+    from privsyn.budget.account import Account
+    from privsyn.budget.policy import Policy
     from privsyn.progress import Progress
     from privsyn.synthesizer import PrivSyn
 
@@ -24,9 +24,10 @@ def account_of(
     A policy makes the file obligatory. Without one, a file beside the table is used if there is one. Of the
     table nothing is read.
     """
-    from privsyn.budget_file import Account, Run, beside, exists, name_of
+    from privsyn.budget.account import Account
+    from privsyn.budget.policy import policy_of
+    from privsyn.budget.runs import Run, beside, exists, name_of
     from privsyn.errors import InputError
-    from privsyn.policy import policy_of
 
     if budget is not None and budget.suffix != ".jsonl":
         raise InputError(f"--budget {budget}: is JSON Lines: let its name end in .jsonl")

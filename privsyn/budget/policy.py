@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from privsyn.arguments import check_between, check_finite
-from privsyn.budget_file import Run, Spent, beside, exists, rounded_down
+from privsyn.budget.runs import Run, Spent, beside, exists, rounded_down
 from privsyn.errors import InputError, about, did_you_mean, replace_errors, spelled
 from privsyn.files import check_file
 from privsyn.table.io.formats import file_of

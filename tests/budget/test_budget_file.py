@@ -13,9 +13,11 @@ import pytest
 from command import forkserver
 from test_progress import RUNS, each_run
 
-from privsyn import InputError, PrivSyn, budget_file
-from privsyn.budget_file import Account, Run, Spent, beside, name_of, runs_in, spent, summary
-from privsyn.policy import Policy
+from privsyn import InputError, PrivSyn
+from privsyn.budget import account
+from privsyn.budget.account import Account, summary
+from privsyn.budget.policy import Policy
+from privsyn.budget.runs import Run, Spent, beside, name_of, runs_in, spent
 from privsyn.private.ledger import Ledger
 from privsyn.private.spend import QueryLog
 
@@ -256,7 +258,7 @@ def begin_slowly(path, barrier, results):
 
 
 def test_of_processes_at_once_no_more_begin_than_the_policy_allows(path):
-    context = forkserver("privsyn.budget_file", "privsyn.policy")
+    context = forkserver("privsyn.budget.account")
     results, barrier = context.Queue(), context.Barrier(6)
     processes = [context.Process(target=begin_slowly, args=(path, barrier, results)) for _ in range(6)]
     for process in processes:
@@ -272,7 +274,7 @@ def test_of_processes_at_once_no_more_begin_than_the_policy_allows(path):
 def test_a_line_that_is_being_written_is_not_read_in_part(path):
     recorded(path, run())
     done, seen = path.read_bytes(), []
-    with budget_file._locked(path, os.O_APPEND) as file:
+    with account._locked(path, os.O_APPEND) as file:
         file.write(b'{"begins"')
         reader = Thread(target=lambda: seen.append(spent(path)))
         reader.start()

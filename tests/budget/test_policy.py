@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from test_budget_file import recorded, run
+from budget.test_budget_file import recorded, run
 
 from privsyn import InputError
-from privsyn.budget_file import Account, left, summary
-from privsyn.policy import Policy, policy_of
+from privsyn.budget.account import Account, left, summary
+from privsyn.budget.policy import Policy, policy_of
 
 
 @pytest.fixture

@@ -17,24 +17,19 @@ import json
 import os
 import secrets
 import socket
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
-from errno import ENOSPC
 from io import FileIO
 from math import fsum, isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO
 
 from privsyn.errors import InputError, plural, replace_errors
 from privsyn.private.ledger import VERSION, Ledger
-from privsyn.progress import MEASURING, Progress
 from privsyn.table.io.formats import file_of
-
-if TYPE_CHECKING:
-    from privsyn.policy import Policy
 
 try:
     import fcntl
@@ -244,16 +239,16 @@ def runs_in(path: Path) -> tuple[Run, ...]:
     """
     try:
         with path.open("rb") as file:
-            _lock(file, shared=True)  # no run is at work on a line
+            lock(file, shared=True)  # no run is at work on a line
             content = file.read()
     except FileNotFoundError:
         return ()
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None
-    return _parsed(path, content)
+    return parsed(path, content)
 
 
-def _parsed(path: Path, content: bytes) -> tuple[Run, ...]:
+def parsed(path: Path, content: bytes) -> tuple[Run, ...]:
     """Return the runs in the content of a file."""
     *lines, rest = content.split(b"\n")
     if rest:
@@ -278,7 +273,7 @@ def spent(path: Path) -> dict[str | None, Spent]:
     return {unit: Spent.of(r for r in runs if r.unit == unit) for unit in dict.fromkeys(r.unit for r in runs)}
 
 
-def _total(runs: Iterable[Run]) -> str:
+def total_of(runs: Iterable[Run]) -> str:
     """Return what runs spent in one line. Costs of different units do not add up."""
     by_unit: dict[str | None, list[Run]] = {}
     for run in runs:
@@ -291,124 +286,7 @@ def _total(runs: Iterable[Run]) -> str:
     )
 
 
-def left(path: Path, policy: Policy) -> tuple[float, float]:
-    """Return the epsilon and the delta that a policy leaves after the runs in a budget file."""
-    return policy.left(run for run in runs_in(path))
-
-
-def summary(path: Path, policy: Policy | None = None) -> list[str]:
-    """Return in sentences what was spent: a line for each run, the total, and what a policy leaves."""
-    runs = runs_in(path)
-    return [*map(str, runs), *totals(runs, policy)]
-
-
-def totals(runs: Sequence[Run], policy: Policy | None = None) -> list[str]:
-    """Return in sentences what runs spent together, and what a policy leaves."""
-    lines = [f"{SO_FAR}: {_total(runs)}"]
-    if policy is not None:
-        epsilon, delta = policy.left(runs)
-        limits = f"{policy.file} allows epsilon {policy.epsilon:g} at delta {policy.delta:g} in all"
-        lines.append(f"{limits}: epsilon {rounded_down(epsilon)} at delta {rounded_down(delta)} is left")
-        lines += [] if policy.contact is None else [f"for more, ask {policy.contact}"]
-    return lines
-
-
-class Account:
-    """The budget file of a table, for one run: it is checked, begun before the first question, and ended.
-
-    Parameters
-    ----------
-    path : Path, optional
-        The file. With None nothing is recorded.
-    run : Run
-    policy : Policy, optional
-        It decides whether the run may begin.
-    """
-
-    def __init__(self, path: Path | None, run: Run, policy: Policy | None = None) -> None:
-        self.path, self.run, self.policy = path, run, policy
-        self.so_far = ""
-        """One line on what was spent on the table, once the run has ended."""
-
-    def check(self) -> None:
-        """Refuse a run that the file or the policy does not allow, before anything is read."""
-        if self.path is not None:
-            runs = runs_in(self.path)
-            if exists(self.path):
-                with _locked(self.path, os.O_APPEND):  # can it be written?
-                    pass
-            if self.policy is not None:
-                self.policy.check(self.run, runs)
-
-    def watch(self, progress: Progress | None) -> Progress | None:
-        """Return the progress for `fit`, which begins the run in the file before the first question."""
-        if self.path is None:
-            return progress
-
-        def report(stage: str, done: int, total: int) -> None:
-            if progress is not None:  # first: who stops the run here counts it as spent, and the file may too
-                progress(stage, done, total)
-            if (stage, done) == (MEASURING, 0):
-                self.begin()
-
-        return report
-
-    def begin(self) -> None:
-        """Write the first line of the run, so that it is on the disk; refuse the run if the policy does.
-
-        Of two runs at once, the second one reads what the first one wrote: no two pass where one may.
-        """
-        if self.path is not None:
-            with _locked(self.path, os.O_APPEND | os.O_CREAT) as file:
-                file.seek(0)
-                runs = _parsed(self.path, file.read())
-                if self.policy is not None:
-                    self.policy.check(self.run, runs)
-                _append(file, self.path, self.run.to_plain())
-
-    def end(self, ledger: Ledger) -> None:
-        """Write the ledger of the run; if that fails, the run counts in full."""
-        if self.path is not None:
-            with _locked(self.path, os.O_APPEND) as file:
-                _append(file, self.path, {"ends": self.run.id, "ledger": ledger.to_dict()})
-                file.seek(0)
-                runs = _parsed(self.path, file.read())
-            self.so_far = f"{self.path}: {SO_FAR}: {_total(runs)}"
-
-
-@contextmanager
-def _locked(path: Path, flags: int) -> Iterator[FileIO]:
-    """Open the file, which only its user can read if it is new, and keep other runs out of it."""
-    try:
-        opened = os.open(path, os.O_RDWR | flags | getattr(os, "O_CLOEXEC", 0), 0o600)
-        with FileIO(opened, "r+") as file:
-            _lock(file, shared=False)
-            yield file
-    except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else "the disk failed"
-        raise InputError(f"{path}: cannot be read and written ({reason})") from None
-
-
-def _lock(file: FileIO | BinaryIO, *, shared: bool) -> None:
+def lock(file: FileIO | BinaryIO, *, shared: bool) -> None:
     """Wait for other processes, and keep them out until the file is closed, also if this one is killed."""
     if fcntl is not None:
         fcntl.flock(file, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
-
-
-def _append(file: FileIO, path: Path, plain: Mapping[str, Any]) -> None:
-    """Append a line, whole or not at all, and wait until it is on the disk."""
-    before = file.seek(0, os.SEEK_END)
-    line = json.dumps(plain).encode() + b"\n"
-    try:
-        if file.write(line) < len(line):
-            raise OSError(ENOSPC, os.strerror(ENOSPC))
-        os.fsync(file.fileno())
-        if not before and os.name == "posix":  # a new file: its name must be on the disk too
-            folder = os.open(path.parent, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
-    except BaseException:
-        file.truncate(before)
-        raise

@@ -1,0 +1,1 @@
+"""What runs have spent on a table, and how much its owner lets them spend."""
