@@ -23,13 +23,22 @@ TABLE = (
 )
 
 FORKS = """
-import json, os, sys
+import json, os, signal, sys, time
 from privsyn.app import server  # once for all: this takes most of the time of a start
 from privsyn.cli import main
+for kind in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    signal.signal(kind, signal.SIG_DFL)  # nohup ignores one, and children inherit it
+signal.signal(signal.SIGINT, signal.default_int_handler)
 for line in sys.stdin:
     what, value = json.loads(line)
     if what == "wait":
-        print(os.waitstatus_to_exitcode(os.waitpid(value, 0)[1]), flush=True)
+        end, (ended, status) = time.monotonic() + 60, os.waitpid(value, os.WNOHANG)
+        while not ended:
+            if time.monotonic() > end:
+                os.kill(value, signal.SIGKILL)  # or the tests would never end
+            time.sleep(0.02)
+            ended, status = os.waitpid(value, os.WNOHANG)
+        print(os.waitstatus_to_exitcode(status), flush=True)
     elif child := os.fork():
         print(child, flush=True)
     else:
