@@ -144,6 +144,8 @@ def draft(session: Session, form: Form) -> str:
 def save_columns(session: Session, form: Form) -> str:
     """Keep what was typed."""
     choices = session.chosen
+    if one(form, "table") != choices.data:  # another tab may show a table that was chosen before
+        raise InputError("this form was for another table: here are the columns of the one chosen last")
     shown = {int(place) for place in form.get("shown", ()) if place.isdecimal()}
     choices.entries = [
         entry.changed(form, place) if place in shown else entry for place, entry in enumerate(choices.entries)

@@ -341,3 +341,10 @@ def test_a_comparison_that_fails_says_so_and_can_be_begun_again(app):
     assert "The comparison failed." in text
     assert "people.csv" in text
     assert 'value="compare"' in text
+
+
+def test_the_screen_of_persons_says_what_their_intervals_leave_out(app):
+    sentence = "Of a person with many rows not all count"
+    assert sentence not in shown(app)
+    app.session.ran = replace(app.session.ran, unit="person")
+    assert sentence in shown(app)

@@ -65,7 +65,7 @@ TYPED = ("kind", "low", "high", "values", "more")
 
 def shown(session, **changes):
     """The form of the columns screen as a browser would send it, with changes such as low_1."""
-    form = {"shown": [], "relations": "1"}
+    form = {"shown": [], "relations": "1", "table": session.choices.data}
     for place, entry in enumerate(session.choices.entries):
         form["shown"].append(str(place))
         form |= {f"{name}-{place}": getattr(entry, name) for name in TYPED}
@@ -393,6 +393,16 @@ def test_the_header_shows_how_a_csv_is_written(session, start, text, delimiter, 
     (start / "written.csv").write_bytes(text)
     assert press(session, "choose", "choose", file="written.csv") == "columns"
     assert (session.choices.csv.delimiter, session.choices.csv.encoding) == (delimiter, encoding)
+
+
+def test_a_form_of_another_table_is_refused(session, start):
+    press(session, "choose", "choose", file="people.csv")
+    stale = shown(session, kind_1="identifier")
+    (start / "others.csv").write_text("name,age\na,1\n")
+    press(session, "choose", "choose", file="others.csv")
+    with pytest.raises(InputError, match="another table"):
+        press(session, "columns", "next", **stale)
+    assert [entry.kind for entry in session.choices.entries] == ["", ""]
 
 
 def test_a_refused_promise_stays_on_the_screen_as_it_was_typed(session):
