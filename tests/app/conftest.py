@@ -236,3 +236,19 @@ def client():
 @pytest.fixture
 def form_with_files():
     return multipart
+
+
+@pytest.fixture
+def looked_at():
+    """How a screen is checked: it fits at both widths, one in each scheme, and axe finds nothing."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+
+    def look(tab):
+        for width, scheme in ((390, "dark"), (1280, "light")):
+            tab.emulate_media(color_scheme=scheme)
+            tab.set_viewport_size({"width": width, "height": 900})
+            assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth"), (tab.url, width)
+            found = axe.run(tab)
+            assert found.violations_count == 0, found.generate_report()
+
+    return look

@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-WIDTHS = (390, 1280)
 ROWS = 2000
 PATIENCE = 240_000  # milliseconds for a run on a busy machine
 
@@ -52,7 +51,7 @@ def address(tmp_path):
 @pytest.fixture
 def tab(chromium):
     """A tab that makes requests to one host alone, and raises no error."""
-    context = chromium.new_context(viewport={"width": WIDTHS[1], "height": 900}, accept_downloads=True)
+    context = chromium.new_context(viewport={"width": 1280, "height": 900}, accept_downloads=True)
     tab, complaints, hosts = context.new_page(), [], set()
     tab.on("console", lambda message: complaints.append(message.text))
     tab.on("pageerror", lambda error: complaints.append(str(error)))
@@ -64,19 +63,7 @@ def tab(chromium):
     context.close()
 
 
-def looked_at(tab):
-    """Every screen fits at both widths, in both schemes, and axe finds nothing."""
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
-    for width, scheme in zip(WIDTHS, ("dark", "light"), strict=True):
-        tab.emulate_media(color_scheme=scheme)
-        tab.set_viewport_size({"width": width, "height": 900})
-        assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth"), (tab.url, width)
-        # The guard's policy allows no foreign script: axe is run in the page's own world by the test's tool.
-        found = axe.run(tab)
-        assert found.violations_count == 0, found.generate_report()
-
-
-def test_from_a_file_to_the_table_in_six_screens(address, tab):
+def test_from_a_file_to_the_table_in_six_screens(address, tab, looked_at):
     tab.goto(address)
     tab.wait_for_url("**/choose")
     assert "token" not in tab.url
