@@ -107,6 +107,9 @@ def driver(missing: Mask, others: Sequence[Driver]) -> tuple[str, int] | None:
     >>> married = (np.array([0, 1] * 50), ["yes", "no"])
     >>> driver(np.array([False, True] * 50), [("married", married, None)])
     ("iff married == 'no'", 50)
+    >>> unknown = (np.array([0, 1, -1, 0] * 50), ["yes", "no"])
+    >>> driver(np.array([False, True, True, False] * 50), [("married", unknown, None)])
+    ("iff married == 'no' or married is missing", 100)
     """
     found = [says for each in others if (says := _by_values(missing, *each) or _by_order(missing, *each))]
     found.sort(key=lambda says: (says[0].startswith("if "), len(says[0])))
@@ -128,9 +131,9 @@ def _by_values(
         return None
     if not _is_rare(missing, int(rows[gone == rows].sum())):
         return None
-    word = "iff" if gone[gone < rows].sum() == 0 else "if"
     values_text = f"== {empty[0]!r}" if len(empty) == 1 else f"in {sorted(empty, key=str)!r}"
-    return f"{word} {name} {values_text}", int(rows[gone == rows].sum())
+    decided = np.isin(codes, np.flatnonzero(gone == rows))
+    return _sentence(f"{name} {values_text}", decided, missing, name, ~given)
 
 
 def _by_order(
@@ -154,8 +157,18 @@ def _by_order(
         if chance < ACCIDENT and _is_rare(missing, rows):
             bound = roundest(gone[beyond].max(), present.min())
             text = f"{name} {sign} {bound if sign == '<' else 0 - bound:.15g}"
-            return f"{'iff' if beyond.all() else 'if'} {text}", rows
+            return _sentence(text, given & (side < present.min()), missing, name, ~given)
     return None
+
+
+def _sentence(condition: str, decided: Mask, missing: Mask, name: str, unknown: Mask) -> tuple[str, int]:
+    """Return what a condition says of missing cells, given where it is true and where it is unknown.
+
+    Where the deciding cell is missing too, the condition is unknown: these rows count like all others.
+    """
+    if unknown.any() and missing[unknown].all():
+        condition, decided = f"{condition} or {name} is missing", decided | unknown
+    return f"{'iff' if (decided == missing).all() else 'if'} {condition}", int(decided.sum())
 
 
 def roundest(below: float, above: float) -> float:

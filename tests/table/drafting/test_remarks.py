@@ -245,6 +245,23 @@ def test_a_structural_gap_that_is_no_rule_in_both_directions_is_an_implication()
     ]
 
 
+@pytest.mark.parametrize(
+    ("job_too", "expected"),
+    [
+        ("none", "job is missing iff work == 'never'"),
+        ("all", "job is missing iff work == 'never' or work is missing"),
+        ("half", "work == 'never' implies job is missing"),
+    ],
+)
+def test_rows_in_which_the_deciding_cell_is_missing_count_like_all_others(job_too, expected):
+    rng = np.random.default_rng(3)
+    work = pd.Series(rng.choice(["never", "state", "firm"], N)).where(rng.random(N) > 0.1)
+    unknown = work.isna() & {"none": False, "all": True, "half": rng.random(N) < 0.5}[job_too]
+    job = pd.Series(rng.choice(["clerk", "cook"], N)).mask((work == "never") | unknown)
+    table = pd.DataFrame({"work": work, "job": job})
+    assert parse("\n".join(proposals(draft_text(table)))) == [expected]
+
+
 def test_rare_values_that_the_list_leaves_out_are_no_structural_gap():
     rows = np.arange(1000)
     kind = np.where(rows > 995, np.char.add("rare", rows.astype(str)), np.where(rows % 2, "x", "y"))
