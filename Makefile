@@ -5,7 +5,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 INSTALLED := .venv/.installed
 
-.PHONY: demo test coverage lint docs pictures audit mutations same fuzz results paper ablations ordered error-bars robustness constraints forecast package clean
+.PHONY: demo test test-slow test-all coverage lint docs pictures audit mutations same fuzz results paper ablations ordered error-bars robustness constraints forecast package clean
 
 demo: $(READY)
 	$(BIN)/privsyn demo --out demo-output
@@ -21,9 +21,15 @@ PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= \
 PRIVATE := privsyn/private tests/private
 
 test: lint
-	$(PYTEST) $(PRIVATE) --cov --cov-report=
+	$(PYTEST) --lane quick $(PRIVATE) --cov --cov-report=
 	$(BIN)/coverage report --include='privsyn/private/*' --skip-covered --show-missing --fail-under=100
-	$(PYTEST) $(PRIVATE:%=--ignore=%)
+	$(PYTEST) --lane quick --durations=10 $(PRIVATE:%=--ignore=%)
+
+# What takes more than a second or two: several fits each, whole pages of examples, Spark, clusters and browsers.
+test-slow: $(INSTALLED)
+	$(PYTEST) --lane slow
+
+test-all: test test-slow
 
 coverage: lint
 	$(PYTEST) --cov --cov-report=

@@ -5,8 +5,11 @@ import json
 import re
 import shutil
 import signal
+from collections import defaultdict
 from functools import cache, partial
 from importlib import resources
+from itertools import compress
+from operator import not_
 
 import pytest
 import typer.main
@@ -49,9 +52,31 @@ def pytest_xdist_make_scheduler(config, log):
     return Lanes(config, log)
 
 
-def pytest_collection_modifyitems(items):
-    """Start with the heavy files: the others fill the time until they are done."""
+def pytest_addoption(parser):
+    parser.addoption(
+        "--lane",
+        choices=["quick", "slow"],
+        help="quick: no tests marked slow, but the first case of those that have several; slow: the rest",
+    )
+
+
+def pytest_collection_modifyitems(config, items):
+    """Keep the tests of one lane. Start with the heavy files: others fill the time until they are done."""
+    if lane := config.getoption("lane"):
+        quick = _quick(items)
+        chosen = [(item in quick) == (lane == "quick") for item in items]
+        config.hook.pytest_deselected(items=list(compress(items, map(not_, chosen))))
+        items[:] = compress(items, chosen)
     items.sort(key=lambda item: not HEAVY.search(item.nodeid.split("::")[0]))
+
+
+def _quick(items):
+    """Return all tests without the mark slow, and the first case of each other one that has several."""
+    cases = defaultdict(list)
+    for item in items:
+        function = item.nodeid.partition("[")[0]
+        cases[function if item.get_closest_marker("slow") else item].append(item)
+    return {case[0] for name, case in cases.items() if len(case) > 1 or name is case[0]}
 
 
 def pytest_collection_finish():

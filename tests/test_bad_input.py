@@ -208,6 +208,7 @@ def contents(folder: Path) -> dict[str, bytes | None]:
     return {path.name: path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", WRONG, ids=label)
 def test_a_mistake_ends_in_one_line_and_leaves_nothing(case, folder, capsys):
     case.make()
@@ -221,6 +222,7 @@ def test_a_mistake_ends_in_one_line_and_leaves_nothing(case, folder, capsys):
     assert contents(folder) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", LEGAL, ids=label)
 def test_what_is_odd_but_legal_works(case, folder, capsys):
     case.make()
@@ -232,6 +234,7 @@ def test_what_is_odd_but_legal_works(case, folder, capsys):
     assert not written.astype(str).apply(lambda cells: cells.str.contains(CANARY)).any(axis=None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ODD, ids=label)
 def test_a_table_that_is_odd_but_legal_can_be_drafted_and_checked(case, folder, capsys):
     case.make()

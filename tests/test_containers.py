@@ -232,6 +232,7 @@ def replay(tmp_path, monkeypatch, capfd) -> Replay:
     return replay
 
 
+@pytest.mark.slow
 @of_orders
 @pytest.mark.parametrize("person", PERSONS)
 @pytest.mark.parametrize("name", CONTAINERS)
@@ -253,6 +254,7 @@ def test_neighbours_with_the_same_answers_leave_the_same_bytes(name, person, rep
     assert replay(neighbours(person), hold, leave) == {}
 
 
+@pytest.mark.slow
 @each
 def test_neighbours_of_one_unit_leave_the_same_bytes(hold, replay):
     def hold_with_persons(table):
@@ -315,6 +317,7 @@ of_objects = pytest.mark.filterwarnings("ignore::privsyn.errors.ObjectsWarning")
 of_bytes = pytest.mark.filterwarnings("ignore::privsyn.errors.DroppedWarning")  # bytes are left out
 
 
+@pytest.mark.slow
 @of_objects
 @of_bytes
 @pytest.mark.parametrize("hold", [lambda table: table, in_parquet_of_arrow], ids=["Arrow", "Parquet"])

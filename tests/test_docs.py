@@ -27,6 +27,7 @@ def test_a_proof_names_tests_that_are_there():
     assert all(f"def {name}(" in tests for name in named)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "page", ["constraints", "coming-from", "pure", "composition", "inference", "linked", "local", "continual"]
 )

@@ -81,6 +81,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("default")  # of other packages, in code that is not ours
 @pytest.mark.parametrize("page", WITH_EXAMPLES, ids=lambda page: page.name)
 def test_the_examples_of_a_page_run(page, folder, capsys):
@@ -106,6 +107,7 @@ def test_links_and_pictures_lead_somewhere(page):
         assert (page.parent / link).exists(), link
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of MkDocs and its plugins, at import and build
 def test_the_site_builds_without_a_warning_and_asks_nothing_of_the_network(tmp_path, caplog):
     config = load_config(str(ROOT / "mkdocs.yml"), strict=True, site_dir=str(tmp_path))

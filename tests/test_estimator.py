@@ -72,6 +72,7 @@ def test_columns_are_named_as_scikit_learn_does():
     assert model.n_features_in_ == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [pd.DataFrame, pa.Table.from_pandas, pl.DataFrame])
 def test_a_target_beside_the_table_is_the_same_as_a_column_and_its_name(kind):
     beside = PrivSyn(1.0, 1e-6, WITH_TARGET, seed=3).fit(kind(PEOPLE), SICK)

@@ -31,6 +31,7 @@ def module(monkeypatch):
         registry.update(entries)
 
 
+@pytest.mark.slow
 def test_the_examples_on_extending_run(module, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"^```python\n(.*?)^```", PAGE, flags=re.DOTALL | re.MULTILINE)

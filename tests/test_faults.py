@@ -76,6 +76,7 @@ def disk_of(size, *arguments):
 # A run that is ended
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["csv.gz", "parquet"])
 def test_a_sample_that_is_asked_to_end_leaves_what_was_there(ending, folder):
     out = Path(f"more.{ending}")
@@ -87,6 +88,7 @@ def test_a_sample_that_is_asked_to_end_leaves_what_was_there(ending, folder):
     assert out.read_text() == "old"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_a_sample_that_is_killed_leaves_what_was_there_and_the_next_tells_of_the_rest(ending, folder, capsys):
     out = Path(f"more.{ending}")
@@ -110,6 +112,7 @@ def test_what_is_called_otherwise_was_not_left(folder, capsys):
     assert run(capsys, "sample", "m.privsyn", "more.csv", "--rows", 5).err == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("word", "ending"), [(signal.SIGINT, "csv"), (signal.SIGTERM, "csv.gz"), (signal.SIGKILL, "parquet")]
 )
@@ -127,6 +130,7 @@ def test_a_sample_that_is_to_be_resumed_goes_on_after_any_end(word, ending, fold
     assert not {name for name in files(folder) if "unfinished" in name or name.startswith(".")}
 
 
+@pytest.mark.slow
 def test_ctrl_c_tells_of_what_is_kept_whenever_it_comes_and_of_nothing_else(folder, capsys, monkeypatch):
     command = ("sample", "m.privsyn", "more.csv", "--rows", ROWS, "--resume")
     with monkeypatch.context() as patched:
@@ -142,6 +146,7 @@ def test_ctrl_c_tells_of_what_is_kept_whenever_it_comes_and_of_nothing_else(fold
     assert run(capsys, *command).code == 0
 
 
+@pytest.mark.slow
 def test_a_run_without_resume_leaves_the_folder_and_says_so(folder, capsys):
     killed(signal.SIGKILL, "sample", "m.privsyn", "more.csv", "--rows", ROWS, "--resume")
     kept = files(folder / "more.csv.unfinished")
@@ -168,6 +173,7 @@ def test_rows_with_something_given_are_not_resumed(option, folder, capsys):
 # A disk that fills up
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_a_full_disk_keeps_what_is_done_for_the_next_run(ending, folder, capsys):
     command = ("sample", "m.privsyn", f"more.{ending}", "--rows", ROWS, "--seed", 7, "--resume")
@@ -182,12 +188,14 @@ def test_a_full_disk_keeps_what_is_done_for_the_next_run(ending, folder, capsys)
     assert Path(f"more.{ending}").read_bytes() == Path(f"whole.{ending}").read_bytes()
 
 
+@pytest.mark.slow
 def test_a_disk_without_room_for_a_block_is_one_line(folder):
     code, err = disk_of(1000, "sample", "m.privsyn", "more.csv", "--rows", ROWS, "--resume")
     assert code == 2
     assert "cannot be written (File too large)" in err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("size", "full", "left"),
     [
@@ -337,6 +345,7 @@ def at_stage(after, path, change, stage, done, _):
         change(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("memory", [0, "2GB"])
 @pytest.mark.parametrize(("name", "change"), [("table.csv", grow), ("table.parquet", Path.unlink)])
 @pytest.mark.parametrize("unit", [None, "who"])
@@ -354,6 +363,7 @@ def test_a_change_is_refused_until_the_last_question_however_often_rows_are_read
             model.fit(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("memory", [0, "2GB"])
 @pytest.mark.parametrize(("name", "change"), [("table.csv", grow), ("table.parquet", Path.unlink)])
 def test_a_change_after_the_last_question_loses_nothing(name, memory, change, tmp_path, schema):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pytest
 
 ROOT = Path(__file__).parents[1]
 
@@ -50,6 +51,7 @@ print(duckdb.sql("SELECT count(*) FROM synthetic").fetchall()[0][0])
 """
 
 
+@pytest.mark.slow
 def test_scripts_of_pandas_polars_and_duckdb(tmp_path):
     """A score on real rows (of the real table: 0.8), and two numbers of rows."""
     rng = np.random.default_rng(0)

@@ -69,6 +69,7 @@ def errors(delta, important):
     return np.mean(named), np.mean(others), spent
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delta", [1e-9, 0.0])
 def test_named_pairs_err_less_for_the_same_budget_and_others_hardly_more(delta):
     named, others, spent = errors(delta, NAMED)
@@ -167,6 +168,7 @@ def test_far_pairs_are_candidates_if_they_are_named():
     }
 
 
+@pytest.mark.slow
 def test_the_command_line_repeats_it_and_a_plan_shows_the_expected_error(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     TABLE.to_csv("t.csv", index=False)

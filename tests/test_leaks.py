@@ -309,6 +309,7 @@ def outcome(folder, capsys, line, options):
     return done.code, done.err, sorted(path.name for path in left)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", COMMANDS, ids=" ".join)
 def test_no_mark_of_a_row_is_in_what_a_command_says_or_leaves(options, folder, capsys):
     """And without the row exit code, complaint and files are the same."""
@@ -473,6 +474,7 @@ def odd_neighbours(draw):
     return Schema(columns), table, table.drop(index=table.index[row])
 
 
+@pytest.mark.slow
 @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
 @given(case=odd_neighbours(), method=SELDOM_DEFAULT)
 def test_fuzz_neighbours_end_alike(case, method):
@@ -489,6 +491,7 @@ def odd_neighbours_of_an_open_schema(draw):
     return draw(st.sampled_from([None, Schema(columns)])), table, neighbour
 
 
+@pytest.mark.slow
 @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
 @given(case=odd_neighbours_of_an_open_schema(), method=SELDOM_DEFAULT)
 def test_fuzz_neighbours_end_alike_where_values_and_bounds_are_found(case, method):
@@ -506,6 +509,7 @@ cells = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
 @given(rows=st.lists(st.lists(cells, min_size=5, max_size=5), min_size=1, max_size=6), packed=st.booleans())
 def test_fuzz_no_cell_of_a_well_formed_csv_decides_anything(rows, packed, tmp_path_factory):

@@ -115,6 +115,7 @@ def trees(draw):
     return Database(tables), frames, draw(st.integers(1, 9))
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
 @given(trees())
 def test_any_tree_of_tables_comes_out_as_it_went_in(tmp_path_factory, tree):
@@ -174,6 +175,7 @@ def test_the_ledger_names_the_tables_and_holds_the_budget(model):
     assert sum("never share one" in fact or "share a key" in fact for fact in ledger.public_inputs) == 2
 
 
+@pytest.mark.slow
 def test_linked_tables_take_a_bound_on_the_rows_of_a_person():
     for most in (1, 2):
         ledger = PrivSyn(50.0, 1e-6, DATABASE, seed=1, rows_per_unit=most).fit(TABLES).ledger_
@@ -312,6 +314,7 @@ OF_VISITS = Schema(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KEYS)
 @pytest.mark.parametrize("schema", [OF_VISITS, None])
 def test_rows_of_a_person_have_one_new_identifier(schema, kind, tmp_path):

@@ -67,6 +67,7 @@ def opened(derive, visits, persons=PERSONS, schema=None):
     return open_tables(database, tables, _in_order)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["sum", "mean", "min", "max", "first", "last"])
 @pytest.mark.parametrize("cells", CELLS)
 def test_no_summary_of_a_person_depends_on_another(cells, how):

@@ -225,6 +225,7 @@ EACH = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("form", "model", "bound", "leaver", "memory"), EACH)
 def test_nothing_moves_further_than_the_ledger_says(form, model, bound, leaver, memory, tmp_path):
     everybody = {name: np.full(len(table), True) for name, table in TABLES.items()}

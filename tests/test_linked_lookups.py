@@ -85,6 +85,7 @@ def test_every_value_is_a_key_and_the_public_table_comes_out_as_it_is(model, tmp
     assert model.sample(3)["zones"]["name"][0] == "NA"
 
 
+@pytest.mark.slow
 def test_the_public_table_is_of_the_kind_of_the_private_ones():
     for kind, convert in ((pl.DataFrame, pl.from_pandas), (pa.Table, pa.Table.from_pandas)):
         tables = {name: convert(table) for name, table in TABLES.items()}
@@ -160,6 +161,7 @@ def test_evaluation_reads_no_public_table(model):
     assert scores.row()["orphans"] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("out", ["made", "made.duckdb", "made.sqlite"])
 @pytest.mark.parametrize("name", ["zones.csv", "zones.parquet", "zones.duckdb::zones", "zones.sqlite"])
 def test_a_file_of_any_format_comes_out_with_the_tables(tmp_path, name, out):

@@ -110,6 +110,7 @@ def broken(database, made):
     return found
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
 @given(compared())
 def test_no_row_passes_a_row_above_and_each_parent_has_its_number_of_rows(tmp_path_factory, of):

@@ -37,6 +37,7 @@ def errors():
     return found
 
 
+@pytest.mark.slow
 def test_errors_fall_with_epsilon(errors):
     found = np.array(list(errors.values()))
     assert (found[1:3] < found[:2]).all()

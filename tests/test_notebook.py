@@ -76,6 +76,7 @@ def test_a_ledger_shows_the_same_lines_in_a_notebook_as_in_print(model):
         assert name in model.ledger_._repr_html_()
 
 
+@pytest.mark.slow
 def test_scores_are_plotted_beside_those_of_reference_tables(people, model):
     pytest.importorskip("matplotlib")
     scores = evaluate(people, model.sample(500, seed=0), models=False)
@@ -102,6 +103,7 @@ print([out.get("data", {}).get("text/html", "") for cell in book.cells for out i
 """
 
 
+@pytest.mark.slow
 def test_the_notebooks_in_docs_run(tmp_path):
     """Of few rows, in a process of their own: a kernel is one, and its libraries warn of what is not ours."""
     pytest.importorskip("nbclient")

@@ -31,6 +31,7 @@ def built(tmp_path_factory):
     return folders
 
 
+@pytest.mark.slow
 def test_two_builds_are_equal_byte_for_byte(built):
     first, second = ({path.name: path.read_bytes() for path in sorted(folder.iterdir())} for folder in built)
     assert first == second
@@ -58,6 +59,7 @@ def test_the_source_distribution_can_be_tested_and_built(built):
     assert not any(name.endswith((".csv.gz", ".pyc")) for name in names)
 
 
+@pytest.mark.slow
 def test_the_checks_of_the_index_pass(built):
     pytest.importorskip("twine")
     pytest.importorskip("check_wheel_contents")

@@ -291,6 +291,7 @@ def press(tab, text):
     raise AssertionError(text)
 
 
+@pytest.mark.slow
 def test_both_tabs_by_keyboard_and_the_private_page_in_one_of_its_own(app, address, tab, looked_at):
     tab.goto(address)
     tab.wait_for_url("**/choose")

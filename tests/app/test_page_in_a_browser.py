@@ -63,6 +63,7 @@ def tab(chromium):
     context.close()
 
 
+@pytest.mark.slow
 def test_from_a_file_to_the_table_in_six_screens(address, tab, looked_at):
     tab.goto(address)
     tab.wait_for_url("**/choose")
@@ -128,6 +129,7 @@ def test_from_a_file_to_the_table_in_six_screens(address, tab, looked_at):
     tab.wait_for_url("**/choose")
 
 
+@pytest.mark.slow
 def test_by_the_keyboard_alone(address, tab):
     tab.goto(address)
     tab.wait_for_url("**/choose")

@@ -34,6 +34,7 @@ def runs(game):
     return RUNS[game.method]
 
 
+@pytest.mark.slow
 def test_the_answers_tell_no_more_than_is_claimed_and_most_of_that():
     """All games make the same claim, so that their guesses may be counted together too.
 
@@ -71,6 +72,7 @@ def test_the_short_audit_finds_noise_of_another_variance(factor):
     assert not chi2.ppf(ERROR, seen) < factor * nearest < chi2.isf(ERROR, seen)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("game", [game for game in GAMES if game.settings], ids=lambda game: game.name)
 def test_the_sampled_rows_tell_no_more_than_is_claimed(game):
     """Runs that ask question 0 too take long: `make audit` samples from those."""

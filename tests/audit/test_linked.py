@@ -94,6 +94,7 @@ def play():
     return Round(inside, evidence, sqrt(squares), tuple(residuals))
 
 
+@pytest.mark.slow
 def test_a_person_with_all_rows_below_it_is_told_no_better_than_is_claimed():
     """How far the person moves the answers is certain, not likely: in no run further than is claimed."""
     rounds = [play() for _ in range(RUNS)]

@@ -44,6 +44,7 @@ def guessed():
     return inside == (fitted.certainties[0].measured.marginal.counts[1] > 50.5)
 
 
+@pytest.mark.slow
 def test_guesses_show_no_more_than_epsilon_and_most_of_it():
     right = sum(guessed() for _ in range(RUNS))
     assert USED * EPSILON < lower_bound(right, RUNS) <= EPSILON

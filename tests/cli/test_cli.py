@@ -174,6 +174,7 @@ def test_evaluate_says_how_far_the_tables_are_apart_and_that_it_is_not_private(f
     assert done.out.count("not private") == 2
 
 
+@pytest.mark.slow
 def test_evaluate_and_attack_compare_persons_with_a_unit(folder, capsys):
     rows = pd.DataFrame(
         {"who": [row // 3 for row in range(90)], "on": ["2024-01-02", "2024-01-01", None] * 30}
@@ -258,6 +259,7 @@ def test_files_go_by_their_ending(ending, folder, capsys):
     assert read_in_memory.read_in_memory(f"out.{ending}").frame.shape == (7, len(COLUMNS))
 
 
+@pytest.mark.slow
 def test_every_command_takes_a_folder_of_parquet_files_and_tells_which_others_it_does_not_read(
     folder, capsys
 ):

@@ -72,6 +72,7 @@ def prepare(folder, kind, schema=RULED):
     return place
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [".duckdb", ".sqlite", "csv", "parquet"])
 def test_every_rule_of_a_hospital_holds_in_sql(tmp_path, monkeypatch, capsys, kind):
     monkeypatch.chdir(tmp_path)
@@ -89,6 +90,7 @@ def test_every_rule_of_a_hospital_holds_in_sql(tmp_path, monkeypatch, capsys, ki
     assert rows["drugs"] == len(TABLES["drugs"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [".duckdb", ".sqlite"])
 def test_a_database_declares_its_keys_and_what_is_never_missing(tmp_path, monkeypatch, capsys, kind):
     """Also where tables with such keys are replaced."""

@@ -84,6 +84,7 @@ def test_test_rows_that_fit_no_other_table_are_refused(test, words, schema):
         evaluate(table(), table(1), schema, target="rich", test=test, models=["linear"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("test", "words"),
     [

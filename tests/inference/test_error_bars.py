@@ -35,6 +35,7 @@ def test_of_a_one_way_it_is_the_error_of_noise_whose_total_is_known():
     assert one_way_certainty(measured, measured.marginal).error == pytest.approx(found, rel=0.015)
 
 
+@pytest.mark.slow
 def test_expected_distance_is_that_from_true_counts_that_may_lie_behind_the_answers():
     """200,000 draws of true counts, each normal about its answer and not negative: the mean's sd is 0.2 %."""
     answers, sigma = np.array([300.0, 4.0, -6.0, 0.0]), np.array([20.0, 5.0, 5.0, 8.0])

@@ -41,6 +41,7 @@ def alike(counts, others):
     return [c.tolist() for c in counts] == [np.asarray(o).tolist() for o in others]
 
 
+@pytest.mark.slow
 @given(records=coded_tables(), data=st.data())
 def test_counts_are_those_of_the_twin_and_add_up_over_blocks(records, data):
     names = st.lists(st.sampled_from(records.domain.names), max_size=4, unique=True)
@@ -92,6 +93,7 @@ def test_two_threads_count_as_one(monkeypatch):
         assert alike(Tables(DOMAIN, SETS).count([block_of(records)]), expected(records))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("size", "kind"), [(1, "u1"), (256, "u1"), (257, "u2"), (65536, "u2"), (65537, "u4")]
 )

@@ -17,6 +17,7 @@ def some_of(data, domain):
     return tuple(data.draw(st.lists(st.sampled_from(domain.names), unique=True)))
 
 
+@pytest.mark.slow
 @given(domains())
 def test_cells_are_those_of_a_table_of_that_shape(domain):
     assert domain.cells == np.empty(domain.shape).size

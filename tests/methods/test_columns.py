@@ -147,6 +147,7 @@ def kept_missing(law, columns, values, missing, target=None, discovery=FALSE_DIS
     return kept
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", [GAUSSIAN, LAPLACE], ids=lambda law: law.name)
 @pytest.mark.parametrize(("columns", "values"), [(20, 2), (20, 20), (50, 5), (1, 2)])
 def test_a_complete_table_gets_missing_cells_in_one_fit_of_a_hundred(law, columns, values):
@@ -154,17 +155,20 @@ def test_a_complete_table_gets_missing_cells_in_one_fit_of_a_hundred(law, column
     assert share <= FALSE_ALARM + 4 * np.sqrt(FALSE_ALARM / TABLES)
 
 
+@pytest.mark.slow
 def test_one_column_in_twenty_keeps_missing_cells_that_stand_out():
     kept = kept_missing(GAUSSIAN, 20, 5, [5 * SIGMA])
     assert kept[:, 0].mean() > 0.95
     assert kept[:, 1:].mean() < 0.01
 
 
+@pytest.mark.slow
 def test_the_more_columns_have_missing_cells_the_fewer_each_needs():
     few, many = (kept_missing(GAUSSIAN, 20, 5, [3.8 * SIGMA] * count)[:, 0].mean() for count in (1, 10))
     assert many > 0.95 > few > 0.6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", [FALSE_DISCOVERY, OF_OPEN])
 def test_few_columns_with_missing_cells_are_invented_beside_real_ones(rate):
     kept = kept_missing(GAUSSIAN, 20, 5, [8 * SIGMA] * 3, discovery=rate)
@@ -177,6 +181,7 @@ def first_run(table, epsilon, seed):
     return PrivSyn(epsilon, 1e-9, seed=seed).fit(table).sample(len(table), seed=seed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 def test_few_whole_numbers_are_found_as_values(seed):
     """Scores of 1 to 16 had 0 and 17 to 23, of up to 75 rows; and of 1, 2 and 6 there were 3, 4 and 5."""
@@ -197,6 +202,7 @@ def test_few_whole_numbers_are_found_as_values(seed):
         assert made[name].nunique() >= 13
 
 
+@pytest.mark.slow
 def test_flags_that_are_mostly_1_keep_their_0():
     """The bounds were 1 and 1 if the noise hid the 0. In a few columns noise alone makes bounds too wide."""
     rng = np.random.default_rng(0)
@@ -205,6 +211,7 @@ def test_flags_that_are_mostly_1_keep_their_0():
     assert np.mean([{0, 1} <= {*one[name]} for one in made for name in table]) > 0.95
 
 
+@pytest.mark.slow
 def test_a_target_gets_no_missing_cells_from_noise_beside_columns_that_have_some():
     kept = kept_missing(GAUSSIAN, 20, 5, [25 * SIGMA] * 10, target="x19")
     assert kept[:, :10].all()

@@ -91,6 +91,7 @@ def seeded_run(learn, table, rho):
 # --- the budget --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @both
 @each_table
 @each_budget
@@ -159,6 +160,7 @@ def test_tables_agree_with_the_one_ways(learn, share, table, rho):
             assert np.abs(gap).max() <= share * fitted.total
 
 
+@pytest.mark.slow
 @both
 @each_table
 def test_without_noise_the_true_counts_are_learnt(learn, table):
@@ -188,6 +190,7 @@ def test_the_total_is_the_private_estimate_and_not_the_row_count(learn):
     assert len(records) not in totals
 
 
+@pytest.mark.slow
 @both
 @each_table
 def test_nothing_is_learnt_but_from_answers(learn, table, monkeypatch):
@@ -243,6 +246,7 @@ def test_the_published_method_does_not_look_at_the_order_of_values():
 # --- the default -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @both
 def test_more_budget_teaches_more(learn):
     """Mean distance from the true pairs over 5 seeds, at budgets a thousandfold apart: far from chance."""
@@ -264,6 +268,7 @@ def test_more_budget_teaches_more(learn):
     assert error(10.0) < error(0.01) / sqrt(10)
 
 
+@pytest.mark.slow
 def test_tables_with_the_target_get_more_of_the_budget():
     def share(target):
         _, private = run(default.learn, dependent(), 0.05, target=target)
@@ -366,6 +371,7 @@ def test_a_triple_that_is_measured_by_its_residual_is_exact_without_noise():
 # --- progress ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @both
 @each_table
 def test_progress_grows_and_ends_at_its_total(learn, table):

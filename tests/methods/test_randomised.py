@@ -100,6 +100,7 @@ def test_the_estimates_are_of_the_table_before_randomisation(model):
     assert 0.5 * np.abs(pair - np.outer(pair.sum(axis=1), pair.sum())).to_numpy().sum() > 0.1
 
 
+@pytest.mark.slow
 def test_the_intervals_cover_the_counts_before_randomisation():
     """95 % of 240 counts: fewer than 0.9 or more than 0.99 with probability below 1e-6 if all were apart."""
     inside = []

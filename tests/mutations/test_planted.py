@@ -32,6 +32,7 @@ def planted(bug, tree):
     return after
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
 def test_a_bug_finds_its_place_and_is_code(bug, tree):
     for file, text in planted(bug, tree).items():

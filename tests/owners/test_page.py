@@ -27,6 +27,7 @@ def run(text, folder):
     )
 
 
+@pytest.mark.slow
 def test_three_owners_on_one_machine_get_the_same_model(tmp_path):
     text = EXAMPLE
     for port, free in zip(("7000", "7001", "7002"), map(str, free_ports()), strict=True):

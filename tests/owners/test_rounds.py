@@ -54,6 +54,7 @@ def answers(drawn, folder, party, settings=b"same", scale=1.0):
         steps.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("party", [0, 1, 2])
 def test_an_owner_that_ends_in_any_round_resumes_and_draws_nothing_twice(party, when, tmp_path):
@@ -261,6 +262,7 @@ def fitted(folder, party, *, unit=None, owner=(), **settings):
     return model.fit(owners)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("crash", [None, (1, 7, "after")])
 @pytest.mark.parametrize("unit", [{}, {"unit": "who", "rows_per_unit": 2}])
 def test_all_owners_have_the_same_bytes(unit, crash, tmp_path):

@@ -48,6 +48,7 @@ def furthest(excess):
     return max(abs(excess.of(table + step) - excess.of(table)) for table in tables() for step in steps)
 
 
+@pytest.mark.slow
 @given(expected_counts, st.integers(0, UNIT))
 def test_no_row_moves_a_distance_further_than_its_sensitivity(expected, allowed):
     assert furthest(distance(expected, allowed)) <= distance(expected, allowed).sensitivity
@@ -126,6 +127,7 @@ def test_noise_exceeds_its_quantile_with_at_most_the_stated_probability(scale, r
     assert shared_gaussian(4, 1).quantile(scale, risk) == GAUSSIAN.quantile(2 * scale, risk)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("noise", "rho"), [(SeededGaussian, 0.01), (SeededLaplace, 0.1)])
 def test_500_verdicts_are_wrong_as_often_as_stated(noise, rho):
     """A table that is just above its bound, and one at the error that is called safe."""

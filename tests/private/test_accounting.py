@@ -77,6 +77,7 @@ def test_delta_is_never_below_the_truth(way: Accounting, epsilon: float, rho: fl
     assert computed <= truth * (1 + 1e-6) + 1e-18  # the 1e-18: what the difference of the profile costs
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(ways, rhos, deltas)
 def test_epsilon_is_never_below_the_truth_and_hardly_above(way: Accounting, rho: float, delta: float) -> None:
@@ -91,6 +92,7 @@ def test_epsilon_is_never_below_the_truth_and_hardly_above(way: Accounting, rho:
 # --- against another's program -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(rhos, deltas)
 def test_epsilon_agrees_with_dp_accounting(rho: float, delta: float) -> None:
@@ -129,6 +131,7 @@ def random_run(rng: np.random.Generator) -> Ledger:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.no_cover  # it would double the time, and other tests run the same lines
 def test_random_runs_agree_with_dp_accounting() -> None:
     """The ledger's epsilon, at the promised delta and at one far from it, never below and 1e-3 above at most.
@@ -162,6 +165,7 @@ def test_a_threshold_beside_gaussians_costs_no_less_than_dp_accounting_finds() -
         assert ours * (1 + 1e-7) >= gaussian_mechanism.get_epsilon_gaussian(3.0, delta * (1 - share))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rho", "delta"), [(0.002, 1e-5), (0.02, 1e-9), (0.5, 1e-6)])
 def test_one_gaussian_stands_for_the_composition_of_many(rho: float, delta: float) -> None:
     """The sum of costs against the convolution of privacy losses, which bounds epsilon from both sides."""

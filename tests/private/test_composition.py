@@ -55,6 +55,7 @@ def accountant(releases, delta, *, pessimistic, step=STEP):
     return whole.get_epsilon_for_delta(delta)
 
 
+@pytest.mark.slow
 def test_random_sets_lie_between_the_bounds_of_an_independent_accountant():
     rng = np.random.default_rng(1)
     for number in range(SETS):

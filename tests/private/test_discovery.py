@@ -247,6 +247,7 @@ def test_a_value_of_one_person_never_appears_at_its_delta():
     assert releases_with_one_unique(1e-10, 2000, ExactGaussian()) == 0
 
 
+@pytest.mark.slow
 def test_a_value_of_one_person_appears_as_often_as_the_threshold_says():
     # Two rounds, each with half of delta: it stays unseen with (1 - delta / 2)^2. With half of the noise, or
     # twice, or the whole delta in each round, this fails.
@@ -371,6 +372,7 @@ def test_bounds_of_a_single_number_hold_the_next_one():
     assert bounds_found(np.full(1000, 255, np.uint8))[1] == 255
 
 
+@pytest.mark.slow
 def test_few_rows_get_bounds_for_a_larger_share_of_the_budget():
     """400 rows in 20 columns at epsilon 1: with the least share, no bounds are found for most columns."""
     some = np.random.default_rng(0)

@@ -143,6 +143,7 @@ def likelihood_of(drawn, scale, zeros=None):
     return float(chi2.sf(np.sum((counts - expected) ** 2 / expected), len(counts) - 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", SCALES)
 def test_draws_follow_the_discrete_laplace_and_no_other(scale):
     drawn = discrete_laplace(scale, DRAWS, os_entropy)

@@ -118,6 +118,7 @@ def l2(move):
 # --- sensitivity: all tables of up to three records, and every record that may be added to them ------------
 
 
+@pytest.mark.slow
 @each_question
 def test_no_record_moves_an_answer_further_than_the_ledger_says(ask):
     private = private_table([])
@@ -249,6 +250,7 @@ def person_moves(ask, k):
     ]
 
 
+@pytest.mark.slow
 @each_question
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_no_person_moves_an_answer_further_than_the_ledger_says(ask, k):

@@ -65,6 +65,7 @@ CELLS = [(a, b, c) for a in (0, 1) for b in (0, 1) for c in (0, 1)]
 TABLES = [rows for size in range(3) for rows in combinations_with_replacement(CELLS, size)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("k", [1, 2])
 def test_no_person_moves_an_answer_further_in_l1_than_the_ledger_says_and_one_as_far(k):
     """Sensitivity replay: every tiny table, every person of up to k rows, every question."""

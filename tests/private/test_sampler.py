@@ -64,6 +64,7 @@ def interval(k: int, *more: int) -> tuple[Fraction, Fraction]:
 # --- every word is settled rightly -------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_librarys_inverse_keeps_within_its_bound() -> None:
     rng = np.random.default_rng(1)
     near_the_tail = [int(2**power) for power in rng.uniform(35, 63, 1500)]
@@ -81,6 +82,7 @@ def test_the_librarys_inverse_keeps_within_its_bound() -> None:
                 assert error < (1e-14 if end == 0.5 else TOLERANCE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sigma", [0.3, 1.0, 7.3, 1000.5, 1e6, LARGEST_SIGMA])
 def test_words_from_all_over_the_range_agree_with_mpmath(sigma: float) -> None:
     ks = [j << 54 for j in range(0, 512, 3)] + [(1 << power) - 1 for power in range(64)]
@@ -172,6 +174,7 @@ def likelihood_of(drawn: np.ndarray, sigma: float) -> float:
     return float(chi2.sf(np.sum((counts - expected) ** 2 / expected), len(counts) - 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sigma", [0.3, 1.0, 7.3, 1000.5, 1e6])
 def test_draws_follow_the_rounded_gaussian_and_no_other(sigma: float) -> None:
     assert likelihood_of(rounded_gaussian(sigma, DRAWS, os_entropy), sigma) > CHANCE

@@ -27,6 +27,7 @@ def chain(rows=1000, columns="abcd"):
 TABLE, SCHEMA = chain()
 
 
+@pytest.mark.slow
 def test_intervals_hold_95_times_in_a_hundred():
     """Two-sided. The share that holds has a standard deviation of 0.015 over runs, 0.003 in the mean of 30:
     it leaves 0.95 by 0.02 but with probability 1e-12. Were the variance taken for half, 0.83 would hold."""
@@ -205,6 +206,7 @@ def true_one_ways(release, table):
     return [np.bincount(merged.codes[:, j], minlength=size) for j, size in enumerate(merged.domain.sizes)]
 
 
+@pytest.mark.slow
 def test_intervals_of_columns_hold_though_rows_break_a_constraint():
     """Two-sided. 15 runs of 64 cells: the share that holds has a standard deviation of 0.007, and leaves 0.95
     by 0.036 but with probability 3e-7. When public zeros of the pair counted as answers, 0.87 held."""
@@ -218,6 +220,7 @@ def test_intervals_of_columns_hold_though_rows_break_a_constraint():
     assert 0.914 < np.mean(held) < 0.986
 
 
+@pytest.mark.slow
 def test_expected_errors_of_columns_cover_what_constraints_change():
     """The constraint moves 0.28 of the rows in each of 6 runs; the noise alone moves 0.02."""
     table, schema = rising(4000, 3650, breaking=0.0)

@@ -73,6 +73,7 @@ def test_times_are_cells_of_the_table(precise):
         assert (frame.query("column == 'day'")["low"] <= frame.query("column == 'day'")["high"]).all()
 
 
+@pytest.mark.slow
 def test_intervals_hold_in_most_fits():
     """Of 30 intervals of 95 % at least 12 fail with a probability below 1e-8."""
     real, failed = table(), 0

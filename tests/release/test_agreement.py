@@ -32,6 +32,7 @@ def model():
     return PrivSyn(5.0, 1e-6, SCHEMA, seed=0).fit(table)
 
 
+@pytest.mark.slow
 def test_rows_drawn_from_the_estimates_are_hardly_ever_reported(model):
     """By the bounds each of 300 tables is reported with a probability below 0.01. They are wide: fewer are.
 

@@ -69,6 +69,7 @@ def inside(path):
     return sorted(file.name for file in unfinished.folder_of(path).iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["csv", "csv.gz", "parquet"])
 def test_it_becomes_what_it_would_have_been(ending, model, tmp_path, made):
     whole, path = tmp_path / f"whole.{ending}", tmp_path / f"t.{ending}"
@@ -122,6 +123,7 @@ def damage(file, how):
         file.write_bytes(whole)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["absent", "a row less", "cut", "empty", "a bit"])
 def test_a_damaged_block_is_made_again(how, model, tmp_path, made):
     path = tmp_path / "t.csv"

@@ -93,6 +93,7 @@ def released(model, given, other):
     return counts / counts.sum(axis=1, keepdims=True)
 
 
+@pytest.mark.slow
 def test_what_is_given_stays_and_the_rest_is_as_released(model):
     """10,000 rows are moved until they fit: far nearer than the 0.05 a sample of 1,000 may be off.
 
@@ -314,6 +315,7 @@ def test_all_rows_lie_in_the_given_ranges(model, given, ranges):
     assert (sample.dtypes == model.sample(5).dtypes).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("missing", [None, np.nan, pd.NA, pd.NaT])
 @pytest.mark.parametrize("more", [{}, {"pay": (20, 60)}, {"city": "Rome"}])
 def test_all_rows_have_a_missing_cell_if_that_is_given(model, missing, more):
@@ -378,6 +380,7 @@ def gaps():
     return PrivSyn(50.0, 1e-9, schema, seed=1).fit(table)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("column", "more"),
     [
@@ -410,6 +413,7 @@ def test_a_computed_column_that_is_missing_contradicts_a_value_that_it_is_comput
         gaps.sample(9, given={"again": None, "real": 3.5})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("ends", "low", "high"), [((1, 2), 1, 2), ((9, None), 9, 9), ((None, 0), 0, 0)])
 def test_a_range_of_reals_includes_its_ends_and_gives_no_warning(gaps, ends, low, high):
     with warnings.catch_warnings():

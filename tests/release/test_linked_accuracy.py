@@ -38,6 +38,7 @@ TRUTHS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", TRUTHS)
 def test_shares_are_of_the_rows_of_one_table(accuracy, where):
     found = accuracy.share(where)

@@ -122,6 +122,7 @@ BOMBS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bomb", BOMBS)
 def test_a_bomb_is_refused_in_one_line_before_it_takes_memory(bomb, parts, tmp_path):
     path = tmp_path / "m.privsyn"

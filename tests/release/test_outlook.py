@@ -86,6 +86,7 @@ def test_every_sentence_fits_in_200_characters(lost):
         )
 
 
+@pytest.mark.slow
 def test_it_is_the_last_line_of_synth_and_on_the_public_page_and_follows_from_the_file(folder, capsys):
     options = ("--epsilon", 1, "--schema", "schema.yaml", "--seed", 0, "--model", "m.privsyn")
     done = run(capsys, "synth", "data.csv", "out.csv", *options, "--report", "real.html")

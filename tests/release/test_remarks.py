@@ -7,6 +7,7 @@ import re
 
 import numpy as np
 import pandas as pd
+import pytest
 import yaml
 from command import run
 
@@ -41,6 +42,7 @@ def test_bounds_that_were_found_are_printed_and_those_of_the_schema_are_not(tmp_
     assert line == "numbers are clipped to the bounds found, often wider than the numbers drawn: age 0 to 64"
 
 
+@pytest.mark.slow
 def test_the_lists_of_a_wide_table_do_not_hide_the_closing_sentence(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = [f"measurement_{place}" for place in range(40)]

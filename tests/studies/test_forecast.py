@@ -50,6 +50,7 @@ def found(release):
     return forecast(release, "ill", model="linear", draws=2, seed=0)
 
 
+@pytest.mark.slow
 def test_a_forecast_needs_the_saved_release_alone_and_can_be_repeated(release, found, tmp_path):
     release.save(tmp_path / "m.privsyn")
     assert forecast(load(tmp_path / "m.privsyn"), "ill", model="linear", draws=2, seed=0) == found

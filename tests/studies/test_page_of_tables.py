@@ -96,6 +96,7 @@ def page(model, tmp_path_factory):
     return path
 
 
+@pytest.mark.slow
 def test_the_page_and_the_sheet_are_made_of_the_release_alone(release, page, tmp_path):
     release.save(tmp_path / "m.privsyn")
     again = load(tmp_path / "m.privsyn")
@@ -125,6 +126,7 @@ def test_a_stranger_reads_how_many_visits_a_patient_has_and_how_sure_that_is(rel
     assert "How many rows of visits has a row of patients?" in page.read_text()
 
 
+@pytest.mark.slow
 def test_the_number_of_persons_lies_in_its_interval():
     """Of 30 intervals with a probability of 95 % each, 19 or fewer hold it once in 1e7 runs."""
     one = Database(
@@ -223,6 +225,7 @@ def test_boxes_stay_inside_the_picture_and_names_are_escaped():
         assert float(y) + float(tall) <= height
 
 
+@pytest.mark.slow
 def test_axe_core_finds_nothing_and_a_pair_says_how_far_it_is_kept(open_page, page):
     tab = open_page(page)
     assert not Axe().run(tab).response["violations"]
@@ -284,6 +287,7 @@ def test_a_database_is_a_file_of_schema_org(release, tmp_path):
     assert CROISSANT not in text.split("```json")[1].split('"@type": "sc:Dataset"')[1]
 
 
+@pytest.mark.slow
 def test_a_seeded_release_may_not_be_published():
     seeded = PrivSyn(EPSILON, 1e-9, database(), seed=0).fit(rows()).release_
     text = render_linked(seeded)
@@ -305,6 +309,7 @@ def test_one_table_of_persons_with_many_rows_has_the_page_of_one_table(tmp_path)
     assert "Counts of 1 columns" in (tmp_path / "p.html").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["", ".duckdb", ".sqlite"])
 def test_the_commands_write_page_and_sheet(tmp_path, monkeypatch, capsys, kind):
     from hospital import SCHEMA, store

@@ -52,6 +52,7 @@ def folder(tmp_path, monkeypatch):
     sys.modules.pop("own_metrics", None)
 
 
+@pytest.mark.slow
 def test_a_sweep_has_own_metrics_a_name_and_a_long_form(folder):
     settings = {"seeds": 1, "models": False, "metrics": ["own_metrics:other_modes"]}
     rows = sweep("survey.csv", [1.0], **settings)
@@ -123,6 +124,7 @@ def test_a_metric_that_fails_on_all_rows_alone_is_named_too(folder, monkeypatch)
         evaluate(table, table, models=False, metrics=["own_metrics:is_late"])
 
 
+@pytest.mark.slow
 def test_own_metrics_are_other_settings(folder):
     first = sweep("survey.csv", [1.0], seeds=1, models=False, name="one", out="r.csv")
     both = sweep("survey.csv", [1.0], seeds=1, models=False, metrics=["own_metrics:other_modes"], out="r.csv")
@@ -158,6 +160,7 @@ def test_a_metric_may_be_an_entry_point_and_keeps_the_names_of_the_package(folde
         add_metric("pair_mean")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["b", "n"])
 def test_models_are_chosen_by_name(folder, target):
     table = pd.read_csv("survey.csv")
@@ -172,6 +175,7 @@ def test_models_are_chosen_by_name(folder, target):
             evaluate(table, table, target=target, models=models)
 
 
+@pytest.mark.slow
 def test_the_command_plots_chosen_scores_beside_those_of_others(folder, capsys):
     pytest.importorskip("matplotlib")
     peers = pd.DataFrame({"method": ["MST", "AIM"], "epsilon": [1.0, 1.0], "pair_mean": [0.05, 0.04]})

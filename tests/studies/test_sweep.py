@@ -31,6 +31,7 @@ def swept(out=None, epsilons=(1.0, 10.0), **settings):
     return sweep(table(), epsilons, seeds=2, schema=SCHEMA, models=False, out=out, **settings)
 
 
+@pytest.mark.slow
 def test_each_run_has_a_row_with_its_settings_costs_and_scores(folder):
     rows = swept("r.csv", presets=("default", "paper"))
     assert rows[["epsilon", "seed", "preset"]].apply(tuple, axis=1).tolist() == [
@@ -99,6 +100,7 @@ def test_the_key_differs_with_everything_that_determines_a_row():
     assert Bench.of(table(), SCHEMA).key(Run(1, 0)) == keys[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [
@@ -139,6 +141,7 @@ def test_rows_of_a_version_that_did_not_note_the_table_are_refused(folder):
         swept("r.csv")
 
 
+@pytest.mark.slow
 def test_rows_of_other_settings_stay_in_the_file_and_out_of_the_result(folder):
     first = swept("r.csv", epsilons=(1.0,))
     other = swept("r.csv", epsilons=(1.0,), delta=1e-6)
@@ -186,6 +189,7 @@ SWEEP = ("sweep", "data.csv", "--schema", "schema.yaml", "--epsilon", "0.5,5", "
 QUICK = (*SWEEP, "--preset", "paper", "--out", "r.csv")
 
 
+@pytest.mark.slow
 def test_the_command_shows_progress_and_says_that_it_is_not_private(folder, capsys):
     done = run(capsys, *SWEEP, "--out", "r.csv")
     assert done.code == 0
@@ -229,6 +233,7 @@ def test_what_any_run_would_refuse_is_refused_before_the_first(folder, capsys, m
     assert not list(folder.glob("r.*"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["png", "svg"])
 def test_a_plot_of_errors_against_epsilon(folder, capsys, ending):
     pytest.importorskip("matplotlib")
@@ -267,6 +272,7 @@ def swept_homes(out=None, tables=None, **settings):
     return sweep(homes() if tables is None else tables, **settings)
 
 
+@pytest.mark.slow
 def test_linked_tables_have_the_scores_of_links_and_of_each_table(folder):
     rows = swept_homes("r.csv")
     assert rows["real_rows"].tolist() == [900, 900]
@@ -280,6 +286,7 @@ def test_linked_tables_have_the_scores_of_links_and_of_each_table(folder):
         swept_homes("r.csv", tables=homes(200))
 
 
+@pytest.mark.slow
 def test_the_long_form_says_which_linked_table_a_score_is_about():
     long = swept_homes(epsilons=[50.0], long=True)
     of = long[long["of"] == "synthetic"].groupby("linked_table")["score"].agg(set)
@@ -289,6 +296,7 @@ def test_the_long_form_says_which_linked_table_a_score_is_about():
     assert "linked_table" not in swept(epsilons=[1.0], long=True)
 
 
+@pytest.mark.slow
 def test_a_sweep_of_linked_tables_reads_what_fit_reads(folder):
     for name, frame in homes().items():
         (folder / "made").mkdir(exist_ok=True)

@@ -114,6 +114,7 @@ def test_independent_columns_come_to_fit_all_pairs(temperature):
     assert misfit(run(shuffled, tables, 0, temperature=temperature), tables) < 3
 
 
+@pytest.mark.slow
 def test_warm_it_gets_out_of_dead_ends():
     """One row too many is (0, 0); on its way to (1, 1) it must be (0, 1) or (1, 0), which is worse.
 
@@ -213,6 +214,7 @@ def numbers(n=4000, columns=16, size=24):
     return Records(Domain(tuple("abcdefghijklmnop"), (size,) * columns, (size,) * columns), codes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("began_as", ["tree", "independent"])
 def test_strong_pairs_are_met(began_as):
     """120 pairs at once, to about a fifth of the gaps of rows drawn at random, and no correlation is lost."""
@@ -284,6 +286,7 @@ def test_a_sparse_table_is_fitted_in_groups_beside_structural_zeros_of_others():
     assert not v.any()
 
 
+@pytest.mark.slow
 @compiled
 @given(seeds, some_sets.filter(lambda sets: ("d",) not in sets), temperatures)
 def test_every_decision_is_that_of_trying_all_values_out(seed, sets, temperature):

@@ -68,6 +68,7 @@ def test_what_was_equal_is_equal(method, shape):
     assert (records.codes[:, 0] == records.codes[:, 1]).mean() > 0.99
 
 
+@pytest.mark.slow
 @both
 @shapes
 def test_every_table_is_met(method, shape):

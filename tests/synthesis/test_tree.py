@@ -49,6 +49,7 @@ def test_every_pair_of_a_tree_is_met_exactly(records, shape, times, seed):
             assert reference.distance(begun, table) == pytest.approx(0.0, abs=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("codes", [256, 257, 2**16 + 1])
 def test_columns_of_many_codes_keep_their_pairs(codes):
     """Their rows are sorted by codes of 8, 16 or 32 bits."""

@@ -150,6 +150,7 @@ def test_chains_become_gaps_and_skip_what_is_missing():
         assert sample[name].mean() == pytest.approx(table[name].mean(), rel=0.03)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [1.0, 10.0])
 def test_a_constraint_on_dates_costs_no_accuracy(epsilon):
     """Mean stay within 5 %, arrivals within .01 of free columns. With repair: 2.4 times the stay."""
@@ -194,6 +195,7 @@ def model():
     return PrivSyn(10.0, 1e-9, constrained(), seed=1).fit(stays())
 
 
+@pytest.mark.slow
 def test_given_values_of_a_computed_column_are_kept(model):
     real = stays()
     day = pd.Timestamp("2019-06-01")
@@ -289,6 +291,7 @@ def test_a_column_above_two_others_has_one_gap_to_the_larger():
     assert (sample["rest"] == sample["b"] - sample["a"]).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("signs", ["a <= b|b < c", "b < c|a <= b", "a <= b|b <= c|c < d"])
 def test_a_gap_after_a_gap_of_another_constraint(signs):
     rng = RNG(0)
@@ -324,6 +327,7 @@ def neutral_case(seed, n=2000):
     return table, {name: columns[name] for name in table}, orders
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [9, 12, 21, 73])
 def test_an_order_leaves_every_missing_share_and_every_complete_column(seed):
     """Without noise: what differs from the free run, the constraint did, apart from the draw of 20,000 rows.
@@ -405,6 +409,7 @@ def distances(table, made, names, cells):
     return np.abs(shares[0] - shares[1]).sum() / 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 2])
 def test_constraints_that_the_table_keeps_move_no_column_and_no_pair(seed):
     """Without noise, against the free run: shares missing .015, columns .05, pairs .1 in total variation.
@@ -518,6 +523,7 @@ def test_equal_needs_two_columns():
         Equal("a", "b", "c")
 
 
+@pytest.mark.slow
 def test_rows_in_batches_and_of_persons_are_encoded_as_one_table():
     """Dask, Spark and streams give blocks: the codes of a row do not depend on its block."""
     real = stays(2000)

@@ -160,6 +160,7 @@ def kinds(series):
     return {type(cell) for cell in series.dropna()} if series.dtype == object else set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_a_column_comes_back_as_it_was(name):
     column, known = CASES[name]
@@ -182,6 +183,7 @@ def test_a_column_comes_back_as_it_was(name):
     assert out.index.equals(pd.RangeIndex(ROWS))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::privsyn.errors.UnorderedWarning")
 @pytest.mark.parametrize("name", [name for name, (column, _) in CASES.items() if column.dtype != object])
 def test_a_dtype_alone_is_enough(name):
@@ -496,6 +498,7 @@ AS_FLOATS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("made", AS_FLOATS.values(), ids=AS_FLOATS)
 @pytest.mark.parametrize("bounds", [{"low": -9, "high": 99}, {}], ids=["given", "found"])
 def test_whole_numbers_stay_whole_in_a_dtype_of_floats(made, bounds, tmp_path):

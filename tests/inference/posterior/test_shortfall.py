@@ -34,6 +34,7 @@ def trend(table):
     return float(a @ table.counts @ b) / table.total
 
 
+@pytest.mark.slow
 def test_records_have_the_drawn_trends_once_what_they_miss_is_made_up_for(release):
     """The mean over 45 pairs and three draws shrinks by a third. Here the first records exceed the trends."""
     drawn, first, second = [], [], []

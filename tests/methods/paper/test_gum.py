@@ -40,6 +40,7 @@ def cycle(n=1000, scale=1.0):
     return independent_start(records.domain, one_ways, n, rng), tables
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=50)
 @given(coded_tables(DOMAIN), coded_tables(DOMAIN).filter(len), some_sets, seeds)
 def test_it_never_ends_farther_off_than_it_began(begun, aimed_at, sets, seed):

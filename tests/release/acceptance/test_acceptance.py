@@ -98,6 +98,7 @@ def test_numbers_in_a_margin_are_compared_in_groups_of_equal_size():
     assert estimate == pytest.approx(distance(cells(real), cells(made)), abs=0.02)
 
 
+@pytest.mark.slow
 def test_a_table_just_above_its_bound_is_hardly_ever_accepted():
     """60 judgements of one release, whose distance from another table is just above what is allowed."""
     model = PrivSyn(5.0, 1e-6, SCHEMA, seed=0).fit(people())
@@ -121,6 +122,7 @@ def test_the_tests_take_their_share_of_the_budget(delta):
     assert 0.97 < model.ledger_.cost / model.ledger_.budget <= (1 + 1e-14 if delta else 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [3, None])
 @pytest.mark.parametrize("delta", [1e-9, 0])
 def test_the_rows_of_a_person_move_a_test_together(most, delta):

@@ -153,6 +153,7 @@ def test_the_estimate_is_the_error_of_the_stated_sample():
     assert model.ledger_.acceptance.met
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("noise", "rho"), [(SeededGaussian, 0.005), (SeededLaplace, 0.1)])
 def test_500_verdicts_on_a_slope_are_wrong_as_often_as_stated(noise, rho):
     """A table with a slope just outside what is allowed, and one whose error is safe."""

@@ -68,6 +68,7 @@ def test_without_noise_the_variance_grows_by_the_squared_bias(release):
     assert added**0.5 == pytest.approx(truth() - numbers[met].mean(), rel=0.1)
 
 
+@pytest.mark.slow
 def test_intervals_hold_although_no_draw_has_the_dependence(release):
     """Without the measured counts none of these intervals holds."""
     rng, frames = np.random.default_rng(1), [independent(seed) for seed in range(DRAWS)]
@@ -82,6 +83,7 @@ def test_intervals_hold_although_no_draw_has_the_dependence(release):
     assert alone.mean("pay", "group == 'a'")["high"] < truth()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sigma", [1.0, 30.0, 1000.0])
 def test_draws_without_a_bias_get_hardly_wider_and_at_most_by_the_prior(release, sigma):
     """The squared addition is on average at most V l^2: below the noise variance, and below prior / 4."""

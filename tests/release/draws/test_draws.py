@@ -33,6 +33,7 @@ def model():
     return PrivSyn(2.0, 1e-9, SCHEMA, seed=1).fit(people())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 4])
 def test_threads_change_no_table_and_a_reader_may_stop(model, monkeypatch, threads):
     monkeypatch.setattr("privsyn.release.draws.draws.cpu_count", lambda: threads)
@@ -52,6 +53,7 @@ def test_a_loaded_model_draws_the_same_tables(model, tmp_path):
         pd.testing.assert_frame_equal(table, same)
 
 
+@pytest.mark.slow
 def test_a_draw_does_not_depend_on_when_it_is_made(model):
     draws = model.release_.draws(4, 200)
     last = draws[-1]
@@ -83,6 +85,7 @@ def test_a_share_has_an_interval_that_is_as_wide_as_the_noise(model):
     assert abs(found["estimate"] - 0.6) < 0.05
 
 
+@pytest.mark.slow
 def test_conditions_may_join_columns_and_quote_names(model):
     table = people()
     found = model.accuracy_.share("age >= 60 and sex == 'Male'")
@@ -149,6 +152,7 @@ def test_generated_identifiers_have_no_mean():
         model.accuracy_.mean("id")
 
 
+@pytest.mark.slow
 def test_a_value_that_was_not_found_has_no_share_of_its_own():
     """Its rows are counted as "(other)": Bari was estimated as 0 to 0.0006 of the rows, and has 2 %."""
     days = pd.date_range("2024-01-01", periods=1000)

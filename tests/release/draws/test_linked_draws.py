@@ -52,6 +52,7 @@ def draws(model):
     return model.draws(3, 200, seed=2)
 
 
+@pytest.mark.slow
 def test_a_draw_is_a_whole_sample(draws):
     assert (len(draws), "3 of 200 rows of 'homes' each" in repr(draws)) == (3, True)
     made = draws[0]
@@ -66,6 +67,7 @@ def test_a_draw_is_a_whole_sample(draws):
     assert days.map(lambda of: of == [*range(1, len(of) + 1)]).all()
 
 
+@pytest.mark.slow
 def test_a_draw_is_the_same_each_time_and_from_a_file(model, draws, tmp_path):
     model.save(tmp_path / "model")
     again = list(load(tmp_path / "model").draws(3, 200, seed=2))
@@ -76,6 +78,7 @@ def test_a_draw_is_the_same_each_time_and_from_a_file(model, draws, tmp_path):
     assert [tables["homes"].equals(again[-1]["homes"]) for tables in draws[1:]] == [False, True]
 
 
+@pytest.mark.slow
 def test_draws_differ_as_the_noise_does():
     """A mean of child rows by a column of their parent, and the number of rows of each parent."""
     spread = {}

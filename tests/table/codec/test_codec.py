@@ -126,6 +126,7 @@ def test_only_what_the_schema_says_comes_out(table, data):
             assert all(column.low <= time <= column.high for time in times)
 
 
+@pytest.mark.slow
 @given(st.lists(junk, max_size=8), st.booleans())
 @example([Decimal("sNaN"), Incomparable(2)], True)
 @example([GrumpyText("$5"), GrumpyNumber(5)], True)

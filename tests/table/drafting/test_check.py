@@ -102,6 +102,7 @@ def test_sums_of_reals_in_single_precision_are_kept():
     assert broken(check_schema(rows, schema)) == {1: 10}
 
 
+@pytest.mark.slow
 @given(tables())
 def test_a_check_fails_on_no_table(drawn):
     schema, frame = drawn

@@ -114,6 +114,7 @@ def test_classes_that_few_different_numbers_separate_by_accident_are_not_propose
     assert proposals(pd.DataFrame({"agent": agent, "flag": (agent == agent.max()).astype(int)}))[0] == []
 
 
+@pytest.mark.slow
 def test_independent_columns_and_persons_are_not_proposed():
     """A panel of persons, ten rows each: their number determines their sex, but it is no code table."""
     rng = np.random.default_rng(4)
@@ -197,6 +198,7 @@ def many_kinds(n=4000):
     return pd.DataFrame(rows)
 
 
+@pytest.mark.slow
 def test_of_a_table_with_55_columns_a_person_changes_two_lines_and_no_proposal_is_a_trap(tmp_path):
     many_kinds().to_csv(tmp_path / "wide.csv", index=False)
     assert many_kinds().shape[1] == 55

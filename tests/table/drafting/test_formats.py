@@ -14,6 +14,7 @@ from privsyn.table.drafting.review import draft_text
 from privsyn.table.schema.yaml_file import from_plain, parse
 
 
+@pytest.mark.slow
 def test_dates_that_are_not_iso_are_drafted_with_their_format_and_none_is_lost(tmp_path):
     days = pd.date_range("2019-05-03 10:00", periods=400, freq="D")
     for number, (pattern, offset) in enumerate(
@@ -74,6 +75,7 @@ def written(numbers, group, point, decimals, around):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("group", "point", "decimals", "around", "example"),
     [
@@ -168,6 +170,7 @@ def unprepared():
     )
 
 
+@pytest.mark.slow
 def test_the_draft_of_an_unprepared_file_reads_every_format(tmp_path):
     path = tmp_path / "kunden.csv"
     unprepared().to_csv(path, sep=";", index=False, encoding="latin-1")

@@ -66,6 +66,7 @@ def place(request, tmp_path):
     return path
 
 
+@pytest.mark.slow
 def test_of_the_hospital_a_person_changes_two_lines(place, tmp_path):
     """Those are the public table, and a constraint."""
     text = draft_tables(every_table(place), folder=tmp_path)[0]

@@ -176,6 +176,7 @@ def uncommented(text):
     return before + mark + proposed.replace("\n#", "\n").removeprefix("#")
 
 
+@pytest.mark.slow
 @given(tables())
 def test_every_table_has_remarks_that_change_nothing_but_the_bounds_of_sums(drawn):
     assume(len(drawn[1]))
@@ -270,6 +271,7 @@ def test_rare_values_that_the_list_leaves_out_are_no_structural_gap():
     assert "is missing" not in draft
 
 
+@pytest.mark.slow
 def test_of_a_table_with_46_columns_a_person_writes_no_line():
     """They remove the # before what anybody may know; the result fits all rows, and can be fitted."""
     rng = np.random.default_rng(3)

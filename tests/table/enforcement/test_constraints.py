@@ -183,6 +183,7 @@ def about(constraints):
     return table()[names], Schema({name: COLUMNS[name] for name in names}, constraints=constraints)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["default", "published"])
 @pytest.mark.parametrize("name", SETS)
 def test_every_row_keeps_the_constraints(name, method, tmp_path):
@@ -391,6 +392,7 @@ def test_parts_of_a_date_are_of_the_calendar(method):
     assert len(sample.merge(days[parts], on=parts)) == 5000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kept", [True, False])
 @pytest.mark.parametrize("rows", [0, 1, 1000])
 def test_what_is_fitted_under_constraints_can_be_loaded(rows, kept, tmp_path):
@@ -577,6 +579,7 @@ def trips(n=2000):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("said", "column", "of"),
     [

@@ -148,6 +148,7 @@ def seal(monkeypatch: pytest.MonkeyPatch, first: int) -> None:
     monkeypatch.setattr(Path, "open", opened)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("poison", POISON.values(), ids=POISON)
 @pytest.mark.parametrize("command", UNREAD, ids=["plan", "plan with a schema", "schema"])
 def test_no_byte_after_the_header_of_a_csv_is_read(command, poison, folder, capsys, monkeypatch):

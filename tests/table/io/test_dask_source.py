@@ -66,6 +66,7 @@ def test_a_part_whose_codes_fit_in_its_share_of_half_the_memory_is_made_once(mem
     assert [made.count(k) for k in range(3)] == times
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("schema", "parts"), [(KNOWN, 1), (OPEN, 5)])
 def test_parts_on_a_cluster_give_the_same_release(schema, parts, cluster, tmp_path):
     table = in_parts(rows().drop(columns="person"), parts)

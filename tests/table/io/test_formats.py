@@ -75,6 +75,7 @@ def labelled(path, rows=400):
     return frame
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EVERY)
 def test_a_table_comes_back_from_every_format_with_its_types_and_cells(tmp_path, name):
     needs(name)

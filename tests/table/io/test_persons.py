@@ -179,6 +179,7 @@ PEOPLE = {
 AS_TEXT = ("python text", "csv")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("form", "people"), [(f, p) for f in FORMS for p in PEOPLE if p != "floats" or f not in AS_TEXT]
 )

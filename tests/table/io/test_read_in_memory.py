@@ -444,6 +444,7 @@ ARROW_TEXT = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ARROW_TEXT, ids=repr)
 def test_text_of_pandas_that_is_not_utf8_costs_its_own_cell_only(dtype):
     """`pandas.read_parquet` does not look; to find or to show such a cell fails, and quotes it."""

@@ -64,11 +64,13 @@ def in_parts(spark, rows, parts):
     return frame, frame.toArrow()
 
 
+@pytest.mark.slow
 def test_parts_on_spark_give_the_same_release(spark, tmp_path):
     frame, whole = in_parts(spark, table().select(KNOWN_COLUMNS), 4)
     assert saved(frame, tmp_path, OPEN) == saved(whole, tmp_path, OPEN)
 
 
+@pytest.mark.slow
 def test_the_answers_of_many_parts_are_added_on_spark(spark, tmp_path, monkeypatch):
     monkeypatch.setattr(spark_source, "FEW", 2)
     frame, whole = in_parts(spark, table().select(KNOWN_COLUMNS), 5)
@@ -104,6 +106,7 @@ def test_rows_are_encoded_once_and_spark_keeps_their_codes(spark, tmp_path):
     assert len(list(tmp_path.iterdir())) == 2
 
 
+@pytest.mark.slow
 def test_what_spark_reads_from_files_gives_what_arrow_reads_from_them(spark, tmp_path):
     whole = table(300).select(KNOWN_COLUMNS)
     pq.write_table(whole, tmp_path / "t.parquet", row_group_size=50)
@@ -146,6 +149,7 @@ def test_a_frame_without_rows_or_parts_can_be_learnt_from(spark):
     assert len(PrivSyn(1.0, 1e-9, KNOWN, unit="person", rows_per_unit=1).fit(bounded).sample(3)) == 3
 
 
+@pytest.mark.slow
 def test_a_frame_of_spark_connect_gives_the_same_release(spark, tmp_path):
     rows = table(300).select(KNOWN_COLUMNS)
     with connected(spark) as client, warnings.catch_warnings(action="ignore"):
@@ -157,6 +161,7 @@ def test_a_frame_of_spark_connect_gives_the_same_release(spark, tmp_path):
 # --- what goes wrong ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_part_that_fails_is_one_line_that_does_not_quote_it(spark):
     def fail(batches):
         raise ValueError("secret")
@@ -167,6 +172,7 @@ def test_a_part_that_fails_is_one_line_that_does_not_quote_it(spark):
     assert complaint(failing).startswith("a part of the table could not be counted")
 
 
+@pytest.mark.slow
 def test_a_part_that_fails_once_changes_nothing(spark, tmp_path):
     frame, whole = in_parts(spark, table().select(KNOWN_COLUMNS), 2)
 
@@ -194,6 +200,7 @@ def shuffled(frame):
         return frame.mapInArrow(shuffle, frame.schema)
 
 
+@pytest.mark.slow
 def test_parts_that_change_their_order_from_walk_to_walk_are_refused(spark):
     frame = shuffled(spark.createDataFrame(table()))
     assert "same order each time" in complaint(frame, unit="person", rows_per_unit=2)
@@ -212,6 +219,7 @@ def refused(run):
         run()
 
 
+@pytest.mark.slow
 def test_nothing_of_ours_is_in_the_log_of_spark(spark, log, capfd):
     """Nor on the screen. What fails in the user's own frame Spark quotes, but not the loggers of Python."""
     schema = Schema({"town": Categorical(["a", "b"])})
@@ -246,6 +254,7 @@ def test_nothing_of_ours_is_in_the_log_of_spark(spark, log, capfd):
     assert "large task binary" not in said
 
 
+@pytest.mark.slow
 def test_the_example_of_a_page_runs(spark, tmp_path):
     """Here, where there is a session: one Java for all tests. It stops the session, so it comes last."""
     page = (Path(__file__).parents[3] / "docs" / "engineer.md").read_text()

@@ -273,6 +273,7 @@ def test_a_person_need_not_know_the_traps_of_yaml(tmp_path):
     assert _typed(read_schema(path)) == _typed(expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
