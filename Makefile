@@ -37,8 +37,13 @@ lint: $(INSTALLED)
 	$(BIN)/python tools/style.py
 
 # The pages of docs/ as a site, to be read from site/index.html; and the pictures in them, drawn and taken again.
+# With VERSION=0.2 the site is also committed to the local branch gh-pages, beside the versions that are there:
+# `.venv/bin/mike serve` shows them, and any host of pages can serve the branch once a person has pushed it.
+docs: export NO_MKDOCS_2_WARNING = 1
 docs: $(INSTALLED)
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	$(BIN)/mkdocs build --strict --quiet
+	$(if $(VERSION),PATH="$(CURDIR)/$(BIN):$$PATH" mike --quiet deploy --update-aliases "$(VERSION)" latest)
+	$(if $(VERSION),PATH="$(CURDIR)/$(BIN):$$PATH" mike --quiet set-default latest)
 
 pictures: $(INSTALLED)
 	$(BIN)/python docs/tools/pictures.py

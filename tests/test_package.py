@@ -36,6 +36,7 @@ IMPORTED_AS = {
 NEVER_IMPORTED = {  # tools, beside the stubs
     "import-linter",
     "ipykernel",
+    "mike",
     "mkdocs-material",
     "mkdocstrings",
     "mypy",
