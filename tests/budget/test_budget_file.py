@@ -226,6 +226,15 @@ def test_a_damaged_withdrawal_is_damage(line, path):
         spent(path)
 
 
+def test_a_second_withdrawal_of_a_run_is_damage(path):
+    of = run()
+    recorded(path, of)
+    withdraw(path, of.id, "an error")
+    path.write_text(path.read_text() + path.read_text().splitlines()[-1] + "\n")
+    with pytest.raises(InputError, match="line 4 is damaged"):
+        spent(path)
+
+
 def test_a_line_that_was_cut_is_refused_with_what_to_do(path):
     recorded(path, run())
     whole = path.read_bytes()
