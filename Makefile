@@ -5,7 +5,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 INSTALLED := .venv/.installed
 
-.PHONY: demo test coverage lint docs pictures audit mutations same fuzz results paper ablations ordered error-bars robustness constraints forecast package clean
+.PHONY: demo test coverage lint docs pictures audit mutations same fuzz results paper ablations ordered error-bars robustness constraints forecast package sbom clean
 
 demo: $(READY)
 	$(BIN)/privsyn demo --out demo-output
@@ -101,6 +101,10 @@ package: $(INSTALLED)
 	$(BIN)/twine check --strict dist/*
 	$(BIN)/check-wheel-contents dist/*.whl
 	ls -l dist
+
+# What the wheel needs at run time, as CycloneDX: from an environment in which nothing else is.
+sbom: $(READY)
+	$(BIN)/python tools/sbom.py dist
 
 clean:
 	rm -rf dist .venv demo-output site .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis
