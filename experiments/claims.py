@@ -20,7 +20,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -241,9 +241,10 @@ def why_not(check: Check, slow: bool) -> str:
     return ""
 
 
-def run(checks: Mapping[str, Check], claims: Iterable[Claim], *, slow: bool) -> list[dict[str, Any]]:
-    """Run each check once; print a line for each of its claims and return what was measured."""
-    rows: list[dict[str, Any]] = []
+def run(
+    checks: Mapping[str, Check], claims: Iterable[Claim], *, slow: bool
+) -> Iterator[list[dict[str, Any]]]:
+    """Run each check once; print a line for each of its claims, and yield what was measured for them."""
     grouped = {name: [claim for claim in claims if claim.check == name] for name in ("pages", *checks, "")}
     for name, group in grouped.items():
         state, reason, measured = NOT_RUN, "no command is kept" if not name else "", {}
@@ -256,15 +257,16 @@ def run(checks: Mapping[str, Check], claims: Iterable[Claim], *, slow: bool) -> 
                 reason = str(problem)
             except RuntimeError as problem:
                 state, reason = FAILS, f"the command failed: {problem}"
+        rows: list[dict[str, Any]] = []
         for claim in group:
             rows.append({"claim": claim.key, "state": state, "reason": reason})
             if not reason:
                 found = looked_up(claim, measured)
                 rows[-1] |= {"state": HOLDS if claim.agrees(found) else FAILS, "measured": found}
             say(claim, rows[-1])
-        if group and name in checks and not reason:
+        if rows and name in checks and not reason:
             print(f"{'':14}{name}: {processor_minutes():.1f} processor minutes so far", flush=True)  # noqa: T201
-    return rows
+        yield rows
 
 
 def say(claim: Claim, row: Mapping[str, Any]) -> None:
@@ -373,8 +375,9 @@ def main() -> int:
     rows: list[dict[str, Any]] = []
     if not given.page:
         chosen = [claim for claim in claims if given.only in (None, claim.check)]
-        rows = run(checks, chosen, slow=given.slow)
-        record(rows)
+        for measured in run(checks, chosen, slow=given.slow):
+            rows += measured
+            record(measured)
         number = {state: sum(row["state"] == state for row in rows) for state in (HOLDS, FAILS, NOT_RUN)}
         print(  # noqa: T201
             f"{number[HOLDS]} of {len(rows)} claims hold, {number[FAILS]} do not, {number[NOT_RUN]} were not "
