@@ -5,7 +5,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 INSTALLED := .venv/.installed
 
-.PHONY: demo test coverage lint docs pictures audit mutations same fuzz results paper ablations ordered error-bars robustness constraints forecast claims package sbom clean
+.PHONY: demo test coverage lint docs pictures audit mutations same fuzz results paper ablations ordered error-bars robustness constraints forecast claims judges package sbom clean
 
 demo: $(READY)
 	$(BIN)/privsyn demo --out demo-output
@@ -83,6 +83,21 @@ error-bars: $(INSTALLED)
 claims: $(INSTALLED)
 	$(EXPERIMENT)/claims.py $(if $(SLOW),--slow)
 
+# Packages of others judge a synthetic Adult, each in an environment of its own, which is made once; they need an
+# older Python. Some 15 minutes on two quiet cores: docs/judges.md.
+JUDGES := sdnist-2.4 sdmetrics-0.32.0 anonymeter-1.1.0
+JUDGE_PYTHON ?= python3.11
+
+judges: $(INSTALLED) $(JUDGES:%=.judges/%/.ready)
+	$(EXPERIMENT)/judges.py
+
+.judges/%/.ready:
+	@$(JUDGE_PYTHON) -c 'import sys; sys.exit(not (3, 9) <= sys.version_info < (3, 12))' 2>/dev/null \
+		|| { echo 'judges need Python 3.9, 3.10 or 3.11: make judges JUDGE_PYTHON=python3.10' >&2; exit 2; }
+	$(JUDGE_PYTHON) -m venv .judges/$*
+	.judges/$*/bin/python -m pip install --quiet '$(subst -,==,$*)'
+	touch $@
+
 # Runs again only when pyproject.toml has changed. pip knows dependency groups from 25.1 on, and Python 3.11
 # brings 23: the one inside .venv is upgraded, the one outside left alone.
 $(READY): pyproject.toml
@@ -111,4 +126,4 @@ sbom: $(READY)
 	$(BIN)/python tools/sbom.py dist
 
 clean:
-	rm -rf dist .venv demo-output site .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf dist .venv .judges demo-output site .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis
