@@ -5,7 +5,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 INSTALLED := .venv/.installed
 
-.PHONY: demo test test-slow test-all coverage lint docs pictures audit mutations same fuzz results paper ablations ordered error-bars robustness constraints forecast package clean
+.PHONY: demo test test-slow test-all coverage lint docs pictures audit mutations same fuzz results paper ablations ordered error-bars robustness constraints forecast claims judges package sbom clean
 
 demo: $(READY)
 	$(BIN)/privsyn demo --out demo-output
@@ -43,8 +43,13 @@ lint: $(INSTALLED)
 	$(BIN)/python tools/style.py
 
 # The pages of docs/ as a site, to be read from site/index.html; and the pictures in them, drawn and taken again.
+# With VERSION=0.2 the site is also committed to the local branch gh-pages, beside the versions that are there:
+# `.venv/bin/mike serve` shows them, and any host of pages can serve the branch once a person has pushed it.
+docs: export NO_MKDOCS_2_WARNING = 1
 docs: $(INSTALLED)
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	$(BIN)/mkdocs build --strict --quiet
+	$(if $(VERSION),PATH="$(CURDIR)/$(BIN):$$PATH" mike --quiet deploy --update-aliases "$(VERSION)" latest)
+	$(if $(VERSION),PATH="$(CURDIR)/$(BIN):$$PATH" mike --quiet set-default latest)
 
 pictures: $(INSTALLED)
 	$(BIN)/python docs/tools/pictures.py
@@ -80,6 +85,25 @@ paper ablations ordered robustness constraints forecast: $(INSTALLED)
 error-bars: $(INSTALLED)
 	$(EXPERIMENT)/error_bars.py --data nltcs,hmeq,br2000,adult
 
+# Which of the numbers that README and docs claim hold: a quarter of an hour, or hours with SLOW=1 (docs/claims.md).
+claims: $(INSTALLED)
+	$(EXPERIMENT)/claims.py $(if $(SLOW),--slow)
+
+# Packages of others judge a synthetic Adult, each in an environment of its own, which is made once; they need an
+# older Python. Some 15 minutes on two quiet cores: docs/judges.md.
+JUDGES := sdnist-2.4 sdmetrics-0.32.0 anonymeter-1.1.0
+JUDGE_PYTHON ?= python3.11
+
+judges: $(INSTALLED) $(JUDGES:%=.judges/%/.ready)
+	$(EXPERIMENT)/judges.py
+
+.judges/%/.ready:
+	@$(JUDGE_PYTHON) -c 'import sys; sys.exit(not (3, 9) <= sys.version_info < (3, 12))' 2>/dev/null \
+		|| { echo 'judges need Python 3.9, 3.10 or 3.11: make judges JUDGE_PYTHON=python3.10' >&2; exit 2; }
+	$(JUDGE_PYTHON) -m venv .judges/$*
+	.judges/$*/bin/python -m pip install --quiet '$(subst -,==,$*)'
+	touch $@
+
 # Runs again only when pyproject.toml has changed. pip knows dependency groups from 25.1 on, and Python 3.11
 # brings 23: the one inside .venv is upgraded, the one outside left alone.
 $(READY): pyproject.toml
@@ -103,5 +127,9 @@ package: $(INSTALLED)
 	$(BIN)/check-wheel-contents dist/*.whl
 	ls -l dist
 
+# What the wheel needs at run time, as CycloneDX: from an environment in which nothing else is.
+sbom: $(READY)
+	$(BIN)/python tools/sbom.py dist
+
 clean:
-	rm -rf dist .venv demo-output site .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf dist .venv .judges demo-output site .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis

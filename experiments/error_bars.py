@@ -96,14 +96,19 @@ and expected errors of those are but a rough idea.
 
 What an interval is: it holds the number of real rows in one cell (after clipping), computed
 from the measurement of that table and its noise ([and more](persons.md), if persons have many rows). It never
-reaches below 0 (Feldman and Cousins 1998). The estimate beside it uses all measurements, errs less as a
-rule, and may lie outside. Of many cells one in twenty intervals fails. None of it says anything of the chance
-that the rows of a synthetic table add. It is arithmetic on released answers and costs no privacy.
+reaches below 0 (Feldman and Cousins 1998). The estimate beside it uses all measurements, and errs less as a
+rule. Where it lies outside, the interval is extended to it. Of many cells one in twenty intervals fails. None
+of it says anything of the chance that the rows of a synthetic table add. It is arithmetic on released answers
+and costs no privacy.
 
 Intervals of one column hold whether or not the private rows keep the constraints of the schema. Tables of
 two and more columns do not count rows that break a constraint on them. The expected error of a column
 includes what the constraints change in its estimate. `privsyn report` draws synthetic rows as well: the
 errors on its page include what the constraints and the drawing change in them.
+
+Tables of few cells, such as those of nltcs, are measured by their [residuals](how.md#what-is-asked). They
+state the noise of independent cells, which is more than theirs: their intervals hold more often than 95
+times in a hundred.
 
 delta {DELTA:g}, privsyn {", ".join(sorted(rows["version"].unique()))}; made by
 

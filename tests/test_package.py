@@ -6,11 +6,13 @@ import ast
 import inspect
 import json
 import re
+import runpy
 import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
 from importlib import metadata, resources
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -36,6 +38,7 @@ IMPORTED_AS = {
 NEVER_IMPORTED = {  # tools, beside the stubs
     "import-linter",
     "ipykernel",
+    "mike",
     "mkdocs-material",
     "mkdocstrings",
     "mypy",
@@ -186,3 +189,42 @@ def test_the_package_runs_as_a_module():
 def test_the_citation_has_the_version_of_the_package():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert citation["version"] == PROJECT["project"]["version"]
+
+
+def bill(*packages: tuple[str, str], **changed) -> dict:
+    """A bill of materials of these packages, each needed by the one before it."""
+    refs = ["root", *(f"{name}=={version}" for name, version in packages)]
+    return {
+        "bomFormat": "CycloneDX",
+        "metadata": {"component": {"bom-ref": "root", "name": "privsyn", "version": "1"}},
+        "components": [
+            {"bom-ref": ref, "name": name, "version": version, "purl": f"pkg:pypi/{name}@{version}"}
+            for ref, (name, version) in zip(refs[1:], packages, strict=True)
+        ],
+        "dependencies": [{"ref": ref, "dependsOn": [below]} for ref, below in pairwise(refs)],
+        **changed,
+    }
+
+
+NEEDED = (("NumPy", "2.1"), ("typing_extensions", "4"))
+BILLS = {
+    "as it should be": (bill(*NEEDED), []),
+    "another version": (
+        bill(*NEEDED, metadata={"component": {"bom-ref": "root", "name": "privsyn", "version": "2"}}),
+        ["of privsyn 2, and not of this version"],
+    ),
+    "one is missing": (bill(NEEDED[1]), ["numpy is missing"]),
+    "one that is not needed": (
+        bill(*NEEDED, dependencies=[{"ref": "root", "dependsOn": ["NumPy==2.1"]}]),
+        ["typing-extensions is not needed by privsyn"],
+    ),
+    "one without a version": (bill(("numpy", "")), ["numpy has no version, or is from no index"]),
+    "another one each time": (bill(*NEEDED, serialNumber="urn"), ["not a reproducible CycloneDX file"]),
+}
+
+
+@pytest.mark.parametrize(("found", "complaints"), BILLS.values(), ids=BILLS)
+def test_a_bill_of_materials_has_what_is_needed_at_run_time_and_nothing_else(found, complaints):
+    sbom = runpy.run_path(str(ROOT / "tools" / "sbom.py"))
+    project = {"name": "privsyn", "version": "1", "dependencies": ["numpy>=1.26"]}
+    assert list(sbom["complaints"](found, project)) == complaints

@@ -1,12 +1,15 @@
 """Pages link to files beside docs/ as a reader of the repository needs it; the site takes those files along.
 
 A link to `../SECURITY.md` becomes one to `SECURITY.md.txt` in the site: as text, for what it links to in turn
-is not a page.
+is not a page. The page of the command line gets the help of each command.
 """
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -15,6 +18,13 @@ from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[2]
 OUTSIDE = re.compile(r"\]\(\.\./([\w./-]+)\)")
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Show a list of versions if mike builds one of several; a site of one version has none to fetch."""
+    if "MIKE_DOCS_VERSION" in os.environ:
+        config.extra["version"] = {"provider": "mike"}
+    return config
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -27,14 +37,22 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Lead links to where the files are now."""
-    del page, config
+    """Lead links to where the files are now, and add the help of the commands to their page."""
+    del config
 
     def moved(link: re.Match) -> str:
         place = _place(link[1])
         return f"]({place})" if files.get_file_from_path(place) else link[0]
 
+    if page.file.src_uri == "cli.md":
+        markdown += _commands()
     return OUTSIDE.sub(moved, markdown)
+
+
+def _commands() -> str:
+    """Return the help of all commands as Markdown, without its title."""
+    command = [sys.executable, "-m", "typer", "privsyn.cli", "utils", "docs", "--name", "privsyn"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.partition("\n")[2]
 
 
 def _place(name: str) -> str:

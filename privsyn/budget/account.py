@@ -1,4 +1,7 @@
-"""The account of a run: its two lines in the budget file, the first of which a policy may forbid."""
+"""The account of a run: its two lines in the budget file, the first of which a policy may forbid.
+
+And the third one, by which a person withdraws what the run published.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,24 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from errno import ENOSPC
 from io import FileIO
 from pathlib import Path
 from typing import Any
 
 from privsyn.budget.policy import Policy
-from privsyn.budget.runs import SO_FAR, Run, exists, lock, parsed, rounded_down, runs_in, total_of
+from privsyn.budget.runs import (
+    SO_FAR,
+    Run,
+    Withdrawal,
+    exists,
+    lock,
+    parsed,
+    rounded_down,
+    runs_in,
+    total_of,
+)
 from privsyn.errors import InputError
 from privsyn.private.ledger import Ledger
 from privsyn.progress import MEASURING, Progress
@@ -38,6 +52,37 @@ def totals(runs: Sequence[Run], policy: Policy | None = None) -> list[str]:
         lines.append(f"{limits}: epsilon {rounded_down(epsilon)} at delta {rounded_down(delta)} is left")
         lines += [] if policy.contact is None else [f"for more, ask {policy.contact}"]
     return lines
+
+
+def withdraw(path: Path, run: str, reason: str) -> Run:
+    """Record that what a run published is withdrawn. The run counts as before.
+
+    Parameters
+    ----------
+    path : Path
+    run : str
+        The id of the run, or its beginning if no other id begins so.
+    reason : str
+        In a person's words. It must quote no row.
+
+    Raises
+    ------
+    InputError
+        If not exactly one run is meant, it is withdrawn already, or the file cannot be written.
+    """
+    if not reason.strip():
+        raise InputError("--reason: say why, for whoever reads the budget file")
+    with _locked(path, os.O_APPEND) as file:
+        file.seek(0)
+        found = [each for each in parsed(path, file.read()) if run and each.id.startswith(run)]
+        if len(found) != 1:
+            many = f"{len(found)} runs begin with" if found else "no run has the id"
+            raise InputError(f"{path}: {many} {run!r}: `privsyn budget DATA` lists their ids")
+        if (before := found[0].withdrawal) is not None:
+            raise InputError(f"{path}: {found[0].id} is withdrawn already: {before}")
+        plain = asdict(Withdrawal(reason))
+        _append(file, path, {"withdraws": found[0].id, **plain})
+    return found[0].withdrawn(plain)
 
 
 class Account:

@@ -1,7 +1,8 @@
 """The budget file beside a table: which runs spent what of it, and who started them when.
 
 Each run adds two lines of JSON: `begins` before its first question, and `ends` with its ledger. A run without
-its end, for it was killed or is at work, counts in full. The file is only ever appended to.
+its end, for it was killed or is at work, counts in full. A person may add a third one, `withdraws`, with the
+reason: what was published cannot be unseen, so the run counts as before. The file is only ever appended to.
 
 **It shows nothing that a release does not.** A run's first line has settings, names of files, and who started
 the run when: all of it is known before a row is read. The second line is the ledger, which may be published.
@@ -51,6 +52,32 @@ CUT = (
 )
 
 
+def now() -> str:
+    """Return the time, UTC."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def who() -> str:
+    """Return who runs this process, as user@host."""
+    return f"{_user()}@{socket.gethostname()}"
+
+
+@dataclass(frozen=True)
+class Withdrawal:
+    """Says that what a run published is withdrawn: why, when, and who decided it."""
+
+    reason: str
+    when: str = field(default_factory=now)
+    by: str = field(default_factory=who)
+
+    def __post_init__(self) -> None:
+        if not all(isinstance(text, str) and text.strip() for text in (self.reason, self.when, self.by)):
+            raise ValueError("not a withdrawal")
+
+    def __str__(self) -> str:
+        return f"WITHDRAWN {self.when} by {self.by}: {self.reason} (what was spent stays spent)"
+
+
 @dataclass(frozen=True)
 class Run:
     """What a budget file says of one run.
@@ -71,6 +98,8 @@ class Run:
         When it was started (UTC, before a row is read), and who started it, as user@host.
     ledger : Ledger, optional
         None as long as the run has not ended.
+    withdrawal : Withdrawal, optional
+        None as long as what the run published stands. It changes no cost.
     """
 
     epsilon: float
@@ -81,10 +110,11 @@ class Run:
     out: str
     policy: Mapping[str, Any] | None = None
     id: str = field(default_factory=lambda: secrets.token_hex(8))
-    when: str = field(default_factory=lambda: datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
-    by: str = field(default_factory=lambda: f"{_user()}@{socket.gethostname()}")
+    when: str = field(default_factory=now)
+    by: str = field(default_factory=who)
     version: str = VERSION
     ledger: Ledger | None = None
+    withdrawal: Withdrawal | None = None
 
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> Run:
@@ -100,7 +130,8 @@ class Run:
 
     def to_plain(self) -> dict[str, Any]:
         """Return the line that the run begins with."""
-        plain = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "ledger"}
+        later = ("ledger", "withdrawal")
+        plain = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in later}
         return {"begins": plain.pop("id"), **plain}
 
     def ended(self, plain: Mapping[str, Any]) -> Run:
@@ -111,6 +142,12 @@ class Run:
             raise ValueError("the ledger of another run")
         return replace(self, ledger=ledger)
 
+    def withdrawn(self, plain: Mapping[str, Any]) -> Run:
+        """Return the run with its withdrawal. What is withdrawn cannot be withdrawn again."""
+        if self.withdrawal is not None or plain.keys() != {"reason", "when", "by"}:
+            raise ValueError("not a withdrawal")
+        return replace(self, withdrawal=Withdrawal(**plain))
+
     @property
     def protects(self) -> str:
         """What is protected, in words."""
@@ -120,7 +157,8 @@ class Run:
         cost = f"epsilon {rounded_up(self.epsilon)} at delta {rounded_up(self.delta)} for {self.protects}"
         remarks = "; NOT PRIVATE: the run had a seed" * self.seeded
         remarks += "; it did not end, or is at work: counts in full" * (self.ledger is None)
-        return f"{self.when} {self.by}: {cost}: {self.data} to {self.out}{remarks}"
+        remarks += "" if self.withdrawal is None else f"; {self.withdrawal}"
+        return f"{self.id} {self.when} {self.by}: {cost}: {self.data} to {self.out}{remarks}"
 
 
 @dataclass(frozen=True)
@@ -261,6 +299,8 @@ def parsed(path: Path, content: bytes) -> tuple[Run, ...]:
                 run = Run.from_plain(plain)
                 if run.id in runs:
                     raise ValueError("a run that began before")
+            elif "withdraws" in plain:
+                run = runs[plain.pop("withdraws")].withdrawn(plain)
             else:
                 run = runs[plain.pop("ends")].ended(plain.pop("ledger"))
             runs[run.id] = run

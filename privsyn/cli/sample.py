@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from privsyn.cli.common.keeping import StoppedError
-from privsyn.cli.common.options import ExcelSafe, Out, Rows
+from privsyn.cli.common.options import ExcelSafe, Force, Out, Rows
 from privsyn.cli.common.terminal import say, say_text
 
 
@@ -168,3 +168,27 @@ def forecast(
         found = privsyn.forecast(release, target, model=learner, draws=draws, seed=seed, progress=report)
     say_text(str(found))
     console.show_privacy(release.ledger, spent_before=True)
+
+
+def registry_entry(
+    source: Annotated[
+        Path, typer.Argument(metavar="SOURCE", help="A ledger (`synth --ledger`), or a model (`--model`).")
+    ],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Write the entry here, not to standard output.")
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Draft an entry for the registry of deployments of differential privacy. It reads SOURCE alone."""
+    from privsyn.cli.common.outputs import check_new, check_outputs, write_text
+    from privsyn.studies.registry_entry import TODO, ledger_in
+    from privsyn.studies.registry_entry import registry_entry as entry_of
+
+    check_outputs({"--output": output}, inputs=(source,))
+    check_new("--output", output, force=force)
+    entry = entry_of(ledger_in(source))
+    if output is None:
+        say_text(entry)
+        return
+    write_text(output, entry)
+    say(f"{output}: a draft: {entry.count(TODO)} places say {TODO!r}")

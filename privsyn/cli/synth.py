@@ -46,6 +46,8 @@ def synth(
         Path | None,
         typer.Option(help="Write a data sheet with metadata (JSON-LD), as Markdown: may be published."),
     ] = None,
+    checksums: options.ListOfChecksums = None,
+    sign: options.SigningKey = None,
     excel_safe: options.ExcelSafe = False,
     force: options.Force = False,
     allow_weak_privacy: options.Weak = False,
@@ -55,8 +57,8 @@ def synth(
     csv: options.Given,
 ) -> None:
     """Make a synthetic table with the columns, types and dependences of DATA."""
-    import privsyn
     from privsyn.cli.common import console
+    from privsyn.cli.common.checksums import Checksums, write_beside
     from privsyn.cli.common.keeping import kept
     from privsyn.cli.common.linked import synth_tables
     from privsyn.cli.common.outputs import rehearse
@@ -68,18 +70,20 @@ def synth(
     from privsyn.table.io.write import write_blocks
 
     account = account_of(data, out, settings, budget, policy)
+    sums = Checksums(checksums, sign)
     outputs = {"--model": model, "--ledger": ledger, "--public-report": public_report, "--sheet": sheet}
     shown = partial(console.progress, progress)
     given: dict[str, Any] = {"rows": rows, "force": force, "weak": allow_weak_privacy, "account": account}
-    if synth_tables(data, out, settings, outputs, report, excel_safe=excel_safe, shown=shown, **given):
+    if synth_tables(data, out, settings, outputs, report, sums, excel_safe=excel_safe, shown=shown, **given):
         return
-    outputs = {"OUT": out, "the budget file": account.path, **outputs}
+    outputs = {"OUT": out, "the budget file": account.path, **outputs, **sums.outputs}
     check_excel_safe(out, excel_safe=excel_safe)
-    inputs = data, settings["schema"], settings["accept"], policy
+    inputs = data, settings["schema"], settings["accept"], policy, sign
     _check_files(data, out, outputs | {"--report": report}, inputs, force=force)
     console.check_promise(settings["epsilon"], settings["delta"], weak=allow_weak_privacy)
     if report is not None and rows == 0:
         raise InputError("--report compares rows, and --rows 0 makes none: leave out one of them")
+    sums.check()
     settings["schema"] = public = options.read_public(settings["schema"], csv)
     rehearsed = partial(rehearse, data, out, public, rows=rows, report=report is not None)
     fitted = fit_recorded(settings, data, account, shown, rehearsed)
@@ -96,13 +100,7 @@ def synth(
                 release = fitted.release_of_table
                 known, form = release.codec.schema, release.form
                 shape = write_blocks(blocks, out, known, form, excel_safe=excel_safe)
-                written.append(out)
-                if public_report is not None:
-                    privsyn.report(release, public_report)
-                    written.append(public_report)
-                if sheet is not None:
-                    privsyn.sheet(release, sheet, data=out)
-                    written.append(sheet)
+                write_beside(release, out, outputs, sums, written)
             if existed:
                 say(f"{out} was replaced. If it was published, {ADD_UP}")
             console.show_table(shape, out, fitted.ledger_, estimated=rows is None)

@@ -29,6 +29,9 @@ from privsyn.private.accounting import Accounting, rho_of, sigma_for
 
 LawName = Literal["gaussian", "laplace"]
 
+SHARE = "a share of rounded Gaussian noise from each of"
+"""How a ledger says that several owners added the noise together."""
+
 HEADROOM = 2.0**-40
 """Relative increase of every Laplace scale. A run's costs are shares of its epsilon, which are rounded. With
 this increase their exact sum stays below epsilon."""

@@ -18,6 +18,9 @@ from privsyn.app.workspace import Workspace
 SECONDS = 20
 """Longest wait for an answer: only a fault takes so long."""
 
+PATIENCE = 240_000
+"""Milliseconds for a run or a comparison on a busy machine."""
+
 
 @dataclass
 class Answer:
@@ -252,3 +255,18 @@ def looked_at():
             assert found.violations_count == 0, found.generate_report()
 
     return look
+
+
+@pytest.fixture
+def tab(chromium):
+    """A tab that makes requests to one host alone, and raises no error."""
+    context = chromium.new_context(viewport={"width": 1280, "height": 900})
+    tab, complaints, hosts = context.new_page(), [], set()
+    context.on("console", lambda message: complaints.append(message.text))
+    context.on("weberror", lambda error: complaints.append(str(error.error)))
+    context.on("request", lambda request: hosts.add(request.url.split("/")[2].split(":")[0]))
+    tab.set_default_timeout(PATIENCE)
+    yield tab
+    assert complaints == []
+    assert hosts == {"127.0.0.1"}
+    context.close()

@@ -25,7 +25,6 @@ from privsyn.app.workspace import Workspace
 
 ROWS = 1500
 CITIES = ["Bern", "Rome", "Ulm", "Oslo <b>"]
-PATIENCE = 240_000  # milliseconds for a comparison on a busy machine
 
 # Nothing is declared of "nickname", whose values are all different, and "note" is free text: neither can be
 # on the screen. "late" is never before "early".
@@ -248,20 +247,6 @@ def test_the_comparison_may_run_the_script_of_the_program_alone(results, tmp_pat
     assert rules["sandbox"] == "allow-scripts"  # no allow-same-origin: no cookie, no request of ours
     assert rules["default-src"] == "'none'"
     assert rules["script-src"] == f"'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'"
-
-
-@pytest.fixture
-def tab(chromium):
-    context = chromium.new_context(viewport={"width": 1280, "height": 900})
-    tab, complaints, hosts = context.new_page(), [], set()
-    context.on("console", lambda message: complaints.append(message.text))
-    context.on("weberror", lambda error: complaints.append(str(error.error)))
-    context.on("request", lambda request: hosts.add(request.url.split("/")[2].split(":")[0]))
-    tab.set_default_timeout(PATIENCE)
-    yield tab
-    assert complaints == []
-    assert hosts == {"127.0.0.1"}
-    context.close()
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import json
 import os
 import stat
 import time
+from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 
@@ -15,7 +16,7 @@ from test_progress import RUNS, each_run
 
 from privsyn import InputError, PrivSyn
 from privsyn.budget import account
-from privsyn.budget.account import Account, summary
+from privsyn.budget.account import Account, summary, withdraw
 from privsyn.budget.policy import Policy
 from privsyn.budget.runs import Run, Spent, beside, name_of, runs_in, spent
 from privsyn.private.ledger import Ledger
@@ -100,6 +101,63 @@ def test_no_file_and_an_empty_file_say_that_nothing_was_spent(path):
     assert summary(path)[-1].endswith(": epsilon 1 at delta 1e-09, 1 release")
 
 
+# --- withdrawal --------------------------------------------------------------------------------------------
+
+
+def test_a_withdrawn_run_counts_as_before_and_is_shown_as_withdrawn(path):
+    """Also a run that did not end, or is at work and ends later."""
+    first, second = run(1.0), run(0.5)
+    recorded(path, first)
+    account = Account(path, second)
+    account.begin()
+    before, content = spent(path), path.read_bytes()
+    withdraw(path, first.id, "the consent of a school was missing")
+    withdraw(path, second.id[:12], "a bug in the schema")
+    assert spent(path) == before
+    assert path.read_bytes().startswith(content)  # only appended to
+    lines = summary(path)
+    assert lines[-1].endswith("2 releases, 1 of them without an end, counted in full")
+    for line, of, reason in zip(lines, (first, second), ("the consent of a", "a bug in"), strict=False):
+        withdrawal = next(each.withdrawal for each in runs_in(path) if each.id == of.id)
+        assert line.startswith(f"{of.id} {of.when} {of.by}: epsilon ")
+        assert f"; WITHDRAWN {withdrawal.when} by {withdrawal.by}: {reason}" in line
+    plain = json.loads(path.read_text().splitlines()[3])
+    assert list(plain) == ["withdraws", "reason", "when", "by"]
+    assert time.strptime(plain["when"], "%Y-%m-%dT%H:%M:%SZ")
+    account.end(ledger(second))
+    assert [each.withdrawal is None for each in runs_in(path)] == [False, False]
+    joint = Ledger.compose([ledger(first), ledger(second)])
+    assert spent(path) == {None: Spent(2, joint.epsilon, joint.delta, 0)}
+
+
+def test_a_policy_gives_nothing_back_for_a_withdrawn_run(path, tmp_path):
+    of, policy = run(1.0), Policy(tmp_path / "policy.yaml", 1.5, 1e-5)
+    recorded(path, of)
+    withdraw(path, of.id, "an error")
+    with pytest.raises(InputError, match=r"and 0\.5 is left"):
+        Account(path, run(1.0), policy).check()
+
+
+def test_a_withdrawal_of_no_run_of_several_or_of_one_twice_is_refused_and_changes_nothing(path):
+    first, second = (replace(run(), id=name) for name in ("ab01", "ab02"))
+    recorded(path, first, second)
+    withdraw(path, "ab01", "an error")
+    content = path.read_bytes()
+    for name, words in {
+        "ab": "2 runs begin with 'ab'",
+        "ff": "no run has the id 'ff'",
+        "": "no run has the id ''",
+        "ab01": "ab01 is withdrawn already: WITHDRAWN ",
+    }.items():
+        with pytest.raises(InputError, match=words):
+            withdraw(path, name, "an error")
+    with pytest.raises(InputError, match="--reason: say why"):
+        withdraw(path, "ab02", " ")
+    assert path.read_bytes() == content
+    with pytest.raises(InputError, match="No such file"):
+        withdraw(path.with_name("none.jsonl"), "ab01", "an error")
+
+
 # --- damage ------------------------------------------------------------------------------------------------
 
 
@@ -121,6 +179,7 @@ DAMAGES = {
     "a key is missing": json.dumps({key: value for key, value in run().to_plain().items() if key != "by"}),
     "an end without a beginning": json.dumps({"ends": "x", "ledger": ledger(run()).to_dict()}),
     "a byte that is no text": "\udcff",
+    "a withdrawal of no run": json.dumps({"withdraws": "x", "reason": "r", "when": "w", "by": "b"}),
 }
 
 
@@ -147,6 +206,33 @@ def test_a_ledger_of_another_run_and_a_second_beginning_or_end_are_damage(path):
         path.write_text("".join(f"{line}\n" for line in lines))
         with pytest.raises(InputError, match=f"line {len(lines)} is damaged"):
             spent(path)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"reason": "an error", "when": "2026", "by": "anna@ward3", "rows": 3},
+        {"reason": "an error", "when": "2026"},
+        {"reason": " ", "when": "2026", "by": "anna@ward3"},
+        {"reason": 3, "when": "2026", "by": "anna@ward3"},
+    ],
+    ids=["another key", "a key is missing", "no reason", "a reason that is a number"],
+)
+def test_a_damaged_withdrawal_is_damage(line, path):
+    of = run()
+    recorded(path, of)
+    path.write_text(path.read_text() + json.dumps({"withdraws": of.id, **line}) + "\n")
+    with pytest.raises(InputError, match="line 3 is damaged"):
+        spent(path)
+
+
+def test_a_second_withdrawal_of_a_run_is_damage(path):
+    of = run()
+    recorded(path, of)
+    withdraw(path, of.id, "an error")
+    path.write_text(path.read_text() + path.read_text().splitlines()[-1] + "\n")
+    with pytest.raises(InputError, match="line 4 is damaged"):
+        spent(path)
 
 
 def test_a_line_that_was_cut_is_refused_with_what_to_do(path):

@@ -45,7 +45,10 @@ def test_a_run_is_recorded_if_somebody_keeps_a_file(folder, capsys):
     told = run(capsys, "budget", "data.csv")
     assert told.code == 0
     assert len(told.out.splitlines()) == 3
-    assert f"{only.when} {only.by}: epsilon 1 at delta 1e-09 for one row: data.csv to out.csv\n" in told.out
+    assert (
+        f"{only.id} {only.when} {only.by}: epsilon 1 at delta 1e-09 for one row: data.csv to out.csv\n"
+        in told.out
+    )
 
 
 def test_the_command_needs_no_table_and_no_file(folder, capsys):
@@ -63,6 +66,26 @@ def test_the_command_needs_no_table_and_no_file(folder, capsys):
     ]
     Path("x.jsonl").write_text("damaged\n")
     assert "x.jsonl: line 1 is damaged" in refused(run(capsys, "budget", "data.csv", "--budget", "x.jsonl"))
+
+
+def test_a_release_is_withdrawn_by_the_id_of_its_run(folder, capsys):
+    assert run(capsys, *SYNTH, "--budget", FILE).code == 0
+    (only,) = runs_in(FILE)
+    told = run(capsys, "budget", "data.csv")
+    assert told.out.split()[0] == only.id
+    reason = "ages were\x1b[31m shifted by a year"
+    done = run(capsys, "budget", "data.csv", "--withdraw", only.id, "--reason", reason)
+    assert (done.code, done.err) == (0, "")
+    first, total = done.out.splitlines()
+    assert "; WITHDRAWN " in first
+    assert r"ages were\x1b[31m shifted by a year" in first
+    assert total == told.out.splitlines()[-1]
+    assert run(capsys, "budget", "data.csv").out == done.out
+    assert "is withdrawn already" in refused(
+        run(capsys, "budget", "data.csv", "--withdraw", only.id, "--reason", "again")
+    )
+    for half in (("--withdraw", only.id), ("--reason", "an error")):
+        assert "give both, or neither" in refused(run(capsys, "budget", "data.csv", *half))
 
 
 KILLED = """

@@ -20,6 +20,7 @@ from privsyn.private.accounting import Accounting, delta_for, epsilon_for, rho_f
 from privsyn.private.laws import GAUSSIAN
 from privsyn.private.ledger import CURVE, NOT_PRIVATE, Ledger
 from privsyn.private.ledger_text import LINES
+from privsyn.private.noise import ExactGaussian, SharedNoise
 from privsyn.private.randomised_response import LocalPromise
 from privsyn.private.spend import ONE_WAYS, Elsewhere, QueryLog, Spend
 
@@ -358,3 +359,11 @@ def test_the_questions_to_several_tables_are_in_one_log_and_name_the_table():
     for table in ("visits", "visits", "drugs"):
         log.about(table).charge("rows", 1, 1.0, cost=0.5, law=GAUSSIAN)
     assert [spend.what for spend in log.spends] == ["visits: rows", "visits: rows (look 2)", "drugs: rows"]
+
+
+def test_a_ledger_says_whether_several_owners_added_the_noise():
+    ledger = a_ledger([0.5])
+    shared = SharedNoise(3, 2, lambda size, scale, noisy: noisy())
+    assert not ledger.shared
+    assert not replace(ledger, randomness=ExactGaussian().name).shared
+    assert replace(ledger, randomness=shared.name).shared

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privsyn.cli.common import console
+from privsyn.cli.common.checksums import write_beside
 from privsyn.cli.common.keeping import check_rescue, kept
 from privsyn.cli.common.outputs import check_markdown, check_new, check_outputs, check_page
 from privsyn.cli.common.recording import fit_recorded
@@ -20,6 +21,7 @@ from privsyn.table.schema.database_file import as_database
 
 if TYPE_CHECKING:
     from privsyn.budget.account import Account
+    from privsyn.cli.common.checksums import Checksums
     from privsyn.private.ledger import Ledger
     from privsyn.progress import Progress
     from privsyn.release.linked import LinkedRelease
@@ -32,6 +34,7 @@ def synth_tables(
     settings: Mapping[str, Any],
     outputs: Mapping[str, Path | None],
     comparison: Path | None,
+    checksums: Checksums,
     *,
     rows: int | None,
     force: bool,
@@ -51,6 +54,8 @@ def synth_tables(
         The model, the ledger, the public page and the data sheet; None if one was not asked for.
     comparison : Path, optional
         The page that compares a private table with a synthetic one.
+    checksums : Checksums
+        The list of what may be published.
     rows : int, optional
         Number of rows of the table without a parent.
     force, weak, excel_safe
@@ -64,8 +69,6 @@ def synth_tables(
     -------
     Whether it does. If not, nothing was done.
     """
-    import privsyn
-
     database = as_database(settings["schema"])
     if database is None:
         return False
@@ -75,12 +78,13 @@ def synth_tables(
     check_markdown("--sheet", outputs["--sheet"])
     places = tables_in(data, database.names)
     public = [Path(each.public) for each in database.public.values()]
-    others = {**outputs, "the budget file": account.path}
-    _check_out(out, others, inputs=(data, settings["schema"], *public))
+    others = {**outputs, **checksums.outputs, "the budget file": account.path}
+    _check_out(out, others, inputs=(data, settings["schema"], checksums.key, *public))
     model, ledger = outputs["--model"], outputs["--ledger"]
     check_new("--model", model, force=force)
     if model is None:
-        check_rescue(out, (data, *outputs.values()), force=force)
+        check_rescue(out, (data, *others.values()), force=force)
+    checksums.check()
     fitted = fit_recorded({**settings, "schema": database}, places, account, shown)
     with kept(fitted, account, out=out, model=model, ledger=ledger) as written:  # what was paid for is kept
         with shown() as bars:
@@ -88,15 +92,9 @@ def synth_tables(
             shapes = fitted.release_.sample_into(
                 out, rows, ending=ending, seed=fitted.seed, excel_safe=excel_safe, progress=bars
             )
-            written.append(out)
-            if (page := outputs["--public-report"]) is not None:
-                privsyn.report(fitted, page)
-                written.append(page)
-            if (sheet := outputs["--sheet"]) is not None:
-                privsyn.sheet(fitted, sheet, data=out)
-                written.append(sheet)
+            write_beside(fitted, out, outputs, checksums, written)
         show_tables(fitted.release_, shapes, out)
-        console.show_files({name: path if path in written else None for name, path in outputs.items()})
+        console.show_files({name: path if path in written else None for name, path in others.items()})
         for name, release in fitted.release_.tables.items():
             console.show_columns(release, database.tables[name].schema, table=name)
         console.show_public_inputs(fitted.ledger_)

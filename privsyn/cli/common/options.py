@@ -84,6 +84,16 @@ ExcelSafe = Annotated[
 
 Force = Annotated[bool, typer.Option("--force", help="Overwrite existing models and schemas.")]
 
+ListOfChecksums = Annotated[
+    Path | None,
+    typer.Option(help="Write the SHA-512 of each file that may be published, for `sha512sum --check`."),
+]
+
+SigningKey = Annotated[
+    Path | None,
+    typer.Option(metavar="KEY", help="Sign that list with this SSH key, into a file ending in .sig."),
+]
+
 Weak = Annotated[
     bool, typer.Option("--allow-weak-privacy", help="Accept an epsilon above 100 or a delta above 0.001.")
 ]
