@@ -42,7 +42,8 @@ def run(table: Table, epsilon: float, seed: int) -> Iterator[Row]:
     for order, tables in release.accuracy_.tables.groupby("order"):
         cells, held, found = 0, 0, []
         for columns in tables["columns"]:
-            counts, true = release.accuracy_.counts(*columns), true_counts(release, table.frame, columns)
+            counts = release.accuracy_.counts(*columns)
+            true = true_counts(release, table.frame, columns).ravel()
             cells += len(counts)
             held += int(((counts["low"] <= true) & (true <= counts["high"])).sum())
             found.append((counts["estimate"] - true).abs().sum() / 2 / len(table.frame))
@@ -57,13 +58,15 @@ def run(table: Table, epsilon: float, seed: int) -> Iterator[Row]:
 
 
 def true_counts(release: Release, frame: pd.DataFrame, columns: tuple[str, ...]) -> np.ndarray:
-    """The real counts of one table's cells, in the codes of the release."""
+    """The real counts of one table's cells, in the codes and groups in which the release counted them."""
     merging = release.fitted.merging
     names = list(release.codec.names)
     codes = release.codec.encode(frame).codes
     places = [merging.groups[names.index(name)][codes[:, names.index(name)]] for name in columns]
     shape = merging.merged.project(columns).shape
-    return np.bincount(np.ravel_multi_index(places, shape), minlength=int(np.prod(shape)))
+    counts = np.bincount(np.ravel_multi_index(places, shape), minlength=int(np.prod(shape))).reshape(shape)
+    (grouping,) = (c.measured.grouping for c in release.fitted.certainties if c.attributes == columns)
+    return grouping.join(counts)
 
 
 def page(rows: pd.DataFrame) -> str:

@@ -44,15 +44,12 @@ def dependence(counts: np.ndarray) -> np.ndarray:
 def run(table: Table, epsilon: float, seed: int) -> Iterator[Row]:
     """A row for each word: pairs, and how many of them are wrong in each way."""
     release = PrivSyn(epsilon, DELTA, table.schema, seed=seed).fit(table.frame).release_
-    grouping = {c.attributes: c.measured.grouping for c in release.fitted.certainties}
     wrong = {word: np.zeros(len(HEADS) - 1, int) for word in KEPT}
     for row in relationships(release):
         pair = row["columns"]
         if len(pair) != 2:
             continue
         real = true_counts(release, table.frame, pair)
-        real = real.reshape(release.fitted.merging.merged.project(pair).shape)
-        real = grouping[pair].join(real)
         released = release.accuracy_.counts(*pair)["estimate"].to_numpy().reshape(real.shape)
         here, there = dependence(released), dependence(real)
         power = row["strength"]
