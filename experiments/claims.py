@@ -277,7 +277,8 @@ def say(claim: Claim, row: Mapping[str, Any]) -> None:
 
 def shown(claim: Claim) -> str:
     """Return the words of a claim with its number, without what separates cells."""
-    words = re.sub(r"<any>|<text>", "…", re.sub(r"[|*`#]", " ", claim.words))
+    words = re.sub(r"\[([^]]+)\]\([^)]*\)", r"\1", claim.words)  # links
+    words = re.sub(r"<any>|<text>", "…", re.sub(r"[|*`#]", " ", words))
     words = re.sub(r"(… )+", "… ", " ".join(words.split()))
     return words.replace("<number>", f"**{claim.claimed()}**")
 

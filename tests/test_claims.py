@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from importlib import import_module
 from importlib.util import find_spec
@@ -80,8 +81,9 @@ def test_each_page_of_evidence_has_a_claim(claims):
     menu = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]
     (evidence,) = (part["Evidence"] for part in menu if "Evidence" in part)
     pages = {f"docs/{page}" for entry in evidence for page in entry.values()} - {"docs/claims.md"}
-    assert len(pages) > 10
-    assert pages <= {claim.page for claim in claims.read_table()[1]}
+    unmade = {page for page in pages if re.search(r": begin -->\n<!-- ", (ROOT / page).read_text("utf-8"))}
+    assert len(pages - unmade) > 10
+    assert pages - unmade <= {claim.page for claim in claims.read_table()[1]}
 
 
 def test_the_quick_half_takes_a_quarter_of_an_hour(claims):
