@@ -47,25 +47,7 @@ def address(tmp_path):
     assert not list(tmp_path.glob(".privsyn-app-*"))
 
 
-<<<<<<< HEAD
-@pytest.fixture
-def tab(chromium):
-    """A tab that makes requests to one host alone, and raises no error."""
-    context = chromium.new_context(viewport={"width": 1280, "height": 900}, accept_downloads=True)
-    tab, complaints, hosts = context.new_page(), [], set()
-    tab.on("console", lambda message: complaints.append(message.text))
-    tab.on("pageerror", lambda error: complaints.append(str(error)))
-    tab.on("request", lambda request: hosts.add(request.url.split("/")[2].split(":")[0]))
-    tab.set_default_timeout(60_000)
-    yield tab
-    assert complaints == []
-    assert hosts == {"127.0.0.1"}
-    context.close()
-
-
 @pytest.mark.slow
-=======
->>>>>>> main
 def test_from_a_file_to_the_table_in_six_screens(address, tab, looked_at):
     tab.goto(address)
     tab.wait_for_url("**/choose")
