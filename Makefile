@@ -5,25 +5,29 @@ BIN := .venv/bin
 READY := .venv/.ready
 INSTALLED := .venv/.installed
 
-.PHONY: demo test test-slow test-all coverage lint docs pictures audit mutations same fuzz results paper ablations ordered error-bars robustness constraints forecast claims judges package sbom clean
+.PHONY: demo test private test-slow test-all coverage lint docs pictures audit mutations same fuzz results paper ablations ordered error-bars robustness constraints forecast claims judges package sbom clean
 
 demo: $(READY)
 	$(BIN)/privsyn demo --out demo-output
 
-# What needs no run of the program comes first: it is quick. The private side is small enough to be covered
-# whole by its own tests, branches included; compiled kernels cannot be traced, and are compared with slow twins
-# instead. Other tests are not traced, which takes 1.7 times as long; `make coverage` traces all of them.
 # Three processes for two cores: one runs all tests that wait for a browser, a cluster, Spark or other programs, one
 # after the other (tests/conftest.py). One thread each for algebra is enough: OpenMP's threads wait busily for each
 # other, which triples the processor time. What one process has compiled the others read.
-PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= \
-	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
+ALONE := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/pytest
+PYTEST := $(ALONE) -n 3 --dist loadfile --no-loadscope-reorder
 PRIVATE := privsyn/private tests/private
 
-test: lint
-	$(PYTEST) --lane quick $(PRIVATE) --cov --cov-report=
-	$(BIN)/coverage report --include='privsyn/private/*' --skip-covered --show-missing --fail-under=100
+test: $(INSTALLED)
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint private
 	$(PYTEST) --lane quick --durations=10 $(PRIVATE:%=--ignore=%)
+
+# The private side is small enough to be covered whole by its own tests, branches included; compiled kernels cannot be
+# traced, and are compared with slow twins instead. Other tests are not traced, which takes 1.7 times as long; `make
+# coverage` traces all of them. The last line rewrites the assertions of all tests once, not once in each process.
+private: $(INSTALLED)
+	$(ALONE) --lane quick $(PRIVATE) --cov --cov-report=
+	$(BIN)/coverage report --include='privsyn/private/*' --skip-covered --show-missing --fail-under=100
+	$(ALONE) --lane quick --collect-only -qq >/dev/null
 
 # What takes more than a second or two: several fits each, whole pages of examples, Spark, clusters and browsers.
 test-slow: $(INSTALLED)
