@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import Counter
 from dataclasses import dataclass
 from math import ceil, floor
@@ -345,3 +347,34 @@ def assert_drawn_as_if_tried_out(shape, n, sets, heat, seed):
 @given(cases(), alphas, seeds)
 def test_the_same_seed_moves_the_same_rows(case, alpha, seed):
     assert np.array_equal(case.update(alpha, 0.5, seed).codes, case.update(alpha, 0.5, seed).codes)
+
+
+FITS = """
+import numpy as np
+import pandas as pd
+from numba.core.registry import CPUDispatcher
+from privsyn import Categorical, Numerical, PrivSyn, Schema
+from privsyn.inference import _kernels as inference
+from privsyn.marginals import _kernels as marginals
+from privsyn.synthesis import _kernels as synthesis
+
+rng, n = np.random.default_rng(0), 400
+drawn = {"few": rng.integers(0, 3, n), "many": rng.integers(0, 400, n), "cash": rng.exponential(9, n)}
+table = pd.DataFrame(drawn | {"who": rng.integers(0, 300, n)})
+known = {"few": Categorical([0, 1, 2]), "many": Categorical(range(400)), "cash": Numerical(0, 99)}
+for columns, unit in ((known, None), (known, "who"), ({"few": known["few"]}, None)):
+    rows = table[[*columns, *filter(None, [unit])]]
+    PrivSyn(5.0, schema=Schema(columns), unit=unit, seed=1).fit(rows).sample()
+for module in (inference, marginals, synthesis):
+    for name, loop in vars(module).items():
+        if isinstance(loop, CPUDispatcher) and "no_cpython_wrapper" not in loop.targetoptions:
+            print(name, len(loop.signatures))
+"""
+
+
+def test_each_loop_is_compiled_once_whatever_the_columns():
+    """Each further combination of argument types would be compiled for a second or more in the first run."""
+    ran = subprocess.run([sys.executable, "-W", "ignore", "-c", FITS], capture_output=True, text=True)
+    signatures = dict(line.split() for line in ran.stdout.splitlines())
+    assert signatures["add_counts"] == signatures["resample"] == "1", ran.stderr
+    assert set(signatures.values()) <= {"0", "1"}

@@ -7,13 +7,15 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from privsyn.compiled import KERNEL
 from privsyn.marginals.domain import Floats, Ints, Mask
 
+MEAN_OF_ABSOLUTE = float(np.sqrt(2 / np.pi))  # mean of |Z| of a standard normal Z
 TINIEST = float(np.finfo(float).tiny)  # share: avoids division by 0 where no possible count explains a cell
 LEAST_FITTED = 1e-12  # share of a cell: avoids division by 0 where all classes rule it out
 
 
-@njit(cache=True, fastmath=True)  # sums over classes may be reordered, so they are vectorised
+@njit(**KERNEL, fastmath=True)  # sums over classes may be reordered, so they are vectorised
 def add_class_evidence(
     values: Floats, classes: Floats, observed: Floats, firsts: Ints, shapes: Ints, evidence: Floats
 ) -> None:
@@ -40,15 +42,13 @@ def add_class_evidence(
                 for k in range(len(classes)):
                     part[k] = classes[k] * values[row + i, k] * values[column + j, k]
                     fitted += part[k]
-                ratio = share / max(fitted, LEAST_FITTED)
+                ratio = share / (fitted if fitted > LEAST_FITTED else LEAST_FITTED)
                 for k in range(len(classes)):
                     evidence[row + i, k] += ratio * part[k]
                     evidence[column + j, k] += ratio * part[k]
 
 
-# Division by 0 gives infinity instead of an error (`error_model`). Without a check for 0, they are vectorised
-# by the compiler.
-@njit(cache=True, error_model="numpy")
+@njit(**KERNEL)
 def slopes(variances: Floats, ends: Ints, rhos: Floats) -> Floats:
     """Return how fast each table's expected error falls at each budget: float64 of shape (tables, budgets).
 
@@ -58,19 +58,22 @@ def slopes(variances: Floats, ends: Ints, rhos: Floats) -> Floats:
     ends : of shape (tables,), where each table's cells end
     rhos : of shape (budgets,), in zCDP
     """
-    falls = np.zeros((len(ends), len(rhos)))
-    start, twice = 0, 2 * rhos
+    falls, start = np.empty((len(ends), len(rhos))), 0
     for t in range(len(ends)):
         fall = falls[t]
-        for variance in variances[start : ends[t]]:
-            for r in range(len(twice)):
-                left = variance / (1 + twice[r] * variance)
+        for r in range(len(rhos)):
+            fall[r] = 0.0
+        for cell in range(start, ends[t]):
+            for r in range(len(rhos)):
+                left = variances[cell] / (1 + 2 * rhos[r] * variances[cell])
                 fall[r] += left * np.sqrt(left)
+        for r in range(len(rhos)):
+            fall[r] *= MEAN_OF_ABSOLUTE
         start = ends[t]
-    return np.sqrt(2 / np.pi) * falls
+    return falls
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def sums_of_deviations(expected: Floats, uncertainty: Floats, dispersions: Floats) -> Floats:
     """Return the sum over each table's cells of their standard deviation at each dispersion.
 
@@ -83,30 +86,35 @@ def sums_of_deviations(expected: Floats, uncertainty: Floats, dispersions: Float
     -------
     float64 of shape (tables, dispersions)
     """
-    sums = np.zeros((len(expected), len(dispersions)))
+    sums = np.empty((len(expected), len(dispersions)))
     for t in range(len(expected)):
         of_table = sums[t]
-        for count, other in zip(expected[t], uncertainty[t]):  # noqa: B905, numba has no strict
+        for d in range(len(dispersions)):
+            of_table[d] = 0.0
+        for cell in range(expected.shape[1]):
             for d in range(len(dispersions)):
-                of_table[d] += np.sqrt(count * dispersions[d] + other)
+                of_table[d] += np.sqrt(expected[t, cell] * dispersions[d] + uncertainty[t, cell])
     return sums
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**KERNEL)
 def errors(variances: Floats, ends: Ints, rhos: Floats) -> Floats:
     """Return each table's expected error at each budget: float64 of shape (tables, budgets).
 
     The parameters are those of `slopes`.
     """
-    left = np.zeros((len(ends), len(rhos)))
-    start, twice = 0, 2 * rhos
+    left, start = np.empty((len(ends), len(rhos))), 0
     for t in range(len(ends)):
         of_table = left[t]
-        for variance in variances[start : ends[t]]:
-            for r in range(len(twice)):
-                of_table[r] += np.sqrt(variance / (1 + twice[r] * variance))
+        for r in range(len(rhos)):
+            of_table[r] = 0.0
+        for cell in range(start, ends[t]):
+            for r in range(len(rhos)):
+                of_table[r] += np.sqrt(variances[cell] / (1 + 2 * rhos[r] * variances[cell]))
+        for r in range(len(rhos)):
+            of_table[r] *= MEAN_OF_ABSOLUTE
         start = ends[t]
-    return np.sqrt(2 / np.pi) * left
+    return left
 
 
 class Spectra(NamedTuple):
@@ -132,7 +140,7 @@ class Spectra(NamedTuple):
     priors: Floats
 
 
-@njit(cache=True, error_model="numpy")
+@njit(**KERNEL)
 def smooth_errors(
     axes: Ints,
     scales: Floats,
@@ -151,13 +159,13 @@ def smooth_errors(
     rhos : of shape (budgets,), in zCDP
     """
     starts, units, variances, gains, firsts, masses, priors = spectra
-    errors = np.zeros((len(axes), len(rhos)))
+    errors = np.empty((len(axes), len(rhos)))
     for t in range(len(axes)):
         a, b, scale = axes[t, 0], axes[t, 1], scales[t]
         rows, columns = firsts[a + 1] - firsts[a], firsts[b + 1] - firsts[b]
+        left = np.empty((rows, columns))
         for r in range(len(rhos)):
             precision = 2 * rhos[r] + precisions[t]
-            left = np.zeros((rows, columns))
             for u in range(rows):
                 for v in range(columns):
                     left[u, v] = scale * priors[firsts[a] + u] * priors[firsts[b] + v]
@@ -167,14 +175,16 @@ def smooth_errors(
                         gained = scale * scale * gains[i] * gains[j]
                         gained /= scale * variances[i] * variances[j] + 1 / precision
                         left[units[i], units[j]] -= gained
+            error = 0.0
             for u in range(rows):
                 for v in range(columns):
                     size = masses[firsts[a] + u] * masses[firsts[b] + v]
-                    errors[t, r] += size * np.sqrt(max(left[u, v], 0.0))
-    return np.sqrt(2 / np.pi) * errors
+                    error += size * np.sqrt(max(left[u, v], 0.0))
+            errors[t, r] = MEAN_OF_ABSOLUTE * error
+    return errors
 
 
-@njit(cache=True, nogil=True)
+@njit(**KERNEL)
 def remove_negatives(
     tables: Floats,
     freedoms: Floats,
@@ -198,7 +208,8 @@ def remove_negatives(
     excess, of_sums = np.empty(targets.shape[1]), np.empty(targets.shape[1])
     for table in range(len(tables)):
         counts, freedom = tables[table], freedoms[table]
-        of_sums[:] = 0  # freedom of all cells of a sum
+        for s in range(len(of_sums)):
+            of_sums[s] = 0.0  # freedom of all cells of a sum
         for kind in range(len(labels)):
             for cell in range(len(counts)):
                 of_sums[labels[kind, cell]] += freedom[cell]
@@ -206,7 +217,8 @@ def remove_negatives(
             missed, total = 0.0, 0.0
             for kind in range(len(labels)):
                 start, end = starts[kind], starts[kind + 1]
-                excess[start:end] = -targets[table, start:end]
+                for s in range(start, end):
+                    excess[s] = -targets[table, s]
                 for cell in range(len(counts)):
                     excess[labels[kind, cell]] += counts[cell]
                 for s in range(start, end):
@@ -221,7 +233,7 @@ def remove_negatives(
                 break
 
 
-@njit(cache=True, fastmath={"reassoc"})  # sums over the grid may be reordered, so they are vectorised
+@njit(**KERNEL, fastmath={"reassoc"})  # sums over the grid may be reordered, so they are vectorised
 def best_tilt(
     counts: Floats,
     variance: Floats,

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from numba import njit, types
 from numba.extending import intrinsic
 
+from privsyn.compiled import INNER, KERNEL
 from privsyn.marginals.domain import Floats, Integers, Ints
 
 STRETCH = 8192
@@ -24,6 +25,7 @@ other way takes 0.5 to 1 ns a row."""
 SHORT = 2**16
 """Most cells of a table in which the number of a cell, from 0, fits in two bytes."""
 
+Short = npt.NDArray[np.uint16]
 Words = npt.NDArray[np.uint64]
 
 Bits = Words
@@ -40,7 +42,7 @@ def count_ones(context: Any, word: Any) -> Any:
     return types.uint64(types.uint64), compile_it
 
 
-@njit(cache=True, nogil=True)
+@njit(**KERNEL)
 def recode(column: Integers, group: Integers, found: Integers) -> None:
     """Write the group of each code to `found`. In numpy, each code would first become an index of 8 bytes.
 
@@ -54,9 +56,17 @@ def recode(column: Integers, group: Integers, found: Integers) -> None:
         found[row] = group[column[row]]
 
 
-@njit(cache=True, nogil=True)
+@njit(**KERNEL)
 def add_counts(
-    codes: Integers, sizes: Ints, firsts: Ints, columns: Ints, strides: Ints, starts: Ints, counts: Ints
+    codes: Short,
+    sizes: Ints,
+    firsts: Ints,
+    columns: Ints,
+    strides: Ints,
+    starts: Ints,
+    places: Ints,
+    planes: Bits,
+    counts: Ints,
 ) -> None:
     """Count every row in every table in one pass over the rows, and add to `counts` in place.
 
@@ -69,99 +79,100 @@ def add_counts(
     columns, strides : of shape (attributes of all tables,)
     starts : of shape (tables,)
         First cell of each table. A row's cell is the start plus the sum of its codes times their strides.
+    places : of shape (d,)
+        First plane of each column of a table of several columns and at most `SMALL` cells; -1 for the others.
+    planes : of shape (planes + 1, STRETCH // 64), overwritten; the last is no column's
     counts : of shape (cells of all tables,)
     """
     n = codes.shape[1]
-    places, needed = np.full(len(codes), -1), 0  # first plane of each column
-    small, table_cells = np.empty(len(starts), np.bool_), np.ones(len(starts), np.int64)
-    for t in range(len(starts)):
-        first, last = firsts[t], firsts[t + 1]
-        if last > first:
-            table_cells[t] = sizes[columns[first]] * strides[first]
-        small[t] = last - first > 1 and table_cells[t] <= SMALL
-        for column in columns[first:last]:
-            if small[t] and places[column] < 0:
-                places[column] = needed
-                needed += sizes[column]
-    planes = np.empty((needed, STRETCH // 64), np.uint64)
+    rows = planes[len(planes) - 1]
     cells, short = np.empty(STRETCH, np.int64), np.empty(STRETCH, np.uint16)
     for begin in range(0, n, STRETCH):
-        rows = codes[:, begin : begin + STRETCH]
-        set_bits(rows, places, planes)
+        end = min(begin + STRETCH, n)
+        set_bits(codes, begin, end, places, planes)
         for t in range(len(starts)):
             first, last = firsts[t], firsts[t + 1]
-            if small[t]:
-                words = (rows.shape[1] + 63) // 64
-                add_small(planes, words, columns[first:last], places, sizes, counts[starts[t] :])
-                continue
+            size = sizes[columns[first]] * strides[first] if last > first else 1
             of, steps, own = columns[first:last], strides[first:last], counts[starts[t] :]
-            if table_cells[t] <= SHORT:
-                add_rows(rows, of, steps, short, own)
+            if last - first > 1 and size <= SMALL:
+                add_small(planes, rows, (end - begin + 63) // 64, of, places, sizes, own)
+            elif size <= SHORT:
+                add_rows(codes, begin, end, of, steps, short, own)
             else:
-                add_rows(rows, of, steps, cells, own)
+                add_rows(codes, begin, end, of, steps, cells, own)
 
 
-@njit(cache=True, nogil=True)
-def add_rows(rows: Integers, columns: Ints, strides: Ints, cells: Integers, counts: Ints) -> None:
-    """Count rows in the cells of one table, and add to `counts`.
+@njit(**INNER)
+def add_rows(
+    codes: Short, begin: int, end: int, columns: Ints, strides: Ints, cells: Integers, counts: Ints
+) -> None:
+    """Count the rows of a stretch in the cells of one table, and add to `counts`.
 
     If `cells` has two bytes a number, 16 rows or more are computed at once. Each conversion to its type is
     needed: numba would compute in 8 bytes without it.
 
     Parameters
     ----------
-    rows : of shape (d, rows of a stretch), column by column
+    codes : of shape (d, n), column by column
     columns, strides : of shape (attributes of the table,)
     cells : of shape (STRETCH,), overwritten with the cell of each row
     counts : of shape (cells of this table and of all after it,)
     """
     number = cells.dtype.type
-    cells[: rows.shape[1]] = 0
+    for i in range(end - begin):
+        cells[i] = 0
     for q in range(len(columns)):
-        column, step = rows[columns[q]], number(strides[q])
+        column, step = codes[columns[q]][begin:end], number(strides[q])
         for i in range(len(column)):
             cells[i] = number(cells[i] + number(number(column[i]) * step))
-    for i in range(rows.shape[1]):
+    for i in range(end - begin):
         counts[cells[i]] += 1
 
 
-@njit(cache=True, nogil=True)
-def set_bits(rows: Integers, places: Ints, planes: Bits) -> None:
-    """Write the planes of the columns that have a place.
+@njit(**INNER)
+def set_bits(codes: Short, begin: int, end: int, places: Ints, planes: Bits) -> None:
+    """Write the planes of the columns that have a place, from the rows of a stretch.
 
     Parameters
     ----------
-    rows : of shape (d, rows of a stretch), column by column
+    codes : of shape (d, n), column by column
     places : of shape (d,), first plane of each column, or -1
     planes : of shape (planes, words)
     """
-    planes[:] = 0
-    for column, place in zip(rows, places):  # noqa: B905  (numba)
+    for plane in range(planes.shape[0]):
+        for word in range(planes.shape[1]):
+            planes[plane, word] = 0
+    for c in range(len(places)):
+        column, place = codes[c][begin:end], places[c]
         if place >= 0:
             for i in range(len(column)):
                 planes[place + np.int64(column[i]), i >> 6] |= np.uint64(1) << np.uint64(i & 63)
 
 
-@njit(cache=True, nogil=True)
-def add_small(planes: Bits, words: int, columns: Ints, places: Ints, sizes: Ints, counts: Ints) -> None:
+@njit(**INNER)
+def add_small(
+    planes: Bits, rows: Words, words: int, columns: Ints, places: Ints, sizes: Ints, counts: Ints
+) -> None:
     """Count the rows of the first words in each cell of a table over some columns, and add to `counts`.
 
     Parameters
     ----------
     planes : of shape (planes, words)
+    rows : of shape (words or more,), overwritten
     words : number of words that have rows
     columns : of shape (attributes of the table,)
     places, sizes : of shape (d,), first plane and number of codes of each column
     counts : of shape (cells of this table and of all after it,)
     """
-    rows = np.empty(words, np.uint64)
-    cells, last = 1, columns[-1]
-    for column in columns:
-        cells *= sizes[column]
+    cells, last = 1, columns[len(columns) - 1]
+    for q in range(len(columns)):
+        cells *= sizes[columns[q]]
     for cell in range(0, cells, sizes[last]):
-        rows[:] = ~np.uint64(0)
+        for w in range(words):
+            rows[w] = ~np.uint64(0)
         before = cell // sizes[last]  # the codes of all columns but the last
-        for column in columns[-2::-1]:
+        for q in range(len(columns) - 2, -1, -1):
+            column = columns[q]
             plane = planes[places[column] + before % sizes[column]]
             before //= sizes[column]
             for w in range(words):
@@ -174,7 +185,7 @@ def add_small(planes: Bits, words: int, columns: Ints, places: Ints, sizes: Ints
             counts[cell + code] += np.int64(found)
 
 
-@njit(cache=True, nogil=True)
+@njit(**KERNEL)
 def add_within_squares(
     codes: Integers, before: Integers, firsts: Ints, offsets: Ints, most: int, counts: Ints
 ) -> None:
@@ -232,7 +243,7 @@ def add_within_squares(
             counts[cell] += 1
 
 
-@njit(cache=True, nogil=True)
+@njit(**KERNEL)
 def fit_pairs(
     counts: Floats, rows: Floats, columns: Floats, rounds: int, enough: float, stalled: float
 ) -> Floats:
@@ -249,35 +260,44 @@ def fit_pairs(
     enough : end when the largest gap is at most this share of the total
     stalled : or when a round reduces it by less than this share
     """
-    factors, totals = np.empty(counts.shape[2]), np.zeros(len(counts))
-    for t in range(len(counts)):
-        table, missed = counts[t], np.inf
+    factors, totals = np.empty(counts.shape[2]), np.empty(len(counts))
+    for t in range(counts.shape[0]):
+        missed, totals[t] = np.inf, 0.0
         for _ in range(rounds):
-            before, missed, totals[t] = missed, 0.0, 0.0
-            factors[:] = 0
+            before, missed, total = missed, 0.0, 0.0
+            for j in range(counts.shape[2]):
+                factors[j] = 0.0
             for i in range(counts.shape[1]):
-                found = table[i].sum()
+                found = 0.0
+                for j in range(counts.shape[2]):
+                    found += counts[t, i, j]
                 missed = max(missed, abs(found - rows[t, i]))
-                table[i] *= rows[t, i] / found if found > 0 else 0.0
-                factors += table[i]
+                factor = rows[t, i] / found if found > 0 else 0.0
+                for j in range(counts.shape[2]):
+                    counts[t, i, j] *= factor
+                    factors[j] += counts[t, i, j]
             for j in range(counts.shape[2]):
                 missed = max(missed, abs(factors[j] - columns[t, j]))
                 factors[j] = columns[t, j] / factors[j] if factors[j] > 0 else 0.0
             for i in range(counts.shape[1]):
-                table[i] *= factors
-                totals[t] += table[i].sum()
-            if missed <= enough * totals[t] or before - missed <= stalled * missed:
+                found = 0.0
+                for j in range(counts.shape[2]):
+                    counts[t, i, j] *= factors[j]
+                    found += counts[t, i, j]
+                total += found
+            totals[t] = total
+            if missed <= enough * total or before - missed <= stalled * missed:
                 break
     return totals
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def turn(word: np.uint64, by: int) -> np.uint64:
     """Return a word of 64 bits turned left."""
     return word << np.uint64(by) | word >> np.uint64(64 - by)
 
 
-@njit(cache=True, nogil=True)
+@njit(**KERNEL)
 def hash_texts(letters: npt.NDArray[np.uint8], ends: Ints, key: Words, found: Words) -> None:
     """Write the 128 bits of SipHash-2-4 of each text to `found`.
 

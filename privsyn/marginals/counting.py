@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import accumulate
 from math import prod
 from os import cpu_count
@@ -20,7 +20,7 @@ from os import cpu_count
 import numpy as np
 import numpy.typing as npt
 
-from privsyn.marginals._kernels import add_counts, recode
+from privsyn.marginals._kernels import SMALL, STRETCH, Words, add_counts, recode
 from privsyn.marginals.domain import Attributes, Domain, Ints, Records
 from privsyn.marginals.marginal import NO_GROUPS, Grouping
 
@@ -32,6 +32,9 @@ Ask = Callable[[Iterable[Block]], list[Ints]]
 
 Walk = Callable[[Ask], list[Ints]]
 """Runs a counting query over all rows, wherever they are stored. It can be called repeatedly."""
+
+_Part = tuple[Ints, Ints, Ints, Ints, Ints, Ints, Words]
+"""The arguments of `add_counts` between the codes and the counts."""
 
 FEW = 2**20  # cell lookups: below this, a second thread does not pay
 
@@ -118,7 +121,7 @@ class Tables:
                         add_counts(codes, *part, counts)
                 else:
                     before, tasks = begun, zip(pools, parts, strict=True)
-                    begun = [pool.submit(add_counts, codes, *part, counts) for pool, part in tasks]
+                    begun = [pool.submit(partial(add_counts, codes, *part, counts)) for pool, part in tasks]
                     _finish(before)
             _finish(begun)
         ends = accumulate(sizes)
@@ -135,16 +138,17 @@ class Tables:
 
     def _codes(self, block: Block) -> npt.NDArray[np.unsignedinteger]:
         """Return the needed columns in the counted codes, all of one type."""
-        kind = code_type(max((self.domain.sizes[place] for place in self._used), default=1))
+        kind = _counted_type(max((self.domain.sizes[place] for place in self._used), default=1))
         codes = np.empty((len(self._used), len(block[0]) if block else 0), kind)
         for row, place in enumerate(self._used):
             if self.grouping:
-                recode(block[place], self.grouping.groups[place].astype(kind), codes[row])
+                column = block[place].astype(np.promote_types(block[place].dtype, np.uint16), copy=False)
+                recode(column, self.grouping.groups[place].astype(kind), codes[row])
             else:
                 codes[row] = block[place]
         return codes
 
-    def _parts(self, sizes: list[int]) -> list[tuple[Ints, Ints, Ints, Ints, Ints]]:
+    def _parts(self, sizes: list[int]) -> list[_Part]:
         """Return the arguments of the kernel for each core. Core i counts the tables i, i + cores, and so on.
 
         Neighbouring tables take about as long, so all cores finish together.
@@ -159,10 +163,20 @@ class Tables:
             firsts = [0, *accumulate(map(len, sets))]
             columns = [rows[name] for attributes in sets for name in attributes]
             strides = [prod(shape[q + 1 :]) for shape in shapes for q in range(len(shape))]
-            numbers = of_columns, firsts, columns, strides, starts[core::cores]
-            parts.append(tuple(np.array(part, np.int64) for part in numbers))
-        empty = np.zeros(0, np.int64)
-        return parts or [(empty, np.zeros(1, np.int64), empty, empty, empty)]  # type: ignore[return-value]
+            counted = zip(sets, sizes[core::cores], strict=True)
+            small = [names for names, size in counted if len(names) > 1 and size <= SMALL]
+            places, needed = [-1] * len(rows), 0
+            for row in {rows[name]: None for names in small for name in names}:
+                places[row], needed = needed, needed + of_columns[row]
+            numbers = of_columns, firsts, columns, strides, starts[core::cores], places
+            planes = np.empty((needed + 1, STRETCH // 64), np.uint64)
+            parts.append((*(np.array(part, np.int64) for part in numbers), planes))
+        return parts  # type: ignore[return-value]
+
+
+def _counted_type(size: int) -> np.dtype[np.unsignedinteger]:
+    """Return the type in which codes are counted: two bytes, if they fit, so that one loop is compiled."""
+    return np.promote_types(code_type(size), np.uint16)
 
 
 def _finish(begun: list[Future[None]]) -> None:

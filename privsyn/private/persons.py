@@ -176,7 +176,7 @@ class WithinSquares:
 
         with ThreadPoolExecutor(cpu_count()) as pool:  # no two threads write to the counts of one table
             for block in blocks:
-                codes = np.array(block[:-1], np.result_type(np.uint8, *block[:-1]))
+                codes = np.array(block[:-1], np.result_type(np.uint16, *block[:-1]))  # one loop is compiled
                 list(pool.map(partial(add, block, codes), range(len(tables))))
         return [into.reshape(shape) for into, (*_, shape) in zip(counts, tables, strict=True)]
 

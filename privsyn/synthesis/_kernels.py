@@ -14,6 +14,7 @@ from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from privsyn.compiled import INNER, KERNEL
 from privsyn.marginals.domain import Floats, Ints
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def add_up(context: Any, values: Any, starts: Any, first: Any, last: Any, at: An
     return types.void(values, starts, number, number, number, sums), compile_it
 
 
-@njit(cache=True)
+@njit(**KERNEL)
 def round_with_offset(values: Floats, offset: float) -> Ints:
     """Round values up or down so that they sum to floor(sum + offset); unbiased for a uniform offset."""
     rounded = np.empty(len(values), np.int64)
@@ -71,7 +72,7 @@ def round_with_offset(values: Floats, offset: float) -> Ints:
     return rounded
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**KERNEL)
 def resample(
     codes: npt.NDArray[np.unsignedinteger],
     move: Move,
@@ -95,14 +96,18 @@ def resample(
     noise : Gumbel variates, more than values; each draw starts at a random place
     """
     a, b, size = move.moved[0], move.moved[1], np.uint32(len(move.values))
-    found, part = np.empty(size, np.float32), np.empty(move.widths.max() + LANES, np.float32)
-    longer = np.zeros(len(costs) + LANES, np.float32)  # a vector may reach beyond the last cell
-    longer[: len(costs)] = costs
+    widest = 0
+    for g in range(len(move.widths)):
+        widest = max(widest, int(move.widths[g]))
+    found, part = np.empty(len(move.values), np.float32), np.empty(widest + LANES, np.float32)
+    longer = np.empty(len(costs) + LANES, np.float32)  # a vector may reach beyond the last cell
+    for cell in range(len(longer)):
+        longer[cell] = costs[cell] if cell < len(costs) else np.float32(0)
     rows_of_cells = np.empty((STRETCH, len(move.starts)), np.uint32)
     warmth = np.float32(heat)
     for row in range(codes.shape[0]):
         if row % STRETCH == 0:  # the codes that are read do not change
-            find_rows_of_cells(codes[row : row + STRETCH], move, rows_of_cells)
+            find_rows_of_cells(codes, row, move, rows_of_cells)
         begins = rows_of_cells[row % STRETCH]
         old = move.places[codes[row, a] * move.strides[0] + codes[row, b] * move.strides[1]]
         if old == size:
@@ -135,24 +140,28 @@ def resample(
                 longer[entered] += steps[entered]
                 counts[left] -= 1
                 counts[entered] += 1
-    costs[:] = longer[: len(costs)]
+    for cell in range(len(costs)):
+        costs[cell] = longer[cell]
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def find_rows_of_cells(
-    codes: npt.NDArray[np.unsignedinteger], move: Move, found: npt.NDArray[np.uint32]
+    codes: npt.NDArray[np.unsignedinteger], begin: int, move: Move, found: npt.NDArray[np.uint32]
 ) -> None:
-    """Write for each row and table the first of the cells between which the row can move.
+    """Write for each row of a stretch, and each table, the first of the cells between which the row can move.
 
     Parameters
     ----------
-    codes : of shape (rows, d)
+    codes : of shape (n, d)
+    begin : first row of the stretch
     move : `privsyn.synthesis.annealing.Move`
-    found : of shape (rows or more, tables)
+    found : of shape (STRETCH, tables)
     """
+    rows = STRETCH if begin + STRETCH < len(codes) else len(codes) - begin
     for t in range(len(move.starts)):
-        found[: len(codes), t] = move.starts[t]
+        for row in range(rows):
+            found[row, t] = move.starts[t]
         for k in range(move.others[t], move.others[t + 1]):
             axis, block = move.axes[k], move.blocks[k]
-            for row in range(len(codes)):
-                found[row, t] += move.offsets[block + codes[row, axis]]
+            for row in range(rows):
+                found[row, t] += move.offsets[block + codes[begin + row, axis]]

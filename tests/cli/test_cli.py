@@ -17,6 +17,7 @@ import pandas as pd
 import pytest
 import typer
 from command import CANARY, COLUMNS, Outcome, run, run_apart, table
+from numba import njit
 
 import privsyn
 from privsyn import Categorical, PrivSyn
@@ -710,6 +711,18 @@ def test_progress_is_a_bar_on_a_terminal_and_nothing_in_a_pipe(monkeypatch):
         report("measuring", 0, 3)
         report("measuring", 3, 3)
     assert "measuring" in sys.stderr.getvalue()
+
+
+def test_a_terminal_says_once_that_loops_are_compiled(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.setenv("TERM", "xterm")
+    with screen.progress():
+        pass
+    assert "compiling" not in sys.stderr.getvalue()
+    with screen.progress():
+        for loop in (njit(lambda number: number + 1), njit(lambda number: number + 2)):
+            loop(1)
+    assert sys.stderr.getvalue().count("compiling for this machine, once: about") == 1
 
 
 def test_progress_for_programs_is_a_line_of_json_for_each_step(folder, capsys):

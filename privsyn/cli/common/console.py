@@ -29,6 +29,9 @@ BETTER = "take an epsilon of 10 at most, and a delta far below one in the number
 SHOWN = 8
 """Most columns whose bounds are printed."""
 
+COMPILING = 8
+"""Seconds that compiling all loops of `privsyn synth` takes: docs/performance.md, "A small table"."""
+
 LONGEST = 240
 """Most characters of a printed list. A wide table has pages of names, which would hide what follows."""
 
@@ -69,7 +72,7 @@ def progress(form: ProgressFormat = ProgressFormat.BAR) -> Iterator[Progress | N
         rich_progress.TextColumn("left:"),
         rich_progress.TimeRemainingColumn(),
     )
-    with rich_progress.Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+    with rich_progress.Progress(*columns, console=Console(stderr=True), transient=True) as bars, _compiling():
         tasks: dict[str, int] = {}
 
         def report(stage: str, done: int, total: int) -> None:
@@ -78,6 +81,26 @@ def progress(form: ProgressFormat = ProgressFormat.BAR) -> Iterator[Progress | N
             bars.update(tasks[stage], completed=done, total=total)  # type: ignore[arg-type]
 
         yield report
+
+
+@contextmanager
+def _compiling() -> Iterator[None]:
+    """Say once that loops are being compiled, if any are: the first run on a machine waits for it."""
+    from numba.core import event
+
+    class Compiling(event.Listener):
+        said = False
+
+        def on_start(self, event: object) -> None:
+            if not self.said:
+                self.said = True
+                say(f"compiling for this machine, once: about {COMPILING} s", err=True)
+
+        def on_end(self, event: object) -> None:
+            pass
+
+    with event.install_listener("numba:compile", Compiling()):
+        yield
 
 
 @contextmanager

@@ -55,7 +55,7 @@ def posterior_counts(counts: Counts, variance: Floats, total: float) -> Counts:
     """
     if len(counts) < 3 or not total > 0:
         return norm_sub(counts, total)
-    variance = np.broadcast_to(np.maximum(variance, EXACT), counts.shape)
+    counts, variance = np.array(counts, float), np.full(counts.shape, np.maximum(variance, EXACT))
     sigma = np.sqrt(variance)
     near = counts < FAR * sigma
     steps = np.arange(np.log(LEAST * sigma.min()), np.log((FAR + BEYOND) * sigma.max()), np.log(RATIO))

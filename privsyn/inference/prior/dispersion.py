@@ -22,7 +22,7 @@ from privsyn.marginals.marginal import Measurement, for_alike
 
 DISPERSIONS: Floats = np.logspace(-2, 5, 36)
 LOGS: Floats = np.log(DISPERSIONS)
-MEAN_OF_ABSOLUTE = float(np.sqrt(2 / np.pi))  # mean of |Z| of a standard normal Z
+MEAN_OF_ABSOLUTE = _kernels.MEAN_OF_ABSOLUTE
 MODEL_ERROR = 0.15  # relative error of an expected departure, because cells vary in dispersion
 USUAL_SCATTER = 0.3  # least standard deviation of ln(dispersion) among the tables of a run
 USUAL = 0.01  # typical dispersion of a table over its number of records, in tables of real columns
@@ -57,6 +57,7 @@ def departure_likelihoods(departures: Floats, sigma: float, expected: Floats, un
     -------
     array of shape (tables, dispersions): log-likelihood of each dispersion, up to a constant.
     """
+    expected, uncertainty = (np.require(cells, float, ("C", "W")) for cells in (expected, uncertainty))
     predicted = MEAN_OF_ABSOLUTE * _kernels.sums_of_deviations(expected, uncertainty, DISPERSIONS)
     scale = np.hypot(sigma, MODEL_ERROR * predicted)
     return np.asarray(-0.5 * ((departures[:, np.newaxis] - predicted) / scale) ** 2 - np.log(scale))
