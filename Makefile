@@ -5,7 +5,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 INSTALLED := .venv/.installed
 
-.PHONY: demo test test-slow test-all coverage lint docs pictures audit mutations same fuzz results paper ablations ordered error-bars robustness constraints forecast claims judges package sbom pythons clean
+.PHONY: demo test test-slow test-all coverage lint docs pictures audit mutations same fuzz results paper ablations ordered error-bars robustness constraints forecast claims judges package sbom pythons release clean
 
 demo: $(READY)
 	$(BIN)/privsyn demo --out demo-output
@@ -138,6 +138,17 @@ package: $(INSTALLED)
 # What the wheel needs at run time, as CycloneDX: from an environment in which nothing else is.
 sbom: $(READY)
 	$(BIN)/python tools/sbom.py dist
+
+# What is published of this commit, in dist/: it is clean and has its tag, each file does what the README says on
+# an empty machine, and SHA512SUMS lists them. Nothing is put online.
+release: TAG = v$(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
+release:
+	@test -z "$$(git status --porcelain)" || { echo 'commit first: a release is a commit' >&2; exit 2; }
+	@git tag --points-at HEAD | grep -Fqx '$(TAG)' || { echo 'tag this commit first: git tag $(TAG)' >&2; exit 2; }
+	$(MAKE) package
+	$(BIN)/python tools/newcomer.py dist/*.whl dist/*.tar.gz
+	$(MAKE) sbom
+	cd dist && sha512sum * > SHA512SUMS && cat SHA512SUMS
 
 clean:
 	rm -rf dist .venv .judges .nox demo-output site .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis
