@@ -5,7 +5,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 INSTALLED := .venv/.installed
 
-.PHONY: demo test private test-slow test-all coverage lint docs pictures audit mutations same fuzz results paper ablations ordered error-bars robustness constraints forecast claims judges package sbom clean
+.PHONY: demo test private test-slow test-all coverage lint docs pictures audit mutations same fuzz results paper ablations ordered error-bars robustness constraints forecast claims judges package sbom pythons release clean
 
 demo: $(READY)
 	$(BIN)/privsyn demo --out demo-output
@@ -72,6 +72,14 @@ same: $(INSTALLED)
 	@test -n "$(BASE)" || { echo 'say with which commit to compare: make same BASE=commit' >&2; exit 2; }
 	$(BIN)/python tools/same "$(BASE)"
 
+# The quick tests on Python 3.11 to 3.14 with the newest dependencies, and on the oldest with the oldest. All tests:
+# make pythons TESTS='privsyn tests'. A Python that is not on PATH or in pyenv is listed as skipped; with STRICT=1
+# that is an error.
+pythons: export PYENV_VERSION = $(shell pyenv versions --bare 2>/dev/null | grep -E '^3\.1[1-9]\.' | paste -sd:)
+pythons: export PY_DISCOVERY_TIMEOUT = 60
+pythons: $(INSTALLED)
+	CI= $(BIN)/nox $(if $(STRICT),--error-on-missing-interpreters) $(if $(TESTS),-- $(TESTS))
+
 fuzz: $(INSTALLED)
 	FUZZ=10000 $(BIN)/pytest tests/test_leaks.py -k fuzz
 
@@ -135,5 +143,16 @@ package: $(INSTALLED)
 sbom: $(READY)
 	$(BIN)/python tools/sbom.py dist
 
+# What is published of this commit, in dist/: it is clean and has its tag, each file does what the README says on
+# an empty machine, and SHA512SUMS lists them. Nothing is put online.
+release: TAG = v$(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
+release:
+	@test -z "$$(git status --porcelain)" || { echo 'commit first: a release is a commit' >&2; exit 2; }
+	@git tag --points-at HEAD | grep -Fqx '$(TAG)' || { echo 'tag this commit first: git tag $(TAG)' >&2; exit 2; }
+	$(MAKE) package
+	$(BIN)/python tools/newcomer.py dist/*.whl dist/*.tar.gz
+	$(MAKE) sbom
+	cd dist && sha512sum * > SHA512SUMS && cat SHA512SUMS
+
 clean:
-	rm -rf dist .venv .judges demo-output site .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf dist .venv .judges .nox demo-output site .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -305,7 +305,7 @@ junk = st.one_of(
     st.builds(datetime, st.just(2000), st.just(1), st.just(1), tzinfo=st.builds(NoZone)),
     st.just(pd.Timestamp(np.datetime64("12016-01-01", "s"))),
     st.sampled_from(
-        [pd.NA, pd.NaT, pd.Timestamp(0), np.datetime64("NaT"), np.datetime64(5, "ns"), np.array([1])]
+        [pd.NA, pd.NaT, pd.Timestamp(0), np.datetime64("NaT", "ns"), np.datetime64(5, "ns"), np.array([1])]
     ),
 )
 """Cells of an object column that nobody foresaw."""

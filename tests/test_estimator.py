@@ -173,7 +173,7 @@ def test_a_target_with_a_type_of_its_own_joins_any_table(target):
         assert pa.table(joined)[name].to_pylist() == [1, 0]
 
 
-RUNS = pa.RunEndEncodedArray.from_arrays(pa.array([1, 2], pa.int32()), pa.array([1, None]))
+RUNS = pa.RunEndEncodedArray.from_arrays([1, 2], pa.array([1, None]))
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,7 @@ NEVER_IMPORTED = {  # tools, beside the stubs
     "mkdocs-material",
     "mkdocstrings",
     "mypy",
+    "nox",
     "pytest-cov",
     "ruff",
 }

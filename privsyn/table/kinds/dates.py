@@ -215,7 +215,7 @@ class Datetime(Timed):
         """Return the seconds since 1970."""
         codes, values = pd.factorize(cells)
         read = moments(pd.Index(values).tolist(), self.format)
-        seconds = np.append(read, np.datetime64("NaT")).astype("datetime64[s]")[codes]
+        seconds = np.append(read, np.datetime64("NaT", "s")).astype("datetime64[s]")[codes]
         return np.where(np.isnat(seconds), np.nan, seconds.astype(np.int64).astype(np.float64))
 
     def make_encoder(self, dtype: Dtype, family: Family) -> DatetimeEncoder:
