@@ -36,4 +36,5 @@ def oldest(session: nox.Session) -> None:
 
 def _test(session: nox.Session) -> None:
     one_thread = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-    session.run("pytest", "-n", "2", "--dist", "loadfile", *(session.posargs or ("--lane", "quick")), env=one_thread)
+    tests = session.posargs or ("--lane", "quick")
+    session.run("pytest", "-n", "2", "--dist", "loadfile", *tests, env=one_thread)
