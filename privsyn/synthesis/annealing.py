@@ -130,7 +130,7 @@ def _anneal(
 ) -> Codes:
     """Return annealed codes; `counts` become theirs."""
     small = max(start.domain.sizes) <= np.iinfo(np.uint16).max + 1
-    codes = start.codes.astype("uint16" if small else "uint32", order="C")  # the kernel reads whole rows
+    codes = start.codes.astype("uint16" if small else "uint32", order="F")  # the kernel reads columns
     most = max((len(move.values) for move in moves), default=0)
     noise = rng.gumbel(size=VARIATES + most).astype(np.float32)
     for sweep in range(sweeps):
