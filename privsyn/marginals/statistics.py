@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, pairwise
 
 import numpy as np
 
 from privsyn.marginals.domain import Attributes, Floats
-from privsyn.marginals.marginal import Marginal
+from privsyn.marginals.marginal import Marginal, alike
+
+AT_ONCE = 2**16
+"""Cells of tables that are treated together."""
 
 
 def mutual_information(pair: Marginal) -> float:
@@ -23,8 +26,13 @@ def mutual_information(pair: Marginal) -> float:
     >>> mutual_information(Marginal(coins, np.array([[1, 1], [1, 1]])))
     0.0
     """
-    a, b, both = _entropies(pair)
-    return max(a + b - both, 0.0)
+    return float(mutual_informations([pair])[0])
+
+
+def mutual_informations(pairs: Sequence[Marginal]) -> Floats:
+    """Return the mutual information of each of many tables of two attributes."""
+    a, b, both = _entropies(pairs)
+    return np.maximum(a + b - both, 0.0)
 
 
 def coupling(pair: Marginal) -> float:
@@ -39,9 +47,14 @@ def coupling(pair: Marginal) -> float:
     >>> round(coupling(Marginal(places, np.array([[5, 0], [3, 0], [0, 9]]))), 6)
     1.0
     """
-    a, b, both = _entropies(pair)
-    least = min(a, b)
-    return min(max((a + b - both) / least, 0.0), 1.0) if least > 0 else 0.0
+    return float(couplings([pair])[0])
+
+
+def couplings(pairs: Sequence[Marginal]) -> Floats:
+    """Return the coupling of each of many tables of two attributes."""
+    a, b, both = _entropies(pairs)
+    least = np.minimum(a, b)
+    return np.clip(np.divide(a + b - both, least, out=np.zeros(len(a)), where=least > 0), 0.0, 1.0)
 
 
 def pairs_within(tables: tuple[Marginal, ...]) -> dict[Attributes, Marginal]:
@@ -49,16 +62,48 @@ def pairs_within(tables: tuple[Marginal, ...]) -> dict[Attributes, Marginal]:
     return {pair: table.project(pair) for table in tables for pair in combinations(table.attributes, 2)}
 
 
-def _entropies(pair: Marginal) -> tuple[float, float, float]:
-    """Return the entropy of each attribute, and that of both together."""
-    return _entropy(pair.counts.sum(axis=1)), _entropy(pair.counts.sum(axis=0)), _entropy(pair.counts.ravel())
+def dependences(tables: Sequence[Marginal]) -> Floats:
+    """Return the total variation of each table from independent attributes, as a share of its total."""
+    found = np.empty(len(tables))
+    for places, counts in _stacked(tables):
+        sides = [counts.sum(axis=tuple(set(range(1, counts.ndim)) - {k})) for k in range(1, counts.ndim)]
+        totals = [side.sum(axis=1, keepdims=True) for side in sides]
+        expected = np.ones((len(counts), 1))
+        for side, total in zip(sides, totals, strict=True):
+            shares = side / total
+            expected = (expected[:, :, np.newaxis] * shares[:, np.newaxis, :]).reshape(len(counts), -1)
+        counts = counts.reshape(len(counts), -1)
+        found[places] = np.abs(counts - totals[0] * expected).sum(axis=1) / 2 / counts.sum(axis=1)
+    return found
 
 
-def _entropy(counts: Floats) -> float:
-    """Return the entropy in nats."""
-    shares = counts / counts.sum()
-    shares = shares[shares > 0]
-    return -float(np.sum(shares * np.log(shares)))
+def _stacked(tables: Sequence[Marginal]) -> Iterator[tuple[list[int], Floats]]:
+    """Yield the places of tables of one shape, and their counts as one array: numpy is slow one by one."""
+    domains = [table.domain for table in tables]
+    for places in alike([d.shape for d in domains], [d.cells for d in domains], AT_ONCE):
+        yield places, np.stack([tables[place].counts for place in places])
+
+
+def _entropies(pairs: Sequence[Marginal]) -> tuple[Floats, Floats, Floats]:
+    """Return the entropy of each attribute, and that of both together, of each table."""
+    found = np.empty((3, len(pairs)))
+    for places, counts in _stacked(pairs):
+        both = counts.reshape(len(counts), -1)
+        for k, of in enumerate((counts.sum(axis=2), counts.sum(axis=1), both)):
+            found[k, places] = _entropy(of)
+    return found[0], found[1], found[2]
+
+
+def _entropy(counts: Floats) -> Floats:
+    """Return the entropy of each row, in nats. Rows with as many empty cells are computed together."""
+    shares = counts / counts.sum(axis=1, keepdims=True)
+    positive, found = shares > 0, np.empty(len(shares))
+    number = positive.sum(axis=1)
+    for cells in np.unique(number):
+        rows = number == cells
+        own = shares[rows][positive[rows]].reshape(-1, cells)
+        found[rows] = -(own * np.log(own)).sum(axis=1)
+    return found
 
 
 def total_variation(one: Floats, other: Floats) -> float:

@@ -28,16 +28,19 @@ STRETCH = 64
 
 
 @intrinsic
-def add_up(context: Any, values: Any, starts: Any, first: Any, last: Any, at: Any, sums: Any) -> Any:
+def add_up(
+    context: Any, values: Any, starts: Any, first: Any, last: Any, at: Any, sums: Any, steps: Any, own: Any
+) -> Any:
     """Set ``sums[at:at + LANES]`` to the sum over t of ``values[starts[t] + at:][:LANES]``.
 
-    Here t goes from `first` to `last` - 1, in this order. The sum stays in a register, which the compiler
+    Here t goes from `first` to `last` - 1, in this order. Return the sum of ``steps[starts[t] + own]``: while
+    one sum waits for its last addition, the other goes on. The sums stay in registers, which the compiler
     would write to memory and read again for each t. Nothing checks that the arrays are long enough.
     """
 
     def compile_it(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         vector = ir.VectorType(ir.FloatType(), LANES)
-        first, last, at = arguments[2:5]
+        first, last, at, _, _, own = arguments[2:]
 
         def place(argument: int, index: Any) -> Any:
             array = context.make_array(signature.args[argument])(context, builder, arguments[argument])
@@ -48,14 +51,21 @@ def add_up(context: Any, values: Any, starts: Any, first: Any, last: Any, at: An
 
         none = ir.Constant(vector, [0.0] * LANES)
         total = cgutils.alloca_once_value(builder, none)  # type: ignore[no-untyped-call]
+        zero = ir.Constant(ir.FloatType(), 0.0)
+        other = cgutils.alloca_once_value(builder, zero)  # type: ignore[no-untyped-call]
+        builder.store(none, total)
+        builder.store(zero, other)
         with cgutils.for_range_slice(builder, first, last, first.type(1)) as (t, _):
-            cells = builder.load(lanes(0, builder.add(builder.load(place(1, t)), at)), align=4)
+            start = builder.load(place(1, t))
+            cells = builder.load(lanes(0, builder.add(start, at)), align=4)
             builder.store(builder.fadd(builder.load(total), cells), total)
+            step = builder.load(place(6, builder.add(start, own)))
+            builder.store(builder.fadd(builder.load(other), step), other)
         builder.store(builder.load(total), lanes(5, at), align=4)
-        return context.get_dummy_value()
+        return builder.load(other)
 
     number = types.uint32
-    return types.void(values, starts, number, number, number, sums), compile_it
+    return types.float32(values, starts, number, number, number, sums, steps, number), compile_it
 
 
 @njit(**KERNEL)
@@ -87,7 +97,7 @@ def resample(
 
     Parameters
     ----------
-    codes : of shape (n, d), row by row, of an unsigned type: an index that cannot be negative is faster
+    codes : of shape (n, d), column by column, of an unsigned type: an index that cannot be negative is faster
     move : `privsyn.synthesis.annealing.Move`
     costs, steps : of shape (cells,), in the order of `move.cells`
         By how much one row more raises the misfit, and by how much this grows with each row.
@@ -117,13 +127,11 @@ def resample(
         for v in range(size):
             found[v] = -warmth * noise[drawn + np.uint32(v)]
         for g in range(len(move.widths)):
-            leaves = np.float32(0)
+            leaves, own = np.float32(0), move.groups[g, old]
+            first, last = move.tables[g], move.tables[g + 1]
             for at in range(np.uint32(0), move.widths[g], np.uint32(LANES)):
-                first, last = move.tables[g], move.tables[g + 1]
-                add_up(longer, begins, first, last, np.uint32(at), part)  # type: ignore[call-arg]
-            for t in range(move.tables[g], move.tables[g + 1]):
-                leaves += steps[begins[t] + move.groups[g, old]]
-            part[move.groups[g, old]] -= leaves  # the row leaves its cells first
+                leaves = add_up(longer, begins, first, last, np.uint32(at), part, steps, own)  # type: ignore[call-arg]
+            part[own] -= leaves  # the row leaves its cells first
             for v in range(size):
                 found[v] += part[move.groups[g, v]]
         new, least = np.uint32(0), found[0]
@@ -134,8 +142,9 @@ def resample(
             continue
         codes[row, a], codes[row, b] = move.values[new, 0], move.values[new, 1]
         for g in range(len(move.widths)):
+            own, other = move.groups[g, old], move.groups[g, new]
             for t in range(move.tables[g], move.tables[g + 1]):
-                left, entered = begins[t] + move.groups[g, old], begins[t] + move.groups[g, new]
+                left, entered = begins[t] + own, begins[t] + other
                 longer[left] -= steps[left]
                 longer[entered] += steps[entered]
                 counts[left] -= 1
@@ -159,9 +168,15 @@ def find_rows_of_cells(
     """
     rows = STRETCH if begin + STRETCH < len(codes) else len(codes) - begin
     for t in range(len(move.starts)):
+        start, first, last = move.starts[t], move.others[t], move.others[t + 1]
+        if first == last:
+            for row in range(rows):
+                found[row, t] = start
+            continue
+        axis, block = move.axes[first], move.blocks[first]
         for row in range(rows):
-            found[row, t] = move.starts[t]
-        for k in range(move.others[t], move.others[t + 1]):
+            found[row, t] = start + move.offsets[block + codes[begin + row, axis]]
+        for k in range(first + np.uint32(1), last):
             axis, block = move.axes[k], move.blocks[k]
             for row in range(rows):
                 found[row, t] += move.offsets[block + codes[begin + row, axis]]

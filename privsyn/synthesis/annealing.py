@@ -13,6 +13,7 @@ another, neither can move alone. Such pairs also move together.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cache, partial
 from math import prod
 from types import MappingProxyType
 from typing import NamedTuple
@@ -23,8 +24,8 @@ import numpy.typing as npt
 from privsyn.marginals.counting import Block, Tables, block_of
 from privsyn.marginals.domain import Attributes, Codes, Domain, Floats, Integers, Ints, Records
 from privsyn.marginals.marginal import LEVELS, NO_GROUPS, Grouping, Marginal, groups_at
-from privsyn.marginals.statistics import coupling, pairs_within, total_variation
-from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros, product
+from privsyn.marginals.statistics import couplings, dependences, pairs_within
+from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
 from privsyn.synthesis import _kernels
 
 SWEEPS = 5  # fewer fit wide tables poorly; with more, models learnt from the rows are no better
@@ -130,7 +131,7 @@ def _anneal(
 ) -> Codes:
     """Return annealed codes; `counts` become theirs."""
     small = max(start.domain.sizes) <= np.iinfo(np.uint16).max + 1
-    codes = start.codes.astype("uint16" if small else "uint32", order="C")  # the kernel reads whole rows
+    codes = start.codes.astype("uint16" if small else "uint32", order="F")  # the kernel reads columns
     most = max((len(move.values) for move in moves), default=0)
     noise = rng.gumbel(size=VARIATES + most).astype(np.float32)
     for sweep in range(sweeps):
@@ -218,21 +219,18 @@ def weights_of(tables: tuple[Marginal, ...]) -> list[float]:
     one becomes weaker. So weak tables, mostly noise, give way. The dependence of a table is its total
     variation from independent attributes.
     """
-    dependence = []
-    for table in tables:
-        sides = tuple(table.project((name,)) for name in table.attributes)
-        gap = total_variation(table.counts, product(table.domain, sides).counts)
-        dependence.append(gap / table.total)
+    dependence = dependences(tables)
     middle = max(float(np.median(dependence)), TINY)
-    return [float(np.clip(one / middle, 1.0, STRONGEST)) for one in dependence]
+    return [float(weight) for weight in np.clip(dependence / middle, 1.0, STRONGEST)]
 
 
 def tightly_coupled(tables: tuple[Marginal, ...]) -> tuple[Attributes, ...]:
     """Return each attribute's most tightly coupled pair, if above `TIGHT`; no pair twice."""
     strongest: dict[str, tuple[float, Attributes]] = {}
-    for pair, table in pairs_within(tables).items():
-        for name in pair:
-            strongest[name] = max(strongest.get(name, (TIGHT, ())), (coupling(table), pair))
+    pairs = pairs_within(tables)
+    for pair, strength in zip(pairs, couplings([*pairs.values()]).tolist(), strict=True):
+        for name in pair if strength >= TIGHT else ():
+            strongest[name] = max(strongest.get(name, (TIGHT, ())), (strength, pair))
     return tuple(sorted({pair for _, pair in strongest.values() if pair}))
 
 
@@ -318,13 +316,15 @@ def lay_out(
     still : tuple of attributes
     """
     begin, holding = 0, dict[int, dict[int, _Table]]()
+    codes_of = cache(partial(np.arange, dtype=np.int32))
     for place, table in enumerate(tables):
         axes = domain.axes(table.attributes)
-        of_axes = groups.get(place, NO_GROUPS).of_codes(table.domain.shape)
+        of_axes = groups.get(place, NO_GROUPS).groups or [codes_of(size) for size in table.domain.shape]
         cells = np.arange(begin, begin + table.domain.cells, dtype=np.uint32).reshape(table.domain.shape)
         begin += table.domain.cells
+        laid_out = _Table(cells, dict(zip(axes, of_axes, strict=True)))
         for axis in axes:
-            holding.setdefault(axis, {})[place] = _Table(cells, dict(zip(axes, of_axes, strict=True)))
+            holding.setdefault(axis, {})[place] = laid_out
     fixed = set(domain.axes(still))
     pairs = [axes for axes in map(domain.axes, together) if not fixed & set(axes)]
     alone = set(holding) - fixed - {axis for axes in pairs for axis in axes}
@@ -374,9 +374,10 @@ def _rows_of_cells(
     """Return the number of groups and the group of each value; the table with the moved attributes last."""
     axes = list(table.groups)
     inner = [axis for axis in values if axis in table.groups]
-    cells = np.moveaxis(table.cells, [axes.index(axis) for axis in inner], range(-len(inner), 0))
-    shape = cells.shape[-len(inner) :]
-    group = np.ravel_multi_index([table.groups[axis][values[axis]] for axis in inner], shape)
     others = {axis: group for axis, group in table.groups.items() if axis not in inner}
-    rows = cells.reshape(*cells.shape[: -len(inner)], prod(shape))
+    cells = table.cells.transpose([axes.index(axis) for axis in (*others, *inner)])
+    shape = cells.shape[len(others) :]
+    codes = [table.groups[axis][values[axis]] for axis in inner]
+    group = codes[0] if len(codes) == 1 else np.ravel_multi_index(codes, shape)
+    rows = cells if len(codes) == 1 else cells.reshape(*cells.shape[: len(others)], prod(shape))
     return (prod(shape), group.astype(np.int64).tobytes()), _Table(rows, others)

@@ -167,7 +167,7 @@ def _annealed(
             frame.look_at_neighbours()
             # The rows that come first take most of what is missing, so a file would begin with unlike rows.
             moving = rng.permutation(np.flatnonzero(turn == now))
-            codes = np.take(np.ascontiguousarray(frame.codes.T), moving, axis=0)
+            codes = np.take(frame.codes, moving, axis=1).T
             counts = counted(frame.domain, tuple(codes.T), tables, joined)
             missing: Floats = wanted - counted(frame.domain, tuple(frame.codes), tables, joined)
             moves = lay_out(frame.domain, codes, tables, groups=joined, still=still)

@@ -20,7 +20,7 @@ import numpy as np
 from privsyn.marginals.counting import code_type
 from privsyn.marginals.domain import Codes, Domain, Floats, Integers, Records
 from privsyn.marginals.marginal import Marginal
-from privsyn.marginals.statistics import mutual_information, pairs_within, strongest_tree
+from privsyn.marginals.statistics import mutual_informations, pairs_within, strongest_tree
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
 from privsyn.progress import Progress
 from privsyn.synthesis._kernels import round_with_offset
@@ -160,7 +160,7 @@ def tree_start(
         Non-negative, agreeing counts.
     """
     pairs = pairs_within(tables)
-    weights = {pair: mutual_information(table) for pair, table in pairs.items()}
+    weights = dict(zip(pairs, mutual_informations([*pairs.values()]).tolist(), strict=True))
     columns: dict[str, Codes] = {}
     for parent, child in strongest_tree(domain.names, weights):
         if parent is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -138,20 +139,28 @@ def number_format(texts: Sequence[str]) -> NumberFormat | None:
     >>> number_format(["12,5 %", "7 %"]), number_format(["A12", "A13"]), number_format(["10.1.2020"])
     (NumberFormat(example='1234,5 %'), None, None)
     """
-    bare = [text.strip().strip("()").lstrip(_SIGNS + "+") for text in texts]
-    if 2 * sum(map(bool, map(_AROUND.fullmatch, bare[:FIRST]))) < len(bare[:FIRST]):
+    first = texts[:FIRST]
+    if 2 * sum(_around(text) is not None for text in first) < len(first):
         return None  # most texts are no numbers, and the first show it
-    found = [match for match in map(_AROUND.fullmatch, bare) if match]
-    if not found or len(found) < MOSTLY * len(texts):
+    counts = Counter(texts)  # a column often has few distinct texts
+    found = [(parts, count) for text, count in counts.items() if (parts := _around(text))]
+    if not found or sum(count for _, count in found) < MOSTLY * len(texts):
         return None
-    around = [(match[1].rstrip(_SIGNS + "+"), match[3]) for match in found]
-    before, after = max(set(around), key=around.count)
+    digits: dict[tuple[str, str], Counter[str]] = {}
+    for (before, middle, after), count in found:
+        digits.setdefault((before, after), Counter())[middle] += count
+    before, after = around = max(digits, key=lambda pair: digits[pair].total())
     if not _is_unit(before, after):
         return None
-    digits = [match[2] for match, pair in zip(found, around, strict=True) if pair == (before, after)]
-    if any(text.strip().startswith("(") for text in texts):
+    if any(text.strip().startswith("(") for text in counts):
         before, after = f"({before}", f"{after})"
-    return _by_convention(digits, len(texts), before, after)
+    return _by_convention(digits[around], len(texts), before, after)
+
+
+def _around(text: str) -> tuple[str, str, str] | None:
+    """Return what stands before a number, its digits, and what stands after; None if it is no number."""
+    found = _AROUND.fullmatch(text.strip().strip("()").lstrip(_SIGNS + "+"))
+    return (found[1].rstrip(_SIGNS + "+"), found[2], found[3]) if found else None
 
 
 def _is_unit(before: str, after: str) -> bool:
@@ -163,7 +172,7 @@ def _is_unit(before: str, after: str) -> bool:
     return code is not None and _UNIT.fullmatch(after) is not None
 
 
-def _by_convention(digits: list[str], rows: int, before: str, after: str) -> NumberFormat | None:
+def _by_convention(digits: Counter[str], rows: int, before: str, after: str) -> NumberFormat | None:
     """Return the format of digits. A sign that is always followed by three digits separates groups."""
     choices = []
     for thousands, point in CONVENTIONS:
@@ -172,12 +181,13 @@ def _by_convention(digits: list[str], rows: int, before: str, after: str) -> Num
         plain = re.compile(rf"(0|[1-9]\d*)({dot}(?P<decimals>\d+))?")
         for pattern, sign in ((grouped, thousands), (plain, "")):
             matches = [match for match in map(pattern.fullmatch, digits) if match]
-            if len(matches) < MOSTLY * rows or (sign and not any(sign in match[1] for match in matches)):
+            read = sum(digits[match[0]] for match in matches)
+            if read < MOSTLY * rows or (sign and not any(sign in match[1] for match in matches)):
                 continue
             if sign and "%" in before + after:
                 continue  # interest rates have three decimals rather than thousands of per cent
             decimals = max(len(match["decimals"] or "") for match in matches)
-            choices.append((decimals > 0 and not sign, len(digits) - len(matches), sign, point, decimals))
+            choices.append((decimals > 0 and not sign, digits.total() - read, sign, point, decimals))
     if not choices:
         return None
     _, _, sign, point, decimals = min(choices, key=lambda choice: choice[:2])
