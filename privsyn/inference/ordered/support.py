@@ -47,8 +47,9 @@ SPREAD = 0.7
 TINY = float(np.finfo(float).tiny)
 
 IN_LAST = (0.0, 0.8)
-"""Shares of the last group's records that its last cell may hold; the others are evenly spread. Both are
-equally likely: many columns end with a spike, such as grades of 100, and incomes cut at a maximum."""
+"""Shares of the last group's records that its last cell may hold; the others are evenly spread. A third shape
+is as likely as either: many columns end with a spike, such as grades of 100, and others, such as ages, thin
+out."""
 
 DRAWN = 0.9
 """Posterior probability of the cells in which the column may end that are drawn. With 1, records are drawn
@@ -195,7 +196,7 @@ def likely_shares(
     >>> some, even = np.ones(3, np.bool_), 1 / np.bincount(group)[group]
     >>> found = likely_shares(counts, noise[:3], some, group, even, np.ones(32), looks)
     >>> found[10:16].round(2).tolist()
-    [0.33, 0.33, 0.33, 0.0, 0.0, 0.0]
+    [0.34, 0.33, 0.33, 0.0, 0.0, 0.0]
     """
     found, lengths = np.array(shares), np.bincount(group, widths)
     records = np.where(occurs, np.maximum(counts, 0.0), 0.0)
@@ -238,10 +239,14 @@ def _ending(
     """
     lengths, alone = np.cumsum(widths), np.eye(len(cells))
     even = np.tril(np.ones_like(alone)) * widths / lengths[:, np.newaxis]
-    shapes = np.array([share * alone + (1 - share) * even for share in IN_LAST])
-    # Any point may be the end; `expected` is that of the logarithm of the length.
-    log = np.log(widths / lengths) - 0.5 * (np.log(lengths / expected) / SPREAD) ** 2
-    log = np.tile(log, (len(IN_LAST), 1))
+    away = lengths[:, np.newaxis] - lengths + widths / 2  # from the end to the middle of each cell
+    thinning = np.tril(widths * away)
+    thinning /= thinning.sum(axis=1, keepdims=True)
+    shapes = np.array([*(share * alone + (1 - share) * even for share in IN_LAST), thinning])
+    # Any point may be the end; `expected` is that of the logarithm of the length. A group that thins out is
+    # as dense as its neighbours only at its start, and so twice as long.
+    usual = np.array([expected, expected, 2 * expected])[:, np.newaxis]
+    log = np.log(widths / lengths) - 0.5 * (np.log(lengths / usual) / SPREAD) ** 2
     for place, counts, variances in looks:
         starts = np.flatnonzero(np.diff(place[cells], prepend=-1))
         at = place[cells][starts]

@@ -100,6 +100,16 @@ def test_a_spike_at_the_end_is_found_by_noisy_cells():
         assert made[41:].sum() < 20
 
 
+def test_a_column_that_thins_out_is_not_cut():
+    """Fewer and fewer records in 16 cells: with evenly spread ends alone, a third of them lay elsewhere."""
+    rng, exact = np.random.default_rng(0), 50 * np.clip((39.5 - np.arange(64)) / 16, 0, 1)
+    off = []
+    for _ in range(100):
+        looks = looks_of([(exact + rng.normal(0, SIGMA, 64), np.full(64, SIGMA**2))])
+        off.append(np.abs(drawn_at_the_end(exact, looks, rng) - exact)[24:].sum() / exact[24:].sum())
+    assert np.mean(off) < 0.2
+
+
 def test_the_counts_of_bounds_say_in_which_part_of_a_group_the_records_are():
     """Such are 99,999 beyond all other gains: one count of the upper half of a wide group sees them."""
     rng, exact = np.random.default_rng(0), np.where(np.arange(64) < 24, 50.0, 0.0)
