@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -26,7 +27,7 @@ from runs import Row, markdown
 from tables import add_data_argument, fetched
 
 ROOT = Path(__file__).parents[1]
-PAGE, ENVIRONMENTS = ROOT / "docs" / "judges.md", ROOT / ".judges"
+PAGE, ENVIRONMENTS = ROOT / "docs" / "judges.md", Path(os.environ.get("JUDGES", ROOT / ".judges"))
 BEGIN, END = "<!-- judges: begin -->\n", "<!-- judges: end -->\n"
 EPSILON = 1
 HELD_OUT = 0.2
