@@ -1,7 +1,7 @@
 """What packages that others wrote say of a synthetic Adult: fixed floors, and a page.
 
-    make judges PRIVSYN_DATA=folder          # makes the judges' environments first
-    python experiments/judges.py [--folder DATA] [--seeds 0,1,2] [--judges sdnist]
+    make judges PRIVSYN_DATA=folder          # makes the environments in .judges first
+    python experiments/judges.py [--folder DATA] [--seeds 0,1,2] [--judges sdnist]  # JUDGES=folder
 
 The table is made as a stranger would make it: by the command line, with no schema. Beside it stand real rows
 drawn again with replacement, and columns drawn alone. Each judge runs in an environment of its own, without

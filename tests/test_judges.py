@@ -95,7 +95,7 @@ def test_the_page_shows_median_worst_and_both_yardsticks(scripts):
 
 def test_every_judge_has_an_environment_in_the_makefile_and_a_function(scripts, tmp_path):
     judge, judges = scripts["judge"], scripts["judges"]
-    (pins,) = re.findall(r"^JUDGES := (.+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    (pins,) = re.findall(r"^JUDGE_PACKAGES := (.+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
     pinned = dict(pin.split("-") for pin in pins.split())
     assert set(pinned) == set(judges.JUDGES) == set(judge.JUDGES)
     python = tmp_path / f"sdnist-{pinned['sdnist']}" / "bin" / "python"
