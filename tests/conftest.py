@@ -71,11 +71,15 @@ def pytest_collection_modifyitems(config, items):
 
 
 def _quick(items):
-    """Return all tests without the mark slow, and the first case of each other one that has several."""
+    """Return the tests without the mark slow, and of each other one the first of several cases.
+
+    No case is returned if the mark says that each case is slow.
+    """
     cases = defaultdict(list)
     for item in items:
-        function = item.nodeid.partition("[")[0]
-        cases[function if item.get_closest_marker("slow") else item].append(item)
+        slow = item.get_closest_marker("slow")
+        if not slow or "each case" not in slow.args:
+            cases[item.nodeid.partition("[")[0] if slow else item].append(item)
     return {case[0] for name, case in cases.items() if len(case) > 1 or name is case[0]}
 
 

@@ -37,7 +37,7 @@ def test_the_page_for_adopters_names_fields_that_ledgers_have():
     assert named <= schema["properties"].keys()
 
 
-@pytest.mark.slow
+@pytest.mark.slow("each case")
 @pytest.mark.parametrize(
     "page", ["constraints", "coming-from", "pure", "composition", "inference", "linked", "local", "continual"]
 )

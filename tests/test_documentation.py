@@ -86,7 +86,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.slow
+@pytest.mark.slow("each case")
 @pytest.mark.filterwarnings("default")  # of other packages, in code that is not ours
 @pytest.mark.parametrize("page", WITH_EXAMPLES, ids=lambda page: page.name)
 def test_the_examples_of_a_page_run(page, folder, capsys):

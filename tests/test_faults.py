@@ -275,6 +275,7 @@ def test_a_folder_with_a_cut_file_in_the_middle_is_one_line(parquet, schema):
     assert complaint(parts, schema) == f"{middle}: not a Parquet file, or a damaged one"
 
 
+@pytest.mark.slow
 def test_a_parquet_file_with_a_hole_is_one_line_or_a_table(parquet, schema):
     """A hole may leave valid cells of one column; then the file is a table."""
     whole, refused = parquet.read_bytes(), 0
@@ -345,7 +346,7 @@ def at_stage(after, path, change, stage, done, _):
         change(path)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("each case")
 @pytest.mark.parametrize("memory", [0, "2GB"])
 @pytest.mark.parametrize(("name", "change"), [("table.csv", grow), ("table.parquet", Path.unlink)])
 @pytest.mark.parametrize("unit", [None, "who"])
@@ -363,7 +364,7 @@ def test_a_change_is_refused_until_the_last_question_however_often_rows_are_read
             model.fit(path)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("each case")
 @pytest.mark.parametrize("memory", [0, "2GB"])
 @pytest.mark.parametrize(("name", "change"), [("table.csv", grow), ("table.parquet", Path.unlink)])
 def test_a_change_after_the_last_question_loses_nothing(name, memory, change, tmp_path, schema):

@@ -69,7 +69,7 @@ def errors(delta, important):
     return np.mean(named), np.mean(others), spent
 
 
-@pytest.mark.slow
+@pytest.mark.slow("each case")
 @pytest.mark.parametrize("delta", [1e-9, 0.0])
 def test_named_pairs_err_less_for_the_same_budget_and_others_hardly_more(delta):
     named, others, spent = errors(delta, NAMED)

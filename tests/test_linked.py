@@ -314,7 +314,7 @@ OF_VISITS = Schema(
 )
 
 
-@pytest.mark.slow
+@pytest.mark.slow("each case")
 @pytest.mark.parametrize("kind", KEYS)
 @pytest.mark.parametrize("schema", [OF_VISITS, None])
 def test_rows_of_a_person_have_one_new_identifier(schema, kind, tmp_path):

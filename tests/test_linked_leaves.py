@@ -225,7 +225,7 @@ EACH = (
 )
 
 
-@pytest.mark.slow
+@pytest.mark.slow("each case")
 @pytest.mark.parametrize(("form", "model", "bound", "leaver", "memory"), EACH)
 def test_nothing_moves_further_than_the_ledger_says(form, model, bound, leaver, memory, tmp_path):
     everybody = {name: np.full(len(table), True) for name, table in TABLES.items()}
@@ -251,6 +251,7 @@ def priced(tables):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("form", "delta", "bound", "leaver", "memory"),
     [
@@ -313,6 +314,7 @@ def of_rows(model, form, stay, order):
     return fit, [words[firsts], words[firsts], words]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("form", "model", "bound", "leaver", "order"),
     [
@@ -331,6 +333,7 @@ def test_of_one_table_nothing_moves_further_either(form, model, bound, leaver, o
     assert found["persons: one-way counts of every attribute"] == pytest.approx(1)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::privsyn.errors.ObjectsWarning")
 @pytest.mark.parametrize("last", [11, 0, 5])
 def test_a_type_does_not_tell_whether_anybody_has_no_row_or_one(last, tmp_path):

@@ -66,6 +66,7 @@ def model():
     return PrivSyn(9.0, 1e-6, database(), seed=1).fit(TABLES)
 
 
+@pytest.mark.slow
 def test_every_value_is_a_key_and_the_public_table_comes_out_as_it_is(model, tmp_path):
     made = model.sample(seed=2)
     assert list(made) == ["homes", "trips", "zones"]
@@ -106,6 +107,7 @@ def test_nothing_is_asked_of_it_and_the_ledger_names_it(model):
         assert other.sample(9, seed=1)[name].equals(model.sample(9, seed=1)[name])
 
 
+@pytest.mark.slow
 def test_a_cell_that_is_no_key_counts_as_any_value_that_is_not_listed():
     """It is missing where the dtype can hold that, and else the first key."""
     trips, homes = TABLES["trips"].copy(), TABLES["homes"].copy()

@@ -173,6 +173,7 @@ def types_of(table):
         table, pa.Table) else dict(table.schema)  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::privsyn.errors.ObjectsWarning")  # truth values with a missing one
 @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
 @given(computed())
@@ -203,6 +204,7 @@ def test_columns_that_follow_from_other_tables_do_so_in_each_row(tmp_path_factor
     assert not broken(database, made)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", [*FORMS])
 @pytest.mark.parametrize("dtype", ["int8", "Int64", "boolean", "float64"])
 def test_a_sum_is_true_in_a_table_whose_type_cannot_hold_it(dtype, form):
@@ -269,6 +271,7 @@ def test_bounds_reach_a_row_above_in_all_columns_that_a_constraint_puts_beyond()
         two_tables(schema=schema, constraints=["x >= a.x"])
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
 @given(
     seed=st.integers(0, 99), first=st.booleans(), order=st.sampled_from([None, "nth", "x"]),
@@ -417,6 +420,7 @@ def test_before_anything_is_asked_columns_that_no_row_can_keep_are_refused(root,
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["real", "day", "time"])
 def test_bounds_that_are_found_reach_those_of_rows_above(kind):
     rng, cells = np.random.default_rng(0), KINDS[kind][1]

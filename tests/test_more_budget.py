@@ -44,6 +44,7 @@ def test_errors_fall_with_epsilon(errors):
     assert (found[3] < 1.2 * found[2]).all()  # here only chance is left
 
 
+@pytest.mark.slow
 def test_with_much_budget_little_is_lost(errors):
     """A table of as many rows, drawn afresh, errs by 0.01 and by 0.02."""
     rank, distance = errors[1000.0]

@@ -92,6 +92,7 @@ def line(failed, code):
 STEPS = [(step, "a full disk") for step in LATER]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("step", "failure"),
     [*STEPS, *(("sampling", failure) for failure in FAILURES if failure != "a full disk")],
@@ -114,6 +115,7 @@ def test_a_failure_after_fit_leaves_the_model_and_the_ledger_and_says_where(
     assert not [name for name in names(folder) if name.startswith(".")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("step", "failure"), [*STEPS, ("sampling", "refused"), ("sampling", "Ctrl-C")])
 def test_a_model_that_nobody_asked_for_is_kept_until_all_is_written(
     step, failure, folder, capsys, monkeypatch
@@ -253,6 +255,7 @@ def test_a_disk_that_fills_up_while_the_table_is_written_leaves_the_model(folder
     assert run(capsys, "sample", RESCUE, "out.csv", "--rows", 40).code == 0
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_costs_nothing(folder):
     """As the end of a pipe to head does."""
     program = [Path(sys.executable).with_name("privsyn"), *map(str, EVERYTHING)]
@@ -364,6 +367,7 @@ def test_no_bounds_that_are_found_contradict_the_constraints():
             assert found.columns[name].low <= bounds[name][0] < bounds[name][1] <= found.columns[name].high
 
 
+@pytest.mark.slow
 def test_no_bounds_that_are_found_stop_columns_of_other_units_that_increase():
     """Bounds of one column go over to others, which may have no such number: seconds in a column of days."""
     rng = np.random.default_rng(1)

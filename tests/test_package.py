@@ -86,10 +86,12 @@ def modules(packages: set[str]) -> set[str]:
     return {IMPORTED_AS.get(package, package) for package in packages}
 
 
+@pytest.mark.slow
 def test_the_package_imports_what_it_declares_and_declares_what_it_imports():
     assert imported(SOURCES) - modules(EXTRAS) == modules(RUN_TIME)
 
 
+@pytest.mark.slow
 def test_the_tests_import_only_what_is_declared():
     used = imported(sorted(ROOT.glob("tests/**/*.py")))
     assert used <= modules(RUN_TIME | EXTRAS | DEV)
@@ -157,6 +159,7 @@ def test_a_look_at_the_names_or_the_help_imports_nothing_heavy(words):
     assert ran.stdout.splitlines()[-1] == "loaded"
 
 
+@pytest.mark.slow
 def test_synth_from_csv_to_csv_imports_nothing_that_it_does_not_need(tmp_path):
     (tmp_path / "in.csv").write_text("age,sex\n" + "30,Male\n41,Female\n" * 50)
     (tmp_path / "s.yaml").write_text(

@@ -122,6 +122,7 @@ EACH = [(*run, 1 + place % 20, (ALIKE, UNLIKE)[(place + place // 7) % 2]) for pl
 """Each form with each model, and each bound from 1 to 20."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("form", "model", "bound", "leaver"), EACH)
 def test_nothing_moves_further_than_the_ledger_says(form, model, bound, leaver, tmp_path):
     found = ratios(model, form, bound, leaver, tmp_path)

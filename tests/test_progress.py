@@ -88,6 +88,7 @@ def stop(stage, done, total):
         raise StopError
 
 
+@pytest.mark.slow
 @each_run
 def test_measuring_is_reported_before_the_first_question(table, settings, events):
     PrivSyn(1.0, 1e-6, progress=lambda stage, *_: events.append(stage), **settings).fit(table)
@@ -121,6 +122,7 @@ def test_an_owner_who_stops_at_measuring_has_answered_nothing(unit, events, tmp_
     assert not list(tmp_path.glob("*/*.noisy"))
 
 
+@pytest.mark.slow
 @each_run
 def test_each_stage_grows_to_its_total_and_no_step_depends_on_a_row(table, settings):
     def steps_of(table):

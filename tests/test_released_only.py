@@ -95,6 +95,7 @@ def left_by(table, method, folder, caplog, capfd, **options):
     return files, records, steps, texts, [*capfd.readouterr()], sorted(vars(model))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["default", "published"])
 @pytest.mark.parametrize("people", [{}, {"unit": "who", "rows_per_unit": 2}], ids=["rows", "persons"])
 def test_tables_that_got_the_same_answers_leave_the_same_bytes(

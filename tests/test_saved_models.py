@@ -168,6 +168,7 @@ FIXED = settings(
 )
 
 
+@pytest.mark.slow
 @FIXED
 @given(data=st.data())
 def test_save_load_sample_gives_the_same_bytes_under_every_constraint(data, tmp_path_factory):
@@ -186,6 +187,7 @@ def test_save_load_sample_gives_the_same_bytes_under_every_constraint(data, tmp_
     same_samples(model, tmp_path_factory.mktemp("saved") / "m.privsyn", **options)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::privsyn.errors.ObjectsWarning")  # without a schema, of object columns
 @FIXED
 @given(of_any_kind(), st.booleans())
@@ -225,6 +227,7 @@ def test_the_kind_of_a_constraint_may_come_first_with_its_first_setting(constrai
     assert from_plain(short) == from_plain(whole)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", VALUES)
 def test_listed_values_keep_their_type_in_models_and_in_schema_files(kind, tmp_path):
     values = VALUES[kind]

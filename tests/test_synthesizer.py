@@ -164,6 +164,7 @@ def test_before_fit_there_is_nothing_to_ask(ask, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_complete_table_comes_out_complete():
     """Noise alone gives 1 complete table in 100 missing cells. The seeds are fixed."""
     rng = np.random.default_rng(0)
@@ -173,6 +174,7 @@ def test_a_complete_table_comes_out_complete():
         assert PrivSyn(1.0, seed=seed).fit(flags).sample(seed=0).notna().all(axis=None)
 
 
+@pytest.mark.slow
 def test_a_target_without_missing_cells_comes_out_without_any():
     """Noise alone gives 1 target in 1,000,000 missing cells. The seeds are fixed."""
     flags = pd.DataFrame({"a": ["no", "yes"] * 50, "b": ["no", "yes", "yes", "no"] * 25})
@@ -303,6 +305,7 @@ KINDS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("asked", "run"), KINDS.values(), ids=KINDS)
 def test_the_total_of_a_ledger_is_the_sum_of_all_noise_that_was_drawn(asked, run, tmp_path, monkeypatch):
     """Of each kind of run, from what is published: no draw without a spend of its scale, none twice."""
@@ -360,6 +363,7 @@ def test_what_is_public_is_in_the_ledger():
 # --- seeds -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @both
 def test_a_seed_makes_a_run_repeatable_byte_for_byte(method, tmp_path):
     for name in ("one", "two"):
@@ -424,6 +428,7 @@ def test_a_sample_with_a_seed_repeats(method):
     assert seeded.sample(50).equals(seeded.sample(50, seed=3))
 
 
+@pytest.mark.slow
 @both
 @settings(max_examples=10)
 @given(case=tables(), epsilon=st.sampled_from([0.01, 1.0, LARGE]), n=st.integers(0, 30))
@@ -525,6 +530,7 @@ def test_equal_columns_stay_equal(method):
     assert (sample["a"].value_counts() - table["a"].value_counts()).abs().max() <= 0.02 * 600
 
 
+@pytest.mark.slow
 @both
 def test_a_chain_and_a_forest_keep_their_pairs(method):
     """a = b, c = d mostly a, and of another tree e = f: what nothing links is as independent as it was."""
@@ -572,6 +578,7 @@ def test_one_column_has_its_counts(method):
     assert sample["c0"].value_counts().to_dict() == table["c0"].value_counts().to_dict()
 
 
+@pytest.mark.slow
 @both
 @pytest.mark.parametrize("rows", [0, 1])
 @pytest.mark.parametrize("epsilon", [0.1, LARGE])

@@ -332,6 +332,7 @@ def test_a_person_on_the_command_line(data, capsys):
         assert CANARY.encode() not in path.read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("schema", [True, False])
 def test_a_report_compares_without_the_identifiers(data, capsys, schema):
     known = ("--schema", data / "schema.yaml") if schema else ()
@@ -434,6 +435,7 @@ def test_one_person_moves_no_answer_further_than_the_ledger_says_whoever_is_spel
         assert np.linalg.norm(np.subtract(whole, other)) == pytest.approx(ledger.spends[0].sensitivity)
 
 
+@pytest.mark.slow
 def test_parts_that_change_their_order_from_walk_to_walk_are_refused():
     dataframe = pytest.importorskip("dask.dataframe")
     from dask.delayed import delayed

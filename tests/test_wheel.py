@@ -38,6 +38,7 @@ def test_two_builds_are_equal_byte_for_byte(built):
     assert len(first) == 2
 
 
+@pytest.mark.slow
 def test_the_wheel_is_small_and_has_the_package_alone(built):
     (wheel,) = built[0].glob("*.whl")
     assert wheel.stat().st_size < 1_100_000

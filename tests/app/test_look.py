@@ -110,6 +110,7 @@ def shown(app, name="look"):
     return render(name, app.session, SCREENS[name].show(app.session))
 
 
+@pytest.mark.slow
 def test_the_synthetic_counts_are_those_of_the_file(facts, results):
     written = pd.read_csv(results / "synthetic.csv")
     assert (facts["counted"], facts["whole"], facts["scaled"]) == (len(written), True, False)
@@ -186,6 +187,7 @@ def test_a_column_of_which_nothing_was_found_is_said_to_be_invented(facts, app):
     assert "Generated, with no relation to the private table: number" in said
 
 
+@pytest.mark.slow
 def test_the_screen_needs_no_private_row_and_shows_none(app):
     """It is the same if the private table is gone, so it cannot depend on a row."""
     text = shown(app)
@@ -312,6 +314,7 @@ def test_both_tabs_by_keyboard_and_the_private_page_in_one_of_its_own(app, addre
     assert app.session.comparison is None
 
 
+@pytest.mark.slow
 def test_a_comparison_that_fails_says_so_and_can_be_begun_again(app):
     app.session.choices.path.unlink()
     assert SCREENS["compare"].actions["compare"](app.session, {}) == "compare"

@@ -262,6 +262,7 @@ print("done")
 """
 
 
+@pytest.mark.slow
 def test_the_whole_way_needs_no_network_and_shows_no_cell(start, tmp_path):
     """A table of 61 rows, of which one has a value of its own, in a network that has loopback alone."""
     (start / "people.csv").write_text(TABLE)

@@ -282,6 +282,7 @@ def finished(tmp_path_factory):
         yield session
 
 
+@pytest.mark.slow
 def test_a_run_makes_the_bytes_of_the_command_shown(finished, start, monkeypatch):
     session, place = finished, start
     (place / "schema.yaml").write_text(session.choices.schema_text(), encoding="utf-8")
@@ -293,6 +294,7 @@ def test_a_run_makes_the_bytes_of_the_command_shown(finished, start, monkeypatch
         assert (place / name).read_bytes() == (session.results / name).read_bytes(), name
 
 
+@pytest.mark.slow
 def test_what_was_made_is_shown_with_the_choices_that_it_was_made_from(session):
     """A person may change them afterwards, and draft again what nobody has confirmed yet."""
     press(session, "choose", "choose", file="people.csv")
@@ -316,6 +318,7 @@ def test_what_was_made_is_shown_with_the_choices_that_it_was_made_from(session):
     assert "schema.yaml" not in content("run")
 
 
+@pytest.mark.slow
 def test_the_last_look_says_what_was_spent_before_and_what_a_policy_leaves(session, start):
     press(session, "choose", "choose", file="people.csv")
     with pytest.raises(InputError, match="delta 0 cannot find the values of 'age'"):

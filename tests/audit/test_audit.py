@@ -72,7 +72,7 @@ def test_the_short_audit_finds_noise_of_another_variance(factor):
     assert not chi2.ppf(ERROR, seen) < factor * nearest < chi2.isf(ERROR, seen)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("each case")
 @pytest.mark.parametrize("game", [game for game in GAMES if game.settings], ids=lambda game: game.name)
 def test_the_sampled_rows_tell_no_more_than_is_claimed(game):
     """Runs that ask question 0 too take long: `make audit` samples from those."""
@@ -85,6 +85,7 @@ def test_rows_that_always_tell_are_found_out():
     assert rows_bound(always, error=ERROR) > ROWS_CLAIM
 
 
+@pytest.mark.slow
 def test_what_one_person_alone_holds_never_comes_out():
     """With a chance of 1e-9 at most it does; `make audit` looks at 2,000 releases."""
     assert not any(comes_out() for _ in range(20))
@@ -108,6 +109,7 @@ def test_without_noise_the_secrets_can_be_reconstructed():
     assert np.mean([attack(NO_NOISE, rng) for _ in range(5)]) > 0.9
 
 
+@pytest.mark.slow
 def test_with_noise_reconstruction_does_no_better_than_the_base_rate():
     """At epsilon 1 (mu is 0.18) the attacker guesses a little more than half of 64 secrets right.
 

@@ -273,6 +273,7 @@ def test_a_file_that_was_deleted_gets_no_end(path):
 # --- before the first question -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @each_run
 def test_a_run_begins_on_the_disk_before_its_first_question_and_its_ledger_fits(
     table, settings, path, monkeypatch

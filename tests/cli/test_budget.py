@@ -30,6 +30,7 @@ def refused(outcome):
     return outcome.err
 
 
+@pytest.mark.slow
 def test_a_run_is_recorded_if_somebody_keeps_a_file(folder, capsys):
     assert run(capsys, *SYNTH).code == 0
     assert not FILE.exists()

@@ -61,6 +61,7 @@ def verified(path, key):
     )
 
 
+@pytest.mark.slow
 def test_each_output_is_on_the_list_and_what_must_not_be_published_is_not(folder, capsys):
     done = run(capsys, *SYNTH, *ALL, "--report", "private.html", "--checksums", LIST, "--budget", "b.jsonl")
     assert done.code == 0, done.err
@@ -160,6 +161,7 @@ def test_the_list_and_its_signature_are_no_other_file(folder, capsys, key):
     )
 
 
+@pytest.mark.slow
 def test_a_signature_that_fails_after_the_run_loses_nothing(folder, capsys, key, monkeypatch):
     """As of a key that was taken away meanwhile."""
     sign, calls = Checksums._sign, []

@@ -86,6 +86,7 @@ def test_a_file_of_another_dialect_goes_all_the_way_with_the_options_of_its_draf
     dialect_of("out.csv")
 
 
+@pytest.mark.slow
 def test_every_command_that_reads_a_csv_takes_its_dialect_without_a_schema(folder, capsys):
     german()
     Path("other.csv").write_bytes(Path("german.csv").read_bytes().replace(b"12", b"11"))
@@ -154,6 +155,7 @@ def test_synth_writes_the_table_its_model_and_its_ledger(folder, capsys):
     assert "NOT PRIVATE" not in done.out
 
 
+@pytest.mark.slow
 def test_evaluate_says_how_far_the_tables_are_apart_and_that_it_is_not_private(folder, capsys):
     run(capsys, *SYNTH)
     files_to_write = ("--json", "scores.json", "--report", "report.html", "--target", "job")
@@ -388,6 +390,7 @@ def test_libraries_get_our_settings_unless_the_user_has_set_others(
 # The demo
 
 
+@pytest.mark.slow
 def test_demo_leaves_what_it_names(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("shutil.which", lambda name: None)
     monkeypatch.setattr(sys, "argv", ["my bin/privsyn"])
@@ -454,6 +457,7 @@ def test_where_no_value_was_found_it_is_said(folder, capsys):
     assert (listed.code, line in listed.out) == (0, False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("settings", "nothing"),
     [
@@ -657,6 +661,7 @@ def test_a_signal_ends_a_run_in_one_line(word, folder):
     assert files(folder) == {"data.csv", "schema.yaml"}
 
 
+@pytest.mark.slow
 def test_a_real_process_exits_with_the_code_and_one_line(folder):
     command = [Path(sys.executable).with_name("privsyn"), *map(str, SYNTH)]
     done = subprocess.run([*command, "--delta", "2"], capture_output=True, text=True, check=False)

@@ -72,7 +72,7 @@ def prepare(folder, kind, schema=RULED):
     return place
 
 
-@pytest.mark.slow
+@pytest.mark.slow("each case")
 @pytest.mark.parametrize("kind", [".duckdb", ".sqlite", "csv", "parquet"])
 def test_every_rule_of_a_hospital_holds_in_sql(tmp_path, monkeypatch, capsys, kind):
     monkeypatch.chdir(tmp_path)
@@ -90,7 +90,7 @@ def test_every_rule_of_a_hospital_holds_in_sql(tmp_path, monkeypatch, capsys, ki
     assert rows["drugs"] == len(TABLES["drugs"])
 
 
-@pytest.mark.slow
+@pytest.mark.slow("each case")
 @pytest.mark.parametrize("kind", [".duckdb", ".sqlite"])
 def test_a_database_declares_its_keys_and_what_is_never_missing(tmp_path, monkeypatch, capsys, kind):
     """Also where tables with such keys are replaced."""
@@ -120,6 +120,7 @@ def test_a_database_declares_its_keys_and_what_is_never_missing(tmp_path, monkey
         assert base.execute("select count(*) from patients").fetchone() == (50,)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["duckdb", "sqlite"])
 def test_a_draft_says_what_to_do_about_keys_of_several_columns(tmp_path, capsys, kind):
     with opened(tmp_path / f"wide.{kind}") as base:

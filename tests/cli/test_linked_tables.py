@@ -82,6 +82,7 @@ def test_a_folder_goes_in_and_a_folder_comes_out(folder, capsys):
     assert len(pd.read_csv(folder / "few" / "homes.csv")) == 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["duckdb", "sqlite"])
 def test_a_database_goes_in_and_a_database_comes_out(folder, capsys, kind):
     done = run(capsys, "synth", f"in.{kind}", f"out.{kind}", *EPSILON)
@@ -141,6 +142,7 @@ def test_rules_across_tables_hold_in_the_files(folder, capsys):
     assert not (folder / "other").exists()
 
 
+@pytest.mark.slow
 def test_a_look_up_table_comes_out_as_it_is(folder, capsys):
     (folder / "public").mkdir()
     (folder / "public" / "regions.csv").write_text("region,name\ns,NA\nn,007\nw,west\n")
@@ -172,6 +174,7 @@ def test_a_look_up_table_is_not_the_private_one_nor_written_over(folder, capsys)
     assert not (folder / "out").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("typed", "text"),
     [
@@ -274,6 +277,7 @@ def test_what_several_tables_do_not_take_is_refused_in_one_line(folder, capsys, 
         assert (done.code, text in done.err, done.err.count("\n")) == (2, True, 1), (given, done.err)
 
 
+@pytest.mark.slow
 def test_linked_tables_are_compared_from_wherever_they_are(folder, capsys):
     done = run(capsys, "synth", "in", "out.duckdb", *EPSILON, "--seed", 0)
     assert done.code == 0, done.err
@@ -303,6 +307,7 @@ def test_a_sample_of_several_tables_takes_no_values(folder, capsys):
     assert (done.code, "--given" in done.err) == (2, True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", ["in", "in.duckdb", "in.sqlite"])
 def test_a_draft_is_a_schema_with_which_the_tables_are_made(folder, capsys, source):
     draft = run(capsys, "schema", source)
@@ -369,6 +374,7 @@ def test_a_check_fails_if_two_persons_share_a_key(folder, capsys):
     assert "rows of two persons share a key" in checked.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("typed", "text"),
     [

@@ -320,6 +320,7 @@ def test_models_are_tested_on_the_test_table():
     assert scores.learning["linear_auc"].real > 0.9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [1, 3])
 @pytest.mark.parametrize("target", ["rich", "pay"])
 def test_the_smallest_tables_are_compared(rows, target):
@@ -338,6 +339,7 @@ def test_the_verdict_on_a_table_that_is_worse_than_independent_columns_names_bot
     assert both in scores.verdict
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [["job"], ["age"], ["job", "age"]], ids=str)
 def test_one_or_two_columns_are_compared(columns):
     scores = evaluate(table()[columns], table(1)[columns])
@@ -361,6 +363,7 @@ def test_a_row_is_flat_and_all_its_cells_are_numbers(of_a_copy):
     assert pd.DataFrame([row]).shape == (1, len(row))
 
 
+@pytest.mark.slow
 def test_the_same_tables_give_the_same_scores():
     small = table(rows=200), table(1, 200)
     first, second = (evaluate(*small, SCHEMA, target="rich").row() for _ in range(2))
@@ -394,6 +397,7 @@ def cities(rows: int = 1000) -> tuple[pd.DataFrame, pd.DataFrame]:
     return real, real.assign(city=real["city"].where(~real["city"].isin(rare), "(other)"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "schema",
     [
@@ -466,6 +470,7 @@ def determined(rows: int = 1000) -> pd.DataFrame:
 TARGETS = {"level": Categorical(), "pay": Numerical(0, 40, bins=8)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_column_that_determines_the_target_is_named_and_can_be_left_out(target):
     """An AUC of 1.000 was called quality."""

@@ -152,6 +152,7 @@ def test_rules_on_several_levels_and_in_reals():
     assert [*broken.values()] == [2, 2]
 
 
+@pytest.mark.slow
 def test_what_holds_is_said_first():
     real, wrong = tables(), changed("visits", "town", {2: "Oslo"})
     wrong["patients"]["patient"] = [1, 1, 3]
@@ -185,6 +186,7 @@ def stored(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_folders_and_databases_have_the_scores_of_frames(stored):
     schema = stored / "hospital.yaml"
     of_frames = evaluate(hospital(60, 0), hospital(60, 1), schema, models=False)

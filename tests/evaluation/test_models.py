@@ -45,6 +45,7 @@ def scores_of(train: pd.DataFrame, test: pd.DataFrame) -> dict[str, float]:
     return {name: score.value for name, score in learning(view, task, known, tested).items()}
 
 
+@pytest.mark.slow
 def test_boosting_does_not_diverge_with_rare_classes(monkeypatch):
     """Without a penalty on its leaves its AUC is 0.57 here, that of the linear model 0.75."""
     monkeypatch.setattr(models, "HistGradientBoostingClassifier", HistGradientBoostingClassifier)  # all trees
@@ -61,6 +62,7 @@ def test_classes_of_few_test_rows_have_no_weight():
         assert ours[name] == pytest.approx(theirs[name], abs=0.02)
 
 
+@pytest.mark.slow
 def test_no_verdict_if_real_rows_are_worse_for_training_than_synthetic_ones():
     good, test = table_of_classes(400, 400), table_of_classes(300, 300, seed=3)
     noise = good.assign(y=np.random.default_rng(0).permutation(good.y))
@@ -74,6 +76,7 @@ def test_no_verdict_if_real_rows_are_worse_for_training_than_synthetic_ones():
     assert "trained on real rows, 0." in fine.verdict
 
 
+@pytest.mark.slow
 def test_the_verdict_uses_the_model_that_scores_higher_on_real_rows():
     """A linear model cannot predict whether two columns are equal."""
     rng = np.random.default_rng(0)
@@ -96,6 +99,7 @@ def test_influences_of_an_auc_are_those_of_delong():
     assert found.mean() == pytest.approx(0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("measure", ["auc", "r2"])
 def test_the_standard_error_is_that_of_fresh_test_rows(measure):
     """Two equally good models, 2,000 test tables: |difference| > 1.96 errors in 5 % of them.

@@ -159,6 +159,7 @@ def test_a_table_without_numbers_has_no_such_scores():
     assert not {"spearman_mean", "quantiles_mean", "group_means_mean"} & scores.table().keys()
 
 
+@pytest.mark.slow
 def test_a_sample_of_a_large_table_has_its_correlations(monkeypatch):
     """5,000 of 20,000 rows: standard error 0.007, 0.05 is 7 of them."""
     rng = np.random.default_rng(0)
@@ -192,6 +193,7 @@ def test_the_report_shows_quantiles_and_the_worst_correlations(tmp_path):
     assert "2020-" in page[page.index("Quantiles") :]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("values", [7, 16, 17, 90])
 def test_means_are_compared_within_ranges_of_any_whole_numbers(values):
     """Numbers were grouped by categories alone, however few values a column of whole numbers had."""

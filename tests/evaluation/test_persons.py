@@ -157,6 +157,7 @@ def pairs_of_neighbours(jobs: pd.DataFrame, steps: int) -> pd.Series:
     return (jobs["j"] + later).dropna().value_counts(normalize=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "steps"), [("next", 1), ("later", 2)])
 def test_neighbours_are_those_of_a_slow_reference(kind, steps):
     real, other = tables_of(1), tables_of(2)
@@ -229,6 +230,7 @@ def of_dealt_rows(dealt, tmp_path_factory):
     return scores, path.read_text()
 
 
+@pytest.mark.slow
 def test_rows_dealt_at_random_are_found_out(of_dealt_rows):
     """All tables of rows are exact; what is known about persons is lost, and the reference shows it."""
     scores, _ = of_dealt_rows
@@ -252,6 +254,7 @@ def test_the_page_shows_persons(of_dealt_rows):
     assert all(found[0][0] in page for found in scores.worst_of_persons.values())
 
 
+@pytest.mark.slow
 def test_a_copy_of_persons_cannot_be_told_apart():
     """A twin of every row is on the other side, so that the model can only be worse than chance."""
     scores = evaluate(buyers(0), buyers(0), unit="who", order="day", models=["linear"])
@@ -259,6 +262,7 @@ def test_a_copy_of_persons_cannot_be_told_apart():
     assert np.isnan(evaluate(buyers(0), buyers(0), unit="who", models=False).detection.synthetic)
 
 
+@pytest.mark.slow
 def test_one_table_with_a_unit_is_a_database_whose_root_has_no_columns(dealt):
     schema = Schema(
         {
@@ -281,6 +285,7 @@ def test_one_table_with_a_unit_is_a_database_whose_root_has_no_columns(dealt):
     assert as_table.worst_of_persons == as_database.worst_of_persons
 
 
+@pytest.mark.slow
 def test_a_database_may_be_the_path_of_a_file(tmp_path):
     path = tmp_path / "homes.yaml"
     path.write_text(yaml.safe_dump(database_to_plain(WIDE)))
@@ -309,6 +314,7 @@ def test_of_many_columns_some_pairs_are_compared(monkeypatch):
     assert len(scores.worst_of_persons["next"]) == 3
 
 
+@pytest.mark.slow
 def test_an_order_beside_the_columns_sorts_numbers_and_text():
     rows = pd.DataFrame({"who": ["p"] * 3, "c": [*"aab"], "turn": [9, 10, 11], "n": 1.0})
     for turn in ([11, 9, 10], ["11", "9", "10"], ["c", "a", "b"]):
@@ -437,6 +443,7 @@ def test_real_rows_drawn_again_are_persons_drawn_again():
     assert drawn.max() > 1
 
 
+@pytest.mark.slow
 def test_test_rows_may_have_identifiers(dealt):
     scores = evaluate(buyers(0), dealt, unit="who", target="what", test=buyers(5), models=["linear"])
     assert scores.test_rows == len(buyers(5))

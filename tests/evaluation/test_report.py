@@ -43,6 +43,7 @@ def page(tmp_path_factory) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_the_page_is_one_file_without_addresses_and_escapes_the_cells(page):
     text = page.read_text()
     assert len(text) < 3_000_000
@@ -69,6 +70,7 @@ def test_a_page_of_one_column_has_no_pairs(tmp_path):
     assert 'id="pairs"' not in (tmp_path / "report.html").read_text()
 
 
+@pytest.mark.slow
 def test_a_wide_table_gives_a_page_of_bounded_size(tmp_path):
     rng = np.random.default_rng(0)
     wide = pd.DataFrame(rng.integers(0, 60, (300, 60)), columns=[f"c{place}" for place in range(60)])

@@ -138,6 +138,7 @@ def test_an_exact_table_is_believed():
     np.testing.assert_allclose(ab.counts, [[15.0, 15.0], [35.0, 35.0]], atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", ["cycle", "all pairs", "cliques", "clique and star"])
 @pytest.mark.parametrize("sigma", [1.0, 5.0, 25.0])
 def test_the_tables_come_nearer_to_the_truth(shape, sigma):
@@ -248,6 +249,7 @@ def test_an_average_of_one_ways_weighs_each_cell_by_its_own_precision():
     np.testing.assert_allclose(average.counts, [42.0, 50.1])
 
 
+@pytest.mark.slow
 def test_an_average_of_one_ways_has_the_variance_of_two_precisions_added():
     """Of variance 100, and 3 x 100 by way of a pair: 75 together, where a plain mean has 100.
 

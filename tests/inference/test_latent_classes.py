@@ -104,6 +104,7 @@ def test_every_round_fits_better(seed):
     assert likelihoods[-1] > likelihoods[0] + 1e-3
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(seeds, st.integers(1, 4), st.integers(1, 5), st.integers(1, 3))
 def test_each_cell_of_each_pair_is_shared_out_over_the_classes(seed, rows, columns, classes):

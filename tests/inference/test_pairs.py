@@ -102,6 +102,7 @@ def test_estimates_are_better_than_what_was_measured_and_than_independence():
     assert error(found.tables, records) < 0.2 * error(independent, records)
 
 
+@pytest.mark.slow
 def test_classes_bring_what_a_pair_alone_does_not_tell(monkeypatch):
     """One pair is all but unmeasured; the others tell of the value behind them all."""
     records = hidden()

@@ -16,6 +16,7 @@ DOMAIN = Domain(("a",), (5,), ordered=(5,))
 RUNS, SIGMA = 2000, 10.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "parts", [[1, 0, 0, 0, 0], [0, 0, 1, 0, 0], [0, 0, 0, 0, 1], [0, 1, 0, 1, 1], [0, 1, 0, 0, 0]]
 )

@@ -147,7 +147,7 @@ def kept_missing(law, columns, values, missing, target=None, discovery=FALSE_DIS
     return kept
 
 
-@pytest.mark.slow
+@pytest.mark.slow("each case")
 @pytest.mark.parametrize("law", [GAUSSIAN, LAPLACE], ids=lambda law: law.name)
 @pytest.mark.parametrize(("columns", "values"), [(20, 2), (20, 20), (50, 5), (1, 2)])
 def test_a_complete_table_gets_missing_cells_in_one_fit_of_a_hundred(law, columns, values):
@@ -168,7 +168,7 @@ def test_the_more_columns_have_missing_cells_the_fewer_each_needs():
     assert many > 0.95 > few > 0.6
 
 
-@pytest.mark.slow
+@pytest.mark.slow("each case")
 @pytest.mark.parametrize("rate", [FALSE_DISCOVERY, OF_OPEN])
 def test_few_columns_with_missing_cells_are_invented_beside_real_ones(rate):
     kept = kept_missing(GAUSSIAN, 20, 5, [8 * SIGMA] * 3, discovery=rate)

@@ -133,6 +133,7 @@ def test_where_nothing_depends_the_published_method_counts_the_attributes_once_m
 # --- what is learnt ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @both
 @each_table
 @each_budget

@@ -47,6 +47,7 @@ def test_the_python_example_needs_no_network_before_fit():
     assert names["north"].trusted == 2
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl to make certificates with")
 def test_owners_with_certificates_connect_and_only_under_their_own_names(start, tmp_path):  # noqa: F811
     done = run(CERTIFICATES, tmp_path)

@@ -116,6 +116,7 @@ def certificates(folder):
         shutil.copy(folder / "ca.crt", folder / f"tls-{party}")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl to make certificates with")
 def test_an_owner_cannot_pose_as_another_with_a_certificate_of_its_own(start, tmp_path):
     """Somebody calls the others as owner 0, and has the certificate and the key of owner 1."""
@@ -150,6 +151,7 @@ def numbers(payload):
     return np.frombuffer(payload, "<u8").astype(object)
 
 
+@pytest.mark.slow
 def test_what_one_owner_receives_is_uniform_besides_the_sum_and_never_unpickled(start, tmp_path):
     """Owner 0 receives a share of each other's vector, here all 7 or all 10^9, and a share of the sum.
 

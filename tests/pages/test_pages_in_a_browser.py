@@ -101,7 +101,7 @@ def opened(chromium, page, width):
     return tab
 
 
-@pytest.mark.slow
+@pytest.mark.slow("each case")
 @pytest.mark.parametrize("width", [PHONE, WIDE])
 @pytest.mark.parametrize("name", ["public", "private", "linked"])
 def test_nothing_is_wider_than_the_window(chromium, pages, name, width):

@@ -69,7 +69,7 @@ def inside(path):
     return sorted(file.name for file in unfinished.folder_of(path).iterdir())
 
 
-@pytest.mark.slow
+@pytest.mark.slow("each case")
 @pytest.mark.parametrize("ending", ["csv", "csv.gz", "parquet"])
 def test_it_becomes_what_it_would_have_been(ending, model, tmp_path, made):
     whole, path = tmp_path / f"whole.{ending}", tmp_path / f"t.{ending}"
@@ -245,6 +245,7 @@ def test_a_fitted_synthesizer_writes_too(tmp_path):
     assert pd.read_csv(tmp_path / "t.csv")["a"].tolist() == model.sample(3000)["a"].tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("begun", [1, 8])
 def test_of_two_runs_at_once_one_ends_in_a_line_and_the_other_in_the_file(begun, model, tmp_path):
     path = tmp_path / "t.csv"

@@ -191,6 +191,7 @@ def test_few_rows(model, rows):
     assert len(model.sample(rows, given={"bonus": None})) == rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("asked", "complaint"),
     [
@@ -290,6 +291,7 @@ def inside(cells, low, high):
 DAY = pd.Timestamp
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("given", "ranges"),
     [
@@ -380,7 +382,7 @@ def gaps():
     return PrivSyn(50.0, 1e-9, schema, seed=1).fit(table)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("each case")
 @pytest.mark.parametrize(
     ("column", "more"),
     [

@@ -112,7 +112,7 @@ def test_names_and_values_in_any_letters_come_back(tmp_path):
     assert load(tmp_path / "m.privsyn").codec == model.release_.codec
 
 
-@pytest.mark.slow
+@pytest.mark.slow("each case")
 @both
 def test_a_few_rows_are_drawn_from_a_table_that_is_large_enough(method, releases):
     """They scatter as six rows do that are drawn at random; made by themselves they would all be typical.

@@ -56,6 +56,7 @@ def test_a_forecast_needs_the_saved_release_alone_and_can_be_repeated(release, f
     assert forecast(load(tmp_path / "m.privsyn"), "ill", model="linear", draws=2, seed=0) == found
 
 
+@pytest.mark.slow
 def test_a_fitted_model_is_forecast_as_its_release(found):
     model = PrivSyn(3.0, 1e-6, SCHEMA, target="ill", seed=0)
     with pytest.raises(InputError, match=r"or a fitted model; got a PrivSyn"):

@@ -104,6 +104,7 @@ def test_the_page_and_the_sheet_are_made_of_the_release_alone(release, page, tmp
     assert render_sheet(again) == render_sheet(release)
 
 
+@pytest.mark.slow
 def test_a_stranger_reads_how_many_persons_there_are_and_what_is_protected(release, page):
     text = visible(page.read_text())
     total, low, high = persons(release)
@@ -279,6 +280,7 @@ def test_the_metadata_of_a_folder_are_croissant_with_keys_and_references(release
     assert columns == pd.read_csv(tmp_path / "made/visits.csv").columns.tolist()
 
 
+@pytest.mark.slow
 def test_a_database_is_a_file_of_schema_org(release, tmp_path):
     release.sample_into(tmp_path / "made.sqlite", 20, seed=0)
     sheet(release, tmp_path / "s.md", data=tmp_path / "made.sqlite")
@@ -309,7 +311,7 @@ def test_one_table_of_persons_with_many_rows_has_the_page_of_one_table(tmp_path)
     assert "Counts of 1 columns" in (tmp_path / "p.html").read_text()
 
 
-@pytest.mark.slow
+@pytest.mark.slow("each case")
 @pytest.mark.parametrize("kind", ["", ".duckdb", ".sqlite"])
 def test_the_commands_write_page_and_sheet(tmp_path, monkeypatch, capsys, kind):
     from hospital import SCHEMA, store
@@ -337,6 +339,7 @@ def test_the_commands_write_page_and_sheet(tmp_path, monkeypatch, capsys, kind):
     assert (done.code, "let its name end in .html" in done.err) == (2, True)
 
 
+@pytest.mark.slow
 def test_columns_that_are_counted_elsewhere_have_their_own_names():
     homes = pd.DataFrame({"home": range(300), "all": 3})
     trips = pd.DataFrame({"home": np.repeat(range(300), 2), "km": [1, 2] * 300, "bus": ["a", "b"] * 300})

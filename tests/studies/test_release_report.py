@@ -74,6 +74,7 @@ def figure(text, name):
     return next(visible(part) for part in text.split("<figure>") if f"<strong>{name}<" in part)
 
 
+@pytest.mark.slow
 def test_the_page_is_made_of_the_release_alone(model, page, tmp_path):
     model.save(tmp_path / "m.privsyn")
     assert render(load(tmp_path / "m.privsyn")) == page.read_text()
@@ -144,6 +145,7 @@ def test_the_most_frequent_value_is_the_first_bar_also_if_few_missing_cells_were
     assert labels == ["full time, with few missing cells", "retired", "student"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.001, 1.0, 1000.0])
 def test_no_number_on_the_page_needs_a_calculator(epsilon):
     """Noise that drowns all, or hardly any; a column of one value; large and small numbers; a tiny delta."""

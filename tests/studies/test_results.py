@@ -160,7 +160,7 @@ def test_a_metric_may_be_an_entry_point_and_keeps_the_names_of_the_package(folde
         add_metric("pair_mean")
 
 
-@pytest.mark.slow
+@pytest.mark.slow("each case")
 @pytest.mark.parametrize("target", ["b", "n"])
 def test_models_are_chosen_by_name(folder, target):
     table = pd.read_csv("survey.csv")

@@ -46,11 +46,13 @@ def test_each_run_has_a_row_with_its_settings_costs_and_scores(folder):
     pd.testing.assert_frame_equal(pd.read_csv("r.csv", dtype={"config": str}), rows, check_dtype=False)
 
 
+@pytest.mark.slow
 def test_more_budget_less_error():
     means = swept().groupby("epsilon")["pair_mean"].mean()
     assert means[10.0] < means[1.0]
 
 
+@pytest.mark.slow
 def test_an_interrupted_sweep_resumes(folder, monkeypatch):
     def stop(stage, done, total):
         if done == 3:
@@ -199,6 +201,7 @@ def test_the_command_shows_progress_and_says_that_it_is_not_private(folder, caps
     assert len(pd.read_csv("r.csv")) == 2
 
 
+@pytest.mark.slow
 def test_the_command_says_what_the_file_keeps_and_refuses_another_table(folder, capsys):
     assert "also keeps" not in run(capsys, *QUICK).out
     other = run(capsys, *QUICK, "--delta", 1e-6)
@@ -233,7 +236,7 @@ def test_what_any_run_would_refuse_is_refused_before_the_first(folder, capsys, m
     assert not list(folder.glob("r.*"))
 
 
-@pytest.mark.slow
+@pytest.mark.slow("each case")
 @pytest.mark.parametrize("ending", ["png", "svg"])
 def test_a_plot_of_errors_against_epsilon(folder, capsys, ending):
     pytest.importorskip("matplotlib")
@@ -320,6 +323,7 @@ def test_what_linked_tables_do_not_take_is_refused_before_a_run(asked, said):
         swept_homes(**asked)
 
 
+@pytest.mark.slow
 def test_the_command_sweeps_a_folder_of_linked_tables(folder, capsys):
     (folder / "made").mkdir()
     for name, frame in homes().items():

@@ -214,7 +214,7 @@ def numbers(n=4000, columns=16, size=24):
     return Records(Domain(tuple("abcdefghijklmnop"), (size,) * columns, (size,) * columns), codes)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("each case")
 @pytest.mark.parametrize("began_as", ["tree", "independent"])
 def test_strong_pairs_are_met(began_as):
     """120 pairs at once, to about a fifth of the gaps of rows drawn at random, and no correlation is lost."""

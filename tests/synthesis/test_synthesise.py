@@ -86,6 +86,7 @@ def test_the_tables_of_a_forest_are_met_exactly_by_appending(shape):
         assert reference.distance(records, table) == pytest.approx(0, abs=1e-9)
 
 
+@pytest.mark.slow
 @both
 @shapes
 @pytest.mark.parametrize("n", [0, 1, 5])

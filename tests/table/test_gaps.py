@@ -327,7 +327,7 @@ def neutral_case(seed, n=2000):
     return table, {name: columns[name] for name in table}, orders
 
 
-@pytest.mark.slow
+@pytest.mark.slow("each case")
 @pytest.mark.parametrize("seed", [9, 12, 21, 73])
 def test_an_order_leaves_every_missing_share_and_every_complete_column(seed):
     """Without noise: what differs from the free run, the constraint did, apart from the draw of 20,000 rows.
@@ -409,7 +409,7 @@ def distances(table, made, names, cells):
     return np.abs(shares[0] - shares[1]).sum() / 2
 
 
-@pytest.mark.slow
+@pytest.mark.slow("each case")
 @pytest.mark.parametrize("seed", [0, 2])
 def test_constraints_that_the_table_keeps_move_no_column_and_no_pair(seed):
     """Without noise, against the free run: shares missing .015, columns .05, pairs .1 in total variation.

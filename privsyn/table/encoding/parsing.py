@@ -175,6 +175,14 @@ LEAST_OF_MIXED = 0.01
 
 FIRST_CELLS = 20
 
+_LIKE_A_DATE = re.compile(r"(?=.{6}).*(\d\D+\d|\d{8})", re.DOTALL)
+"""What every text matches that a drafted format or ISO 8601 reads: two numbers at least, or eight digits."""
+
+
+def _may_be_dates(cells: Sequence[object]) -> int:
+    """Return how many of the cells may be dates: no format need be tried on the others."""
+    return sum(not isinstance(cell, str) or bool(_LIKE_A_DATE.match(cell.strip())) for cell in cells)
+
 
 def date_formats(present: pd.Series) -> list[str | None]:
     """Return the formats that read most cells as dates, and nearly all; None stands for ISO 8601.
@@ -194,10 +202,11 @@ def date_formats(present: pd.Series) -> list[str | None]:
     cells, rows = pd.Index(values).tolist(), np.bincount(places)
     if cells and not all(isinstance(cell, str) for cell in cells):
         return [] if np.isnat(moments(cells)).any() else [None]
+    if 2 * _may_be_dates(cells[:FIRST_CELLS]) < len(cells[:FIRST_CELLS]):
+        return []  # most texts are no dates, and the first show it
     found: dict[str | None, npt.NDArray[np.datetime64]] = {}
     others: dict[str | None, int] = {}
     for pattern in (None, *(day + clock for day in DATES for clock in clocks)):
-        # Most texts are no dates, and the first show it.
         first = np.isnat(moments(cells[:FIRST_CELLS], pattern))
         if 2 * first.sum() > len(first) or (len(cells) <= FIRST_CELLS and first.any()):
             continue
@@ -230,6 +239,8 @@ def mixed_date_formats(present: pd.Series) -> list[tuple[list[str | None], float
     counts = present.value_counts(sort=False)
     cells, rows = counts.index.tolist(), counts.to_numpy()
     first = cells[:FIRST_CELLS]
+    if 2 * _may_be_dates(first) < len(first):
+        return []
     patterns = [None, *(day + clock for day in DATES for clock in CLOCKS)]
     some = {pattern: ~np.isnat(moments(first, pattern)) for pattern in patterns}
     if 2 * np.logical_or.reduce([*some.values()]).sum() < len(first):

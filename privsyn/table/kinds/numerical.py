@@ -197,7 +197,7 @@ class Numerical(Ordinal):
         """Return a column for numbers, with bounds; None for two numbers, or for codes."""
         kind = dtypes.family(present.dtype)
         cells = present.tolist() if kind in ("text", "object") else []
-        is_text = all(isinstance(cell, str) for cell in cells)
+        is_text = kind == "text" or all(isinstance(cell, str) for cell in cells)
         if is_text and (form := number_format(cells)) is not None:
             read = pd.Series(form.numbers(cells)).dropna()
             drafted = cls.draft(read, nullable or len(read) < len(present))

@@ -80,6 +80,7 @@ def test_a_copy_of_the_rows_is_found_out_by_every_attack(of_a_copy):
     assert "A LEAK" in of_a_copy.verdict
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_new_rows_of_the_population_reveal_nothing(seed):
     # Twice three halves of the interval are 5.9 standard errors on either side: 4e-9 for each of 8 risks.
@@ -90,6 +91,7 @@ def test_new_rows_of_the_population_reveal_nothing(seed):
         assert not Risk(risk.control, risk.train, risk.naive).above_zero_by(3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [ROWS // 4, 3 * ROWS], ids=["fewer held out", "more held out"])
 def test_how_many_rows_are_held_out_makes_neither_a_leak_nor_none(size):
     held_out = people(2, size)
@@ -142,6 +144,7 @@ def test_what_the_columns_say_about_each_other_is_no_leak():
     assert not risk.above_zero_by(3)
 
 
+@pytest.mark.slow
 def test_one_seed_one_result():
     once, again, other = (attack(KEPT, people(3), HELD_OUT, seed=seed) for seed in (0, 0, 1))
     assert once == again != other
@@ -201,6 +204,7 @@ def test_values_are_all_told_apart_however_many():
     assert view.domain.sizes == (1200,)
 
 
+@pytest.mark.slow
 def test_intervals_hold_the_true_risk_as_often_as_they_say():
     # 1,000 runs at 95 %: 0.7 % of standard error, and five of them. Wilson's middle makes them a little wide.
     rng = np.random.default_rng(0)
@@ -354,6 +358,7 @@ def test_a_person_is_one_row_of_what_its_rows_say():
     assert (codes["first of ward"], codes["last of ward"]) == ([2, 1], [1, 1])  # 0 is none
 
 
+@pytest.mark.slow
 def test_a_copy_of_persons_is_found_out_and_other_persons_are_none():
     """Another seed of the second part reports a leak in one run of forty."""
     real, control = visits(0, 0), visits(1000, 1)
@@ -407,6 +412,7 @@ CLINIC = Database(
 OF_MISSING_ROWS = [f"infer {name} of a missing row" for name in ("visits.ward", "visits.pay", "doses.days")]
 
 
+@pytest.mark.slow
 def test_linked_tables_are_attacked_as_persons_and_one_row_at_a_time():
     """A copy is found out by each attack on missing rows, and of other persons nothing is.
 
@@ -467,6 +473,7 @@ def test_what_is_known_of_a_missing_row():
     assert dict(zip(pays["doses.days"], pays["visits.pay"], strict=True)) == {5.0: 2.0, 6.0: 2.0, 7.0: 1.0}
 
 
+@pytest.mark.slow
 def test_the_command_attacks_linked_tables(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for name, tables in (("in", clinics(0, 0)), ("out", clinics(0, 0)), ("rest", clinics(1000, 1))):

@@ -118,6 +118,7 @@ def test_spikes_and_heaps_survive_the_whole_way():
     assert (coarse["gain"] == 0).mean() < 0.1  # equal intervals, as published
 
 
+@pytest.mark.slow
 def test_a_code_at_a_bound_keeps_its_share_beside_a_long_tail():
     """Like Adult's 99,999. In one group with all of the tail it would be one row in thousands."""
     rng = np.random.default_rng(0)

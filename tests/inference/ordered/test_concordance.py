@@ -60,6 +60,7 @@ def spiked(rng, size):
     return counts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(300))
 def test_a_tilt_meets_what_is_wanted_or_comes_as_close_as_the_margins_allow(seed):
     """Columns with spikes, pairs that exclude each other, and tables of 2 x 2."""

@@ -70,6 +70,7 @@ def test_intervals_of_a_mean_hold_with_laplace_noise():
     assert 0.92 < hits / RUNS < 0.98
 
 
+@pytest.mark.slow
 def test_intervals_use_what_is_known_of_coarse_sums():
     """Sums of 10 cells are known as well as a cell: intervals hold as often, at less than half the width."""
     rng = np.random.default_rng(6)
@@ -95,6 +96,7 @@ def test_intervals_use_what_is_known_of_coarse_sums():
     assert max(widths) < 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.05, 0.25, 0.5, 0.75, 0.95])
 def test_intervals_of_a_quantile_hold_at_least_as_often_as_they_say(share):
     """A quantile is in the interval if its cell is, so coarse cells make the interval hold more often."""
@@ -111,6 +113,7 @@ def test_intervals_of_a_quantile_hold_at_least_as_often_as_they_say(share):
     assert hits / RUNS > 0.92
 
 
+@pytest.mark.slow
 def test_intervals_of_a_quantile_are_no_wider_than_they_need_be():
     """With fine cells, 95 % of the intervals hold, not 98."""
     rng = np.random.default_rng(2)
@@ -137,6 +140,7 @@ def pair(rng, rows, correlation, size):
     return table.astype(float), float(np.corrcoef(*ranks)[0, 1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rows", "correlation", "level", "sigma"),
     [(1000, 0.5, 2, 15.0), (1000, -0.7, 4, 10.0), (500, 0.0, 2, 1.0), (1000, 0.3, 8, 8.0)],
@@ -199,6 +203,7 @@ def spiked(rng, size):
     return shares / shares.sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [*range(100), 2082])  # with 2082 the strongest correlations do not differ
 def test_an_estimate_of_a_correlation_lies_in_its_own_interval(seed):
     """Columns with spikes, pairs that exclude each other, groups of 2 x 2; the estimate is any wrong table.

@@ -116,6 +116,7 @@ def test_bounds_twenty_times_as_wide_as_the_records_do_not_stretch_a_column():
     assert np.quantile(np.abs(logs), 0.9) < 0.25
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ends", [(1200,), (620, 1200)])
 def test_a_wide_group_is_densest_at_its_start(ends: tuple[int, ...]) -> None:
     """Over 20 noises: the error of the standard deviation, in logarithms. Drawn evenly in the groups: 2."""

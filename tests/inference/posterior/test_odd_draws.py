@@ -12,6 +12,7 @@ from privsyn import Numerical, PrivSyn, Schema
 from privsyn.errors import NotFoundWarning
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(
     ("epsilon", "delta", "reach", "rows"),

@@ -62,6 +62,7 @@ def test_draws_vary_as_much_as_the_noise_in_a_pair_and_no_more():
     assert 0.65 < np.var(found) / (4 * SIGMA**2) < 1.35
 
 
+@pytest.mark.slow
 def test_draws_lie_about_the_measurement_and_not_about_the_shrunk_estimate():
     """A bias of a tenth of the shift would be 6 standard errors of the mean of the draws."""
     shift = 50.0
@@ -70,12 +71,14 @@ def test_draws_lie_about_the_measurement_and_not_about_the_shrunk_estimate():
     assert abs(moved - shift) < 0.1 * shift
 
 
+@pytest.mark.slow
 def test_a_cell_below_its_noise_stays_near_the_estimate():
     small = np.array([[1000.0, 5.0], [1000.0, 1000.0]])
     found = np.mean([one.marginals[0].counts[0, 1] for one in draws(fitted(small, sigma=100.0))])
     assert 2.0 < found < 15.0  # clipped normal noise would give 40
 
 
+@pytest.mark.slow
 def test_a_correlation_of_ranks_is_drawn_about_the_measurement():
     """Even where most cells lie below their noise."""
     place = np.arange(8)

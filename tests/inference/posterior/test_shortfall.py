@@ -53,6 +53,7 @@ def test_records_have_the_drawn_trends_once_what_they_miss_is_made_up_for(releas
     assert abs(left) < 0.85 * abs(short)
 
 
+@pytest.mark.slow
 def test_a_trend_that_the_records_follow_does_not_change(release):
     records = release.records(ROWS, np.random.default_rng(0))
     followed = replace(

@@ -55,6 +55,7 @@ def test_counts_of_many_values_have_less_error_than_projected_ones():
     assert np.mean(gains) - 6 * np.std(gains) / np.sqrt(60) > 0.15
 
 
+@pytest.mark.slow
 @given(st.integers(0, 2**32), st.integers(3, 12), st.floats(0.1, 3))
 def test_the_tilt_is_that_of_the_twin(seed, cells, share):
     rng = np.random.default_rng(seed)

@@ -37,6 +37,7 @@ def peak(likelihoods):
     return np.log(DISPERSIONS[np.sum(likelihoods, axis=0).argmax()])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("dispersion", [0.5, 5.0, 300.0])
 @pytest.mark.parametrize("sigma", [1.0, 30.0])

@@ -224,6 +224,7 @@ def test_slopes_that_cannot_be_tested_are_refused_before_anything_is_spent(crite
         fitted([criterion])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("criterion", "table", "problem"),
     [

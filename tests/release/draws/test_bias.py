@@ -116,6 +116,7 @@ def test_a_condition_beyond_all_measured_tables_adds_nothing(release):
     assert bias.variance(frames, COLUMNS, numbers, met) == 0  # numbers that are all the same
 
 
+@pytest.mark.slow
 def test_the_mean_of_a_group_smaller_than_its_noise_has_no_interval():
     """A few rich rows among thousands: draws show the mean of similar rows, far below theirs."""
     rng = np.random.default_rng(0)

@@ -33,7 +33,7 @@ def model():
     return PrivSyn(2.0, 1e-9, SCHEMA, seed=1).fit(people())
 
 
-@pytest.mark.slow
+@pytest.mark.slow("each case")
 @pytest.mark.parametrize("threads", [1, 4])
 def test_threads_change_no_table_and_a_reader_may_stop(model, monkeypatch, threads):
     monkeypatch.setattr("privsyn.release.draws.draws.cpu_count", lambda: threads)

@@ -112,6 +112,7 @@ def test_what_links_rows_is_drawn_with_its_noise():
             np.testing.assert_allclose(exact.counts, released.counts, rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_draws_of_one_table_of_persons_are_tables():
     table = TABLES["trips"].drop(columns="trip")
     fitted = PrivSyn(5.0, 1e-6, TRIPS, unit="home", identifiers=True, order="day", seed=1).fit(table)

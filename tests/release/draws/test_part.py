@@ -38,7 +38,7 @@ def release():
     return PrivSyn(5.0, 1e-6, SCHEMA, seed=0).fit(table()).release_
 
 
-@pytest.mark.slow
+@pytest.mark.slow("each case")
 @pytest.mark.parametrize(
     ("asked", "columns"),
     [(["a", "c3"], ["a", "c3"]), (["last"], ["first", "last"]), (["seen", "a"], ["a", "seen"])],

@@ -125,6 +125,7 @@ def test_hours_survive_where_a_time_increases_to_another(there_and_back):
     assert means[1] / means[0] == pytest.approx(1, rel=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "given",
     [

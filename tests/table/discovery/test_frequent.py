@@ -57,6 +57,7 @@ def singles(codec, name="x"):
     return [heap.offset for heap in codec.heaps.get(name, ()) if not heap.step]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_a_row_more_moves_one_count_by_one(dtype):
     asked = question({"x": Numerical(-500, 500, decimals=2)}, dtype)

@@ -33,6 +33,7 @@ def question(columns, dtypes, constraints=()):
     return unknown.lattices(unknown.fill({}, {}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_a_row_more_moves_one_count_by_one(dtype):
     asked = question({"x": Numerical(-2e6, 2e6)}, {"x": dtype})
@@ -147,6 +148,7 @@ def test_no_grid_is_found_where_noise_could_hide_most_rows():
     assert grid_of(np.array([500, 3, 0]), 10.0, (Lattice(10.0), Lattice(1.0))) == Lattice(10.0)
 
 
+@pytest.mark.slow
 def test_whole_numbers_stay_whole_under_noise_and_other_numbers_are_never_rounded():
     """Years of education had steps of 0.005. With 1,500 draws, one wrong grid in a thousand would be seen."""
     rng, listed = np.random.default_rng(0), tuple(x for x in NUMBERS if x.step <= 10 and not x.offset)
@@ -218,6 +220,7 @@ def test_round_amounts_are_kept_in_a_table_of_any_width():
         assert abs(np.median(kept) - true) < 0.1
 
 
+@pytest.mark.slow
 def test_noise_makes_no_heaps_in_wide_tables():
     """Of 100 tables of 33 columns of evenly spread whole numbers; 33 had one at 3 standard deviations."""
     columns = {f"x{place}": Numerical(0, 100_000, integer=True) for place in range(33)}
@@ -292,6 +295,7 @@ def test_every_point_of_a_heaped_grid_is_drawn_in_its_own_bin(low):
     assert np.allclose(numbers * 10, np.rint(numbers * 10))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["str", "object", "string"])
 def test_times_as_text_without_bounds_keep_their_time_of_day(dtype):
     start = pd.Timestamp("2020-01-01")

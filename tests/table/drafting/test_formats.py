@@ -7,10 +7,13 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from privsyn import Categorical, CsvFormat, Numerical, PrivSyn
 from privsyn.table.drafting.draft import check_schema, draft_schema
 from privsyn.table.drafting.review import draft_text
+from privsyn.table.encoding import parsing
 from privsyn.table.schema.yaml_file import from_plain, parse
 
 
@@ -32,6 +35,21 @@ def test_dates_that_are_not_iso_are_drafted_with_their_format_and_none_is_lost(t
         assert check_schema(path, schema) == ["every cell fits"]
         assert "READ: format, first and last month" in draft_text(path)
         assert ("start < end" in draft_text(path)) == (offset > 0)
+
+
+ISO = ("%Y-%m-%d", "%Y%m%d", "%Y%m%dT%H%M", "%G-W%V", "%GW%V", "%G-W%V-%u")
+
+
+@given(
+    when=st.datetimes(),
+    pattern=st.sampled_from([*ISO, *(day + clock for day in parsing.DATES for clock in parsing.CLOCKS)]),
+    padded=st.booleans(),
+)
+def test_no_text_that_a_format_reads_is_left_out_before_formats_are_tried(when, pattern, padded):
+    text = when.strftime(pattern)
+    text = text if padded or pattern in ISO else re.sub(r"\b0(?=\d)", "", text)
+    if not np.isnat(parsing.moments([text], None if pattern in ISO else pattern)[0]):
+        assert parsing._may_be_dates([f" {text} "]) == 1
 
 
 def test_dates_are_rounded_outwards_to_months_half_years_or_years():

@@ -97,6 +97,7 @@ def test_a_draft_says_that_it_was_read_and_who_is_protected(tmp_path):
     assert "  #drugs: {public: in/drugs.csv, key: drug}\n" in text
 
 
+@pytest.mark.slow
 def test_the_same_rows_give_the_same_draft(tmp_path):
     """Whatever the order of the files."""
     places = every_table(folder_of(HOSPITAL, tmp_path / "in"))

@@ -638,6 +638,7 @@ def test_bounds_of_a_time_follow_from_the_dates_or_are_refused():
     assert not found.columns["age"].is_public
 
 
+@pytest.mark.slow
 def test_sums_of_three_and_more_are_the_sum_in_every_row_and_close_to_the_free_run():
     """Total variation of the total in tenths: at most .05 above that of the free run, at epsilon 5."""
     rng = np.random.default_rng(0)

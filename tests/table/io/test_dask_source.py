@@ -66,7 +66,7 @@ def test_a_part_whose_codes_fit_in_its_share_of_half_the_memory_is_made_once(mem
     assert [made.count(k) for k in range(3)] == times
 
 
-@pytest.mark.slow
+@pytest.mark.slow("each case")
 @pytest.mark.parametrize(("schema", "parts"), [(KNOWN, 1), (OPEN, 5)])
 def test_parts_on_a_cluster_give_the_same_release(schema, parts, cluster, tmp_path):
     table = in_parts(rows().drop(columns="person"), parts)
@@ -86,6 +86,7 @@ def test_no_warning_tells_how_much_was_sent(cluster):
         PrivSyn(1.0, 1e-9, KNOWN, unit="person", rows_per_unit=2).fit(in_parts(rows(), 2))
 
 
+@pytest.mark.slow
 def test_threads_without_a_cluster_are_asked_too():
     """In a process of its own, where nothing has imported Dask's cluster and set what it needs."""
     run = (

@@ -272,6 +272,7 @@ def test_values_of_an_enum_of_duckdb_are_found_not_read_off_its_type(tmp_path):
     assert MARK.encode() not in (tmp_path / "out.duckdb").read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("source", "words"),
     [

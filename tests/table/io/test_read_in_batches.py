@@ -91,7 +91,7 @@ def make_batches_small(monkeypatch):
     monkeypatch.setattr("privsyn.table.io.source.LEAST_ROWS", 1)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("each case")
 @pytest.mark.parametrize(("schema", "method"), [(KNOWN, "published"), (OPEN, "default"), (None, "published")])
 def test_all_ways_over_parquet_give_one_release(schema, method, parquet, tmp_path, monkeypatch):
     in_memory = saved(read_in_memory(parquet).frame, tmp_path, schema, method=method)
@@ -124,6 +124,7 @@ def test_batches_that_pass_once_give_the_same_release(parquet, tmp_path, monkeyp
         assert saved(batches, tmp_path, known, memory=0) == in_memory
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("schema", [KNOWN, None], ids=["known", "none"])
 def test_a_csv_in_blocks_gives_the_same_release(schema, tmp_path, monkeypatch):
     path = tmp_path / "table.csv"
@@ -136,7 +137,7 @@ def test_a_csv_in_blocks_gives_the_same_release(schema, tmp_path, monkeypatch):
     assert saved(path, tmp_path, schema, memory=0) == whole
 
 
-@pytest.mark.slow
+@pytest.mark.slow("each case")
 @pytest.mark.parametrize("name", ["table.csv", "table.parquet"])
 def test_the_rows_of_a_person_are_bounded_over_all_batches(name, tmp_path, monkeypatch):
     path = tmp_path / name
