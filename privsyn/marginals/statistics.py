@@ -14,29 +14,23 @@ AT_ONCE = 2**16
 """Cells of tables that are treated together."""
 
 
-def mutual_information(pair: Marginal) -> float:
-    """Return the mutual information, in nats, of a table of two attributes with non-negative counts.
+def mutual_informations(pairs: Sequence[Marginal]) -> Floats:
+    """Return the mutual information, in nats, of each table of two attributes with non-negative counts.
 
     Examples
     --------
     >>> from privsyn.marginals.domain import Domain
     >>> coins = Domain(("left", "right"), (2, 2))
-    >>> round(mutual_information(Marginal(coins, np.array([[5, 0], [0, 5]]))), 6)  # ln 2
-    0.693147
-    >>> mutual_information(Marginal(coins, np.array([[1, 1], [1, 1]])))
-    0.0
+    >>> tables = [Marginal(coins, np.array(counts)) for counts in ([[5, 0], [0, 5]], [[1, 1], [1, 1]])]
+    >>> mutual_informations(tables).round(6).tolist()  # ln 2, and independent
+    [0.693147, 0.0]
     """
-    return float(mutual_informations([pair])[0])
-
-
-def mutual_informations(pairs: Sequence[Marginal]) -> Floats:
-    """Return the mutual information of each of many tables of two attributes."""
     a, b, both = _entropies(pairs)
     return np.maximum(a + b - both, 0.0)
 
 
-def coupling(pair: Marginal) -> float:
-    """Return mutual information over the smaller of the two entropies, from 0 to 1.
+def couplings(pairs: Sequence[Marginal]) -> Floats:
+    """Return each table's mutual information over the smaller of its two entropies, from 0 to 1.
 
     It is 1 if one attribute is a function of the other.
 
@@ -44,14 +38,9 @@ def coupling(pair: Marginal) -> float:
     --------
     >>> from privsyn.marginals.domain import Domain
     >>> places = Domain(("city", "country"), (3, 2))
-    >>> round(coupling(Marginal(places, np.array([[5, 0], [3, 0], [0, 9]]))), 6)
-    1.0
+    >>> couplings([Marginal(places, np.array([[5, 0], [3, 0], [0, 9]]))]).round(6).tolist()
+    [1.0]
     """
-    return float(couplings([pair])[0])
-
-
-def couplings(pairs: Sequence[Marginal]) -> Floats:
-    """Return the coupling of each of many tables of two attributes."""
     a, b, both = _entropies(pairs)
     least = np.minimum(a, b)
     return np.clip(np.divide(a + b - both, least, out=np.zeros(len(a)), where=least > 0), 0.0, 1.0)

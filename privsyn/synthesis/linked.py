@@ -25,7 +25,7 @@ import numpy.typing as npt
 from privsyn.marginals.counting import code_type
 from privsyn.marginals.domain import Domain, Floats, Integers, Mask
 from privsyn.marginals.marginal import NO_GROUPS, Grouping, Marginal
-from privsyn.marginals.statistics import mutual_information
+from privsyn.marginals.statistics import mutual_informations
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
 from privsyn.synthesis.annealing import (
     COLUMNS,
@@ -122,7 +122,8 @@ def _tree(
 ) -> list[tuple[str, Marginal | None]]:
     """Return the own attributes in the order in which they are drawn, each with the table that it follows."""
     pairs = [table for table in tables if len(table.attributes) == 2]
-    weights = {table.attributes: mutual_information(table) for table in pairs}
+    informations = mutual_informations(pairs).tolist()
+    weights = {table.attributes: found for table, found in zip(pairs, informations, strict=True)}
     known, order = set(given), list[tuple[str, Marginal | None]]()
     while len(order) < len(one_ways):
         best, weight = None, 0.0

@@ -11,10 +11,8 @@ from strategies import coded_tables
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.statistics import (
-    coupling,
     couplings,
     dependences,
-    mutual_information,
     mutual_informations,
     pairs_within,
     total_variation,
@@ -22,6 +20,14 @@ from privsyn.marginals.statistics import (
 from privsyn.marginals.structural_zeros import product
 
 PAIR = Domain(("a", "b"), (3, 4))
+
+
+def mutual_information(table):
+    return mutual_informations([table])[0]
+
+
+def coupling(table):
+    return couplings([table])[0]
 
 
 @settings(deadline=None)
