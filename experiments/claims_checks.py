@@ -253,10 +253,10 @@ print(used.ru_utime + used.ru_stime, used.ru_maxrss / 1e6)
 def times(*typed: str, runs: int) -> dict[str, float]:
     """Return the median processor time and peak memory (GB) of a command, after a run that compiles."""
     command = [sys.executable, "-c", LAUNCHER, sys.executable, "-m", "privsyn", *typed]
-    said = [
+    printed = [
         subprocess.run(command, capture_output=True, text=True, check=True).stdout for _ in range(runs + 1)
     ]
-    seconds, memory = np.median([list(map(float, text.split())) for text in said[1:]], axis=0)
+    seconds, memory = np.median([list(map(float, text.split())) for text in printed[1:]], axis=0)
     return {"seconds": seconds, "memory": memory}
 
 

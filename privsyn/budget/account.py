@@ -1,6 +1,7 @@
-"""The account of a run: its two lines in the budget file, the first of which a policy may forbid.
+"""The account of a run: its lines in the budget file.
 
-And the third one, by which a person withdraws what the run published.
+A run writes two lines, and a policy may forbid the first. A person may add a third, which withdraws what the
+run published.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ from privsyn.private.accounting import Accounting, rho_of, sigma_for
 
 LawName = Literal["gaussian", "laplace"]
 
-SHARE = "a share of rounded Gaussian noise from each of"
+SHARED_NOISE = "a share of rounded Gaussian noise from each of"
 """How a ledger says that several owners added the noise together."""
 
 HEADROOM = 2.0**-40

@@ -22,7 +22,7 @@ from privsyn.errors import printable, replace_errors
 from privsyn.private.acceptance import Acceptance
 from privsyn.private.accounting import Accounting, epsilon_for, rho_for
 from privsyn.private.composition import compose
-from privsyn.private.laws import SHARE, LawName, epsilon_of
+from privsyn.private.laws import SHARED_NOISE, LawName, epsilon_of
 from privsyn.private.ledger_text import names_of, not_randomised, randomised_cells, to_html, to_lines
 from privsyn.private.randomised_response import LocalPromise, Unchanged, local_epsilon
 from privsyn.private.spend import TERMS, Elsewhere, Spend
@@ -240,7 +240,7 @@ class Ledger:
     @property
     def shared(self) -> bool:
         """Whether several owners added the noise together, so that none of them saw the rows of another."""
-        return self.randomness.startswith(SHARE)
+        return self.randomness.startswith(SHARED_NOISE)
 
     @property
     def local_epsilon(self) -> float:

@@ -18,7 +18,7 @@ import numpy as np
 from privsyn.arguments import check_whole
 from privsyn.marginals.domain import Integers, Ints
 from privsyn.private.laplace import discrete_laplace
-from privsyn.private.laws import GAUSSIAN, LAPLACE, SHARE, Law, LawName, share_sigma, shared_gaussian
+from privsyn.private.laws import GAUSSIAN, LAPLACE, SHARED_NOISE, Law, LawName, share_sigma, shared_gaussian
 from privsyn.private.sampler import Bits, os_entropy, rounded_gaussian, seeded_bits
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ class SharedNoise:
     def name(self) -> str:
         """Distribution and source of randomness, for the ledger."""
         return (
-            f"{SHARE} {self.owners} owners, operating system entropy:"
+            f"{SHARED_NOISE} {self.owners} owners, operating system entropy:"
             f" any {self.honest} of them add the sigma below, and the answers have"
             f" {(self.owners / self.honest) ** 0.5:.4g} times this sigma"
         )

@@ -1,9 +1,9 @@
 """An entry for the registry of deployments of differential privacy, written from a ledger.
 
-The registry is github.com/opendp/deployments-registry-data, and the fields are those of its schema as of July
-2026 (commit 3e9c812). What a ledger says is filled in, with its numbers. What no ledger knows is marked. Of
-such fields the date and those with a list of values do not pass the registry's check before somebody fills
-them in: a plausible default would be believed.
+The registry is github.com/opendp/deployments-registry-data. The fields are those of its schema as of July
+2026 (commit 3e9c812). Fields that follow from the ledger are filled in; all others are marked. The registry's
+check refuses a marked date, and a marked field that has a list of values: readers would believe a plausible
+default.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def ledger_in(path: Path) -> Ledger:
 
 
 def registry_entry(ledger: Ledger) -> str:
-    """Return the entry as YAML. It says nothing but what the ledger says, and follows from it alone.
+    """Return the entry as YAML, computed from the ledger alone.
 
     Raises
     ------

@@ -86,8 +86,8 @@ class Checksums:
         command = [tool, "-Y", "sign", "-n", NAMESPACE, "-f", os.fspath(self.key or "")]
         done = subprocess.run(command, input=content, capture_output=True, check=False)  # noqa: S603 - no shell
         if done.returncode or not done.stdout.startswith(b"-----BEGIN SSH SIGNATURE-----"):
-            said = [line for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
-            raise InputError(f"--sign {self.key}: ssh-keygen does not sign with it ({'; '.join(said[-1:])})")
+            lines = [line for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
+            raise InputError(f"--sign {self.key}: ssh-keygen does not sign with it ({'; '.join(lines[-1:])})")
         return done.stdout
 
 

@@ -89,11 +89,11 @@ def _compiling() -> Iterator[None]:
     from numba.core import event
 
     class Compiling(event.Listener):
-        said = False
+        announced = False
 
         def on_start(self, event: object) -> None:
-            if not self.said:
-                self.said = True
+            if not self.announced:
+                self.announced = True
                 say(f"compiling for this machine, once: about {COMPILING} s", err=True)
 
         def on_end(self, event: object) -> None:
