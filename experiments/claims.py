@@ -208,7 +208,8 @@ def measure(check: Check) -> Measured:
             [sys.executable, *typed], cwd=folder, env=environment, capture_output=True, text=True, check=False
         )
         if done.returncode:
-            raise RuntimeError(done.stderr.strip().splitlines()[-1])
+            printed = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
+            raise RuntimeError(printed[-1])
         pages = {f"docs/{path.name}": path.read_text(encoding="utf-8") for path in folder.glob("docs/*.md")}
         return pages | {"output": done.stdout}
 
@@ -322,7 +323,7 @@ the claimed one, or *within*, *at most* or *at least* a tolerance from it. Runs 
 numbers each time, and times differ between machines.
 
 `experiments/claims.py` writes this page. Commands run in a copy of the folders `docs` and `experiments`,
-without the rows of earlier runs: no kept row takes the place of a run.
+without the rows of earlier runs, so every number is measured again.
 
 ## Claims
 
