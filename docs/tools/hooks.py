@@ -37,7 +37,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Lead links to where the files are now, and add the help of the commands to their page."""
+    """Lead links to where the files are now, and add the help of all commands to the page cli.md."""
     del config
 
     def moved(link: re.Match) -> str:
