@@ -196,3 +196,8 @@ def test_a_command_runs_in_a_copy_and_its_page_is_read(claims, tmp_path, monkeyp
     other = claims.Claim("docs/page.md", "<number> rows", "write", source="output", found="done: <number>")
     assert claims.looked_up(other, measured) == 8
     assert (tmp_path / "docs" / "page.md").read_text() == "7 rows"
+
+
+def test_a_command_that_fails_without_a_message_is_named_by_its_exit_status(claims):
+    with pytest.raises(RuntimeError, match="exit status 3"):
+        claims.measure(claims.Check("silent", 1, run="python -c exit(3)"))
