@@ -397,7 +397,7 @@ SINCE = DAYS - DAYS.min()
         DAYS.dt.tz_localize("Asia/Tokyo"),
         DAYS.dt.date.astype(object),
         DAYS.dt.date.astype(pd.ArrowDtype(pa.date32())),
-        DAYS.astype(pd.ArrowDtype(pa.timestamp("ms"))),
+        DAYS.copy().astype(pd.ArrowDtype(pa.timestamp("ms"))),  # pandas 3.1 writes into its own cells
         DAYS.dt.strftime("%Y-%m-%d"),
         DAYS.dt.strftime("%Y-%m-%d").astype("category"),
         DAYS.dt.strftime("%d.%m.%Y"),
