@@ -83,7 +83,7 @@ def synth(
     console.check_promise(settings["epsilon"], settings["delta"], weak=allow_weak_privacy)
     if report is not None and rows == 0:
         raise InputError("--report compares rows, and --rows 0 makes none: leave out one of them")
-    sums.check()
+    sums.check(out, seeded=settings["seed"] is not None)
     settings["schema"] = public = options.read_public(settings["schema"], csv)
     rehearsed = partial(rehearse, data, out, public, rows=rows, report=report is not None)
     fitted = fit_recorded(settings, data, account, shown, rehearsed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sqlite3
 import subprocess
 from pathlib import Path
 
@@ -87,6 +88,26 @@ def test_names_are_relative_to_the_list_and_a_database_is_its_file(folder, capsy
     assert check(folder="lists").returncode == 0
 
 
+def test_an_existing_database_may_have_private_tables_and_gets_no_list(folder, capsys):
+    """A digest of their file would confirm guesses of their rows, and call them publishable."""
+    with sqlite3.connect("made.sqlite") as database:
+        database.execute("create table patients (name text)")
+    before = Path("made.sqlite").read_bytes()
+    data = ("synth", "data.csv", "made.sqlite::people", "--epsilon", 1, "--schema", "schema.yaml")
+    listed = (*data, "--budget", "b.jsonl", "--checksums", LIST)
+    assert "made.sqlite exists already" in refused(folder, run(capsys, *listed))
+    assert Path("made.sqlite").read_bytes() == before
+    Path("linked.yaml").write_text(LINKED)
+    Path("in").mkdir()
+    linked = ("synth", "in", "made.sqlite", "--epsilon", 1, "--schema", "linked.yaml", "--checksums", LIST)
+    assert "made.sqlite exists already" in refused(folder, run(capsys, *linked))
+
+
+def test_what_can_be_repeated_from_its_seed_gets_no_list(folder, capsys):
+    listed = (*SYNTH, "--seed", 1, "--budget", "b.jsonl", "--checksums", LIST)
+    assert "a run with --seed is NOT PRIVATE" in refused(folder, run(capsys, *listed))
+
+
 LINKED = """\
 tables:
   homes: {key: home, columns: {region: {kind: categorical, values: [n, s]}}}
@@ -117,6 +138,16 @@ def test_sha512sum_reads_the_line_of_any_name(name, tmp_path):
     assert (told.returncode, told.stderr) == (0, "")
     command = ["sha512sum", "--", name]
     assert (tmp_path / LIST).read_bytes() == subprocess.check_output(command, cwd=tmp_path)
+
+
+def test_names_lead_from_the_folder_in_which_a_list_is_really(tmp_path):
+    for name in ("there/deep", "here"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "here" / "lists").symlink_to(tmp_path / "there" / "deep")
+    table = tmp_path / "here" / "out.csv"
+    table.write_text("1\n")
+    Checksums(tmp_path / "here" / "lists" / LIST).write([table])
+    assert check(folder=tmp_path / "here" / "lists").returncode == 0
 
 
 def test_a_list_is_signed_and_a_changed_one_is_not(folder, capsys, key):

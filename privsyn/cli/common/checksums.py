@@ -17,7 +17,7 @@ from typing import Any
 
 from privsyn.errors import InputError
 from privsyn.files import atomic_path, check_file
-from privsyn.table.io.formats import file_of
+from privsyn.table.io.formats import file_of, holds_tables
 
 REHEARSAL = b"privsyn tries the key before it reads a table\n"
 
@@ -46,14 +46,28 @@ class Checksums:
         signed = None if self.path is None or self.key is None else _signature_of(self.path)
         return {"--checksums": self.path, "the signature": signed}
 
-    def check(self) -> None:
-        """Refuse a key that does not sign, before any epsilon is spent: it signs a fixed text now."""
-        if self.key is None:
-            return
-        if self.path is None:
+    def check(self, out: Path, *, seeded: bool) -> None:
+        """Refuse what may not be published, and a key that does not sign, before any epsilon is spent.
+
+        An existing database keeps its other tables, which may be private: a line would confirm guesses of
+        their rows. The key signs a fixed text now.
+        """
+        if self.path is None and self.key is not None:
             raise InputError("--sign signs the list of --checksums: give both")
-        check_file(self.key)
-        self._sign(REHEARSAL)
+        if self.path is None:
+            return
+        if seeded:
+            raise InputError(
+                "--checksums lists what may be published, and a run with --seed is NOT PRIVATE: leave out one"
+            )
+        if holds_tables(database := file_of(out)) and database.exists():
+            raise InputError(
+                f"--checksums: {database} exists already, and other tables in it may be private: give OUT a"
+                " new database"
+            )
+        if self.key is not None:
+            check_file(self.key)
+            self._sign(REHEARSAL)
 
     def write(self, files: Iterable[Path]) -> list[Path]:
         """Write the list of these files, then its signature; of a folder, all files in it.
@@ -136,7 +150,7 @@ def _line(file: Path, folder: Path) -> bytes:
     """
     with file.open("rb") as opened:
         digest = hashlib.file_digest(opened, "sha512").hexdigest()
-    name = Path(os.path.relpath(file, folder)).as_posix()
+    name = Path(os.path.relpath(file.parent.resolve() / file.name, folder.resolve())).as_posix()
     escaped = name.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
     return os.fsencode(f"{'' if escaped == name else chr(92)}{digest}  {escaped}\n")
 

@@ -84,7 +84,7 @@ def synth_tables(
     check_new("--model", model, force=force)
     if model is None:
         check_rescue(out, (data, *others.values()), force=force)
-    checksums.check()
+    checksums.check(out, seeded=settings["seed"] is not None)
     fitted = fit_recorded({**settings, "schema": database}, places, account, shown)
     with kept(fitted, account, out=out, model=model, ledger=ledger) as written:  # what was paid for is kept
         with shown() as bars:
