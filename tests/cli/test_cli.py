@@ -23,6 +23,7 @@ import privsyn
 from privsyn import Categorical, PrivSyn
 from privsyn.cli import survey
 from privsyn.cli.common import console as screen
+from privsyn.cli.common.terminal import say
 from privsyn.errors import NoiseWarning
 from privsyn.private.ledger import Ledger
 from privsyn.release.agreement import Agreement, Disagreement
@@ -719,15 +720,36 @@ def test_progress_is_a_bar_on_a_terminal_and_nothing_in_a_pipe(monkeypatch):
 
 
 def test_a_terminal_says_once_that_loops_are_compiled(monkeypatch):
+    """A run shows progress twice: while it fits and while it draws."""
+    screen._say_that_it_compiles.cache_clear()
     monkeypatch.setattr(sys, "stderr", Terminal())
     monkeypatch.setenv("TERM", "xterm")
     with screen.progress():
         pass
     assert "compiling" not in sys.stderr.getvalue()
-    with screen.progress():
-        for loop in (njit(lambda number: number + 1), njit(lambda number: number + 2)):
+    for loop in (njit(lambda number: number + 1), njit(lambda number: number + 2)):
+        with screen.progress():
             loop(1)
+            loop(1.0)
     assert sys.stderr.getvalue().count("compiling for this machine, once: about") == 1
+
+
+@pytest.mark.parametrize("first", [lambda: None, lambda: say("a line", err=True)], ids=["bar", "line"])
+def test_a_terminal_that_goes_away_does_not_end_a_run(first, monkeypatch):
+    """Epsilon is spent by then, and the model is not written yet."""
+    ours, theirs = os.openpty()
+    with io.TextIOWrapper(io.FileIO(theirs, "w")) as terminal:
+        monkeypatch.setattr(sys, "stderr", terminal)
+        monkeypatch.setenv("TERM", "xterm")
+        with screen.progress() as report:
+            report("measuring", 0, 3)
+            seen = b""
+            while b"measuring" not in seen:  # the bar is drawn by a thread of its own
+                seen += os.read(ours, 4096)
+            os.close(ours)
+            first()
+            report("measuring", 3, 3)
+        say("one more line", err=True)
 
 
 def test_progress_for_programs_is_a_line_of_json_for_each_step(folder, capsys):

@@ -7,11 +7,12 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from privsyn.cli.common.options import ProgressFormat
-from privsyn.cli.common.terminal import say
+from privsyn.cli.common.terminal import Lasting, say
 from privsyn.errors import NOT_FOUND, InputError, plural, printable
 from privsyn.private.discovery import summary
 from privsyn.private.ledger import PUBLIC, Ledger
@@ -73,7 +74,8 @@ def progress(form: ProgressFormat = ProgressFormat.BAR) -> Iterator[Progress | N
         rich_progress.TextColumn("left:"),
         rich_progress.TimeRemainingColumn(),
     )
-    with rich_progress.Progress(*columns, console=Console(stderr=True), transient=True) as bars, _compiling():
+    console = Console(file=Lasting(sys.stderr))  # type: ignore[arg-type]
+    with rich_progress.Progress(*columns, console=console, transient=True) as bars, _compiling():
         tasks: dict[str, int] = {}
 
         def report(stage: str, done: int, total: int) -> None:
@@ -90,18 +92,19 @@ def _compiling() -> Iterator[None]:
     from numba.core import event
 
     class Compiling(event.Listener):
-        announced = False
-
         def on_start(self, event: object) -> None:
-            if not self.announced:
-                self.announced = True
-                say(f"compiling for this machine, once: about {COMPILING} s", err=True)
+            _say_that_it_compiles()
 
         def on_end(self, event: object) -> None:
             pass
 
     with event.install_listener("numba:compile", Compiling()):
         yield
+
+
+@cache
+def _say_that_it_compiles() -> None:
+    say(f"compiling for this machine, once: about {COMPILING} s", err=True)
 
 
 @contextmanager
