@@ -1024,6 +1024,13 @@ ROWS = (
         "tests/budget/test_budget_file.py::test_a_run_that_did_not_end_counts_in_full",
     ),
     bug(
+        "a run that is withdrawn costs nothing",
+        "privsyn/budget/runs.py",
+        "private = [run for run in listed if not run.seeded]",
+        "private = [run for run in listed if not run.seeded and run.withdrawal is None]",
+        "tests/budget/test_budget_file.py::test_a_policy_gives_nothing_back_for_a_withdrawn_run",
+    ),
+    bug(
         "a part of the table counted twice where it is asked again",
         "privsyn/table/io/source.py",
         "map(operator.add, some, others)",
