@@ -154,7 +154,7 @@ def _unit(ledger: Ledger) -> str:
         return "the randomised cells of one record"
     if ledger.unit is None:
         return f"one record. {TODO}: whom it is about, and how many one person may have"
-    return f"one person: all rows with one {ledger.unit!r}"
+    return f"all rows with one {ledger.unit!r}. {TODO}: whom that is, such as one person or one household"
 
 
 def _curve(ledger: Ledger) -> list[str]:
