@@ -211,6 +211,17 @@ def test_a_mistake_is_one_line_and_nothing_is_written(folder, capsys, typed, tex
     assert sorted(path.name for path in folder.iterdir()) == before
 
 
+@pytest.mark.parametrize("name", ["--model", "--ledger", "--sheet", "--checksums", "--budget"])
+def test_nothing_but_the_tables_is_in_their_folder(folder, capsys, name):
+    """The model is written first: the folder would not be empty any more, with epsilon spent."""
+    (folder / "out").mkdir()
+    file = {"--sheet": "out/file.md", "--budget": "out/file.jsonl"}.get(name, "out/file")
+    done = run(capsys, "synth", "in", "out", *EPSILON, name, file)
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert f"{file}: the folder out is for the tables alone" in done.err
+    assert not list((folder / "out").iterdir())
+
+
 def test_what_is_remarkable_about_a_column_names_its_table(folder, capsys):
     """Here a list of wrong values: the noise that is found instead is at most a few of 400 cells."""
     wrong = SCHEMA.replace("numerical, low: 0, high: 9, integer: true", "time")

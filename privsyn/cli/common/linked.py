@@ -123,6 +123,9 @@ def _check_out(out: Path, others: Mapping[str, Path | None], inputs: Iterable[Pa
         check_outputs({"OUT": out, **others}, inputs=inputs)
         return
     check_for_tables(out)
+    for name, path in others.items():  # the model is written first, and OUT must be empty after that
+        if path is not None and out.resolve() in path.resolve().parents:
+            raise InputError(f"{name} {path}: the folder {out} is for the tables alone: give another folder")
     check_outputs(others, inputs=inputs)
 
 
