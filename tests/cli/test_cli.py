@@ -721,7 +721,7 @@ def test_progress_is_a_bar_on_a_terminal_and_nothing_in_a_pipe(monkeypatch):
 
 def test_a_terminal_says_once_that_loops_are_compiled(monkeypatch):
     """A run shows progress twice: while it fits and while it draws."""
-    screen._say_that_it_compiles.cache_clear()
+    screen._announce_compiling.cache_clear()
     monkeypatch.setattr(sys, "stderr", Terminal())
     monkeypatch.setenv("TERM", "xterm")
     with screen.progress():

@@ -93,7 +93,7 @@ def _compiling() -> Iterator[None]:
 
     class Compiling(event.Listener):
         def on_start(self, event: object) -> None:
-            _say_that_it_compiles()
+            _announce_compiling()
 
         def on_end(self, event: object) -> None:
             pass
@@ -103,7 +103,7 @@ def _compiling() -> Iterator[None]:
 
 
 @cache
-def _say_that_it_compiles() -> None:
+def _announce_compiling() -> None:
     say(f"compiling for this machine, once: about {COMPILING} s", err=True)
 
 
