@@ -25,7 +25,7 @@ test: $(INSTALLED)
 # traced, and are compared with slow twins instead. Other tests are not traced, which takes 1.7 times as long; `make
 # coverage` traces all of them. The last line rewrites the assertions of all tests once, not once in each process.
 private: $(INSTALLED)
-	$(ALONE) --lane quick $(PRIVATE) --cov --cov-report=
+	$(PYTEST) -n 2 --lane quick $(PRIVATE) --cov --cov-report=
 	$(BIN)/coverage report --include='privsyn/private/*' --skip-covered --show-missing --fail-under=100
 	$(ALONE) --lane quick --collect-only -qq >/dev/null
 

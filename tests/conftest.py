@@ -73,12 +73,12 @@ def pytest_collection_modifyitems(config, items):
 def _quick(items):
     """Return the tests without the mark slow, and of each other one the first of several cases.
 
-    No case is returned if the mark says that each case is slow.
+    No case is returned if a mark says that each case is slow, or if it opens a browser.
     """
     cases = defaultdict(list)
     for item in items:
-        slow = item.get_closest_marker("slow")
-        if not slow or "each case" not in slow.args:
+        slow = list(item.iter_markers("slow"))
+        if "chromium" not in item.fixturenames and not any("each case" in mark.args for mark in slow):
             cases[item.nodeid.partition("[")[0] if slow else item].append(item)
     return {case[0] for name, case in cases.items() if len(case) > 1 or name is case[0]}
 

@@ -344,6 +344,7 @@ def begin_slowly(path, barrier, results):
         results.put("")
 
 
+@pytest.mark.slow
 def test_of_processes_at_once_no_more_begin_than_the_policy_allows(path):
     context = forkserver("privsyn.budget.account")
     results, barrier = context.Queue(), context.Barrier(6)

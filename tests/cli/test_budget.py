@@ -96,6 +96,7 @@ synthesizer.learn_table = lambda *arguments, **options: os.kill(os.getpid(), sig
 """
 
 
+@pytest.mark.slow
 def test_a_run_that_is_killed_counts_in_full(folder, capsys):
     killed = run_apart(*SYNTH, "--budget", FILE, before=KILLED)
     assert killed.code == -signal.SIGKILL

@@ -32,7 +32,7 @@ if MISSING:
 from pyspark.sql import functions
 
 # Of sockets to the JVM that pyspark leaves to the garbage collector.
-pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::ResourceWarning"), pytest.mark.slow("each case")]
 
 
 @pytest.fixture(scope="module")
