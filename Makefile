@@ -77,8 +77,14 @@ same: $(INSTALLED)
 # that is an error.
 pythons: export PYENV_VERSION = $(shell pyenv versions --bare 2>/dev/null | grep -E '^3\.1[1-9]\.' | paste -sd:)
 pythons: export PY_DISCOVERY_TIMEOUT = 60
-pythons: $(INSTALLED)
-	CI= $(BIN)/nox $(if $(STRICT),--error-on-missing-interpreters) $(if $(TESTS),-- $(TESTS))
+pythons: .nox/tool/.ready
+	CI= .nox/tool/bin/nox $(if $(STRICT),--error-on-missing-interpreters) $(if $(TESTS),-- $(TESTS))
+
+.nox/tool/.ready: pyproject.toml
+	$(PYTHON) -m venv .nox/tool
+	.nox/tool/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
+	.nox/tool/bin/python -m pip install --quiet --group pythons
+	touch $@
 
 fuzz: $(INSTALLED)
 	FUZZ=10000 $(BIN)/pytest tests/test_leaks.py -k fuzz

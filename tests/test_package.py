@@ -54,7 +54,7 @@ def requirements(*groups: list[str]) -> set[str]:
 
 RUN_TIME = requirements(PROJECT["project"]["dependencies"])
 EXTRAS = requirements(*PROJECT["project"]["optional-dependencies"].values())
-DEV = requirements(PROJECT["dependency-groups"]["dev"])
+DEV = requirements(*PROJECT["dependency-groups"].values())
 
 
 def imported(paths: list[Path]) -> set[str]:
