@@ -132,7 +132,7 @@ def test_of_a_folder_of_linked_tables_each_file_is_on_the_list(folder, capsys, k
 def test_sha512sum_reads_the_line_of_any_name(name, tmp_path):
     file = tmp_path / name
     file.write_text("1\n")
-    written = Checksums(tmp_path / LIST).write([file])
+    written = list(Checksums(tmp_path / LIST).write([file]))
     assert written == [tmp_path / LIST]
     told = check(folder=tmp_path)
     assert (told.returncode, told.stderr) == (0, "")
@@ -146,7 +146,7 @@ def test_names_lead_from_the_folder_in_which_a_list_is_really(tmp_path):
     (tmp_path / "here" / "lists").symlink_to(tmp_path / "there" / "deep")
     table = tmp_path / "here" / "out.csv"
     table.write_text("1\n")
-    Checksums(tmp_path / "here" / "lists" / LIST).write([table])
+    assert len(list(Checksums(tmp_path / "here" / "lists" / LIST).write([table]))) == 1
     assert check(folder=tmp_path / "here" / "lists").returncode == 0
 
 
@@ -175,6 +175,14 @@ def test_a_key_that_does_not_sign_is_refused_before_anything_is_spent(folder, ca
     Path("bin").mkdir()
     monkeypatch.setenv("PATH", os.fspath(folder / "bin"))
     assert "--sign needs ssh-keygen" in refused(folder, run(capsys, *signed, key))
+
+
+def test_a_signature_of_an_earlier_list_does_not_stay_beside_an_unsigned_one(folder, capsys):
+    Path(f"{LIST}.sig").write_text("of another list\n")
+    told = run(capsys, *SYNTH, "--checksums", LIST, "--force")
+    assert told.code == 2
+    assert f"{LIST}.sig signs another list: sign the new one with --sign, or remove that file" in told.err
+    assert not list(folder.glob("out*"))
 
 
 def test_the_list_and_its_signature_are_no_other_file(folder, capsys, key):
@@ -206,7 +214,8 @@ def test_a_signature_that_fails_after_the_run_loses_nothing(folder, capsys, key,
     monkeypatch.setattr(Checksums, "_sign", once)
     done = run(capsys, *SYNTH, *ALL, "--checksums", LIST, "--sign", key)
     assert done.code == 2
-    assert "the key is gone; written: model.privsyn, ledger.json, out.csv, public.html, sheet.md" in done.err
+    names = ", ".join(["model.privsyn", "ledger.json", "out.csv", "public.html", "sheet.md", LIST])
+    assert f"the key is gone; written: {names}" in done.err
     assert by_name(LIST) == true_of(["out.csv", *OUTPUTS.values()])
     assert not Path(f"{LIST}.sig").exists()
     calls.clear()

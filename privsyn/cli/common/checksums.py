@@ -10,7 +10,7 @@ import hashlib
 import os
 import shutil
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -68,14 +68,16 @@ class Checksums:
         if self.key is not None:
             check_file(self.key)
             self._sign(REHEARSAL)
+        elif (old := _signature_of(self.path)).exists():
+            raise InputError(f"{old} signs another list: sign the new one with --sign, or remove that file")
 
-    def write(self, files: Iterable[Path]) -> list[Path]:
+    def write(self, files: Iterable[Path]) -> Iterator[Path]:
         """Write the list of these files, then its signature; of a folder, all files in it.
 
-        Returns
-        -------
-        list of Path
-            The list and its signature, as far as they were asked for.
+        Yields
+        ------
+        Path
+            The list, then its signature, as soon as each is there and as far as they were asked for.
 
         Raises
         ------
@@ -83,15 +85,15 @@ class Checksums:
             If one cannot be written, or the key does not sign any more.
         """
         if self.path is None:
-            return []
+            return
         inside = [each for path in files for each in _files_of(path)]
         content = b"".join(_line(file, self.path.parent) for file in inside)
         _write(self.path, content)
-        if self.key is None:
-            return [self.path]
-        signature = _signature_of(self.path)
-        _write(signature, self._sign(content))
-        return [self.path, signature]
+        yield self.path
+        if self.key is not None:
+            signature = _signature_of(self.path)
+            _write(signature, self._sign(content))
+            yield signature
 
     def _sign(self, content: bytes) -> bytes:
         """Return the signature of some bytes. A passphrase is asked for on the terminal."""
@@ -130,7 +132,8 @@ def write_beside(
     if (sheet := outputs["--sheet"]) is not None:
         privsyn.sheet(of, sheet, data=out)
         written.append(sheet)
-    written += checksums.write([path for path in written if path in (out, *outputs.values())])
+    for path in checksums.write([path for path in written if path in (out, *outputs.values())]):
+        written.append(path)
 
 
 def _signature_of(path: Path) -> Path:
