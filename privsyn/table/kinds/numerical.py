@@ -303,7 +303,7 @@ class Numerical(Ordinal):
 
     def numbers(self, cells: pd.Series) -> Floats:
         """Return the cells as numbers."""
-        if dtypes.family(cells.dtype) == "text":
+        if self.format is not None or dtypes.family(cells.dtype) == "text":
             return self.measured(cells)
         return np.asarray(cells.astype("Float64").to_numpy(np.float64, na_value=np.nan))
 

@@ -266,6 +266,13 @@ def test_the_json_schema_accepts_what_is_written(schema):
     VALIDATOR.validate(parse(to_yaml(schema)))
 
 
+@pytest.mark.parametrize("dtype", [object, "str", "string"])
+def test_written_numbers_beside_missing_cells_are_numbers_in_any_dtype(dtype):
+    cells = pd.Series([None, "$1,000.00", "$2,000.50", "-$0.01", None], dtype=dtype)
+    drafted = draft_schema(pd.DataFrame({"paid": cells})).columns["paid"]
+    assert (drafted.format, drafted.nullable) == ("$1,234.50", True)
+
+
 @given(tables())
 def test_the_json_schema_accepts_every_draft(table):
     VALIDATOR.validate(parse(to_yaml(draft_schema(table[1]))))
