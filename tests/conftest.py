@@ -22,7 +22,7 @@ from privsyn.evaluation import models
 from privsyn.private.ledger import Ledger
 
 # A deadline would measure the machine's load, and the time to compile a kernel, not the code. Every run draws
-# other examples. `make mutations` draws more of them: pytest --hypothesis-profile=thorough; and as many as thirty
+# other examples. `make mutations` draws more of them: pytest --hypothesis-profile=thorough. As many as thirty
 # runs: pytest -m hypothesis --hypothesis-profile=thirty.
 settings.register_profile("thorough", deadline=None, max_examples=100)
 settings.register_profile("thirty", deadline=None, max_examples=900)

@@ -157,6 +157,7 @@ def test_a_shuffled_front_is_a_uniform_sample():
     assert all(abs(times - 1000) < 5.5 * np.sqrt(1000 * 0.95) for times in drawn.values())
 
 
+@pytest.mark.slow
 @compiled
 @given(cases(), alphas, st.floats(0, 1), seeds)
 def test_an_update_keeps_the_rows_and_their_domain(case, alpha, duplicated, seed):
@@ -372,6 +373,7 @@ for module in (inference, marginals, synthesis):
 """
 
 
+@pytest.mark.slow
 def test_each_loop_is_compiled_once_whatever_the_columns():
     """Each further combination of argument types would be compiled for a second or more in the first run."""
     ran = subprocess.run([sys.executable, "-W", "ignore", "-c", FITS], capture_output=True, text=True)

@@ -217,6 +217,7 @@ def test_no_table_needs_a_row(empty):
     check(DATABASE, TABLES, made)
 
 
+@pytest.mark.slow
 def test_derived_columns_are_measured_and_left_out():
     derive = {"far": "sum(trips.km)", "last": "last(trips.km)", "shop": "ever(trips.bus == True)"}
     schema = Schema({"km": Numerical(0, 50, integer=True), "bus": Categorical([False, True])})

@@ -97,6 +97,7 @@ def test_the_public_table_is_of_the_kind_of_the_private_ones():
             assert cells == pl.from_pandas(ZONES).to_dicts()
 
 
+@pytest.mark.slow
 def test_nothing_is_asked_of_it_and_the_ledger_names_it(model):
     assert {spend.what.split(":")[0] for spend in model.ledger_.spends} == {"homes", "trips"}
     assert sum("the table 'zones'" in fact for fact in model.ledger_.public_inputs) == 1
@@ -147,6 +148,7 @@ def test_two_public_tables_may_lead_from_one_table():
     assert made["kinds"].equals(kinds)
 
 
+@pytest.mark.slow
 def test_a_long_list_of_keys_works():
     zones = pd.DataFrame({"zone": range(1500)})
     rng = np.random.default_rng(0)
@@ -158,6 +160,7 @@ def test_a_long_list_of_keys_works():
     assert (made["trips"]["end"] == 1499).mean() > 0.9
 
 
+@pytest.mark.slow
 def test_evaluation_reads_no_public_table(model):
     scores = evaluate(TABLES, model.sample(seed=1), database(), models=False)
     assert scores.row()["orphans"] == 0
@@ -268,6 +271,7 @@ def test_nor_in_a_folder_or_in_memory(tmp_path):
         PrivSyn(1.0, 1e-6, database()).fit({**TABLES, "zones": ZONES})
 
 
+@pytest.mark.slow
 def test_one_file_may_have_both_public_and_private_tables(tmp_path):
     from privsyn.table.io.write import write_table
 

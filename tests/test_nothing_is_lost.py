@@ -335,6 +335,7 @@ def test_free_text_is_told_of_before_the_first_question():
         model.fit(pd.DataFrame({"a": ["x"], "b": ["x"]}))
 
 
+@pytest.mark.slow
 def test_a_report_of_a_table_with_free_text_is_written(folder, capsys):
     table().assign(note=CANARY).to_csv("data.csv", index=False)
     Path("schema.yaml").write_text(SCHEMA + "  note: {kind: text}\n")

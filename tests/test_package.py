@@ -97,6 +97,7 @@ def test_the_tests_import_only_what_is_declared():
     assert used <= modules(RUN_TIME | EXTRAS | DEV)
 
 
+@pytest.mark.slow
 def test_every_dependency_is_used_and_explained():
     page = (ROOT / "docs" / "dependencies.md").read_text()
     named = {

@@ -51,6 +51,7 @@ def test_the_wheel_is_small_and_has_the_package_alone(built):
 KINDS = {".py", ".json", ".yaml", ".html", ".css", ".js", ".md"}
 
 
+@pytest.mark.slow
 def test_the_source_distribution_can_be_tested_and_built(built):
     (archive,) = built[0].glob("*.tar.gz")
     with tarfile.open(archive) as files:

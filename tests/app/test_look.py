@@ -124,12 +124,14 @@ def test_the_synthetic_counts_are_those_of_the_file(facts, results):
     assert round(sum(counts(facts, "early").values())) == len(written)
 
 
+@pytest.mark.slow
 def test_each_format_of_the_table_has_the_same_counts(facts, results):
     for ending in (".parquet", ".xlsx"):
         other = quality_of(results / "model.privsyn", results / f"synthetic{ending}")
         assert [c["rows"] for c in other["columns"]] == [c["rows"] for c in facts["columns"]]
 
 
+@pytest.mark.slow
 def test_the_first_rows_of_a_large_table_stand_for_all(facts, results, monkeypatch):
     monkeypatch.setattr(quality, "ROWS", 500)
     some = quality_of(results / "model.privsyn", results / "synthetic.csv")
@@ -178,6 +180,7 @@ def test_a_pair_shows_the_strength_of_its_synthetic_rows(facts, results):
     assert pair["synthetic"] > finest - 0.1
 
 
+@pytest.mark.slow
 def test_a_column_of_which_nothing_was_found_is_said_to_be_invented(facts, app):
     assert column(facts, "nickname")["is"] == "invented"
     assert [each["name"] for each in facts["groups"]["invented"]] == ["nickname"]
@@ -212,6 +215,7 @@ def test_a_strength_near_zero_has_a_place_in_its_picture(app):
     assert not re.search(r'\b(?:width|x|cx)="(?![\d.]+%?")', text)
 
 
+@pytest.mark.slow
 def test_the_facts_are_made_once_for_each_run(app, monkeypatch):
     shown(app)
     monkeypatch.setattr("privsyn.app.screens.quality_of", None)
@@ -229,6 +233,7 @@ def test_a_table_without_rows_is_no_error(results, tmp_path):
     assert all(row["synthetic"] is None for row in empty["pairs"])
 
 
+@pytest.mark.slow
 def test_rows_that_cannot_be_counted_leave_the_estimates(app):
     place = app.session.results / "synthetic.csv"
     pd.read_csv(place).drop(columns="age").to_csv(place, index=False)

@@ -198,6 +198,7 @@ def test_a_run_whose_page_was_killed_keeps_its_folder(running, start):
     assert private(start) == []
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="needs /proc")
 def test_no_argument_and_no_environment_holds_a_secret(running, start):
     """Other users see the arguments of a process. Only the terminal is given the address."""

@@ -352,6 +352,7 @@ def test_an_upload_has_its_budget_and_its_policy_in_the_start_folder(session, st
     assert "1e-06 is left" in Command(session.choices).spent()[1][1]
 
 
+@pytest.mark.slow
 def test_the_table_can_be_taken_in_each_format_with_the_same_rows(finished):
     names = [name for name, _, _ in listed(finished.results)]
     assert names[:3] == ["synthetic.csv", "synthetic.parquet", "synthetic.xlsx"]

@@ -245,6 +245,7 @@ def test_a_run_that_is_not_accepted_is_spent_too(folder, capsys):
     assert f"{FILE}: spent on this table so far: epsilon 1 at delta 1e-09, 1 release" in done.out
 
 
+@pytest.mark.slow
 def test_persons_and_linked_tables_are_recorded_with_what_they_protect(tmp_path, monkeypatch, capsys):
     rng = np.random.default_rng(0)
     (tmp_path / "in").mkdir()

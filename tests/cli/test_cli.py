@@ -69,6 +69,7 @@ def dialect_of(path: str) -> None:
     assert not any("," in cell for row in rows for cell in (row.split(";")[0], *row.split(";")[2:]))
 
 
+@pytest.mark.slow
 def test_a_file_of_another_dialect_goes_all_the_way_with_the_options_of_its_draft_alone(folder, capsys):
     german()
     drafted = run(capsys, "schema", "german.csv", *GERMAN, "-o", "german.yaml")

@@ -335,6 +335,7 @@ def test_a_draft_is_a_schema_with_which_the_tables_are_made(folder, capsys, sour
     assert "linked to homes" in done.out
 
 
+@pytest.mark.slow
 def test_a_draft_says_how_the_files_are_written(folder, capsys):
     """Also that of a table that has only keys."""
     (folder / "german").mkdir()

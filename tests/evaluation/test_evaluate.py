@@ -131,6 +131,7 @@ def test_a_copy_is_indistinguishable_and_as_good_for_training(of_a_copy):
     assert of_a_copy.learning["boosting_auc"].independent == 0.5
 
 
+@pytest.mark.slow
 def test_independent_columns_lose_dependence_and_are_recognised():
     real = table()
     rng = np.random.default_rng(1)

@@ -244,6 +244,7 @@ def test_rows_dealt_at_random_are_found_out(of_dealt_rows):
     assert "of the pairs of a person's row and the next one" in scores.verdict.lower()
 
 
+@pytest.mark.slow
 def test_the_page_shows_persons(of_dealt_rows):
     scores, page = of_dealt_rows
     assert '<section id="persons">' in page
@@ -325,6 +326,7 @@ def test_an_order_beside_the_columns_sorts_numbers_and_text():
         assert evaluate(rows, other, SCHEMA, unit="who", models=False).next_max.synthetic > 0
 
 
+@pytest.mark.slow
 def test_without_an_order_that_of_the_file_is_not_compared():
     """Both rows of each person differ. The share of ab among 2,000 pairs is off by 0.1 in 10^-9 of runs."""
     real = pd.DataFrame({"who": np.repeat(np.arange(2000), 2), "c": [*"ab"] * 2000, "n": 1.0})

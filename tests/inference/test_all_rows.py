@@ -30,6 +30,7 @@ def visits(numbers):
     return pd.DataFrame({"who": who, "kind": np.array(["x", "y", "z"])[kind], "late": late})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("numbers", NUMBERS.values(), ids=NUMBERS)
 @pytest.mark.parametrize("settings", [{}, {"method": "published"}, {"delta": 0}], ids=str)
 def test_the_sample_has_as_many_rows_as_the_table_and_not_as_were_kept(settings, numbers):
@@ -43,6 +44,7 @@ def test_the_sample_has_as_many_rows_as_the_table_and_not_as_were_kept(settings,
     assert of_columns.total == pytest.approx(model.release_.fitted.total)
 
 
+@pytest.mark.slow
 def test_intervals_hold_for_all_rows_and_contain_the_estimates():
     """Of seeded runs, so nothing is left to chance. With the noise of the kept rows alone a fifth held."""
     numbers = 1 + np.random.default_rng(1).negative_binomial(1.2, 0.3, 4000)

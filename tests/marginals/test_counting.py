@@ -50,6 +50,7 @@ def test_counts_are_those_of_the_twin_and_add_up_over_blocks(records, data):
     assert alike(Tables(records.domain, sets).count(blocks_of(records, cut)), expected(records, sets))
 
 
+@pytest.mark.slow
 @given(records=coded_tables(), data=st.data())
 def test_codes_are_counted_by_group(records, data):
     sizes = [data.draw(st.integers(1, size)) for size in records.domain.sizes]

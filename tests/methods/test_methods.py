@@ -146,6 +146,7 @@ def test_what_is_learnt_is_not_negative_and_has_one_total(learn, table, rho):
         assert counted.total == pytest.approx(fitted.total, rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("learn", "share"), [(default.learn, 0.05), (published.learn, 1e-6)], ids=["default", "published"]
 )

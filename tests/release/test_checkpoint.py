@@ -85,6 +85,7 @@ def test_it_becomes_what_it_would_have_been(ending, model, tmp_path, made):
     assert sorted(file.name for file in tmp_path.iterdir()) == [f"t.{ending}", f"whole.{ending}"]
 
 
+@pytest.mark.slow
 def test_a_drawn_seed_is_kept(model, tmp_path):
     path = tmp_path / "t.csv"
     break_off(model, path, 2)

@@ -112,10 +112,12 @@ def test_what_is_given_stays_and_the_rest_is_as_released(model):
     assert np.abs(overall[0] - overall[1]).max() > 0.3, "the test could not fail"
 
 
+@pytest.mark.slow
 def test_types_stay(model):
     assert (model.sample(50, given={"job": "cook"}).dtypes == model.sample(50).dtypes).all()
 
 
+@pytest.mark.slow
 def test_partial_rows_are_completed_in_their_order(model):
     partial = pd.DataFrame(
         {
@@ -410,6 +412,7 @@ def test_a_missing_cell_can_be_given_of_every_kind_of_column(gaps, column, more)
     assert "sex" not in more or set(sample.sex) == {"F"}
 
 
+@pytest.mark.slow
 def test_a_computed_column_that_is_missing_contradicts_a_value_that_it_is_computed_from(gaps):
     with pytest.raises(InputError, match="'again' contradicts 'real'"):
         gaps.sample(9, given={"again": None, "real": 3.5})

@@ -47,6 +47,7 @@ def test_shares_are_of_the_rows_of_one_table(accuracy, where):
     assert found["high"] - found["low"] < 0.2
 
 
+@pytest.mark.slow
 def test_means_are_of_the_rows_of_one_table(accuracy):
     for column, truth in {"people: age": PEOPLE["age"].mean(), "people: count": NUMBERS.mean()}.items():
         found = accuracy.mean(column)

@@ -64,6 +64,7 @@ def test_a_fitted_model_is_forecast_as_its_release(found):
     assert forecast(model.fit(patients()), "ill", model="linear", draws=2, seed=0) == found
 
 
+@pytest.mark.slow
 def test_with_little_noise_the_drop_is_small_and_with_much_the_table_is_useless(found):
     assert found.measure == "AUC"
     assert found.score > 0.8

@@ -264,6 +264,7 @@ def test_the_sheet_names_tables_links_and_rules(release):
     assert EVIL not in text.split("## Metadata")[0]
 
 
+@pytest.mark.slow
 def test_the_metadata_of_a_folder_are_croissant_with_keys_and_references(release, tmp_path):
     release.sample_into(tmp_path / "made", 20, seed=0)
     sheet(release, tmp_path / "s.md", data=tmp_path / "made")

@@ -425,6 +425,7 @@ def test_no_bar_without_a_length_is_shown_at_first():
     assert "7 more" in text
 
 
+@pytest.mark.slow
 def test_the_commands_write_the_same_page(tmp_path, monkeypatch, capsys):
     fill(tmp_path)
     monkeypatch.chdir(tmp_path)

@@ -136,6 +136,7 @@ def test_a_table_has_the_same_digest_from_every_source(folder):
     assert Bench.of(frame.set_index(np.arange(400) * 2), SCHEMA).table == Bench.of(frame, SCHEMA).table
 
 
+@pytest.mark.slow
 def test_rows_of_a_version_that_did_not_note_the_table_are_refused(folder):
     rows = swept("r.csv", epsilons=(1.0,))
     rows.drop(columns=["table", "settings"]).to_csv("r.csv", index=False)
@@ -156,6 +157,7 @@ def test_rows_of_other_settings_stay_in_the_file_and_out_of_the_result(folder):
     assert len(pd.read_csv("r.csv")) == 6
 
 
+@pytest.mark.slow
 @given(tables())
 def test_every_table_has_a_digest(drawn):
     _, frame = drawn

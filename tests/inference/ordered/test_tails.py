@@ -50,6 +50,7 @@ def test_a_tail_that_is_there_stays():
     assert np.mean(found, axis=0)[5:GROUPS].sum() == pytest.approx(HEAVY[5:GROUPS].sum(), rel=0.15)
 
 
+@pytest.mark.slow
 def test_a_tail_within_careful_bounds_keeps_its_records_on_average():
     """Two-sided: five standard errors, so that one seed in a million fails. The median loses a sixth."""
     rng, gaps, places = np.random.default_rng(0), [], np.arange(5)

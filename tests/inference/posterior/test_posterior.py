@@ -52,6 +52,7 @@ def test_the_tables_of_a_draw_agree_and_are_not_negative(ordered):
             assert margin.total == pytest.approx(COUNTS.sum())
 
 
+@pytest.mark.slow
 def test_draws_vary_as_much_as_the_noise_in_a_pair_and_no_more():
     """Interaction of a 2 x 2 corner: the sum of four cells' noise, of which margins are known better.
 

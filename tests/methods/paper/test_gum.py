@@ -53,6 +53,7 @@ def test_it_never_ends_farther_off_than_it_began(begun, aimed_at, sets, seed):
         assert error(ended, tables) <= error(begun, tables) + 1e-9
 
 
+@pytest.mark.slow
 def test_of_all_it_met_the_best_is_returned():
     """Steps that lead away come last; what they lead to is not returned."""
     begun, tables = cycle()

@@ -46,6 +46,7 @@ def test_threads_change_no_table_and_a_reader_may_stop(model, monkeypatch, threa
     assert len(list(made.frames())) == 6
 
 
+@pytest.mark.slow
 def test_a_loaded_model_draws_the_same_tables(model, tmp_path):
     model.save(tmp_path / "m.privsyn")
     one, other = model.draws(3, 300, seed=5), load(tmp_path / "m.privsyn").draws(3, 300, seed=5)

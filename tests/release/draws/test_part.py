@@ -61,6 +61,7 @@ def test_a_part_has_the_codes_and_the_tables_of_its_columns_and_of_those_linked_
         assert (sample["first"] <= sample["last"]).all()
 
 
+@pytest.mark.slow
 def test_the_codec_of_each_column_alone_has_its_codes(release):
     for name in ("a", "first", "c0"):
         alone = codec_of(release.codec, [name], constrained=False)

@@ -67,6 +67,7 @@ def test_every_row_is_encoded_alone(table):
         assert np.array_equal(codec.encode(frame.iloc[[row]]).codes, whole[[row]])
 
 
+@pytest.mark.slow
 @given(tables())
 def test_encoding_commutes_with_concatenation(table):
     schema, frame = table

@@ -143,6 +143,7 @@ def test_files_are_counted_as_frames_are(tmp_path, parts):
     assert one.release_.codec.heaps == other.release_.codec.heaps != {}
 
 
+@pytest.mark.slow
 def test_noise_alone_makes_hardly_any_frequent_number():
     """One table in 100 by chance: 13 or more of 200 with a probability of 2e-7, for each law."""
     rng = np.random.default_rng(0)

@@ -145,6 +145,7 @@ def test_codes_names_and_dates_are_no_numbers_in_a_format():
         assert not isinstance(draft_schema(pd.DataFrame({"a": cells * 40})).columns["a"], Numerical)
 
 
+@pytest.mark.slow
 def test_dates_in_several_formats_are_reported_with_their_shares():
     days = pd.Series(pd.date_range("2020-01-01", periods=400))
     written = [days.dt.strftime(pattern) for pattern in ("%d.%m.%Y", "%Y-%m-%d", "%m/%d/%Y")]

@@ -543,6 +543,7 @@ def test_a_parquet_file_with_an_index_gives_columns_only(tmp_path):
     assert read_in_memory(tmp_path / "t.parquet").frame.columns.tolist() == ["a"]
 
 
+@pytest.mark.slow
 @given(tables())
 def test_codes_survive_every_kind_of_file(tmp_path_factory, table):
     schema, frame = table

@@ -45,6 +45,7 @@ def test_identifiers_of_all_blocks_are_different():
         Identifier(pattern=r"\d").maker(np.dtype("object"))(1, rng, start=10)
 
 
+@pytest.mark.slow
 def test_stand_ins_come_from_faker_and_keys_are_unique():
     pytest.importorskip("faker")
     for provider in PROVIDERS:
