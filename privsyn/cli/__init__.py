@@ -46,12 +46,13 @@ UsageError: Any = typer.BadParameter.__mro__[1]
 
 
 class Commands(TyperGroup):
-    """The list of commands, each with its first paragraph, printed without Rich, whose import takes half of the time."""
+    """The list of commands, printed without Rich, whose import takes half of the time."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings | {"rich_markup_mode": None})
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write each command with its first paragraph."""
         first = {name: (command.help or "").partition("\n\n")[0] for name, command in self.commands.items()}
         with formatter.section("Commands"):
             formatter.write_dl(list(first.items()))
