@@ -44,7 +44,6 @@ RARELY = (50_000, 20, 100)
 UsageError: Any = typer.BadParameter.__mro__[1]
 
 
-
 class Commands(TyperGroup):
     """The list of commands, printed without Rich, whose import takes half of the time."""
 
