@@ -25,6 +25,7 @@ from privsyn.inference import _kernels
 from privsyn.inference.ordered.concordance import Concordance, with_concordances
 from privsyn.inference.prior.dispersion import (
     DISPERSIONS,
+    SETTLING_ROUNDS,
     departure_likelihoods,
     pooled_dispersions,
 )
@@ -213,12 +214,16 @@ def _by_classes(
 
     The second deviations understate the dispersion, because the classes have fitted part of the noise. That
     part is the number of their parameters over the pairs' degrees of freedom.
+
+    The first dispersions are pooled until they settle. Otherwise many noisy pairs are shrunk too far, and the
+    classes with them. The second ones are not: the fitted noise would make them settle too low, or too high.
     """
     nominal = [pair for pair in tables.values() if not is_smooth(pair.table.domain)]
     if not nominal:
         return []
     evidence = list(map(np.add, (pair.evidence for pair in nominal), CELLS.evidence(nominal)))
-    means = {mean.attributes: mean for mean in CELLS.mean(nominal, pooled_dispersions(evidence))}
+    dispersions = pooled_dispersions(evidence, rounds=SETTLING_ROUNDS)
+    means = {mean.attributes: mean for mean in CELLS.mean(nominal, dispersions)}
     seen = tuple(means.get(names, pair.table) for names, pair in tables.items())
     classes = dict(zip(tables, latent_class_pairs(problem.domain, margins, seen, rng), strict=True))
     freedom = sum(prod(size - 1 for size in table.domain.shape) for table in seen)

@@ -28,8 +28,10 @@ USUAL_SCATTER = 0.3  # least standard deviation of ln(dispersion) among the tabl
 USUAL = 0.01  # typical dispersion of a table over its number of records, in tables of real columns
 UNSURE = 1.5  # standard deviation of its logarithm
 SCORED_AT_ONCE = 3000  # cells of tables: their variances at all dispersions take 1 MB
-POOLING_ROUNDS = 30  # most rounds of expectation-maximisation
+POOLING_ROUNDS = 30  # most rounds of expectation-maximisation; with few, weak evidence is shrunk less far
+SETTLING_ROUNDS = 1000  # the same until the mean and the standard deviation settle
 SETTLED = 1e-3  # change of the mean and of the standard deviation of ln(dispersion) that ends these rounds
+IMPOSSIBLE = 1e-250  # least prior density, over its largest: a table may have any dispersion
 MOST_POOLED = 20_000  # tables from which both are estimated; of more tables, evenly spaced ones are taken
 
 
@@ -121,7 +123,11 @@ def _deviation_likelihoods(deviations: Floats, expected: Floats, variance: Float
 
 
 def pooled_dispersions(
-    likelihoods: list[Floats], total: float | None = None, *, hopeful: bool = False
+    likelihoods: list[Floats],
+    total: float | None = None,
+    *,
+    hopeful: bool = False,
+    rounds: int = POOLING_ROUNDS,
 ) -> Floats:
     """Return the dispersion of each table, shrunk towards a typical value where there is little evidence.
 
@@ -135,6 +141,9 @@ def pooled_dispersions(
         Number of records. If given, `USUAL` counts as one more table; it decides where there is no evidence.
     hopeful : bool
         Return arithmetic instead of geometric posterior means.
+    rounds : int
+        Most rounds of expectation-maximisation. Weak evidence on many tables needs hundreds: each round moves
+        the mean by the share of the evidence in what is known of a table.
 
     Returns
     -------
@@ -152,12 +161,15 @@ def pooled_dispersions(
     if total is not None:
         mean, scatter = float(before[0]), UNSURE
     some = table[:: max(-(-len(table) // MOST_POOLED), 1)]
-    for _ in range(POOLING_ROUNDS if len(table) else 0):
+    some = np.exp(some - some.max(axis=1, keepdims=True))
+    number = len(some) + len(before)
+    for _ in range(rounds if len(table) else 0):
         begun = np.array([mean, scatter])
-        weights = _posterior(some, mean, scatter)
-        mean = float(np.concatenate([weights @ LOGS, before]).mean())
-        squares = np.concatenate([weights @ (LOGS - mean) ** 2, np.full(len(before), UNSURE**2)])
-        scatter = max(float(np.sqrt(squares.mean())), USUAL_SCATTER)
+        prior = np.maximum(np.exp(-0.5 * ((LOGS - mean) / scatter) ** 2), IMPOSSIBLE)
+        weights = prior * ((1 / (some @ prior)) @ some)  # posterior probabilities, summed over the tables
+        mean = float(weights @ LOGS + before.sum()) / number
+        square = float(weights @ (LOGS - mean) ** 2 + len(before) * UNSURE**2) / number
+        scatter = max(float(np.sqrt(square)), USUAL_SCATTER)
         if np.abs(begun - (mean, scatter)).max() < SETTLED:
             break
     weights = _posterior(table, mean, scatter)

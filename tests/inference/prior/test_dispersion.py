@@ -13,6 +13,7 @@ from privsyn.inference import _kernels
 from privsyn.inference.prior import dispersion as module
 from privsyn.inference.prior.dispersion import (
     DISPERSIONS,
+    SETTLING_ROUNDS,
     departure_likelihood,
     deviation_likelihood,
     pooled_dispersions,
@@ -242,6 +243,21 @@ def test_pooled_dispersions_are_posterior_means_under_the_estimated_prior():
     assert abs(slope - 0.5) < 0.25
     assert abs(intercept) < 0.25
     assert ((pooled - true) ** 2).mean() < 0.75 * ((seen - true) ** 2).mean()
+
+
+def test_weak_evidence_on_many_tables_settles_at_their_dispersion():
+    """One deviation of each of 1,500 tables, with twice as much noise variance as signal.
+
+    The mean square of the deviations estimates the signal with a relative standard error of 3 / sqrt(750), or
+    0.11. The bounds are five and nine standard errors away: wrong with a probability below 1e-6.
+    """
+    noise, true = 1e5, 50.0
+    deviations = np.random.default_rng(0).normal(0.0, np.sqrt(1000 * true + noise), 1500)
+    variances = 1000 * DISPERSIONS + noise
+    scores = [-0.5 * (np.log(variances) + deviation**2 / variances) for deviation in deviations]
+    settled = np.median(pooled_dispersions(scores, rounds=SETTLING_ROUNDS))
+    assert 0.45 * true < settled < 2 * true
+    assert np.median(pooled_dispersions(scores)) < 0.5 * settled
 
 
 def test_tables_of_which_much_is_known_keep_what_is_known():
