@@ -12,7 +12,7 @@ import numpy as np
 
 from privsyn.inference.consistency import EXACT, combine_measurements, estimate_total, norm_sub
 from privsyn.inference.ordered.binning import LEVELS, NO_CELLS, Axis, expected_cells, in_runs
-from privsyn.inference.ordered.support import likely_shares, looks_of, occurring, occurring_groups
+from privsyn.inference.ordered.support import likely_shares, looks_of, occurring, occurring_groups, with_look
 from privsyn.inference.ordered.tails import Tails
 from privsyn.inference.problem import FewCells, Problem, PublicFacts
 from privsyn.inference.rare_values import THRESHOLD, merge_cells, merge_rare
@@ -136,7 +136,8 @@ def _found_axes(
     """Return the layouts of the cells that occur, which codes of each attribute do, and the shares of cells.
 
     Whole numbers that are counted one by one are `occurring` or not. Of columns in groups of fine cells, the
-    groups at both ends are, and of the last ones some cells; see `likely_shares`. Tails reach no cell that is
+    groups at both ends are, and of the last ones some cells; see `likely_shares`. Besides the one-ways, the
+    counts by which bounds were found decide. No row is read. Tails reach no cell that is
     as narrow as those that do not occur.
     """
     axes, occurs, shares = dict(facts.axes), {}, list(joined.shares)
@@ -145,18 +146,18 @@ def _found_axes(
         occurs[name] = np.ones(len(one_way.marginal.counts), np.bool_)
         if name not in facts.doubtful or name not in axes:
             continue
-        counts, variances, widths = (
-            one_way.marginal.counts[:ordered],
-            one_way.variance[:ordered],
-            axes[name].widths,
-        )
+        counts, variances = one_way.marginal.counts[:ordered], one_way.variance[:ordered]
+        widths = axes[name].widths
+        cells = slice(len(widths))
+        group, share = joined.groups[place][cells], np.array(shares[place])
+        own = counts, np.diag(variances)
+        if name in facts.looks:
+            own = with_look(counts, variances, group, share[cells], facts.looks[name])
         if len(widths) == ordered and (widths == 1).all():
-            occurs[name][:ordered] = occurring(counts, variances, law.deviations, len(one_ways))
+            occurs[name][:ordered] = occurring(*own, law.deviations, len(one_ways))
             axes[name] = replace(axes[name], widths=np.where(occurs[name][:ordered], 1.0, NOWHERE))
         elif name in levels:
-            some = occurring_groups(counts, variances, law.deviations, len(one_ways))
-            cells = slice(len(widths))
-            group, share = joined.groups[place][cells], np.array(shares[place])
+            some = occurring_groups(*own, law.deviations, len(one_ways))
             looks = [*looks_of(levels[name]), *([facts.looks[name]] if name in facts.looks else [])]
             share[cells] = likely_shares(counts, variances, some, group, share[cells], widths, looks)
             occurs[name][:ordered], shares[place] = some, share
