@@ -92,7 +92,8 @@ def finish(
     """
     if not tables or not len(start):
         return start
-    one_ways = tuple(t for t in one_ways if t.domain.ordered[0] or _frequent(t, tables, len(start)))
+    most = _most_cells(tables)
+    one_ways = tuple(t for t in one_ways if t.domain.ordered[0] or _frequent(t, most, len(start)))
     pairs, groupings = _coarse_pairs(tables, one_ways)
     weight = {table.attributes: w for table, w in zip(tables, weights_of(tables), strict=True)}
     sums = tuple(map(Marginal.join, pairs, groupings))
@@ -170,17 +171,24 @@ def counted(
     return np.concatenate([of.ravel() for of in counts])
 
 
-def _frequent(one_way: Marginal, tables: tuple[Marginal, ...], n: int) -> bool:
+def _most_cells(tables: tuple[Marginal, ...]) -> dict[str, int]:
+    """Return the number of cells of the largest table of each attribute."""
+    most: dict[str, int] = {}
+    for table in tables:
+        cells = table.domain.cells
+        for name in table.attributes:
+            most[name] = max(cells, most.get(name, 0))
+    return most
+
+
+def _frequent(one_way: Marginal, most: Mapping[str, int], n: int) -> bool:
     """Return whether even the rarest value has `DENSE` records for each cell that it has in a table.
 
     A column with rarer values is left free: held to them, no value could move in a table of few records.
     """
-    names = one_way.attributes
+    (name,) = one_way.attributes
     rarest = one_way.counts[one_way.counts > 0].min(initial=one_way.total) * (n / one_way.total)
-    cells = (
-        max((t.domain.cells for t in tables if names[0] in t.attributes), default=0) / one_way.domain.cells
-    )
-    return bool(rarest >= DENSE * cells)
+    return bool(rarest >= DENSE * (most.get(name, 0) / one_way.domain.cells))
 
 
 def _sparse(tables: tuple[Marginal, ...], n: int, possible: StructuralZeros) -> dict[int, Grouping]:
