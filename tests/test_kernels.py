@@ -19,6 +19,7 @@ from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.marginal import Grouping, Marginal
 from privsyn.methods.paper import _kernels as paper_kernels
 from privsyn.synthesis import _kernels as synthesis_kernels
+from privsyn.synthesis import annealing
 from privsyn.synthesis.annealing import lay_out
 
 SHAPE = (3, 4, 2, 3)
@@ -301,12 +302,31 @@ def test_values_are_drawn_as_if_each_were_tried_out(sets, heat, seed):
     assert_drawn_as_if_tried_out(SHAPE, 6, sets, heat, seed)
 
 
+def test_large_records_are_annealed_in_one_byte_a_code_and_alike(monkeypatch):
+    domain = Domain(("a", "b", "c"), SHAPE[:3])
+    rng = np.random.default_rng(0)
+    start = Records(domain, np.stack([rng.integers(0, size, 200) for size in domain.sizes], axis=1))
+    pairs = (domain.project(("a", "b")), domain.project(("b", "c")))
+    tables = tuple(Marginal(pair, rng.dirichlet(np.ones(pair.cells)).reshape(pair.shape)) for pair in pairs)
+    types, found = [], []
+    inner = annealing.anneal_once
+    monkeypatch.setattr(
+        annealing, "anneal_once", lambda codes, *rest: (types.append(codes.dtype), inner(codes, *rest))
+    )
+    for most in (annealing.MANY_CELLS, 0):
+        monkeypatch.setattr(annealing, "MANY_CELLS", most)
+        found.append(annealing.finish(start, tables, np.random.default_rng(1), sweeps=1).codes)
+    assert types == [np.uint16, np.uint8]
+    assert np.array_equal(*found)
+    assert not np.array_equal(found[0], start.codes)
+
+
 @pytest.mark.parametrize("heat", [0.0, 0.5])
 def test_more_rows_and_values_than_are_treated_at_once_are_drawn_alike(heat):
-    """Up to 51 values in vectors of 16, and 70 rows in stretches of 64."""
+    """Up to 51 values in vectors of 16, and 140 rows in stretches of 128."""
     assert synthesis_kernels.LANES < 17
-    assert synthesis_kernels.STRETCH < 70
-    assert_drawn_as_if_tried_out((17, 2, 3), 70, [(0, 1), (1, 2), (2, 0)], heat, 1)
+    assert synthesis_kernels.STRETCH < 140
+    assert_drawn_as_if_tried_out((17, 2, 3), 140, [(0, 1), (1, 2), (2, 0)], heat, 1)
 
 
 def assert_drawn_as_if_tried_out(shape, n, sets, heat, seed):

@@ -28,8 +28,9 @@ from privsyn.table.encoding.dtypes import family, parse_dtype
 from privsyn.table.io.output_type import OutputType
 from privsyn.table.schema.yaml_file import from_plain
 
-FORMAT = 6  # increased when an older reader would misread the file
-READABLE = (2, 3, 4, 5, FORMAT)
+FORMAT = 7  # increased when an older reader would misread the file
+READABLE = (2, 3, 4, 5, 6, FORMAT)
+JOINED = 7  # since this format, all arrays of a kind are one: a wide table has 150,000 arrays
 NEW_GAPS = 6  # since this format, gaps are encoded as they are now: older releases with gaps are refused
 SAME_TOTAL = 1e-6  # largest relative difference between the totals of consistent tables
 
@@ -66,17 +67,10 @@ def pack(parts: Parts) -> bytes:
     """Return the bytes of the file."""
     codec, fitted, ledger, method, form = parts
     _check_tables(fitted)
-    arrays: dict[str, Array] = {f"groups_{j}": group for j, group in enumerate(fitted.merging.groups)}
-    arrays |= {f"shares_{j}": share for j, share in enumerate(fitted.merging.shares)}
-    arrays |= {f"one_way_{j}": table.counts for j, table in enumerate(fitted.one_ways)}
-    arrays |= {f"marginal_{j}": table.counts for j, table in enumerate(fitted.marginals)}
-    measured = [certainty.measured for certainty in fitted.certainties]
-    arrays |= {f"heard_{j}": table.marginal.counts for j, table in enumerate(measured)}
-    arrays |= {f"noise_{j}": table.variance for j, table in enumerate(measured)}
+    arrays = named_arrays(fitted)
+    by_columns = [name for name, array in arrays.items() if is_by_columns(array)]
     common = {j: of.common for j, of in enumerate(fitted.certainties) if of.common.size}
-    arrays |= {f"common_{j}": errors for j, errors in common.items()}
-    for j, table in enumerate(measured):
-        arrays |= {f"heard_groups_{j}_{axis}": group for axis, group in enumerate(table.grouping.groups)}
+    grouped = [j for j, of in enumerate(fitted.certainties) if of.measured.grouping]
     text = {
         "format": FORMAT,
         "method": method.name,
@@ -90,11 +84,55 @@ def pack(parts: Parts) -> bytes:
             "ordered": fitted.merging.merged.ordered,
         },
         "marginals": [table.attributes for table in fitted.marginals],
+        **({"grouped": grouped} if grouped else {}),
+        **({"by_columns": by_columns} if by_columns else {}),
         "errors": [certainty.error for certainty in fitted.certainties],
         "ledger": ledger.to_dict(),
     }
-    packed = packed_arrays(arrays, A_CODE * _most_codes(codec.to_dict()))
+    packed = packed_arrays(joined(arrays), A_CODE * _most_codes(codec.to_dict()))
     return zipped({"release.json": json.dumps(text, indent=1), "arrays.npz": packed})
+
+
+def named_arrays(fitted: Fitted) -> dict[str, Array]:
+    """Return the arrays of a model by name: a kind, and the place of the table."""
+    arrays: dict[str, Array] = {f"groups_{j}": group for j, group in enumerate(fitted.merging.groups)}
+    arrays |= {f"shares_{j}": share for j, share in enumerate(fitted.merging.shares)}
+    arrays |= {f"one_way_{j}": table.counts for j, table in enumerate(fitted.one_ways)}
+    arrays |= {f"marginal_{j}": table.counts for j, table in enumerate(fitted.marginals)}
+    measured = [certainty.measured for certainty in fitted.certainties]
+    arrays |= {f"heard_{j}": table.marginal.counts for j, table in enumerate(measured)}
+    arrays |= {f"noise_{j}": table.variance for j, table in enumerate(measured)}
+    arrays |= {f"common_{j}": of.common for j, of in enumerate(fitted.certainties) if of.common.size}
+    for j, table in enumerate(measured):
+        arrays |= {f"heard_groups_{j}_{axis}": group for axis, group in enumerate(table.grouping.groups)}
+    return arrays
+
+
+def joined(arrays: Mapping[str, Array]) -> dict[str, Array]:
+    """Return the cells of all arrays of a kind, one array after another.
+
+    >>> arrays = {"groups_0": np.array([0, 1]), "groups_1": np.array([0]), "one_way_0": np.array([2.5])}
+    >>> {kind: cells.tolist() for kind, cells in joined(arrays).items()}
+    {'groups': [0, 1, 0], 'one_way': [2.5]}
+    """
+    kinds: dict[str, list[Array]] = {}
+    for name, array in arrays.items():
+        kinds.setdefault(kind_of(name), []).append(array.ravel("F" if is_by_columns(array) else "C"))
+    return {kind: np.concatenate(parts) for kind, parts in kinds.items()}
+
+
+def kind_of(name: str) -> str:
+    """Return the kind of an array: its name without numbers.
+
+    >>> kind_of("heard_groups_12_0"), kind_of("one_way_3")
+    ('heard_groups', 'one_way')
+    """
+    return name.rstrip("_0123456789")
+
+
+def is_by_columns(array: Array) -> bool:
+    """Return whether the first axis is contiguous and the last is not: sums round by the order of cells."""
+    return array.flags.f_contiguous and not array.flags.c_contiguous
 
 
 def zipped(members: Mapping[str, str | bytes]) -> bytes:
@@ -221,7 +259,10 @@ def _unpacked(text: dict[str, Any], file: zipfile.ZipFile, *, most: int) -> Part
     released = {f"one_way_{j}": merged.project((name,)) for j, name in enumerate(merged.names)}
     released |= {f"marginal_{j}": merged.project(tuple(names)) for j, names in enumerate(text["marginals"])}
     common = {int(j): int(size) for j, size in text.get("common", {}).items()}
-    arrays = _arrays(file, original, released, common)
+    reader = _EachArray(file)
+    if text["format"] >= JOINED:
+        reader = _JoinedArrays(file, set(text.get("grouped", ())), set(text.get("by_columns", ())))
+    arrays = _arrays(reader, original, released, common)
     tables = tuple(Marginal(domain, arrays[name]) for name, domain in released.items())
     certainties = tuple(
         Certainty(_measured(arrays, j, table.domain), float(error), arrays.get(f"common_{j}", NO_COMMON))
@@ -239,36 +280,84 @@ def _unpacked(text: dict[str, Any], file: zipfile.ZipFile, *, most: int) -> Part
     return Parts(codec, fitted, ledger, METHODS[text["method"]], form)
 
 
+class _EachArray:
+    """The arrays of a file of an older format: each is a member."""
+
+    def __init__(self, file: zipfile.ZipFile) -> None:
+        self._file, self._there = file, set(file.namelist())
+
+    def is_grouped(self, j: int) -> bool:
+        """Return whether the j-th table was measured in groups of codes."""
+        return f"heard_groups_{j}_0.npy" in self._there
+
+    def read(self, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Array]:
+        """Return the arrays of these shapes; raise if one is missing or has another shape."""
+        self._there.difference_update(f"{name}.npy" for name in shapes)
+        return {name: _array(self._file, f"{name}.npy", shape) for name, shape in shapes.items()}
+
+    def end(self) -> None:
+        """Raise if an array was not read."""
+        if self._there:
+            raise ValueError("there are other arrays")
+
+
+class _JoinedArrays(_EachArray):
+    """The arrays of a file: the cells of all arrays of a kind are a member."""
+
+    def __init__(self, file: zipfile.ZipFile, grouped: set[int], by_columns: set[str]) -> None:
+        super().__init__(file)
+        self._grouped, self._by_columns = grouped, by_columns
+
+    def is_grouped(self, j: int) -> bool:
+        """Return whether the j-th table was measured in groups of codes."""
+        return j in self._grouped
+
+    def read(self, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Array]:
+        """Return the arrays of these shapes, which are all of their kinds; raise if there are others."""
+        sizes: dict[str, int] = {}
+        for name, shape in shapes.items():
+            sizes[kind_of(name)] = sizes.get(kind_of(name), 0) + prod(shape)
+        kinds = super().read({kind: (size,) for kind, size in sizes.items()})
+        found, starts = {}, dict.fromkeys(sizes, 0)
+        for name, shape in shapes.items():
+            kind = kind_of(name)
+            end = starts[kind] + prod(shape)
+            cells = kinds[kind][starts[kind] : end]
+            found[name] = cells.reshape(shape, order="F" if name in self._by_columns else "C")
+            starts[kind] = end
+        return found
+
+
 def _arrays(
-    file: zipfile.ZipFile, original: Domain, released: Mapping[str, Domain], common: Mapping[int, int]
+    file: _EachArray, original: Domain, released: Mapping[str, Domain], common: Mapping[int, int]
 ) -> dict[str, Array]:
     """Return the arrays of these tables and of the merging; raise if any is missing or there are others.
 
     Parameters
     ----------
-    file : zipfile.ZipFile
+    file : _EachArray
     original : Domain
     released : mapping of a name to the domain of a table
     common : mapping of the place of a one-way table to the number of its errors in common
     """
-    shapes = {name: domain.shape for name, domain in released.items()}
-    coarse: dict[str, Array] = {}
-    there = set(file.namelist())
-    for j, domain in enumerate(released.values()):
-        names = [f"heard_groups_{j}_{axis}" for axis in range(len(domain))]
-        measured = domain
-        if f"{names[0]}.npy" in there:  # measured at a coarser resolution than released
-            groups = [_array(file, f"{n}.npy", (s,)) for n, s in zip(names, domain.shape, strict=True)]
-            coarse |= zip(names, groups, strict=True)
-            measured = Grouping(tuple(groups)).domain(domain)
-        shapes |= {f"heard_{j}": measured.shape, f"noise_{j}": measured.shape}
-    for j, size in common.items():
-        shapes[f"common_{j}"] = (*shapes[f"one_way_{j}"], size)
+    domains = list(released.values())
+    grouped = [j for j in range(len(domains)) if file.is_grouped(j)]  # coarser than released
+    coarse = file.read(
+        {f"heard_groups_{j}_{axis}": (s,) for j in grouped for axis, s in enumerate(domains[j].shape)}
+    )
+    shapes: dict[str, tuple[int, ...]] = {}
     for j, size in enumerate(original.sizes):
         shapes |= {f"groups_{j}": (size,), f"shares_{j}": (size,)}
-    if sorted(file.namelist()) != sorted(f"{name}.npy" for name in (*shapes, *coarse)):
-        raise ValueError("arrays are missing, or there are others")
-    return coarse | {name: _array(file, f"{name}.npy", shape) for name, shape in shapes.items()}
+    shapes |= {name: domain.shape for name, domain in released.items()}
+    for j in grouped:
+        groups = tuple(coarse[f"heard_groups_{j}_{axis}"] for axis in range(len(domains[j])))
+        domains[j] = Grouping(groups).domain(domains[j])
+    for j, domain in enumerate(domains):
+        shapes |= {f"heard_{j}": domain.shape, f"noise_{j}": domain.shape}
+    shapes |= {f"common_{j}": (*shapes[f"one_way_{j}"], size) for j, size in common.items()}
+    arrays = coarse | file.read(shapes)
+    file.end()
+    return arrays
 
 
 def _measured(arrays: Mapping[str, Array], j: int, domain: Domain) -> Measurement:

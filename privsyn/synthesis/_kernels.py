@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 LANES = 16
 """Numbers that are added at once, as a vector: 64 bytes, as much as memory delivers at once."""
 
-STRETCH = 64
+STRETCH = 128
 """Rows whose cells are found together, table by table. Their places stay in the cache."""
 
 

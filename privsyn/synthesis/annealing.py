@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from privsyn.marginals.counting import Block, Tables, block_of
+from privsyn.marginals.counting import Block, Tables, block_of, code_type
 from privsyn.marginals.domain import Attributes, Codes, Domain, Floats, Integers, Ints, Records
 from privsyn.marginals.marginal import LEVELS, NO_GROUPS, Grouping, Marginal, groups_at
 from privsyn.marginals.statistics import couplings, dependences, pairs_within
@@ -32,6 +32,8 @@ SWEEPS = 5  # fewer fit wide tables poorly; with more, models learnt from the ro
 TEMPERATURE = (
     0.03  # in units of the objective, for each table of a move: colder, rows keep traces of the start
 )
+MANY_CELLS = 2**20  # of records: one byte a code saves 15 % of the time, but its loop is compiled too
+TWO_BYTES = 2**16  # values: the type of smaller records, whatever their columns
 VARIATES = 4096  # random numbers that all draws share, from random places on
 NEVER = 1e6  # weight of a record in a structural zero: no table gains as much by a move
 COLUMNS, SUMS = 100.0, 10.0  # weights of a column and of a coarse sum, relative to a cell of a table
@@ -92,7 +94,8 @@ def finish(
     """
     if not tables or not len(start):
         return start
-    one_ways = tuple(t for t in one_ways if t.domain.ordered[0] or _frequent(t, tables, len(start)))
+    most = _most_cells(tables)
+    one_ways = tuple(t for t in one_ways if t.domain.ordered[0] or _frequent(t, most, len(start)))
     pairs, groupings = _coarse_pairs(tables, one_ways)
     weight = {table.attributes: w for table, w in zip(tables, weights_of(tables), strict=True)}
     sums = tuple(map(Marginal.join, pairs, groupings))
@@ -130,8 +133,10 @@ def _anneal(
     rng: np.random.Generator,
 ) -> Codes:
     """Return annealed codes; `counts` become theirs."""
-    small = max(start.domain.sizes) <= np.iinfo(np.uint16).max + 1
-    codes = start.codes.astype("uint16" if small else "uint32", order="F")  # the kernel reads columns
+    most_codes = max(start.domain.sizes)
+    if start.codes.size < MANY_CELLS:
+        most_codes = max(most_codes, TWO_BYTES)
+    codes = start.codes.astype(code_type(most_codes), order="F")  # the kernel reads columns
     most = max((len(move.values) for move in moves), default=0)
     noise = rng.gumbel(size=VARIATES + most).astype(np.float32)
     for sweep in range(sweeps):
@@ -170,17 +175,24 @@ def counted(
     return np.concatenate([of.ravel() for of in counts])
 
 
-def _frequent(one_way: Marginal, tables: tuple[Marginal, ...], n: int) -> bool:
+def _most_cells(tables: tuple[Marginal, ...]) -> dict[str, int]:
+    """Return the number of cells of the largest table of each attribute."""
+    most: dict[str, int] = {}
+    for table in tables:
+        cells = table.domain.cells
+        for name in table.attributes:
+            most[name] = max(cells, most.get(name, 0))
+    return most
+
+
+def _frequent(one_way: Marginal, most: Mapping[str, int], n: int) -> bool:
     """Return whether even the rarest value has `DENSE` records for each cell that it has in a table.
 
     A column with rarer values is left free: held to them, no value could move in a table of few records.
     """
-    names = one_way.attributes
+    (name,) = one_way.attributes
     rarest = one_way.counts[one_way.counts > 0].min(initial=one_way.total) * (n / one_way.total)
-    cells = (
-        max((t.domain.cells for t in tables if names[0] in t.attributes), default=0) / one_way.domain.cells
-    )
-    return bool(rarest >= DENSE * cells)
+    return bool(rarest >= DENSE * (most.get(name, 0) / one_way.domain.cells))
 
 
 def _sparse(tables: tuple[Marginal, ...], n: int, possible: StructuralZeros) -> dict[int, Grouping]:

@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 
 from privsyn import Categorical, InputError, Numerical, PrivSyn, Schema, load
 from privsyn.errors import safe_repr
-from privsyn.release.file_format import FORMAT
+from privsyn.marginals.marginal import Marginal
+from privsyn.release.file_format import FORMAT, is_by_columns, kind_of, named_arrays
 from privsyn.release.release import ENOUGH
 
 METHODS = ["default", "published"]
@@ -145,14 +146,17 @@ def test_no_cell_that_the_schema_does_not_know_is_in_the_file(method, saved):
 
 
 @both
-def test_the_file_is_json_and_arrays_without_pickle(method, saved):
+def test_the_file_is_json_and_arrays_without_pickle(method, saved, releases):
     with zipfile.ZipFile(io.BytesIO(saved[method])) as file:
         assert file.namelist() == ["release.json", "arrays.npz"]
         assert {member.date_time for member in file.infolist()} == {(1980, 1, 1, 0, 0, 0)}  # no clock
     text, arrays = parts(saved[method])
     assert text["format"] == FORMAT
     assert {array.dtype.kind for array in arrays.values()} == {"i", "f"}
-    assert all(array.size < 400 for array in arrays.values())
+    sizes: dict[str, int] = {}  # of all tables, and not a number for each row
+    for name, array in named_arrays(releases[method].fitted).items():
+        sizes[kind_of(name)] = sizes.get(kind_of(name), 0) + array.size
+    assert {name: array.shape for name, array in arrays.items()} == {k: (size,) for k, size in sizes.items()}
 
 
 class Trap:
@@ -167,7 +171,7 @@ class Trap:
 
 def test_code_that_a_file_brings_along_is_not_run(saved, tmp_path):
     text, arrays = parts(saved["default"])
-    arrays["one_way_0"] = np.array([Trap(tmp_path / "sprung"), None], dtype=object)
+    arrays["one_way"] = np.array([Trap(tmp_path / "sprung"), None], dtype=object)
     write(tmp_path / "m.privsyn", text, arrays)
     refusal(tmp_path / "m.privsyn")
     assert not (tmp_path / "sprung").exists()
@@ -283,17 +287,71 @@ def test_a_release_of_another_version_is_called_that(version, saved, tmp_path):
     assert "another version" in refusal(tmp_path / "m.privsyn")
 
 
-def test_an_older_release_is_read_unless_its_gaps_would_be_misread(saved, tmp_path):
-    text, arrays = parts(saved["default"])
-    write(tmp_path / "m.privsyn", text | {"format": 4}, arrays)
+def write_older(path, release, version):
+    """The file as it was before format 7: each array is a member."""
+    release.save(path)
+    text, _ = parts(path.read_bytes())
+    for new in ("grouped", "by_columns"):
+        text.pop(new, None)
+    write(path, text | {"format": version}, named_arrays(release.fitted))
+
+
+def assert_same_arrays(one, other):
+    """The same numbers, in the same order in memory: so sums are rounded alike."""
+    one, other = named_arrays(one), named_arrays(other)
+    assert list(one) == list(other)
+    for name, array in one.items():
+        assert np.array_equal(array, other[name])
+        assert is_by_columns(array) == is_by_columns(other[name])
+
+
+@pytest.fixture(scope="module")
+def smooth():
+    """A release of two numbers, whose pair was measured in groups of codes."""
+    rng = np.random.default_rng(0)
+    low = rng.normal(50, 20, 4000).clip(0, 100)
+    frame = pd.DataFrame({"low": low, "high": (low + rng.normal(0, 9, 4000)).clip(0, 100)})
+    schema = Schema({name: Numerical(0.0, 100.0) for name in frame})
+    release = PrivSyn(0.5, 1e-9, schema, seed=1).fit(frame).release_
+    assert any(of.measured.grouping for of in release.fitted.certainties)
+    return release
+
+
+def test_a_file_of_either_format_holds_the_same_arrays(releases, smooth, tmp_path):
+    for release in (*releases.values(), smooth):
+        write_older(tmp_path / "old.privsyn", release, 6)
+        assert_same_arrays(load(tmp_path / "old.privsyn").fitted, release.fitted)
+        release.save(tmp_path / "new.privsyn")
+        assert_same_arrays(load(tmp_path / "new.privsyn").fitted, release.fitted)
+
+
+def test_an_array_by_columns_stays_one(releases, tmp_path):
+    release = releases["default"]
+    first, *others = release.fitted.marginals
+    turned = Marginal(first.domain, np.asfortranarray(first.counts))
+    assert is_by_columns(turned.counts)
+    turned = replace(release, fitted=replace(release.fitted, marginals=(turned, *others)))
+    turned.save(tmp_path / "m.privsyn")
+    assert_same_arrays(load(tmp_path / "m.privsyn").fitted, turned.fitted)
+
+
+@pytest.mark.parametrize("wrong", [[], [0], [[1]], 5, None])
+def test_groups_of_other_tables_are_refused(wrong, smooth, tmp_path):
+    smooth.save(tmp_path / "m.privsyn")
+    text, arrays = parts((tmp_path / "m.privsyn").read_bytes())
+    assert text["grouped"] not in (wrong, [])
+    write(tmp_path / "m.privsyn", text | {"grouped": wrong}, arrays)
+    refusal(tmp_path / "m.privsyn")
+
+
+def test_an_older_release_is_read_unless_its_gaps_would_be_misread(releases, tmp_path):
+    write_older(tmp_path / "m.privsyn", releases["default"], 4)
     load(tmp_path / "m.privsyn")
     days = Schema({name: Numerical(0, 9) for name in "ab"}, constraints=["a <= b"])
-    PrivSyn(1.0, 1e-9, days, seed=1).fit(pd.DataFrame({"a": [1, 2], "b": [3, 4]})).save(
-        tmp_path / "g.privsyn"
-    )
-    text, arrays = parts((tmp_path / "g.privsyn").read_bytes())
+    gaps = PrivSyn(1.0, 1e-9, days, seed=1).fit(pd.DataFrame({"a": [1, 2], "b": [3, 4]})).release_
+    write_older(tmp_path / "g.privsyn", gaps, 6)
     load(tmp_path / "g.privsyn")
-    write(tmp_path / "g.privsyn", text | {"format": 4}, arrays)
+    write_older(tmp_path / "g.privsyn", gaps, 4)
     assert "another version" in refusal(tmp_path / "g.privsyn")
 
 
@@ -333,14 +391,14 @@ WRONG_ARRAYS = {
 
 
 @pytest.mark.parametrize("change", WRONG_ARRAYS.values(), ids=WRONG_ARRAYS.keys())
-@pytest.mark.parametrize("name", ["groups_0", "shares_1", "one_way_2", "marginal_0"])
+@pytest.mark.parametrize("name", ["groups", "shares", "one_way", "marginal"])
 def test_a_changed_array_is_refused(name, change, saved, tmp_path):
     text, arrays = parts(saved["default"])
     write(tmp_path / "m.privsyn", text, arrays | {name: change(arrays[name])})
     refusal(tmp_path / "m.privsyn")
 
 
-@pytest.mark.parametrize("name", ["groups_0", "shares_1", "one_way_2", "marginal_0"])
+@pytest.mark.parametrize("name", ["groups", "shares", "one_way", "marginal"])
 def test_an_array_that_is_not_there_is_missed(name, saved, tmp_path):
     text, arrays = parts(saved["default"])
     del arrays[name]

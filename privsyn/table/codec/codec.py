@@ -139,7 +139,7 @@ class Codec:
         is_fine = self.fine and name not in self.schema.computed
         return encoder.fine(self.heaps.get(name, ()), getattr(column, "bins", 0)) if is_fine else encoder
 
-    @property
+    @cached_property
     def _texts(self) -> dict[str, str]:
         """The dtype of each column, as text."""
         return dict(zip(self.names, self.dtypes, strict=True))

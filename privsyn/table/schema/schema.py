@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any
 
@@ -161,10 +161,11 @@ class Schema:
         tables += [html_table(("constraint", "what holds in every row"), rules)] if rules else []
         return html("Schema", self._about_marks, *tables)
 
-    @property
-    def coded(self) -> dict[str, Coded]:
-        """The columns that are counted: all but identifiers and free text."""
-        return {name: column for name, column in self.columns.items() if isinstance(column, Coded)}
+    @cached_property
+    def coded(self) -> Mapping[str, Coded]:
+        """The columns that are counted: all but identifiers and free text. Read-only."""
+        coded = {name: column for name, column in self.columns.items() if isinstance(column, Coded)}
+        return MappingProxyType(coded)
 
     @property
     def randomised(self) -> dict[str, float]:

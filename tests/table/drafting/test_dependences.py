@@ -8,6 +8,7 @@ import pytest
 from command import run
 
 from privsyn import PrivSyn
+from privsyn.table.drafting import dependences
 from privsyn.table.drafting.draft import check_schema
 from privsyn.table.drafting.review import draft_text
 from privsyn.table.schema.yaml_file import from_plain, parse, read_schema
@@ -220,3 +221,26 @@ def test_of_a_table_with_55_columns_a_person_changes_two_lines_and_no_proposal_i
         "arrived <= left",
         "spouse_age is missing iff married == 'no'",
     ]
+
+
+def seldom_differing(codes, k):
+    """The slow twin: all pairs of neighbouring rows with the same key, for all columns."""
+    ordered = codes[:, np.argsort(codes[k], kind="stable")]
+    same = np.diff(ordered[k]) == 0
+    differ = (np.diff(ordered, axis=1) != 0)[:, same].sum(axis=1)
+    varies = (codes != codes[:, :1]).any(axis=1)
+    return set(np.flatnonzero((differ <= 0.03 * same.sum() + 4) & varies).tolist()) - {k}
+
+
+@pytest.mark.parametrize("n", [30, 2000])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_screen_passes_the_columns_that_all_pairs_of_rows_would_pass(seed, n):
+    rng = np.random.default_rng(seed)
+    hidden = rng.integers(0, 20, n)
+    wrong = rng.random((30, n)) < rng.choice([0.0, 0.005, 0.01, 0.02, 0.3], 30)[:, np.newaxis]
+    follows = [rng.integers(0, size, 20)[hidden] for size in rng.integers(1, 8, 30)]
+    codes = np.vstack([hidden, np.where(wrong, rng.integers(-1, 8, (30, n)), follows)])
+    rows = np.ascontiguousarray(codes.T, np.int32)
+    found = [dependences._seldom_differing(rows, k) for k in range(31)]
+    assert found == [seldom_differing(codes, k) for k in range(31)]
+    assert any(found)
