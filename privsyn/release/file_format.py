@@ -39,6 +39,11 @@ ZIP = b"PK"  # the first bytes of any zip file
 LEAST_MEMORY = 2**26  # bytes that any release may take, even from a small file
 MOST_RATIO = 100  # most memory for each byte of packed arrays; releases of real tables take 1 to 5
 A_CODE = 100  # bytes that a codec needs for each code of a number or a time
+A_TABLE = 3000  # bytes that a table of several columns takes besides its counts
+
+ALWAYS = {"format", "method", "total", "codec", "form", "merged", "marginals", "errors", "ledger"}
+KEYS = ALWAYS | {"total_variance", "common", "grouped", "by_columns"}
+"""What `pack` writes besides arrays."""
 
 
 class Parts(NamedTuple):
@@ -89,7 +94,7 @@ def pack(parts: Parts) -> bytes:
         "errors": [certainty.error for certainty in fitted.certainties],
         "ledger": ledger.to_dict(),
     }
-    packed = packed_arrays(joined(arrays), A_CODE * _most_codes(codec.to_dict()))
+    packed = packed_arrays(joined(arrays), _memory_of(text))
     return zipped({"release.json": json.dumps(text, indent=1), "arrays.npz": packed})
 
 
@@ -196,7 +201,10 @@ def members_of(file: zipfile.ZipFile) -> dict[str, bytes]:
     """Return the members of a file; refuse compressed ones, which `pack` never writes."""
     if any(member.compress_type != zipfile.ZIP_STORED for member in file.infolist()):
         raise ValueError("its members are compressed, which `pack` never does")
-    return {name: file.read(name) for name in file.namelist()}
+    members = {name: file.read(name) for name in file.namelist()}
+    if len(members) < len(file.namelist()):
+        raise ValueError("two members have one name: one of them would not be read")
+    return members
 
 
 def parts_of(file: zipfile.ZipFile) -> Parts:
@@ -231,6 +239,11 @@ def unpacked_size(file: zipfile.ZipFile) -> int:
     return sum(member.file_size for member in file.infolist())
 
 
+def _memory_of(text: Mapping[str, Any]) -> int:
+    """Return about how many bytes of memory a release takes besides its arrays."""
+    return A_CODE * _most_codes(text["codec"]) + A_TABLE * len(text["marginals"])
+
+
 def _most_codes(codec: Mapping[str, Any]) -> int:
     """Return the largest number of codes of numbers and times, without making them.
 
@@ -250,7 +263,7 @@ def _unpacked(text: dict[str, Any], file: zipfile.ZipFile, *, most: int) -> Part
     for constraint in text["codec"]["schema"].get("constraints", ()):
         if isinstance(constraint, Mapping) and "lookup" in (constraint.get("kind"), *constraint):
             raise ValueError("`pack` writes what a look-up means: a model names no other file to be read")
-    memory = unpacked_size(file) + A_CODE * _most_codes(text["codec"])
+    memory = unpacked_size(file) + _memory_of(text)
     if memory > most:
         raise TooLargeError(f"needs {memory / 1e6:,.0f} MB of memory: not a release that privsyn saved")
     codec = Codec.from_dict(text["codec"])
@@ -258,10 +271,15 @@ def _unpacked(text: dict[str, Any], file: zipfile.ZipFile, *, most: int) -> Part
     merged = Domain(original.names, tuple(text["merged"]["sizes"]), tuple(text["merged"]["ordered"]))
     released = {f"one_way_{j}": merged.project((name,)) for j, name in enumerate(merged.names)}
     released |= {f"marginal_{j}": merged.project(tuple(names)) for j, names in enumerate(text["marginals"])}
+    if not all(map(len, text["marginals"])):
+        raise ValueError("a table of no column")
     common = {int(j): int(size) for j, size in text.get("common", {}).items()}
     reader = _EachArray(file)
     if text["format"] >= JOINED:
-        reader = _JoinedArrays(file, set(text.get("grouped", ())), set(text.get("by_columns", ())))
+        grouped = text.get("grouped", [])
+        if not text.keys() <= KEYS or grouped != [j for j in range(len(released)) if j in set(grouped)]:
+            raise ValueError("it says what `pack` never writes")
+        reader = _JoinedArrays(file, set(grouped), set(text.get("by_columns", ())))
     arrays = _arrays(reader, original, released, common)
     tables = tuple(Marginal(domain, arrays[name]) for name, domain in released.items())
     certainties = tuple(
@@ -285,6 +303,8 @@ class _EachArray:
 
     def __init__(self, file: zipfile.ZipFile) -> None:
         self._file, self._there = file, set(file.namelist())
+        if len(self._there) < len(file.namelist()):
+            raise ValueError("two arrays have one name: one of them would not be read")
 
     def is_grouped(self, j: int) -> bool:
         """Return whether the j-th table was measured in groups of codes."""
@@ -306,7 +326,7 @@ class _JoinedArrays(_EachArray):
 
     def __init__(self, file: zipfile.ZipFile, grouped: set[int], by_columns: set[str]) -> None:
         super().__init__(file)
-        self._grouped, self._by_columns = grouped, by_columns
+        self._grouped, self._by_columns, self._unread = grouped, by_columns, set(by_columns)
 
     def is_grouped(self, j: int) -> bool:
         """Return whether the j-th table was measured in groups of codes."""
@@ -325,7 +345,14 @@ class _JoinedArrays(_EachArray):
             cells = kinds[kind][starts[kind] : end]
             found[name] = cells.reshape(shape, order="F" if name in self._by_columns else "C")
             starts[kind] = end
+        self._unread.difference_update(found)
         return found
+
+    def end(self) -> None:
+        """Raise if an array was not read, or if there is none that is said to be by columns."""
+        super().end()
+        if self._unread:
+            raise ValueError("other arrays are said to be by columns")
 
 
 def _arrays(
