@@ -54,7 +54,7 @@ def evaluate(
 ) -> None:
     """Measure how far SYNTHETIC is from REAL. It READS REAL: its output is not private."""
     import privsyn
-    from privsyn.cli.common.console import show_files
+    from privsyn.cli.common.console import show_files, waiting
     from privsyn.cli.common.outputs import check_outputs, check_page, staged, write_text
 
     outputs = {"--json": json_file, "--report": report}
@@ -63,7 +63,7 @@ def evaluate(
     public = _public(schema, csv, of_one, tables)
     check_outputs(outputs, inputs=(*tables, schema))
     check_page("--report", report)
-    with staged(outputs) as places:
+    with staged(outputs) as places, waiting("comparing the tables and training models"):
         scores = privsyn.evaluate(
             real,
             synthetic,
@@ -117,14 +117,14 @@ def attack(
 ) -> None:
     """Attack rows of REAL and rows of CONTROL, and compare. It READS REAL: its output is not private."""
     import privsyn
-    from privsyn.cli.common.console import show_files
+    from privsyn.cli.common.console import show_files, waiting
     from privsyn.cli.common.outputs import check_outputs, staged, write_text
 
     outputs = {"--json": json_file}
     tables = real, synthetic, control
     public = _public(schema, csv, {"--unit": unit, "--order": order}, tables)
     check_outputs(outputs, inputs=(*tables, schema))
-    with staged(outputs) as places:
+    with staged(outputs) as places, waiting("attacking rows"):
         risks = privsyn.attack(*tables, public, unit=unit, order=order, secrets=secret, seed=seed)
         if json_file is not None:
             write_text(places["--json"], risks.to_json())

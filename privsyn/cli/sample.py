@@ -139,7 +139,8 @@ def report(
     check_page("OUT", out)
     check_markdown("--sheet", sheet)
     release = load(model)
-    privsyn.report(release, out)
+    with console.waiting("writing the page"):
+        privsyn.report(release, out)
     console.show_files({"--public-report": out})
     if sheet is not None:
         privsyn.sheet(release, sheet)

@@ -100,7 +100,7 @@ def synth(
                 release = fitted.release_of_table
                 known, form = release.codec.schema, release.form
                 shape = write_blocks(blocks, out, known, form, excel_safe=excel_safe)
-                write_beside(release, out, outputs, sums, written)
+            write_beside(release, out, outputs, sums, written)
             if existed:
                 say(f"{out} was replaced. If it was published, {ADD_UP}")
             console.show_table(shape, out, fitted.ledger_, estimated=rows is None)
@@ -182,17 +182,18 @@ def _compare(fitted: PrivSyn, data: Path, synthetic: Any, public: Schema | None,
     real = read_in_memory(data, public, unit=fitted.unit).frame
     if unit is None and fitted.unit is not None:
         real = real.drop(columns=fitted.unit)
-    privsyn.evaluate(
-        real,
-        synthetic,
-        public,
-        unit=unit,
-        order=fitted.order,
-        target=fitted.target,
-        report=report,
-        ledger=fitted.ledger_.to_dict(),
-        origins=trace(fitted.release_, real, synthetic) if unit is None else (),
-    )
+    with console.waiting("comparing the tables and training models"):
+        privsyn.evaluate(
+            real,
+            synthetic,
+            public,
+            unit=unit,
+            order=fitted.order,
+            target=fitted.target,
+            report=report,
+            ledger=fitted.ledger_.to_dict(),
+            origins=trace(fitted.release_, real, synthetic) if unit is None else (),
+        )
     console.show_files({"--report": report})
 
 

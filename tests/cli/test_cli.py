@@ -720,6 +720,15 @@ def test_progress_is_a_bar_on_a_terminal_and_nothing_in_a_pipe(monkeypatch):
     assert "measuring" in sys.stderr.getvalue()
 
 
+@pytest.mark.parametrize(("stream", "said"), [(Terminal, True), (io.StringIO, False)])
+def test_work_that_takes_long_is_named_on_a_terminal(stream, said, monkeypatch):
+    monkeypatch.setattr(sys, "stderr", stream())
+    monkeypatch.setenv("TERM", "xterm")
+    with screen.waiting("comparing the tables"):
+        pass
+    assert ("comparing the tables" in sys.stderr.getvalue()) == said
+
+
 def test_a_terminal_says_once_that_loops_are_compiled(monkeypatch):
     """A run shows progress twice: while it fits and while it draws."""
     screen._announce_compiling.cache_clear()

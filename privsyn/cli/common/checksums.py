@@ -126,13 +126,16 @@ def write_beside(
         and not in `outputs`: it is not on the list.
     """
     import privsyn
+    from privsyn.cli.common.console import waiting
 
     written.append(out)
     if (page := outputs["--public-report"]) is not None:
-        privsyn.report(of, page)
+        with waiting("writing the public page"):
+            privsyn.report(of, page)
         written.append(page)
     if (sheet := outputs["--sheet"]) is not None:
-        privsyn.sheet(of, sheet, data=out)
+        with waiting("writing the data sheet"):
+            privsyn.sheet(of, sheet, data=out)
         written.append(sheet)
     for path in checksums.write([path for path in written if path in (out, *outputs.values())]):
         written.append(path)

@@ -108,6 +108,18 @@ def _announce_compiling() -> None:
 
 
 @contextmanager
+def waiting(what: str) -> Iterator[None]:
+    """Say on a terminal what is being done, until it is done: work that cannot tell how far it is."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(file=Lasting(sys.stderr)).status(what):  # type: ignore[arg-type]
+        yield
+
+
+@contextmanager
 def countdown() -> Iterator[Progress]:
     """Yield the function of `progress`; in a pipe, one that prints a line for each step."""
     with progress() as bars:

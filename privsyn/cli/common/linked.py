@@ -92,7 +92,7 @@ def synth_tables(
             shapes = fitted.release_.sample_into(
                 out, rows, ending=ending, seed=fitted.seed, excel_safe=excel_safe, progress=bars
             )
-            write_beside(fitted, out, outputs, checksums, written)
+        write_beside(fitted, out, outputs, checksums, written)
         show_tables(fitted.release_, shapes, out)
         console.show_files({name: path if path in written else None for name, path in others.items()})
         for name, release in fitted.release_.tables.items():
