@@ -20,7 +20,8 @@ from small_releases import CANARY, CANARY_NUMBER, both
 
 from privsyn import InputError, Numerical, PrivSyn, Schema, load
 from privsyn.marginals.marginal import Marginal
-from privsyn.release.file_format import FORMAT, is_by_columns, kind_of, named_arrays
+from privsyn.release.saved.arrays import is_by_columns, kind_of, named_arrays
+from privsyn.release.saved.file_format import FORMAT
 
 
 @pytest.fixture(scope="module")
@@ -236,6 +237,7 @@ def assert_same_arrays(one, other):
     assert list(one) == list(other)
     for name, array in one.items():
         assert np.array_equal(array, other[name])
+        assert array.dtype == other[name].dtype
         assert is_by_columns(array) == is_by_columns(other[name])
 
 
