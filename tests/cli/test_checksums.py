@@ -212,14 +212,15 @@ def test_a_signature_that_fails_after_the_run_loses_nothing(folder, capsys, key,
         return sign(self, content)
 
     monkeypatch.setattr(Checksums, "_sign", once)
-    done = run(capsys, *SYNTH, *ALL, "--checksums", LIST, "--sign", key)
+    Path(f"{LIST}.sig").write_text("of an earlier list\n")
+    done = run(capsys, *SYNTH, *ALL, "--checksums", LIST, "--sign", key, "--force")
     assert done.code == 2
     names = ", ".join(["model.privsyn", "ledger.json", "out.csv", "public.html", "sheet.md", LIST])
     assert f"the key is gone; written: {names}" in done.err
     assert by_name(LIST) == true_of(["out.csv", *OUTPUTS.values()])
     assert not Path(f"{LIST}.sig").exists()
     calls.clear()
-    done = run(capsys, *SYNTH, "--checksums", LIST, "--sign", key)
+    done = run(capsys, *SYNTH, "--checksums", LIST, "--sign", key, "--force")
     assert "`privsyn sample out.csv.rescue.privsyn OUT` draws from the model" in done.err
     assert run(capsys, "sample", "out.csv.rescue.privsyn", "again.csv").code == 0
 

@@ -89,10 +89,12 @@ class Checksums:
             return
         inside = [each for path in files for each in _files_of(path)]
         content = b"".join(_line(file, self.path.parent) for file in inside)
+        signature = _signature_of(self.path)
+        if self.key is not None:  # that of an earlier list may not stay beside this one
+            signature.unlink(missing_ok=True)
         _write(self.path, content)
         written.append(self.path)
         if self.key is not None:
-            signature = _signature_of(self.path)
             _write(signature, self._sign(content))
             written.append(signature)
 

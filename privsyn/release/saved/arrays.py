@@ -98,6 +98,8 @@ class EachArray:
 
     def __init__(self, file: zipfile.ZipFile) -> None:
         self._file, self._there = file, set(file.namelist())
+        if len(self._there) < len(file.namelist()):
+            raise ValueError("two arrays have one name: one of them would not be read")
 
     def is_grouped(self, j: int) -> bool:
         """Return whether the j-th table was measured in groups of codes."""
@@ -119,7 +121,7 @@ class JoinedArrays(EachArray):
 
     def __init__(self, file: zipfile.ZipFile, grouped: set[int], by_columns: set[str]) -> None:
         super().__init__(file)
-        self._grouped, self._by_columns = grouped, by_columns
+        self._grouped, self._by_columns, self._unread = grouped, by_columns, set(by_columns)
 
     def is_grouped(self, j: int) -> bool:
         """Return whether the j-th table was measured in groups of codes."""
@@ -144,7 +146,14 @@ class JoinedArrays(EachArray):
             cells = kinds[kind][starts[kind] : end]
             found[name] = cells.reshape(shape, order="F" if name in self._by_columns else "C")
             starts[kind] = end
+        self._unread.difference_update(found)
         return found
+
+    def end(self) -> None:
+        """Raise a `ValueError` if an array was not read, or if one that is said to be by columns is not there."""
+        super().end()
+        if self._unread:
+            raise ValueError("other arrays are said to be by columns")
 
 
 def read_arrays(

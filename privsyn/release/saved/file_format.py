@@ -46,6 +46,11 @@ SAME_TOTAL = 1e-6  # largest relative difference between the totals of consisten
 ZIP = b"PK"  # the first bytes of any zip file
 
 A_CODE = 100  # bytes that a codec needs for each code of a number or a time
+A_TABLE = 3000  # bytes that a table of several columns takes besides its counts
+
+ALWAYS = {"format", "method", "total", "codec", "form", "merged", "marginals", "errors", "ledger"}
+KEYS = ALWAYS | {"total_variance", "common", "grouped", "by_columns"}
+"""What `pack` writes besides arrays."""
 
 
 class Parts(NamedTuple):
@@ -96,7 +101,7 @@ def pack(parts: Parts) -> bytes:
         "errors": [certainty.error for certainty in fitted.certainties],
         "ledger": ledger.to_dict(),
     }
-    packed = packed_arrays(joined(arrays), A_CODE * _most_codes(codec.to_dict()))
+    packed = packed_arrays(joined(arrays), _memory_of(text))
     return zipped({"release.json": json.dumps(text, indent=1), "arrays.npz": packed})
 
 
@@ -142,7 +147,10 @@ def members_of(file: zipfile.ZipFile) -> dict[str, bytes]:
     """Return the members of a file; refuse compressed ones, which `pack` never writes."""
     if any(member.compress_type != zipfile.ZIP_STORED for member in file.infolist()):
         raise ValueError("its members are compressed, which `pack` never does")
-    return {name: file.read(name) for name in file.namelist()}
+    members = {name: file.read(name) for name in file.namelist()}
+    if len(members) < len(file.namelist()):
+        raise ValueError("two members have one name: one of them would not be read")
+    return members
 
 
 def parts_of(file: zipfile.ZipFile) -> Parts:
@@ -167,6 +175,11 @@ def parts_in(packed: bytes) -> Parts:
         return parts_of(file)
 
 
+def _memory_of(text: Mapping[str, Any]) -> int:
+    """Return about how many bytes of memory a release takes besides its arrays."""
+    return A_CODE * _most_codes(text["codec"]) + A_TABLE * len(text["marginals"])
+
+
 def _most_codes(codec: Mapping[str, Any]) -> int:
     """Return the largest number of codes of numbers and times, without making them.
 
@@ -186,7 +199,7 @@ def _unpacked(text: dict[str, Any], file: zipfile.ZipFile, *, most: int) -> Part
     for constraint in text["codec"]["schema"].get("constraints", ()):
         if isinstance(constraint, Mapping) and "lookup" in (constraint.get("kind"), *constraint):
             raise ValueError("`pack` writes what a look-up means: a model names no other file to be read")
-    memory = unpacked_size(file) + A_CODE * _most_codes(text["codec"])
+    memory = unpacked_size(file) + _memory_of(text)
     if memory > most:
         raise TooLargeError(f"needs {memory / 1e6:,.0f} MB of memory: not a release that privsyn saved")
     codec = Codec.from_dict(text["codec"])
@@ -194,10 +207,15 @@ def _unpacked(text: dict[str, Any], file: zipfile.ZipFile, *, most: int) -> Part
     merged = Domain(original.names, tuple(text["merged"]["sizes"]), tuple(text["merged"]["ordered"]))
     released = {f"one_way_{j}": merged.project((name,)) for j, name in enumerate(merged.names)}
     released |= {f"marginal_{j}": merged.project(tuple(names)) for j, names in enumerate(text["marginals"])}
+    if not all(map(len, text["marginals"])):
+        raise ValueError("a table of no column")
     common = {int(j): int(size) for j, size in text.get("common", {}).items()}
     reader = EachArray(file)
     if text["format"] >= JOINED:
-        reader = JoinedArrays(file, set(text.get("grouped", ())), set(text.get("by_columns", ())))
+        grouped = text.get("grouped", [])
+        if not text.keys() <= KEYS or grouped != [j for j in range(len(released)) if j in set(grouped)]:
+            raise ValueError("it says what `pack` never writes")
+        reader = JoinedArrays(file, set(grouped), set(text.get("by_columns", ())))
     arrays = read_arrays(reader, original, released, common)
     tables = tuple(Marginal(domain, arrays[name]) for name, domain in released.items())
     certainties = tuple(

@@ -405,7 +405,7 @@ class Codec:
         more = {"heaps": heaps_to_plain(self.heaps), "split": list(self.split)}
         found = {name: plain for name, plain in more.items() if plain}
         schema = to_plain(self.schema)
-        facts = {"schema": schema, "dtypes": self._texts, "fine": self.fine, "gaps": self.with_gaps}
+        facts = {"schema": schema, "dtypes": dict(self._texts), "fine": self.fine, "gaps": self.with_gaps}
         return {**facts, **found}
 
     @classmethod

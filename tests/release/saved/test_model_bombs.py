@@ -117,6 +117,12 @@ BOMBS = {
         ),
         arrays,
     ),
+    "many tables of no cell": lambda text, arrays: model(
+        text | {"marginals": [[]] * 60_000, "errors": [0.0] * 60_003}, arrays
+    ),
+    "many tables of two columns": lambda text, arrays: model(
+        text | {"marginals": [["b", "day"]] * 45_000, "errors": [0.0] * 45_003}, arrays
+    ),
     "a dtype of long texts": lambda text, arrays: model(
         with_columns(text, {"c": {"kind": "categorical", "values": ["x", "y"]}}, "U20000000"), arrays
     ),
@@ -138,6 +144,36 @@ def test_a_bomb_is_refused_in_one_line_before_it_takes_memory(bomb, parts, tmp_p
     assert str(refused.value).startswith(f"{path}: ")
     assert "\n" not in str(refused.value)
     assert path.stat().st_size < 2**20
+
+
+HIDDEN = {
+    "two arrays of one name": lambda text, arrays: packed(
+        [
+            ("release.json", [json.dumps(text).encode()]),
+            (
+                "arrays.npz",
+                [packed([("groups.npy", [b"hidden"]), *((f"{n}.npy", npy(a)) for n, a in arrays.items())])],
+            ),
+        ],
+        zipfile.ZIP_STORED,
+    ),
+    "another key": lambda text, arrays: model(text | {"more": "hidden"}, arrays),
+    "an array by columns that is not there": lambda text, arrays: model(
+        text | {"by_columns": ["hidden"]}, arrays
+    ),
+    "a table in groups that is not there": lambda text, arrays: model(text | {"grouped": [99]}, arrays),
+    "no list of tables": lambda text, arrays: model(text | {"grouped": "hidden"}, arrays),
+}
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+@pytest.mark.parametrize("hidden", HIDDEN)
+def test_what_would_not_be_read_is_refused(hidden, parts, tmp_path):
+    (tmp_path / "m.privsyn").write_bytes(model(*parts))
+    load(tmp_path / "m.privsyn")
+    (tmp_path / "m.privsyn").write_bytes(HIDDEN[hidden](*parts))
+    with pytest.raises(InputError, match="is no whole model"):
+        load(tmp_path / "m.privsyn")
 
 
 def test_a_model_that_would_take_much_memory_says_so(parts, tmp_path):
