@@ -578,8 +578,8 @@ def test_what_is_not_found_becomes_other_and_what_is_missing_stays_so():
     assert set(drawn.index.dropna()) == {"Rome", "Oslo", "elsewhere"}
     assert drawn["elsewhere"] == pytest.approx(0.2, abs=0.05)
     assert summary(model.ledger_) == (
-        "looked for under privacy, for 15% of the budget and 30% of delta: values of town; values of fewer than"
-        " about 100 rows are rarely found"
+        "looked for under privacy, for 15% of the budget and 30% of delta: values of town;"
+        " values of fewer than about 100 rows are rarely found"
     )
 
 
