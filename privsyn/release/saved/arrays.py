@@ -150,7 +150,7 @@ class JoinedArrays(EachArray):
         return found
 
     def end(self) -> None:
-        """Raise a `ValueError` if an array was not read, or if one that is said to be by columns is not there."""
+        """Raise a `ValueError` if an array was not read, or if one said to be by columns is not there."""
         super().end()
         if self._unread:
             raise ValueError("other arrays are said to be by columns")
