@@ -309,10 +309,13 @@ def test_large_records_are_annealed_in_one_byte_a_code_and_alike(monkeypatch):
     pairs = (domain.project(("a", "b")), domain.project(("b", "c")))
     tables = tuple(Marginal(pair, rng.dirichlet(np.ones(pair.cells)).reshape(pair.shape)) for pair in pairs)
     types, found = [], []
-    inner = annealing.anneal_once
-    monkeypatch.setattr(
-        annealing, "anneal_once", lambda codes, *rest: (types.append(codes.dtype), inner(codes, *rest))
-    )
+    original = annealing.anneal_once
+
+    def watched(codes, *rest):
+        types.append(codes.dtype)
+        return original(codes, *rest)
+
+    monkeypatch.setattr(annealing, "anneal_once", watched)
     for most in (annealing.MANY_CELLS, 0):
         monkeypatch.setattr(annealing, "MANY_CELLS", most)
         found.append(annealing.finish(start, tables, np.random.default_rng(1), sweeps=1).codes)

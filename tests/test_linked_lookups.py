@@ -23,7 +23,7 @@ from privsyn import (
     evaluate,
     load,
 )
-from privsyn.release.linked_file import plain_of
+from privsyn.release.saved.linked_file import plain_of
 
 ZONES = pd.DataFrame(
     {

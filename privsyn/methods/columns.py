@@ -136,9 +136,9 @@ def _found_axes(
     """Return the layouts of the cells that occur, which codes of each attribute do, and the shares of cells.
 
     Whole numbers that are counted one by one are `occurring` or not. Of columns in groups of fine cells, the
-    groups at both ends are, and of the last ones some cells; see `likely_shares`. Besides the one-ways, the
-    counts by which bounds were found decide. No row is read. Tails reach no cell that is
-    as narrow as those that do not occur.
+    groups at both ends are, and of the last ones some cells; see `likely_shares`. The one-ways decide, and
+    the counts by which bounds were found. No row is read. Tails reach no cell that is as narrow as those
+    that do not occur.
     """
     axes, occurs, shares = dict(facts.axes), {}, list(joined.shares)
     for place, one_way in enumerate(one_ways):
@@ -150,9 +150,7 @@ def _found_axes(
         widths = axes[name].widths
         cells = slice(len(widths))
         group, share = joined.groups[place][cells], np.array(shares[place])
-        own = counts, np.diag(variances)
-        if name in facts.looks:
-            own = with_look(counts, variances, group, share[cells], facts.looks[name])
+        own = with_look(counts, variances, group, share[cells], facts.looks.get(name))
         if len(widths) == ordered and (widths == 1).all():
             occurs[name][:ordered] = occurring(*own, law.deviations, len(one_ways))
             axes[name] = replace(axes[name], widths=np.where(occurs[name][:ordered], 1.0, NOWHERE))

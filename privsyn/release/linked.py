@@ -22,10 +22,10 @@ from privsyn.private.ledger import Ledger
 from privsyn.progress import Progress, no_progress
 from privsyn.release.accuracy import LinkedAccuracy
 from privsyn.release.draws.linked import LinkedDraws
-from privsyn.release.file_format import check_loads, members_of, parts_of, read_file
-from privsyn.release.linked_file import DATABASE, ReleasedLevel, levels_of, pack_levels
 from privsyn.release.outlook import Outlook
 from privsyn.release.release import Release
+from privsyn.release.saved.file_format import check_loads, members_of, parts_of, read_file
+from privsyn.release.saved.linked_file import DATABASE, ReleasedLevel, levels_of, pack_levels
 from privsyn.synthesis.chains import NUMBER_OF_ROWS, POSITION, Chains
 from privsyn.synthesis.limits import Limit, One, exactly_one
 from privsyn.synthesis.linked import synthesise_linked

@@ -27,10 +27,10 @@ from privsyn.release.agreement import Agreement
 from privsyn.release.checkpoint import unfinished
 from privsyn.release.conditional import absent, balanced, completed
 from privsyn.release.draws.draws import Draws, frames_of
-from privsyn.release.file_format import Parts, check_loads, pack
 from privsyn.release.given import Given, read_given
 from privsyn.release.outlook import Outlook
 from privsyn.release.pool import Pool
+from privsyn.release.saved.file_format import Parts, check_loads, pack
 from privsyn.synthesis.synthesise import ENOUGH, Keep, block_ends, in_blocks, make_block
 from privsyn.table.codec.codec import Codec
 from privsyn.table.io.formats import ending_of

@@ -698,7 +698,7 @@ LINKED = (
     ),
     bug(
         "a file of several tables, cut, read as that of one",
-        "privsyn/release/file_format.py",
+        "privsyn/release/saved/file_format.py",
         "if min(member.header_offset for member in file.infolist()):",
         "if False:",
         "tests/test_linked.py::test_a_file_cut_short_or_changed_is_refused",
@@ -1129,7 +1129,7 @@ RELEASE = (
     ),
     bug(
         "the time of the run in the saved model",
-        "privsyn/release/file_format.py",
+        "privsyn/release/saved/file_format.py",
         "zipfile.ZipInfo(name)",
         "name",
         "tests/test_released_only.py::test_a_saved_file_does_not_tell_when_it_was_saved",

@@ -10,7 +10,7 @@ import hashlib
 import os
 import shutil
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -71,13 +71,14 @@ class Checksums:
         elif (old := _signature_of(self.path)).exists():
             raise InputError(f"{old} signs another list: sign the new one with --sign, or remove that file")
 
-    def write(self, files: Iterable[Path]) -> Iterator[Path]:
+    def write(self, files: Iterable[Path], written: list[Path]) -> None:
         """Write the list of these files, then its signature; of a folder, all files in it.
 
-        Yields
-        ------
-        Path
-            The list, then its signature, as soon as each is there and as far as they were asked for.
+        Parameters
+        ----------
+        files : iterable of Path
+        written : list of Path
+            The list and its signature are appended, each as soon as it is there.
 
         Raises
         ------
@@ -92,10 +93,10 @@ class Checksums:
         if self.key is not None:  # that of an earlier list may not stay beside this one
             signature.unlink(missing_ok=True)
         _write(self.path, content)
-        yield self.path
+        written.append(self.path)
         if self.key is not None:
             _write(signature, self._sign(content))
-            yield signature
+            written.append(signature)
 
     def _sign(self, content: bytes) -> bytes:
         """Return the signature of some bytes. A passphrase is asked for on the terminal."""
@@ -137,8 +138,7 @@ def write_beside(
         with waiting("writing the data sheet"):
             privsyn.sheet(of, sheet, data=out)
         written.append(sheet)
-    for path in checksums.write([path for path in written if path in (out, *outputs.values())]):
-        written.append(path)
+    checksums.write([path for path in written if path in (out, *outputs.values())], written)
 
 
 def _signature_of(path: Path) -> Path:

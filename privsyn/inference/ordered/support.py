@@ -14,6 +14,7 @@ last group of 57 to 95. `likely_shares` weighs every cell in which the column ma
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from math import inf
 
 import numpy as np
@@ -67,8 +68,40 @@ DRAWN = 0.9
 where the end hardly ever is; with 0.5, half of the columns are cut."""
 
 
+@dataclass(frozen=True, eq=False)
+class Covariance:
+    """Covariance of the noise of some counts: ``diag(variances) - known.T @ known``.
+
+    As a matrix it would take 7 GB for a column of 30,000 values.
+
+    Parameters
+    ----------
+    variances : array of shape (counts,)
+        Without another look.
+    known : array of shape (seen, counts)
+        What the counts of another look say about the noise; see `with_look`.
+    """
+
+    variances: Floats
+    known: Floats
+
+    @classmethod
+    def independent(cls, variances: Floats) -> Covariance:
+        """Return the covariance of independent noise of these variances."""
+        return cls(variances, np.zeros((0, len(variances))))
+
+    def deviations(self) -> Floats:
+        """Return the standard deviation of each count's noise; above 0."""
+        return np.sqrt(np.maximum(self.variances - (self.known**2).sum(axis=0), TINY))
+
+    def deviations_of_sums(self, places: Ints) -> Floats:
+        """Return the standard deviations of the noise in the first of these counts, the first two, ..."""
+        removed = (self.known[:, places].cumsum(axis=1) ** 2).sum(axis=0)
+        return np.sqrt(np.maximum(self.variances[places].cumsum() - removed, TINY))
+
+
 def occurring(
-    counts: Floats, covariance: Floats, deviations: Callable[[float], float], columns: int = 1
+    counts: Floats, covariance: Covariance, deviations: Callable[[float], float], columns: int = 1
 ) -> Mask:
     """Return which values occur; all of them if none stands out of the noise.
 
@@ -76,7 +109,7 @@ def occurring(
     ----------
     counts : array of shape (values,)
         Noisy counts in the order of the values.
-    covariance : array of shape (values, values)
+    covariance : Covariance
         Of their noise; see `with_look`.
     deviations : function of a probability
         Standard deviations that noise exceeds with it, such as `Law.deviations`.
@@ -86,27 +119,27 @@ def occurring(
     Examples
     --------
     >>> from scipy.stats import norm
-    >>> noise = np.diag(np.full(8, 100.0))
-    >>> occurring(np.array([3.0, 400, 380, -9, 12, 310, 11, -15]), noise, norm.isf).nonzero()[0].tolist()
+    >>> covariance = Covariance.independent(np.full(8, 100.0))
+    >>> occurring(np.array([3.0, 400, 380, -9, 12, 310, 11, -15]), covariance, norm.isf).nonzero()[0].tolist()
     [1, 2, 5]
-    >>> occurring(np.array([3.0, 60, 38, 22, 12, 50, 11, -15]), noise, norm.isf).nonzero()[0].tolist()
+    >>> occurring(np.array([3.0, 60, 38, 22, 12, 50, 11, -15]), covariance, norm.isf).nonzero()[0].tolist()
     [1, 2, 3, 4, 5]
     """
     clear = _clear(counts, covariance, deviations, columns)
     found = _between_ends(clear, counts, covariance, deviations, columns, steep=STEEP)
     for before, after in zip(clear[:-1].tolist(), clear[1:].tolist(), strict=True):
-        found[before + 1 : after] = not _absent(slice(before + 1, after), counts, covariance)
+        found[before + 1 : after] = not _absent(np.arange(before + 1, after), counts, covariance)
     return found
 
 
 def occurring_groups(
-    counts: Floats, covariance: Floats, deviations: Callable[[float], float], columns: int = 1
+    counts: Floats, covariance: Covariance, deviations: Callable[[float], float], columns: int = 1
 ) -> Mask:
     """Return which groups of cells occur: as `occurring`, but all that lie between two that do.
 
     >>> from scipy.stats import norm
     >>> counts = np.array([3.0, 400, 380, -9, 310, 11])
-    >>> occurring_groups(counts, np.diag(np.full(6, 100.0)), norm.isf).nonzero()[0].tolist()
+    >>> occurring_groups(counts, Covariance.independent(np.full(6, 100.0)), norm.isf).nonzero()[0].tolist()
     [1, 2, 3, 4]
     """
     clear = _clear(counts, covariance, deviations, columns)
@@ -114,8 +147,8 @@ def occurring_groups(
 
 
 def with_look(
-    counts: Floats, variances: Floats, group: Integers, shares: Floats, look: Look
-) -> tuple[Floats, Floats]:
+    counts: Floats, variances: Floats, group: Integers, shares: Floats, look: Look | None
+) -> tuple[Floats, Covariance]:
     """Return the counts of groups after another look at the cells, and the covariance of their noise.
 
     The look counted the same rows with noise of its own, in other groups: one count of 16 to 23 says more
@@ -127,7 +160,8 @@ def with_look(
     counts, variances : arrays of shape (groups,)
     group, shares : arrays of shape (cells,)
         The group of each cell, and its share of the group.
-    look : Look
+    look : Look, optional
+        Without it the counts stay as they are, with independent noise.
 
     Examples
     --------
@@ -135,31 +169,35 @@ def with_look(
     >>> counts, covariance = with_look(
     ...     np.array([900.0, -9, 30, 60]), np.full(4, 300.0), np.arange(4), np.ones(4), (place, *seen)
     ... )
-    >>> counts.round().tolist(), bool(covariance[1:, 1:].sum() < 100)
+    >>> counts.round().tolist(), bool(covariance.deviations_of_sums(np.array([1, 2, 3]))[-1] < 10)
     ([900.0, -24.0, 15.0, 45.0], True)
     """
-    place, seen, noise = look
-    parts = np.zeros((len(seen), len(counts)))
+    if look is None:
+        return counts, Covariance.independent(variances)
+    place, seen, variances_seen = look
+    held, place = np.unique(place, return_inverse=True)
+    parts = np.zeros((len(held), len(counts)))
     np.add.at(parts, (place, group), shares)
-    held = np.flatnonzero(parts.any(axis=1))
-    parts = parts[held]
     unsure = (UNSURE * 4 * parts * (1 - parts) * np.maximum(counts, 0.0)) ** 2
     both = parts * variances
-    within = both @ parts.T + np.diag(np.maximum(noise[held] + unsure.sum(axis=1), TINY))
-    gain = np.linalg.solve(within, both).T
-    return counts + gain @ (seen[held] - parts @ counts), np.diag(variances) - gain @ both
+    within = both @ parts.T + np.diag(np.maximum(variances_seen[held] + unsure.sum(axis=1), TINY))
+    root = np.linalg.cholesky(within)  # within = root @ root.T
+    known = np.linalg.solve(root, both)
+    return counts + known.T @ np.linalg.solve(root, seen[held] - parts @ counts), Covariance(variances, known)
 
 
-def _clear(counts: Floats, covariance: Floats, deviations: Callable[[float], float], columns: int) -> Ints:
+def _clear(
+    counts: Floats, covariance: Covariance, deviations: Callable[[float], float], columns: int
+) -> Ints:
     """Return the places of the counts that stand out of the noise alone."""
     standing_out = float(deviations(FALSE_VALUE / (columns * len(counts))))
-    return np.flatnonzero(counts > standing_out * np.sqrt(np.diag(covariance)))
+    return np.flatnonzero(counts > standing_out * covariance.deviations())
 
 
 def _between_ends(
     clear: Ints,
     counts: Floats,
-    covariance: Floats,
+    covariance: Covariance,
     deviations: Callable[[float], float],
     columns: int,
     *,
@@ -173,33 +211,34 @@ def _between_ends(
     usual = strict if last - first < FEW else float(deviations(LONGER))
     if first == last and len(counts) > 1:  # the other value of a flag may be too rare to be seen
         first, last = (first - 1, last) if first else (0, 1)
-    ends = []
-    for end, beyond in ((first, np.arange(first)[::-1]), (last, np.arange(last + 1, len(counts)))):
-        needed = strict if counts[end] > steep * np.sqrt(covariance[end, end]) else usual
-        ends.append(_further(counts[beyond], covariance[np.ix_(beyond, beyond)], needed))
-    places = np.arange(len(counts))
-    return (places >= first - ends[0]) & (places <= last + ends[1])
+    places, sigmas = np.arange(len(counts)), covariance.deviations()
+    further = [
+        _further(outwards, counts, covariance, strict if counts[end] > steep * sigmas[end] else usual)
+        for end, outwards in ((first, places[:first][::-1]), (last, places[last + 1 :]))
+    ]
+    return (places >= first - further[0]) & (places <= last + further[1])
 
 
-def _further(counts: Floats, covariance: Floats, needed: float) -> int:
-    """Return how many values, going outwards, belong to the column too: they stand out together."""
-    noise = np.diag(covariance.cumsum(axis=0).cumsum(axis=1))
-    clear = np.flatnonzero(np.cumsum(counts) > needed * np.sqrt(np.maximum(noise, TINY)))
-    if not len(clear):
-        return 0
-    end = int(clear[0]) + 1
-    return end + _further(counts[end:], covariance[end:, end:], needed)
+def _further(outwards: Ints, counts: Floats, covariance: Covariance, needed: float) -> int:
+    """Return how many of these values, going outwards, belong to the column too: they stand out together."""
+    found = 0
+    while True:
+        beyond = outwards[found:]
+        clear = np.flatnonzero(np.cumsum(counts[beyond]) > needed * covariance.deviations_of_sums(beyond))
+        if not len(clear):
+            return found
+        found += int(clear[0]) + 1
 
 
-def _absent(between: slice, counts: Floats, covariance: Floats) -> bool:
+def _absent(between: Ints, counts: Floats, covariance: Covariance) -> bool:
     """Return whether values between two clear ones hold no rows, although their neighbours do."""
-    if between.start == between.stop:
+    if not len(between):
         return False
-    noise = np.sqrt(covariance[between, between].sum())
-    expected = min(counts[between.start - 1], counts[between.stop]) * (between.stop - between.start)
+    sigma = covariance.deviations_of_sums(between)[-1]
+    expected = min(counts[between[0] - 1], counts[between[-1] + 1]) * len(between)
     seen = counts[between].sum()
-    most = np.clip(TENTH * expected, ABSENT * noise, SURELY * noise)
-    return bool(seen < most and expected - seen > ABSENT * noise)
+    most = np.clip(TENTH * expected, ABSENT * sigma, SURELY * sigma)
+    return bool(seen < most and expected - seen > ABSENT * sigma)
 
 
 def looks_of(levels: Sequence[tuple[Floats, Floats]]) -> list[Look]:

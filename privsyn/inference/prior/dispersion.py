@@ -31,7 +31,7 @@ SCORED_AT_ONCE = 3000  # cells of tables: their variances at all dispersions tak
 POOLING_ROUNDS = 30  # most rounds of expectation-maximisation; with few, weak evidence is shrunk less far
 SETTLING_ROUNDS = 1000  # the same until the mean and the standard deviation settle
 SETTLED = 1e-3  # change of the mean and of the standard deviation of ln(dispersion) that ends these rounds
-IMPOSSIBLE = 1e-250  # least prior density, over its largest: a table may have any dispersion
+LEAST_DENSITY = 1e-250  # of the prior, over its largest: a table far away would otherwise give 0 / 0
 MOST_POOLED = 20_000  # tables from which both are estimated; of more tables, evenly spaced ones are taken
 
 
@@ -165,7 +165,7 @@ def pooled_dispersions(
     number = len(some) + len(before)
     for _ in range(rounds if len(table) else 0):
         begun = np.array([mean, scatter])
-        prior = np.maximum(np.exp(-0.5 * ((LOGS - mean) / scatter) ** 2), IMPOSSIBLE)
+        prior = np.maximum(np.exp(-0.5 * ((LOGS - mean) / scatter) ** 2), LEAST_DENSITY)
         weights = prior * ((1 / (some @ prior)) @ some)  # posterior probabilities, summed over the tables
         mean = float(weights @ LOGS + before.sum()) / number
         square = float(weights @ (LOGS - mean) ** 2 + len(before) * UNSURE**2) / number

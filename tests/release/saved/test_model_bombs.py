@@ -19,8 +19,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from privsyn import Categorical, Datetime, InputError, Numerical, PrivSyn, Schema, load
-from privsyn.release import file_format as packing
-from privsyn.release.file_format import LEAST_MEMORY
+from privsyn.release.saved import arrays as limits
+from privsyn.release.saved import file_format as packing
+from privsyn.release.saved.arrays import LEAST_MEMORY
 
 MANY = 2**24  # doubles: 134 MB
 ALLOWED = 1.2 * LEAST_MEMORY
@@ -204,18 +205,20 @@ def test_what_compresses_too_well_is_written_so_that_it_loads(monkeypatch, tmp_p
     frame = pd.DataFrame({"a": np.zeros(50)})
     model = PrivSyn(9.0, 1e-6, Schema({"a": Numerical(0.0, 1.0)}), seed=1).fit(frame)
     model.save(tmp_path / "small.privsyn")
-    monkeypatch.setattr(packing, "LEAST_MEMORY", 0)
-    monkeypatch.setattr(packing, "MOST_RATIO", 10)
+    monkeypatch.setattr(limits, "LEAST_MEMORY", 0)
+    monkeypatch.setattr(limits, "MOST_RATIO", 10)
     with pytest.raises(InputError, match="MB of memory: not a release"):
         load(tmp_path / "small.privsyn")
     model.save(tmp_path / "large.privsyn")
     pd.testing.assert_frame_equal(load(tmp_path / "large.privsyn").sample(9, seed=1), model.sample(9, seed=1))
     for ratio in np.linspace(10.8, 11.2, 41):  # the writer knows the limit to the byte
-        monkeypatch.setattr(packing, "MOST_RATIO", ratio)
+        monkeypatch.setattr(limits, "MOST_RATIO", ratio)
         model.save(tmp_path / "large.privsyn")
 
 
 def test_no_file_of_version_0_1_0_is_near_the_limit(monkeypatch):
-    monkeypatch.setattr(packing, "LEAST_MEMORY", 0)
-    for path in (Path(__file__).parent / "models").glob("*.privsyn"):
+    monkeypatch.setattr(limits, "LEAST_MEMORY", 0)
+    models = list((Path(__file__).parents[2] / "models").glob("*.privsyn"))
+    assert models
+    for path in models:
         load(path)

@@ -16,17 +16,15 @@ import numpy as np
 
 from privsyn.marginals.domain import Array, Domain
 from privsyn.marginals.marginal import Grouping, Marginal, Measurement
-from privsyn.release.file_format import (
+from privsyn.release.release import Release
+from privsyn.release.saved.arrays import most_memory, packed_arrays, unpacked_size
+from privsyn.release.saved.file_format import (
     OTHER_VERSION,
     OtherVersionError,
     TooLargeError,
-    most_memory,
-    packed_arrays,
     parts_in,
-    unpacked_size,
     zipped,
 )
-from privsyn.release.release import Release
 from privsyn.synthesis.chains import Given, Links, Previous
 from privsyn.table.lookups import LookupTable
 from privsyn.table.schema.database import Database

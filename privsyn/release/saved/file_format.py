@@ -7,22 +7,31 @@ import json
 import zipfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import lru_cache
-from math import isclose, prod
+from math import isclose
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-import numpy as np
-
 from privsyn.arguments import check_path
 from privsyn.errors import InputError
 from privsyn.inference.fitted import NO_COMMON, Certainty, Fitted
-from privsyn.marginals.domain import Array, Domain
-from privsyn.marginals.marginal import Grouping, Marginal, Measurement
+from privsyn.marginals.domain import Domain
+from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.recoding import Merging
 from privsyn.methods.methods import METHODS, Method
 from privsyn.private.ledger import Ledger
+from privsyn.release.saved.arrays import (
+    EachArray,
+    JoinedArrays,
+    is_by_columns,
+    joined,
+    measurement_of,
+    most_memory,
+    named_arrays,
+    packed_arrays,
+    read_arrays,
+    unpacked_size,
+)
 from privsyn.table.codec.codec import Codec
 from privsyn.table.encoding.dtypes import family, parse_dtype
 from privsyn.table.io.output_type import OutputType
@@ -36,8 +45,6 @@ SAME_TOTAL = 1e-6  # largest relative difference between the totals of consisten
 
 ZIP = b"PK"  # the first bytes of any zip file
 
-LEAST_MEMORY = 2**26  # bytes that any release may take, even from a small file
-MOST_RATIO = 100  # most memory for each byte of packed arrays; releases of real tables take 1 to 5
 A_CODE = 100  # bytes that a codec needs for each code of a number or a time
 A_TABLE = 3000  # bytes that a table of several columns takes besides its counts
 
@@ -74,14 +81,14 @@ def pack(parts: Parts) -> bytes:
     _check_tables(fitted)
     arrays = named_arrays(fitted)
     by_columns = [name for name, array in arrays.items() if is_by_columns(array)]
-    common = {j: of.common for j, of in enumerate(fitted.certainties) if of.common.size}
+    common = {j: of.common.shape[1] for j, of in enumerate(fitted.certainties) if of.common.size}
     grouped = [j for j, of in enumerate(fitted.certainties) if of.measured.grouping]
     text = {
         "format": FORMAT,
         "method": method.name,
         "total": fitted.total,
         **({"total_variance": fitted.total_variance} if fitted.total_variance else {}),
-        **({"common": {j: errors.shape[1] for j, errors in common.items()}} if common else {}),
+        **({"common": common} if common else {}),
         "codec": codec.to_dict(),
         "form": form.to_plain(),
         "merged": {
@@ -98,48 +105,6 @@ def pack(parts: Parts) -> bytes:
     return zipped({"release.json": json.dumps(text, indent=1), "arrays.npz": packed})
 
 
-def named_arrays(fitted: Fitted) -> dict[str, Array]:
-    """Return the arrays of a model by name: a kind, and the place of the table."""
-    arrays: dict[str, Array] = {f"groups_{j}": group for j, group in enumerate(fitted.merging.groups)}
-    arrays |= {f"shares_{j}": share for j, share in enumerate(fitted.merging.shares)}
-    arrays |= {f"one_way_{j}": table.counts for j, table in enumerate(fitted.one_ways)}
-    arrays |= {f"marginal_{j}": table.counts for j, table in enumerate(fitted.marginals)}
-    measured = [certainty.measured for certainty in fitted.certainties]
-    arrays |= {f"heard_{j}": table.marginal.counts for j, table in enumerate(measured)}
-    arrays |= {f"noise_{j}": table.variance for j, table in enumerate(measured)}
-    arrays |= {f"common_{j}": of.common for j, of in enumerate(fitted.certainties) if of.common.size}
-    for j, table in enumerate(measured):
-        arrays |= {f"heard_groups_{j}_{axis}": group for axis, group in enumerate(table.grouping.groups)}
-    return arrays
-
-
-def joined(arrays: Mapping[str, Array]) -> dict[str, Array]:
-    """Return the cells of all arrays of a kind, one array after another.
-
-    >>> arrays = {"groups_0": np.array([0, 1]), "groups_1": np.array([0]), "one_way_0": np.array([2.5])}
-    >>> {kind: cells.tolist() for kind, cells in joined(arrays).items()}
-    {'groups': [0, 1, 0], 'one_way': [2.5]}
-    """
-    kinds: dict[str, list[Array]] = {}
-    for name, array in arrays.items():
-        kinds.setdefault(kind_of(name), []).append(array.ravel("F" if is_by_columns(array) else "C"))
-    return {kind: np.concatenate(parts) for kind, parts in kinds.items()}
-
-
-def kind_of(name: str) -> str:
-    """Return the kind of an array: its name without numbers.
-
-    >>> kind_of("heard_groups_12_0"), kind_of("one_way_3")
-    ('heard_groups', 'one_way')
-    """
-    return name.rstrip("_0123456789")
-
-
-def is_by_columns(array: Array) -> bool:
-    """Return whether the first axis is contiguous and the last is not: sums round by the order of cells."""
-    return array.flags.f_contiguous and not array.flags.c_contiguous
-
-
 def zipped(members: Mapping[str, str | bytes]) -> bytes:
     """Return the bytes of a zip file, which do not depend on the time."""
     whole = io.BytesIO()
@@ -147,25 +112,6 @@ def zipped(members: Mapping[str, str | bytes]) -> bytes:
         for name, content in members.items():
             file.writestr(zipfile.ZipInfo(name), content)
     return whole.getvalue()
-
-
-def packed_arrays(arrays: Mapping[str, Array], more: int = 0) -> bytes:
-    """Return the arrays, compressed unless the result is so small that it would be refused when read.
-
-    Parameters
-    ----------
-    arrays : mapping of a name to an array
-    more : int
-        Bytes of memory that the reader needs besides the arrays.
-    """
-    packed = io.BytesIO()
-    np.savez_compressed(packed, **arrays)  # type: ignore[arg-type]  # its stub takes them for options
-    with zipfile.ZipFile(packed) as file:
-        memory = unpacked_size(file) + more
-    if memory > most_memory(len(packed.getvalue())):
-        packed = io.BytesIO()
-        np.savez(packed, **arrays)  # type: ignore[arg-type]
-    return packed.getvalue()
 
 
 def read_parts(path: str | PathLike[str]) -> Parts:
@@ -229,16 +175,6 @@ def parts_in(packed: bytes) -> Parts:
         return parts_of(file)
 
 
-def most_memory(packed: int) -> int:
-    """Return the most memory, in bytes, for a release whose arrays take `packed` bytes in the file."""
-    return LEAST_MEMORY + MOST_RATIO * packed
-
-
-def unpacked_size(file: zipfile.ZipFile) -> int:
-    """Return the bytes of all members once they are unpacked, headers of arrays included."""
-    return sum(member.file_size for member in file.infolist())
-
-
 def _memory_of(text: Mapping[str, Any]) -> int:
     """Return about how many bytes of memory a release takes besides its arrays."""
     return A_CODE * _most_codes(text["codec"]) + A_TABLE * len(text["marginals"])
@@ -274,16 +210,16 @@ def _unpacked(text: dict[str, Any], file: zipfile.ZipFile, *, most: int) -> Part
     if not all(map(len, text["marginals"])):
         raise ValueError("a table of no column")
     common = {int(j): int(size) for j, size in text.get("common", {}).items()}
-    reader = _EachArray(file)
+    reader = EachArray(file)
     if text["format"] >= JOINED:
         grouped = text.get("grouped", [])
         if not text.keys() <= KEYS or grouped != [j for j in range(len(released)) if j in set(grouped)]:
             raise ValueError("it says what `pack` never writes")
-        reader = _JoinedArrays(file, set(grouped), set(text.get("by_columns", ())))
-    arrays = _arrays(reader, original, released, common)
+        reader = JoinedArrays(file, set(grouped), set(text.get("by_columns", ())))
+    arrays = read_arrays(reader, original, released, common)
     tables = tuple(Marginal(domain, arrays[name]) for name, domain in released.items())
     certainties = tuple(
-        Certainty(_measured(arrays, j, table.domain), float(error), arrays.get(f"common_{j}", NO_COMMON))
+        Certainty(measurement_of(arrays, j, table.domain), float(error), arrays.get(f"common_{j}", NO_COMMON))
         for j, (table, error) in enumerate(zip(tables, text["errors"], strict=True))
     )
     groups, shares = (
@@ -296,122 +232,6 @@ def _unpacked(text: dict[str, Any], file: zipfile.ZipFile, *, most: int) -> Part
     _check_tables(fitted)
     ledger, form = Ledger.from_dict(text["ledger"]), OutputType.from_plain(text["form"])
     return Parts(codec, fitted, ledger, METHODS[text["method"]], form)
-
-
-class _EachArray:
-    """The arrays of a file of an older format: each is a member."""
-
-    def __init__(self, file: zipfile.ZipFile) -> None:
-        self._file, self._there = file, set(file.namelist())
-        if len(self._there) < len(file.namelist()):
-            raise ValueError("two arrays have one name: one of them would not be read")
-
-    def is_grouped(self, j: int) -> bool:
-        """Return whether the j-th table was measured in groups of codes."""
-        return f"heard_groups_{j}_0.npy" in self._there
-
-    def read(self, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Array]:
-        """Return the arrays of these shapes; raise if one is missing or has another shape."""
-        self._there.difference_update(f"{name}.npy" for name in shapes)
-        return {name: _array(self._file, f"{name}.npy", shape) for name, shape in shapes.items()}
-
-    def end(self) -> None:
-        """Raise if an array was not read."""
-        if self._there:
-            raise ValueError("there are other arrays")
-
-
-class _JoinedArrays(_EachArray):
-    """The arrays of a file: the cells of all arrays of a kind are a member."""
-
-    def __init__(self, file: zipfile.ZipFile, grouped: set[int], by_columns: set[str]) -> None:
-        super().__init__(file)
-        self._grouped, self._by_columns, self._unread = grouped, by_columns, set(by_columns)
-
-    def is_grouped(self, j: int) -> bool:
-        """Return whether the j-th table was measured in groups of codes."""
-        return j in self._grouped
-
-    def read(self, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Array]:
-        """Return the arrays of these shapes, which are all of their kinds; raise if there are others."""
-        sizes: dict[str, int] = {}
-        for name, shape in shapes.items():
-            sizes[kind_of(name)] = sizes.get(kind_of(name), 0) + prod(shape)
-        kinds = super().read({kind: (size,) for kind, size in sizes.items()})
-        found, starts = {}, dict.fromkeys(sizes, 0)
-        for name, shape in shapes.items():
-            kind = kind_of(name)
-            end = starts[kind] + prod(shape)
-            cells = kinds[kind][starts[kind] : end]
-            found[name] = cells.reshape(shape, order="F" if name in self._by_columns else "C")
-            starts[kind] = end
-        self._unread.difference_update(found)
-        return found
-
-    def end(self) -> None:
-        """Raise if an array was not read, or if there is none that is said to be by columns."""
-        super().end()
-        if self._unread:
-            raise ValueError("other arrays are said to be by columns")
-
-
-def _arrays(
-    file: _EachArray, original: Domain, released: Mapping[str, Domain], common: Mapping[int, int]
-) -> dict[str, Array]:
-    """Return the arrays of these tables and of the merging; raise if any is missing or there are others.
-
-    Parameters
-    ----------
-    file : _EachArray
-    original : Domain
-    released : mapping of a name to the domain of a table
-    common : mapping of the place of a one-way table to the number of its errors in common
-    """
-    domains = list(released.values())
-    grouped = [j for j in range(len(domains)) if file.is_grouped(j)]  # coarser than released
-    coarse = file.read(
-        {f"heard_groups_{j}_{axis}": (s,) for j in grouped for axis, s in enumerate(domains[j].shape)}
-    )
-    shapes: dict[str, tuple[int, ...]] = {}
-    for j, size in enumerate(original.sizes):
-        shapes |= {f"groups_{j}": (size,), f"shares_{j}": (size,)}
-    shapes |= {name: domain.shape for name, domain in released.items()}
-    for j in grouped:
-        groups = tuple(coarse[f"heard_groups_{j}_{axis}"] for axis in range(len(domains[j])))
-        domains[j] = Grouping(groups).domain(domains[j])
-    for j, domain in enumerate(domains):
-        shapes |= {f"heard_{j}": domain.shape, f"noise_{j}": domain.shape}
-    shapes |= {f"common_{j}": (*shapes[f"one_way_{j}"], size) for j, size in common.items()}
-    arrays = coarse | file.read(shapes)
-    file.end()
-    return arrays
-
-
-def _measured(arrays: Mapping[str, Array], j: int, domain: Domain) -> Measurement:
-    """Return the j-th measurement; `domain` is that of the released table, which may be finer."""
-    names = [f"heard_groups_{j}_{axis}" for axis in range(len(domain))]
-    grouping = Grouping(tuple(arrays[name] for name in names if name in arrays))
-    measured = Marginal(grouping.domain(domain), arrays[f"heard_{j}"])
-    return Measurement(measured, arrays[f"noise_{j}"], grouping)
-
-
-def _array(file: zipfile.ZipFile, name: str, shape: tuple[int, ...]) -> Array:
-    """Return an array of this shape; raise before its numbers are read if it has another shape."""
-    with file.open(name) as member:
-        if np.lib.format.read_magic(member) != (1, 0):
-            raise ValueError(f"{name}: not a format that `pack` writes")
-        length = member.read(2)
-        found, by_columns, dtype = _header(length + member.read(int.from_bytes(length, "little")))
-        size = member.tell() + prod(shape) * dtype.itemsize
-        if found != shape or dtype.kind not in "iuf" or size != file.getinfo(name).file_size:
-            raise ValueError(f"{name}: {dtype} of shape {found}, where {shape} is expected")
-        return np.frombuffer(member.read(), dtype).reshape(shape, order="F" if by_columns else "C")
-
-
-@lru_cache(1024)
-def _header(text: bytes) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Return shape, order and type of an array. Many tables have the same, and parsing takes 0.1 ms."""
-    return np.lib.format.read_array_header_1_0(io.BytesIO(text))
 
 
 def check_loads(
