@@ -316,8 +316,8 @@ def test_large_records_are_annealed_in_one_byte_a_code_and_alike(monkeypatch):
         return original(codes, *rest)
 
     monkeypatch.setattr(annealing, "anneal_once", watched)
-    for most in (annealing.MANY_CELLS, 0):
-        monkeypatch.setattr(annealing, "MANY_CELLS", most)
+    for most in (annealing.MANY_CODES, 0):
+        monkeypatch.setattr(annealing, "MANY_CODES", most)
         found.append(annealing.finish(start, tables, np.random.default_rng(1), sweeps=1).codes)
     assert types == [np.uint16, np.uint8]
     assert np.array_equal(*found)

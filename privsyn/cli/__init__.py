@@ -52,7 +52,11 @@ class Commands(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write each command with its first paragraph."""
-        first = {name: (command.help or "").partition("\n\n")[0] for name, command in self.commands.items()}
+        first = {
+            name: (command.help or "").partition("\n\n")[0]
+            for name, command in self.commands.items()
+            if not command.hidden
+        }
         with formatter.section("Commands"):
             formatter.write_dl(list(first.items()))
 

@@ -32,8 +32,8 @@ SWEEPS = 5  # fewer fit wide tables poorly; with more, models learnt from the ro
 TEMPERATURE = (
     0.03  # in units of the objective, for each table of a move: colder, rows keep traces of the start
 )
-MANY_CELLS = 2**20  # of records: one byte a code saves 15 % of the time, but its loop is compiled too
-TWO_BYTES = 2**16  # values: the type of smaller records, whatever their columns
+MANY_CODES = 2**20  # of records: one byte a code saves 15 % of the time, but its loop is compiled too
+VALUES_OF_TWO_BYTES = 2**16  # values: the type of smaller records, whatever their columns
 VARIATES = 4096  # random numbers that all draws share, from random places on
 NEVER = 1e6  # weight of a record in a structural zero: no table gains as much by a move
 COLUMNS, SUMS = 100.0, 10.0  # weights of a column and of a coarse sum, relative to a cell of a table
@@ -134,8 +134,8 @@ def _anneal(
 ) -> Codes:
     """Return annealed codes; `counts` become theirs."""
     most_codes = max(start.domain.sizes)
-    if start.codes.size < MANY_CELLS:
-        most_codes = max(most_codes, TWO_BYTES)
+    if start.codes.size < MANY_CODES:
+        most_codes = max(most_codes, VALUES_OF_TWO_BYTES)
     codes = start.codes.astype(code_type(most_codes), order="F")  # the kernel reads columns
     most = max((len(move.values) for move in moves), default=0)
     noise = rng.gumbel(size=VARIATES + most).astype(np.float32)

@@ -27,13 +27,14 @@ FALSE_VALUE, FALSE_END = 0.01, 0.05
 `FEW` values, in any column, about."""
 
 LONGER = 0.05
-"""The same for one end of a column of more values: a tail is likelier there, and ends that come too early
-cost more. In ten tables at epsilon 1, 3 % of the rows lay beyond the synthetic ends, and 0.4 % of the
-synthetic rows beyond the real ones."""
+"""The same for one end of a column of more values, and one number of neighbours that stand out together; over
+all such numbers noise extends an end about one time in ten. A tail is likelier there, and ends that come
+too early cost more: in ten tables at epsilon 1, 3.4 % of the rows lay beyond the synthetic ends with 0.02,
+and 2.6 % with this, while 0.34 % of the synthetic rows lay beyond the real ends with both."""
 
 STEEP = 8.0
 """Standard deviations of the count of the last value, above which no tail is likely: the next value would be
-seen. Then `FALSE_END` holds. Years of education end so, with 594 rows of 16."""
+seen. Then `FALSE_END` holds. Years of education end so, with 594 rows of 16. Not tuned."""
 
 FEW = 3
 """Values: flags and the like."""
@@ -54,7 +55,8 @@ SPREAD = 0.7
 """Prior standard deviation of the logarithm of the last group's length, about that with their density."""
 
 UNSURE = 0.25
-"""Standard deviation of the part of a group's records in one half of it, about the expected half."""
+"""Standard deviation of the part of a group's records in one half of it, about the expected half. It was not
+tuned."""
 
 TINY = float(np.finfo(float).tiny)
 
@@ -154,6 +156,8 @@ def with_look(
     The look counted the same rows with noise of its own, in other groups: one count of 16 to 23 says more
     about all numbers from 17 on than seven counts. Both are combined by least squares. A group of which only
     a part belongs to a count of the look has that part of its records there, give or take `UNSURE`.
+
+    A look that has chosen the bounds is too high at an end that noise alone has made: such an end may stay.
 
     Parameters
     ----------
