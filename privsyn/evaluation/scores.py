@@ -305,11 +305,11 @@ class Scores:
             for method, found in self.worst_correlations.items()
             for pair, real, synthetic in found[:1]
         ]
-        for key, label in (("tail", "99 % quantile"), ("wasserstein", "Wasserstein distance")):
+        for key, label, unit in WORST_NUMBERS:
             known = {name: of[key] for name, of in self.column_errors.items() if of.get(key, 0.0) > 0}
             if known:
                 name = max(known, key=known.__getitem__)
-                worst.append(f"worst {label}: {name} ({known[name]:.2f} standard deviations)")
+                worst.append(f"worst {label}: {name} ({known[name]:.2f}{unit})")
         for score, found in self.worst_of_persons.items():
             worst.append(f"worst, {SCORES[score][0]}: {found[0][0]} ({found[0][1]:.3f})")
         return [
@@ -324,6 +324,13 @@ class Scores:
             *worst,
         ]
 
+
+WORST_NUMBERS = (
+    ("tail", "99 % quantile", " standard deviations"),
+    ("wasserstein", "Wasserstein distance", " standard deviations"),
+    ("spread", "standard deviation", ": one less the smaller of both over the larger"),
+)
+"""Errors of single columns of numbers whose worst column is named: key, label and unit."""
 
 ABOUT_WORST = "Where it is worst: the columns whose tables have the largest error, as a share of the rows."
 

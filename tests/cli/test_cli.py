@@ -172,6 +172,7 @@ def test_evaluate_says_how_far_the_tables_are_apart_and_that_it_is_not_private(f
     assert table.index("Where it is worst: ") < table.index("\nworst: ")
     assert "\nworst 99 % quantile: " in table
     assert "\nworst Wasserstein distance: " in table
+    assert "\nworst standard deviation: " in table
     assert json.loads(Path("scores.json").read_text())["target"] == "job"
     assert "Not private." in Path("report.html").read_text()
     assert "\nscores.json: all the numbers" in done.out
