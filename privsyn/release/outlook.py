@@ -126,14 +126,16 @@ class Outlook:
     def __str__(self) -> str:
         shape = f"{plural(self.columns, 'column')}{f' at epsilon {self.epsilon:g}' if self.epsilon else ''}"
         columns, relationships = self.level_of_columns, self.level_of_relationships
+        # The mean strength over the mean error decides, and weak pairs may be lost where it is good.
+        which = "strong relationships" if relationships == 0 and self.columns > 2 else "relationships"
         if self.columns < 2:
             parts = [f"the column is {COLUMNS_ARE[columns]}"]
         elif columns == relationships < 2:
-            parts = [f"single columns and relationships are {COLUMNS_ARE[columns]}"]
+            parts = [f"single columns and {which} are {COLUMNS_ARE[columns]}"]
         else:
             parts = [
                 f"single columns are {COLUMNS_ARE[columns]}",
-                f"relationships are {RELATIONSHIPS_ARE[relationships]}",
+                f"{which} are {RELATIONSHIPS_ARE[relationships]}",
             ]
         if self.of_target is not None:
             parts.append(f"a model of the target {A_MODEL[self.level_of_target]}")

@@ -31,7 +31,7 @@ def fitted(epsilon, alike, **settings):
 
 def test_what_is_strong_is_usable_with_much_budget_and_noise_with_little():
     """All runs are seeded: nothing is left to chance."""
-    assert "single columns and relationships are usable" in fitted(10.0, 0.9).outlook()
+    assert "single columns and strong relationships are usable" in fitted(10.0, 0.9).outlook()
     assert "may help" not in fitted(10.0, 0.9).outlook()
     poor = fitted(0.01, 0.9).outlook()
     assert "relationships are mostly noise" in poor
