@@ -163,9 +163,8 @@ class Schema:
 
     @cached_property
     def coded(self) -> Mapping[str, Coded]:
-        """The columns that are counted: all but identifiers and free text. Read-only."""
-        coded = {name: column for name, column in self.columns.items() if isinstance(column, Coded)}
-        return MappingProxyType(coded)
+        """The columns that are counted: all but identifiers and free text. Not to be changed."""
+        return {name: column for name, column in self.columns.items() if isinstance(column, Coded)}
 
     @property
     def randomised(self) -> dict[str, float]:
