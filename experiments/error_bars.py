@@ -1,10 +1,12 @@
 """How often the error bars of a release hold: writes docs/coverage.md.
 
-    python experiments/error_bars.py --folder DATA [--data adult,nltcs,hmeq] [--runs 200] [--eps 1]
+    python experiments/error_bars.py --folder DATA [--data adult,nltcs,hmeq,hmeq:found] [--runs 200] [--eps 1]
 
 Each run has noise of its own. The intervals of all cells of all tables that it measured are looked up in the
-true counts, and expected errors are set beside those that came about. Runs that error_bars.csv holds already
-are not repeated, so that it may be stopped and started again. Seeded, and so NOT PRIVATE.
+true counts, and expected errors are set beside those that came about. Those of means, quantiles and
+correlations are compared with the numbers, clipped to the bounds. Of NAME:found the release has no schema.
+Runs that error_bars.csv holds already are not repeated, so that it may be stopped and started again. Seeded,
+and so NOT PRIVATE.
 """
 
 from __future__ import annotations
@@ -15,10 +17,11 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from runs import DELTA, Row, markdown, parser, resumed
+from pandas.api.types import is_numeric_dtype
+from runs import DELTA, Row, command, markdown, parser, resumed
 from tables import Table, read
 
-from privsyn import PrivSyn, Release
+from privsyn import Numerical, PrivSyn, Release
 
 HERE = Path(__file__).parent
 HEADS = (
@@ -33,12 +36,26 @@ HEADS = (
     "found",
     "expected / found",
 )
+FOUND, NUMBERS = ":found", ("means", "quantiles", "correlations")
+HEADS_OF_NUMBERS = "table", "bounds", "epsilon", "of", "runs", "intervals", "hold", "+-"
+OF_NUMBERS = """
+## Means, quantiles and correlations
+
+The same for [numbers](numbers.md#how-far-off-may-it-be), clipped to the bounds of the release. The bounds
+are those of the table itself, as if they were public, or were found under privacy. The interval of a quantile
+ends where cells end, and so holds more often. Found bounds leave out rows at ends that noise hides, and no
+interval knows of these.
+
+"""
 PAGE, ROWS = HERE.parent / "docs" / "coverage.md", HERE / "error_bars.csv"
 
 
 def run(table: Table, epsilon: float, seed: int) -> Iterator[Row]:
     """A row a number of columns: cells, how many intervals hold, errors expected and come about."""
     release = PrivSyn(epsilon, DELTA, table.schema, seed=seed).fit(table.frame).release_
+    yield from numbers(release, table.frame)
+    if table.schema is None:
+        return
     for order, tables in release.accuracy_.tables.groupby("order"):
         cells, held, found = 0, 0, []
         for columns in tables["columns"]:
@@ -48,13 +65,42 @@ def run(table: Table, epsilon: float, seed: int) -> Iterator[Row]:
             held += int(((counts["low"] <= true) & (true <= counts["high"])).sum())
             found.append((counts["estimate"] - true).abs().sum() / 2 / len(table.frame))
         yield {
-            "columns": order,
+            "columns": f"{order}",
             "tables": len(tables),
             "cells": cells,
             "held": held,
             "expected": tables["expected_error"].mean(),
             "found": np.mean(found),
         }
+
+
+def numbers(release: Release, frame: pd.DataFrame) -> Iterator[Row]:
+    """A row for means, for quantiles and for correlations: intervals, and how many hold."""
+    kinds = release.codec.schema.columns
+    real = pd.DataFrame(
+        {
+            name: frame[name].clip(float(kind.low), float(kind.high))
+            for name, kind in kinds.items()
+            if isinstance(kind, Numerical) and name in frame and is_numeric_dtype(frame[name])
+        }
+    )
+    found, ranks = release.accuracy_, real.corr("spearman")
+    true = {
+        "means": [real[name].mean() if name in real else np.nan for name in found.means["column"]],
+        "quantiles": [
+            real[name].dropna().quantile(share, "higher") if name in real else np.nan
+            for name, share in found.quantiles[["column", "share"]].itertuples(index=False)
+        ],
+        "correlations": [
+            ranks.loc[a, b] if {a, b} <= {*real} else np.nan for a, b in found.correlations["columns"]
+        ],
+    }
+    for what, values in true.items():
+        intervals = getattr(found, what).assign(true=values)
+        intervals = intervals[intervals["covered"].astype(bool) & intervals["true"].notna()]
+        if len(intervals):
+            held = (intervals["low"] <= intervals["true"]) & (intervals["true"] <= intervals["high"])
+            yield {"columns": what, "cells": len(intervals), "held": int(held.sum())}
 
 
 def true_counts(release: Release, frame: pd.DataFrame, columns: tuple[str, ...]) -> np.ndarray:
@@ -71,22 +117,19 @@ def true_counts(release: Release, frame: pd.DataFrame, columns: tuple[str, ...])
 
 def page(rows: pd.DataFrame) -> str:
     """The means as Markdown."""
-    lines = []
-    for (name, epsilon, order), group in rows.groupby(["data", "epsilon", "columns"], sort=False):
-        shares = group["held"] / group["cells"]
+    lines, of_numbers = [], []
+    for (name, epsilon, what), group in rows.groupby(["data", "epsilon", "columns"], sort=False):
+        runs, shares = f"{len(group)}", group["held"] / group["cells"]
+        holds = f"{group['held'].sum() / group['cells'].sum():.2%}", f"{shares.sem():.2%}"
+        if what in NUMBERS:
+            bounds = "found" if name.endswith(FOUND) else "given"
+            each = f"{group['cells'].mean():.0f}"
+            of_numbers.append([name.removesuffix(FOUND), bounds, f"{epsilon:g}", what, runs, each, *holds])
+            continue
         expected, found = group["expected"].mean(), group["found"].mean()
-        numbers = [
-            f"{epsilon:g}",
-            f"{order}",
-            f"{len(group)}",
-            f"{group['tables'].mean():.0f}",
-            f"{group['held'].sum() / group['cells'].sum():.2%}",
-            f"{shares.std() / np.sqrt(len(group)):.2%}",
-            f"{expected:.4f}",
-            f"{found:.4f}",
-            f"{expected / found:.2f}",
-        ]
-        lines.append([name, *numbers])
+        errors = f"{expected:.4f}", f"{found:.4f}", f"{expected / found:.2f}"
+        each = f"{group['tables'].mean():.0f}"
+        lines.append([name, f"{epsilon:g}", what, runs, each, *holds, *errors])
     head = f"""# Do the error bars hold?
 
 Every release says how far it may be off (`model.accuracy_`). Here its 95 % intervals are looked up in the
@@ -115,10 +158,16 @@ times in a hundred.
 
 delta {DELTA:g}, privsyn {", ".join(sorted(rows["version"].unique()))}; made by
 
-    python experiments/error_bars.py --folder DATA --data nltcs,hmeq,br2000,adult
+    {command()}
 
 """
-    return head + markdown(HEADS, lines)
+    return head + markdown(HEADS, lines) + OF_NUMBERS + markdown(HEADS_OF_NUMBERS, of_numbers)
+
+
+def table_of(folder: Path | None, name: str) -> Table:
+    """The table; without its schema if the name says that bounds are to be found."""
+    table = read(folder, name.removesuffix(FOUND))
+    return table._replace(schema=None) if name.endswith(FOUND) else table
 
 
 def main() -> None:
@@ -126,7 +175,7 @@ def main() -> None:
     asking = parser(__doc__, data="adult,nltcs,hmeq", eps="1", seeds="0")
     asking.add_argument("--runs", type=int, default=200)
     settings = asking.parse_args()
-    table = cache(partial(read, settings.folder))
+    table = cache(partial(table_of, settings.folder))
     asked = (
         {"data": name, "epsilon": epsilon, "seed": seed}
         for name in settings.data

@@ -29,6 +29,7 @@ from privsyn.table.encoding.encoders import OrderedEncoder
 
 SHARES = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 UNKNOWN = Interval(nan, nan, nan)
+EVENLY = 1 / 12  # variance of numbers that are evenly spread over a cell of length 1
 
 
 class OrderedColumns:
@@ -139,8 +140,13 @@ class OrderedColumns:
         starts = np.append(0, ends[:-1] + 1)
         # A missing cell may share a group with ordered codes, and have all of its records.
         share = np.where(np.bincount(group, share)[group] > 0, share, 1.0)
-        middles = np.bincount(group, share * (lows + highs) / 2) / np.bincount(group, share)
-        return NumberedCells(lows[starts], highs[ends], np.clip(middles, lows[starts], highs[ends]))
+        share = share / np.bincount(group, share)[group]
+        middles = np.bincount(group, share * (lows + highs) / 2)
+        away = (lows + highs) / 2 - middles[group]
+        drawn = np.bincount(group, share * (away**2 + EVENLY * (highs - lows) ** 2))
+        lows, highs = lows[starts], highs[ends]
+        spreads = np.sqrt(np.maximum(drawn, EVENLY * (highs - lows) ** 2))
+        return NumberedCells(lows, highs, np.clip(middles, lows, highs), spreads)
 
     def _ranks(self, name: str) -> Ranks:
         return Ranks.after(self._fitted.merging, self._one_way(name)[1])

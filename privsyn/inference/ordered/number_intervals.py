@@ -9,7 +9,9 @@ variable, of which at least 93 % lie within the normal interval of 95 %; of sums
 
 - A mean is a ratio of two sums of noisy counts; its variance follows by the delta method. Tables measured in
   groups of codes make the noise of sums smaller than that of independent cells: see `noise_factor`. Where
-  persons have many rows, errors in common make it larger: see `all_rows.Weights`.
+  persons have many rows, errors in common make it larger: see `all_rows.Weights`. No count shows where the
+  numbers of a cell lie in it. As in draws of a release, their mean varies by `TILT` standard deviations of
+  numbers that are as the release draws them, or evenly spread, if that is more.
 - A quantile x of order q is the smallest number with :math:`F(x) \ge q`. A cell is in its interval unless the
   noisy count below the cell is too large for that, or the count up to its end too small.
 - Spearman's correlation follows from a weighted sum of the noisy cells of a pair. Coarse groups hide part of
@@ -70,14 +72,17 @@ class NumberedCells:
         Smallest and largest number of each code, in increasing order.
     middles : array of shape (codes,)
         Mean number of the records that are drawn with each code.
+    spreads : array of shape (codes,)
+        Standard deviation of the numbers in each code, as it may be.
     """
 
     lows: Floats
     highs: Floats
     middles: Floats
+    spreads: Floats
 
     def __post_init__(self) -> None:
-        keep(self, "lows", "highs", "middles")
+        keep(self, "lows", "highs", "middles", "spreads")
         if not ((self.lows <= self.middles) & (self.middles <= self.highs)).all():
             raise ValueError("a middle lies outside its cell")
 
@@ -85,7 +90,7 @@ class NumberedCells:
 def mean_interval(
     measured: Measurement, released: Marginal, cells: NumberedCells, factor: Floats
 ) -> Interval:
-    """Return the interval of a mean, if records lie in their cells as the release draws them.
+    """Return the interval of a mean.
 
     Parameters
     ----------
@@ -102,7 +107,8 @@ def mean_interval(
     >>> counts = Marginal(Domain(("a",), (2,), ordered=(2,)), np.array([300.0, 100.0]))
     >>> ends = np.array([0.0, 4.0])
     >>> noise = np.diag([10.0, 10.0])
-    >>> found = mean_interval(Measurement(counts, 100.0), counts, NumberedCells(ends, ends, ends), noise)
+    >>> cells = NumberedCells(ends, ends, ends, np.zeros(2))
+    >>> found = mean_interval(Measurement(counts, 100.0), counts, cells, noise)
     >>> found.estimate, round(found.low, 3), round(found.high, 3)
     (1.0, 0.845, 1.155)
     """
@@ -113,7 +119,9 @@ def mean_interval(
     if total <= LEAST_TOTAL * float(_deviation(np.ones(size), factor)):
         return Interval(estimate, float(cells.lows[0]), float(cells.highs[-1]))
     mean = float(counts @ cells.middles) / total
-    error = TWO_SIDED * float(_deviation(cells.middles - mean, factor)) / total
+    inside = TILT * shares * cells.spreads
+    variance = float(noise_variance(cells.middles - mean, factor)) / total**2 + float(inside @ inside)
+    error = TWO_SIDED * sqrt(variance)
     return Interval(estimate, max(mean - error, cells.lows[0]), min(mean + error, cells.highs[-1]))
 
 
@@ -145,8 +153,8 @@ def quantile_interval(
     >>> from privsyn.marginals.domain import Domain
     >>> counts = Marginal(Domain(("a",), (100,), ordered=(100,)), np.full(100, 50.0))
     >>> points = np.arange(100.0)
-    >>> cells, noise = NumberedCells(points, points, points), 5 * np.eye(100)
-    >>> quantile_interval(Measurement(counts, 25.0), counts, cells, noise, 0.5)
+    >>> cells = NumberedCells(points, points, points, np.zeros(100))
+    >>> quantile_interval(Measurement(counts, 25.0), counts, cells, 5 * np.eye(100), 0.5)
     Interval(estimate=49.0, low=49.0, high=50.0)
     """
     size = len(cells.middles)

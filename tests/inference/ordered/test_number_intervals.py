@@ -14,6 +14,7 @@ from privsyn.inference.ordered.number_intervals import (
     quantile_interval,
     within_cells,
 )
+from privsyn.inference.posterior.tables import TILT
 from privsyn.inference.problem import Estimate
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.ipf import fit_margins
@@ -26,7 +27,7 @@ RUNS = 2000
 SIZE = 60
 ONE = Domain(("a",), (SIZE + 1,), ordered=(SIZE,))
 POINTS = np.arange(SIZE) * 2.0 - 10
-CELLS = NumberedCells(POINTS, POINTS, POINTS)
+CELLS = NumberedCells(POINTS, POINTS, POINTS, np.zeros(SIZE))
 
 
 def skewed(rng, rows):
@@ -67,6 +68,22 @@ def test_intervals_of_a_mean_hold_with_laplace_noise():
         answers = np.rint(counts + rng.laplace(0, 10 / np.sqrt(2), counts.shape))
         found = mean_interval(Measurement(Marginal(ONE, answers), 100.0), released, CELLS, independent(10.0))
         hits += found.low <= truth <= found.high
+    assert 0.92 < hits / RUNS < 0.98
+
+
+@pytest.mark.slow
+def test_intervals_of_a_mean_hold_wherever_numbers_lie_in_their_cells():
+    """Their mean in a cell varies by half a standard deviation, which is more here than the noise does."""
+    rng = np.random.default_rng(7)
+    size, sigma = 6, 10.0
+    domain, middles, counts = Domain(("a",), (size,), ordered=(size,)), np.arange(6) * 12.0, np.full(6, 300.0)
+    cells = NumberedCells(middles - 6, middles + 6, middles, np.full(size, 12 / np.sqrt(12)))
+    released, hits = Marginal(domain, counts), 0
+    for _ in range(RUNS):
+        places = middles + TILT * cells.spreads * rng.standard_normal(size)
+        measured = Measurement(Marginal(domain, noisy(counts, sigma, rng)), sigma**2)
+        found = mean_interval(measured, released, cells, sigma * np.eye(size))
+        hits += found.low <= places @ counts / counts.sum() <= found.high
     assert 0.92 < hits / RUNS < 0.98
 
 
@@ -121,7 +138,7 @@ def test_intervals_of_a_quantile_are_no_wider_than_they_need_be():
     domain = Domain(("a",), (size,), ordered=(size,))
     points = np.arange(float(size))
     counts = np.full(size, 5.0)
-    released, cells = Marginal(domain, counts), NumberedCells(points, points, points)
+    released, cells = Marginal(domain, counts), NumberedCells(points, points, points, np.zeros(size))
     hits = 0
     for _ in range(RUNS):
         measured = Measurement(Marginal(domain, noisy(counts, sigma, rng)), sigma**2)
@@ -192,7 +209,7 @@ def test_a_strong_correlation_has_an_interval_up_to_one():
 
 def test_records_inside_cells_move_a_mean_by_their_width_at_most():
     domain = Domain(("a",), (2,), ordered=(2,))
-    cells = NumberedCells(np.array([0.0, 10]), np.array([8.0, 10]), np.array([4.0, 10]))
+    cells = NumberedCells(np.array([0.0, 10]), np.array([8.0, 10]), np.array([4.0, 10]), np.zeros(2))
     assert within_cells(Marginal(domain, np.array([75.0, 25])), cells) == pytest.approx(3.0)
 
 
