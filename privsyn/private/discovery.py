@@ -301,20 +301,20 @@ def summary(ledger: Ledger) -> str | None:
     what = [spends[0].what.split(" (round ")[0].removesuffix(SIZE) for spends in found]
     share = fsum(spend.cost for spends in found for spend in spends) / ledger.budget
     delta = f" and {ledger.reserved / ledger.promised_delta:.0%} of delta" if ledger.reserved else ""
-    rare = [f"values of fewer than about {rows:,} rows are rarely found" for rows in _fewest_rows(ledger)]
-    return f"looked for under privacy, for {share:.0%} of the budget{delta}: {'; '.join((*what, *rare))}"
+    if (rows := _fewest_rows(ledger)) is not None:
+        what.append(f"values of fewer than about {rows:,} rows are rarely found")
+    return f"looked for under privacy, for {share:.0%} of the budget{delta}: {'; '.join(what)}"
 
 
-def _fewest_rows(ledger: Ledger) -> list[int]:
-    """Return how many rows reach the threshold of the last search for values; nothing if there was none.
+def _fewest_rows(ledger: Ledger) -> int | None:
+    """Return how many rows reach the threshold of the last search for values; None if there was none.
 
     It is rounded to two digits. A row gives a whole vote if its values in other columns are found already.
     """
     searches = [spend for spend in ledger.spends if spend.what.startswith(VALUES)]
-    return [
-        int(
-            float(f"{threshold(last.sigma, last.delta, columns=last.answers, rows_per_unit=most) / VOTE:.2g}")
-        )
-        for last in searches[-1:]
-        for most in [round(last.sensitivity / VOTE)]
-    ]
+    if not searches:
+        return None
+    last = searches[-1]
+    most = round(last.sensitivity / VOTE)  # rows of a person
+    votes = threshold(last.sigma, last.delta, columns=last.answers, rows_per_unit=most)
+    return int(float(f"{votes / VOTE:.2g}"))
