@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pytest
 
 from privsyn import (
@@ -228,6 +229,56 @@ def test_categories_of_links_decide_nothing():
         assert isinstance(tables["persons"].source.head["key"].dtype, pd.CategoricalDtype)
         assert len(tables["persons"].persons) == 30
         assert (tables["orders"].persons == np.repeat(range(30), 3)[: len(orders)]).all()
+
+
+CODES = {
+    "integers": (pa.int64(), [1, 2, None], 3),
+    "numbers": (pa.float64(), [0.5, 2.0, None], 1.0),
+    "flags": (pa.bool_(), [True, None], False),
+    "texts": (pa.string(), ["a", "b", None], "c"),
+    "texts without missing cells": (pa.string(), ["a", "b"], "c"),
+}
+
+
+def coded(cells, kind, person=None):
+    """Visits in two batches, each with a dictionary of its own; perhaps one more, in the second."""
+    cells = [cells[place % len(cells)] for place in range(90)]
+    links, more = np.repeat(range(30), 3).tolist(), [] if person is None else [person]
+    parts = (links[:45], cells[:45]), (links[45:] + [99] * len(more), cells[45:] + more)
+    batches = [
+        pa.record_batch(
+            {"link": pa.array(of, pa.int64()), "code": pa.array(values, kind).dictionary_encode()}
+        )
+        for of, values in parts
+    ]
+    return ds.InMemoryDataset(batches)
+
+
+@pytest.mark.parametrize(("kind", "cells", "own"), CODES.values(), ids=CODES)
+@pytest.mark.parametrize("what", ["constant", "derive"])
+def test_a_row_with_a_value_of_its_own_changes_no_cell_of_others(kind, cells, own, what):
+    """Each batch has a dictionary. pandas joins two of different values to a column of another dtype."""
+    values = [value for value in cells if value is not None]
+    code = Categorical([*values, own])
+    settings = {"constant": ["code"]} if what == "constant" else {}
+    derive = {"any": f"ever(visits.code == {str(values[0]).lower()})"} if what == "derive" else {}
+    database = Database(
+        {
+            "persons": Table(Schema({"age": Numerical(0, 99)}), key="key", derive=derive),
+            "visits": Table(Schema({"code": code}), parent="persons", link="link", **settings),
+        }
+    )
+    columns = []
+    for person in (None, own):
+        root = PERSONS if person is None else pd.concat([PERSONS, pd.DataFrame({"key": [99], "age": [20]})])
+        opened = open_tables(database, {"persons": root, "visits": coded(cells, kind, person)}, _in_order)
+        columns.append(opened["persons"].added.iloc[:30, -1])
+    without, beside = columns
+    assert isinstance(beside.dtype, pd.CategoricalDtype) == isinstance(without.dtype, pd.CategoricalDtype)
+    assert [(type(cell), cell) for cell in without.dropna()] == [
+        (type(cell), cell) for cell in beside.dropna()
+    ]
+    assert (without.isna() == beside.isna()).all()
 
 
 def _in_order(codes):

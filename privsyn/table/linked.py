@@ -197,7 +197,7 @@ def _check_order(table: Table) -> None:
 def _persons_of_children(database: Database, sources: Mapping[str, RawTable]) -> RawTable:
     """Return a root with a row for each link. The dtypes of the links alone decide its own."""
     root, children = database.tables[database.root], database.children(database.root)
-    links = [_cells(sources[name], database.tables[name].link or "") for name in children]
+    links = [sources[name].column(database.tables[name].link or "") for name in children]
     if all(family(link.dtype) in ("integer", "real") for link in links):
         every: Any = pd.concat(links, ignore_index=True).dropna().drop_duplicates()
     else:  # categories follow from the rows, and those of two tables could only be joined if they are equal
@@ -205,14 +205,6 @@ def _persons_of_children(database: Database, sources: Mapping[str, RawTable]) ->
         texts = [name.decode("utf-8", "surrogatepass") for name in names.to_pylist()]
         every = pd.Categorical.from_codes(np.arange(len(texts)), pd.Index(texts, dtype=object))
     return read_in_batches(pd.DataFrame({root.key or links[0].name: every}))
-
-
-def _cells(source: RawTable, name: str) -> pd.Series:
-    """Return a column of all rows."""
-    (cells,) = source.only(name).each(
-        lambda frames: pd.concat([frame[name] for frame in frames], ignore_index=True)
-    )
-    return cells
 
 
 def _linked(
@@ -344,7 +336,7 @@ def _summary(what: Derived, child: LinkedTable, rows: int) -> tuple[Any, Column]
     if column is None:
         raise InputError(f"derive: {what.table!r} has no column {what.column!r}")
     dtype = child.source.head[what.column].dtype  # public; that of all cells may follow from them
-    cells, kind = _cells(child.source, what.column), column_of(dtype)
+    cells, kind = child.source.column(what.column), column_of(dtype)
     if what.how == ANY:
         if not isinstance(column, Coded):
             raise InputError(f"constant: no cell of {what.table}.{what.column} is counted: leave it out")
@@ -353,7 +345,7 @@ def _summary(what: Derived, child: LinkedTable, rows: int) -> tuple[Any, Column]
         nullable = column.nullable and holds_missing(dtype)
         return _first(cells, child.parents, rows), replace(column, nullable=nullable)
     if what.how not in (EVER, "sum", "mean"):
-        if not isinstance(column, type(kind)) or isinstance(column, Categorical):
+        if not isinstance(column, Ordinal) or not isinstance(column, type(kind)):
             raise InputError(f"derive: {what.column!r} is no column of numbers or times")
         return _chosen(what, cells, child, rows), replace(column, nullable=True)
     numbers = None

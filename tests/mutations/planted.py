@@ -655,6 +655,13 @@ LINKED = (
         "tests/test_linked_leaves.py::test_a_type_does_not_tell_whether_anybody_has_no_row_or_one",
     ),
     bug(
+        "categories of which one row decides the type of all",
+        "privsyn/table/io/source.py",
+        "join = partial(_joined_categories, dtype) if isinstance(dtype, pd.CategoricalDtype) else _joined",
+        "join = _joined",
+        "tests/test_linked_audit.py::test_a_row_with_a_value_of_its_own_changes_no_cell_of_others",
+    ),
+    bug(
         "the position of a row in the whole table",
         "privsyn/table/linked.py",
         "found[order] = ranks(parents[order])",

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -123,6 +123,13 @@ class RawTable(ABC):
         """Return the same rows for a question about one column. Some sources can read this column alone."""
         return self
 
+    def column(self, name: str) -> pd.Series:
+        """Return a column of all rows of a table in one part. Its dtype follows from the announced one."""
+        dtype: Any = self.head[name].dtype
+        join = partial(_joined_categories, dtype) if isinstance(dtype, pd.CategoricalDtype) else _joined
+        (cells,) = self.only(name).each(lambda frames: join([frame[name] for frame in frames]))
+        return cells
+
     def bounded(
         self,
         unit: str,
@@ -177,6 +184,33 @@ class RawTable(ABC):
                 f"batches that can be read only once cannot show first {what}:"
                 " give a file, a folder or a whole table"
             )
+
+
+def _joined(batches: Sequence[pd.Series]) -> pd.Series:
+    """Return the cells of all batches, which have one dtype."""
+    return pd.concat(batches, ignore_index=True)
+
+
+def _joined_categories(dtype: pd.CategoricalDtype, batches: Sequence[pd.Series]) -> pd.Series:
+    """Return the cells of all batches, with all their categories; `dtype` says of which type these are.
+
+    pandas keeps categories only if all batches have the same. Else it makes cells of another dtype: one row
+    with a value of its own would change all cells, such as 1 to 1.0.
+
+    >>> batches = [pd.Series([1, None], dtype=pd.CategoricalDtype([1])), pd.Series([3], dtype="category")]
+    >>> joined = _joined_categories(batches[0].dtype, batches)
+    >>> joined.cat.categories.tolist(), pd.concat(batches).tolist()
+    ([1, 3], [1.0, nan, 3.0])
+    """
+    places: dict[tuple[type, Any], int] = {}
+    codes = []
+    for batch in batches:
+        values = [value + 0.0 if type(value) is float else value for value in batch.cat.categories.tolist()]
+        of_batch = [places.setdefault((type(value), value), len(places)) for value in values]  # -0.0 is 0.0
+        codes.append(np.array([*of_batch, -1])[batch.cat.codes])
+    categories = pd.Index([value for _, value in places], dtype=dtype.categories.dtype)
+    joined = pd.Categorical.from_codes(np.concatenate(codes), categories, ordered=dtype.ordered)
+    return pd.Series(joined)
 
 
 def _fingerprints(unit: str, key: bytes, frames: Iterator[pd.DataFrame]) -> Ints:
