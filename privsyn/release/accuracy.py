@@ -138,12 +138,12 @@ class Accuracy:
         """One row for each ordered column: the estimated mean, and a 95 % interval.
 
         The interval covers the mean of the private numbers, clipped to the bounds. It comes from the noisy
-        counts of the column, alone and in pairs. In each cell, the numbers' mean may differ from that of the
-        release; half a standard deviation is usual. It is extended to the estimate where this, which uses all
-        answers and the constraints, lies outside. ``within_cells`` is how far the mean can move at most, if
-        numbers lie elsewhere in their cells; it is large where bounds are far beyond the numbers. Times are
-        cells of the table. A column with ``covered`` False was not measured, as it follows from others, or
-        its bounds were not found, or rare numbers far apart were pooled, as the published method does.
+        counts of the column, alone and in pairs, and assumes that in each cell the numbers' mean differs from
+        that of the release by half a standard deviation, or so. It is extended to the estimate where this,
+        which uses all answers and the constraints, lies outside. ``within_cells`` is how far the mean can
+        move at most; it is large where bounds are far beyond the numbers. With bounds that were found,
+        intervals hold less often: see docs/numbers.md. Times are cells of the table. ``covered`` is False if
+        the column follows from others, or its bounds were not found, or rare numbers far apart were pooled.
         """
         return self._ordered.means()
 

@@ -29,7 +29,6 @@ from privsyn.table.encoding.encoders import OrderedEncoder
 
 SHARES = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 UNKNOWN = Interval(nan, nan, nan)
-EVENLY = 1 / 12  # variance of numbers that are evenly spread over a cell of length 1
 
 
 class OrderedColumns:
@@ -76,7 +75,7 @@ class OrderedColumns:
         return pd.DataFrame(rows, columns=["column", "estimate", "low", "high", "within_cells", "covered"])
 
     def mean(self, name: str) -> dict[str, Any]:
-        """Return the mean of one of the `names`, its interval, and what places inside cells may add."""
+        """Return the mean of one of the `names`, its interval, and how far it can move inside cells."""
         found, away = UNKNOWN, nan
         if name in self._encoders:
             certainty, released = self._one_way(name)
@@ -134,19 +133,7 @@ class OrderedColumns:
         return merging.groups[place][:size], merging.shares[place][:size]
 
     def _cells(self, name: str) -> NumberedCells:
-        group, share = self._merged(name)
-        lows, highs = self._encoders[name].extents
-        ends = np.flatnonzero(np.diff(group, append=-1))
-        starts = np.append(0, ends[:-1] + 1)
-        # A missing cell may share a group with ordered codes, and have all of its records.
-        share = np.where(np.bincount(group, share)[group] > 0, share, 1.0)
-        share = share / np.bincount(group, share)[group]
-        middles = np.bincount(group, share * (lows + highs) / 2)
-        away = (lows + highs) / 2 - middles[group]
-        drawn = np.bincount(group, share * (away**2 + EVENLY * (highs - lows) ** 2))
-        lows, highs = lows[starts], highs[ends]
-        spreads = np.sqrt(np.maximum(drawn, EVENLY * (highs - lows) ** 2))
-        return NumberedCells(lows, highs, np.clip(middles, lows, highs), spreads)
+        return NumberedCells.of(*self._encoders[name].extents, *self._merged(name))
 
     def _ranks(self, name: str) -> Ranks:
         return Ranks.after(self._fitted.merging, self._one_way(name)[1])

@@ -10,8 +10,9 @@ variable, of which at least 93 % lie within the normal interval of 95 %; of sums
 - A mean is a ratio of two sums of noisy counts; its variance follows by the delta method. Tables measured in
   groups of codes make the noise of sums smaller than that of independent cells: see `noise_factor`. Where
   persons have many rows, errors in common make it larger: see `all_rows.Weights`. No count shows where the
-  numbers of a cell lie in it. As in draws of a release, their mean varies by `TILT` standard deviations of
-  numbers that are as the release draws them, or evenly spread, if that is more.
+  numbers of a cell lie in it. Their mean has a prior standard deviation of `TILT` times the larger of two:
+  the deviation of the numbers that the release draws there, and that of numbers that are evenly spread over
+  the cell. It cannot leave the cell. (Draws use the first of the two.)
 - A quantile x of order q is the smallest number with :math:`F(x) \ge q`. A cell is in its interval unless the
   noisy count below the cell is too large for that, or the count up to its end too small.
 - Spearman's correlation follows from a weighted sum of the noisy cells of a pair. Coarse groups hide part of
@@ -45,6 +46,8 @@ from privsyn.marginals.recoding import Merging
 LEAST_TOTAL = 4.0
 """Standard deviations: if the noisy number of records is smaller, nothing is known."""
 
+EVENLY = 1 / 12  # variance of numbers that are evenly spread over a cell of length 1
+
 PARAMETERS: Floats = np.linspace(-0.99, 0.99, 199)  # of the copula; Mehler's sum is not accurate beyond
 POWERS: Floats = PARAMETERS[:, np.newaxis] ** np.arange(TERMS)
 
@@ -73,7 +76,7 @@ class NumberedCells:
     middles : array of shape (codes,)
         Mean number of the records that are drawn with each code.
     spreads : array of shape (codes,)
-        Standard deviation of the numbers in each code, as it may be.
+        Largest plausible standard deviation of the numbers in each code.
     """
 
     lows: Floats
@@ -85,6 +88,36 @@ class NumberedCells:
         keep(self, "lows", "highs", "middles", "spreads")
         if not ((self.lows <= self.middles) & (self.middles <= self.highs)).all():
             raise ValueError("a middle lies outside its cell")
+
+    @classmethod
+    def of(cls, lows: Floats, highs: Floats, group: Codes, shares: Floats) -> NumberedCells:
+        """Return the merged cells.
+
+        Parameters
+        ----------
+        lows, highs, group, shares : arrays of shape (fine codes,)
+            Smallest and largest number of each fine code, its merged code, and its share of the records of
+            this code. They are all 0 if missing cells share the code and have all of its records: then its
+            fine codes are alike.
+
+        Examples
+        --------
+        Half of the records have 0, the others are spread over 6 to 12:
+
+        >>> ends = np.array([0.0, 6.0]), np.array([0.0, 12.0])
+        >>> cells = NumberedCells.of(*ends, np.array([0, 0]), np.array([0.5, 0.5]))
+        >>> cells.middles.tolist(), cells.spreads.round(2).tolist()
+        ([4.5], [4.66])
+        """
+        shares = np.where(np.bincount(group, shares)[group] > 0, shares, 1.0)
+        shares = shares / np.bincount(group, shares)[group]
+        places = (lows + highs) / 2
+        middles = np.bincount(group, shares * places)
+        drawn = np.bincount(group, shares * ((places - middles[group]) ** 2 + EVENLY * (highs - lows) ** 2))
+        ends = np.flatnonzero(np.diff(group, append=-1))
+        first, last = lows[np.append(0, ends[:-1] + 1)], highs[ends]
+        spreads = np.sqrt(np.maximum(drawn, EVENLY * (last - first) ** 2))
+        return cls(first, last, np.clip(middles, first, last), spreads)
 
 
 def mean_interval(
@@ -119,10 +152,11 @@ def mean_interval(
     if total <= LEAST_TOTAL * float(_deviation(np.ones(size), factor)):
         return Interval(estimate, float(cells.lows[0]), float(cells.highs[-1]))
     mean = float(counts @ cells.middles) / total
-    inside = TILT * shares * cells.spreads
-    variance = float(noise_variance(cells.middles - mean, factor)) / total**2 + float(inside @ inside)
-    error = TWO_SIDED * sqrt(variance)
-    return Interval(estimate, max(mean - error, cells.lows[0]), min(mean + error, cells.highs[-1]))
+    noise = float(noise_variance(cells.middles - mean, factor)) / total**2
+    rooms = cells.middles - cells.lows, cells.highs - cells.middles
+    below, above = (shares * np.minimum(TILT * cells.spreads, room) for room in rooms)
+    low, high = (TWO_SIDED * sqrt(noise + float(away @ away)) for away in (below, above))
+    return Interval(estimate, max(mean - low, cells.lows[0]), min(mean + high, cells.highs[-1]))
 
 
 def noise_variance(weights: Floats, factor: Floats) -> Floats:

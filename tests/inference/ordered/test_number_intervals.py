@@ -11,6 +11,7 @@ from privsyn.inference.ordered.number_intervals import (
     _spearman,
     correlation_interval,
     mean_interval,
+    noise_variance,
     quantile_interval,
     within_cells,
 )
@@ -72,7 +73,7 @@ def test_intervals_of_a_mean_hold_with_laplace_noise():
 
 
 @pytest.mark.slow
-def test_intervals_of_a_mean_hold_wherever_numbers_lie_in_their_cells():
+def test_intervals_of_a_mean_hold_if_means_in_cells_vary_as_assumed():
     """Their mean in a cell varies by half a standard deviation, which is more here than the noise does."""
     rng = np.random.default_rng(7)
     size, sigma = 6, 10.0
@@ -85,6 +86,34 @@ def test_intervals_of_a_mean_hold_wherever_numbers_lie_in_their_cells():
         found = mean_interval(measured, released, cells, sigma * np.eye(size))
         hits += found.low <= places @ counts / counts.sum() <= found.high
     assert 0.92 < hits / RUNS < 0.98
+
+
+def test_an_interval_moves_no_number_out_of_its_cell():
+    """The last cell is long, and its numbers are drawn at its start: they may lie higher, but not lower."""
+    domain, counts = Domain(("a",), (2,), ordered=(2,)), np.array([900.0, 100.0])
+    cells = NumberedCells(
+        np.array([0.0, 10]), np.array([0.0, 1010]), np.array([0.0, 12]), np.array([0, 300.0])
+    )
+    released, exact = Marginal(domain, counts), Measurement(Marginal(domain, counts), 0.0)
+    found = mean_interval(exact, released, cells, np.zeros((2, 2)))
+    noise = 1.96 * np.sqrt(noise_variance(cells.middles - 1.2, np.zeros((2, 2)))) / 1000
+    assert found.low == pytest.approx(1.2 - np.hypot(1.96 * 0.1 * 2, noise), abs=1e-3)
+    assert found.high == pytest.approx(1.2 + np.hypot(1.96 * 0.1 * TILT * 300, noise), abs=1e-3)
+
+
+def test_a_code_of_several_cells_spreads_at_least_as_an_even_one():
+    lows, highs = np.array([0.0, 1, 2, 3]), np.array([1.0, 2, 3, 103])
+    cells = NumberedCells.of(lows, highs, np.array([0, 0, 1, 1]), np.array([1.0, 0, 0.9, 0.1]))
+    assert cells.lows.tolist() == [0, 2]
+    assert cells.highs.tolist() == [2, 103]
+    assert cells.middles == pytest.approx([0.5, 0.9 * 2.5 + 0.1 * 53])
+    assert cells.spreads == pytest.approx([2 / np.sqrt(12), 101 / np.sqrt(12)])
+
+
+def test_a_code_that_missing_cells_fill_is_even():
+    cells = NumberedCells.of(np.array([0.0, 4]), np.array([0.0, 4]), np.array([0, 0]), np.zeros(2))
+    assert cells.middles.tolist() == [2.0]
+    assert cells.spreads.tolist() == [2.0]
 
 
 @pytest.mark.slow
