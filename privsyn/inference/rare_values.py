@@ -152,13 +152,17 @@ def _join_ordered(counts: Floats, thresholds: Floats) -> Codes:
 
 
 def _join_runs(counts: Floats, thresholds: Floats) -> Codes:
-    """Join neighbours from the left until each run reaches its threshold; the rest joins the last run."""
+    """Join neighbours from the left until each run reaches its threshold; the rest joins the last run.
+
+    A value that reaches its threshold alone ends its run, too. The noise of empty values before it may hide
+    it, and then it would join a spike, from which nothing told it apart later.
+    """
     group = np.zeros(len(counts), np.int32)
     current, held, needed = 0, 0.0, 0.0
     for place, (count, threshold) in enumerate(zip(counts, thresholds, strict=True)):
         group[place] = current
         held, needed = held + count, np.hypot(needed, threshold)
-        if held >= needed:
+        if held >= needed or count >= threshold:
             current, held, needed = current + 1, 0.0, 0.0
     return np.minimum(group, max(current - 1, 0)).astype(np.int32)
 

@@ -37,6 +37,13 @@ def test_very_many_rare_values_are_a_pool_if_the_common_ones_leave_rows():
     assert (merging.shares[0] > 0).sum() > 50
 
 
+def test_a_spike_stays_alone_if_noise_lies_between_it_and_other_numbers():
+    """Years of renovation: 0 in most rows. The last code is clear alone, and not with all empty ones before."""
+    counts = np.array([20515.0, 27, -20, -122, 4, 37, 27, -28, 111, -66, -66, -63, 919])
+    one_way = Measurement(Marginal(Domain(("year",), (13,), ordered=(13,)), counts), 75.0**2)
+    assert merge_rare((one_way,), 21_600.0).groups[0].tolist() == [0, *[1] * 12]
+
+
 def test_values_without_rows_are_dropped_however_many():
     assert 10 <= (of_many(10).shares[0] > 0).sum() <= 12  # noise makes one or two values common
 
