@@ -169,7 +169,7 @@ class PrivSyn(ReleasedModel, Estimator, Settings):
                 opened = Opened.of(as_frame(run.table), target, self, run.bits)
             self._check_criteria(opened)
             run.meet(opened)
-            learn = self._from_sent_cells if self.epsilon is None else self._from_answers
+            learn = self._from_randomised_cells if self.epsilon is None else self._from_answers
             self.release_ = learn(opened, run)
             run.part(self.release_)
         names = opened.source.head.columns.drop([] if y is None else [target])
@@ -231,8 +231,8 @@ class PrivSyn(ReleasedModel, Estimator, Settings):
             private = PrivateTable(opened.coded(codec, tested), noise, tested, log)
         return judge(release, opened.criteria, private, noise.law.of_row(budget.tests, tested.most))
 
-    def _from_sent_cells(self, opened: Opened, run: Alone | Run) -> Release:
-        """Count what the respondents randomised: nothing of it is private."""
+    def _from_randomised_cells(self, opened: Opened, run: Alone | Run) -> Release:
+        """Count the randomised cells. The respondents added the noise, so these counts need no more."""
         codec = opened.codec(opened.schema.schema)
         fitted = learn_randomised(opened.coded(codec), run.generator(), self._report, opened.facts(codec))
         inputs = (*facts_of(local_promises(codec)), *opened.source.public_inputs)

@@ -1,4 +1,4 @@
-r"""Stage 3: non-negative tables that agree wherever they overlap.
+r"""Non-negative tables that agree wherever they overlap.
 
 Several noisy tables measure the same counts. Their common margins are averaged by precision, and each table
 spreads the difference evenly. Norm-sub then removes negative cells. This disturbs the agreement slightly, so

@@ -1,4 +1,4 @@
-r"""Stage 2: which tables to measure and with how much of the budget, in one convex problem.
+r"""Which tables to measure and with how much of the budget, in one convex problem.
 
 Let the cells of a table have prior variance :math:`\tau_c^2`, and measure them with noise variance
 :math:`1/(2\rho)`. After shrinking, the expected L1 error is

@@ -1,4 +1,4 @@
-"""Stage 1: pool values that are too rare to tell from noise, and restore them at the end.
+"""Pool values that are too rare to tell from noise, and restore them at the end.
 
 A value whose noisy count is under three standard deviations carries almost no information, yet costs a row
 of cells in every later table. Rare categorical values are pooled into one. Bins of a number are joined with

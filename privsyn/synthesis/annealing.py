@@ -1,4 +1,4 @@
-"""Stage 4, the end: draw single values again until the records fit all tables at once.
+"""Draw single values again until the records fit all tables at once.
 
 Starting along a tree fits only the pairs on the tree. Here one attribute after the other is drawn again, row
 by row. Each value has a cost: how much worse the tables would fit. It is drawn with probability proportional

@@ -1,4 +1,4 @@
-"""Stage 4 as a whole: from agreeing tables to records.
+"""From agreeing tables to records.
 
 Many records are made in blocks, which together have the counts of one large sample. A cell with 30 of ten
 million records has 0.3 per hundred thousand, which every block would round away. So a cell's count is

@@ -1,4 +1,4 @@
-"""Stage 3: tables that agree, are non-negative and have one total, nearer to the truth than they came."""
+"""Tables that agree, are non-negative and have one total, nearer to the truth than they came."""
 
 from __future__ import annotations
 

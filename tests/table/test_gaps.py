@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -32,6 +34,10 @@ from privsyn import (
 )
 from privsyn.marginals.domain import Records
 from privsyn.table.codec.codec import Codec
+from privsyn.table.codec.parts import splittable
+from privsyn.table.enforcement.increasing import IncreasingRule
+from privsyn.table.schema.across import orders
+from privsyn.table.schema.constraint import Constraint
 from privsyn.table.schema.yaml_file import from_plain, to_plain
 
 RNG = np.random.default_rng
@@ -460,6 +466,60 @@ def test_a_column_that_may_be_missing_is_measured_from_a_complete_one_backward_o
     assert not ((rows["a"] > rows["b"]) | (rows["b"] >= rows["c"])).any()
     missing = {name: codes[:, place] == codec.domain.sizes[place] - 1 for place, name in ((0, "a"), (2, "c"))}
     assert all((rows[name].isna() == held).all() for name, held in missing.items())
+
+
+@dataclass(frozen=True)
+class Before(Constraint):
+    """A kind of another package: the first column is below the second one."""
+
+    columns: Sequence[str]
+
+    def orders(self, complete=()):
+        return [(*self.columns, True)]
+
+    def rules(self, columns):
+        return [IncreasingRule(tuple(self.columns), True, (1.0, 1.0))]
+
+
+@dataclass(frozen=True)
+class Lists(Constraint):
+    """A kind of another package that lists values of its columns, here all of them."""
+
+    columns: Sequence[str]
+
+    lists_values = True
+
+    def rules(self, columns):
+        return []
+
+
+def test_a_kind_of_another_package_that_orders_columns_is_encoded_as_increasing_is():
+    table = pd.DataFrame(RNG(0).integers(10, 50, (500, 2)), columns=list(SHIFT))
+    kinds = (Before([*SHIFT]), Increasing([*SHIFT], strict=True))
+    one, other = (codec_of(SHIFT, kind, ("int64", "int64")) for kind in kinds)
+    assert one.domain == other.domain
+    assert one.domain.names == ("low", "high - low")
+    assert np.array_equal(one.encode(table).codes, other.encode(table).codes)
+    made = one.decode(one.encode(table), RNG(1))
+    assert (made["low"] < made["high"]).all()
+    assert [*orders(one.schema)] == [*orders(other.schema)] == [("low", "high", True)]
+
+
+def test_columns_whose_values_a_kind_of_another_package_lists_are_no_gaps():
+    for listed, names in ((["low"], ("low", "high - low")), (["low", "high"], ("low", "high"))):
+        schema = Schema(SHIFT, constraints=[Increasing([*SHIFT]), Lists(listed)])
+        assert Codec(schema, tuple(SHIFT), ("int64", "int64"), fine=True).domain.names == names
+
+
+def test_times_in_the_order_of_another_package_are_split_as_of_increasing():
+    times = {name: Datetime("2015-01-01 00:00", "2017-12-31 23:59:59") for name in ("start", "end")}
+    for kinds, split in (
+        ([Before([*times])], ("start", "end")),
+        ([Increasing([*times])], ("start", "end")),
+        ([Lists([*times])], ()),
+        ([Before([*times]), Lists(["end"])], ()),
+    ):
+        assert splittable(Schema(times, constraints=kinds)) == split
 
 
 def test_two_constraints_in_a_circle_leave_one_gap():

@@ -109,7 +109,7 @@ def _announce_compiling() -> None:
 
 @contextmanager
 def waiting(what: str) -> Iterator[None]:
-    """Say on a terminal what is being done, until it is done: work that cannot tell how far it is."""
+    """Show on a terminal the name of work that cannot report progress, until it ends."""
     if not sys.stderr.isatty():
         yield
         return

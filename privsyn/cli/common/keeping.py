@@ -51,7 +51,8 @@ def kept(
 ) -> Iterator[list[Path]]:
     """Write the model and the ledger, then let the caller write the other files. Errors list what exists.
 
-    The run is ended in its budget file once the model is kept: to wait for that file may be stopped.
+    The end of the run is written to the budget file after the model is saved, because the user may interrupt
+    the wait for that file.
 
     Without `model`, the model is kept beside `out` until the block ends. If the model cannot be written, the
     other files are written first, and then the block fails.

@@ -221,7 +221,7 @@ def read_public(schema: Path | None, csv: Given) -> Schema | None:
 
     public = None if schema is None else read_schema(schema)
     before = CsvFormat() if public is None else public.csv
-    names = {"decimal": "point"}  # what else is called as in the schema
+    names = {"decimal": "point"}  # the other options have the schema's names
     given = {names.get(name, name): value for name, value in csv.items() if value is not None}
     if given.get("delimiter") in ("tab", r"\t"):
         given["delimiter"] = "\t"

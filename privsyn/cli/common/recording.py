@@ -21,8 +21,8 @@ def account_of(
 ) -> Account:
     """Return where a run is recorded, and refuse one that the policy or the file does not allow.
 
-    A policy makes the file obligatory. Without one, a file beside the table is used if there is one. Of the
-    table nothing is read.
+    A policy makes the file obligatory. Without one, a file beside the table is used if there is one.
+    Nothing of the table is read.
     """
     from privsyn.budget.account import Account
     from privsyn.budget.policy import policy_of
@@ -42,7 +42,8 @@ def account_of(
         if budget is not None:
             raise InputError("--budget: give --epsilon: without it nothing is asked, so nothing is spent")
     homes = {usual.resolve()} | (set() if policy is None else {policy.resolve().with_name(usual.name)})
-    if path is not None and limits is not None and path.resolve() not in homes:  # an empty one each time
+    if path is not None and limits is not None and path.resolve() not in homes:
+        # else each run could name a new, empty budget file
         raise InputError(f"--budget {path}: {limits.file} needs it beside the table: leave out --budget")
     limit = None if limits is None else limits.to_plain()
     run = Run(epsilon or 0.0, settings["delta"], unit, seeded, name_of(data), name_of(out), limit)

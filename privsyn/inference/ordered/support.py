@@ -157,7 +157,8 @@ def with_look(
     about all numbers from 17 on than seven counts. Both are combined by least squares. A group of which only
     a part belongs to a count of the look has that part of its records there, give or take `UNSURE`.
 
-    A look that has chosen the bounds is too high at an end that noise alone has made: such an end may stay.
+    If the look also chose the bounds, its count is too high at an end that only noise made, so a false end
+    may stay.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Stage 4: the gradual update method (GUM), which turns tables of counts into records.
+"""The gradual update method (GUM), which turns tables of counts into records.
 
 GUM starts from any records and visits the tables, the one with the largest error first. It moves some rows
 from cells with too many rows to cells with too few. Each visit corrects only a part of the error, so that

@@ -1,6 +1,6 @@
 """PrivSyn as published: Zhang et al., USENIX Security 2021, Algorithm 3, without the synthesis.
 
-Stage 2 chooses the pairs of attributes to be measured (DenseMarg). A pair that is left out is assumed to be
+DenseMarg chooses the pairs of attributes to be measured. A pair that is left out is assumed to be
 independent, and its error is its dependence (InDif). The error of a measured pair is its noise. Pairs are
 added greedily while the sum of both errors falls. `make_consistent` makes the noisy marginals agree.
 """

@@ -24,9 +24,6 @@ import numpy as np
 from privsyn.marginals.domain import Floats, Ints, Numbers
 from privsyn.table.encoding.encoders import STRAY, Encoder, OrderedEncoder
 from privsyn.table.encoding.grid import FINE, ROUNDING, Grid
-from privsyn.table.enforcement.allowed import Allowed
-from privsyn.table.enforcement.determined import Determined
-from privsyn.table.enforcement.increasing import Increasing
 from privsyn.table.enforcement.rules import Computation
 from privsyn.table.schema.columns import Coded, Numerical, Ordinal
 from privsyn.table.schema.constraint import computed_by
@@ -254,7 +251,7 @@ def choose_gaps(
     computed from each other in a circle.
     """
     needs = {name: set(c.columns) - {name} for name, c in computed_by(schema.constraints).items()}
-    listed = {n for c in schema.constraints if isinstance(c, Allowed | Determined) for n in c.columns}
+    listed = {n for c in schema.constraints if c.lists_values for n in c.columns}
     orders = _orders(schema, encoders, nullable)
     ordered = {name: cast(OrderedEncoder, encoders[name]) for name in orders}
     builder = _Gaps(schema, ordered, nullable, orders, fine=fine)
@@ -280,17 +277,20 @@ def _orders(
     A constraint that closes a circle is left out.
     """
     orders: dict[str, Sides] = {}
+    complete = {name for name, may_be_missing in nullable.items() if not may_be_missing}
     for constraint in schema.constraints:
-        if not isinstance(constraint, Increasing):
-            continue
-        pairs = [pair for pair in constraint.pairs(nullable) if all(encoders[name].ordered for name in pair)]
+        pairs = [
+            (low, high, strict)
+            for low, high, strict in constraint.orders(complete)
+            if encoders[low].ordered and encoders[high].ordered
+        ]
         graph = {name: {*below} for name, (below, _) in orders.items()}
-        for low, high in pairs:
+        for low, high, _ in pairs:
             graph.setdefault(high, set()).add(low)
-        for low, high in pairs if _is_possible(graph) else ():
+        for low, high, strict in pairs if _is_possible(graph) else ():
             for name, other, side in ((high, low, 0), (low, high, 1)):
                 found = orders.setdefault(name, ({}, {}))[side]
-                found[other] = found.get(other, False) or constraint.strict
+                found[other] = found.get(other, False) or strict
     upward = list(TopologicalSorter({name: [*below] for name, (below, _) in orders.items()}).static_order())
     return {
         name: (

@@ -19,7 +19,6 @@ from privsyn.table.encoding.grid import Grid
 from privsyn.table.encoding.steps import DAY
 from privsyn.table.encoding.time_encoders import DatetimeEncoder, TimeEncoder
 from privsyn.table.enforcement.draws import Cells
-from privsyn.table.enforcement.increasing import Increasing
 from privsyn.table.schema.columns import Coded
 from privsyn.table.schema.condition import Span
 from privsyn.table.schema.schema import Schema
@@ -44,8 +43,8 @@ def splittable(schema: Schema, whole: Collection[str | None] = ()) -> tuple[str,
     """Return the columns of times that are counted as several attributes. Public.
 
     They have `counted_cycles`, and are none of `whole`, such as the target. Constraints name them at most in
-    one `Increasing`. Of its columns, the one from which all others are encoded as gaps is split. Rows that
-    break any other constraint are repaired as whole columns.
+    one order, such as `Increasing`. Of its columns, the one from which all others are encoded as gaps is
+    split. Rows that break any other constraint are repaired as whole columns.
 
     >>> from privsyn import Datetime
     >>> splittable(Schema({"at": Datetime("2015-01-01 00:00", "2016-01-01 08:00")}))
@@ -65,7 +64,7 @@ def _constrained(schema: Schema) -> set[str]:
     alone = {
         name
         for constraint in schema.constraints
-        if isinstance(constraint, Increasing) and all(named[name] == 1 for name in constraint.columns)
+        if constraint.orders() and all(named[name] == 1 for name in constraint.columns)
         for name in constraint.columns
     }
     return set(named) - alone

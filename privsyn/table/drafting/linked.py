@@ -39,8 +39,6 @@ LINKED = """\
 WIDE = "SEVERAL COLUMNS:"
 """How the remark on a key of several columns begins."""
 
-WHY_DERIVE = "What analysts join for is kept best as a summary, which costs budget as a column does:"
-
 
 @dataclass(frozen=True, eq=False)
 class DraftedTable:

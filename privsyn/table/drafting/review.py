@@ -285,11 +285,6 @@ constraints:
 """
 
 
-def draft_text(table: object, *, unit: str | None = None, read: bool = True, csv: CsvFormat = PLAIN) -> str:
-    """Return the draft as the text of a schema file, with comments for its reviewer."""
-    return draft_files(table, unit=unit, read=read, csv=csv)[0]
-
-
 def draft_files(
     table: object,
     *,

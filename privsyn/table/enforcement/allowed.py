@@ -43,6 +43,8 @@ class Allowed(Constraint):
     columns: Sequence[str]
     rows: Sequence[Sequence[Hashable]]
 
+    lists_values = True
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", check_names("columns", self.columns))
         object.__setattr__(self, "rows", check_rows(self.rows, self.columns))

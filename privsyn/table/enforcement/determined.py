@@ -38,6 +38,8 @@ class Determined(Constraint):
     by: str | Sequence[str]
     mapping: Mapping[Any, Hashable] | Sequence[Sequence[Hashable]]
 
+    lists_values = True
+
     def __post_init__(self) -> None:
         by = check_names("by", (self.by,) if isinstance(self.by, str) else self.by)
         object.__setattr__(self, "by", by)

@@ -21,7 +21,7 @@ from privsyn.table.enforcement.repair import Repair
 from privsyn.table.enforcement.rules import Rule
 from privsyn.table.kinds.column_settings import flag
 from privsyn.table.schema.columns import Ordinal
-from privsyn.table.schema.constraint import Columns, Constraint, check_names
+from privsyn.table.schema.constraint import Columns, Constraint, Order, check_names
 from privsyn.table.schema.schema import Schema
 
 if TYPE_CHECKING:
@@ -94,13 +94,13 @@ class Increasing(Constraint):
         sign = " < " if self.strict else " <= "
         return f"{sign.join(self.columns)}. One column and the gaps of the others are counted."
 
-    def pairs(self, nullable: Mapping[str, bool]) -> list[tuple[str, str]]:
+    def orders(self, complete: Collection[str] = ()) -> list[Order]:
         """Return the pairs without a complete column between them: their order implies that of all."""
         return [
-            (low, high)
+            (low, high, self.strict)
             for j, high in enumerate(self.columns)
             for i, low in enumerate(self.columns[:j])
-            if all(nullable[name] for name in self.columns[i + 1 : j])
+            if not {*self.columns[i + 1 : j]} & {*complete}
         ]
 
     def rules(self, columns: Columns) -> list[Rule]:
@@ -299,11 +299,11 @@ def rules_with_gaps(
         for other, strict in zip(side.columns, side.strict, strict=True)
         for pair in [(other, gap.column)[:: side.sign]]
     }
+    complete = {name for name, may_be_missing in nullable.items() if not may_be_missing}
     rules: list[Rule] = []
     for constraint in schema.constraints:
-        coded = isinstance(constraint, Increasing) and all(
-            kept.get(pair, -1) >= constraint.strict for pair in constraint.pairs(nullable)
-        )
+        pairs = constraint.orders(complete)
+        coded = bool(pairs) and all(kept.get((low, high), -1) >= strict for low, high, strict in pairs)
         rules += [] if coded else map(partial(_renamed, gaps), constraint.rules(schema.coded))
     rules += [rule for gap in gaps.values() for rule in _gap_rules(gaps, gap)]
     computing = {c.column: c for c in (*repair.computations, *gaps.values())}

@@ -17,7 +17,7 @@ from typing import Any
 from privsyn.errors import InputError, about, did_you_mean, replace_errors, safe_repr
 from privsyn.table.schema.columns import Coded, Ordinal
 from privsyn.table.schema.condition import MIRRORED, SIGNS, Reader
-from privsyn.table.schema.constraint import check_names, kind_of
+from privsyn.table.schema.constraint import Order, check_names
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.summaries import FORM, Computed, Side, side_of, text_of
 
@@ -130,19 +130,17 @@ def check_between(floor: Comparison, ceiling: Comparison, *, ordered: bool, stri
         )
 
 
-def increasing(schema: Schema | None) -> Iterator[tuple[tuple[str, ...], bool]]:
-    """Yield the columns of each constraint that they increase, and whether equal values are forbidden."""
+def orders(schema: Schema | None) -> Iterator[Order]:
+    """Yield the pairs of columns that constraints keep in order."""
     for constraint in () if schema is None else schema.constraints:
-        if kind_of(constraint) == "increasing":
-            yield tuple(constraint.columns), bool(getattr(constraint, "strict", False))
+        yield from constraint.orders()
 
 
 def beyond(schema: Schema | None, rule: Comparison) -> Iterator[str]:
     """Yield the columns that are beyond the column of a rule, so that they keep the rule too."""
-    for columns, _ in increasing(schema):
-        if rule.column in columns:
-            place = columns.index(rule.column)
-            yield from columns[place + 1 :] if rule.sign[0] == ">" else columns[:place]
+    for low, high, _ in orders(schema):
+        if rule.column == (low if rule.sign[0] == ">" else high):
+            yield high if rule.sign[0] == ">" else low
 
 
 def names_tables(text: object) -> bool:

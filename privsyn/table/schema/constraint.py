@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 Columns = Mapping[str, Coded]
 
+Order = tuple[str, str, bool]
+"""A column that is never above another one, that other one, and whether they are never equal."""
+
 
 class Constraint(ABC):
     """A public fact that holds in every row.
@@ -43,6 +46,9 @@ class Constraint(ABC):
 
     derives_last: ClassVar[bool] = False
     """Whether `derive` needs what all other constraints derive."""
+
+    lists_values: ClassVar[bool] = False
+    """Whether it lists values of its `columns`. Such columns are not encoded as gaps."""
 
     @property
     def computes(self) -> str | None:
@@ -66,6 +72,19 @@ class Constraint(ABC):
 
     def check(self, columns: Columns) -> None:  # noqa: B027  # a kind may have nothing to check
         """Raise `InputError` if the constraint contradicts the columns, all of which are public."""
+
+    def orders(self, complete: Collection[str] = ()) -> list[Order]:
+        """Return the pairs of columns that are in order, if that is all that the constraint says.
+
+        Columns in order are encoded as gaps. If gaps keep the order of all pairs, `rules` are not needed and
+        left out. Default: none.
+
+        Parameters
+        ----------
+        complete : collection of str
+            Columns without missing cells. A pair with one of these between its columns may be left out.
+        """
+        return []
 
     @abstractmethod
     def rules(self, columns: Columns) -> list[Rule]:

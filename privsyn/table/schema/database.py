@@ -16,7 +16,7 @@ from privsyn.table.schema.across import (
     beyond,
     check_between,
     check_column,
-    increasing,
+    orders,
     read_rules,
 )
 from privsyn.table.schema.schema import Schema
@@ -337,8 +337,8 @@ class Database:
             schema = self.tables[low[0]].schema
             found |= {
                 "<" if strict else "<="
-                for columns, strict in increasing(schema)
-                if {low[1], high[1]} <= {*columns} and columns.index(low[1]) < columns.index(high[1])
+                for lower, upper, strict in orders(schema)
+                if (lower, upper) == (low[1], high[1])
             }
         for table, own, other, way in ((low[0], low, high, "<"), (high[0], high, low, ">")):
             for rule in (rule.of(table) for rule in self.tables[table].compared):

@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from command import run
+from drafts import draft_text
 
 from privsyn import PrivSyn
 from privsyn.table.drafting import dependences
 from privsyn.table.drafting.draft import check_schema
-from privsyn.table.drafting.review import draft_text
 from privsyn.table.schema.yaml_file import from_plain, parse, read_schema
 
 N = 3000

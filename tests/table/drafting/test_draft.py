@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from command import run
+from drafts import draft_text
 from hypothesis import given
 from jsonschema import Draft202012Validator
 from strategies import tables
@@ -33,7 +34,6 @@ from privsyn import (
     Time,
 )
 from privsyn.table.drafting.draft import check_schema, draft_schema
-from privsyn.table.drafting.review import draft_text
 from privsyn.table.schema.columns import COLUMNS
 from privsyn.table.schema.constraint import CONSTRAINTS
 from privsyn.table.schema.yaml_file import from_plain, parse, read_schema, to_plain, to_yaml

@@ -7,12 +7,12 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from drafts import draft_text
 from hypothesis import given
 from hypothesis import strategies as st
 
 from privsyn import Categorical, CsvFormat, Numerical, PrivSyn
 from privsyn.table.drafting.draft import check_schema, draft_schema
-from privsyn.table.drafting.review import draft_text
 from privsyn.table.encoding import parsing
 from privsyn.table.schema.yaml_file import from_plain, parse
 

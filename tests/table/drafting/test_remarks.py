@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from drafts import draft_text
 from hypothesis import assume, given
 from strategies import tables
 
 from privsyn import Categorical, InputError, PrivSyn, Text
 from privsyn.errors import DroppedWarning
 from privsyn.table.drafting.draft import check_schema
-from privsyn.table.drafting.review import draft_text, remarks_on
+from privsyn.table.drafting.review import remarks_on
 from privsyn.table.encoding.dtypes import TEXT
 from privsyn.table.schema.yaml_file import from_plain, parse
 

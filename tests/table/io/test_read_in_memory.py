@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
+from drafts import draft_text
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import names, tables, texts
@@ -26,7 +27,6 @@ from privsyn.files import atomic_path
 from privsyn.synthesizer import PrivSyn
 from privsyn.table.codec.codec import Codec
 from privsyn.table.drafting.draft import check_schema, draft_schema
-from privsyn.table.drafting.review import draft_text
 from privsyn.table.encoding.dtypes import TEXT, family
 from privsyn.table.encoding.number_bounds import FEW_ROWS
 from privsyn.table.io.csv_table import PLAIN, well_formed

@@ -11,8 +11,8 @@ from privsyn.table.encoding.dtypes import Dtype, Family
 from privsyn.table.encoding.encoders import Encoder
 
 if TYPE_CHECKING:
+    from privsyn.table.kinds.column import Column
     from privsyn.table.kinds.csv_format import CsvFormat
-    from privsyn.table.schema.columns import Column
 
 
 def register_column(
