@@ -47,9 +47,9 @@ from privsyn.inference.selection import (
     allocate,
     allocate_first,
     allocate_most,
+    curves_of,
     expected_errors,
     near_pairs,
-    slopes_along,
     slopes_of,
 )
 from privsyn.inference.weights import IMPORTANT, TARGET, important_in, weights_of
@@ -198,23 +198,14 @@ def _concordances(private: PrivateTable, problem: Problem, pairs: Pairs, rho: fl
 def _measure_pairs(private: PrivateTable, problem: Problem, pairs: Pairs, rho: float) -> tuple[Estimate, ...]:
     """Return the pairs worth measuring, measured at their best resolution."""
     tables, resolutions = pairs.estimates, Resolutions(pairs.waves, private.rho_of)
-    dispersions = _hoped_dispersions(tables)
     attributes = tuple(pair.attributes for pair in tables)
     smooth = np.array([is_smooth(pair.table.domain) for pair in tables])
-    gains = np.empty((len(tables), len(STEPS)))
-    nominal, places = np.flatnonzero(~smooth).tolist(), np.flatnonzero(smooth).tolist()
-    gains[nominal] = slopes_of(
-        [dispersions[i] * tables[i].table.counts for i in nominal], rho, private.rho_of
-    )
+    dispersions, places = _hoped_dispersions(tables), np.flatnonzero(smooth).tolist()
     ordered = [attributes[i] for i in places]
-    most = max(map(resolutions.levels, ordered), default=0)
-    errors = np.array(
-        [resolutions.errors_at(level, ordered, dispersions[places], rho) for level in range(most)]
-    )
-    before = expected_errors([d * t.table.counts for d, t in zip(dispersions, tables, strict=True)])
-    if places:
-        gains[places] = slopes_along(errors.min(axis=0), rho)
-        before[places] = errors[:, :, 0].min(axis=0)
+    levels = range(max(map(resolutions.levels, ordered), default=1))
+    errors = np.array([resolutions.errors_at(level, ordered, dispersions[places], rho) for level in levels])
+    variances = [dispersions[i] * tables[i].table.counts for i in np.flatnonzero(~smooth).tolist()]
+    gains, before = curves_of(variances, errors.min(axis=0), smooth, rho, private.rho_of)
     weights = weights_of(problem.domain, attributes, problem.target)
     weights = weights * [prod(problem.given.get(name, 1.0) for name in pair) for pair in attributes]
     named = important_in(attributes, problem.important)
@@ -318,16 +309,13 @@ def _measure_again(
     ]
     weights = np.array(kind) * weights_of(problem.domain, attributes, problem.target)
     named = important_in(attributes, problem.important)
-    smooth = [i for i, pair in enumerate(once) if pair.measured.grouping]
-    others = [i for i, pair in enumerate(once) if not pair.measured.grouping]
-    gains, before = np.empty((len(attributes), len(STEPS))), np.empty(len(attributes))
-    nominal = [*others, *range(len(once), len(attributes))]
-    variances = [*(once[i].left for i in others), *(s.variance for s in sets)]
-    gains[nominal], before[nominal] = slopes_of(variances, rho, private.rho_of), expected_errors(variances)
-    if smooth:
-        resolutions = Resolutions(pairs.waves, private.rho_of)
-        errors = resolutions.errors_left([once[i] for i in smooth], rho)
-        gains[smooth], before[smooth] = slopes_along(errors, rho), errors[:, 0]
+    smooth = np.array(
+        [place < len(once) and bool(grouping) for place, grouping in enumerate(groupings)], np.bool_
+    )
+    in_groups = [pair for pair in once if pair.measured.grouping]
+    errors = Resolutions(pairs.waves, private.rho_of).errors_left(in_groups, rho)
+    variances = [*(pair.left for pair in once if not pair.measured.grouping), *(s.variance for s in sets)]
+    gains, before = curves_of(variances, errors, smooth, rho, private.rho_of)
     rhos = allocate_first(gains, before, rho, weights, named, jumps=private.law.name == "laplace")
     chosen = np.flatnonzero(rhos).tolist()
     answers = private.marginals(
