@@ -5,7 +5,7 @@ target. One convex step selects them and allocates their budget. They are then s
 model of all pairs. A second look measures bigger tables that the pairs do not explain, or pairs again.
 Where cells are few, all pairs and triples are measured by their residuals, with the second look's budget.
 
-`fit_tables` and what follows it in this file read answers only.
+`fit_one_ways` and what follows it in this file read answers only.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from privsyn.inference.prior.dispersion import pooled_dispersions
 from privsyn.inference.prior.smoothing import Waves, is_smooth
 from privsyn.inference.problem import UNKNOWN, Estimate, Problem, PublicFacts
 from privsyn.inference.residuals import (
-    LARGEST,
+    LARGEST_RESIDUAL,
     one_ways_with,
     residual_budgets,
     residual_cost,
@@ -70,6 +70,10 @@ BIGGER = 0.2  # weight of an error in a bigger table, relative to one in a pair
 IN_GROUPS = 0.8  # the same for a bigger table in groups of numbers: no pair shows what it shows
 FINER = 1  # level of resolution that an important pair gains: its details matter as much as its trend
 QUIET = 0.01  # largest mean error of pairs by residuals, of all records: nltcs gains at .004, not at .02
+MOST_RECORDS = 100_000  # synthesised to find what the pairs leave unexplained
+MOST_LOOKUPS = 2 * 10**9  # of cells, to synthesise them: with very many tables, fewer records are made
+MOST_TABLES = 5_000  # of pairs that are all synthesised: those of 100 columns
+ROUGH = 3  # sweeps over them: unexplained departures show long before the fit is exact
 
 
 def learn(
@@ -111,7 +115,7 @@ def learn(
     report(MEASURING, 2, ROUNDS)
 
     triples: tuple[Estimate, ...] = ()
-    larger = tuple(s for s in sets if len(s) > LARGEST)
+    larger = tuple(s for s in sets if len(s) > LARGEST_RESIDUAL)
     with_residuals = split if larger else split.without("sets").without("second_look")
     # With Laplace noise, which leaves no budget for sets, a residual costs no less than its counts.
     if (
@@ -330,12 +334,6 @@ def _measure_again(
         else:
             bigger.append(measured_as(sets[i - len(once)], problem.zeros.clean(answer)))
     return tuple(again), tuple(bigger)
-
-
-MOST_RECORDS = 100_000  # synthesised to find what the pairs leave unexplained
-MOST_LOOKUPS = 2 * 10**9  # of cells, to synthesise them: with very many tables, fewer records are made
-MOST_TABLES = 5_000  # of pairs that are all synthesised: those of 100 columns
-ROUGH = 3  # sweeps over them: unexplained departures show long before the fit is exact
 
 
 def fit_one_ways(problem: Problem) -> Fitted:
