@@ -168,7 +168,7 @@ class Run:
             columns,
             source.public_inputs,
             source.form,
-            opened.together,  # other questions are asked of persons whose rows are on a cluster
+            opened.puts_persons_together,  # other questions are asked of persons whose rows are on a cluster
         )
         self._meet(public, [stamp for _, stamp in source.stamps], settings.progress or no_progress)
 
