@@ -168,10 +168,10 @@ class PrivSyn(ReleasedModel, Estimator, Settings):
             with one_step(self._report, READING):
                 opened = Opened.of(as_frame(run.table), target, self, run.bits)
             self._check_criteria(opened)
-            run.meet(opened)
+            run.agree_on(opened)
             learn = self._from_randomised_cells if self.epsilon is None else self._from_answers
             self.release_ = learn(opened, run)
-            run.part(self.release_)
+            run.compare(self.release_)
         names = opened.source.head.columns.drop([] if y is None else [target])
         self.feature_names_in_ = np.array(names, object)
         self.n_features_in_ = len(self.feature_names_in_)

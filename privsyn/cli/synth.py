@@ -13,6 +13,7 @@ from privsyn.cli.common import options
 from privsyn.settings import AGREED
 
 if TYPE_CHECKING:
+    from privsyn.cli.common.task import Task
     from privsyn.progress import Progress
     from privsyn.synthesizer import PrivSyn
     from privsyn.table.schema.schema import Schema
@@ -58,49 +59,65 @@ def synth(
 ) -> None:
     """Make a synthetic table with the columns, types and dependences of DATA."""
     from privsyn.cli.common import console
-    from privsyn.cli.common.checksums import Checksums, write_beside
+    from privsyn.cli.common.checksums import Checksums
+    from privsyn.cli.common.linked import refuse, synth_tables
+    from privsyn.cli.common.recording import account_of
+    from privsyn.cli.common.task import Task
+    from privsyn.table.schema.database_file import as_database
+
+    task = Task(
+        data,
+        out,
+        settings,
+        {"--model": model, "--ledger": ledger, "--public-report": public_report, "--sheet": sheet},
+        Checksums(checksums, sign),
+        account_of(data, out, settings, budget, policy),
+        partial(console.progress, progress),
+        rows=rows,
+        force=force,
+        weak=allow_weak_privacy,
+        excel_safe=excel_safe,
+    )
+    database = as_database(settings["schema"])
+    if database is not None:
+        refuse({"--report": report})
+        synth_tables(task, database)
+    else:
+        _synth_table(task, report, policy, csv)
+
+
+def _synth_table(task: Task, report: Path | None, policy: Path | None, csv: dict[str, Any]) -> None:
+    """Make one synthetic table, and a page that compares it with the private one if there is a `report`."""
+    from privsyn.cli.common import console
+    from privsyn.cli.common.checksums import write_beside
     from privsyn.cli.common.keeping import kept
-    from privsyn.cli.common.linked import synth_tables
     from privsyn.cli.common.outputs import rehearse
-    from privsyn.cli.common.recording import account_of, fit_recorded
+    from privsyn.cli.common.recording import fit_recorded
     from privsyn.cli.common.terminal import say
-    from privsyn.errors import InputError
     from privsyn.release.acceptance.judge import SEED
-    from privsyn.table.io.read_in_memory import check_excel_safe
     from privsyn.table.io.write import write_blocks
 
-    account = account_of(data, out, settings, budget, policy)
-    sums = Checksums(checksums, sign)
-    outputs = {"--model": model, "--ledger": ledger, "--public-report": public_report, "--sheet": sheet}
-    shown = partial(console.progress, progress)
-    given: dict[str, Any] = {"rows": rows, "force": force, "weak": allow_weak_privacy, "account": account}
-    if synth_tables(data, out, settings, outputs, report, sums, excel_safe=excel_safe, shown=shown, **given):
-        return
-    outputs = {"OUT": out, "the budget file": account.path, **outputs, **sums.outputs}
-    check_excel_safe(out, excel_safe=excel_safe)
-    inputs = data, settings["schema"], settings["accept"], policy, sign
-    _check_files(data, out, outputs | {"--report": report}, inputs, force=force)
-    console.check_promise(settings["epsilon"], settings["delta"], weak=allow_weak_privacy)
-    if report is not None and rows == 0:
-        raise InputError("--report compares rows, and --rows 0 makes none: leave out one of them")
-    sums.check(out, seeded=settings["seed"] is not None)
-    settings["schema"] = public = options.read_public(settings["schema"], csv)
+    data, out, rows, results, account = task.data, task.out, task.rows, task.results, task.account
+    outputs = {"OUT": out, "the budget file": account.path, **results, **task.checksums.outputs}
+    _check(task, {**outputs, "--report": report}, policy)
+    public = options.read_public(task.settings["schema"], csv)
     rehearsed = partial(rehearse, data, out, public, rows=rows, report=report is not None)
-    fitted = fit_recorded(settings, data, account, shown, rehearsed)
+    fitted = fit_recorded({**task.settings, "schema": public}, data, account, task.shown, rehearsed)
     verdict = fitted.ledger_.acceptance
     accepted = verdict is None or verdict.met
+    model, ledger = results["--model"], results["--ledger"]
     with kept(fitted, account, out=out, model=model, ledger=ledger) as written:  # what was paid for is kept
         console.show_acceptance(fitted.ledger_)
         if accepted:
             seed = fitted.seed if verdict is None or rows is not None else SEED  # the table that was tested
             existed = out.exists()
-            with shown() as bars:
+            with task.shown() as bars:
                 whole = None if report is None else fitted.sample(rows, seed=seed, progress=bars)
                 blocks = _blocks(fitted, whole, rows, seed, bars)
                 release = fitted.release_of_table
                 known, form = release.codec.schema, release.form
-                shape = write_blocks(blocks, out, known, form, excel_safe=excel_safe)
-            write_beside(release, out, outputs, sums, written)
+                shape = write_blocks(blocks, out, known, form, excel_safe=task.excel_safe)
+            write_beside(release, out, results, task.checksums, written)
             if existed:
                 say(f"{out} was replaced. If it was published, {ADD_UP}")
             console.show_table(shape, out, fitted.ledger_, estimated=rows is None)
@@ -115,6 +132,27 @@ def synth(
         raise typer.Exit(1)
 
 
+def _check(task: Task, outputs: Mapping[str, Path | None], policy: Path | None) -> None:
+    """Refuse what cannot be read or written, a promise of next to nothing, and options that contradict."""
+    from privsyn.cli.common import console
+    from privsyn.cli.common.outputs import check_files, check_table
+    from privsyn.errors import InputError
+    from privsyn.table.io.formats import ending_of
+    from privsyn.table.io.read_in_memory import check_excel_safe
+
+    data, out, settings, sums = task.data, task.out, task.settings, task.checksums
+    check_excel_safe(out, excel_safe=task.excel_safe)
+    options.check_lookups(data, settings["schema"])
+    check_table(data)
+    ending_of(out)
+    inputs = (data, settings["schema"], settings["accept"], policy, sums.key)
+    check_files(out, outputs, inputs, force=task.force)
+    console.check_promise(settings["epsilon"], settings["delta"], weak=task.weak)
+    if outputs["--report"] is not None and task.rows == 0:
+        raise InputError("--report compares rows, and --rows 0 makes none: leave out one of them")
+    sums.check(out, seeded=settings["seed"] is not None)
+
+
 def _blocks(
     fitted: PrivSyn, whole: Any, rows: int | None, seed: int | None, bars: Progress | None
 ) -> Iterator[Any]:
@@ -122,26 +160,6 @@ def _blocks(
     if whole is not None:
         return iter([whole])
     return iter(fitted.sample_blocks(rows, seed=seed, progress=bars))
-
-
-def _check_files(
-    data: Path, out: Path, outputs: Mapping[str, Path | None], inputs: tuple[Path | None, ...], *, force: bool
-) -> None:
-    """Refuse files that cannot be read or written."""
-    from privsyn.cli.common import outputs as check
-    from privsyn.cli.common.keeping import check_rescue
-    from privsyn.table.io.formats import ending_of
-
-    options.check_lookups(data, inputs[1])
-    check.check_table(data)
-    ending_of(out)
-    check.check_outputs(outputs, inputs=inputs)
-    check.check_page("--report", outputs["--report"])
-    check.check_page("--public-report", outputs["--public-report"])
-    check.check_markdown("--sheet", outputs["--sheet"])
-    check.check_new("--model", outputs["--model"], force=force)
-    if outputs["--model"] is None:
-        check_rescue(out, (*inputs, *outputs.values()), force=force)
 
 
 def _show(fitted: PrivSyn, public: Schema | None) -> None:

@@ -18,7 +18,7 @@ from privsyn.evaluation.metric import Score
 from privsyn.evaluation.numbers import SHARES, Correlations, correlations_of, shapes_of
 from privsyn.evaluation.persons import METRICS_OF_PERSONS, numbers_of_rows, worst_of
 from privsyn.evaluation.predictions import classes_of, determined_by
-from privsyn.evaluation.registry import METRICS, add_metric, compute, try_own
+from privsyn.evaluation.registry import COLUMN_ERRORS, METRICS, add_metric, compute, try_own
 from privsyn.evaluation.scores import Origin, Scores
 from privsyn.marginals.domain import Attributes, Floats
 from privsyn.table.schema.database import Database
@@ -211,13 +211,7 @@ def _quantiles(comparison: Comparison) -> dict[str, dict[str, tuple[float, float
 
 def _of_columns(comparison: Comparison, errors: Floats) -> dict[str, dict[str, float]]:
     """Return the errors of each column, and its shares of missing and of pooled cells."""
-    shapes = comparison.once(shapes_of)["synthetic"]
-    of_numbers = {
-        "wasserstein": comparison.once(marginals.wasserstein_of_columns)["synthetic"],
-        "quantiles": shapes.mean_distances,
-        "tail": shapes.tails,
-        "spread": shapes.spreads,
-    }
+    of_numbers = {key: comparison.once(of.errors)["synthetic"] for key, of in COLUMN_ERRORS.items()}
     place = {name: place for place, name in enumerate(comparison.real.numbers)}
     missing = [
         (table.records.codes == np.array(comparison.view.missing)).mean(axis=0)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import import_module
 from importlib.metadata import entry_points
 from numbers import Real
+from typing import NamedTuple
 
 from privsyn.errors import InputError, replace_errors, safe_repr
 from privsyn.evaluation import marginals
@@ -14,6 +16,7 @@ from privsyn.evaluation.metric import Metric, Score, errors_in, for_each_table, 
 from privsyn.evaluation.numbers import METHODS, correlations_of, group_means, range_means, shapes_of
 from privsyn.evaluation.persons import METRICS_OF_PERSONS
 from privsyn.evaluation.predictions import propensity_score, score_of_model
+from privsyn.marginals.domain import Floats
 
 SCORES_OF_MODELS = {
     "accuracy": "accuracy",
@@ -43,18 +46,16 @@ MODELS = {
 
 CELLS, NUMBERS = "Rows and cells", "Numbers and associations"
 LIKENESS, DIAGNOSTIC = "Likeness of single rows", "diagnostic, not privacy"
+DEVIATIONS = "standard deviations"
 
 of_counts = partial(mean_and_max, group="Tables of counts")
-of_numbers = partial(mean_and_max, group=NUMBERS, unit="standard deviations")
+of_numbers = partial(mean_and_max, group=NUMBERS, unit=DEVIATIONS)
 of_pairs = partial(mean_and_max, group=NUMBERS, unit="correlation")
 
 PAIRS = errors_in(marginals.pairs_of, lambda found: found.errors)
 CRAMERS_V = errors_in(marginals.pairs_of, lambda found: found.cramers_v_errors)
 SPEARMAN = errors_in(correlations_of, lambda found: found.errors("spearman"))
 PEARSON = errors_in(correlations_of, lambda found: found.errors("pearson"))
-QUANTILES = errors_in(shapes_of, lambda found: found.mean_distances)
-TAILS = errors_in(shapes_of, lambda found: found.tails)
-SPREADS = errors_in(shapes_of, lambda found: found.spreads)
 RARE, UNSEEN = (
     for_each_table(marginals.rare_covered, codes=True),
     for_each_table(marginals.unseen, codes=True),
@@ -65,15 +66,35 @@ EQUAL, NEAREST = (
     partial(marginals.likeness, measure=marginals.nearest_row),
 )
 
+
+class ColumnErrors(NamedTuple):
+    """The errors of single columns of numbers, of which the mean and the largest are metrics."""
+
+    label: str
+    errors: Callable[[Comparison], Mapping[str, Floats]]
+    unit: str = DEVIATIONS
+    mean: str = "mean error"
+
+    def metrics(self, name: str) -> dict[str, Metric]:
+        """Return the metrics ``name_mean`` and ``name_max``."""
+        return of_numbers(name, self.label, self.errors, unit=self.unit, mean=self.mean)
+
+
+COLUMN_ERRORS = {
+    "wasserstein": ColumnErrors("Wasserstein distance", marginals.wasserstein_of_columns, mean="mean"),
+    "quantiles": ColumnErrors("quantiles", errors_in(shapes_of, lambda found: found.mean_distances)),
+    "tail": ColumnErrors("99 % quantile", errors_in(shapes_of, lambda found: found.tails)),
+    "spread": ColumnErrors(
+        "standard deviation", errors_in(shapes_of, lambda found: found.spreads), "1 - smaller / larger"
+    ),
+}
+
 METRICS: dict[str, Metric] = {
     **of_counts("one_way", "one column", marginals.one_way_errors),
     **of_counts("pair", "two columns", PAIRS, headline=True),
     **of_counts("triple", "three columns", marginals.triple_errors, headline=True),
     **of_counts("query", "range queries", lambda c: c.compare_records(marginals.query_errors), headline=True),
-    **of_numbers("wasserstein", "Wasserstein distance", marginals.wasserstein_of_columns, mean="mean"),
-    **of_numbers("quantiles", "quantiles", QUANTILES),
-    **of_numbers("tail", "99 % quantile", TAILS),
-    **of_numbers("spread", "standard deviation", SPREADS, unit="1 - smaller / larger"),
+    **{key: metric for name, of in COLUMN_ERRORS.items() for key, metric in of.metrics(name).items()},
     **of_numbers("group_means", "group means", lambda c: c.compare_each(partial(group_means, c.view))),
     **of_numbers("range_means", "means by range", lambda c: c.compare_each(partial(range_means, c.view))),
     **of_pairs("spearman", METHODS["spearman"], SPEARMAN, headline=True),

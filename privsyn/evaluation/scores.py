@@ -19,7 +19,7 @@ from privsyn.evaluation.metric import STANDARD_ERRORS, TABLES, Score, legend
 from privsyn.evaluation.numbers import METHODS, Correlations
 from privsyn.evaluation.persons import SCORES
 from privsyn.evaluation.predictions import about_determining
-from privsyn.evaluation.registry import METRICS, MODELS
+from privsyn.evaluation.registry import COLUMN_ERRORS, METRICS, MODELS
 from privsyn.marginals.domain import Attributes
 from privsyn.notebook import html, html_table
 
@@ -305,11 +305,12 @@ class Scores:
             for method, found in self.worst_correlations.items()
             for pair, real, synthetic in found[:1]
         ]
-        for key, label, unit in WORST_NUMBERS:
+        for key in WORST_NUMBERS:
+            errors = COLUMN_ERRORS[key]
             known = {name: of[key] for name, of in self.column_errors.items() if of.get(key, 0.0) > 0}
             if known:
                 name = max(known, key=known.__getitem__)
-                worst.append(f"worst {label}: {name} ({known[name]:.2f}{unit})")
+                worst.append(f"worst {errors.label}: {name} ({known[name]:.2f}, {errors.unit})")
         for score, found in self.worst_of_persons.items():
             worst.append(f"worst, {SCORES[score][0]}: {found[0][0]} ({found[0][1]:.3f})")
         return [
@@ -325,12 +326,8 @@ class Scores:
         ]
 
 
-WORST_NUMBERS = (
-    ("tail", "99 % quantile", " standard deviations"),
-    ("wasserstein", "Wasserstein distance", " standard deviations"),
-    ("spread", "standard deviation", ": one less the smaller of both over the larger"),
-)
-"""Errors of single columns of numbers whose worst column is named: key, label and unit."""
+WORST_NUMBERS = ("tail", "wasserstein", "spread")
+"""Errors of single columns of numbers whose worst column is named."""
 
 ABOUT_WORST = "Where it is worst: the columns whose tables have the largest error, as a share of the rows."
 

@@ -28,7 +28,7 @@ from privsyn.inference.problem import Problem
 from privsyn.marginals.domain import Attributes, Domain, Floats
 from privsyn.marginals.marginal import Marginal, Measurement, lift
 
-LARGEST = 3  # attributes of a table
+LARGEST_RESIDUAL = 3  # attributes of a residual
 
 
 def residual_sets(problem: Problem) -> tuple[Attributes, ...]:
@@ -38,12 +38,14 @@ def residual_sets(problem: Problem) -> tuple[Attributes, ...]:
     a cell. Triples are few, and have few cells.
     """
     domain, sizes = problem.domain, sorted(problem.domain.sizes)
-    few = len(sizes) >= LARGEST and comb(len(sizes), LARGEST) <= MOST_SETS
-    if not few or sizes[0] < 2 or prod(sizes[-LARGEST:]) > MOST_CELLS or max(domain.ordered) > 2:
+    few = len(sizes) >= LARGEST_RESIDUAL and comb(len(sizes), LARGEST_RESIDUAL) <= MOST_SETS
+    if not few or sizes[0] < 2 or prod(sizes[-LARGEST_RESIDUAL:]) > MOST_CELLS or max(domain.ordered) > 2:
         return ()
     if problem.zeros.masks or problem.channels.random(domain.names):
         return ()
-    return tuple(chain.from_iterable(combinations(domain.names, size) for size in range(1, LARGEST + 1)))
+    return tuple(
+        chain.from_iterable(combinations(domain.names, size) for size in range(1, LARGEST_RESIDUAL + 1))
+    )
 
 
 def residual_cost(domain: Domain) -> float:

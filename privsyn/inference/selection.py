@@ -121,6 +121,26 @@ def _fall(curve: list[float], start: int, end: int) -> float:
     return (curve[start] - curve[end]) / (_STEPS[end] - _STEPS[start])
 
 
+def curves_of(
+    variances: list[Floats], errors: Floats, smooth: Mask, rho: float, rho_of: RhoOf | None
+) -> tuple[Floats, Floats]:
+    """Return how fast each table's error falls at each of the `STEPS`, and its error with no budget.
+
+    Parameters
+    ----------
+    variances : list of arrays
+        Prior variances of the cells of each table that is not smooth.
+    errors : array of shape (smooth tables, steps)
+        Expected error of each smooth table, such as those of `Resolutions`.
+    smooth : array of bool of shape (tables,)
+    rho, rho_of : as for `slopes_of`
+    """
+    gains, before = np.empty((len(smooth), len(STEPS))), np.empty(len(smooth))
+    gains[~smooth], before[~smooth] = slopes_of(variances, rho, rho_of), expected_errors(variances)
+    gains[smooth], before[smooth] = slopes_along(errors, rho), errors[:, 0]
+    return gains, before
+
+
 def allocate(gains: Floats, rho: float, *, weights: Floats | None = None, jumps: bool = False) -> Floats:
     """Split `rho` over tables so that all have the same weighted slope.
 
@@ -307,6 +327,8 @@ class Resolutions:
         return self._places[key]
 
     def _errors(self, axes: list[list[int]], dispersions: Floats, precisions: Floats, rho: float) -> Floats:
+        if not axes:
+            return np.zeros((0, len(STEPS)))
         rhos = rho * STEPS if self._rho_of is None else self._rho_of(rho * STEPS)
         units, variances, gains, masses, priors = map(np.concatenate, zip(*self._parts, strict=True))
         starts, firsts = (np.cumsum([0, *(len(part[of]) for part in self._parts)]) for of in (0, 3))

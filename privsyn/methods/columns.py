@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from math import sqrt
 from types import MappingProxyType
 
 import numpy as np
 
-from privsyn.inference.consistency import EXACT, combine_measurements, estimate_total, norm_sub
+from privsyn.inference.consistency import combine_measurements, estimate_total, norm_sub
 from privsyn.inference.ordered.binning import LEVELS, NO_CELLS, Axis, expected_cells, in_runs
 from privsyn.inference.ordered.support import likely_shares, looks_of, occurring, occurring_groups, with_look
 from privsyn.inference.ordered.tails import Tails
@@ -21,6 +21,7 @@ from privsyn.marginals.domain import Floats, Mask
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging
 from privsyn.methods.budget import TREND_GROUPS, Split, first_look
+from privsyn.methods.missing_cells import FALSE_DISCOVERY, OF_OPEN, missing_thresholds
 from privsyn.private.laws import Law
 from privsyn.private.measure import PrivateTable
 
@@ -29,12 +30,6 @@ Levels = Sequence[tuple[Floats, Floats]]
 
 FEWEST_GROUPS = 6  # groups of a column in fine cells, whatever the noise; not tuned
 ANY = 2**31  # values: no attribute has more
-FALSE_ALARM = 0.01  # probability that a table without missing cells gets some
-FALSE_DISCOVERY = 0.05  # rate: share of complete columns among those that get missing cells
-# The same if the schema leaves columns open: most are complete. With 0.05, 1 in 7 tables of 20 columns, three
-# with missing cells, had an invented one.
-OF_OPEN = 0.01
-FALSE_ALARM_OF_TARGET = 1e-6  # the same for the target column: a row without it trains no model
 IMPORTANT_COLUMN = 3.0  # budget of a column of an important set, over what it has else
 OF_ABOVE = 0.3  # budget of a given attribute, relative to one of the row itself
 NOWHERE = 1e-9  # width of a cell that does not occur
@@ -42,6 +37,27 @@ FAR = 0.01  # share of the records: the noise of the first look may put as many 
 NO_FREQUENT: FewCells = (NO_CELLS, np.zeros(0), np.zeros(0))
 TINY = 1e-12  # avoids division by 0
 MANY_VALUES = 500  # an attribute with more has its rare values pooled: its pairs would be too large to count
+
+
+@dataclass(frozen=True, eq=False)
+class _Looks:
+    """What two looks at the columns found.
+
+    Parameters
+    ----------
+    one_ways : tuple of Measurement
+        Of both looks together, in joined cells.
+    joined : Merging
+        Which fine cells are joined.
+    split : Split
+    levels : mapping of str to Levels
+        The counts of each column in fine cells at each level, from the first look.
+    """
+
+    one_ways: tuple[Measurement, ...]
+    joined: Merging
+    split: Split
+    levels: Mapping[str, Levels]
 
 
 def measure_columns(
@@ -53,50 +69,63 @@ def measure_columns(
     joined: a sum of many cells is far noisier than one count of the group. Both looks together determine the
     rare values.
     """
+    private, looks = _two_looks(private, rho, facts)
+    pooled, problem = _pooled(looks, facts, private.law)
+    return private.merge(pooled), problem, looks.split
+
+
+def _two_looks(private: PrivateTable, rho: float, facts: PublicFacts) -> tuple[PrivateTable, _Looks]:
+    """Return the private table in joined cells, and what is known of its columns."""
     cost = first_look(rho, len(private.domain), pure=private.law.name == "laplace")
     first, cells, levels = _first_look(private, cost, facts)
-    total = estimate_total(first)
-    channels = Channels.for_domain(facts.kept, private.domain)
-    unbiased = tuple(map(channels.unbiased, first))
     # From the first look alone:
+    total = estimate_total(first)
+    unbiased = tuple(map(Channels.for_domain(facts.kept, private.domain).unbiased, first))
     split, shares = _split(private, rho, facts, unbiased, total, cells)
     costs = dict(zip(private.domain.names, (split.one_ways * shares).tolist(), strict=True))
     axes = grouped(facts.axes, costs, total, private.law, facts.whole)
     joined = merge_cells(unbiased, total, axes, cells)
-    private, channels = private.merge(joined), channels.merge(joined)
-    one_ways = tuple(map(joined.merge_counts, first))
+    private, one_ways = private.merge(joined), tuple(map(joined.merge_counts, first))
     if split.one_ways:
         one_ways = tuple(map(combine_measurements, one_ways, private.one_ways(split.one_ways, shares)))
-    spared = MANY_VALUES if split.pairs else ANY
-    unbiased = tuple(map(channels.unbiased, one_ways))
-    total, nullable = estimate_total(one_ways), set(facts.nullable).difference(facts.kept)
+    return private, _Looks(one_ways, joined, split, levels)
+
+
+def _pooled(looks: _Looks, facts: PublicFacts, law: Law) -> tuple[Merging, Problem]:
+    """Return how rare values are pooled, and the problem in these codes.
+
+    Both looks together decide. No row is read.
+    """
+    channels = Channels.for_domain(facts.kept, looks.joined.original).merge(looks.joined)
+    unbiased = tuple(map(channels.unbiased, looks.one_ways))
+    total, nullable = estimate_total(looks.one_ways), set(facts.nullable).difference(facts.kept)
     rate = FALSE_DISCOVERY if nullable.isdisjoint(facts.doubtful) else OF_OPEN
-    thresholds = missing_thresholds(unbiased, total, nullable, private.law, facts.target, discovery=rate)
+    thresholds = missing_thresholds(unbiased, total, nullable, law, facts.target, discovery=rate)
     # An order of values and distances has two parts, and randomised cells have another noise.
     two = {name for name, axis in facts.axes.items() if axis.second}
-    ended = set(levels).intersection(facts.doubtful).difference(facts.kept, two)
-    levels = {name: levels[name] for name in ended}
-    axes, occurs, joined = _found_axes(unbiased, facts, private.law, joined, levels)
-    one_ways = tuple(_emptied(m, occurs[m.attributes[0]]) for m in one_ways)
-    unbiased = tuple(map(channels.unbiased, one_ways))
+    ended = set(looks.levels).intersection(facts.doubtful).difference(facts.kept, two)
+    levels = {name: looks.levels[name] for name in ended}
+    axes, occurs, joined = _found_axes(unbiased, facts, law, looks.joined, levels)
+    emptied = tuple(_emptied(m, occurs[m.attributes[0]]) for m in looks.one_ways)
     pooled = merge_rare(
-        unbiased, total, spared=spared, doubtful=facts.doubtful, nullable=thresholds, occurs=occurs
+        tuple(map(channels.unbiased, emptied)),
+        total,
+        spared=MANY_VALUES if looks.split.pairs else ANY,
+        doubtful=facts.doubtful,
+        nullable=thresholds,
+        occurs=occurs,
     )
-    one_ways = tuple(map(pooled.merge_counts, one_ways))
     merging = joined.then(pooled)
-    tails = Tails(merging, axes, ended)
-    channels = Channels.for_domain(facts.kept, merging.original).merge(merging)
-    problem = Problem(
+    return pooled, Problem(
         merging,
         facts.zeros_after(merging),
-        tails,
-        channels,
+        Tails(merging, axes, ended),
+        Channels.for_domain(facts.kept, merging.original).merge(merging),
         facts.target,
-        one_ways,
+        tuple(map(pooled.merge_counts, emptied)),
         important=facts.important,
         given=facts.given,
     )
-    return private.merge(pooled), problem, split
 
 
 def _split(
@@ -169,73 +198,6 @@ def _emptied(one_way: Measurement, occurs: Mask) -> Measurement:
     counts = np.where(occurs, one_way.marginal.counts, 0.0)
     variance = np.where(occurs, one_way.variance, 0.0)
     return Measurement(Marginal(one_way.marginal.domain, counts), variance, one_way.grouping)
-
-
-def missing_thresholds(
-    one_ways: tuple[Measurement, ...],
-    total: float,
-    nullable: Collection[str],
-    law: Law,
-    target: str | None = None,
-    *,
-    discovery: float = FALSE_DISCOVERY,
-) -> dict[str, float]:
-    """Return for each nullable attribute the count from which its missing cells are kept.
-
-    All attributes decide together. First, does any column have missing cells? The test of Simes (Biometrika
-    1986) is wrong about a complete table with probability `FALSE_ALARM`, however many columns it has. If one
-    does, the rule of Benjamini and Hochberg (JRSS B 1995) chooses which: about `discovery` of those chosen
-    are complete. So the more columns have missing cells, the fewer of them each needs.
-
-    A count is compared after the difference of the column's sum from `total`, which is nearly exact, is
-    divided among its counts.
-
-    Parameters
-    ----------
-    one_ways : tuple of Measurement
-        Released counts of each column, without bias. The last count is that of missing cells.
-    total : float
-        Estimated number of records.
-    nullable : collection of attributes
-    law : Law
-    target : str, optional
-        The attribute to be predicted. Noise alone exceeds its threshold in `FALSE_ALARM_OF_TARGET` of fits.
-    discovery : float
-        Rate of false discoveries.
-
-    Examples
-    --------
-    With noise of 10 records, one count of 27 is noise beside two of 0, and none beside another of 50:
-
-    >>> from privsyn.marginals.domain import Domain
-    >>> from privsyn.marginals.marginal import Marginal
-    >>> from privsyn.private.laws import GAUSSIAN
-    >>> def kept(*counts, target=None):
-    ...     tables = [Marginal(Domain((name,), (2,)), np.array([1e3, n])) for name, n in zip("abc", counts)]
-    ...     one_ways = tuple(Measurement(table, np.array([1e12, 100.0])) for table in tables)
-    ...     least = missing_thresholds(one_ways, 1e3, "abc", GAUSSIAN, target)
-    ...     return [name for name, n in zip("abc", counts) if n >= least[name]]
-    >>> kept(27, 0, 0), kept(27, 0, 50), kept(27, 0, 50, target="a")
-    ([], ['a', 'c'], ['c'])
-    """
-    some = [m for m in one_ways if m.attributes[0] in nullable]
-    if not some:
-        return {}
-    # The total is the mean of all columns' sums, weighted by precision.
-    of_total = 1 / np.sum(1 / np.maximum([m.variance.sum() for m in one_ways], EXACT))
-    of_sums = np.maximum([m.variance.sum() for m in some], EXACT)
-    counts, variances = np.array([(m.marginal.counts[-1], m.variance[-1]) for m in some]).T
-    share = variances / of_sums
-    surplus = share * (np.array([m.marginal.counts.sum() for m in some]) - total)
-    sigmas = np.sqrt(np.maximum(variances * (1 - share * (1 - of_total / of_sums)), EXACT))
-    ranked, ranks = np.sort((counts - surplus) / sigmas)[::-1], np.arange(1, len(some) + 1) / len(some)
-    least = law.deviations(FALSE_ALARM * ranks)
-    if (ranked >= least).any():
-        least = law.deviations(discovery * ranks)
-    needed = np.full(len(some), least[np.flatnonzero(ranked >= least).max(initial=0)])
-    names = [m.attributes[0] for m in some]
-    needed[[name == target for name in names]] = law.deviations(FALSE_ALARM_OF_TARGET)
-    return dict(zip(names, (surplus + needed * sigmas).tolist(), strict=True))
 
 
 def column_shares(

@@ -5,7 +5,7 @@ target. One convex step selects them and allocates their budget. They are then s
 model of all pairs. A second look measures bigger tables that the pairs do not explain, or pairs again.
 Where cells are few, all pairs and triples are measured by their residuals, with the second look's budget.
 
-`fit_tables` and what follows it in this file read answers only.
+`fit_one_ways` and what follows it in this file read answers only.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from privsyn.inference.prior.dispersion import pooled_dispersions
 from privsyn.inference.prior.smoothing import Waves, is_smooth
 from privsyn.inference.problem import UNKNOWN, Estimate, Problem, PublicFacts
 from privsyn.inference.residuals import (
-    LARGEST,
+    LARGEST_RESIDUAL,
     one_ways_with,
     residual_budgets,
     residual_cost,
@@ -47,9 +47,9 @@ from privsyn.inference.selection import (
     allocate,
     allocate_first,
     allocate_most,
+    curves_of,
     expected_errors,
     near_pairs,
-    slopes_along,
     slopes_of,
 )
 from privsyn.inference.weights import IMPORTANT, TARGET, important_in, weights_of
@@ -70,6 +70,10 @@ BIGGER = 0.2  # weight of an error in a bigger table, relative to one in a pair
 IN_GROUPS = 0.8  # the same for a bigger table in groups of numbers: no pair shows what it shows
 FINER = 1  # level of resolution that an important pair gains: its details matter as much as its trend
 QUIET = 0.01  # largest mean error of pairs by residuals, of all records: nltcs gains at .004, not at .02
+MOST_RECORDS = 100_000  # synthesised to find what the pairs leave unexplained
+MOST_LOOKUPS = 2 * 10**9  # of cells, to synthesise them: with very many tables, fewer records are made
+MOST_TABLES = 5_000  # of pairs that are all synthesised: those of 100 columns
+ROUGH = 3  # sweeps over them: unexplained departures show long before the fit is exact
 
 
 def learn(
@@ -111,7 +115,7 @@ def learn(
     report(MEASURING, 2, ROUNDS)
 
     triples: tuple[Estimate, ...] = ()
-    larger = tuple(s for s in sets if len(s) > LARGEST)
+    larger = tuple(s for s in sets if len(s) > LARGEST_RESIDUAL)
     with_residuals = split if larger else split.without("sets").without("second_look")
     # With Laplace noise, which leaves no budget for sets, a residual costs no less than its counts.
     if (
@@ -198,23 +202,14 @@ def _concordances(private: PrivateTable, problem: Problem, pairs: Pairs, rho: fl
 def _measure_pairs(private: PrivateTable, problem: Problem, pairs: Pairs, rho: float) -> tuple[Estimate, ...]:
     """Return the pairs worth measuring, measured at their best resolution."""
     tables, resolutions = pairs.estimates, Resolutions(pairs.waves, private.rho_of)
-    dispersions = _hoped_dispersions(tables)
     attributes = tuple(pair.attributes for pair in tables)
     smooth = np.array([is_smooth(pair.table.domain) for pair in tables])
-    gains = np.empty((len(tables), len(STEPS)))
-    nominal, places = np.flatnonzero(~smooth).tolist(), np.flatnonzero(smooth).tolist()
-    gains[nominal] = slopes_of(
-        [dispersions[i] * tables[i].table.counts for i in nominal], rho, private.rho_of
-    )
+    dispersions, places = _hoped_dispersions(tables), np.flatnonzero(smooth).tolist()
     ordered = [attributes[i] for i in places]
-    most = max(map(resolutions.levels, ordered), default=0)
-    errors = np.array(
-        [resolutions.errors_at(level, ordered, dispersions[places], rho) for level in range(most)]
-    )
-    before = expected_errors([d * t.table.counts for d, t in zip(dispersions, tables, strict=True)])
-    if places:
-        gains[places] = slopes_along(errors.min(axis=0), rho)
-        before[places] = errors[:, :, 0].min(axis=0)
+    levels = range(max(map(resolutions.levels, ordered), default=1))
+    errors = np.array([resolutions.errors_at(level, ordered, dispersions[places], rho) for level in levels])
+    variances = [dispersions[i] * tables[i].table.counts for i in np.flatnonzero(~smooth).tolist()]
+    gains, before = curves_of(variances, errors.min(axis=0), smooth, rho, private.rho_of)
     weights = weights_of(problem.domain, attributes, problem.target)
     weights = weights * [prod(problem.given.get(name, 1.0) for name in pair) for pair in attributes]
     named = important_in(attributes, problem.important)
@@ -318,16 +313,13 @@ def _measure_again(
     ]
     weights = np.array(kind) * weights_of(problem.domain, attributes, problem.target)
     named = important_in(attributes, problem.important)
-    smooth = [i for i, pair in enumerate(once) if pair.measured.grouping]
-    others = [i for i, pair in enumerate(once) if not pair.measured.grouping]
-    gains, before = np.empty((len(attributes), len(STEPS))), np.empty(len(attributes))
-    nominal = [*others, *range(len(once), len(attributes))]
-    variances = [*(once[i].left for i in others), *(s.variance for s in sets)]
-    gains[nominal], before[nominal] = slopes_of(variances, rho, private.rho_of), expected_errors(variances)
-    if smooth:
-        resolutions = Resolutions(pairs.waves, private.rho_of)
-        errors = resolutions.errors_left([once[i] for i in smooth], rho)
-        gains[smooth], before[smooth] = slopes_along(errors, rho), errors[:, 0]
+    smooth = np.array(
+        [place < len(once) and bool(grouping) for place, grouping in enumerate(groupings)], np.bool_
+    )
+    in_groups = [pair for pair in once if pair.measured.grouping]
+    errors = Resolutions(pairs.waves, private.rho_of).errors_left(in_groups, rho)
+    variances = [*(pair.left for pair in once if not pair.measured.grouping), *(s.variance for s in sets)]
+    gains, before = curves_of(variances, errors, smooth, rho, private.rho_of)
     rhos = allocate_first(gains, before, rho, weights, named, jumps=private.law.name == "laplace")
     chosen = np.flatnonzero(rhos).tolist()
     answers = private.marginals(
@@ -342,12 +334,6 @@ def _measure_again(
         else:
             bigger.append(measured_as(sets[i - len(once)], problem.zeros.clean(answer)))
     return tuple(again), tuple(bigger)
-
-
-MOST_RECORDS = 100_000  # synthesised to find what the pairs leave unexplained
-MOST_LOOKUPS = 2 * 10**9  # of cells, to synthesise them: with very many tables, fewer records are made
-MOST_TABLES = 5_000  # of pairs that are all synthesised: those of 100 columns
-ROUGH = 3  # sweeps over them: unexplained departures show long before the fit is exact
 
 
 def fit_one_ways(problem: Problem) -> Fitted:

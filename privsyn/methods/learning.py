@@ -124,9 +124,9 @@ def learn_table(
         Delta of the thresholds for values.
     """
     noise, log = inquiry.noise, inquiry.log
-    kept = opened.bound(contribution.most)
+    kept = opened.bounded(contribution.most)
     finder = Finder(noise, contribution.most, log)
-    one_row = None if contribution.most == 1 else opened.bound(1)
+    one_row = None if contribution.most == 1 else opened.bounded(1)
     discovered = discover(
         opened.schema, kept, opened.settings, rho=rho, delta=delta, finder=finder, one_row=one_row
     )

@@ -146,7 +146,7 @@ class OpenedLevel:
         """
         codec, fitted, found = learned.codec, learned.fitted, NOTHING
         kept = np.flatnonzero(self.rows.persons != NOBODY)
-        columns = _columns(self.opened.bound(None).walk(codec))
+        columns = _columns(self.opened.bounded(None).walk(codec))
         for place, attribute in enumerate(codec.domain.names):
             one_way = fitted.one_way(attribute)
             groups = groups_of(one_way, most)

@@ -230,7 +230,7 @@ class OpenedDatabase:
             persons = max((float(of.persons.sum()) for of in rows_per_person.values()), default=1.0)
             return 1, max(persons, 1.0)
         of = rows_per_person[level.name]
-        bound = level.opened.bounded(of, law, rho, level.pairs)[1].most
+        bound = level.opened.sizes_and_contribution(of, law, rho, level.pairs)[1].most
         return bound, max(float(of.persons @ of.kept_within(bound)), 1.0)
 
     def _weight(self, level: OpenedLevel, bound: int, rows: float) -> float:
@@ -252,7 +252,7 @@ class OpenedDatabase:
         if level.table.parent is None:
             return level.opened, NO_SIZES, ONE_ROW_EACH
         rows = rows_per_person[level.name]
-        sizes, contribution = level.opened.bounded(rows, law, share.cost, level.pairs)
+        sizes, contribution = level.opened.sizes_and_contribution(rows, law, share.cost, level.pairs)
         sizes = replace(sizes, name=NUMBER_OF_ROWS) if sizes else sizes
         return level.below(found[level.table.parent].below, share.lags), sizes, contribution
 

@@ -87,8 +87,8 @@ class Opened:
     source : RawTable
         All rows.
     rows : RawTable
-        Those to learn from, without the identifiers. Nothing is asked of them before `bound`, if persons may
-        have several.
+        Those to learn from, without the identifiers. If persons may have several, nothing is asked of them
+        before `bounded`.
     persons : Persons, optional
         Whose rows they are. Default: each row is a person.
     schema : OpenSchema
@@ -142,7 +142,7 @@ class Opened:
         return Codec.for_table(schema, self.rows.head, fine=fine, heaps=heaps, whole=whole)
 
     @property
-    def together(self) -> bool:
+    def puts_persons_together(self) -> bool:
         """Whether the rows of a person are put together. It decides which questions are asked."""
         return self.persons is not None and self.rows.near and self.settings.algorithm.accounting is None
 
@@ -154,27 +154,31 @@ class Opened:
         if self.persons is None or self.settings.most_rows == 1:
             return NO_SIZES, ONE_ROW_EACH, rho
         rows = self.persons.count(log, noise, FOR_ROWS * rho)
-        left = (1 - FOR_ROWS) * rho
-        return *self.bounded(rows, noise.law, left, pairs_of(len(self.schema.schema.coded))), left
+        left, pairs = (1 - FOR_ROWS) * rho, pairs_of(len(self.schema.schema.coded))
+        return *self.sizes_and_contribution(rows, noise.law, left, pairs), left
 
-    def bounded(self, rows: RowsPerPerson, law: Law, rho: float, pairs: int) -> tuple[Sizes, Contribution]:
-        """Return the same, given the number of rows per person and the number of tables of two columns.
+    def sizes_and_contribution(
+        self, rows: RowsPerPerson, law: Law, rho: float, pairs: int
+    ) -> tuple[Sizes, Contribution]:
+        """Return the classes and the contribution, given noisy numbers of rows per person.
+
+        The bound also depends on the budget that is left, and on the number of pairs of columns.
 
         If the noise hides how many persons have few rows and how many have many, there is one class of all
         persons. Tables with the classes would need much of the budget, to correct for what is not known.
         """
         bound = best_bound(rows, law.rho(rho), pairs, self.settings.rows_per_unit)
-        contribution = contribution_of(rows, bound, law, together=self.together)
-        if not self.together or rows.geometric:
+        contribution = contribution_of(rows, bound, law, together=self.puts_persons_together)
+        if not self.puts_persons_together or rows.geometric:
             return Sizes.without_classes(rows), contribution
         unit = "" if self.persons is None else self.persons.unit
         return Sizes.of(f"rows of one {unit}", rows), contribution
 
-    def bound(self, rows: int | None) -> RawTable:
-        """Return up to `rows` random rows of each person, or all with None, without the identifiers."""
+    def bounded(self, most: int | None) -> RawTable:
+        """Return up to `most` random rows of each person, or all with None, without the identifiers."""
         if self.persons is None:
             return self.rows
-        return self.persons.bounded(self.source, rows).unordered(self.schema.unordered)
+        return self.persons.bounded(self.source, most).unordered(self.schema.unordered)
 
     def coded(self, codec: Codec, contribution: Contribution = ONE_ROW_EACH, sizes: Sizes = NO_SIZES) -> Rows:
         """Return the encoded rows, of which each person adds no more than `contribution` to an answer.
@@ -182,7 +186,7 @@ class Opened:
         In linked tables all rows are read, because each needs the one before it. The counts are bounded.
         """
         most = None if self.is_linked else contribution.tables.rows
-        rows = self.bound(most)
+        rows = self.bounded(most)
         alone = contribution == ONE_ROW_EACH and not (sizes or self.is_linked)
         if self.persons is None or not rows.near or alone:
             return coded(rows, codec, self.settings.memory)

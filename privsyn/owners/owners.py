@@ -143,7 +143,7 @@ class Run:
         """Random words that decide which rows of a person are kept: the same again if the run is resumed."""
         return partial(_secret_words, self._journal.secret, count())
 
-    def meet(self, opened: Opened) -> None:
+    def agree_on(self, opened: Opened) -> None:
         """Connect to all other owners, and agree on everything that is public.
 
         Parameters
@@ -168,11 +168,11 @@ class Run:
             columns,
             source.public_inputs,
             source.form,
-            opened.together,  # other questions are asked of persons whose rows are on a cluster
+            opened.puts_persons_together,  # other questions are asked of persons whose rows are on a cluster
         )
-        self._meet(public, [stamp for _, stamp in source.stamps], settings.progress or no_progress)
+        self._connect(public, [stamp for _, stamp in source.stamps], settings.progress or no_progress)
 
-    def _meet(self, public: Sequence[object], stamps: Sequence[object], report: Progress) -> None:
+    def _connect(self, public: Sequence[object], stamps: Sequence[object], report: Progress) -> None:
         from privsyn.owners.sums import SecureSums, digest
 
         owners = self._owners
@@ -200,7 +200,7 @@ class Run:
     @property
     def noise(self) -> SharedNoise:
         """The noise: a share of each owner, added by a secure sum."""
-        return SharedNoise(len(self._owners.peers), self._owners.trusted, self._met.total)
+        return SharedNoise(len(self._owners.peers), self._owners.trusted, self._connected.total)
 
     def generator(self) -> np.random.Generator:
         """Return the generator for computations on answers: public, and the same at all owners."""
@@ -220,16 +220,16 @@ class Run:
             facts.append(f"{rows}: each owner bounds its own")
         return tuple(facts)
 
-    def part(self, release: Release) -> None:
+    def compare(self, release: Release) -> None:
         """Compare the model with those of the others, and close the connections."""
         from privsyn.owners.sums import digest
 
-        self._met.end(digest(release.packed()))
+        self._connected.end(digest(release.packed()))
 
     @property
-    def _met(self) -> SecureSums:
+    def _connected(self) -> SecureSums:
         if self._sums is None:
-            raise ValueError("the owners have not met")
+            raise ValueError("the owners have not agreed on anything yet")
         return self._sums
 
 

@@ -80,7 +80,7 @@ class SecureSums:
         return total
 
     def end(self, model: bytes) -> None:
-        """Compare the digest of the model with those of the others, and part.
+        """Compare the digest of the model with those of the others, and close the connections.
 
         This owner has all answers, but somebody who ended in the last round needs everybody once more. So it
         waits, unless it was started again itself after its last round: then the others may have left.

@@ -235,7 +235,7 @@ class Alone:
         """The noise of all answers."""
         return noise_source(self._seed, self._settings.promise[1])
 
-    def meet(self, opened: object) -> None:
+    def agree_on(self, opened: object) -> None:
         """Agree on what is public: there is nobody else."""
 
     def generator(self) -> np.random.Generator:
@@ -246,7 +246,7 @@ class Alone:
         """Return sentences for the ledger: none."""
         return ()
 
-    def part(self, release: object) -> None:
+    def compare(self, release: object) -> None:
         """Compare the model with those of others: there are none."""
 
     def _stream(self, number: int) -> np.random.Generator:

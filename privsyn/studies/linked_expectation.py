@@ -184,7 +184,7 @@ class ExpectedRun:
         codec, sizes = planned_sizes(open_schema, level.opened.rows.head)
         bound, rows, part, given = 1, self.rows[level.name], 1.0, dict[str, int]()
         if parent is not None:
-            of, person = level.opened.bounded(
+            of, person = level.opened.sizes_and_contribution(
                 self.rows_per_person[level.name], self.law, share.cost, level.pairs
             )
             bound, part = person.most, person.of_tables or 1.0

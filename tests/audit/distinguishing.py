@@ -188,8 +188,8 @@ def _witness(game: Game, exchanges: list[Exchange], *, inside: bool) -> Iterator
     def discover_both(
         open_schema: Any, table: Any, chosen: Any, *, finder: Finder, one_row: Any, **budget: Any
     ) -> Any:
-        beside = Beside(table, lambda: other().bound(finder.rows_per_unit), looks)
-        one = one_row and Beside(one_row, lambda: other().bound(1), looks)
+        beside = Beside(table, lambda: other().bounded(finder.rows_per_unit), looks)
+        one = one_row and Beside(one_row, lambda: other().bounded(1), looks)
         return discover(open_schema, beside, chosen, finder=finder, one_row=one, **budget)
 
     def code_both(opened: Opened, *known: Any) -> Any:

@@ -173,6 +173,7 @@ def test_evaluate_says_how_far_the_tables_are_apart_and_that_it_is_not_private(f
     assert "\nworst 99 % quantile: " in table
     assert "\nworst Wasserstein distance: " in table
     assert "\nworst standard deviation: " in table
+    assert ", 1 - smaller / larger)\n" in table
     assert json.loads(Path("scores.json").read_text())["target"] == "job"
     assert "Not private." in Path("report.html").read_text()
     assert "\nscores.json: all the numbers" in done.out

@@ -220,10 +220,12 @@ def test_a_parent_has_fewer_rows_than_a_person_if_their_shape_is_hidden():
 
 
 def test_hidden_numbers_of_rows_have_no_classes():
-    whom = SimpleNamespace(together=True, persons=None, settings=SimpleNamespace(rows_per_unit=None))
+    whom = SimpleNamespace(
+        puts_persons_together=True, persons=None, settings=SimpleNamespace(rows_per_unit=None)
+    )
     for sigma, groups in ((95.0, 1), (2.0, 5)):
         rows = RowsPerPerson.of(BEGINS, np.rint(FEW).astype(int), sigma**2)
-        sizes, contribution = Opened.bounded(whom, rows, GAUSSIAN, 0.01, 20)
+        sizes, contribution = Opened.sizes_and_contribution(whom, rows, GAUSSIAN, 0.01, 20)
         assert len(sizes.begins) == groups
         assert sizes.rows.numbers.sum() == pytest.approx(rows.total)
         assert contribution.most > 1

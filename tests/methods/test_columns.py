@@ -19,16 +19,13 @@ from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging
 from privsyn.methods.budget import TREND_GROUPS
 from privsyn.methods.columns import (
-    FALSE_ALARM,
-    FALSE_DISCOVERY,
     FEWEST_GROUPS,
-    OF_OPEN,
     _found_axes,
     column_shares,
     grouped,
-    missing_thresholds,
     reach,
 )
+from privsyn.methods.missing_cells import FALSE_ALARM, FALSE_DISCOVERY, OF_OPEN, missing_thresholds
 from privsyn.private.laws import GAUSSIAN, LAPLACE
 
 

@@ -415,8 +415,8 @@ PERSONS = (
     bug(
         "values and bounds found among all rows of a person",
         "privsyn/methods/learning.py",
-        "kept = opened.bound(contribution.most)",
-        "kept = opened.bound(10**9)",
+        "kept = opened.bounded(contribution.most)",
+        "kept = opened.bounded(10**9)",
         "tests/test_person_leaves.py::test_nothing_moves_further_than_the_ledger_says",
     ),
     bug(
@@ -883,8 +883,8 @@ DISCOVERY = (
     bug(
         "two rows of a person in the table of one",
         "privsyn/methods/learning.py",
-        "opened.bound(1)",
-        "opened.bound(2)",
+        "opened.bounded(1)",
+        "opened.bounded(2)",
         "tests/private/test_discovery.py::test_frequent_numbers_are_counted_in_one_row_of_each_person",
     ),
     bug(
@@ -1573,7 +1573,7 @@ OWNERS = (
     bug(
         "owners of whom one has the rows of a person on several machines",
         "privsyn/owners/owners.py",
-        "            opened.together,",
+        "            opened.puts_persons_together,",
         "            True,",
         "tests/owners/test_rounds.py::test_an_owner_with_a_cluster_and_one_without_do_not_count_persons_together",
     ),

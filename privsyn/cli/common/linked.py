@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privsyn.cli.common import console
 from privsyn.cli.common.checksums import write_beside
-from privsyn.cli.common.keeping import check_rescue, kept
-from privsyn.cli.common.outputs import check_markdown, check_new, check_outputs, check_page
+from privsyn.cli.common.keeping import kept
+from privsyn.cli.common.outputs import check_files, check_outputs
 from privsyn.cli.common.recording import fit_recorded
 from privsyn.cli.common.terminal import say
 from privsyn.errors import InputError, plural
@@ -20,79 +19,30 @@ from privsyn.table.io.write import check_for_tables
 from privsyn.table.schema.database_file import as_database
 
 if TYPE_CHECKING:
-    from privsyn.budget.account import Account
-    from privsyn.cli.common.checksums import Checksums
+    from privsyn.cli.common.task import Task
     from privsyn.private.ledger import Ledger
-    from privsyn.progress import Progress
     from privsyn.release.linked import LinkedRelease
     from privsyn.table.schema.database import Database
 
 
-def synth_tables(
-    data: Path,
-    out: Path,
-    settings: Mapping[str, Any],
-    outputs: Mapping[str, Path | None],
-    comparison: Path | None,
-    checksums: Checksums,
-    *,
-    rows: int | None,
-    force: bool,
-    weak: bool,
-    excel_safe: bool,
-    shown: Callable[[], AbstractContextManager[Progress | None]],
-    account: Account,
-) -> bool:
-    """Make synthetic tables like those in a folder or database, if the schema declares several tables.
-
-    Parameters
-    ----------
-    data, out : Path
-    settings : mapping
-        As for `PrivSyn`.
-    outputs : mapping of an option to a Path
-        The model, the ledger, the public page and the data sheet; None if one was not asked for.
-    comparison : Path, optional
-        The page that compares a private table with a synthetic one.
-    checksums : Checksums
-        The list of what may be published.
-    rows : int, optional
-        Number of rows of the table without a parent.
-    force, weak, excel_safe
-        As for the command `synth`.
-    shown : callable
-        Returns what shows progress.
-    account : Account
-        Where the run is recorded.
-
-    Returns
-    -------
-    Whether it does. If not, nothing was done.
-    """
-    database = as_database(settings["schema"])
-    if database is None:
-        return False
-    refuse({"--report": comparison})
-    console.check_promise(settings["epsilon"], settings["delta"], weak=weak)
-    check_page("--public-report", outputs["--public-report"])
-    check_markdown("--sheet", outputs["--sheet"])
+def synth_tables(task: Task, database: Database) -> None:
+    """Make synthetic tables like those in a folder or database."""
+    data, out, settings, results, sums = task.data, task.out, task.settings, task.results, task.checksums
+    console.check_promise(settings["epsilon"], settings["delta"], weak=task.weak)
     places = tables_in(data, database.names)
     public = [Path(each.public) for each in database.public.values()]
-    others = {**outputs, **checksums.outputs, "the budget file": account.path}
-    _check_out(out, others, inputs=(data, settings["schema"], checksums.key, *public))
-    model, ledger = outputs["--model"], outputs["--ledger"]
-    check_new("--model", model, force=force)
-    if model is None:
-        check_rescue(out, (data, *others.values()), force=force)
-    checksums.check(out, seeded=settings["seed"] is not None)
-    fitted = fit_recorded({**settings, "schema": database}, places, account, shown)
-    with kept(fitted, account, out=out, model=model, ledger=ledger) as written:  # what was paid for is kept
-        with shown() as bars:
+    others = {**results, **sums.outputs, "the budget file": task.account.path}
+    check_files(out, _files_of(out, others), (data, settings["schema"], sums.key, *public), force=task.force)
+    sums.check(out, seeded=settings["seed"] is not None)
+    fitted = fit_recorded({**settings, "schema": database}, places, task.account, task.shown)
+    model, ledger = results["--model"], results["--ledger"]
+    with kept(fitted, task.account, out=out, model=model, ledger=ledger) as written:
+        with task.shown() as bars:
             ending = _ending(places.values())
             shapes = fitted.release_.sample_into(
-                out, rows, ending=ending, seed=fitted.seed, excel_safe=excel_safe, progress=bars
+                out, task.rows, ending=ending, seed=fitted.seed, excel_safe=task.excel_safe, progress=bars
             )
-        write_beside(fitted, out, outputs, checksums, written)
+        write_beside(fitted, out, results, sums, written)
         show_tables(fitted.release_, shapes, out)
         console.show_files({name: path if path in written else None for name, path in others.items()})
         for name, release in fitted.release_.tables.items():
@@ -101,15 +51,14 @@ def synth_tables(
         console.show_privacy(fitted.ledger_)
         for name, outlook in fitted.release_.outlooks().items():
             say(f"{name}: {outlook}")
-    say(*filter(None, [account.so_far]))
-    return True
+    say(*filter(None, [task.account.so_far]))
 
 
 def sample_tables(
     release: LinkedRelease, model: Path, out: Path, rows: int | None, seed: int | None, *, excel_safe: bool
 ) -> None:
     """Draw the tables of a model into a new folder of CSV files, or into a database."""
-    _check_out(out, {}, inputs=(model,))
+    check_outputs(_files_of(out, {}), inputs=(model,))
     with console.progress() as bars:
         shapes = release.sample_into(out, rows, seed=seed, excel_safe=excel_safe, progress=bars)
     show_tables(release, shapes, out)
@@ -117,16 +66,15 @@ def sample_tables(
     console.show_privacy(spent, spent_before=True)
 
 
-def _check_out(out: Path, others: Mapping[str, Path | None], inputs: Iterable[Path | None]) -> None:
-    """Refuse files that cannot be written, and a file in two roles: the private database is not replaced."""
+def _files_of(out: Path, others: Mapping[str, Path | None]) -> dict[str, Path | None]:
+    """Return the outputs that are files; refuse a folder `out` that is not empty, and others in it."""
     if holds_tables(out):
-        check_outputs({"OUT": out, **others}, inputs=inputs)
-        return
+        return {"OUT": out, **others}
     check_for_tables(out)
     for name, path in others.items():  # the model is written first, and OUT must be empty after that
         if path is not None and out.resolve() in path.resolve().parents:
             raise InputError(f"{name} {path}: the folder {out} is for the tables alone: give another folder")
-    check_outputs(others, inputs=inputs)
+    return dict(others)
 
 
 def _ending(places: Any) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from privsyn.cli.common.keeping import check_rescue
 from privsyn.cli.common.terminal import say
 from privsyn.errors import InputError, plural
 from privsyn.files import atomic_path
@@ -51,6 +52,21 @@ def check_outputs(outputs: Outputs, *, inputs: Iterable[Path | None]) -> None:
             raise InputError(f"{name} {path}: is {taken[place]} too: give it a name of its own")
         taken[place] = name
     _tell_of_leftovers(file_of(path) for path in outputs.values() if path is not None)
+
+
+def check_files(out: Path, outputs: Outputs, inputs: Iterable[Path | None], *, force: bool) -> None:
+    """Refuse files of `privsyn synth` that cannot be written, end in another way, or exist already.
+
+    Without ``--model``, the model is kept beside `out` until all is written.
+    """
+    inputs = tuple(inputs)
+    check_outputs(outputs, inputs=inputs)
+    check_page("--report", outputs.get("--report"))
+    check_page("--public-report", outputs["--public-report"])
+    check_markdown("--sheet", outputs["--sheet"])
+    check_new("--model", outputs["--model"], force=force)
+    if outputs["--model"] is None:
+        check_rescue(out, (*inputs, *outputs.values()), force=force)
 
 
 def _check_output(name: str, path: Path) -> None:
