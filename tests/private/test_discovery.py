@@ -348,6 +348,16 @@ def test_standardised_numbers_of_few_rows_are_found_on_both_sides_of_zero():
     assert np.mean(found_in_noise(numbers, 18.0, 100) > 0.85) > 0.95
 
 
+def test_a_run_far_from_all_others_must_stand_out_more():
+    """By chance one of many far cells does, and bounds would be too wide by a factor of thousands."""
+    noisy = np.zeros(60, np.int64)
+    noisy[30:32] = 900
+    for place, count, found in ((36, 50, 36), (40, 50, 31), (40, 65, 40), (20, -1, 31)):
+        cells = noisy.copy()
+        cells[place] = count
+        assert extent(cells, 10.0) == (30, found)
+
+
 def test_bounds_of_a_skewed_column_begin_at_zero():
     """Of 856 rows with noise of 18, 4 to 10 % lie below the first cell that stands out."""
     numbers = np.random.default_rng(0).lognormal(3, 1, 856)
