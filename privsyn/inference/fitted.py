@@ -79,6 +79,16 @@ class Certainty:
         return self.measured.attributes
 
     @property
+    def relates(self) -> bool:
+        """Whether the table tells how its attributes depend on each other: each has two groups or more.
+
+        Of three attributes in groups it is unknown how well, because their coverage has not been measured.
+        """
+        if len(self.attributes) > 2 and self.measured.grouping:
+            return False
+        return len(self.attributes) == 1 or min(self.measured.marginal.counts.shape) > 1
+
+    @property
     def sigma(self) -> float:
         """Standard deviation of the noise in a cell, in records: the root of the mean noise variance."""
         return float(np.sqrt(self.measured.variance.mean()))

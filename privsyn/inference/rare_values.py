@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from privsyn.marginals.domain import Codes, Domain, Floats, Mask
 from privsyn.marginals.marginal import Measurement
 from privsyn.marginals.recoding import Merging
 
+ONE_SIDED = 1.645  # standard deviations: noise is below minus this in one of 20 answers
 THRESHOLD = 3.0  # standard deviations; Zhang et al. 2021, Section 5.3
 
 
@@ -120,6 +122,63 @@ def merge_rare(
     return _merging(one_ways, merged)
 
 
+class Hidden(NamedTuple):
+    """What noise hides of the records that meet a condition.
+
+    Parameters
+    ----------
+    variance : float
+        Of their number, because the shares of values that have one code follow from noisy counts.
+    missing, meeting : float
+        How many may miss the condition, and how many may meet it, because their values are never drawn.
+    """
+
+    variance: float = 0.0
+    missing: float = 0.0
+    meeting: float = 0.0
+
+    @classmethod
+    def of(cls, measured: Measurement, group: Codes, shares: Floats, met: Floats) -> Hidden:
+        """Return what is hidden.
+
+        A value of fewer than `THRESHOLD` standard deviations that is never drawn shares the code of another.
+        It has at most as many records as would be seen in 19 of 20 tables.
+
+        Parameters
+        ----------
+        measured : Measurement
+            Of one attribute, in merged codes.
+        group, shares, met : arrays of shape (values,)
+            The merged code of each value, its share of the records of this code, and the share of its records
+            that meet the condition.
+
+        Examples
+        --------
+        The second of three values is hidden behind the first:
+
+        >>> from privsyn.marginals.domain import Domain
+        >>> from privsyn.marginals.marginal import Marginal
+        >>> counts = Marginal(Domain(("a",), (2,)), np.array([300.0, 100.0]))
+        >>> values = np.array([0, 0, 1]), np.array([1.0, 0, 1]), np.array([0.0, 1, 0])
+        >>> hidden = Hidden.of(Measurement(counts, 100.0), *values)
+        >>> hidden.variance, hidden.missing, round(hidden.meeting, 2)
+        (100.0, 0.0, 46.45)
+        """
+        usual, rare = np.bincount(group, shares * met)[group], shares == 0
+        most = (THRESHOLD + ONE_SIDED) * np.sqrt(measured.variance)
+        missing, meeting = (np.unique(group[rare & some]) for some in (met < usual, met > usual))
+        size = len(measured.variance)
+        mixed = np.bincount(group, met, size) * np.bincount(group, 1 - met, size) > 0
+        return cls(
+            float(measured.variance[mixed].sum()),
+            float(np.linalg.norm(most[missing])),
+            float(np.linalg.norm(most[meeting])),
+        )
+
+
+NOTHING_HIDDEN = Hidden()
+
+
 def _weights(one_way: Measurement, total: float) -> Floats:
     """Return the weight of each value, never 0, so that a group without records is shared out evenly."""
     return np.maximum(norm_sub(one_way.marginal.counts, total), np.finfo(float).tiny)
@@ -154,8 +213,8 @@ def _join_ordered(counts: Floats, thresholds: Floats) -> Codes:
 def _join_runs(counts: Floats, thresholds: Floats) -> Codes:
     """Join neighbours from the left until each run reaches its threshold; the rest joins the last run.
 
-    A value that reaches its threshold alone ends its run, too. The noise of empty values before it may hide
-    it, and then it would join a spike, from which nothing told it apart later.
+    A value that reaches its threshold alone ends its run, too. Else the noise of empty values before it could
+    hide it, and it would join a spike.
     """
     group = np.zeros(len(counts), np.int32)
     current, held, needed = 0, 0.0, 0.0

@@ -15,6 +15,7 @@ import pandas as pd
 from privsyn.errors import InputError, printable, safe_repr
 from privsyn.inference.fitted import TWO_SIDED, Certainty, Fitted
 from privsyn.inference.ordered.number_intervals import Interval, share_interval
+from privsyn.inference.rare_values import Hidden
 from privsyn.marginals.domain import Codes
 from privsyn.notebook import html, html_table
 from privsyn.progress import Progress
@@ -226,9 +227,7 @@ class Accuracy:
     @cached_property
     def _estimates(self) -> Estimates:
         part_of = {part: name for name, parts in self.codec.parts.items() for part in parts}
-        # The coverage of three columns in groups of codes has not been measured.
-        known = [c for c in self.fitted.certainties if len(c.attributes) < 3 or not c.measured.grouping]
-        known = [certainty for certainty in known if not self._lost(certainty)]
+        known = [one for one in self.fitted.certainties if one.relates and not self._lost(one)]
         sets = [frozenset(part_of.get(name, name) for name in c.attributes) for c in known]
         return Estimates(self.codec, self.draw, sets, Bias(self.codec, self.fitted, known), self._share_of)
 
@@ -239,11 +238,12 @@ class Accuracy:
             return None
         merging = self.fitted.merging.project((column,))
         met = share_of_codes(codec_of(self.codec, {column}, constrained=False), condition)
-        parts = np.bincount(merging.groups[0], merging.shares[0] * met).astype(np.float64)
-        place = self.codec.domain.names.index(column)
-        certainty, released = self.fitted.certainties[place], self.fitted.one_ways[place]
-        noise = self._ordered.noise(column)
-        found = share_interval(certainty.measured, released, parts, noise, laplace=self.laplace)
+        (group,), (shares,) = merging.groups, merging.shares
+        parts = np.bincount(group, shares * met).astype(np.float64)
+        place, noise = self.codec.domain.names.index(column), self._ordered.noise(column)
+        measured, released = self.fitted.certainties[place].measured, self.fitted.one_ways[place]
+        hidden = Hidden.of(measured, group, shares, met)
+        found = share_interval(measured, released, parts, noise, hidden=hidden, laplace=self.laplace)
         return found.extended()
 
     @cached_property

@@ -38,7 +38,7 @@ def test_very_many_rare_values_are_a_pool_if_the_common_ones_leave_rows():
 
 
 def test_a_spike_stays_alone_if_noise_lies_between_it_and_other_numbers():
-    """Years of renovation: 0 in most rows. The last code is clear alone, and not with all empty ones before."""
+    """Years of renovation, mostly 0. The last code is clear alone, but not with the empty ones before it."""
     counts = np.array([20515.0, 27, -20, -122, 4, 37, 27, -28, 111, -66, -66, -63, 919])
     one_way = Measurement(Marginal(Domain(("year",), (13,), ordered=(13,)), counts), 75.0**2)
     assert merge_rare((one_way,), 21_600.0).groups[0].tolist() == [0, *[1] * 12]

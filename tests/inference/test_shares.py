@@ -8,6 +8,7 @@ from scipy.stats import binom
 
 from privsyn.inference.fitted import count_intervals
 from privsyn.inference.ordered.number_intervals import share_interval
+from privsyn.inference.rare_values import Hidden, merge_rare
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Marginal, Measurement
 
@@ -52,3 +53,24 @@ def test_a_condition_that_splits_a_code_has_a_wider_interval_and_nothing_is_know
     assert every.estimate == every.high == 1
     lost = share_interval(Measurement(seen, 300.0**2), seen, np.eye(5)[1], 300 * np.eye(5))
     assert (lost.low, lost.high) == (0, 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rows", [0.0, 20.0, 31.0, 60.0])
+def test_a_value_that_noise_hides_is_in_its_interval_95_times_in_a_hundred(rows):
+    """It joins another code if its own noisy count is under the threshold. Then no count shows its share."""
+    rng, held = np.random.default_rng(1), 0
+    true = np.array([900.0, rows, 100.0])
+    met = np.array([0.0, 1.0, 0.0])
+    for _ in range(RUNS):
+        counts = true + rng.normal(0, SIGMA, 3)
+        one_way = Measurement(Marginal(Domain(("a",), (3,), ordered=(3,)), counts), SIGMA**2)
+        merging = merge_rare((one_way,), float(counts.sum()))
+        (group,), (shares,) = merging.groups, merging.shares
+        seen = merging.merge_counts(one_way)
+        noise = np.diag(np.sqrt(seen.variance))
+        parts = np.bincount(group, shares * met)
+        hidden = Hidden.of(seen, group, shares, met)
+        found = share_interval(seen, seen.marginal, parts, noise, hidden=hidden)
+        held += found.low <= rows / true.sum() <= found.high
+    assert held >= binom.ppf(1e-7, RUNS, 0.94)

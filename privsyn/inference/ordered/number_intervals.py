@@ -39,6 +39,7 @@ import numpy as np
 from privsyn.inference.fitted import ROUNDING, TWO_SIDED, count_intervals, laplace_intervals
 from privsyn.inference.posterior.tables import TILT
 from privsyn.inference.prior.copula import TERMS, hermite
+from privsyn.inference.rare_values import NOTHING_HIDDEN, Hidden
 from privsyn.marginals.domain import Codes, Floats, keep
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging
@@ -334,7 +335,13 @@ def _spearman(table: Floats) -> float:
 
 
 def share_interval(
-    measured: Measurement, released: Marginal, parts: Floats, factor: Floats, *, laplace: bool = False
+    measured: Measurement,
+    released: Marginal,
+    parts: Floats,
+    factor: Floats,
+    *,
+    hidden: Hidden = NOTHING_HIDDEN,
+    laplace: bool = False,
 ) -> Interval:
     """Return the released share of records that meet a condition, and its interval.
 
@@ -347,6 +354,8 @@ def share_interval(
         Share of the records of each code that meet the condition.
     factor : array of shape (codes, codes)
         The noise in the measured counts is that of F z, with z standard normal; see `mean_interval`.
+    hidden : Hidden
+        What noise hides beyond what `parts` says. Default: nothing.
     laplace : bool
         Whether the noise is discrete Laplace.
 
@@ -365,11 +374,12 @@ def share_interval(
     share = float(counts @ parts) / total
     weights = parts - share
     inside = TILT * sqrt(3) * parts * (1 - parts) * np.maximum(counts, 0.0)
-    variance = noise_variance(weights, factor) + (inside**2).sum()
+    variance = noise_variance(weights, factor) + (inside**2).sum() + hidden.variance
     rare = min(share, 1 - share)
     intervals_of = laplace_intervals if laplace else count_intervals
     low, high = (
         float(end[0]) / total for end in intervals_of(np.array([rare * total]), np.array([variance]))
     )
-    ends = (low, high) if share <= 0.5 else (1 - high, 1 - low)
+    low, high = (low, high) if share <= 0.5 else (1 - high, 1 - low)
+    ends = low - hidden.missing / total, high + hidden.meeting / total
     return Interval(estimate, *(min(max(end, 0.0), 1.0) for end in ends))
