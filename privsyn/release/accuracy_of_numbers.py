@@ -48,8 +48,9 @@ class OrderedColumns:
             name: cast(OrderedEncoder, encoder)
             for name, encoder, group in zip(codec.domain, codec.encoders, fitted.merging.groups, strict=True)
             if encoder.ordered and name in codec.names and name not in not_found
-            # The published method pools rare numbers wherever they lie. A pool has no place in the order.
-            if (np.diff(group[: encoder.size]) >= 0).all()
+            # The published method pools rare numbers wherever they lie, with missing cells too. A pool has no
+            # place in the order.
+            if np.isin(np.diff(group[: encoder.size], prepend=0), (0, 1)).all()
         }
         self.cells = cache(self._cells)
         self.noise = cache(partial(noise_of, fitted, codec.possible(fitted.merging)))

@@ -171,3 +171,13 @@ def test_a_column_whose_rare_numbers_are_pooled_has_no_intervals_and_the_others_
         "y": False,
     }
     assert not accuracy.correlations["covered"].any()
+
+
+def test_a_pool_after_missing_cells_has_no_place_in_the_order():
+    """The published method pools the rare numbers at the end: their code follows that of missing cells."""
+    cells = [*np.repeat(np.arange(10.0), 500), *np.repeat(np.arange(10.0, 14.0), 20), *[np.nan] * 500]
+    schema = Schema({"x": Numerical(0, 13, integer=True)})
+    fitted = PrivSyn.paper(1.0, 1e-6, schema, seed=0).fit(pd.DataFrame({"x": cells}))
+    assert fitted.release_.fitted.merging.groups[0].tolist() == [*range(10), 11, 11, 11, 11, 10]
+    assert fitted.accuracy_.means["covered"].tolist() == [False]
+    assert len(fitted.sample(100, seed=1)) == 100
