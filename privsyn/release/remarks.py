@@ -8,7 +8,7 @@ from privsyn.inference.fitted import Fitted
 from privsyn.release.computed import released_weights
 from privsyn.table.codec.codec import Codec
 from privsyn.table.kinds.categorical import OTHER
-from privsyn.table.schema.schema import Schema
+from privsyn.table.schema.schema import Schema, named_like_codes
 
 EMPTY = 0.95
 """Share of missing cells from which a column is called empty. Noise leaves some cells in an empty one."""
@@ -46,6 +46,11 @@ def codes_with_other(codec: Codec, fitted: Fitted, public: Schema | None) -> tup
         if is_drawn and values and all(value.isdecimal() for value in values):
             found.append(name)
     return tuple(found)
+
+
+def amounts_named_like_codes(codec: Codec, public: Schema | None) -> tuple[str, ...]:
+    """Return the columns of numbers without bounds in the `public` schema whose names imply codes."""
+    return tuple(filter(named_like_codes, found_bounds(codec, public)))
 
 
 def mostly_other(codec: Codec, fitted: Fitted, public: Schema | None) -> list[str]:

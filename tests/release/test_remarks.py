@@ -69,6 +69,19 @@ def test_whole_numbers_that_become_text_are_reported_after_the_run(tmp_path, cap
     assert "(other)" in set(pd.read_csv("o.csv", dtype=str)["zip"])
 
 
+def test_numbers_that_are_named_like_codes_are_reported_after_the_run(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = np.arange(3000)
+    pd.DataFrame({"zipcode": 98001 + rows % 70, "price": rows % 90}).to_csv("t.csv", index=False)
+    done = run(capsys, "synth", "t.csv", "o.csv", "--epsilon", 1, "--seed", 1)
+    line = "taken as amounts, though named like codes: zipcode; {kind: categorical} in a schema keeps codes"
+    assert line in done.out.splitlines()
+    columns = {"zipcode": {"kind": "categorical"}, "price": {"kind": "numerical"}}
+    (tmp_path / "s.yaml").write_text(yaml.safe_dump({"columns": columns}))
+    done = run(capsys, "synth", "t.csv", "p.csv", "--epsilon", 1, "--schema", "s.yaml")
+    assert "named like codes" not in done.out
+
+
 def test_columns_that_are_mostly_other_are_reported_with_their_share(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rows = np.arange(3000)

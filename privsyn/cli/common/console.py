@@ -164,7 +164,12 @@ def show_columns(release: Release, public: Schema | None = None, *, table: str =
 
     The name of the `table`, if it is one of several, begins each line.
     """
-    from privsyn.release.remarks import codes_with_other, empty_columns, mostly_other
+    from privsyn.release.remarks import (
+        amounts_named_like_codes,
+        codes_with_other,
+        empty_columns,
+        mostly_other,
+    )
 
     codec, fitted = release.codec, release.fitted
     remarks = {
@@ -174,6 +179,9 @@ def show_columns(release: Release, public: Schema | None = None, *, table: str =
         ),
         "rare values come out as '(other)', so that the column is text: {}": (
             codes_with_other(codec, fitted, public)
+        ),
+        "taken as amounts, though named like codes: {}; {{kind: categorical}} in a schema keeps codes": (
+            amounts_named_like_codes(codec, public)
         ),
         "too few rows share a value: {}; give the right kind, or list public values": (
             mostly_other(codec, fitted, public)

@@ -25,7 +25,7 @@ from privsyn.table.encoding.steps import NUMBERS, decimals_of_step
 from privsyn.table.io.csv_table import PLAIN
 from privsyn.table.kinds.csv_format import CsvFormat
 from privsyn.table.schema.columns import Categorical, Column, Identifier, Numerical, Text
-from privsyn.table.schema.schema import Schema
+from privsyn.table.schema.schema import Schema, named_like_codes
 from privsyn.table.schema.yaml_file import to_yaml
 
 BULK = 0.01
@@ -60,9 +60,6 @@ PERSON = re.compile(
     r"household|insured|guest|rider|driver|passenger|ssn|e-?mail"
 )
 """Names of columns that may name persons."""
-_CODE = re.compile(
-    r"(?:zips?|zipcode|postcode|postalcode|postal|plz|pincode|codes?|ids?|key|fips|naics|nace|sic|icd)"
-)
 _COMMAS = r"[-+]?\d{1,3}(?:\.\d{3})*,\d+|[-+]?\d+,\d+"
 _NUMBERED = re.compile(r"(\D*)(\d{1,9})")
 
@@ -106,7 +103,7 @@ def _of_numbers(name: str, column: Column, present: pd.Series, has_neighbours: b
             "WIDE: nearly all numbers lie within a tenth of these bounds. They cost accuracy: choose bounds"
             f" that anybody may know, and clip the rest. READ: 98 % lie in {{low: {low:g}, high: {high:g}}}."
         )
-    named = bool(column.integer and any(map(_CODE.fullmatch, _words(name))))
+    named = bool(column.integer and named_like_codes(name))
     if named:
         yield (
             "NAMED LIKE CODES, not amounts? Then {kind: categorical} finds the common ones under privacy (in"
@@ -124,15 +121,6 @@ def _of_numbers(name: str, column: Column, present: pd.Series, has_neighbours: b
             f"READ: CODES? {plural(len(np.unique(numbers)), 'different number')}, in which the next one says"
             " little. {kind: categorical} treats them as codes."
         )
-
-
-def _words(name: str) -> list[str]:
-    """Return the words of a name, in small letters.
-
-    >>> _words("ZipCode"), _words("postal_code2")
-    (['zip', 'code'], ['postal', 'code'])
-    """
-    return re.findall(r"[^\W\d_]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", name).lower())
 
 
 def _are_codes(column: Numerical, numbers: Floats, has_neighbours: bool) -> bool:

@@ -252,6 +252,9 @@ _NAMES = (
     r"id|uuid|guid|ssn|iban|e?mail|phone|telephone|passport|mrn|imei|isbn",  # a word of the name
     r"(?:account|customer|patient|person|member|employee|invoice|order|serial|record) ?(?:no|nr|number|code)",
 )
+_CODE = re.compile(
+    r"(?:zips?|zipcode|postcode|postalcode|postal|plz|pincode|codes?|ids?|key|fips|naics|nace|sic|icd)"
+)
 _NAMING = re.compile(rf"(?:^| )(?:{'|'.join(_NAMES)})(?:$| )")
 
 
@@ -315,6 +318,16 @@ def names_rows(name: str) -> bool:
     """
     words = re.sub(r"([a-z0-9])([A-Z])", r"\1 \2", name)
     return _NAMING.search(re.sub(r"[\W_]+", " ", words.replace("e-mail", "email")).lower()) is not None
+
+
+def named_like_codes(name: str) -> bool:
+    """Return whether a name implies codes, such as those of places or trades, and not amounts.
+
+    >>> [named_like_codes(name) for name in ("ZipCode", "postal_code2", "naics", "coded", "price")]
+    [True, True, True, False, False]
+    """
+    words = re.findall(r"[^\W\d_]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", name).lower())
+    return any(map(_CODE.fullmatch, words))
 
 
 def can_name(dtype: Dtype) -> bool:
