@@ -60,11 +60,12 @@ def norm_sub(counts, total):
 
 
 def join_runs(counts, thresholds):
-    """Sizes of the runs: neighbours taken in until a run reaches its threshold; the rest joins the last."""
+    """Sizes of the runs: neighbours taken in until all or the last reach the threshold; the rest joins them."""
     runs, current = [], []
     for place in range(len(counts)):
         current.append(place)
-        if sum(counts[i] for i in current) >= sqrt(sum(thresholds[i] ** 2 for i in current)):
+        together = sum(counts[i] for i in current) >= sqrt(sum(thresholds[i] ** 2 for i in current))
+        if together or counts[place] >= thresholds[place]:
             runs.append(len(current))
             current = []
     if current and runs:

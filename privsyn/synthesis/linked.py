@@ -16,6 +16,7 @@ fitted for any two rows of a parent.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -41,9 +42,10 @@ from privsyn.synthesis.chains import EXACT, NEXT, POSITION, TINY, Chains
 from privsyn.synthesis.limits import Limit, One, move_into
 from privsyn.synthesis.synthesise import draw_by_quota, draw_given
 
-HELD = 10.0 * COLUMNS
-"""Weight of a column. A column is in four times as many tables as in a table alone, and those over rows above
-contradict each other. With `COLUMNS`, 466 persons of a kind became 140 of 35,000."""
+HELD = 35.0
+"""Weight of a column for each table that holds it, if that is more than `COLUMNS`. A column of children is in
+twice as many tables as one of a table alone, and those over rows above contradict each other. With `COLUMNS`,
+466 persons of a kind became 140 of 35,000; with 35 they are 330, and pairs have the same errors."""
 
 LINKED_SWEEPS = 2 * SWEEPS  # each moves half of the rows at a time, against targets that move with the others
 LIMIT = "limit {}"
@@ -209,7 +211,8 @@ def _views(
 ) -> list[_View]:
     """Return how a row sees all tables, scaled to the number of rows, and all columns."""
     weighted = [*zip(tables, weights_of(tuple(tables)) if tables else (), strict=True)]
-    weighted += [(table, HELD) for table in one_ways.values()]
+    holding = Counter(name for table in tables for name in table.attributes)
+    weighted += [(table, max(COLUMNS, HELD * holding[name])) for name, table in one_ways.items()]
     found = []
     for table, weight in weighted:
         factor = len(chains.parents) / max(table.total, TINY)
