@@ -60,7 +60,7 @@ def norm_sub(counts, total):
 
 
 def join_runs(counts, thresholds):
-    """Sizes of the runs: neighbours taken in until all or the last reach the threshold; the rest joins them."""
+    """Sizes of the runs: neighbours until all or the last reach the threshold; the rest joins the last."""
     runs, current = [], []
     for place in range(len(counts)):
         current.append(place)
