@@ -101,7 +101,7 @@ paper ablations ordered robustness constraints forecast: $(INSTALLED)
 	$(EXPERIMENT)/$@.py
 
 error-bars: $(INSTALLED)
-	$(EXPERIMENT)/error_bars.py --data nltcs,br2000,adult,hmeq,hmeq:found,kc-house,kc-house:found
+	$(EXPERIMENT)/error_bars.py --data nltcs,hmeq,hmeq:found,br2000,kc-house:found,adult --runs 20
 
 # Which of the numbers that README and docs claim hold: a quarter of an hour, or hours with SLOW=1 (docs/claims.md).
 claims: $(INSTALLED)
