@@ -214,6 +214,16 @@ def test_nothing_to_find_costs_nothing():
     assert summary(ledger) is None
 
 
+def test_where_only_bounds_are_looked_for_no_value_is_said_to_be_rare():
+    ledger = (
+        PrivSyn(1.0, schema=Schema({"a": Numerical()}), seed=0).fit(pd.DataFrame({"a": [7] * 900})).ledger_
+    )
+    line = summary(ledger)
+    assert line is not None
+    assert "bounds of a" in line
+    assert "rarely" not in line
+
+
 @pytest.mark.parametrize("delta", [1e-323, 5e-324])
 def test_a_delta_of_which_nothing_is_left_is_refused(delta):
     with pytest.raises(InputError, match="delta is too small to find values"):
