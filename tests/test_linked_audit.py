@@ -233,7 +233,6 @@ def test_categories_of_links_decide_nothing():
 
 CODES = {
     "integers": (pa.int64(), [1, 2, None], 3),
-    "numbers": (pa.float64(), [0.5, 2.0, None], 1.0),
     "flags": (pa.bool_(), [True, None], False),
     "texts": (pa.string(), ["a", "b", None], "c"),
     "texts without missing cells": (pa.string(), ["a", "b"], "c"),

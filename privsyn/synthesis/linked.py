@@ -45,7 +45,7 @@ from privsyn.synthesis.synthesise import draw_by_quota, draw_given
 HELD = 35.0
 """Weight of a column for each table that holds it, if that is more than `COLUMNS`. A column of children is in
 twice as many tables as one of a table alone, and those over rows above contradict each other. With `COLUMNS`,
-466 persons of a kind became 140 of 35,000; with 35 they are 330, and pairs have the same errors."""
+466 persons of a kind became 140 of 35,000; with 35 they are 352, and pairs have the same errors."""
 
 LINKED_SWEEPS = 2 * SWEEPS  # each moves half of the rows at a time, against targets that move with the others
 LIMIT = "limit {}"
