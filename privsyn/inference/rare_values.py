@@ -141,8 +141,9 @@ class Hidden(NamedTuple):
     def of(cls, measured: Measurement, group: Codes, shares: Floats, met: Floats) -> Hidden:
         """Return what is hidden.
 
-        A value of fewer than `THRESHOLD` standard deviations that is never drawn shares the code of another.
-        It has at most as many records as would be seen in 19 of 20 tables.
+        A value whose noisy count is under `THRESHOLD` standard deviations may share the code of another, and
+        is never drawn. If it had more records than is allowed for here, its count would be above the
+        threshold 19 times in 20.
 
         Parameters
         ----------

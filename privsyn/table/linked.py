@@ -335,7 +335,7 @@ def _summary(what: Derived, child: LinkedTable, rows: int) -> tuple[Any, Column]
     column = child.schema.columns.get(what.column)
     if column is None:
         raise InputError(f"derive: {what.table!r} has no column {what.column!r}")
-    dtype = child.source.head[what.column].dtype  # public; that of all cells may follow from them
+    dtype = child.source.head[what.column].dtype  # public; the categories of all cells follow from the rows
     cells, kind = child.source.column(what.column), column_of(dtype)
     if what.how == ANY:
         if not isinstance(column, Coded):
