@@ -21,7 +21,7 @@ numbers, 1 in 1,100 for whole numbers and 1 in 100 for dates had such a run. The
 which costs only accuracy."""
 
 FAR, FAR_STANDS_OUT = 6, 6.0
-"""The same for a run that lies so many cells from all that was found; in a grid of numbers that is a factor
+"""The same for a run that lies that many cells from all that was found; in a grid of numbers, by a factor
 of 64. Few columns have one, and there are many such cells: with 4.8, 7 of 2,040 columns of five tables had
 bounds that were wrong by factors of thousands."""
 
