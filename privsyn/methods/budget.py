@@ -21,7 +21,7 @@ FIRST_LOOK = 0.05  # at the one-ways: how large is the table, and which values a
 LEAST = 0.1  # share of the one-ways
 USUAL_NOISE = 0.002  # at which they get the least
 GROWTH = 0.3  # exponent of their share in the noise
-HOPELESS = 0.5  # noise at which they get all
+HOPELESS = 0.75  # noise at which they get all
 MOST_BESIDE_PAIRS = 0.6  # share of the one-ways, as long as pairs would show more than noise
 ENOUGH = 0.2  # noise of the informative cells at which they would get all, were it not for the pairs
 TREND_GROUPS = 8  # of an ordered attribute, in which its pairs show their trend
@@ -200,7 +200,7 @@ def one_way_share(noise: float, informative: float) -> float:
 
     Examples
     --------
-    >>> [round(one_way_share(noise, noise / 2), 2) for noise in (0.001, 0.01, 0.05, 0.4, 0.8, 1.0)]
+    >>> [round(one_way_share(noise, noise / 2), 2) for noise in (0.001, 0.01, 0.05, 0.4, 1.2, 1.5)]
     [0.1, 0.16, 0.26, 0.6, 0.8, 1.0]
     """
     share = max(LEAST, LEAST * (noise / USUAL_NOISE) ** GROWTH, informative / ENOUGH)
