@@ -14,11 +14,12 @@ if TYPE_CHECKING:
     from privsyn.methods.randomise import randomize
     from privsyn.notebook import progress_bar
     from privsyn.owners.owners import Owners
-    from privsyn.release.accuracy import Accuracy, LinkedAccuracy
+    from privsyn.release.accuracy import Accuracy
     from privsyn.release.draws.draws import Draws
     from privsyn.release.draws.pooling import pool, pooled
     from privsyn.release.from_marginals import from_marginals
     from privsyn.release.linked import LinkedRelease, load
+    from privsyn.release.linked_accuracy import LinkedAccuracy
     from privsyn.release.release import Release
     from privsyn.studies.forecast import Forecast, forecast
     from privsyn.studies.linked_plan import LinkedPlan
@@ -123,7 +124,8 @@ _HOMES = {
     "privsyn.studies.sheet": ("sheet",),
     "privsyn.studies.sweep": ("sweep",),
     "privsyn.synthesizer": ("PrivSyn",),
-    "privsyn.release.accuracy": ("Accuracy", "LinkedAccuracy"),
+    "privsyn.release.accuracy": ("Accuracy",),
+    "privsyn.release.linked_accuracy": ("LinkedAccuracy",),
     "privsyn.table.kinds.csv_format": ("CsvFormat",),
     "privsyn.table.schema.columns": (
         *("Categorical", "Datetime", "Duration", "Faker", "Identifier", "Numerical", "Text", "Time"),

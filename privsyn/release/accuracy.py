@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from math import sqrt
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from privsyn.errors import InputError, printable, safe_repr
-from privsyn.inference.fitted import TWO_SIDED, Certainty, Fitted
+from privsyn.inference.fitted import Certainty, Fitted
 from privsyn.inference.ordered.number_intervals import Interval, share_interval
 from privsyn.inference.rare_values import Hidden
 from privsyn.marginals.domain import Codes
@@ -32,9 +29,6 @@ from privsyn.table.schema.condition import Condition
 
 MOST_SHOWN = 20
 """Tables in a notebook."""
-
-COUNT = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`|(?P<count>\bcount\b(?!\())""")
-"""The word count in a condition, but not in a quoted value or name."""
 
 SHOWN = ("estimate", "low", "high", "covered")  # parts of an estimate under a condition
 
@@ -56,6 +50,8 @@ class Accuracy:
     draw : Draw
     not_found : tuple of str
         Columns of which no value and no bound was found. Their cells are invented, so nothing covers them.
+    unpublished : tuple of str
+        Counted columns that no synthetic table has, such as numbers of child rows.
 
     Examples
     --------
@@ -74,6 +70,7 @@ class Accuracy:
     laplace: bool = False
     draw: Draw = lambda columns, progress: ()
     not_found: tuple[str, ...] = ()
+    unpublished: tuple[str, ...] = ()
 
     @cached_property
     def tables(self) -> pd.DataFrame:
@@ -174,7 +171,8 @@ class Accuracy:
         estimate is that of `counts`, and the interval is extended to it as in `means`. One on several columns
         is answered by 20 draws (`Release.draws`) of the smallest table of counts that holds them. ``covered``
         is False if there is no such table. The estimate is then that of one synthetic table, and has no
-        interval.
+        interval. ``covered`` is False, too, if a number in the condition is beyond the bounds of its column:
+        numbers are clipped to them.
 
         Parameters
         ----------
@@ -220,7 +218,7 @@ class Accuracy:
         InputError
             If the rows do not have the columns and dtypes of a sample.
         """
-        agreement = Agreement(self.codec, self.fitted, self.not_found)
+        agreement = Agreement(self.codec, self.fitted, (*self.not_found, *self.unpublished))
         agreement.add(read_in_memory(rows, self.codec.schema).frame)
         return agreement.table()
 
@@ -303,118 +301,3 @@ class Accuracy:
         names = self.tables["columns"].map(lambda names: printable(" x ".join(names)))
         named = self.tables.assign(columns=names)
         return named.to_string(index=False, float_format="{:.4f}".format)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class LinkedAccuracy(Mapping[str, Accuracy]):
-    """The accuracy of each of several linked tables, by its name.
-
-    Shares and means are of the rows of one table. The number of rows of a child table below each row, as in
-    ``count(visits)``, is a column like others.
-
-    Parameters
-    ----------
-    by_table : mapping of str to Accuracy
-    parents : mapping of str to str
-        The table to which the rows of each child table belong.
-
-    Examples
-    --------
-    >>> from privsyn import Database, Numerical, PrivSyn, Schema, Table
-    >>> patients = pd.DataFrame({"patient": range(2000)})
-    >>> visits = pd.DataFrame({"patient": range(1000), "days": [1, 2, 3, 4] * 250})
-    >>> days = Schema({"days": Numerical(0, 9, integer=True)})
-    >>> database = Database({
-    ...     "patients": Table(Schema({}), key="patient"),
-    ...     "visits": Table(days, parent="patients", link="patient"),
-    ... })
-    >>> model = PrivSyn(5.0, 1e-9, database, seed=0).fit({"patients": patients, "visits": visits})
-    >>> some = model.accuracy_.share("visits: count >= 1")
-    >>> bool(some["low"] <= 0.5 <= some["high"])
-    True
-    >>> round(model.accuracy_.mean("visits: days")["estimate"], 1)
-    2.5
-    """
-
-    by_table: Mapping[str, Accuracy]
-    parents: Mapping[str, str]
-
-    def __getitem__(self, table: str) -> Accuracy:
-        return self.by_table[table]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.by_table)
-
-    def __len__(self) -> int:
-        return len(self.by_table)
-
-    def share(self, where: str, *, progress: Progress | None = None) -> pd.Series:
-        """Return the share of the rows of a table that meet a condition, as `Accuracy.share`.
-
-        Parameters
-        ----------
-        where : str
-            A table and a condition on its columns, as in ``"visits: ward == 'surgery'"``. ``"visits: count
-            >= 3"`` is the share of the rows of the parent that have three or more visits.
-        progress : callable, optional
-
-        Raises
-        ------
-        InputError
-            If it does not begin with a table, or is no condition on its columns.
-        """
-        table, condition = self._about(where)
-        return self[table].share(condition, progress=progress)
-
-    def mean(self, column: str, where: str | None = None, *, progress: Progress | None = None) -> pd.Series:
-        """Return the mean of a column of numbers over the rows that meet a condition, as `Accuracy.mean`.
-
-        Parameters
-        ----------
-        column : str
-            A table and its column: ``"visits: days"``, or ``"visits: count"`` for the visits of a patient,
-            which is the ratio of the numbers of rows.
-        where : str, optional
-            A condition on other columns of this table.
-        progress : callable, optional
-        """
-        table, name = self._about(column)
-        for child, parent in self.parents.items():
-            if where is None and (parent, name) == (table, f"`count({child})`"):
-                return self._rows_of_parents(self[child].fitted, self[parent].fitted)
-        condition = None if where is None else self._quoted(table, where)
-        return self[table].mean(name.strip("`"), condition, progress=progress)
-
-    @staticmethod
-    def _rows_of_parents(children: Fitted, parents: Fitted) -> pd.Series:
-        """Return the mean number of child rows, and its interval, by the delta method."""
-        mean = children.total / parents.total
-        variance = children.error_of_total**2 + (mean * parents.error_of_total) ** 2
-        error = TWO_SIDED * sqrt(variance) / parents.total
-        found = Interval(mean, max(mean - error, 0.0), mean + error)
-        return pd.Series({**vars(found), "covered": True}, dtype=object)
-
-    def _about(self, text: str) -> tuple[str, str]:
-        """Return the table that a text is about, and the rest of it; the number of rows is of the parent."""
-        table, colon, rest = text.partition(":")
-        table, rest = table.strip(), rest.strip()
-        if not colon or table not in self:
-            raise InputError(
-                f"{safe_repr(text)}: begin with a table, as in {next(iter(self))}: ...; there are "
-                + ", ".join(self)
-            )
-        if table in self.parents and "count" not in self[table].codec.names:
-            of_parent = COUNT.sub(lambda found: f"count({table})" if found["count"] else found[0], rest)
-            table = table if of_parent == rest else self.parents[table]
-            rest = of_parent
-        return table, self._quoted(table, rest)
-
-    def _quoted(self, table: str, text: str) -> str:
-        """Return a condition with names such as count(visits) in backticks."""
-        for name in self[table].codec.names:
-            if "(" in name and f"`{name}`" not in text:
-                text = text.replace(name, f"`{name}`")
-        return text
-
-    def __repr__(self) -> str:
-        return "\n".join(f"{name}: {accuracy!r}" for name, accuracy in self.items())

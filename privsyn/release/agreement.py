@@ -118,7 +118,8 @@ class Agreement:
     codec : Codec
     fitted : Fitted
     not_found : tuple of str
-        Columns whose cells are invented. They are not compared.
+        Columns whose cells are invented, or that no synthetic table has. They are not compared, and may be
+        absent.
     """
 
     def __init__(self, codec: Codec, fitted: Fitted, not_found: tuple[str, ...] = ()) -> None:
@@ -143,6 +144,9 @@ class Agreement:
     def _like_a_sample(self, rows: pd.DataFrame) -> pd.DataFrame:
         dtypes, cells = self._dtypes, {}
         for name, dtype in dtypes.items():
+            if name not in rows and name in self._not_found:
+                cells[name] = self._specimen[name].iloc[[0] * len(rows)].set_axis(rows.index)
+                continue
             if name not in rows:
                 raise InputError(f"the rows have no column {name!r}, which a sample of this release has")
             what = (
@@ -155,8 +159,12 @@ class Agreement:
     @cached_property
     def _dtypes(self) -> dict[str, Any]:
         """The dtype of each counted column in a sample."""
-        sample = self._codec.specimen(np.random.default_rng(0))
+        sample = self._specimen
         return {name: sample[name].dtype for name in self._codec.schema.coded if name in sample}
+
+    @cached_property
+    def _specimen(self) -> pd.DataFrame:
+        return self._codec.specimen(np.random.default_rng(0))
 
     def add_records(self, records: Records) -> None:
         """Add rows in merged codes."""

@@ -112,7 +112,7 @@ class Estimates:
     def _result(self, columns: frozenset[str], found: Interval, condition: Condition | None) -> pd.Series:
         """Return the estimate, its interval for the private table, and whether it is covered."""
         known = any(columns <= table for table in self._measured) and not isnan(found.low)
-        covered = known and not (condition and condition.unlisted)
+        covered = known and not (condition and condition.uncounted)
         shown = found if covered else replace(found, low=nan, high=nan)
         return pd.Series({**vars(shown), "covered": covered}, dtype=object)
 

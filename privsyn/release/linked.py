@@ -5,6 +5,7 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from os import PathLike
 from typing import Any
 
@@ -20,8 +21,8 @@ from privsyn.methods.level import LearnedLevel
 from privsyn.methods.levels import OpenedDatabase
 from privsyn.private.ledger import Ledger
 from privsyn.progress import Progress, no_progress
-from privsyn.release.accuracy import LinkedAccuracy
 from privsyn.release.draws.linked import LinkedDraws
+from privsyn.release.linked_accuracy import LinkedAccuracy
 from privsyn.release.outlook import Outlook
 from privsyn.release.release import Release
 from privsyn.release.saved.file_format import check_loads, members_of, parts_of, read_file
@@ -316,10 +317,15 @@ class LinkedRelease:
         found = {name: Outlook.of(release) for name, release in self.tables.items()}
         return {name: str(replace(outlook, takes_target=False)) for name, outlook in found.items()}
 
-    @property
+    @cached_property
     def accuracy_(self) -> Any:
         """Expected errors and intervals: the `LinkedAccuracy` of all tables, or the `Accuracy` of the one."""
-        found = {name: level.release.accuracy_ for name, level in self.levels.items()}
+        found = {}
+        for name, level in self.levels.items():
+            of, columns = level.release.accuracy_, level.release.codec.names
+            found[name] = replace(
+                of, unpublished=tuple(each for each in columns if each not in level.columns)
+            )
         parents = {name: table.parent for name, table in self.database.private.items() if table.parent}
         return LinkedAccuracy(found, parents) if self.only is None else found[self.only]
 

@@ -227,7 +227,7 @@ class _Simulation:
             alike, test = mixed.iloc[: self._rows], mixed.iloc[self._rows :]
             report(stage, STEPS * k + 1, steps)
             run = self._run(seed=seed, progress=report).fit(alike)
-            again = run.sample(self._rows, seed=seed)
+            again = stacked(run.release_.blocks(self._rows, seed, None))
             view, (tested, *learnt) = code_together([test, alike, self._released, again], self._schema)
             report(stage, STEPS * k + 2, steps)
             yield self._learn(view, tested, learnt)

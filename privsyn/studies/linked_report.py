@@ -132,7 +132,8 @@ def _table(
         "parent": table.parent,
         "order": table.order,
         "outlook": release.outlooks()[name],
-        "children": [each | {"tile": columns[each["column"]]} for each in children],
+        # The mean from both numbers of rows is the more accurate one, and said beside the tile.
+        "children": [each | {"tile": columns[each["column"]] | {"facts": ""}} for each in children],
         "columns": [column for place, column in columns.items() if place not in numbers],
         "summaries": [column for column in columns if column in hidden and column not in numbers],
         "typical": median(errors) if errors else None,

@@ -260,6 +260,7 @@ def test_nothing_covers_a_column_whose_values_or_bounds_were_not_found():
     assert not found.mean("a, b")["covered"]
     assert not found.share("`a, b` > 0.5")["covered"]
     assert found.share("c > 0.5")["covered"]
+    assert not found.share("c > 100")["covered"]  # beyond the bounds found, to which numbers are clipped
 
 
 def test_columns_of_a_single_group_have_correlations_without_information():

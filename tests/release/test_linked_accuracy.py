@@ -88,3 +88,19 @@ def test_a_column_of_that_name_is_meant_before_the_number_of_rows():
     schema = database(count=Numerical(0, 1, integer=True))
     accuracy = PrivSyn(3.0, 1e-9, schema, seed=0).fit({"homes": HOMES, "people": people}).accuracy_
     assert accuracy.share("people: count >= 1")["estimate"] == pytest.approx(0.5, abs=0.05)
+
+
+def test_a_sample_is_compared_with_what_its_tables_have():
+    model = PrivSyn(3.0, 1e-9, database(), seed=0).fit({"homes": HOMES, "people": PEOPLE})
+    sample = model.sample(seed=0)
+    assert (
+        model.accuracy_["homes"].agreement(sample["homes"]).empty
+    )  # it lacks count(people), which is counted
+    wrong = sample | {"people": sample["people"].assign(age=0)}
+    found = model.accuracy_.agreement(wrong)
+    assert found[["table", "columns"]].iloc[0].tolist() == ["people", ("age",)]
+    assert model.accuracy_.agreement({"homes": wrong["homes"]}).empty
+    with pytest.raises(InputError, match="table 'people': the rows have no column 'age'"):
+        model.accuracy_.agreement({"people": sample["homes"]})
+    with pytest.raises(InputError, match="by their names: homes, people"):
+        model.accuracy_.agreement({"dogs": sample["homes"]})

@@ -79,8 +79,10 @@ def of_parent(drafted: Mapping[str, DraftedTable]) -> Iterator[Remark]:
         if table.siblings is not None:
             for column in table.siblings.belonging_to_parent():
                 where = table.siblings.parent
-                said = f"READ: never differs among the rows of one row of {where}. If that is always so, it"
-                yield name, column, f"{said} belongs to {where}: move it there. Synthetic rows may differ."
+                said = (
+                    f"READ: never differs among the rows of one row of {where}. If that is always so, write"
+                )
+                yield name, column, f"{said} constant: [{column}] below link. Else synthetic rows may differ."
 
 
 REMARKS: list[Callable[[Mapping[str, DraftedTable]], Iterator[Remark]]] = [of_parent]

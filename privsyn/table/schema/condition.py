@@ -186,13 +186,15 @@ class Condition:
         The columns that it names.
     boxes : tuple of mappings of a column to a Span
         A row meets the condition if it lies in one of them.
-    unlisted : bool
-        Whether a value is named that may have been replaced by `other`, which is the name of no value alone.
+    uncounted : bool
+        Whether a value is named that rows may have had and that was not counted as it is: one that may have
+        been replaced by `other`, which is the name of no value alone, or a number beyond the bounds, to which
+        numbers are clipped.
     """
 
     columns: frozenset[str]
     boxes: tuple[Mapping[str, Span], ...]
-    unlisted: bool = False
+    uncounted: bool = False
 
     @classmethod
     def read(cls, text: str, columns: Columns) -> Self:
@@ -212,7 +214,7 @@ class Condition:
             return cls(
                 frozenset(reader.named),
                 tuple(spans_of(columns, box) for box in boxes if () not in box.values()),
-                reader.unlisted,
+                reader.uncounted,
             )
 
     def holds(self, numbers: Numbers) -> Mask:
@@ -240,7 +242,7 @@ class Reader:
         self.columns, self.strict = columns, strict
         self.quoted: dict[str, str] = {}
         self.named: set[str] = set()
-        self.unlisted = False
+        self.uncounted = False
 
     def boxes(self, text: str) -> list[Box]:
         """Return the boxes that a text means."""
@@ -313,11 +315,11 @@ class Reader:
             raise InputError(f"a condition compares a column with values, not with another: {self.forms}")
         column, sign = self.columns[name], sign if truth else OPPOSITE[sign]
         values = self._constants(right) if sign in ("in", "not in") else (self.constant(right),)
-        if not self.strict and column.lists_values:
-            self.unlisted |= column.other is not None and not {*values} <= {*column.listed}
-            if sign in ("==", "!=", "in", "not in"):
-                values = tuple(value for value in values if value in column.listed)
         with about(f"column {name!r}"):
+            if not self.strict:
+                self.uncounted |= _are_uncounted(column, values)
+                if column.lists_values and sign in ("==", "!=", "in", "not in"):
+                    values = tuple(value for value in values if value in column.listed)
             return [{name: found} for found in column.compared(sign, values)]
 
     def joined(self, some: list[Box], others: list[Box]) -> list[Box]:
@@ -366,6 +368,19 @@ class Reader:
 def names_column(node: ast.expr) -> bool:
     """Return whether a part of an expression names a column."""
     return any(isinstance(each, ast.Name) and each.id != "missing" for each in ast.walk(node))
+
+
+def _are_uncounted(column: Coded, values: tuple[Any, ...]) -> bool:
+    """Return whether one of the values is counted as another one, or at the bounds.
+
+    >>> from privsyn import Numerical
+    >>> [_are_uncounted(Numerical(0, 99), (number,)) for number in (99, 100)]
+    [False, True]
+    """
+    if column.lists_values:
+        return column.other is not None and not {*values} <= {*column.listed}
+    low, high = column.bounds
+    return any(not low <= column.number_of(value) <= high for value in values)
 
 
 def _few(boxes: Iterable[Box]) -> list[Box]:
