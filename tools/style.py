@@ -1,8 +1,9 @@
 """Check the habits that no linter knows; `make lint` runs this.
 
-Files have at most 420 lines, functions 60, folders 16 files. No passage of eight lines stands twice in the
-package. Documentation, docstrings, comments and messages use standard terms: `WORDS` lists home-made
-ones, each with a better word. A line that needs one of them ends in the comment ``style: allow``.
+Files have at most 420 lines, functions 60, folders 16 files. No module gives a name two values, and no
+passage of eight lines stands twice in the package. Documentation, docstrings, comments and messages use
+standard terms: `WORDS` lists home-made ones, each with a better word. A line that needs one of them ends in
+the comment ``style: allow``.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ def main() -> int:
     modules = sorted((ROOT / "privsyn").rglob("*.py"))
     breaches = [
         *(breach for path in modules for breach in too_long(path)),
+        *(breach for path in modules for breach in assigned_twice(path)),
         *too_full(modules),
         *repeated(modules),
         *(breach for path in modules for breach in home_made(path, prose_of_code(path))),
@@ -76,6 +78,16 @@ def too_long(path: Path) -> Iterator[str]:
             body = node.body[1:] if ast.get_docstring(node) else node.body
             if body and (length := (node.end_lineno or 0) - body[0].lineno + 1) > MOST_FUNCTION_LINES:
                 yield f"{path.relative_to(ROOT)}:{node.lineno}: {node.name} has {length} lines of code"
+
+
+def assigned_twice(path: Path) -> Iterator[str]:
+    """Yield a breach for each name that a module gives two values: the first would be lost."""
+    seen: dict[str, int] = {}
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        targets = node.targets if isinstance(node, ast.Assign) else []
+        for name in (part for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)):
+            if isinstance(name.ctx, ast.Store) and seen.setdefault(name.id, node.lineno) != node.lineno:
+                yield f"{path.relative_to(ROOT)}:{node.lineno}: {name.id} has a value in line {seen[name.id]}"
 
 
 def too_full(modules: list[Path]) -> Iterator[str]:

@@ -197,7 +197,4 @@ class Channels:
 
 
 NO_CHANNELS = Channels()
-
-
-NO_CHANNELS = Channels()
 """All columns are as they were collected."""

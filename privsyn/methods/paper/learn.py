@@ -52,7 +52,8 @@ def learn(
     # How much noise consistency removes is unknown, so the expected errors assume that it removes none.
     combined = combine_one_ways(private.domain, (*one_ways, *measured))
     found = [
-        Estimate(table, measured=m, left=m.variance) for table, m in zip(marginals, measured, strict=False)
+        Estimate(table, measured=m, posterior_variance=m.variance)
+        for table, m in zip(marginals, measured, strict=False)
     ]
     certainties = table_certainties(found, combined)
     report(ESTIMATING, 1, 1)
@@ -204,7 +205,7 @@ def _largest_clique(graph: Mapping[str, set[str]], domain: Domain, covered: set[
     return tuple(sorted(best, key=lambda name: domain.axes((name,))))
 
 
-ROUNDS = 60  # most repetitions of averaging and norm-sub
+AVERAGINGS = 60  # most repetitions of averaging and norm-sub
 NEGLIGIBLE = 0.01  # records; a negative cell smaller than this ends the repetition
 
 
@@ -246,7 +247,7 @@ def make_consistent(measurements: tuple[Measurement, ...], total: float) -> tupl
         for attributes in shared
     }
     tables = [m.marginal for m in measurements]
-    for _ in range(ROUNDS):
+    for _ in range(AVERAGINGS):
         tables = _agree(tables, weights, total)
         if min(float(table.counts.min()) for table in tables) > -NEGLIGIBLE:
             break
