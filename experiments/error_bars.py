@@ -136,16 +136,16 @@ Every release says how far it may be off (`model.accuracy_`). Here its 95 % inte
 true counts of real tables, over many runs with noise of their own: the share that holds, of all cells of all
 tables with that number of columns, with the standard error of that share (over runs). Beside it stands the
 total variation that was expected of the estimates, and that which came about. Intervals come from known noise
-and hold 95 times in a hundred whatever the table is like. The expected error comes from a model of the table;
+and hold in 95 % of runs whatever the table is like. The expected error comes from a model of the table;
 the last column says how far it may be trusted. Tables of three and more columns are measured where they pay,
-and expected errors of those are but a rough idea.
+and expected errors of those are only rough.
 
 What an interval is: it holds the number of real rows in one cell (after clipping), computed
 from the measurement of that table and its noise ([and more](persons.md), if persons have many rows). It never
-reaches below 0 (Feldman and Cousins 1998). The estimate beside it uses all measurements, and errs less as a
-rule. Where it lies outside, the interval is extended to it. Of many cells one in twenty intervals fails. None
-of it says anything of the chance that the rows of a synthetic table add. It is arithmetic on released answers
-and costs no privacy.
+reaches below 0 (Feldman and Cousins 1998). The estimate uses all measurements, and is usually closer to the
+truth. Where it lies outside, the interval is extended to it. About one interval in twenty does not hold its
+number. The intervals do not include the chance in drawing synthetic rows. They are arithmetic on released
+answers and cost no privacy.
 
 Intervals of one column hold whether or not the private rows keep the constraints of the schema. Tables of
 two and more columns do not count rows that break a constraint on them. The expected error of a column

@@ -13,10 +13,10 @@ import argparse
 
 import numpy as np
 import pandas as pd
+from runs import DELTA
 
 from privsyn import Categorical, Datetime, Numerical, PrivSyn, Schema
 
-DELTA = 1e-9
 EPSILONS = (0.2, 1.0, 5.0)
 PEOPLE = 20_000
 

@@ -67,8 +67,9 @@ taken from the data and count as public. Seed {seed}, one run: small differences
 
 0 is best, except for detection. Numbers and dates are cut at the octiles of the training rows. Seconds are
 processor time to fit and to sample. "Tables apart" makes each table alone with half of epsilon, and gives
-the parents the true numbers of children at random. `boot` draws parents afresh with all their rows, and
-`alone` deals the real child rows to the parents at random. These two are yardsticks and not private.
+the parents the true numbers of children at random. `boot` draws parents and all their rows with
+replacement, and `alone` deals the real child rows to the parents at random. These two are for comparison and
+not private.
 
 """
 

@@ -69,7 +69,7 @@ def alike(cells, rho):
 
 
 def inconsistent(measurements, total):
-    """No agreement: each table by itself is made non-negative."""
+    """Make each table non-negative alone, without agreement."""
     return tuple(
         Marginal(
             m.marginal.domain, norm_sub(m.marginal.counts.ravel(), total).reshape(m.marginal.counts.shape)

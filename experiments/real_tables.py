@@ -15,13 +15,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pandas as pd
+from runs import DELTA
 
 from privsyn import Datetime, Numerical, PrivSyn, Schema, read_schema
 from privsyn.table.io.write import write_table
 
 DATASETS = Path(__file__).parent.parent / "datasets"
 TABLES = ("hmeq", "kc-house", "hotel-bookings")
-DELTA = 1e-9
 
 
 def main() -> None:

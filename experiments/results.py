@@ -27,8 +27,9 @@ Mean total variation distance between the synthetic and the training table over 
 triples, AUC of gradient boosting trained on synthetic rows and tested on real ones, and seconds for fit and
 sample. delta 1e-9, neighbours by adding or removing one record, categorical columns and numbers in 32 equal
 bins; the mean of {seeds} seeds, for PrivSyn.paper of {paper_seeds}. `floor-resample` draws as many rows
-afresh from the real table and `floor-indep` draws its columns alone: yardsticks, not private. The peers'
-numbers are as recorded with the bench, their seconds on another machine; a `-` was not recorded.{note}
+from the real table, with replacement, and `floor-indep` draws its columns alone: for comparison, not
+private. The peers' numbers are as recorded with the bench, their seconds on another machine; a `-` was not
+recorded.{note}
 
 privsyn {version}; made by
 

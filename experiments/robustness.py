@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from runs import DELTA
 
 from privsyn import Categorical, PrivSyn, Schema
 from privsyn.inference.consistency import average_one_ways, estimate_total
@@ -29,7 +30,6 @@ from privsyn.private.noise import noise_source
 from privsyn.synthesis.synthesise import synthesise
 
 PAGE = Path(__file__).parent.parent / "docs" / "robustness.md"
-DELTA = 1e-9
 MOST_PAIRS = 50  # that are scored
 # rows, columns, values, epsilon
 SHAPES = (

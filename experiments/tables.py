@@ -68,7 +68,9 @@ def read(folder: Path | None, name: str) -> Table:
         raise NotAtHandError(f"{name}: not in datasets/manifest.yaml, and no {name}.json in the folder")
     schema = read_schema(ROOT / MANIFEST[name]["schema"])
     fitted = {n: kind for n, kind in schema.columns.items() if not isinstance(kind, Identifier | Text)}
-    schema = replace(schema, columns=fitted)  # the others are made anew or left out: nothing to compare
+    schema = replace(
+        schema, columns=fitted
+    )  # identifiers are generated and text is left out: nothing to compare
     frame = fetched(name, folder)[list(schema.columns)]
     for column, kind in schema.columns.items():
         if isinstance(kind, Datetime):

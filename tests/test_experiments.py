@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import privsyn
+from privsyn.methods.budget import LEAST, one_way_share
 
 FOLDER = Path(__file__).parents[1] / "experiments"
 SCRIPTS = sorted(path.stem for path in FOLDER.glob("*.py"))
@@ -61,6 +62,13 @@ def call(of):
     named = [p.name for p in said if p.kind is Parameter.KEYWORD_ONLY]
     placed = [p.name for p in said if p.kind is Parameter.POSITIONAL_OR_KEYWORD]
     return placed, named
+
+
+def test_one_ways_get_a_tenth_whatever_the_noise_where_the_variant_says_so(variants, monkeypatch):
+    (variant,) = (each for each in variants["ablations"] if each.name == "one-ways always a tenth")
+    for name, value in variant.replaced.items():
+        monkeypatch.setattr(name, value)
+    assert one_way_share(1.0, 1.0) == LEAST
 
 
 @pytest.mark.parametrize("script", ["ablations", "ordered", "paper"])
