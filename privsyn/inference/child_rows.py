@@ -64,7 +64,7 @@ def agreed(fitted: Fitted, column: str, numbers: Floats, rows: RowsPerPerson) ->
     if not after.any():  # a rule leaves none of the classes in which persons were found
         after[counted] = 1.0
     after *= total / max(float(after.sum()), TINY)
-    return _refitted(fitted, place, _spread(table.counts[group] * share, classes, before, after)), rows
+    return _refitted(fitted, place, _spread(fitted.counts_of(column), classes, before, after)), rows
 
 
 def _spread(cells: Floats, classes: Ints, before: Floats, after: Floats) -> Floats:

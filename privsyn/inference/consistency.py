@@ -1,8 +1,7 @@
-r"""Non-negative tables that agree wherever they overlap.
+r"""Combine measurements of the same counts, and make tables non-negative.
 
-Several noisy tables measure the same counts. Their common margins are averaged by precision, and each table
-spreads the difference evenly. Norm-sub then removes negative cells. This disturbs the agreement slightly, so
-both steps are repeated.
+Measurements of a table are averaged by precision. `norm_sub` is the nearest table without negative cells and
+with a given sum. The published consistency step is `make_consistent` in `privsyn/methods/paper/learn.py`.
 
 `denoise` shrinks each measured table towards its expected counts, further the noisier it is. Prior: cells
 have mean :math:`\mu_c` and variance :math:`\tau_c^2 = \kappa \mu_c`. Noise variance: :math:`\sigma^2`. The
@@ -15,6 +14,7 @@ are removed in the same proportion, not evenly. Sums of ordered codes are kept.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from math import fsum
 from operator import itemgetter
 
 import numpy as np
@@ -52,6 +52,17 @@ def estimate_total(measurements: tuple[Measurement, ...]) -> float:
     for places, counts, variance in _stacks(measurements):
         sums[places], variances[places] = sums_of(counts), sums_of(variance)
     return max(float(np.average(sums, weights=1 / np.maximum(variances, EXACT))), 1.0)
+
+
+def variance_of_total(measurements: Iterable[Measurement]) -> float:
+    """Return the variance of `estimate_total`.
+
+    >>> from privsyn.marginals.domain import Domain
+    >>> a = Measurement(Marginal(Domain(("a",), (2,)), np.array([6.0, 4.0])), 1.0)
+    >>> round(variance_of_total((a, a)), 12)
+    1.0
+    """
+    return 1 / fsum(1 / max(float(m.variance.sum()), EXACT) for m in measurements)
 
 
 def combine_measurements(one: Measurement, two: Measurement) -> Measurement:

@@ -15,7 +15,7 @@ from math import prod, sqrt
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from privsyn.inference.consistency import EXACT
+from privsyn.inference.consistency import EXACT, variance_of_total
 from privsyn.inference.prior.dispersion import MEAN_OF_ABSOLUTE
 from privsyn.inference.problem import Estimate
 from privsyn.marginals.domain import Attributes, Floats
@@ -197,7 +197,7 @@ def table_certainties(tables: Sequence[Estimate], one_ways: Sequence[Measurement
 
 def _in_groups(table: Estimate) -> tuple[Floats, Floats]:
     """Return the counts of a table and their posterior variance, in the groups in which it was measured."""
-    measured, left = table.measured, table.left
+    measured, left = table.measured, table.posterior_variance
     if left.shape != measured.variance.shape:
         # Errors inside a group may all have one sign. Their sum varies no more than the group's noise.
         left = np.minimum(measured.grouping.join(np.sqrt(left)) ** 2, measured.variance)
@@ -326,15 +326,19 @@ class Fitted:
         """Return the counts of one attribute."""
         return self.one_ways[self.merging.merged.axes((name,))[0]]
 
+    def counts_of(self, name: str) -> Floats:
+        """Return the count of each original code of one attribute."""
+        return self.merging.spread(self.one_way(name))
+
     def one_way_certainty(self, name: str) -> Certainty:
         """Return the certainty of the counts of one attribute."""
         return self.certainties[self.merging.merged.axes((name,))[0]]
 
     @property
     def error_of_total(self) -> float:
-        """Standard deviation of the error of the total: else of the mean of the columns' noisy totals."""
-        columns = [certainty.measured.variance.sum() for certainty in self.certainties[: len(self.one_ways)]]
-        return sqrt(self.total_variance or float(np.sum(columns)) / max(len(columns), 1) ** 2)
+        """Standard deviation of the total's error: by `total_variance`, or by the noise of the one-ways."""
+        columns = self.certainties[: len(self.one_ways)]
+        return sqrt(self.total_variance or variance_of_total(each.measured for each in columns))
 
     @property
     def tables(self) -> tuple[Marginal, ...]:

@@ -22,7 +22,7 @@ from math import comb, fsum, prod, sqrt
 
 import numpy as np
 
-from privsyn.inference.consistency import EXACT, estimate_total
+from privsyn.inference.consistency import EXACT, estimate_total, variance_of_total
 from privsyn.inference.higher_order import MOST_CELLS, MOST_SETS
 from privsyn.inference.problem import Problem
 from privsyn.marginals.domain import Attributes, Domain, Floats
@@ -105,7 +105,7 @@ def one_ways_with(
     :math:`s^2 v + (1 - s^2) V`, where V is that of the sum of all tables over the size. The larger of the two
     is stated, so that no sum of cells is less certain than stated.
     """
-    total, of_total = estimate_total(one_ways), _variance_of_total(one_ways)
+    total, of_total = estimate_total(one_ways), variance_of_total(one_ways)
     found = []
     for measured in one_ways:
         residual = residuals[measured.attributes]
@@ -116,11 +116,6 @@ def one_ways_with(
         variance = np.maximum(share * known, share**2 * known + (1 - share**2) * (of_total / size))
         found.append(Measurement(Marginal(measured.marginal.domain, counts), variance))
     return tuple(found)
-
-
-def _variance_of_total(measurements: Sequence[Measurement]) -> float:
-    """Return the variance of `estimate_total`."""
-    return 1 / float(sum(1 / max(float(m.variance.sum()), EXACT) for m in measurements))
 
 
 def whole_tables(
@@ -138,7 +133,7 @@ def whole_tables(
         Of all sets of two and three attributes; others are not read.
     one_ways : tuple of Measurement, one per attribute
     """
-    total, of_total = estimate_total(one_ways), _variance_of_total(one_ways)
+    total, of_total = estimate_total(one_ways), variance_of_total(one_ways)
     known = {m.attributes: m.marginal.residual for m in one_ways}
     known |= {s: m.marginal for s, m in residuals.items() if len(s) > 1}
     found = {}

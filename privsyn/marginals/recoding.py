@@ -83,6 +83,11 @@ class Merging:
             return table
         return Marginal(self.merged.project(table.attributes), grouping.join(table.counts))
 
+    def spread(self, one_way: Marginal) -> Floats:
+        """Return the count of each original code of an attribute, from the counts of its merged codes."""
+        (place,) = self.merged.axes(one_way.attributes)
+        return one_way.counts[self.groups[place]] * self.shares[place]
+
     def grouping(self, attributes: Attributes) -> Grouping:
         """Return the merged codes of `attributes` as groups; none if all codes keep their numbers."""
         if self._recoded.isdisjoint(attributes):

@@ -79,12 +79,9 @@ class Learned:
 
     def cells_of(self, column: str) -> tuple[Floats, Floats]:
         """Return the estimated number of rows in each fine cell of a column of numbers, and its middle."""
-        merging = self.fitted.merging
-        place = merging.original.names.index(column)
-        counts = self.fitted.one_way(column).counts[merging.groups[place]] * merging.shares[place]
-        return counts, self.numbers_of(column)
+        return self.fitted.counts_of(column), self.middles_of(column)
 
-    def numbers_of(self, column: str) -> Floats:
+    def middles_of(self, column: str) -> Floats:
         """Return the number that each code of a column of numbers stands for, the middle of its cell."""
         lows, highs = self.codec.encoders[self.codec.domain.names.index(column)].extents
         return (lows + highs) / 2

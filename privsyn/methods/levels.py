@@ -190,7 +190,7 @@ class OpenedDatabase:
         for child in self.database.children(name):
             column, rows = rows_of(child), whole[child]
             if name == self.database.root:
-                fitted, rows = agreed(learned.fitted, column, learned.numbers_of(column), rows)
+                fitted, rows = agreed(learned.fitted, column, learned.middles_of(column), rows)
                 learned = replace(learned, fitted=fitted)
             else:
                 rows = rows.with_all(*learned.sum_of(column))

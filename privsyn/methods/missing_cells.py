@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 import numpy as np
 
-from privsyn.inference.consistency import EXACT
+from privsyn.inference.consistency import EXACT, variance_of_total
 from privsyn.marginals.marginal import Measurement
 from privsyn.private.laws import Law
 
@@ -68,8 +68,7 @@ def missing_thresholds(
     some = [m for m in one_ways if m.attributes[0] in nullable]
     if not some:
         return {}
-    # The total is the mean of all columns' sums, weighted by precision.
-    of_total = 1 / np.sum(1 / np.maximum([m.variance.sum() for m in one_ways], EXACT))
+    of_total = variance_of_total(one_ways)
     of_sums = np.maximum([m.variance.sum() for m in some], EXACT)
     counts, variances = np.array([(m.marginal.counts[-1], m.variance[-1]) for m in some]).T
     share = variances / of_sums

@@ -161,9 +161,7 @@ def released_weights(codec: Codec, fitted: Fitted, name: str) -> Floats:
     """Return the released count of each listed value of a column; empty if the column lists none."""
     size = codec.listed(name)
     if name in codec.domain.names:
-        (place,) = codec.domain.axes((name,))
-        merging = fitted.merging
-        return (fitted.one_ways[place].counts[merging.groups[place]] * merging.shares[place])[:size]
+        return fitted.counts_of(name)[:size]
     maker = next((maker for maker in codec.computed if maker.column == name), None)
     if isinstance(maker, MappingOf) and len(maker.by) == 1 and size:
         keys, values = maker.keys[:, 0].astype(np.int64), maker.values.astype(np.int64)

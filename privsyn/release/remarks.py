@@ -19,11 +19,9 @@ MOSTLY = 0.5
 
 def empty_columns(codec: Codec, fitted: Fitted) -> tuple[str, ...]:
     """Return the columns of which the release counts nearly all cells as missing."""
-    cells, merging, found = codec.cells(fitted.merging), fitted.merging, set()
-    for name, one_way, group, share in zip(
-        codec.domain.names, fitted.one_ways, merging.groups, merging.shares, strict=True
-    ):
-        weights = one_way.counts[group] * share
+    cells, found = codec.cells(fitted.merging), set()
+    for name in codec.domain.names:
+        weights = fitted.counts_of(name)
         if weights[np.isnan(cells[name].lows)].sum() > EMPTY * max(weights.sum(), 1.0):
             found.add(codec.column_of(name))
     return tuple(name for name in codec.names if name in found)

@@ -139,7 +139,7 @@ def exactly_one(
     codes = np.array(records.codes)
     for one in ones:
         (place,) = records.domain.axes((one.attribute,))
-        weights = one_ways[place].counts[merging.groups[place]] * merging.shares[place]
+        weights = merging.spread(one_ways[place])
         codes[:, place] = one.enforced(codes[:, place], parents, weights, rng)
     return Records(records.domain, codes)
 
