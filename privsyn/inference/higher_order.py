@@ -104,7 +104,7 @@ def expected_by(records: Records, sets: tuple[Attributes, ...], total: float) ->
     return tuple(Marginal(records.domain.project(s), c * scale) for s, c in zip(sets, counted, strict=True))
 
 
-def score_bigger(
+def score_higher_order(
     departures: Floats,
     sigma: float,
     found: tuple[Marginal, ...],
@@ -167,7 +167,7 @@ def measured_as(table: Estimate, measured: Measurement) -> Estimate:
     left = np.divide(
         table.variance * measured.variance, scatter, out=np.zeros_like(scatter), where=scatter > 0
     )
-    return replace(table, measured=measured, left=left)
+    return replace(table, measured=measured, posterior_variance=left)
 
 
 def all_measured(
@@ -187,7 +187,7 @@ def all_measured(
     return tuple(map(measured_as, scored, answers))
 
 
-def denoise_bigger(
+def denoise_higher_order(
     tables: tuple[Estimate, ...],
     pairs: tuple[Marginal, ...],
     one_ways: tuple[Marginal, ...],

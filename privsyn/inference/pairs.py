@@ -245,7 +245,7 @@ def _shrunk(prior: Prior, tables: list[Estimate], dispersions: Floats) -> list[E
         noise = t.measured.variance.mean() if t.measured.grouping else t.measured.variance
         left = 1 / (1 / np.maximum(d * t.table.counts, TINY) + 1 / np.maximum(noise, TINY))
         left.setflags(write=False)  # so that the estimate needs no copy
-        found.append(replace(t, table=mean, dispersion=d, left=left))
+        found.append(replace(t, table=mean, dispersion=d, posterior_variance=left))
     return found
 
 

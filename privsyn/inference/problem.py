@@ -170,7 +170,7 @@ class Estimate:
         The mean of all measurements.
     margins : tuple of Marginal, optional
         Estimated counts of some of the attributes, which the table has too.
-    left : array, optional
+    posterior_variance : array, optional
         Posterior variance of each cell, in records squared.
     """
 
@@ -180,11 +180,12 @@ class Estimate:
     grouping: Grouping = NO_GROUPS
     measured: Measurement = NOT_MEASURED
     margins: tuple[Marginal, ...] = ()
-    left: Floats = field(default_factory=lambda: NOTHING)
+    posterior_variance: Floats = field(default_factory=lambda: NOTHING)
 
     def __post_init__(self) -> None:
-        if self.evidence.flags.writeable or self.left.flags.writeable:  # a wide table has very many estimates
-            keep(self, "evidence", "left", dtype=np.float64)
+        # A wide table has very many estimates.
+        if self.evidence.flags.writeable or self.posterior_variance.flags.writeable:
+            keep(self, "evidence", "posterior_variance", dtype=np.float64)
         if self.evidence.shape != DISPERSIONS.shape or not self.dispersion >= 0:
             raise ValueError(f"dispersion {self.dispersion}, evidence of shape {self.evidence.shape}")
 

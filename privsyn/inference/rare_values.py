@@ -98,7 +98,7 @@ def merge_rare(
     >>> merging.shares[0].tolist()
     [1.0, 0.0, 1.0, 1.0]
     """
-    # Published is that a pool is judged by its own count alone.
+    # The published algorithm judges a pool by its own count alone.
     of_totals = [float(one_way.variance.sum()) for one_way in one_ways] if join_neighbours else []
     variance = min(of_totals, default=np.inf)
     merged = []

@@ -21,7 +21,7 @@ FIRST_LOOK = 0.05  # at the one-ways: how large is the table, and which values a
 LEAST = 0.1  # share of the one-ways
 USUAL_NOISE = 0.002  # at which they get the least
 GROWTH = 0.3  # exponent of their share in the noise
-HOPELESS = 0.75  # noise at which they get all
+HOPELESS = 0.75  # noise of the informative cells, over their mean count, at which the one-ways get all
 MOST_BESIDE_PAIRS = 0.6  # share of the one-ways, as long as pairs would show more than noise
 ENOUGH = 0.2  # noise of the informative cells at which they would get all, were it not for the pairs
 TREND_GROUPS = 8  # of an ordered attribute, in which its pairs show their trend
@@ -189,7 +189,8 @@ def one_way_share(noise: float, informative: float) -> float:
     The noisier the counts, the more of the learnable information is in the one-ways. Their share first grows
     as a power of the noise, chosen for the errors of pairs and models over five tables, epsilon 0.2 to 5. In
     short and wide tables it grows in proportion to the noise of the informative cells. Pairs keep their part
-    until these would only show noise.
+    until this noise is `HOPELESS` of the mean count. With 0.5 in place of 0.75, abalone, insurance, obesity
+    and wine have 1.02 times the error of rank correlations (epsilon 0.1 to 0.3, six seeds).
 
     Parameters
     ----------

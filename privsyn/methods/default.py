@@ -23,10 +23,10 @@ from privsyn.inference.fitted import Fitted, one_way_certainty, table_certaintie
 from privsyn.inference.higher_order import (
     all_measured,
     candidates,
-    denoise_bigger,
+    denoise_higher_order,
     expected_by,
     measured_as,
-    score_bigger,
+    score_higher_order,
 )
 from privsyn.inference.ordered.concordance import Concordance, signs_of, within_intervals
 from privsyn.inference.pairs import Pairs, estimate_pairs, independent_pairs, score_pairs, variances_in
@@ -289,7 +289,7 @@ def _unexplained(
     departures, sigma = private.departures(found, rho, blocks, "sets of columns")
     one_ways = tuple(map(blocks.merge_table, pairs.one_ways))
     variances, important = variances_in(blocks, pairs), problem.important
-    scored = score_bigger(departures, sigma, found, one_ways, scatter, variances, important)
+    scored = score_higher_order(departures, sigma, found, one_ways, scatter, variances, important)
     return tuple(replace(s, grouping=blocks.grouping(s.attributes)) for s in scored)
 
 
@@ -318,7 +318,10 @@ def _measure_again(
     )
     in_groups = [pair for pair in once if pair.measured.grouping]
     errors = Resolutions(pairs.waves, private.rho_of).errors_left(in_groups, rho)
-    variances = [*(pair.left for pair in once if not pair.measured.grouping), *(s.variance for s in sets)]
+    variances = [
+        *(pair.posterior_variance for pair in once if not pair.measured.grouping),
+        *(s.variance for s in sets),
+    ]
     gains, before = curves_of(variances, errors, smooth, rho, private.rho_of)
     rhos = allocate_first(gains, before, rho, weights, named, jumps=private.law.name == "laplace")
     chosen = np.flatnonzero(rhos).tolist()
@@ -372,7 +375,7 @@ def fit_tables(
     two_way = tuple(replace(pair, measured=unbiased(pair.measured)) for pair in pairs.estimates)
     two_way = within_intervals(two_way, pairs.one_ways, shared, zeros)
     bigger = tuple(replace(table, measured=unbiased(table.measured)) for table in bigger)
-    found = (*two_way, *denoise_bigger(bigger, tuple(t.table for t in two_way), pairs.one_ways, zeros))
+    found = (*two_way, *denoise_higher_order(bigger, tuple(t.table for t in two_way), pairs.one_ways, zeros))
     certainties = (*map(one_way_certainty, combined, pairs.one_ways), *table_certainties(found, combined))
     return Fitted(shared, pairs.one_ways, tuple(t.table for t in found), pairs.total, certainties)
 

@@ -114,7 +114,7 @@ def bounds_share(size: float, columns: int, rho: float, law: Law, rows_per_unit:
         return 0.0
 
     def stands_out(share: float, factor: float = CLEAR) -> bool:
-        return size >= factor * _noise(share * rho, columns, law, rows_per_unit)
+        return size >= factor * _tail_sigma(share * rho, columns, law, rows_per_unit)
 
     if not stands_out(MOST_FOR_BOUNDS, LOST):
         return FOR_BOUNDS
@@ -165,13 +165,13 @@ def _least_share(least: float, most: float, is_enough: Callable[[float], bool]) 
     return next(filter(is_enough, shares), most)
 
 
-def _noise(rho: float, columns: int, law: Law, rows_per_unit: int) -> float:
-    """Return the noise in a cell of the grid of each column."""
+def _tail_sigma(rho: float, columns: int, law: Law, rows_per_unit: int) -> float:
+    """Return the sigma of Gaussian noise whose far tail is that of a cell in the grid of each column."""
     return law.tail(law.scale(rho, rows_per_unit * law.joint(columns)))
 
 
 def _deviation(rho: float, columns: int, law: Law, rows_per_unit: int) -> float:
-    """Return the standard deviation of that noise."""
+    """Return the standard deviation of the noise in a cell of the grid of each column."""
     return sqrt(law.variance(law.scale(rho, rows_per_unit * law.joint(columns))))
 
 
@@ -314,7 +314,7 @@ class Discovered:
         columns, law, rows_per_unit = len(near), self._finder.noise.law, self._finder.rows_per_unit
         size = self._finder.numbers(near, FOR_SIZE * self._rho)
         share = bounds_share(size, columns, self._rho, law, rows_per_unit)
-        if size < SPREAD * _noise(share * self._rho, columns, law, rows_per_unit):
+        if size < SPREAD * _tail_sigma(share * self._rho, columns, law, rows_per_unit):
             near = self._public.by_year(near)
         self._cells = self._finder.cells(near, share * self._rho)
         self._shares += [FOR_SIZE, share]

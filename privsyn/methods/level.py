@@ -11,7 +11,7 @@ import numpy as np
 from privsyn.marginals.domain import NO_ATTRIBUTES, Domain, Integers, Ints
 from privsyn.marginals.marginal import Grouping
 from privsyn.methods.learning import Learned
-from privsyn.methods.links import groups_of
+from privsyn.methods.links import groups_at_level
 from privsyn.methods.persons import Persons
 from privsyn.methods.reading import Opened
 from privsyn.private.persons import NOBODY
@@ -142,14 +142,14 @@ class OpenedLevel:
         ----------
         learned : Learned
         most : int
-            Largest number of groups of a column with an order; see `groups_of` for the others.
+            Largest number of groups of a column with an order; see `groups_at_level` for the others.
         """
         codec, fitted, found = learned.codec, learned.fitted, NOTHING
         kept = np.flatnonzero(self.rows.persons != NOBODY)
         columns = _columns(self.opened.bounded(None).walk(codec))
         for place, attribute in enumerate(codec.domain.names):
             one_way = fitted.one_way(attribute)
-            groups = groups_of(one_way, most)
+            groups = groups_at_level(one_way, most)
             if not groups.any():
                 continue
             codes = np.zeros(len(self.rows.persons), np.uint8)

@@ -31,8 +31,8 @@ def measure_previous(
 ) -> tuple[PrivateTable, Problem]:
     """Return the table and the problem with the attributes of the rows before, each of which is measured.
 
-    They have the codes of the row's own attributes in groups: see `groups_for` and `groups_of`. One code more
-    stands for rows without such a row.
+    They have the codes of the row's own attributes in groups: see `groups_for` and `groups_at_level`. One
+    code more stands for rows without such a row.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def measure_previous(
     total, columns = problem.margins(problem.one_ways)[0], len(facts.previous)
     cost = private.law.rho(rho / PREVIOUS_ROWS) / (columns * len(own))
     level = groups_for(total, private.contribution.most / sqrt(2 * cost))
-    groups = [groups_of(problem.alone[place], level) for place in own.axes(facts.previous)]
+    groups = [groups_at_level(problem.alone[place], level) for place in own.axes(facts.previous)]
     coarse = Grouping(tuple(groups)).domain(own.project(facts.previous))
     sizes = [size + 1 for size in coarse.sizes] * facts.lags
     added = Domain(tuple(rows_before(coarse.names, facts.lags)), tuple(sizes), coarse.ordered * facts.lags)
@@ -145,7 +145,7 @@ def lags_for(rows: float, sigma: float) -> int:
     return 2 if error < DROWNED else 1
 
 
-def groups_of(one_way: Marginal, level: int) -> Codes:
+def groups_at_level(one_way: Marginal, level: int) -> Codes:
     """Return the group of each code of a column, from its released counts.
 
     Parameters

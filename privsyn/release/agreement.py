@@ -117,16 +117,15 @@ class Agreement:
     ----------
     codec : Codec
     fitted : Fitted
-    not_found : tuple of str
-        Columns whose cells are invented, or that no synthetic table has. They are not compared, and may be
-        absent.
+    not_compared : tuple of str
+        Columns that may be absent: their cells are invented, or no synthetic table has them.
     """
 
-    def __init__(self, codec: Codec, fitted: Fitted, not_found: tuple[str, ...] = ()) -> None:
+    def __init__(self, codec: Codec, fitted: Fitted, not_compared: tuple[str, ...] = ()) -> None:
         self._codec, self._fitted = codec, fitted
-        self._ordered = OrderedColumns(codec, fitted, not_found)
+        self._ordered = OrderedColumns(codec, fitted, not_compared)
         self._tables = fitted.with_certainties
-        self._not_found = not_found
+        self._not_compared = not_compared
         self._counts: list[Ints] = []
         self._rows = 0
 
@@ -144,7 +143,7 @@ class Agreement:
     def _like_a_sample(self, rows: pd.DataFrame) -> pd.DataFrame:
         dtypes, cells = self._dtypes, {}
         for name, dtype in dtypes.items():
-            if name not in rows and name in self._not_found:
+            if name not in rows and name in self._not_compared:
                 cells[name] = self._specimen[name].iloc[[0] * len(rows)].set_axis(rows.index)
                 continue
             if name not in rows:
@@ -205,7 +204,7 @@ class Agreement:
         cells, counts = self._codec.cells(self._fitted.merging), self.counts
         for certainty, table in self._tables:
             found, name = counts[table.attributes], table.attributes[0]
-            if self._is_invented(table):
+            if self._is_left_out(table):
                 continue
             yield from self._other_cells(certainty, table, found)
             if len(table.attributes) > 1:
@@ -285,8 +284,8 @@ class Agreement:
             interval = correlation_interval(certainty.measured, table, sides).extended()
             yield from _outside(self._columns_of(table), "correlation", seen, interval, widened)
 
-    def _is_invented(self, table: Marginal) -> bool:
-        return any(name in self._not_found for name in self._columns_of(table))
+    def _is_left_out(self, table: Marginal) -> bool:
+        return any(name in self._not_compared for name in self._columns_of(table))
 
     def _columns_of(self, table: Marginal) -> tuple[str, ...]:
         """Return the columns that a table counts, once each if they are counted in parts."""

@@ -90,13 +90,13 @@ class LinkedAccuracy(Mapping[str, Accuracy]):
             A table and its column: ``"visits: days"``, or ``"visits: count"`` for the visits of a patient,
             which is the ratio of the numbers of rows.
         where : str, optional
-            A condition on other columns of this table.
+            A condition on other columns of this table; with ``"visits: count"``, on columns of the parent.
         progress : callable, optional
         """
         table, name = self._about(column)
         for child, parent in self.parents.items():
             if where is None and (parent, name) == (table, f"`count({child})`"):
-                return self._rows_of_parents(self[child].fitted, self[parent].fitted)
+                return self._mean_child_rows(self[child].fitted, self[parent].fitted)
         condition = None if where is None else self._quoted(table, where)
         return self[table].mean(name.strip("`"), condition, progress=progress)
 
@@ -125,7 +125,7 @@ class LinkedAccuracy(Mapping[str, Accuracy]):
         return pd.concat([of[["table", *of.columns[:-1]]] for of in found], ignore_index=True)
 
     @staticmethod
-    def _rows_of_parents(children: Fitted, parents: Fitted) -> pd.Series:
+    def _mean_child_rows(children: Fitted, parents: Fitted) -> pd.Series:
         """Return the mean number of child rows, and its interval, by the delta method."""
         mean = children.total / parents.total
         variance = children.error_of_total**2 + (mean * parents.error_of_total) ** 2
@@ -134,7 +134,10 @@ class LinkedAccuracy(Mapping[str, Accuracy]):
         return pd.Series({**vars(found), "covered": True}, dtype=object)
 
     def _about(self, text: str) -> tuple[str, str]:
-        """Return the table that a text is about, and the rest of it; the number of rows is of the parent."""
+        """Return the table that a text is about, and the rest of the text.
+
+        ``count`` in a child table means ``count(child)``, a column of its parent. So the parent is returned.
+        """
         table, colon, rest = text.partition(":")
         table, rest = table.strip(), rest.strip()
         if not colon or table not in self:

@@ -241,7 +241,7 @@ class ExpectedRun:
 
 
 def _grouped(size: int, groups: int, ordered: bool) -> int:
-    """Return the number of groups of a column of another row; see `groups_of`."""
+    """Return the number of groups of a column of another row; see `groups_at_level`."""
     return min(size, groups if ordered else MOST_VALUES + 1)
 
 

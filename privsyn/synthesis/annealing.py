@@ -56,8 +56,8 @@ def finish(
 ) -> Records:
     """Return records annealed towards the least sum over cells of w (count - target)^2 / (target + 1).
 
-    The weight w of a table grows with its dependence (see `weights_of`). The sum is never larger than at the
-    start. If the tables form a tree, the start may be exact.
+    The weight w of a table grows with its dependence (see `dependence_weights`). The sum is never larger than
+    at the start. If the tables form a tree, the start may be exact.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def finish(
     most = _most_cells(tables)
     one_ways = tuple(t for t in one_ways if t.domain.ordered[0] or _frequent(t, most, len(start)))
     pairs, groupings = _coarse_pairs(tables, one_ways)
-    weight = {table.attributes: w for table, w in zip(tables, weights_of(tables), strict=True)}
+    weight = {table.attributes: w for table, w in zip(tables, dependence_weights(tables), strict=True)}
     sums = tuple(map(Marginal.join, pairs, groupings))
     joined = _sparse(tables, len(start), possible)
     tables = tuple(t.join(joined.get(i, NO_GROUPS)) for i, t in enumerate(tables))
@@ -119,20 +119,29 @@ def finish(
     moves = lay_out(
         start.domain, start.codes, fitted, groups=joined, together=tightly_coupled(tables), still=still
     )
-    codes = _anneal(start, moves, counts, targets, weights, sweeps or SWEEPS, rng)
+    codes = _anneal(start, moves, Objective(counts, targets, weights), sweeps or SWEEPS, rng)
     return Records(start.domain, codes) if weights @ (counts - targets) ** 2 < misfit else start
 
 
+class Objective(NamedTuple):
+    """What records are fitted to: the sum over cells of weight times (count - target)^2.
+
+    Parameters
+    ----------
+    counts : of shape (cells of all tables,)
+        Of the records; moves keep them up to date.
+    targets, weights : of the same shape
+    """
+
+    counts: Ints
+    targets: Floats
+    weights: Floats
+
+
 def _anneal(
-    start: Records,
-    moves: list[Move],
-    counts: Ints,
-    targets: Floats,
-    weights: Floats,
-    sweeps: int,
-    rng: np.random.Generator,
+    start: Records, moves: list[Move], objective: Objective, sweeps: int, rng: np.random.Generator
 ) -> Codes:
-    """Return annealed codes; `counts` become theirs."""
+    """Return annealed codes; the counts become theirs."""
     most_codes = max(start.domain.sizes)
     if start.codes.size < MANY_CODES:
         most_codes = max(most_codes, VALUES_OF_TWO_BYTES)
@@ -140,21 +149,20 @@ def _anneal(
     most = max((len(move.values) for move in moves), default=0)
     noise = rng.gumbel(size=VARIATES + most).astype(np.float32)
     for sweep in range(sweeps):
-        anneal_once(codes, moves, counts, targets, weights, 1 - (sweep + 1) / sweeps, noise, rng)
+        anneal_once(codes, moves, objective, 1 - (sweep + 1) / sweeps, noise, rng)
     return codes.astype(np.int32)
 
 
 def anneal_once(
     codes: npt.NDArray[np.unsignedinteger],
     moves: list[Move],
-    counts: Ints,
-    targets: Floats,
-    weights: Floats,
+    objective: Objective,
     cooling: float,
     noise: npt.NDArray[np.float32],
     rng: np.random.Generator,
 ) -> None:
-    """Draw all attributes of all rows again, in place; `counts` become those of the new rows."""
+    """Draw all attributes of all rows again, in place; the counts become those of the new rows."""
+    counts, targets, weights = objective
     for move in moves:
         heat = TEMPERATURE * cooling * len(move.starts)  # a cost is a sum over the tables
         own, weight = counts[move.cells], weights[move.cells]
@@ -224,7 +232,7 @@ def _coarse_pairs(
     return pairs, [Grouping(tuple(group[name] for name in t.attributes)) for t in pairs]
 
 
-def weights_of(tables: tuple[Marginal, ...]) -> list[float]:
+def dependence_weights(tables: tuple[Marginal, ...]) -> list[float]:
     """Return the weight of each table: its dependence over the median one's, from 1 to `STRONGEST`.
 
     Noisy tables contradict each other, and no records fit them all. What records miss is dependence: a strong

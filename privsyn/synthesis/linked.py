@@ -33,10 +33,11 @@ from privsyn.synthesis.annealing import (
     NEVER,
     SWEEPS,
     VARIATES,
+    Objective,
     anneal_once,
     counted,
+    dependence_weights,
     lay_out,
-    weights_of,
 )
 from privsyn.synthesis.chains import EXACT, NEXT, POSITION, TINY, Chains
 from privsyn.synthesis.limits import Limit, One, move_into
@@ -179,7 +180,8 @@ def _annealed(
             missing: Floats = wanted - counted(frame.domain, tuple(frame.codes), tables, joined)
             moves = lay_out(frame.domain, codes, tables, groups=joined, still=still)
             cooling = 1 - (sweep + 1) / sweeps
-            anneal_once(codes, moves, counts, counts + parts * missing, weights, cooling, noise, rng)
+            objective = Objective(counts, counts + parts * missing, weights)
+            anneal_once(codes, moves, objective, cooling, noise, rng)
             for axis in range(len(one_ways)):
                 frame.codes[axis, moving] = codes[:, axis]
     return dict(zip(one_ways, frame.codes[: len(one_ways)].copy(), strict=True))  # frees the others
@@ -210,7 +212,7 @@ def _views(
     one_ways: Mapping[str, Marginal], tables: Sequence[Marginal], chains: Chains, zeros: StructuralZeros
 ) -> list[_View]:
     """Return how a row sees all tables, scaled to the number of rows, and all columns."""
-    weighted = [*zip(tables, weights_of(tuple(tables)) if tables else (), strict=True)]
+    weighted = [*zip(tables, dependence_weights(tuple(tables)) if tables else (), strict=True)]
     holding = Counter(name for table in tables for name in table.attributes)
     weighted += [(table, max(COLUMNS, HELD * holding[name])) for name, table in one_ways.items()]
     found = []

@@ -23,7 +23,7 @@ EXACT = tuple(Measurement(EVEN.project((name,)), 0.0) for name in "ab")
 
 def certainty(measured, left, table, one_ways):
     """Return the certainty of a table alone."""
-    return table_certainties([Estimate(table, measured=measured, left=left)], one_ways)[0]
+    return table_certainties([Estimate(table, measured=measured, posterior_variance=left)], one_ways)[0]
 
 
 def test_of_a_one_way_it_is_the_error_of_noise_whose_total_is_known():
@@ -83,7 +83,9 @@ def test_each_table_has_its_own_error_in_the_order_of_the_tables():
     other = EVEN.project(("b", "a"))
     tables = (EVEN, other, EVEN, EVEN)
     measured = [Measurement(table, sigma**2) for table, sigma in zip(tables, (1, 2, 4, 8), strict=True)]
-    estimates = [Estimate(t, measured=m, left=m.variance) for t, m in zip(tables, measured, strict=True)]
+    estimates = [
+        Estimate(t, measured=m, posterior_variance=m.variance) for t, m in zip(tables, measured, strict=True)
+    ]
     alone = [table_certainties([each], EXACT)[0].error for each in estimates]
     together = [certain.error for certain in table_certainties(estimates, EXACT)]
     assert together == pytest.approx(alone)
@@ -96,7 +98,7 @@ def test_an_expected_error_is_at_most_the_whole():
 
 def test_what_a_measurement_leaves_is_less_than_its_noise_and_than_what_was_unknown():
     found = measured_as(Estimate(EVEN, dispersion=2.0), Measurement(EVEN, 25.0))
-    assert found.left == pytest.approx(1 / (1 / 100 + 1 / 25))
+    assert found.posterior_variance == pytest.approx(1 / (1 / 100 + 1 / 25))
 
 
 @pytest.mark.parametrize("error", [-0.1, np.nan, np.inf])

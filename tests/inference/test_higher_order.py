@@ -9,7 +9,13 @@ import pytest
 import reference
 
 from privsyn.inference import higher_order as bigger
-from privsyn.inference.higher_order import candidates, denoise_bigger, expected_by, measured_as, score_bigger
+from privsyn.inference.higher_order import (
+    candidates,
+    denoise_higher_order,
+    expected_by,
+    measured_as,
+    score_higher_order,
+)
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.marginal import Grouping, Marginal, Measurement
 
@@ -83,7 +89,7 @@ def test_the_set_that_departs_most_comes_first():
     other = tuple(Marginal(reference.binary(names), flat.counts) for names in ("abc", "def"))
     one_ways = tuple(Marginal(reference.binary(name), np.full(2, 2000.0)) for name in "xyzabcdef")
     found = (other[0], flat, other[1])
-    scored = score_bigger(np.array([90.0, 4000.0, 80.0]), 20.0, found, one_ways, 1.0)
+    scored = score_higher_order(np.array([90.0, 4000.0, 80.0]), 20.0, found, one_ways, 1.0)
     assert scored[0].attributes == ("x", "y", "z")
     assert scored[0].dispersion > 20 * scored[1].dispersion
 
@@ -94,7 +100,7 @@ def test_what_the_drawing_of_records_explains_is_no_departure():
     one_ways = tuple(Marginal(reference.binary(name), np.full(2, 2000.0)) for name in "xyz")
     departures = np.array([8 * 150.0])
     (near,), (far,) = (
-        score_bigger(departures, 10.0, found, one_ways, scatter=scatter) for scatter in (1.0, 100.0)
+        score_higher_order(departures, 10.0, found, one_ways, scatter=scatter) for scatter in (1.0, 100.0)
     )
     assert near.dispersion > 3 * far.dispersion
 
@@ -102,7 +108,7 @@ def test_what_the_drawing_of_records_explains_is_no_departure():
 def test_a_cell_that_no_record_fell_in_is_not_impossible():
     table = Marginal(CUBE, np.array([[[1000.0, 0], [0, 1000]], [[0, 1000], [1000, 0]]]))
     one_ways = tuple(Marginal(CUBE.project((name,)), np.full(2, 2000.0)) for name in "xyz")
-    (scored,) = score_bigger(np.array([100.0]), 10.0, (table,), one_ways, 1.0)
+    (scored,) = score_higher_order(np.array([100.0]), 10.0, (table,), one_ways, 1.0)
     assert scored.table.counts.min() == pytest.approx(bigger.SMOOTHING * 500)
     assert scored.table.total == pytest.approx(4000)
 
@@ -112,8 +118,8 @@ def test_a_measured_table_brings_what_no_pair_tells_and_keeps_the_pairs():
     pairs = tuple(reference.count(records, pair) for pair in combinations("xyz", 2))
     exact = reference.count(records, ("x", "y", "z"))
     flat = Marginal(CUBE, np.full((2, 2, 2), 500.0))
-    (scored,) = score_bigger(np.array([4000.0]), 20.0, (flat,), one_ways_of(records), 1.0)
-    (found,) = denoise_bigger(
+    (scored,) = score_higher_order(np.array([4000.0]), 20.0, (flat,), one_ways_of(records), 1.0)
+    (found,) = denoise_higher_order(
         (measured_as(scored, Measurement(exact, np.array(25.0))),), pairs, one_ways_of(records)
     )
     table = found.table
@@ -126,9 +132,9 @@ def test_drowned_in_noise_it_tells_what_the_pairs_tell():
     records = exclusive_or()
     pairs = tuple(reference.count(records, pair) for pair in combinations("xyz", 2))
     flat = Marginal(CUBE, np.full((2, 2, 2), 500.0))
-    (scored,) = score_bigger(np.array([0.0]), 20.0, (flat,), one_ways_of(records), 1.0)
+    (scored,) = score_higher_order(np.array([0.0]), 20.0, (flat,), one_ways_of(records), 1.0)
     noisy = Marginal(CUBE, 1e5 * np.array([1.0, -1, -1, 1, -1, 1, 1, -1]).reshape(2, 2, 2))
-    (found,) = denoise_bigger(
+    (found,) = denoise_higher_order(
         (measured_as(scored, Measurement(noisy, np.array(1e10))),), pairs, one_ways_of(records)
     )
     table = found.table
@@ -141,7 +147,7 @@ def test_errors_of_the_pairs_are_no_departure():
     one_ways = tuple(Marginal(reference.binary(name), np.full(2, 2000.0)) for name in "xyz")
     departures = np.array([8 * 150.0])
     pairs = tuple(Marginal(CUBE.project(pair), np.full((2, 2), 300.0**2)) for pair in combinations("xyz", 2))
-    (exact,), (rough,) = (score_bigger(departures, 10.0, found, one_ways, 1.0, p) for p in ((), pairs))
+    (exact,), (rough,) = (score_higher_order(departures, 10.0, found, one_ways, 1.0, p) for p in ((), pairs))
     assert exact.dispersion > 3 * rough.dispersion
 
 
@@ -158,8 +164,8 @@ def test_a_table_measured_in_groups_is_shared_out_as_the_pairs_predict():
     flat = Marginal(sums.domain, np.full((2, 2, 2), 2500.0))
     one_ways = one_ways_of(records)
     in_groups = tuple(t.join(Grouping((g,))) for t, g in zip(one_ways, groups.groups, strict=True))
-    (scored,) = score_bigger(np.array([20_000.0]), 20.0, (flat,), in_groups, 1.0)
-    (found,) = denoise_bigger(
+    (scored,) = score_higher_order(np.array([20_000.0]), 20.0, (flat,), in_groups, 1.0)
+    (found,) = denoise_higher_order(
         (measured_as(scored, Measurement(sums, np.array(25.0), groups)),), pairs, one_ways
     )
     table = found.table

@@ -134,9 +134,9 @@ def test_what_is_left_is_less_than_the_noise_and_less_than_was_expected():
     noisy = measured(records, ["ab", "cd"], 30.0, rng)
     found = estimated(measured(records, DOMAIN.names, 5.0, rng), noisy, rng)
     for pair, m in zip(found.estimates, noisy, strict=True):
-        assert pair.left.shape == m.marginal.domain.shape
-        assert (pair.left > 0).all()
-        assert (pair.left <= m.variance).all()
+        assert pair.posterior_variance.shape == m.marginal.domain.shape
+        assert (pair.posterior_variance > 0).all()
+        assert (pair.posterior_variance <= m.variance).all()
 
 
 def test_without_pairs_the_one_ways_stand():

@@ -11,7 +11,7 @@ from privsyn.inference.rows_per_person import RowsPerPerson
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Marginal
 from privsyn.methods import links
-from privsyn.methods.links import MOST_VALUES, groups_of, linking_sets
+from privsyn.methods.links import MOST_VALUES, groups_at_level, linking_sets
 from privsyn.synthesis.chains import NUMBER_OF_ROWS, POSITION, SIBLINGS
 
 
@@ -37,10 +37,10 @@ def test_sets_have_few_cells_and_are_few(monkeypatch):
 def test_codes_with_an_order_are_joined_and_the_rarest_of_others():
     size = MOST_VALUES + 3
     counts = np.arange(size, 0, -1.0)
-    ordered = groups_of(Marginal(Domain(("a",), (size,), (size,)), counts), 8)
+    ordered = groups_at_level(Marginal(Domain(("a",), (size,), (size,)), counts), 8)
     assert len(np.unique(ordered)) == 8
     assert (np.diff(ordered) >= 0).all()
-    others = groups_of(Marginal(Domain(("a",), (size,)), counts), 8)
+    others = groups_at_level(Marginal(Domain(("a",), (size,)), counts), 8)
     assert others.tolist() == [*range(MOST_VALUES), *[MOST_VALUES] * 3]
 
 

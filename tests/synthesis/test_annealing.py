@@ -16,7 +16,7 @@ from privsyn.marginals.ipf import fit_margins
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
 from privsyn.synthesis import annealing as finishing
-from privsyn.synthesis.annealing import finish, tightly_coupled, weights_of
+from privsyn.synthesis.annealing import dependence_weights, finish, tightly_coupled
 from privsyn.synthesis.synthesise import independent_start, tree_start
 
 DOMAIN = Domain(tuple("abcd"), (3, 2, 4, 1))
@@ -140,11 +140,11 @@ def test_the_weight_of_a_table_is_its_dependence():
 
     one = Marginal(Domain(("x",), (2,)), np.array([10.0, 190.0]))
     tables = (pair(("x", "y"), 60), pair(("x", "z"), 70), pair(("y", "z"), 95), pair(("z", "y"), 85))
-    assert weights_of(tables) == pytest.approx([1, 1, 0.45 / 0.275, 0.35 / 0.275])
-    assert weights_of((*tables, pair(names[:2], 50), one)) == pytest.approx(
+    assert dependence_weights(tables) == pytest.approx([1, 1, 0.45 / 0.275, 0.35 / 0.275])
+    assert dependence_weights((*tables, pair(names[:2], 50), one)) == pytest.approx(
         [1, 0.2 / 0.15, 3, 0.35 / 0.15, 1, 1]
     )
-    assert weights_of((one, one, tables[0])) == [1, 1, finishing.STRONGEST]
+    assert dependence_weights((one, one, tables[0])) == [1, 1, finishing.STRONGEST]
 
 
 def test_where_tables_contradict_each_other_the_weak_ones_give_way():

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from privsyn.inference.consistency import norm_sub
-from privsyn.inference.ordered.binning import Axis, fit_steps
+from privsyn.inference.ordered.binning import WHISKER, Axis, fit_steps
 from privsyn.inference.prior.counts import posterior_counts
 from privsyn.marginals.domain import Floats, Integers, Ints
 from privsyn.marginals.marginal import Marginal, Measurement
@@ -42,7 +42,6 @@ SCALES, MASSES = 24, 32  # grid sizes
 LEAST_MASS = 0.05  # times the smaller of one record and a group's noise standard deviation
 MOST_MASS = 8.0  # standard deviations of the tail's count, or the count of the group before if larger
 SHORTEST, LONGEST = 1 / 8, 4.0  # least scale over the width of the group before; largest over the tail's
-WHISKER = 1.5  # interquartile ranges (Tukey, Exploratory Data Analysis, 1977)
 # Prior of the share of records beyond a whisker. In 73 ends of columns of real tables, its logarithm had this
 # mean and standard deviation. A tail may end with the last group that stands out.
 USUAL_SHARE, VARYING, EMPTY = 0.013, 1.6, 0.3

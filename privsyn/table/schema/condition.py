@@ -187,9 +187,8 @@ class Condition:
     boxes : tuple of mappings of a column to a Span
         A row meets the condition if it lies in one of them.
     uncounted : bool
-        Whether a value is named that rows may have had and that was not counted as it is: one that may have
-        been replaced by `other`, which is the name of no value alone, or a number beyond the bounds, to which
-        numbers are clipped.
+        Whether the condition names a value that was not counted as it is: one that `other` may have replaced,
+        or a number beyond the bounds, to which numbers are clipped.
     """
 
     columns: frozenset[str]
@@ -371,7 +370,7 @@ def names_column(node: ast.expr) -> bool:
 
 
 def _are_uncounted(column: Coded, values: tuple[Any, ...]) -> bool:
-    """Return whether one of the values is counted as another one, or at the bounds.
+    """Return whether `other` may have replaced one of the values, or one is beyond the bounds.
 
     >>> from privsyn import Numerical
     >>> [_are_uncounted(Numerical(0, 99), (number,)) for number in (99, 100)]

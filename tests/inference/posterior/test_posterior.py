@@ -29,7 +29,7 @@ def fitted(counts=COUNTS, sigma=SIGMA, ordered=(0, 0), shift=0.0):
     off = np.zeros(counts.shape)
     off[:2, :2] = [[shift, -shift], [-shift, shift]]
     pair = Measurement(Marginal(domain, counts + off), sigma**2)
-    estimate = Estimate(table, measured=pair, left=pair.variance)
+    estimate = Estimate(table, measured=pair, posterior_variance=pair.variance)
     certainties = (
         *map(one_way_certainty, combined, margins),
         *table_certainties([estimate], combined),
@@ -89,7 +89,7 @@ def test_a_correlation_of_ranks_is_drawn_about_the_measurement():
     release = fitted(flat, sigma=40.0, ordered=(8, 8))
     measured = Measurement(Marginal(release.marginals[0].domain, true), 40.0**2)
     one_ways = tuple(c.measured for c in release.certainties[:2])
-    estimate = Estimate(release.marginals[0], measured=measured, left=measured.variance)
+    estimate = Estimate(release.marginals[0], measured=measured, posterior_variance=measured.variance)
     (pair,) = table_certainties([estimate], one_ways)
     release = Fitted(
         release.merging, release.one_ways, release.marginals, release.total, (*release.certainties[:2], pair)
