@@ -25,7 +25,7 @@ import pyarrow as pa
 from privsyn.errors import InputError, did_you_mean, replace_errors
 from privsyn.files import check_file
 from privsyn.table.encoding.number_format import NumberFormat
-from privsyn.table.encoding.parsing import number
+from privsyn.table.encoding.parsing import alone, number
 from privsyn.table.io.parquet import is_folder, parquet_schema, parts_of
 from privsyn.table.kinds.csv_format import CsvFormat
 
@@ -385,13 +385,17 @@ def text_of(cell: Any, dialect: CsvFormat, form: str | NumberFormat | None = Non
         case datetime() if cell.time() == time():
             return cell.date().isoformat()
         case datetime():
-            return cell.isoformat(" ", "seconds")
+            return cell.isoformat(" ")  # an identifier may be a time with fractions of a second
         case timedelta():
-            return str(pd.Timedelta(cell))
+            return alone(_duration, cell, "")  # those of sheets may be too long for pandas
         case bytes():
             return cell.decode("utf-8", "replace").encode("utf-8", "replace").decode()
         case _:
             return str(cell).encode("utf-8", "replace").decode()  # halves of surrogate pairs are no text
+
+
+def _duration(cell: Any) -> str:
+    return str(pd.Timedelta(cell))
 
 
 def plain(value: Any) -> Any:

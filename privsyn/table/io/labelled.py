@@ -143,7 +143,8 @@ def _cells(cells: pd.Series, field: pa.Field, labels: Labels, clock: _Clock) -> 
     numbers = pd.to_numeric(cells, errors="coerce").to_numpy(np.float64, na_value=np.nan)
     if pa.types.is_temporal(kind):
         step = clock.of_dates if pa.types.is_date(kind) else clock.of_times
-        numbers = np.round(numbers * step) + float(np.int64(clock.begins))
+        with np.errstate(over="ignore"):  # a warning would show that there is such a cell
+            numbers = np.round(numbers * step) + float(np.int64(clock.begins))
         if pa.types.is_date(kind):
             numbers = np.floor(numbers / 86_400_000)
     if pa.types.is_floating(kind):

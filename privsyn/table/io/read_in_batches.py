@@ -28,7 +28,8 @@ from privsyn.threads import ahead
 
 A = TypeVar("A")
 
-BATCHES = "the dtypes of every batch, and that all batches can be made"
+READER = "that all batches can be made"
+BATCHES = f"the dtypes of every batch, and {READER}"
 """Public input for batches: by default pandas guesses the dtypes of each from its cells."""
 
 DATA_SET = "that every file of the data set can be read in the data set's types"
@@ -123,7 +124,8 @@ def read_in_batches(
         stream = _arrow(source.schema, partial(_scan, source), "the data set")
         return replace(stream, public_inputs=(DATA_SET,))
     table = read_in_memory(source, schema, unit=unit)
-    return Stream(table.frame.iloc[:0], partial(raw.slices, table.frame), form=table.form, lasting=True)
+    walk, public = partial(raw.slices, table.frame), table.public_inputs
+    return Stream(table.frame.iloc[:0], walk, public_inputs=public, form=table.form, lasting=True)
 
 
 def _typed(place: Place, schema: Schema | None, units: tuple[str, ...]) -> Stream:
@@ -210,7 +212,7 @@ def _batches(source: Iterator[Any]) -> Stream:
     if first is None:
         raise InputError("there is no batch, so the columns are unknown: give at least one")
     head = _frame(first, 1).iloc[:0]
-    public = () if isinstance(source, pa.RecordBatchReader) else (BATCHES,)  # a reader has one schema
+    public = (READER,) if isinstance(source, pa.RecordBatchReader) else (BATCHES,)  # a reader has one schema
     return Stream(head, partial(_batch_frames, first, source, head), public_inputs=public, once=True)
 
 

@@ -26,6 +26,10 @@ _BETTER = {"Int128": "Int64 or Float64", "UInt128": "UInt64 or Float64", "Object
 """Types of polars that are not supported, each with others that are."""
 
 
+LAZY, STREAM = "that the lazy frame can be collected", "that the Arrow stream can be read to its end"
+"""What is public about a table that is computed when it is read: one odd cell may make that fail."""
+
+
 @dataclass(frozen=True, eq=False)
 class LoadedTable:
     """A table in memory.
@@ -96,12 +100,16 @@ def read_in_memory(
             known, form = known_of(opened, frame.drop(columns=list(names_of_units(unit)), errors="ignore"))
             return LoadedTable(frame, opened.public_inputs, known, form)
         return LoadedTable(*read_csv(place, schema, names_of_units(unit)))
+    public: tuple[str, ...] = ()
     if type(source).__module__.startswith("polars") and hasattr(source, "collect"):
+        public = (LAZY,)
         with replace_errors("the lazy frame cannot be collected: collect it yourself to see why"):
             source = source.collect()
+    elif not isinstance(source, pa.Table) and not hasattr(source, "to_arrow"):
+        public = (STREAM,)
     table = arrow_of(source)
     polars = source if hasattr(source, "to_arrow") else None
-    return LoadedTable(frame_of(table, "the table"), form=OutputType.of(table, polars))
+    return LoadedTable(frame_of(table, "the table"), public, form=OutputType.of(table, polars))
 
 
 def open_typed(place: Place, schema: Schema | None) -> TypedFile:
@@ -141,6 +149,8 @@ def arrow_of(source: Any) -> pa.Table:
         if isinstance(table, pa.Table):
             return table
     elif hasattr(source, "__arrow_c_stream__"):
+        if hasattr(source, "columns"):  # an array has none
+            no_table = "the Arrow stream cannot be read to its end: read it yourself to see why"
         with replace_errors(no_table):
             return pa.table(source)
     raise InputError(no_table)

@@ -1,15 +1,16 @@
 """Workbooks, databases, and files of Stata and SPSS: what goes in comes out with its types and labels."""
 
 import sqlite3
+import warnings
 from contextlib import closing
-from datetime import date
+from datetime import date, datetime
 from importlib.util import find_spec
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from privsyn import Categorical, Datetime, Numerical, PrivSyn, Schema, load
+from privsyn import Categorical, Datetime, Duration, Numerical, PrivSyn, Schema, load
 from privsyn.cli import main
 from privsyn.errors import InputError
 from privsyn.table.drafting.draft import draft_schema
@@ -167,6 +168,34 @@ def test_dates_of_a_sheet_are_read_under_the_format_of_the_schema(tmp_path):
     schema = Schema({"hired": Datetime(format="%d.%m.%Y"), "town": Categorical()})
     read = read_in_memory(tmp_path / "t.xlsx", schema).frame["hired"]
     assert read.isna().sum() == 1
+
+
+def test_no_duration_or_time_of_a_sheet_ends_a_run_or_joins_two_persons(tmp_path):
+    """A number of 123456789 days ended the run, and times in one second were one identifier."""
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    book.active.append(["worked", "who"])
+    for place, hours in enumerate([0.5, 0.25, 123456789.0]):
+        book.active.append([hours, datetime(2020, 1, 1, 10, 0, 0, place * 100_000)])
+        book.active.cell(place + 2, 1).number_format = "[h]:mm"
+    book.save(tmp_path / "t.xlsx")
+    schema = Schema({"worked": Duration("0h", "48h")})
+    read = read_in_memory(tmp_path / "t.xlsx", schema, unit="who").frame
+    assert read["worked"].isna().tolist() == [False, False, True]
+    assert read["who"].nunique() == 3
+
+
+@pytest.mark.parametrize("ending", [".dta", ".sav"])
+def test_no_date_of_a_file_of_labels_gives_a_warning(tmp_path, ending):
+    pyreadstat, path = pytest.importorskip("pyreadstat"), tmp_path / f"t{ending}"
+    seen = pd.DataFrame({"seen": [21000.0, 21001.0, 1e306]})
+    if ending == ".dta":
+        pyreadstat.write_dta(seen, path, variable_format={"seen": "%td"})
+    else:
+        pyreadstat.write_sav(seen, path, variable_format={"seen": "DATE11"})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert read_in_memory(path).frame["seen"].isna().tolist() == [False, False, True]
 
 
 def test_a_number_of_a_sheet_or_database_is_itself_whatever_the_format_of_texts(tmp_path):

@@ -20,7 +20,7 @@ from privsyn.methods.persons import Persons
 from privsyn.private.sampler import os_entropy
 from privsyn.table.io import csv_table
 from privsyn.table.io.dask_source import PARTS
-from privsyn.table.io.read_in_batches import BATCHES, DATA_SET, read_in_batches
+from privsyn.table.io.read_in_batches import BATCHES, DATA_SET, READER, read_in_batches
 from privsyn.table.io.read_in_memory import read_in_memory
 from privsyn.table.io.spark_source import MADE
 
@@ -73,7 +73,7 @@ def saved(table, folder, schema=KNOWN, **settings):
     with zipfile.ZipFile(folder / "m.privsyn") as file:
         text = json.loads(file.read("release.json"))
         public = text["ledger"]["public_inputs"]
-        way = (BATCHES, DATA_SET, MADE, PARTS)
+        way = (BATCHES, DATA_SET, MADE, PARTS, READER)
         text["ledger"]["public_inputs"] = [said for said in public if said not in way]
         return file.read("arrays.npz"), {key: text[key] for key in text if key != "form"}
 

@@ -983,6 +983,21 @@ def test_a_lazy_frame_of_polars_is_the_table_that_it_makes():
     with pytest.raises(InputError, match="cannot be collected") as refused:
         read_in_memory(secret)
     assert refused.value.__context__ is None
+    assert lazy.public_inputs == ("that the lazy frame can be collected",)
+    assert whole.public_inputs == ()
+
+
+def test_that_a_stream_can_be_read_is_public():
+    """A relation computes its cells when they are read, and one of them may end that."""
+    duckdb = pytest.importorskip("duckdb")
+    table, connection = pa.table({"x": ["1", "2", "x7"]}), duckdb.connect()
+    connection.register("t", table)
+    relation = connection.sql("select cast(x as integer) x from t where x < '9'")
+    assert read_in_memory(relation).public_inputs == ("that the Arrow stream can be read to its end",)
+    assert read_in_memory(table).public_inputs == ()
+    failing = connection.sql("select cast(x as integer) x from t")
+    with pytest.raises(InputError, match="the Arrow stream cannot be read to its end: read it yourself"):
+        read_in_memory(failing)
 
 
 def test_a_query_of_duckdb_is_an_arrow_table():
