@@ -108,6 +108,7 @@ def _check(
     from privsyn.cli.common.linked import refuse
     from privsyn.cli.common.outputs import check_table
     from privsyn.errors import InputError
+    from privsyn.evaluation.links import check_rules
     from privsyn.table.drafting.draft import check_schema
     from privsyn.table.drafting.linked import check_tables
     from privsyn.table.schema.database_file import as_database
@@ -116,7 +117,7 @@ def _check(
     if database is not None:
         others = {"--unit": unit, "--output": output, "--from-dtypes": from_dtypes}
         refuse(others | {f"--{name}": value for name, value in csv.items()})
-        _show(check, check_tables(data, database))
+        _show(check, [*check_tables(data, database), *check_rules(data, database)])
         return
     check_table(data)
     if from_dtypes:
@@ -141,7 +142,7 @@ def _show(check: Path, findings: list[str]) -> None:
         Shared: "rows of two persons share a key, and both are less protected: give each row its own key",
         Unlinked: "no row of a table has a parent: correct the link, or write keys and links alike",
         Unordered: "no row of a table has an order: name a column of numbers or times, or declare its format",
-        Broken: "rows break a constraint: correct the rows, or correct or delete it",
+        Broken: "rows break a constraint or rule: correct the rows, or correct or delete it",
     }
     found = [advice for kind, advice in wrong.items() if any(isinstance(line, kind) for line in findings)]
     for advice in found:

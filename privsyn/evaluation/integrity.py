@@ -81,32 +81,34 @@ class Columns:
         return cls(filled, data, numbers, parent)
 
 
-def broken_rules(frames: Frames, links: Links, database: Database) -> dict[str, int]:
+def broken_rules(frames: Frames, links: Links, database: Database, *, within: bool = True) -> dict[str, int]:
     """Return each rule that a database declares, with its table, and how often it is broken.
 
     Comparisons and constraints within a table are broken by rows, all others by rows of the parent. A row
     that belongs to nobody breaks no rule across tables: it is counted as an orphan. Nor does a missing cell.
+    Without `within`, constraints within a table are left out.
     """
-    if not any(map(_has_rules, database.private.values())):
+    if not any(_has_rules(table, within=within) for table in database.private.values()):
         return {}
     columns = {name: Columns.of(name, frames, links, database) for name in database.names}
-    return {
-        f"{name}: {rule}": times for name in database.names for rule, times in _of(name, columns, database)
-    }
+    found = {}
+    for name, own in columns.items():
+        for constraint, times in rows_that_break(own.schema, own.numbers) if within else ():
+            found[f"{name}: {', '.join(constraint.columns)} ({kind_of(constraint)})"] = times
+        found |= {f"{name}: {rule}": times for rule, times in _across(name, columns, database)}
+    return found
 
 
-def _has_rules(table: object) -> bool:
+def _has_rules(table: object, *, within: bool) -> bool:
     schema = getattr(table, "schema", None)
-    within = schema.constraints if isinstance(schema, Schema) else ()
+    constraints = schema.constraints if within and isinstance(schema, Schema) else ()
     across = ("constraints", "constant", "one", "children")
-    return bool(within) or any(getattr(table, each) for each in across)
+    return bool(constraints) or any(getattr(table, each) for each in across)
 
 
-def _of(name: str, columns: Mapping[str, Columns], database: Database) -> Iterator[tuple[str, int]]:
-    """Yield each rule of a table in words, and how often it is broken."""
+def _across(name: str, columns: Mapping[str, Columns], database: Database) -> Iterator[tuple[str, int]]:
+    """Yield each rule of a table about several rows, in words, and how often it is broken."""
     table, own = database.tables[name], columns[name]
-    for constraint, times in rows_that_break(own.schema, own.numbers):
-        yield f"{', '.join(constraint.columns)} ({kind_of(constraint)})", times
     links, rows_here = {each: of.parent for each, of in columns.items()}, np.arange(len(own.parent))
     places = dict(places_above(database, name, links, rows_here))
     for comparison in table.compared:

@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from privsyn.errors import InputError, about
+from privsyn.errors import InputError, about, plural
 from privsyn.evaluation.comparison import SEED, Comparison
 from privsyn.evaluation.encoding import Classes
-from privsyn.evaluation.integrity import Broken
+from privsyn.evaluation.integrity import Broken, broken_rules
 from privsyn.marginals.domain import Floats, Ints
 from privsyn.table.across import places_above
+from privsyn.table.drafting.draft import Broken as LineOfBroken
 from privsyn.table.drafting.draft import draft_schema
 from privsyn.table.encoding.dtypes import TEXT, family
 from privsyn.table.io.formats import tables_in
@@ -355,6 +356,21 @@ def link(which: str, frames: Frames, database: Database) -> tuple[Links, Broken]
     if not len(links.rows[database.root]):
         raise InputError(f"the {which} table has nobody: no row has an identifier")
     return links, broken
+
+
+def check_rules(given: Any, database: Database) -> list[str]:
+    """Return how often the private rows break each rule about several rows that a database declares.
+
+    NOT PRIVATE: each line counts private rows, and is for the owner only. `check_tables` counts all else.
+    """
+    database = with_lookups(database)
+    frames = read_tables("private", given, database, unit=None)
+    rules = broken_rules(frames, Links.of(frames, database)[0], database, within=False)
+    return [
+        LineOfBroken(f"table {name!r}:{rule}: broken {plural(times, 'time')}, and by no synthetic row")
+        for (name, _, rule), times in ((words.partition(":"), times) for words, times in rules.items())
+        if times
+    ] or ["every row keeps every rule about several rows"] * bool(rules)
 
 
 def compared_columns(database: Database, frames: Frames) -> list[str]:

@@ -375,6 +375,19 @@ def test_a_check_of_several_tables_is_for_the_owner(folder, capsys):
     assert "no row of a table has a parent: correct the link" in checked.err
 
 
+def test_a_check_counts_how_often_rules_about_several_rows_are_broken(folder, capsys):
+    for number, times in (("1..3", 0), ("3..4", 200)):
+        (folder / "homes.yaml").write_text(
+            SCHEMA.replace("    order: day", f"    order: day\n    children: {number}")
+        )
+        checked = run(capsys, "schema", "in", "--check", "homes.yaml")
+        assert checked.code == bool(times), checked.err
+        said = f"{number.replace('..', ' to ')} for each row of homes: broken {times} times, and by no synthetic row"
+        assert (f"table 'trips': {said}" in checked.out) == bool(times)
+        assert ("every row keeps every rule about several rows" in checked.out) == (not times)
+    assert "rows break a constraint or rule" in checked.err
+
+
 def test_a_check_fails_if_two_persons_share_a_key(folder, capsys):
     trips = pd.read_csv(folder / "in" / "trips.csv")
     trips.assign(trip=trips["trip"] // 4).to_csv(folder / "in" / "trips.csv", index=False)

@@ -137,7 +137,9 @@ def test_the_command_names_each_constraint_and_says_that_it_is_not_private(tmp_p
         "constraint 2 (missing: 'born', 'spouse'): 9 of 27 rows break it, and no synthetic row will",
     ]
     assert "NOT PRIVATE" in checked.err
-    assert checked.err.splitlines()[-1].startswith("privsyn: s.yaml: rows break a constraint: correct")
+    assert checked.err.splitlines()[-1].startswith(
+        "privsyn: s.yaml: rows break a constraint or rule: correct"
+    )
     assert run(capsys, "synth", "t.csv", "o.csv", "--epsilon", 1, "--schema", "s.yaml").code == 0
 
 
