@@ -302,7 +302,7 @@ def summary(ledger: Ledger) -> str | None:
     share = fsum(spend.cost for spends in found for spend in spends) / ledger.budget
     delta = f" and {ledger.reserved / ledger.promised_delta:.0%} of delta" if ledger.reserved else ""
     if (rows := _fewest_rows(ledger)) is not None:
-        what.append(f"values of fewer than about {rows:,} rows are rarely found")
+        what.append(f"a value needs some {rows:,} rows to be found, more if these have other rare values")
     return f"looked for under privacy, for {share:.0%} of the budget{delta}: {'; '.join(what)}"
 
 

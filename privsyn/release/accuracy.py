@@ -171,8 +171,9 @@ class Accuracy:
         estimate is that of `counts`, and the interval is extended to it as in `means`. One on several columns
         is answered by 20 draws (`Release.draws`) of the smallest table of counts that holds them. ``covered``
         is False if there is no such table. The estimate is then that of one synthetic table, and has no
-        interval. ``covered`` is False, too, if a number in the condition is beyond the bounds of its column:
-        numbers are clipped to them.
+        interval. ``covered`` is False, too, if a number in the condition is beyond the bounds of its column,
+        to which numbers are clipped, or if all draws agree that no row, or every row, meets a condition on
+        several columns: noise may hide some.
 
         Parameters
         ----------
@@ -193,7 +194,8 @@ class Accuracy:
         """Return the mean of a column of numbers over the rows that meet a condition, as `share` does.
 
         Draws are shrunk, so the interval includes the bias that the noisy counts of the columns show. If the
-        noise hides the mean of so small a group, ``covered`` is False. Without a condition it is that of
+        noise hides the mean of so small a group, ``covered`` is False, and the estimate is missing if no draw
+        has such a row with a number. Without a condition it is that of
         `means`, if the column has one.
         """
         if where is None and column in self._ordered.names:

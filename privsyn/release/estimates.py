@@ -61,7 +61,10 @@ class Estimates:
         found = self._share_of(condition) if len(condition.columns) == 1 else None
         if found is None:
             frames = self._draws(condition.columns, progress)
-            found = _pooled([float(_rows(self._codec, condition, frame).mean()) for frame in frames])
+            shares = [float(_rows(self._codec, condition, frame).mean()) for frame in frames]
+            found = _pooled(shares)
+            if len({*shares}) == 1 and shares[0] in (0.0, 1.0):  # noise hides the rows that meet it, or not
+                found = Interval(found.estimate, nan, nan)
             found = replace(found, low=max(found.low, 0.0), high=min(found.high, 1.0))
         return self._result(condition.columns, found, condition)
 
@@ -85,7 +88,7 @@ class Estimates:
             ]
         found = [float(cells[kept].mean()) for cells, kept in zip(numbers, met, strict=True) if kept.any()]
         if not found:
-            raise InputError("no draw has such a row with a number: choose a condition that more rows meet")
+            return self._result(columns, Interval(nan, nan, nan), condition)
         variance = self._bias.variance(frames, columns, np.concatenate(numbers), np.concatenate(met))
         if variance == inf or len(found) < len(frames):  # the group is too small to know its mean
             return self._result(columns, Interval(float(np.mean(found)), nan, nan), condition)

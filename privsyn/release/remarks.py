@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from privsyn.inference.fitted import Fitted
@@ -13,8 +15,8 @@ from privsyn.table.schema.schema import Schema, named_like_codes
 EMPTY = 0.95
 """Share of missing cells from which a column is called empty. Noise leaves some cells in an empty one."""
 
-MOSTLY = 0.5
-"""Share of cells with replaced values from which a column is called mostly that."""
+SOME, MOSTLY = 0.02, 0.5
+"""Shares of cells with replaced values from which a column is named, and is called mostly that."""
 
 
 def empty_columns(codec: Codec, fitted: Fitted) -> tuple[str, ...]:
@@ -53,7 +55,16 @@ def amounts_named_like_codes(codec: Codec, public: Schema | None) -> tuple[str, 
 
 def mostly_other(codec: Codec, fitted: Fitted, public: Schema | None) -> list[str]:
     """Return the columns of which most values were not found, each with the share of cells replaced."""
-    found = []
+    return [said for said, share in _replaced(codec, fitted, public) if share > MOSTLY]
+
+
+def partly_other(codec: Codec, fitted: Fitted, public: Schema | None) -> list[str]:
+    """Return the columns of which some values were not found, each with the share of cells replaced."""
+    return [said for said, share in _replaced(codec, fitted, public) if SOME < share <= MOSTLY]
+
+
+def _replaced(codec: Codec, fitted: Fitted, public: Schema | None) -> Iterator[tuple[str, float]]:
+    """Yield each column whose values were looked for in words, and the share of cells that are replaced."""
     for name, column in codec.schema.coded.items():
         given = None if public is None else public.columns.get(name)
         if column.other not in column.listed:
@@ -62,9 +73,7 @@ def mostly_other(codec: Codec, fitted: Fitted, public: Schema | None) -> list[st
             continue  # nothing was found, which is reported elsewhere; or the owner lists the values
         weights = released_weights(codec, fitted, name)
         share = float(weights[column.listed.index(column.other)] / max(weights.sum(), 1.0))
-        if share > MOSTLY:
-            found.append(f"{name} ({share:.0%} of the cells are {column.other})")
-    return found
+        yield f"{name} ({share:.0%} of the cells are {column.other})", share
 
 
 def found_bounds(codec: Codec, public: Schema | None) -> dict[str, tuple[float, float]]:

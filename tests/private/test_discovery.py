@@ -599,7 +599,7 @@ def test_what_is_not_found_becomes_other_and_what_is_missing_stays_so():
     assert drawn["elsewhere"] == pytest.approx(0.2, abs=0.05)
     assert summary(model.ledger_) == (
         "looked for under privacy, for 15% of the budget and 30% of delta: values of town;"
-        " values of fewer than about 100 rows are rarely found"
+        " a value needs some 100 rows to be found, more if these have other rare values"
     )
 
 

@@ -39,7 +39,8 @@ def test_bounds_that_were_found_are_printed_and_those_of_the_schema_are_not(tmp_
     (tmp_path / "s.yaml").write_text(yaml.safe_dump({"columns": columns}))
     done = run(capsys, "synth", "t.csv", "o.csv", "--epsilon", 1, "--schema", "s.yaml", "--seed", 1)
     (line,) = [line for line in done.out.splitlines() if "bounds found" in line]
-    assert line == "numbers are clipped to the bounds found, often wider than the numbers drawn: age 0 to 64"
+    said = "numbers beyond the bounds found are clipped to them: age 0 to 64; give bounds in a schema if more"
+    assert line == f"{said} are known"
 
 
 @pytest.mark.slow
@@ -93,8 +94,22 @@ def test_columns_that_are_mostly_other_are_reported_with_their_share(tmp_path, c
     (tmp_path / "s.yaml").write_text(yaml.safe_dump({"columns": columns}))
     options = ("--epsilon", 1, "--schema", "s.yaml", "--seed", 1)
     done = run(capsys, "synth", "t.csv", "o.csv", *options)
+    assert "values that few rows share" not in done.out
     (line,) = [line for line in done.out.splitlines() if "too few" in line]
     assert re.sub("7[0-9]%", "75%", line) == (
         "too few rows share a value: many (75% of the cells are (other)), place (75% of the cells are"
         " elsewhere); give the right kind, or list public values"
+    )
+
+
+def test_columns_of_which_some_values_are_replaced_are_named(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = np.arange(3000)
+    town = np.where(rows < 2700, "Rome", [f"u{row}" for row in rows])
+    pd.DataFrame({"town": town, "kind": np.where(rows % 2, "a", "b")}).to_csv("t.csv", index=False)
+    done = run(capsys, "synth", "t.csv", "o.csv", "--epsilon", 2, "--seed", 1)
+    (line,) = [line for line in done.out.splitlines() if "few rows share" in line]
+    assert re.sub(r"\b(9|1[01])%", "10%", line) == (
+        "values that few rows share are replaced: town (10% of the cells are (other)); list public values in"
+        " a schema to keep them"
     )

@@ -169,6 +169,7 @@ def show_columns(release: Release, public: Schema | None = None, *, table: str =
         codes_with_other,
         empty_columns,
         mostly_other,
+        partly_other,
     )
 
     codec, fitted = release.codec, release.fitted
@@ -182,6 +183,9 @@ def show_columns(release: Release, public: Schema | None = None, *, table: str =
         ),
         "taken as amounts, though named like codes: {}; {{kind: categorical}} in a schema keeps codes": (
             amounts_named_like_codes(codec, public)
+        ),
+        "values that few rows share are replaced: {}; list public values in a schema to keep them": (
+            partly_other(codec, fitted, public)
         ),
         "too few rows share a value: {}; give the right kind, or list public values": (
             mostly_other(codec, fitted, public)
@@ -198,8 +202,8 @@ def show_bounds(bounds: Mapping[str, tuple[float, float]]) -> None:
         texts = [f"{name} {_written(low)} to {_written(high)}" for name, (low, high) in bounds.items()]
         more = f" and {len(texts) - SHOWN} more" if len(texts) > SHOWN else ""
         say(
-            "numbers are clipped to the bounds found, often wider than the numbers drawn:"
-            f" {', '.join(texts[:SHOWN])}{more}"
+            f"numbers beyond the bounds found are clipped to them: {', '.join(texts[:SHOWN])}{more};"
+            " give bounds in a schema if more are known"
         )
 
 

@@ -33,8 +33,8 @@ def parts_of(path: Path) -> tuple[Path, ...]:
     files = sorted(file for file in _files(path) if file.suffix == ".parquet")
     if not files:
         raise InputError(
-            f"{path}: is a folder without a file that ends in .parquet: give one file, or of linked tables"
-            " a schema, which `privsyn schema` drafts"
+            f"{path}: is a folder without a file that ends in .parquet: of one table give the file; of linked"
+            " tables give a schema too, which `privsyn schema` drafts from the folder"
         )
     if any("=" in name for file in files for name in file.relative_to(path).parts[:-1]):
         raise InputError(

@@ -141,8 +141,7 @@ def test_a_condition_that_cannot_be_used_is_explained_and_says_what_can(model):
         asked.share("age.isna()")
     with pytest.raises(InputError, match="column 'sex' has no numbers: `share` estimates"):
         asked.mean("sex")
-    with pytest.raises(InputError, match="no draw has such a row with a number: choose"):
-        asked.mean("age", "age > 89 and age < 20")
+    assert not asked.mean("age", "age > 89 and age < 20")["covered"]  # no draw has such a row
 
 
 def test_generated_identifiers_have_no_mean():

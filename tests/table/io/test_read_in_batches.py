@@ -255,7 +255,7 @@ def test_a_damaged_file_is_one_line_wherever_the_damage_is(parquet, tmp_path):
 def test_folders_that_are_no_table(tmp_path):
     folder = tmp_path / "folder"
     folder.mkdir()
-    assert complaint(folder).startswith(f"{folder}: is a folder without a file that ends in .parquet: give")
+    assert complaint(folder).startswith(f"{folder}: is a folder without a file that ends in .parquet: of one")
     table = rows(10).drop(columns="person")
     table.to_parquet(folder / "a.parquet")
     table.astype({"pay": "float32"}).to_parquet(folder / "b.parquet")
