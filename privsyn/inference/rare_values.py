@@ -176,6 +176,10 @@ class Hidden(NamedTuple):
             float(np.linalg.norm(most[meeting])),
         )
 
+    def beyond(self, missing: float, meeting: float) -> Hidden:
+        """Return what is hidden if so many more records may miss the condition, and meet it."""
+        return Hidden(self.variance, self.missing + missing, self.meeting + meeting)
+
 
 NOTHING_HIDDEN = Hidden()
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from privsyn.errors import InputError, about_not_found
 from privsyn.marginals.domain import Ints
-from privsyn.private.discovery import FREQUENT, GRIDS, Finder, Found, add_parts, by_kind, count_votes
+from privsyn.private.discovery import CLOSER, FREQUENT, GRIDS, Finder, Found, add_parts, by_kind, count_votes
 from privsyn.private.laws import GAUSSIAN, Law
 from privsyn.private.spend import Spend
 from privsyn.progress import no_progress
@@ -320,7 +320,7 @@ class Discovered:
         self._shares += [FOR_SIZE, share]
 
     def _use_closer_bounds(self, close: Counts) -> None:
-        self._closer_cells = self._finder.cells(close, FOR_CLOSER_BOUNDS * self._rho, look=" (closer)")
+        self._closer_cells = self._finder.cells(close, FOR_CLOSER_BOUNDS * self._rho, look=CLOSER)
         self._shares.append(FOR_CLOSER_BOUNDS)
 
     def _use_lattices(self, counts: Counts) -> None:

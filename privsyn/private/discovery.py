@@ -11,7 +11,7 @@ and a second grid, follow from these counts only (`privsyn.table.encoding.bounds
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from math import ceil, fsum, isqrt
 from typing import Any, TypeVar
@@ -35,8 +35,8 @@ VALUES, BOUNDS, GRIDS, FREQUENT = "values of", "bounds of", "grids of", "frequen
 
 KINDS = VALUES, BOUNDS, GRIDS, FREQUENT
 
-SIZE = " (how many numbers)"
-"""How the text of a question before that on bounds ends."""
+SIZE, CLOSER = " (how many numbers)", " (closer)"
+"""How the texts of a question before that on bounds, and of one after it, end."""
 
 VOTE = 2**10
 """Units of a whole vote, because noise is added to integers only."""
@@ -304,6 +304,32 @@ def summary(ledger: Ledger) -> str | None:
     if (rows := _fewest_rows(ledger)) is not None:
         what.append(f"a value needs some {rows:,} rows to be found, more if these have other rare values")
     return f"looked for under privacy, for {share:.0%} of the budget{delta}: {'; '.join(what)}"
+
+
+def bounds_noise(ledger: Ledger, names: Iterable[str], table: str | None = None) -> dict[str, float]:
+    """Return the scale of the noise, in rows, of the last counts by which bounds of each column were found.
+
+    Columns whose bounds were given are left out. Of linked tables it is about one `table`.
+
+    >>> from privsyn.private.spend import Spend
+    >>> spends = (
+    ...     Spend("bounds of age, pay", 99, 2**0.5, 10.0, law="gaussian"),
+    ...     Spend("bounds of pay (closer)", 9, 1.0, 20.0, law="gaussian"),
+    ... )
+    >>> ledger = Ledger(spends, 4.0, 1e-5, "gaussian", "operating system", True, (), "1.0")
+    >>> bounds_noise(ledger, ["age", "job", "pay"])
+    {'age': 10.0, 'pay': 20.0}
+    """
+    begin = f"{BOUNDS} " if table is None else f"{table}: {BOUNDS} "
+    asked = [spend for spend in ledger.spends if spend.what.startswith(begin)]
+    counted = [spend for spend in asked if not spend.what.endswith(SIZE)]
+    listed = [f", {spend.what.removeprefix(begin).removesuffix(CLOSER)}, " for spend in counted]
+    return {
+        name: spend.sigma
+        for name in names
+        for spend, line in zip(counted, listed, strict=True)
+        if f", {name}, " in line
+    }
 
 
 def _fewest_rows(ledger: Ledger) -> int | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -23,6 +24,7 @@ from privsyn.release.draws.draws import codec_of
 from privsyn.release.estimates import Draw, Estimates, share_of_codes
 from privsyn.table.codec.codec import Codec
 from privsyn.table.codec.labels import labels, labels_of
+from privsyn.table.discovery.find_bounds import STANDS_OUT
 from privsyn.table.io.read_in_memory import read_in_memory
 from privsyn.table.schema.columns import Identifier
 from privsyn.table.schema.condition import Condition
@@ -52,6 +54,8 @@ class Accuracy:
         Columns of which no value and no bound was found. Their cells are invented, so nothing covers them.
     unpublished : tuple of str
         Counted columns that no synthetic table has, such as numbers of child rows.
+    bounds_noise : mapping of a column to a number of rows
+        The noise by which its bounds were found; of columns whose bounds were found alone.
 
     Examples
     --------
@@ -71,6 +75,7 @@ class Accuracy:
     draw: Draw = lambda columns, progress: ()
     not_found: tuple[str, ...] = ()
     unpublished: tuple[str, ...] = ()
+    bounds_noise: Mapping[str, float] = field(default_factory=dict)
 
     @cached_property
     def tables(self) -> pd.DataFrame:
@@ -242,9 +247,28 @@ class Accuracy:
         parts = np.bincount(group, shares * met).astype(np.float64)
         place, noise = self.codec.domain.names.index(column), self._ordered.noise(column)
         measured, released = self.fitted.certainties[place].measured, self.fitted.one_ways[place]
-        hidden = Hidden.of(measured, group, shares, met)
+        hidden = Hidden.of(measured, group, shares, met).beyond(*self._clipped(condition, column))
         found = share_interval(measured, released, parts, noise, hidden=hidden, laplace=self.laplace)
         return found.extended()
+
+    def _clipped(self, condition: Condition, column: str) -> tuple[float, float]:
+        """Return how many rows beyond bounds that were found may miss a condition, or meet it.
+
+        They are counted at the bound, as if they met it or missed it. They are no more than the records of
+        the cell there, and no significant run: else the bound would be farther away; see
+        `privsyn.table.discovery.find_bounds`.
+        """
+        if column not in self.bounds_noise:
+            return 0.0, 0.0
+        place = self.codec.domain.names.index(column)
+        at_ends = self.fitted.merging.groups[place][[0, self.codec.domain.ordered[place] - 1]]
+        _, high = self.fitted.certainties[place].intervals(laplace=self.laplace)
+        most = np.minimum(high[at_ends], STANDS_OUT * self.bounds_noise[column])
+        ends = np.array(self.codec.schema.coded[column].bounds)
+        at, away = (
+            condition.holds({column: numbers}) for numbers in (ends, np.nextafter(ends, (-np.inf, np.inf)))
+        )
+        return float(most[at & ~away].sum()), float(most[~at & away].sum())
 
     @cached_property
     def _places(self) -> dict[frozenset[str], int]:

@@ -20,6 +20,7 @@ from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.structural_zeros import StructuralZeros
 from privsyn.methods.methods import Method
 from privsyn.notebook import html
+from privsyn.private.discovery import bounds_noise
 from privsyn.private.ledger import Ledger
 from privsyn.progress import Progress, no_progress, with_progress
 from privsyn.release.accuracy import Accuracy
@@ -312,7 +313,9 @@ class Release:
         """Expected errors of all measurements, and intervals for counts. They cost no privacy."""
         laplace = self.ledger.accounting == "pure" and not self.ledger.all_local
         not_found = not_found_in(self.ledger.public_inputs, self.codec.names, self.table)
-        return Accuracy(self.codec, self.fitted, laplace, partial(frames_of, self), not_found)
+        noise = bounds_noise(self.ledger, self.codec.names, self.table)
+        draw = partial(frames_of, self)
+        return Accuracy(self.codec, self.fitted, laplace, draw, not_found, bounds_noise=noise)
 
     def outlook(self, target: str | None = None) -> str:
         """Return one sentence on how good the synthetic rows are likely to be, and what would help.

@@ -272,3 +272,18 @@ def test_columns_of_a_single_group_have_correlations_without_information():
     assert found["covered"].any()
     assert set(found["low"].dropna()) == {-1.0}
     assert set(found["high"].dropna()) == {1.0}
+
+
+def test_rows_beyond_bounds_that_were_found_are_in_the_interval_of_a_share():
+    """They are counted at the bound. The share of grades from 6 on was .99997 to 1, and .987 in the table."""
+    numbers = np.repeat([900.0, 910.0, *range(1000, 1020)], [20, 20, *[198] * 20])
+    table = pd.DataFrame({"n": numbers, "with noise": numbers})
+    release = PrivSyn(1.0, 1e-9, seed=1).fit(table).release_
+    low, high = release.codec.schema.columns["n"].bounds
+    assert (low, high) == (996, 1024)
+    found = release.accuracy_.share("n >= 996")
+    assert 0.9 < found["low"] <= 0.99 <= found["high"] == 1
+    assert found["low"] < release.accuracy_.share("n > 996")["low"]
+    assert release.accuracy_.share("n >= 1024")["high"] < 0.05  # rows beyond are counted there, and meet it
+    given = Schema({"n": Numerical(996, 1024), "with noise": Numerical(996, 1024)})
+    assert PrivSyn(1.0, 1e-9, given, seed=1).fit(table).accuracy_.bounds_noise == {}
