@@ -46,7 +46,10 @@ GIVEN = {
     "Axis": lambda array: (Axis(array, 1), "widths"),
     "Possible": lambda array: (StructuralZeros(((SQUARE.project(("a",)), array > 0),)), "masks"),
     "evidence": lambda array: (Estimate(TABLE, np.resize(array, 36)), "evidence"),
-    "left": lambda array: (Estimate(TABLE, left=np.resize(array, (2, 2))), "left"),
+    "posterior_variance": lambda array: (
+        Estimate(TABLE, posterior_variance=np.resize(array, (2, 2))),
+        "posterior_variance",
+    ),
     "Span": lambda array: (Span(array, array, missing=False), "lows"),
     "Levels": lambda array: (Levels(("x", "y"), array.astype(int) % 2), "of_code"),
 }
