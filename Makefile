@@ -59,7 +59,8 @@ pictures: $(INSTALLED)
 	$(BIN)/python docs/tools/pictures.py
 	$(BIN)/python docs/tools/screenshots.py
 
-# Longer forms of what `make test` has too: some 30, 5 and 20 minutes. One bug by a word of its name or file:
+# Longer forms of what `make test` has too: the audit takes one to three hours, and goes on where it was stopped
+# (experiments/audit.json); the mutations take some 20 minutes. One bug by a word of its name or file:
 # PYTHONPATH=tests .venv/bin/python -m mutations sampler
 audit: $(INSTALLED)
 	PYTHONPATH=tests $(BIN)/python -m audit docs/audit.md

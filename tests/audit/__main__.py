@@ -1,16 +1,19 @@
 """The full audit: ``python -m audit [REPORT]`` plays every game longer, and exits 1 where a claim is refuted.
 
-Some half an hour on two cores, most of it for the default method, a run of which takes 20 ms, or 60 with
-question 0.
+It takes one to three hours on two cores, most of it for the default method, a run of which takes 20 ms, or
+60 with question 0. What is finished is kept in `RECORD`, and is not played again after an interruption.
+Once the report is written, the record is removed.
 """
 
 from __future__ import annotations
 
+import json
 import platform
 import sys
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from multiprocessing import Pool
 from pathlib import Path
 from typing import Any
@@ -30,6 +33,8 @@ ANSWERS, ROWS, ATTACKS = 20_000, 2_000, 200  # runs
 OPEN = 4  # where question 0 is asked too, rows are drawn so many times less often: a run takes long
 FITS, TRIES = 2_000, 20_000  # in which a unique value might come out; of the threshold alone
 USED = 0.9  # of what a pair moves: at least so much of it must be seen
+RECORD = Path(__file__).parents[2] / "experiments" / "audit.json"
+"""What an interrupted audit has finished, by its name. Delete it to play all again."""
 
 PAGE = """\
 # The privacy audit
@@ -76,20 +81,20 @@ Verdict: {verdict}
 
 def main() -> int:
     """Play, print, write the report if asked for, and judge."""
-    started = time.monotonic()
     with Pool(2) as pool:
-        lines, fine = zip(*(_judge(pool, game) for game in GAMES), strict=True)
-        without = np.mean(pool.map(_attack, [NO_NOISE] * ATTACKS))
-        noisy = np.mean(pool.map(_attack, [1.0] * ATTACKS))
-        seen = sum(pool.map(unique.comes_out, range(FITS), chunksize=50))
-        found = sum(pool.map(unique.passes, range(TRIES), chunksize=500))
+        lines, fine = zip(*(_kept(game.name, partial(_judge, pool, game)) for game in GAMES), strict=True)
+        without = _kept("without noise", lambda: float(np.mean(pool.map(_attack, [NO_NOISE] * ATTACKS))))
+        noisy = _kept("with noise", lambda: float(np.mean(pool.map(_attack, [1.0] * ATTACKS))))
+        seen = _kept("comes out", lambda: int(sum(pool.map(unique.comes_out, range(FITS), chunksize=50))))
+        found = _kept("passes", lambda: int(sum(pool.map(unique.passes, range(TRIES), chunksize=500))))
+    minutes = sum(of["minutes"] for of in json.loads(RECORD.read_text()).values())
     agrees = binomtest(found, TRIES, unique.PROMISED).pvalue > ERROR
     passed = all(fine) and without > 0.9 and noisy < 0.55 and not seen and agrees
     report = PAGE.format(
         version=privsyn.__version__,
         date=datetime.now(UTC).date(),
         python=platform.python_version(),
-        minutes=(time.monotonic() - started) / 60,
+        minutes=minutes,
         mu=MU,
         delta=DELTA,
         guess=ndtr(MU / 2),
@@ -113,7 +118,18 @@ def main() -> int:
     sys.stdout.write(report)
     if len(sys.argv) > 1:
         Path(sys.argv[1]).write_text(report, encoding="utf-8")
+        RECORD.unlink()
     return 0 if passed else 1
+
+
+def _kept(name: str, play: Callable[[], Any]) -> Any:
+    """The result that is recorded under this name, or that of playing, which is then recorded."""
+    known = json.loads(RECORD.read_text()) if RECORD.exists() else {}
+    if name not in known:
+        started = time.monotonic()
+        known[name] = {"result": play(), "minutes": round((time.monotonic() - started) / 60, 1)}
+        RECORD.write_text(json.dumps(known, indent=1) + "\n")
+    return known[name]["result"]
 
 
 def _judge(pool: Any, game: Game) -> tuple[str, bool]:
@@ -127,7 +143,7 @@ def _judge(pool: Any, game: Game) -> tuple[str, bool]:
     numbers = " | ".join(f"{mu:.3f}" for mu in (game.mu, moved, least, answers, rows))
     fine = moved <= game.mu * (1 + 1e-9) and least <= answers <= game.mu and rows <= game.mu
     sys.stderr.write(f"{game.name}: claimed, moved, at least, answers, rows: {numbers}\n")
-    return f"| {game.name} | {game.method} | {numbers} |", fine
+    return f"| {game.name} | {game.method} | {numbers} |", bool(fine)
 
 
 def _runs(pool: Any, run: Callable[[Game], Any], game: Game, runs: int) -> list[Any]:

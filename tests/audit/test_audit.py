@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, binomtest, chi2, norm
 
+from audit import __main__ as full
 from audit.distinguishing import lower_bound, play, rows_bound, sample
 from audit.games import GAMES
 from audit.reconstruction import NO_NOISE, attack
@@ -118,3 +119,9 @@ def test_with_noise_reconstruction_does_no_better_than_the_base_rate():
     """
     rng = np.random.default_rng()
     assert np.mean([attack(1.0, rng) for _ in range(40)]) < 0.6
+
+
+def test_what_an_interrupted_audit_has_finished_is_not_played_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(full, "RECORD", tmp_path / "audit.json")
+    assert [full._kept(name, lambda name=name: [name]) for name in ("one", "two")] == [["one"], ["two"]]
+    assert full._kept("one", lambda: ["played again"]) == ["one"]
