@@ -102,10 +102,12 @@ class Siblings:
     def counts(self, rows_above: int) -> str:
         """Return how many rows there are, and how many of each row of the parent."""
         counts = np.bincount(self.parents[self.parents >= 0], minlength=rows_above)
+        none = int((counts == 0).sum())
+        some = "all have some. If that is always so, write children: 1.. below link"
         return (
             f"{plural(len(self.parents), 'row')} below {plural(rows_above, 'row')} of {self.parent}:"
             f" {counts.mean():.2g} on average, at most {counts.max(initial=0):,}, and"
-            f" {int((counts == 0).sum()):,} have none"
+            f" {f'{none:,} have none' if none else some}"
         )
 
     def numbers(self, column: str) -> Floats | None:

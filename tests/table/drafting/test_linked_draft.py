@@ -416,3 +416,12 @@ def test_a_check_marks_keys_that_two_persons_share(tmp_path):
     visits.loc[0, "id"] = 6
     lines = check_tables(folder_of(tables, tmp_path / "new"), database)
     assert not any(isinstance(line, Shared) for line in lines)
+
+
+@pytest.mark.parametrize(("first", "says"), [(0, True), (300, False)])
+def test_a_draft_says_how_to_declare_that_every_parent_has_rows(tmp_path, first, says):
+    trips = pd.DataFrame({"home": [*range(300), *range(200)], "km": [4, 5] * 250}).iloc[first:]
+    homes = pd.DataFrame({"home": range(300), "size": [1, 2, 3] * 100})
+    text = text_of({"homes": homes, "trips": trips}, tmp_path).replace("\n    # ", " ")
+    assert ("write children: 1.. below link" in text) == says, text
+    assert ("100 have none" in text) == (not says)
