@@ -188,7 +188,7 @@ def test_a_look_up_table_is_not_the_private_one_nor_written_over(folder, capsys)
         (("in", "out", *EPSILON, "--model", "homes.yaml", "--force"), "homes.yaml: is an input too"),
         (("in/homes.csv", "out", *EPSILON), "is one table, and several are declared"),
         (("in", "out", *EPSILON, "--report", "r.html"), "the schema declares several tables"),
-        (("in", "out", "--epsilon", 2), "give one file, or of linked tables a schema, which `privsyn"),
+        (("in", "out", "--epsilon", 2), "of linked tables give a schema too, which `privsyn schema` drafts"),
         (
             ("in", "out", *EPSILON, "--unit", "home"),
             "leave out --unit: the persons are the rows of the table",

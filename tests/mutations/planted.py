@@ -824,7 +824,7 @@ DISCOVERY = (
     bug(
         "the second look at bounds without noise",
         "privsyn/methods/discovery.py",
-        'self._closer_cells = self._finder.cells(close, FOR_CLOSER_BOUNDS * self._rho, look=" (closer)")',
+        "self._closer_cells = self._finder.cells(close, FOR_CLOSER_BOUNDS * self._rho, look=CLOSER)",
         "cells = self._finder.cells(close, FOR_CLOSER_BOUNDS * self._rho)\n"
         "        self._closer_cells = {n: (close[n], sigma) for n, (_, sigma) in cells.items()}",
         "tests/test_released_only.py::test_both_looks_at_bounds_leave_with_noise",
