@@ -177,7 +177,7 @@ class Hidden(NamedTuple):
         )
 
     def beyond(self, missing: float, meeting: float) -> Hidden:
-        """Return what is hidden if so many more records may miss the condition, and meet it."""
+        """Return what is hidden if these numbers of records more may miss the condition, and meet it."""
         return Hidden(self.variance, self.missing + missing, self.meeting + meeting)
 
 
