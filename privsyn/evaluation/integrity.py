@@ -88,7 +88,7 @@ def broken_rules(frames: Frames, links: Links, database: Database, *, within: bo
     that belongs to nobody breaks no rule across tables: it is counted as an orphan. Nor does a missing cell.
     Without `within`, constraints within a table are left out.
     """
-    if not any(_has_rules(table, within=within) for table in database.private.values()):
+    if not has_rules(database, within=within):
         return {}
     columns = {name: Columns.of(name, frames, links, database) for name in database.names}
     found = {}
@@ -99,11 +99,11 @@ def broken_rules(frames: Frames, links: Links, database: Database, *, within: bo
     return found
 
 
-def _has_rules(table: object, *, within: bool) -> bool:
-    schema = getattr(table, "schema", None)
-    constraints = schema.constraints if within and isinstance(schema, Schema) else ()
-    across = ("constraints", "constant", "one", "children")
-    return bool(constraints) or any(getattr(table, each) for each in across)
+def has_rules(database: Database, *, within: bool) -> bool:
+    """Return whether a database declares rules about several rows, or `within` a table."""
+    tables = database.private.values()
+    across = any(table.constraints or table.constant or table.one or table.children for table in tables)
+    return across or (within and any(table.schema and table.schema.constraints for table in tables))
 
 
 def _across(name: str, columns: Mapping[str, Columns], database: Database) -> Iterator[tuple[str, int]]:

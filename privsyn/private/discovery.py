@@ -21,7 +21,7 @@ from scipy.special import ndtri
 
 from privsyn.errors import InputError
 from privsyn.marginals.domain import Integers, Ints
-from privsyn.private.laws import GAUSSIAN
+from privsyn.private.laws import GAUSSIAN, LAWS
 from privsyn.private.ledger import Ledger
 from privsyn.private.noise import Noise, release
 from privsyn.private.spend import QueryLog
@@ -307,9 +307,10 @@ def summary(ledger: Ledger) -> str | None:
 
 
 def bounds_noise(ledger: Ledger, names: Iterable[str], table: str | None = None) -> dict[str, float]:
-    """Return the scale of the noise, in rows, of the last counts by which bounds of each column were found.
+    """Return the noise in a cell of the last counts by which bounds of each column were found, in rows.
 
-    Columns whose bounds were given are left out. Of linked tables it is about one `table`.
+    It is the sigma of Gaussian noise with the same far tail. Columns whose bounds were given are left out. Of
+    linked tables it is about one `table`.
 
     >>> from privsyn.private.spend import Spend
     >>> spends = (
@@ -325,7 +326,7 @@ def bounds_noise(ledger: Ledger, names: Iterable[str], table: str | None = None)
     counted = [spend for spend in asked if not spend.what.endswith(SIZE)]
     listed = [f", {spend.what.removeprefix(begin).removesuffix(CLOSER)}, " for spend in counted]
     return {
-        name: spend.sigma
+        name: LAWS[spend.law].tail(spend.sigma)
         for name in names
         for spend, line in zip(counted, listed, strict=True)
         if f", {name}, " in line
