@@ -76,7 +76,7 @@ def disk_of(size, *arguments):
 # A run that is ended
 
 
-@pytest.mark.slow
+@pytest.mark.slow("each case")
 @pytest.mark.parametrize("ending", ["csv.gz", "parquet"])
 def test_a_sample_that_is_asked_to_end_leaves_what_was_there(ending, folder):
     out = Path(f"more.{ending}")
@@ -112,7 +112,7 @@ def test_what_is_called_otherwise_was_not_left(folder, capsys):
     assert run(capsys, "sample", "m.privsyn", "more.csv", "--rows", 5).err == ""
 
 
-@pytest.mark.slow
+@pytest.mark.slow("each case")
 @pytest.mark.parametrize(
     ("word", "ending"), [(signal.SIGINT, "csv"), (signal.SIGTERM, "csv.gz"), (signal.SIGKILL, "parquet")]
 )
@@ -173,7 +173,7 @@ def test_rows_with_something_given_are_not_resumed(option, folder, capsys):
 # A disk that fills up
 
 
-@pytest.mark.slow
+@pytest.mark.slow("each case")
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_a_full_disk_keeps_what_is_done_for_the_next_run(ending, folder, capsys):
     command = ("sample", "m.privsyn", f"more.{ending}", "--rows", ROWS, "--seed", 7, "--resume")

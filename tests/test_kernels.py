@@ -324,6 +324,7 @@ def test_large_records_are_annealed_in_one_byte_a_code_and_alike(monkeypatch):
     assert not np.array_equal(found[0], start.codes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("heat", [0.0, 0.5])
 def test_more_rows_and_values_than_are_treated_at_once_are_drawn_alike(heat):
     """Up to 51 values in vectors of 16, and 140 rows in stretches of 128."""

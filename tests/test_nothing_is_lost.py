@@ -233,6 +233,7 @@ PrivSyn.sample_blocks = blocks
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("word", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_run_that_is_ended_while_it_samples_leaves_the_model(word, folder, capsys):
     ended = run_apart(*SYNTH, before=SLOW, end=word)
@@ -244,6 +245,7 @@ def test_a_run_that_is_ended_while_it_samples_leaves_the_model(word, folder, cap
     assert run(capsys, "sample", RESCUE, "out.csv", "--rows", 40).code == 0
 
 
+@pytest.mark.slow("each case")
 def test_a_disk_that_fills_up_while_the_table_is_written_leaves_the_model(folder, capsys):
     full = (
         "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"

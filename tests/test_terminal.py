@@ -178,7 +178,7 @@ COMMANDS = {
 }  # fmt: skip
 
 
-@pytest.mark.slow
+@pytest.mark.slow("each case")
 @pytest.mark.parametrize("command", COMMANDS)
 def test_no_command_lets_a_text_from_elsewhere_command_the_terminal(command, folder, tmp_path, monkeypatch):
     out = tmp_path / f"out{EVIL}"

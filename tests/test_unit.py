@@ -332,7 +332,7 @@ def test_a_person_on_the_command_line(data, capsys):
         assert CANARY.encode() not in path.read_bytes()
 
 
-@pytest.mark.slow
+@pytest.mark.slow("each case")
 @pytest.mark.parametrize("schema", [True, False])
 def test_a_report_compares_without_the_identifiers(data, capsys, schema):
     known = ("--schema", data / "schema.yaml") if schema else ()

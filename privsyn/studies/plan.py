@@ -107,11 +107,13 @@ class Plan:
         lines.append(("memory, about", [f"{e.memory / 1e9:.1f} GB" for e in all_rows]))
         width = max(len(title) for title, _ in lines)
         columns = len(self.sizes)
-        largest = sorted(self.sizes.items(), key=lambda item: -item[1])[:3]
+        known = [(name, size) for name, size in self.sizes.items() if name not in self.to_find]
+        largest = sorted(known, key=lambda item: -item[1])[:3]
+        most = ", ".join(f"{name} ({size:,})" for name, size in largest)
         head = [
             f"epsilon {self.epsilon:g} at delta {self.delta:g}",
-            f"{plural(columns, 'column')}, {plural(comb(columns, 2), 'pair')}; most values or cells: "
-            + ", ".join(f"{name} ({size:,})" for name, size in largest),
+            f"{plural(columns, 'column')}, {plural(comb(columns, 2), 'pair')}"
+            + (f"; most values or cells: {most}" if most else ""),
         ]
         head += [self.advice] if self.advice else []
         if self.to_find:

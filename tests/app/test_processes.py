@@ -138,6 +138,7 @@ def runs_in(folder):
     return found
 
 
+@pytest.mark.slow("each case")
 @pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_it_ends_in_order_and_removes_its_folder(running, start, kind):
     process = running()

@@ -674,6 +674,7 @@ def test_a_real_process_exits_with_the_code_and_one_line(folder):
     assert "delta" in done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["csv", "csv.gz", "parquet"])
 def test_a_disk_that_fills_up_leaves_one_line_and_no_file(folder, capsys, ending):
     assert run(capsys, *SYNTH, "--model", "m.privsyn").code == 0

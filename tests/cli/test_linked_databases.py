@@ -120,7 +120,7 @@ def test_a_database_declares_its_keys_and_what_is_never_missing(tmp_path, monkey
         assert base.execute("select count(*) from patients").fetchone() == (50,)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("each case")
 @pytest.mark.parametrize("kind", ["duckdb", "sqlite"])
 def test_a_draft_says_what_to_do_about_keys_of_several_columns(tmp_path, capsys, kind):
     with opened(tmp_path / f"wide.{kind}") as base:

@@ -471,7 +471,7 @@ def determined(rows: int = 1000) -> pd.DataFrame:
 TARGETS = {"level": Categorical(), "pay": Numerical(0, 40, bins=8)}
 
 
-@pytest.mark.slow
+@pytest.mark.slow("each case")
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_column_that_determines_the_target_is_named_and_can_be_left_out(target):
     """An AUC of 1.000 was called quality."""

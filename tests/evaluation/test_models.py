@@ -99,7 +99,7 @@ def test_influences_of_an_auc_are_those_of_delong():
     assert found.mean() == pytest.approx(0)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("each case")
 @pytest.mark.parametrize("measure", ["auc", "r2"])
 def test_the_standard_error_is_that_of_fresh_test_rows(measure):
     """Two equally good models, 2,000 test tables: |difference| > 1.96 errors in 5 % of them.

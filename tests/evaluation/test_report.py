@@ -53,6 +53,7 @@ def test_the_page_is_one_file_without_addresses_and_escapes_the_cells(page):
     assert text.count("</script>") == 2
 
 
+@pytest.mark.slow
 def test_the_page_says_that_it_is_not_private_and_what_it_cost(page):
     text = page.read_text()
     assert text.index("Not private.") < text.index("<h1>")

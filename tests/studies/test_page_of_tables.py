@@ -33,6 +33,8 @@ from privsyn.studies.release_facts import KEPT
 from privsyn.studies.sheet import CROISSANT
 from privsyn.studies.sheet import render_linked as render_sheet
 
+pytestmark = pytest.mark.slow("each case")  # the page takes seconds
+
 EVIL = "<b>*|x"
 EPSILON = 1e4  # the noise is below a row
 TABLES = hospital(400) | {"drugs": hospital(400)["drugs"].head(200)}

@@ -186,7 +186,7 @@ def pair(rng, rows, correlation, size):
     return table.astype(float), float(np.corrcoef(*ranks)[0, 1])
 
 
-@pytest.mark.slow
+@pytest.mark.slow("each case")
 @pytest.mark.parametrize(
     ("rows", "correlation", "level", "sigma"),
     [(1000, 0.5, 2, 15.0), (1000, -0.7, 4, 10.0), (500, 0.0, 2, 1.0), (1000, 0.3, 8, 8.0)],

@@ -23,6 +23,8 @@ from privsyn.table.io.read_in_batches import read_in_batches
 dask = pytest.importorskip("dask")
 dd = pytest.importorskip("dask.dataframe")
 distributed = pytest.importorskip("distributed")
+pytestmark = pytest.mark.slow("each case")  # the cluster takes seconds
+
 FORKED = {"distributed.worker.multiprocessing-method": "forkserver"}
 
 
