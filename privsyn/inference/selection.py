@@ -69,7 +69,7 @@ def near_pairs(
     )
 
 
-def slopes_of(variances: list[Floats], rho: float, rho_of: RhoOf | None = None) -> Floats:
+def slopes_of(variances: list[Floats], budget: float, rho_of: RhoOf | None = None) -> Floats:
     """Return how fast the errors of tables fall at each of the `STEPS`, from their cells' prior variances.
 
     With `rho_of`, the budget is not in zCDP: this function converts costs to the rho of Gaussian noise with
@@ -81,8 +81,8 @@ def slopes_of(variances: list[Floats], rho: float, rho_of: RhoOf | None = None) 
     cells = np.concatenate([table.ravel() for table in variances])
     ends = np.cumsum([table.size for table in variances])
     if rho_of is None:
-        return _kernels.slopes(cells, ends, rho * STEPS)
-    return slopes_along(_kernels.errors(cells, ends, rho_of(rho * STEPS)), rho)
+        return _kernels.slopes(cells, ends, budget * STEPS)
+    return slopes_along(_kernels.errors(cells, ends, rho_of(budget * STEPS)), budget)
 
 
 def expected_errors(variances: list[Floats], rhos: Floats | None = None) -> Floats:
@@ -95,14 +95,14 @@ def expected_errors(variances: list[Floats], rhos: Floats | None = None) -> Floa
     return MEAN_OF_ABSOLUTE * np.array([np.sqrt(v / (1 + 2 * rho * v)).sum() for v, rho in pairs])
 
 
-def slopes_along(errors: Floats, rho: float) -> Floats:
+def slopes_along(errors: Floats, budget: float) -> Floats:
     """Return the negative slope of the convex hull of each table's errors at the `STEPS`.
 
     Parameters
     ----------
     errors : array of shape (tables, steps)
-    rho : float
-        Total budget, in zCDP.
+    budget : float
+        In total, in the unit of the private table: rho of zCDP, or epsilon.
     """
     slopes = np.zeros(errors.shape)
     for table, curve in enumerate(errors.tolist()):  # plain floats: NumPy's are slow one by one
@@ -114,7 +114,7 @@ def slopes_along(errors: Floats, rho: float) -> Floats:
         falls = [_fall(curve, *ends) for ends in pairwise(hull)]
         along = np.repeat(falls, np.diff(hull))
         slopes[table] = (np.append(along, along[-1]) + np.append(along[0], along)) / 2
-    return np.asarray(np.maximum(slopes, 0.0) / rho)
+    return np.asarray(np.maximum(slopes, 0.0) / budget)
 
 
 def _fall(curve: list[float], start: int, end: int) -> float:
@@ -122,7 +122,7 @@ def _fall(curve: list[float], start: int, end: int) -> float:
 
 
 def curves_of(
-    variances: list[Floats], errors: Floats, smooth: Mask, rho: float, rho_of: RhoOf | None
+    variances: list[Floats], errors: Floats, smooth: Mask, budget: float, rho_of: RhoOf | None
 ) -> tuple[Floats, Floats]:
     """Return how fast each table's error falls at each of the `STEPS`, and its error with no budget.
 
@@ -133,23 +133,23 @@ def curves_of(
     errors : array of shape (smooth tables, steps)
         Expected error of each smooth table, such as those of `Resolutions`.
     smooth : array of bool of shape (tables,)
-    rho, rho_of : as for `slopes_of`
+    budget, rho_of : as for `slopes_of`
     """
     gains, before = np.empty((len(smooth), len(STEPS))), np.empty(len(smooth))
-    gains[~smooth], before[~smooth] = slopes_of(variances, rho, rho_of), expected_errors(variances)
-    gains[smooth], before[smooth] = slopes_along(errors, rho), errors[:, 0]
+    gains[~smooth], before[~smooth] = slopes_of(variances, budget, rho_of), expected_errors(variances)
+    gains[smooth], before[smooth] = slopes_along(errors, budget), errors[:, 0]
     return gains, before
 
 
-def allocate(gains: Floats, rho: float, *, weights: Floats | None = None, jumps: bool = False) -> Floats:
-    """Split `rho` over tables so that all have the same weighted slope.
+def allocate(gains: Floats, budget: float, *, weights: Floats | None = None, jumps: bool = False) -> Floats:
+    """Split `budget` over tables so that all have the same weighted slope.
 
     Parameters
     ----------
     gains : array of shape (tables, steps)
-        How fast each table's error falls at each of the `STEPS` of `rho`; decreasing along the steps.
-    rho : float
-        Total budget, in zCDP.
+        How fast each table's error falls at each of the `STEPS` of `budget`; decreasing along the steps.
+    budget : float
+        In total, in the unit of the private table: rho of zCDP, or epsilon.
     weights : array of shape (tables,), optional
         Weight of an error in each table. Default: equal.
     jumps : bool
@@ -159,7 +159,7 @@ def allocate(gains: Floats, rho: float, *, weights: Floats | None = None, jumps:
     Returns
     -------
     array of shape (tables,)
-        Sums to `rho`; 0 for a table that is not worth measuring. Equal if all tables are certain.
+        Sums to `budget`; 0 for a table that is not worth measuring. Equal if all tables are certain.
 
     Examples
     --------
@@ -178,20 +178,22 @@ def allocate(gains: Floats, rho: float, *, weights: Floats | None = None, jumps:
         middle = (low + high) / 2
         if middle in (low, high):  # adjacent numbers: nothing changes any more
             break
-        if _budgets(gains, middle, rho).sum() > rho:
+        if _budgets(gains, middle, budget).sum() > budget:
             low = middle
         else:
             high = middle
-    budgets = _budgets(gains, high, rho)  # not `low`: at slope 0 even a certain table would take all
+    budgets = _budgets(gains, high, budget)  # not `low`: at slope 0 even a certain table would take all
     if jumps:
-        budgets = _filled(budgets, _budgets(gains, low, rho), rho)
-    return budgets * (rho / budgets.sum()) if budgets.sum() > 0 else np.full(len(gains), rho / len(gains))
+        budgets = _filled(budgets, _budgets(gains, low, budget), budget)
+    return (
+        budgets * (budget / budgets.sum()) if budgets.sum() > 0 else np.full(len(gains), budget / len(gains))
+    )
 
 
 def allocate_first(
-    gains: Floats, before: Floats, rho: float, weights: Floats, named: Mask, *, jumps: bool = False
+    gains: Floats, before: Floats, budget: float, weights: Floats, named: Mask, *, jumps: bool = False
 ) -> Floats:
-    """Split `rho` as `allocate` does, with more for the tables that are `named`.
+    """Split `budget` as `allocate` does, with more for the tables that are `named`.
 
     Errors in these weigh `IMPORTANT` times, or less: the expected error of the other tables together is at
     most `BESIDE` times what it would be without names. This suits any amount of noise. Where noise hides
@@ -200,49 +202,49 @@ def allocate_first(
 
     Parameters
     ----------
-    gains, rho, weights, jumps : as for `allocate`
+    gains, budget, weights, jumps : as for `allocate`
     before : array of shape (tables,)
-        Expected error of each table with no budget, in the unit of `gains` times `rho`.
+        Expected error of each table with no budget, in the unit of `gains` times `budget`.
     named : array of bool of shape (tables,)
 
     Examples
     --------
     >>> variances = [np.full((2, 2), 1e4)] * 10
     >>> before, named = expected_errors(variances), np.arange(10) == 3
-    >>> rhos = allocate_first(slopes_of(variances, 0.1), before, 0.1, np.ones(10), named)
-    >>> bool(rhos[3] > 1.4 * rhos[0] > 0), round(float(rhos.sum()), 12)
+    >>> budgets = allocate_first(slopes_of(variances, 0.1), before, 0.1, np.ones(10), named)
+    >>> bool(budgets[3] > 1.4 * budgets[0] > 0), round(float(budgets.sum()), 12)
     (True, 0.1)
     """
-    fair = allocate(gains, rho, weights=weights, jumps=jumps)
+    fair = allocate(gains, budget, weights=weights, jumps=jumps)
     if not named.any() or named.all():
         return fair
     others = weights[~named]
-    fallen = np.cumsum((gains[~named, 1:] + gains[~named, :-1]) / 2 * np.diff(rho * STEPS), axis=1)
+    fallen = np.cumsum((gains[~named, 1:] + gains[~named, :-1]) / 2 * np.diff(budget * STEPS), axis=1)
     fallen = np.insert(fallen, 0, 0.0, axis=1)
 
-    def error(rhos: Floats) -> float:
-        return float(others @ (before[~named] - _at(fallen, rhos[~named] / rho)))
+    def error(budgets: Floats) -> float:
+        return float(others @ (before[~named] - _at(fallen, budgets[~named] / budget)))
 
     looks = 2 if jumps else 1  # with Laplace noise there is no second one
     most, factor = BESIDE**looks * error(fair), IMPORTANT
     while factor > 1:
-        rhos = allocate(gains, rho, weights=np.where(named, factor, 1.0) * weights, jumps=jumps)
-        if error(rhos) <= most:
-            return rhos
+        budgets = allocate(gains, budget, weights=np.where(named, factor, 1.0) * weights, jumps=jumps)
+        if error(budgets) <= most:
+            return budgets
         factor /= FINELY
     return fair
 
 
 def allocate_most(
-    gains: Floats, before: Floats, rho: float, weights: Floats, named: Mask, *, jumps: bool
+    gains: Floats, before: Floats, budget: float, weights: Floats, named: Mask, *, jumps: bool
 ) -> Floats:
     """Return `allocate_first` of the pairs; at most `MOST_PAIRS`, whose errors fall fastest, get any."""
-    rhos = allocate_first(gains, before, rho, weights, named, jumps=jumps)
-    if np.count_nonzero(rhos) <= MOST_PAIRS:
-        return rhos
-    order = np.lexsort((-gains[:, 0] * weights * (rhos > 0), ~named))
-    kept, most = np.sort(order[:MOST_PAIRS]), np.zeros(len(rhos))
-    some = (gains[kept], before[kept], rho, weights[kept], named[kept])
+    budgets = allocate_first(gains, before, budget, weights, named, jumps=jumps)
+    if np.count_nonzero(budgets) <= MOST_PAIRS:
+        return budgets
+    order = np.lexsort((-gains[:, 0] * weights * (budgets > 0), ~named))
+    kept, most = np.sort(order[:MOST_PAIRS]), np.zeros(len(budgets))
+    some = (gains[kept], before[kept], budget, weights[kept], named[kept])
     most[kept] = allocate_first(*some, jumps=jumps)
     return most
 
@@ -255,15 +257,15 @@ def _at(curves: Floats, shares: Floats) -> Floats:
     return np.asarray((1 - part) * curves[rows, after - 1] + part * curves[rows, after])
 
 
-def _filled(budgets: Floats, more: Floats, rho: float) -> Floats:
+def _filled(budgets: Floats, more: Floats, budget: float) -> Floats:
     """Return the budgets after giving `more`, table after table, to those where it differs and still fits."""
     for table in np.flatnonzero(more > budgets):
-        if budgets.sum() - budgets[table] + more[table] <= rho:
+        if budgets.sum() - budgets[table] + more[table] <= budget:
             budgets[table] = more[table]
     return budgets
 
 
-def _budgets(gains: Floats, slope: float, rho: float) -> Floats:
+def _budgets(gains: Floats, slope: float, budget: float) -> Floats:
     """Return the budget at which each table's gain has fallen to `slope`, interpolated between steps."""
     budgets = np.zeros(len(gains))
     rows = np.flatnonzero(gains[:, 0] > slope)  # gains decrease: the others are not worth measuring
@@ -271,7 +273,7 @@ def _budgets(gains: Floats, slope: float, rho: float) -> Floats:
     above, below = gains[rows, after - 1], gains[rows, after]
     fall = above - below
     part = np.divide(above - slope, fall, out=np.zeros_like(fall), where=fall > 0).clip(0.0, 1.0)
-    budgets[rows] = rho * (STEPS[after - 1] + part * (STEPS[after] - STEPS[after - 1]))
+    budgets[rows] = budget * (STEPS[after - 1] + part * (STEPS[after] - STEPS[after - 1]))
     return budgets
 
 
@@ -305,19 +307,21 @@ class Resolutions:
         """Return the number of levels of a table over some attributes."""
         return max(len(self._groups[name]) for name in attributes)
 
-    def errors_at(self, level: int, pairs: Sequence[Attributes], dispersions: Floats, rho: float) -> Floats:
+    def errors_at(
+        self, level: int, pairs: Sequence[Attributes], dispersions: Floats, budget: float
+    ) -> Floats:
         """Return the expected L1 error, in records, of pairs measured at a level, at each budget step."""
         place = {
             name: self._find(name, self.groups((name,), level).groups[0]) for pair in pairs for name in pair
         }
         axes = [[place[name] for name in pair] for pair in pairs]
-        return self._errors(axes, dispersions, np.zeros(len(pairs)), rho)
+        return self._errors(axes, dispersions, np.zeros(len(pairs)), budget)
 
-    def errors_left(self, pairs: Sequence[Estimate], rho: float) -> Floats:
+    def errors_left(self, pairs: Sequence[Estimate], budget: float) -> Floats:
         """Return the expected L1 error of pairs measured a second time, at each budget step; in records."""
         axes = [list(map(self._find, p.attributes, groups_of(p.measured))) for p in pairs]
         precisions = np.array([1 / float(p.measured.variance.mean()) for p in pairs])
-        return self._errors(axes, np.array([p.dispersion for p in pairs]), precisions, rho)
+        return self._errors(axes, np.array([p.dispersion for p in pairs]), precisions, budget)
 
     def _find(self, name: str, group: Codes) -> int:
         key = (name, group.tobytes())
@@ -326,10 +330,12 @@ class Resolutions:
             self._parts.append(_components(self._one_ways[name], group, self._waves))
         return self._places[key]
 
-    def _errors(self, axes: list[list[int]], dispersions: Floats, precisions: Floats, rho: float) -> Floats:
+    def _errors(
+        self, axes: list[list[int]], dispersions: Floats, precisions: Floats, budget: float
+    ) -> Floats:
         if not axes:
             return np.zeros((0, len(STEPS)))
-        rhos = rho * STEPS if self._rho_of is None else self._rho_of(rho * STEPS)
+        rhos = budget * STEPS if self._rho_of is None else self._rho_of(budget * STEPS)
         units, variances, gains, masses, priors = map(np.concatenate, zip(*self._parts, strict=True))
         starts, firsts = (np.cumsum([0, *(len(part[of]) for part in self._parts)]) for of in (0, 3))
         spectra = _kernels.Spectra(starts, units, variances, gains, firsts, masses, priors)

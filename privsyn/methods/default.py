@@ -199,7 +199,9 @@ def _concordances(private: PrivateTable, problem: Problem, pairs: Pairs, rho: fl
     return replace(pairs, estimates=tuple(estimates), concordances=tuple(concordances))
 
 
-def _measure_pairs(private: PrivateTable, problem: Problem, pairs: Pairs, rho: float) -> tuple[Estimate, ...]:
+def _measure_pairs(
+    private: PrivateTable, problem: Problem, pairs: Pairs, budget: float
+) -> tuple[Estimate, ...]:
     """Return the pairs worth measuring, measured at their best resolution."""
     tables, resolutions = pairs.estimates, Resolutions(pairs.waves, private.rho_of)
     attributes = tuple(pair.attributes for pair in tables)
@@ -207,21 +209,23 @@ def _measure_pairs(private: PrivateTable, problem: Problem, pairs: Pairs, rho: f
     dispersions, places = _hoped_dispersions(tables), np.flatnonzero(smooth).tolist()
     ordered = [attributes[i] for i in places]
     levels = range(max(map(resolutions.levels, ordered), default=1))
-    errors = np.array([resolutions.errors_at(level, ordered, dispersions[places], rho) for level in levels])
+    errors = np.array(
+        [resolutions.errors_at(level, ordered, dispersions[places], budget) for level in levels]
+    )
     variances = [dispersions[i] * tables[i].table.counts for i in np.flatnonzero(~smooth).tolist()]
-    gains, before = curves_of(variances, errors.min(axis=0), smooth, rho, private.rho_of)
+    gains, before = curves_of(variances, errors.min(axis=0), smooth, budget, private.rho_of)
     weights = weights_of(problem.domain, attributes, problem.target)
     weights = weights * [prod(problem.given.get(name, 1.0) for name in pair) for pair in attributes]
     named = important_in(attributes, problem.important)
-    rhos = allocate_most(gains, before, rho, weights, named, jumps=private.law.name == "laplace")
-    chosen = np.flatnonzero(rhos).tolist()
+    budgets = allocate_most(gains, before, budget, weights, named, jumps=private.law.name == "laplace")
+    chosen = np.flatnonzero(budgets).tolist()
     groupings = [NO_GROUPS] * len(tables)
     for row, i in enumerate(places):
-        step = int(np.argmin(np.abs(rho * STEPS - rhos[i])))
+        step = int(np.argmin(np.abs(budget * STEPS - budgets[i])))
         level = int(np.argmin(errors[:, row, step])) + FINER * bool(named[i])
         groupings[i] = resolutions.groups(attributes[i], level)
     measured = private.marginals(
-        tuple(attributes[i] for i in chosen), rhos[chosen], [groupings[i] for i in chosen]
+        tuple(attributes[i] for i in chosen), budgets[chosen], [groupings[i] for i in chosen]
     )
     measured = scaled_to(pairs.total, measured, private.contribution.of_tables)
     return tuple(
@@ -294,7 +298,7 @@ def _unexplained(
 
 
 def _measure_again(
-    private: PrivateTable, problem: Problem, pairs: Pairs, sets: tuple[Estimate, ...], rho: float
+    private: PrivateTable, problem: Problem, pairs: Pairs, sets: tuple[Estimate, ...], budget: float
 ) -> tuple[tuple[Estimate, ...], tuple[Estimate, ...]]:
     """Spend the rest of the budget where it reduces the error most: on pairs again, or on bigger tables.
 
@@ -303,7 +307,7 @@ def _measure_again(
     The pairs, combined with their second measurements; the bigger tables that were measured.
     """
     once = pairs.estimates
-    if not rho:
+    if not budget:
         return once, ()
     attributes = tuple(table.attributes for table in (*once, *sets))
     groupings = [*(pair.measured.grouping for pair in once), *(s.grouping for s in sets)]
@@ -317,16 +321,16 @@ def _measure_again(
         [place < len(once) and bool(grouping) for place, grouping in enumerate(groupings)], np.bool_
     )
     in_groups = [pair for pair in once if pair.measured.grouping]
-    errors = Resolutions(pairs.waves, private.rho_of).errors_left(in_groups, rho)
+    errors = Resolutions(pairs.waves, private.rho_of).errors_left(in_groups, budget)
     variances = [
         *(pair.posterior_variance for pair in once if not pair.measured.grouping),
         *(s.variance for s in sets),
     ]
-    gains, before = curves_of(variances, errors, smooth, rho, private.rho_of)
-    rhos = allocate_first(gains, before, rho, weights, named, jumps=private.law.name == "laplace")
-    chosen = np.flatnonzero(rhos).tolist()
+    gains, before = curves_of(variances, errors, smooth, budget, private.rho_of)
+    budgets = allocate_first(gains, before, budget, weights, named, jumps=private.law.name == "laplace")
+    chosen = np.flatnonzero(budgets).tolist()
     answers = private.marginals(
-        tuple(attributes[i] for i in chosen), rhos[chosen], [groupings[i] for i in chosen]
+        tuple(attributes[i] for i in chosen), budgets[chosen], [groupings[i] for i in chosen]
     )
     answers = scaled_to(pairs.total, answers, private.contribution.of_tables)
     again, bigger = list(once), []
