@@ -5,7 +5,7 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from os import PathLike
 from typing import Any
 
@@ -86,9 +86,8 @@ class LinkedRelease:
             method, called = opened.settings.algorithm, level.name if only is None else None
             release = Release(of.learned.codec, of.learned.own, ledger, method, form, called)
             named = {*table.keys, table.order, *of.learned.codec.names, *table.elsewhere}
-            key = partial(dtype_of_keys, typed=level.opened.source.schema is None)
             columns = {
-                str(name): dtype_text(dtype) or "" if name in table.elsewhere else key(dtype)
+                str(name): dtype_text(dtype) or "" if name in table.elsewhere else dtype_of_keys(dtype)
                 for name, dtype in head.dtypes.items()
                 if name in named and name not in of.learned.codec.dropped
             }

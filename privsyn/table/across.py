@@ -179,12 +179,9 @@ def declared_table(name: str, database: Database, columns: Collection[str]) -> D
     return DeclaredTable(table.key, links, never_missing=() if table.link is None else (table.link,))
 
 
-def dtype_of_keys(dtype: Any, typed: bool) -> str:
-    """Return the dtype of new keys: text if the private ones have a type that is not numbers, else int64.
-
-    Cells of a CSV file have no type: `typed` is False, and a database then gets whole numbers.
-    """
-    if not typed or family(dtype) in ("integer", "real"):
+def dtype_of_keys(dtype: Any) -> str:
+    """Return the dtype of new keys: whole numbers, or text where the private ones are not numbers."""
+    if family(dtype) in ("integer", "real"):
         return "Int64" if pd.api.types.is_extension_array_dtype(dtype) else "int64"
     return "str"
 

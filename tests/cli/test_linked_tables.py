@@ -82,14 +82,6 @@ def test_a_folder_goes_in_and_a_folder_comes_out(folder, capsys):
     assert len(pd.read_csv(folder / "few" / "homes.csv")) == 5
 
 
-def test_keys_and_orders_of_csv_files_are_numbers_in_a_database(folder, capsys):
-    """They came out as TEXT."""
-    assert run(capsys, "synth", "in", "out.sqlite", *EPSILON).code == 0
-    with closing(sqlite3.connect(folder / "out.sqlite")) as base:
-        types = {name: kind for _, name, kind, *_ in base.execute("pragma table_info(trips)")}
-    assert types == dict.fromkeys(("trip", "home", "day", "km"), "INTEGER")
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["duckdb", "sqlite"])
 def test_a_database_goes_in_and_a_database_comes_out(folder, capsys, kind):
