@@ -23,12 +23,14 @@ def app(
     upload: Annotated[float, typer.Option(min=0.001, help="The largest upload, in GB.")] = 4,
 ) -> None:
     """Open a page on this machine: make a synthetic table in the browser, without a line of code."""
+    from privsyn.cli.common import compiling
     from privsyn.errors import replace_errors
 
     with replace_errors("the page needs privsyn[app]: run pip install 'privsyn[app]'", ImportError):
         from privsyn.app.server import App, serve, show_in_browser
     from privsyn.app.workspace import Workspace
 
+    compiling.begin()
     workspace = Workspace(folder)
     page = App(workspace, upload)
 

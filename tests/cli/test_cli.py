@@ -22,6 +22,7 @@ from numba import njit
 import privsyn
 from privsyn import Categorical, PrivSyn
 from privsyn.cli import survey
+from privsyn.cli.common import compiling
 from privsyn.cli.common import console as screen
 from privsyn.cli.common.terminal import say
 from privsyn.errors import NoiseWarning
@@ -734,7 +735,7 @@ def test_work_that_takes_long_is_named_on_a_terminal(stream, said, monkeypatch):
 
 def test_a_terminal_says_once_that_loops_are_compiled(monkeypatch):
     """A run shows progress twice: while it fits and while it draws."""
-    screen._announce_compiling.cache_clear()
+    compiling._announce.cache_clear()
     monkeypatch.setattr(sys, "stderr", Terminal())
     monkeypatch.setenv("TERM", "xterm")
     with screen.progress():

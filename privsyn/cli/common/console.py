@@ -7,10 +7,10 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from privsyn.cli.common.compiling import announced
 from privsyn.cli.common.options import ProgressFormat
 from privsyn.cli.common.terminal import Lasting, say
 from privsyn.errors import NOT_FOUND, InputError, plural, printable
@@ -29,9 +29,6 @@ BETTER = "take an epsilon of 10 at most, and a delta far below one in the number
 
 SHOWN = 8
 """Most columns whose bounds are printed."""
-
-COMPILING = 8
-"""Seconds that compiling all loops of `privsyn synth` takes: docs/performance.md, "A small table"."""
 
 LONGEST = 240
 """Most characters of a printed list. A wide table has pages of names, which would hide what follows."""
@@ -75,7 +72,7 @@ def progress(form: ProgressFormat = ProgressFormat.BAR) -> Iterator[Progress | N
         rich_progress.TimeRemainingColumn(),
     )
     console = Console(file=Lasting(sys.stderr))  # type: ignore[arg-type]
-    with rich_progress.Progress(*columns, console=console, transient=True) as bars, _compiling():
+    with rich_progress.Progress(*columns, console=console, transient=True) as bars, announced():
         tasks: dict[str, int] = {}
 
         def report(stage: str, done: int, total: int) -> None:
@@ -84,27 +81,6 @@ def progress(form: ProgressFormat = ProgressFormat.BAR) -> Iterator[Progress | N
             bars.update(tasks[stage], completed=done, total=total)  # type: ignore[arg-type]
 
         yield report
-
-
-@contextmanager
-def _compiling() -> Iterator[None]:
-    """Say once that loops are being compiled, if any are: the first run on a machine waits for it."""
-    from numba.core import event
-
-    class Compiling(event.Listener):
-        def on_start(self, event: object) -> None:
-            _announce_compiling()
-
-        def on_end(self, event: object) -> None:
-            pass
-
-    with event.install_listener("numba:compile", Compiling()):
-        yield
-
-
-@cache
-def _announce_compiling() -> None:
-    say(f"compiling for this machine, once: about {COMPILING} s", err=True)
 
 
 @contextmanager

@@ -1,0 +1,88 @@
+"""Compile loops for this machine in two processes, and say so: the first run waits for it.
+
+A process compiles one loop at a time. While the first reads the table and compiles the loops that it needs
+first, a second one, this module as a program, compiles those that are needed last. It sees no table.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from privsyn.cli.common.terminal import say
+
+SECONDS = 6
+"""How much longer the first `privsyn synth` takes: docs/performance.md, "A small table"."""
+
+
+@contextmanager
+def announced() -> Iterator[None]:
+    """Say once that loops are being compiled, if any are."""
+    from numba.core import event
+
+    class Compiling(event.Listener):
+        def on_start(self, event: object) -> None:
+            _announce()
+
+        def on_end(self, event: object) -> None:
+            pass
+
+    with event.install_listener("numba:compile", Compiling()):
+        yield
+
+
+@cache
+def _announce() -> None:
+    say(f"compiling for this machine, once: about {SECONDS} s", err=True)
+
+
+def begin() -> None:
+    """Begin to compile in a second process, if no compiled loops are kept where numba looks first."""
+    given, beside = os.environ.get("NUMBA_CACHE_DIR"), Path(__file__).parents[2] / "synthesis"
+    if not given and not os.access(beside, os.W_OK):
+        return
+    if not any(Path(given or beside).rglob("_kernels.resample-*.nbi")):
+        quiet = subprocess.DEVNULL
+        subprocess.Popen(  # noqa: S603 - no shell
+            [sys.executable, "-m", __name__], stdin=quiet, stdout=quiet, stderr=quiet
+        )
+
+
+def loops() -> Iterator[tuple[Any, tuple[Any, ...]]]:
+    """Yield each loop that is compiled in the second process, with the types of its arguments."""
+    from numba import types
+
+    from privsyn.inference import _kernels as inference
+    from privsyn.marginals import _kernels as marginals
+    from privsyn.synthesis import _kernels as synthesis
+    from privsyn.synthesis.annealing import Move
+
+    ints, int_table = types.int64[::1], types.int64[:, ::1]
+    floats, table, tables = types.float64[::1], types.float64[:, ::1], types.float64[:, :, ::1]
+    codes, index, index_table = types.uint16[::1, :], types.uint32[::1], types.uint32[:, ::1]
+    singles, number, fraction = types.float32[::1], types.int64, types.float64
+    move = _named(Move, index, dict.fromkeys(("values", "groups"), index_table))
+    spectra = _named(inference.Spectra, floats, dict.fromkeys(("starts", "units", "firsts"), ints))
+    yield synthesis.resample, (codes, move, singles, singles, ints, fraction, singles, types.npy_rng)
+    yield inference.smooth_errors, (int_table, floats, floats, spectra, floats)
+    yield inference.remove_negatives, (table, table, int_table, table, ints, number, fraction)
+    yield marginals.fit_pairs, (tables, table, table, number, fraction, fraction)
+    yield inference.add_class_evidence, (table, floats, floats, int_table, int_table, table)
+
+
+def _named(kind: Any, most: Any, others: Mapping[str, Any]) -> Any:
+    """Return numba's type of a named tuple, most of whose fields are of one type."""
+    from numba import types
+
+    return types.NamedTuple([others.get(name, most) for name in kind._fields], kind)  # type: ignore[no-untyped-call]
+
+
+if __name__ == "__main__":
+    for loop, arguments in loops():
+        loop.compile(arguments)
