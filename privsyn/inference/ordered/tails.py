@@ -47,7 +47,8 @@ SHORTEST, LONGEST = 1 / 8, 4.0  # least scale over the width of the group before
 USUAL_SHARE, VARYING, EMPTY = 0.013, 1.6, 0.3
 TINY = 1e-200
 UNUSUAL = 1.0  # prior standard deviation of ln(scale) about that of the interquartile range
-POINT = 1.0  # width of a cell of one value: if half of a column is in one, such as 0, the scale is unknown
+POINT = 1.0  # width of a cell of one value: if half of a column is in one, the others tell the scale
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +158,7 @@ def _both_tails(
             cell_widths[tail],
             first,
             before=before,
-            usual=float(np.diff(_quartiles(counts, widths))[0]),
+            usual=_usual_scale(counts, widths),
             records=max(float(counts.sum()), 1.0),
             clear=clear,
             careless=bool(widths[places[clear:]].sum() > LONG * widths.sum()),
@@ -214,6 +215,14 @@ def _quartiles(counts: Floats, widths: Floats) -> tuple[float, float]:
     below = np.cumsum(np.concatenate([[0.0], norm_sub(counts, max(float(counts.sum()), 1.0))]))
     first, third = np.interp([0.25, 0.75], below / below[-1], np.cumsum([0.0, *widths]))
     return float(first), float(max(third, first + widths.min()))
+
+
+def _usual_scale(counts: Floats, widths: Floats) -> float:
+    """Return the interquartile range: if half of the records have one value, that of the others."""
+    first, third = _quartiles(counts, widths)
+    if third - first <= POINT:
+        first, third = _quartiles(np.where(widths <= POINT, 0.0, counts), widths)
+    return third - first
 
 
 def expected_tail(

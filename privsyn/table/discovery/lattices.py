@@ -203,12 +203,12 @@ def _fits(noisy: Ints, sigma: float, listed: Sequence[Lattice]) -> list[float]:
     """Return the log-likelihood of each grid from whole numbers to thousandths, and of numbers on none.
 
     The multiples of a grid are evenly spread, or half of them on one ten times as coarse. Of other numbers,
-    two thirds may be whole. Their number is unknown.
+    half may be whole. Their number is unknown.
     """
     steps = [grid.step for grid in GRIDS]
     on_none = np.eye(len(noisy))[-1]
     parts = [(_evenly(step, listed), _evenly(10 * step, listed)) for step in steps]
-    parts.append((on_none, 2 * _evenly(1.0, listed)))
+    parts.append((on_none, _evenly(1.0, listed)))
     return [max(_fit(noisy, sigma, fine), _fit(noisy, sigma, fine + coarse)) for fine, coarse in parts]
 
 

@@ -207,3 +207,18 @@ def test_noise_in_a_thin_group_does_not_make_the_next_one_part_of_the_bulk():
     counts = np.concatenate([np.full(20, 800.0), [760.0, 680, 300, 7, 246]])
     (shares,) = tails.share((Measurement(Marginal(joined, counts), 55.0**2),)).shares
     assert shares[24] > 2 * widths[24] / widths[24:].sum()  # densest at its start
+
+
+def test_numbers_beside_a_zero_are_no_tiny_numbers():
+    """Three of four rows are 0. Cells grow by a factor: most scales are tiny, and all were equally likely."""
+    widths = np.concatenate([[1.0], np.geomspace(1e6, 3e11, 256)])
+    ends = np.array([1, 226, 234, 250])  # later groups begin at 14, 22 and 63 % of the range
+    group = np.searchsorted(ends, np.arange(257), side="right").astype(np.int32)
+    whole, joined = Domain(("a",), (257,), ordered=(257,)), Domain(("a",), (5,), ordered=(5,))
+    shares = widths / np.bincount(group, widths)[group]
+    tails = Tails(Merging(whole, joined, (group,), (shares,)), {"a": Axis(widths, 5)})
+    counts, noise = np.array([4158.0, 833, 68, 177, 120]), np.array([27.0, 113, 119, 100, 42])
+    measured = Measurement(Marginal(joined, counts), noise**2)
+    (found,) = tails.share((measured,)).shares
+    assert found[1] < 0.01
+    assert tails.settle(measured, counts.sum()).counts[2:].sum() > 200
