@@ -48,7 +48,6 @@ USUAL_SHARE, VARYING, EMPTY = 0.013, 1.6, 0.3
 TINY = 1e-200
 UNUSUAL = 1.0  # prior standard deviation of ln(scale) about that of the interquartile range
 POINT = 1.0  # width of a cell of one value: if half of a column is in one, the others tell the scale
-)
 
 
 @dataclass(frozen=True, eq=False)
