@@ -252,6 +252,10 @@ _NAMES = (
     r"id|uuid|guid|ssn|iban|e?mail|phone|telephone|passport|mrn|imei|isbn",  # a word of the name
     r"(?:account|customer|patient|person|member|employee|invoice|order|serial|record) ?(?:no|nr|number|code)",
 )
+_OF_CLASSES = re.compile(  # their identifiers are values that many rows share
+    r"(?:^| )(?:race|ethnicity|sex|gender|type|kind|class|category|group|status|state|level|grade|country|county"
+    r"|region|province|district|city|language|currency|religion|occupation|industry|sector) ids?(?:$| )"
+)
 _CODE = re.compile(
     r"(?:zips?|zipcode|postcode|postalcode|postal|plz|pincode|codes?|ids?|key|fips|naics|nace|sic|icd)"
 )
@@ -313,11 +317,12 @@ def _some(names: Sequence[str | int]) -> str:
 def names_rows(name: str) -> bool:
     """Return whether the name of a column looks like that of an identifier.
 
-    >>> [names_rows(name) for name in ("customer_id", "PatientNumber", "e-mail", "Id", "paid", "width")]
+    >>> [names_rows(name) for name in ("customer_id", "PatientNumber", "e-mail", "Id", "paid", "race_id")]
     [True, True, True, True, False, False]
     """
     words = re.sub(r"([a-z0-9])([A-Z])", r"\1 \2", name)
-    return _NAMING.search(re.sub(r"[\W_]+", " ", words.replace("e-mail", "email")).lower()) is not None
+    words = re.sub(r"[\W_]+", " ", words.replace("e-mail", "email")).lower()
+    return _NAMING.search(_OF_CLASSES.sub(" ", words)) is not None
 
 
 def named_like_codes(name: str) -> bool:
