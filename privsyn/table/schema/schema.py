@@ -253,8 +253,8 @@ _NAMES = (
     r"(?:account|customer|patient|person|member|employee|invoice|order|serial|record) ?(?:no|nr|number|code)",
 )
 _OF_CLASSES = re.compile(  # their identifiers are values that many rows share
-    r"(?:^| )(?:race|ethnicity|sex|gender|type|kind|class|category|group|status|state|level|grade|country|county"
-    r"|region|province|district|city|language|currency|religion|occupation|industry|sector) ids?(?:$| )"
+    r"(?:^| )(?:race|ethnicity|sex|gender|type|kind|class|category|group|status|state|level|grade|country"
+    r"|county|region|province|district|city|language|currency|religion|occupation|industry|sector) ids?(?:$| )"
 )
 _CODE = re.compile(
     r"(?:zips?|zipcode|postcode|postalcode|postal|plz|pincode|codes?|ids?|key|fips|naics|nace|sic|icd)"
