@@ -254,7 +254,7 @@ _NAMES = (
 )
 _OF_CLASSES = re.compile(  # their identifiers are values that many rows share
     r"(?:^| )(?:race|ethnicity|sex|gender|type|kind|class|category|group|status|state|level|grade|country"
-    r"|county|region|province|district|city|language|currency|religion|occupation|industry|sector) ids?(?:$| )"
+    r"|county|region|province|district|city|language|currency|religion|occupation|industry) ids?(?:$| )"
 )
 _CODE = re.compile(
     r"(?:zips?|zipcode|postcode|postalcode|postal|plz|pincode|codes?|ids?|key|fips|naics|nace|sic|icd)"
