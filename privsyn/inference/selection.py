@@ -185,9 +185,9 @@ def allocate(gains: Floats, budget: float, *, weights: Floats | None = None, jum
     budgets = _budgets(gains, high, budget)  # not `low`: at slope 0 even a certain table would take all
     if jumps:
         budgets = _filled(budgets, _budgets(gains, low, budget), budget)
-    return (
-        budgets * (budget / budgets.sum()) if budgets.sum() > 0 else np.full(len(gains), budget / len(gains))
-    )
+    if not budgets.any():
+        return np.full(len(gains), budget / len(gains))
+    return budgets * (budget / budgets.sum())
 
 
 def allocate_first(
