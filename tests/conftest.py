@@ -18,6 +18,7 @@ from hypothesis import settings
 from jsonschema import Draft202012Validator
 from xdist.scheduler import LoadFileScheduling
 
+from privsyn.cli.common import compiling
 from privsyn.evaluation import models
 from privsyn.private.ledger import Ledger
 
@@ -111,6 +112,14 @@ def _typer_builds_its_commands_once():
     """Build Typer's commands once, not in each run: that took a quarter of the time of such tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(typer.main, "get_command", cache(typer.main.get_command))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_second_process_compiles():
+    """Let the tests compile their loops themselves; test_compiling.py tests the second process."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compiling, "compile_ahead", lambda: None)
         yield
 
 

@@ -379,7 +379,7 @@ import numpy as np
 import pandas as pd
 from numba.core.registry import CPUDispatcher
 from privsyn import Categorical, Numerical, PrivSyn, Schema
-from privsyn.cli.common.compiling import loops
+from privsyn.cli.common.compiling import loops_compiled_ahead
 from privsyn.inference import _kernels as inference
 from privsyn.marginals import _kernels as marginals
 from privsyn.synthesis import _kernels as synthesis
@@ -395,7 +395,8 @@ for module in (inference, marginals, synthesis):
     for name, loop in vars(module).items():
         if isinstance(loop, CPUDispatcher) and "no_cpython_wrapper" not in loop.targetoptions:
             print(name, len(loop.signatures))
-print("ahead", all(loop.nopython_signatures[0].args == arguments for loop, arguments in loops()))
+ahead = loops_compiled_ahead()
+print("ahead", all(loop.nopython_signatures[0].args == arguments for loop, arguments in ahead))
 """
 
 

@@ -53,7 +53,7 @@ class Job:
         self.code: int | None = None
         self._changed = Condition()
         self._process = subprocess.Popen(  # noqa: S603 - no shell, and each argument is one
-            [sys.executable, "-m", "privsyn", *arguments],
+            [sys.executable, "-P", "-m", "privsyn", *arguments],  # -P: no module of `folder` is imported
             cwd=folder,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

@@ -30,7 +30,7 @@ def app(
         from privsyn.app.server import App, serve, show_in_browser
     from privsyn.app.workspace import Workspace
 
-    compiling.begin()
+    compiling.compile_ahead()
     workspace = Workspace(folder)
     page = App(workspace, upload)
 

@@ -60,7 +60,7 @@ def synth(
     """Make a synthetic table with the columns, types and dependences of DATA."""
     from privsyn.cli.common import compiling
 
-    compiling.begin()  # before the libraries, which take a second to import
+    compiling.compile_ahead()  # before the libraries, which take a second to import
     from privsyn.cli.common import console
     from privsyn.cli.common.checksums import Checksums
     from privsyn.cli.common.linked import refuse, synth_tables

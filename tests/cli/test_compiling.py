@@ -1,46 +1,96 @@
-"""The first run compiles loops in two processes, and says so."""
+"""The first run compiles loops in two processes."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from command import run
 
 from privsyn.cli.common import compiling
+from privsyn.cli.common.compiling import compile_ahead, loops_compiled_ahead
+
+COMMAND = [sys.executable, "-P", "-m", "privsyn.cli.common.compiling"]
+
+
+class Second:
+    """A second process that has ended."""
+
+    commands: list[list[str]]
+
+    def __init__(self, command, **_):
+        self.commands.append(command)
+
+    def wait(self):
+        return 0
 
 
 @pytest.fixture
 def begun(tmp_path, monkeypatch):
-    """The commands of the second processes; compiled loops are kept in an empty folder."""
-    commands: list[list[str]] = []
-    monkeypatch.setattr(subprocess, "Popen", lambda command, **_: commands.append(command))
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    return commands
+    """The commands of the second processes; the code and its compiled loops are in an empty folder."""
+    code = tmp_path / "privsyn" / "synthesis" / "_kernels.py"
+    code.parent.mkdir(parents=True)
+    code.touch()
+    os.utime(code, (1000, 1000))
+    monkeypatch.setattr(Second, "commands", [], raising=False)
+    monkeypatch.setattr(subprocess, "Popen", Second)
+    monkeypatch.setattr(compiling, "__file__", str(tmp_path / "privsyn" / "cli" / "common" / "compiling.py"))
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    return Second.commands
 
 
-def test_a_second_process_compiles_if_no_loop_is_compiled_yet(begun, tmp_path):
-    compiling.begin()
-    assert begun == [[sys.executable, "-m", "privsyn.cli.common.compiling"]]
-    kept = tmp_path / "synthesis_1"
-    kept.mkdir()
-    (kept / "_kernels.resample-85.py311.nbi").touch()
-    compiling.begin()
-    assert len(begun) == 1
+@pytest.mark.parametrize("given", [True, False])
+def test_a_second_process_compiles_unless_newer_loops_than_the_code_are_kept(
+    begun, tmp_path, monkeypatch, given
+):
+    folder = tmp_path / "kept" / "synthesis_1" if given else tmp_path / "privsyn/synthesis/__pycache__"
+    folder.mkdir(parents=True)
+    if given:
+        monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "kept"))
+    compile_ahead()
+    assert begun == [COMMAND]
+    index = folder / "_kernels.resample-85.py311.nbi"
+    index.touch()
+    os.utime(index, (999, 999))  # of an older version
+    compile_ahead()
+    assert len(begun) == 2
+    os.utime(index, (1001, 1001))
+    compile_ahead()
+    assert len(begun) == 2
 
 
 def test_nothing_begins_if_compiled_loops_would_be_kept_elsewhere(begun, monkeypatch):
     """Each run would start a process that finds all loops compiled."""
-    monkeypatch.delenv("NUMBA_CACHE_DIR")
     monkeypatch.setattr(compiling.os, "access", lambda *_: False)
-    compiling.begin()
+    compile_ahead()
     assert not begun
 
 
+def test_a_run_goes_on_if_no_second_process_can_be_started(begun, monkeypatch):
+    def refuse(*_, **__):
+        raise BlockingIOError
+
+    monkeypatch.setattr(subprocess, "Popen", refuse)
+    compile_ahead()
+
+
+@pytest.mark.parametrize("arguments", [("synth", "none.csv", "out.csv", "--epsilon", 1), ("app", "none")])
+def test_the_commands_that_fit_compile_ahead(arguments, folder, capsys, monkeypatch):
+    called = []
+    monkeypatch.setattr(compiling, "compile_ahead", lambda: called.append(1))
+    assert run(capsys, *arguments).code == 2
+    assert called == [1]
+
+
 @pytest.mark.slow
-def test_the_first_run_finds_what_the_second_process_compiled(tmp_path, monkeypatch):
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    subprocess.run([sys.executable, "-m", "privsyn.cli.common.compiling"], check=True)
+def test_the_second_process_keeps_each_of_its_loops_and_imports_nothing_of_the_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "kept"))
+    (tmp_path / "random.py").write_text("raise SystemExit(1)")
+    subprocess.run(COMMAND, check=True, cwd=tmp_path)
     names = {path.name.split("-")[0].removeprefix("_kernels.") for path in Path(tmp_path).rglob("*.nbi")}
-    assert names == {loop.__name__ for loop, _ in compiling.loops()}
+    assert names == {loop.__name__ for loop, _ in loops_compiled_ahead()}
+    monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: pytest.fail("they are kept already"))
+    compile_ahead()

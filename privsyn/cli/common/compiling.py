@@ -10,14 +10,18 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 from privsyn.cli.common.terminal import say
 
-SECONDS = 6
+KEPT = "_kernels.resample-"
+"""How the files begin in which numba keeps one of these loops."""
+
+SECONDS = 5
 """How much longer the first `privsyn synth` takes: docs/performance.md, "A small table"."""
 
 
@@ -42,19 +46,27 @@ def _announce() -> None:
     say(f"compiling for this machine, once: about {SECONDS} s", err=True)
 
 
-def begin() -> None:
-    """Begin to compile in a second process, if no compiled loops are kept where numba looks first."""
-    given, beside = os.environ.get("NUMBA_CACHE_DIR"), Path(__file__).parents[2] / "synthesis"
-    if not given and not os.access(beside, os.W_OK):
+def compile_ahead() -> None:
+    """Begin to compile in a second process, unless compiled loops are kept already.
+
+    Nothing begins where numba would keep them in neither NUMBA_CACHE_DIR nor the folder of the code. Whatever
+    fails, the first process compiles. The second one goes on if the first ends early: it takes some seconds.
+    """
+    given, code = os.environ.get("NUMBA_CACHE_DIR"), Path(__file__).parents[2] / "synthesis" / "_kernels.py"
+    beside = code.parent / "__pycache__"
+    kept = Path(given).glob("*/*.nbi") if given else beside.glob("*.nbi")
+    newest = max((path.stat().st_mtime for path in kept if path.name.startswith(KEPT)), default=0.0)
+    writable = given or os.access(beside if beside.exists() else code.parent, os.W_OK)
+    if newest > code.stat().st_mtime or not writable or not sys.executable:
         return
-    if not any(Path(given or beside).rglob("_kernels.resample-*.nbi")):
-        quiet = subprocess.DEVNULL
-        subprocess.Popen(  # noqa: S603 - no shell
-            [sys.executable, "-m", __name__], stdin=quiet, stdout=quiet, stderr=quiet
-        )
+    quiet = subprocess.DEVNULL
+    command = [sys.executable, "-P", "-m", __name__]  # -P: no module of the current folder is imported
+    with suppress(OSError):
+        second = subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet)  # noqa: S603 - no shell
+        Thread(target=second.wait, daemon=True).start()  # else it would stay as a zombie
 
 
-def loops() -> Iterator[tuple[Any, tuple[Any, ...]]]:
+def loops_compiled_ahead() -> Iterator[tuple[Any, tuple[Any, ...]]]:
     """Yield each loop that is compiled in the second process, with the types of its arguments."""
     from numba import types
 
@@ -84,5 +96,5 @@ def _named(kind: Any, most: Any, others: Mapping[str, Any]) -> Any:
 
 
 if __name__ == "__main__":
-    for loop, arguments in loops():
+    for loop, arguments in loops_compiled_ahead():
         loop.compile(arguments)

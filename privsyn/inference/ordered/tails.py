@@ -47,7 +47,7 @@ SHORTEST, LONGEST = 1 / 8, 4.0  # least scale over the width of the group before
 USUAL_SHARE, VARYING, EMPTY = 0.013, 1.6, 0.3
 TINY = 1e-200
 UNUSUAL = 1.0  # prior standard deviation of ln(scale) about that of the interquartile range
-POINT = 1.0  # width of a cell of one value: if half of a column is in one, the others tell the scale
+POINT = 1.0  # width of a cell of one value: if half of a column is in one, the scale comes from the others
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,10 +217,13 @@ def _quartiles(counts: Floats, widths: Floats) -> tuple[float, float]:
 
 
 def _usual_scale(counts: Floats, widths: Floats) -> float:
-    """Return the interquartile range: if half of the records have one value, that of the others."""
+    """Return the interquartile range: of all records, or of the others if half of them have one value."""
     first, third = _quartiles(counts, widths)
-    if third - first <= POINT:
-        first, third = _quartiles(np.where(widths <= POINT, 0.0, counts), widths)
+    heap = int(counts.argmax())
+    if widths[heap] <= POINT and 2 * counts[heap] > counts.sum():
+        others = counts.copy()
+        others[heap] = 0.0
+        first, third = _quartiles(others, widths)
     return third - first
 
 

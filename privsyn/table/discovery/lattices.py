@@ -29,7 +29,7 @@ LEFT_OUT = 0.01
 """Share of the numbers that may lie off a grid that is found."""
 
 MARGIN = 2.0
-"""Standard deviations of noise by which more numbers may seem to lie off it, in all and on one lattice."""
+"""Standard deviations of noise by which more numbers may seem to lie off it."""
 
 SURE, MOST_MARGIN = 0.06, 0.2
 """Shares of the numbers. If the margin is larger than the first, no grid of tens, hundreds and so on is taken
@@ -46,7 +46,8 @@ ROUNDS = 30
 """Rounds in which the columns of a table learn from each other which grids are usual. Ten are enough."""
 
 STANDS_OUT = 3.0
-"""Standard deviations by which a heap exceeds its share of evenly spread points."""
+"""Standard deviations by which a heap exceeds its share of evenly spread points, and the numbers of one finer
+lattice the share that may lie off a grid."""
 
 FALSE_HEAPS = 0.01
 """Probability, about, that noise alone makes a heap in any column of a table."""
@@ -160,7 +161,7 @@ def _may_hold(lattice: Lattice, noisy: Ints, sigma: float, listed: Sequence[Latt
     """Return whether a grid may hold nearly all numbers, and how many of the others noise can hide."""
     outside = np.array([*(not other.within(lattice) for other in listed), True])
     margin, some = MARGIN * sigma * sqrt(outside.sum()), LEFT_OUT * float(noisy.sum())
-    few = noisy[outside].sum() <= some + margin and noisy[outside].max() <= some + MARGIN * sigma
+    few = noisy[outside].sum() <= some + margin and noisy[outside].max() <= some + STANDS_OUT * sigma
     return bool(few), margin
 
 

@@ -252,9 +252,9 @@ _NAMES = (
     r"id|uuid|guid|ssn|iban|e?mail|phone|telephone|passport|mrn|imei|isbn",  # a word of the name
     r"(?:account|customer|patient|person|member|employee|invoice|order|serial|record) ?(?:no|nr|number|code)",
 )
-_OF_CLASSES = re.compile(  # their identifiers are values that many rows share
-    r"(?:^| )(?:race|ethnicity|sex|gender|type|kind|class|category|group|status|state|level|grade|country"
-    r"|county|region|province|district|city|language|currency|religion|occupation|industry) ids?(?:$| )"
+_CLASS_IDS = re.compile(  # IDs of classes, which many rows share
+    r"(?:^| )(?:race|ethnicity|sex|gender|type|kind|class|category|group|status|level|grade|country|county"
+    r"|region|province|district|city|language|currency|religion|occupation|industry|sector) ids?$"
 )
 _CODE = re.compile(
     r"(?:zips?|zipcode|postcode|postalcode|postal|plz|pincode|codes?|ids?|key|fips|naics|nace|sic|icd)"
@@ -322,7 +322,7 @@ def names_rows(name: str) -> bool:
     """
     words = re.sub(r"([a-z0-9])([A-Z])", r"\1 \2", name)
     words = re.sub(r"[\W_]+", " ", words.replace("e-mail", "email")).lower()
-    return _NAMING.search(_OF_CLASSES.sub(" ", words)) is not None
+    return bool(_NAMING.search(words)) and not _CLASS_IDS.search(words)
 
 
 def named_like_codes(name: str) -> bool:

@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 
 from privsyn.inference.consistency import norm_sub
 from privsyn.inference.ordered.binning import Axis
-from privsyn.inference.ordered.tails import EMPTY, POINT, USUAL_SHARE, VARYING, Tails, expected_tail
+from privsyn.inference.ordered.tails import (
+    EMPTY,
+    POINT,
+    USUAL_SHARE,
+    VARYING,
+    Tails,
+    _usual_scale,
+    expected_tail,
+)
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging
@@ -209,7 +217,7 @@ def test_noise_in_a_thin_group_does_not_make_the_next_one_part_of_the_bulk():
     assert shares[24] > 2 * widths[24] / widths[24:].sum()  # densest at its start
 
 
-def test_numbers_beside_a_zero_are_no_tiny_numbers():
+def test_numbers_beside_a_zero_are_not_tiny():
     """Three of four rows are 0. Cells grow by a factor: most scales are tiny, and all were equally likely."""
     widths = np.concatenate([[1.0], np.geomspace(1e6, 3e11, 256)])
     ends = np.array([1, 226, 234, 250])  # later groups begin at 14, 22 and 63 % of the range
@@ -222,3 +230,10 @@ def test_numbers_beside_a_zero_are_no_tiny_numbers():
     (found,) = tails.share((measured,)).shares
     assert found[1] < 0.01
     assert tails.settle(measured, counts.sum()).counts[2:].sum() > 200
+
+
+@pytest.mark.parametrize("noise", [-15.0, 15.0, 40.0])
+def test_the_scale_beside_a_zero_is_that_of_all_other_values(noise: float) -> None:
+    """Whole numbers from 0, and two wide groups that are empty: these alone had scales of hundreds."""
+    counts = np.array([8000.0, 900, 500, 300, 200, 20, noise])
+    assert 1 < _usual_scale(counts, np.array([1.0, 1, 1, 1, 1, 50, 945])) < 4
