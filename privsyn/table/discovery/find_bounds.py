@@ -23,7 +23,8 @@ which costs only accuracy."""
 FAR, FAR_STANDS_OUT = 6, 6.0
 """The same for a run that lies that many cells from all that was found; in a grid of numbers, by a factor
 of 64. Few columns have one, and there are many such cells: with 4.8, 7 of 2,040 columns of five tables had
-bounds that were wrong by factors of thousands."""
+bounds that were wrong by factors of thousands. No run is far if only 0 was found, which has no scale: most
+rows of many columns are 0."""
 
 FOUND = 4.2
 """The same for the first run of numbers, without which bounds are invented. 1 in 27 grids of noise for real
@@ -102,6 +103,8 @@ def extent(noisy: Ints, sigma: float, *, zero: int | None = None) -> Extent:
     (0, 6)
     >>> extent(np.array([-2, 30, 40, 2, -3, 1, 4, -5, 35, 25, 3]), 10.0, zero=5)
     (1, 9)
+    >>> [extent(np.array([900, few, 3, -8, 4, 5, -4, 7, 3, 52]), 10.0, zero=0) for few in (5, 300)]
+    [(0, 9), (0, 1)]
     """
     height, first, end = _highest_run(noisy)
     one_side = True
@@ -112,7 +115,9 @@ def extent(noisy: Ints, sigma: float, *, zero: int | None = None) -> Extent:
             height, first, end = both / sqrt(2), zero - farthest, zero + farthest + 1
     if height <= (STANDS_OUT if zero is None else FOUND) * sigma:
         return None
-    first, end = first - _further(noisy[:first][::-1], sigma), end + _further(noisy[end:], sigma)
+    alone = first == zero and end == first + 1
+    before = _further(noisy[:first][::-1], sigma, alone=alone)
+    first, end = first - before, end + _further(noisy[end:], sigma, alone=alone)
     if zero is not None:
         if one_side and first < zero < end and _highest_run(noisy[first:zero])[0] <= OTHER_SIDE * sigma:
             first = zero
@@ -174,12 +179,15 @@ def _thinned(noisy: Ints, end: int, sigma: float) -> int:
     return min(ceil(cells), FARTHEST, len(noisy) - end)
 
 
-def _further(noisy: Ints, sigma: float) -> int:
-    """Return how many of the cells next to significant ones, from the inside outwards, are included too."""
+def _further(noisy: Ints, sigma: float, *, alone: bool) -> int:
+    """Return how many of the cells next to significant ones, from the inside outwards, are included too.
+
+    With `alone` only the cell of 0 was significant.
+    """
     end = 0
     while end < len(noisy):
         height, first, last = _highest_run(noisy[end:])
-        if first >= FAR and height <= FAR_STANDS_OUT * sigma:
+        if first >= FAR and height <= FAR_STANDS_OUT * sigma and (end or not alone):
             height, _, last = _highest_run(noisy[end : end + FAR])
         near, _, nearest = _highest_run(noisy[end : end + 2])
         if height > STANDS_OUT * sigma:
