@@ -27,7 +27,7 @@ def newest(session: nox.Session) -> None:
 @nox.session(python=PYTHONS[0])
 def oldest(session: nox.Session) -> None:
     """Test with the lower bounds of pyproject.toml, and the newest tools that go with them."""
-    bounds = f"{session.create_tmp()}/bounds.txt"
+    bounds = f"{session.virtualenv.location}/bounds.txt"
     resolve = ("uv", "pip", "compile", "--quiet", "--all-extras", "--resolution", "lowest-direct")
     session.run_install(*resolve, "pyproject.toml", "--output-file", bounds)
     session.install("--constraint", bounds, "--editable", f".[{EXTRAS}]", "--group", "dev")

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 WARDS = ("dialysis", "eyes", "maternity", "surgery")
 ROUTES = ("eye", "injection", "mouth", "skin")
@@ -160,7 +161,7 @@ def store(tables: Mapping[str, pd.DataFrame], path: Path, keys: Keys | None = No
 
         with duckdb.connect(str(path)) as base:
             for name in names:
-                base.register("rows", tables[name])
+                base.register("rows", pa.Table.from_pandas(tables[name], preserve_index=False))
                 types = base.sql("from rows limit 0")
                 base.execute(_create(name, dict(zip(types.columns, types.types, strict=True)), keys))
                 base.execute(f'insert into "{name}" from rows')

@@ -222,7 +222,7 @@ def test_nor_does_any_refusal(command, folder, tmp_path, monkeypatch):
     assert not obeyed(sent)
     assert "\x1b[8m" not in sent
     left = ERASED.sub("", sent)
-    assert OURS.sub("", left).lstrip("\r").startswith("privsyn: ")
+    assert OURS.sub("", left).lstrip("\r\n").startswith("privsyn: ")
     assert left.count("\n") == 1
 
 

@@ -329,7 +329,7 @@ def test_a_table_that_changed_is_not_taken_for_that_of_the_interrupted_run(tmp_p
 def test_without_noise_several_owners_release_the_counts_of_all_rows(tmp_path, monkeypatch):
     monkeypatch.setattr(noise, "rounded_gaussian", lambda sigma, size, bits: np.zeros(size, np.int64))
     model = together(Meeting(3), partial(fitted, tmp_path))[0]
-    rows = pd.concat([table(party, 300 + 200 * party) for party in range(3)])
+    rows = pd.concat([table(party, 300 + 200 * party) for party in range(3)], ignore_index=True)
     found = {
         m.marginal.attributes: m.marginal.counts
         for m in (c.measured for c in model.release_.fitted.certainties)
