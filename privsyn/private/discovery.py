@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from math import ceil, fsum, isqrt
+from math import ceil, fsum, isqrt, sqrt
 from typing import Any, TypeVar
 
 import numpy as np
@@ -301,8 +301,12 @@ def summary(ledger: Ledger) -> str | None:
     what = [spends[0].what.split(" (round ")[0].removesuffix(SIZE) for spends in found]
     share = fsum(spend.cost for spends in found for spend in spends) / ledger.budget
     delta = f" and {ledger.reserved / ledger.promised_delta:.0%} of delta" if ledger.reserved else ""
-    if (rows := _fewest_rows(ledger)) is not None:
-        what.append(f"a value needs some {rows:,} rows to be found, more if these have other rare values")
+    if (rows := _rows_needed(ledger)) is not None:
+        least, most = rows
+        more = f", and up to {most:,} if these have other rare values" if most > least else ""
+        what.append(
+            f"a value needs some {least:,} rows to be found{more}; others are (other), or absent if few"
+        )
     return f"looked for under privacy, for {share:.0%} of the budget{delta}: {'; '.join(what)}"
 
 
@@ -333,15 +337,17 @@ def bounds_noise(ledger: Ledger, names: Iterable[str], table: str | None = None)
     }
 
 
-def _fewest_rows(ledger: Ledger) -> int | None:
+def _rows_needed(ledger: Ledger) -> tuple[int, int] | None:
     """Return how many rows reach the threshold of the last search for values; None if there was none.
 
-    It is rounded to two digits. A row gives a whole vote if its values in other columns are found already.
+    Both numbers are rounded to two digits. A row gives a whole vote if its values in other columns are found
+    already. It gives the least, of which the second number is needed, if none of them is.
     """
     searches = [spend for spend in ledger.spends if spend.what.startswith(VALUES)]
     if not searches:
         return None
     last = searches[-1]
-    most = round(last.sensitivity / VOTE)  # rows of a person
-    votes = threshold(last.sigma, last.delta, columns=last.answers, rows_per_unit=most)
-    return int(float(f"{votes / VOTE:.2g}"))
+    of_person = round(last.sensitivity / VOTE)
+    votes = threshold(last.sigma, last.delta, columns=last.answers, rows_per_unit=of_person)
+    least, most = (int(float(f"{votes / VOTE * factor:.2g}")) for factor in (1.0, sqrt(last.answers)))
+    return least, most

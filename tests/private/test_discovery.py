@@ -33,7 +33,9 @@ from privsyn.private.discovery import (
     threshold,
 )
 from privsyn.private.laws import GAUSSIAN
+from privsyn.private.ledger import Ledger
 from privsyn.private.noise import ExactGaussian, SeededGaussian, SeededLaplace
+from privsyn.private.spend import Spend
 from privsyn.settings import Settings
 from privsyn.table.discovery.find_bounds import extent
 from privsyn.table.discovery.open_schema import OpenSchema
@@ -599,7 +601,7 @@ def test_what_is_not_found_becomes_other_and_what_is_missing_stays_so():
     assert drawn["elsewhere"] == pytest.approx(0.2, abs=0.05)
     assert summary(model.ledger_) == (
         "looked for under privacy, for 15% of the budget and 30% of delta: values of town;"
-        " a value needs some 100 rows to be found, more if these have other rare values"
+        " a value needs some 100 rows to be found; others are (other), or absent if few"
     )
 
 
@@ -681,3 +683,10 @@ def test_flags_that_are_floats_have_both_values():
     noisy[one] = 900
     assert grid.span(*grid.widened(one, one, noisy, 30.0)) == (0.0, 1.5)
     assert grid.span(*grid.widened(grid.zero, one, noisy, 30.0)) == (0.0, 1.5)
+
+
+def test_the_summary_says_how_many_rows_a_value_needs_at_most():
+    """Of four columns a row gives each value half a vote, if none of its values is found."""
+    spend = Spend("values of a, b, c, d (round 2 of 2)", 4, float(VOTE), 8.0 * VOTE, 1e-10, "gaussian")
+    ledger = Ledger((spend,), 4.0, 1e-5, "gaussian", "operating system", True, (), "1.0")
+    assert "a value needs some 54 rows to be found, and up to 110 if these have" in summary(ledger)

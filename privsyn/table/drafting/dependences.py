@@ -161,7 +161,7 @@ def _look_up(one: Cells, other: Cells) -> list[Proposal]:
         return []
     found = [(names[k], values[both[k].argmax()]) for k in np.flatnonzero(listed).tolist()]
     note = BOTH_WAYS if len(followed) == len(found) == len(values) else ""
-    note = f"{rare:,} of these have a rare {one.name}, which is not listed" if rare else note
+    note = f"{rare:,} of these only as their {one.name} is rare, and so not listed" if rare else note
     with suppress(InputError):
         plain = constraint_to_plain(Determined(other.name, one.name, in_order(found)))
         return [Proposal(plain, int(rows.sum()), wrong + rare, note)]
