@@ -79,7 +79,7 @@ class Disagreement:
     columns : tuple of str
     what : str
         ``counts`` (the share of rows in other cells than in the release), ``missing``, ``mean`` or
-        ``correlation``.
+        ``rank correlation`` (Spearman's).
     rows, release : number, or for a mean a cell of the column
         What the rows show, and the estimate of the release.
     low, high : the same
@@ -282,7 +282,7 @@ class Agreement:
         seen = correlation_of(found.astype(np.float64), sides)
         if abs(seen - correlation_of(table.counts, sides)) > widened:
             interval = correlation_interval(certainty.measured, table, sides).extended()
-            yield from _outside(self._columns_of(table), "correlation", seen, interval, widened)
+            yield from _outside(self._columns_of(table), "rank correlation", seen, interval, widened)
 
     def _is_left_out(self, table: Marginal) -> bool:
         return any(name in self._not_compared for name in self._columns_of(table))

@@ -65,7 +65,7 @@ def test_a_sample_that_follows_its_release_gives_no_warning(model):
     [
         (lambda rows: rows.assign(age=rows.age.mask(rows.index % 10 == 0)), "missing", ("age",)),
         (lambda rows: rows.assign(pay=(rows.pay + 60).clip(0, 999)), "mean", ("pay",)),
-        (lambda rows: rows.assign(pay=rows.pay.to_numpy()[::-1]), "correlation", ("age", "pay")),
+        (lambda rows: rows.assign(pay=rows.pay.to_numpy()[::-1]), "rank correlation", ("age", "pay")),
         (lambda rows: rows.assign(pay=(rows.pay // 250) * 250 + 125), "counts", ("pay",)),
     ],
 )
