@@ -152,7 +152,7 @@ class Outlook:
         if self.columns >= MANY:
             found.append("fewer columns")
         if weak and self.columns > 2 and self.of_target is None:
-            found += ["a target"] if self.takes_target else []
+            found += ["a target", "important pairs"] if self.takes_target else []
         if self.epsilon:
             lacking = max(
                 (self.error / COLUMNS[self.level_of_columns - 1]) if self.level_of_columns else 1.0,
