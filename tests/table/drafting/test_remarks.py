@@ -75,6 +75,7 @@ def odd(n=N):
             "bill": (room + extras).round(2),
             "pay": pay,
             "gain": np.where(np.arange(n) < n - 5, rng.normal(3000, 500, n).round(), 1e6),
+            "cars": np.where(rng.random(n) < 0.2, -9, rng.poisson(6, n)),
         }
     )
 
@@ -117,6 +118,7 @@ def drafted():
         ("kind", "READ: CODES? 22 different numbers, in which the next one says little."),
         ("pay", "READ: 98 % are multiples of 100. If all should be: {kind: numerical, step: 100}."),
         ("gain", "READ: 98 % lie in {low: 1500, high: 4500}."),
+        ("cars", "READ: -9 is the only number below 0. A code for missing? Then add {missing: [text of"),
     ],
 )
 def test_a_draft_remarks_on_each_oddity_of_a_column(drafted, name, words):
