@@ -92,7 +92,8 @@ def schema(
             err=True,
         )
     source = "names and types alone" if from_dtypes else "the private rows"
-    say(f"privsyn: this draft comes from {source}; review every line before you use it", err=True)
+    called = "this draft" if output is None else f"{output}: this draft"
+    say(f"privsyn: {called} comes from {source}; review every line before you use it", err=True)
 
 
 def _check(

@@ -325,7 +325,9 @@ def test_a_draft_is_a_schema_with_which_the_tables_are_made(folder, capsys, sour
     assert draft.code == 0, draft.err
     assert "this draft comes from the private rows; review every line" in draft.err
     assert "parent: homes" in draft.out
-    assert run(capsys, "schema", source, "-o", "draft.yaml").out == ""
+    written = run(capsys, "schema", source, "-o", "draft.yaml")
+    assert written.out == ""
+    assert "draft.yaml: this draft comes from the private rows" in written.err
     assert (folder / "draft.yaml").read_text() == draft.out
     assert run(capsys, "schema", source, "-o", "draft.yaml").code == 2  # it may have been reviewed
     out = f"out{(folder / source).suffix}"
