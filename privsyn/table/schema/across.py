@@ -314,7 +314,10 @@ def read_rules(table: Any) -> None:
             meant = did_you_mean(name, schema.coded)
             raise InputError(f"{name!r} is no column of the table that is counted{meant}")
         if name in named:
-            raise InputError(f"{name!r} follows from another table: no other rule or setting can name it")
+            raise InputError(
+                f"{name!r} follows from another table, as constant or a sum says: no other rule or setting"
+                " can name it; leave out one of them"
+            )
 
 
 def _check_ones(table: Any, schema: Any) -> None:
