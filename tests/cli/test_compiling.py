@@ -70,11 +70,23 @@ def test_nothing_begins_if_compiled_loops_would_be_kept_elsewhere(begun, monkeyp
 
 
 def test_a_run_goes_on_if_no_second_process_can_be_started(begun, monkeypatch):
-    def refuse(*_, **__):
+    asked = []
+
+    def refuse(command, **_):
+        asked.append(command)
         raise BlockingIOError
 
     monkeypatch.setattr(subprocess, "Popen", refuse)
     compile_ahead()
+    assert asked == [COMMAND]
+
+
+def test_a_run_goes_on_if_the_code_is_in_no_folder(begun, tmp_path, monkeypatch):
+    """Such as in a zip file."""
+    monkeypatch.setattr(compiling, "__file__", str(tmp_path / "app.zip/privsyn/cli/common/compiling.py"))
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    compile_ahead()
+    assert not begun
 
 
 @pytest.mark.parametrize("arguments", [("synth", "none.csv", "out.csv", "--epsilon", 1), ("app", "none")])

@@ -52,18 +52,22 @@ def compile_ahead() -> None:
     Nothing begins where numba would keep them in neither NUMBA_CACHE_DIR nor the folder of the code. Whatever
     fails, the first process compiles. The second one goes on if the first ends early: it takes some seconds.
     """
+    quiet = subprocess.DEVNULL
+    command = [sys.executable, "-P", "-m", __name__]  # -P: no module of the current folder is imported
+    with suppress(OSError):
+        if sys.executable and _are_missing():
+            second = subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet)  # noqa: S603 - no shell
+            Thread(target=second.wait, daemon=True).start()  # else it would stay as a zombie
+
+
+def _are_missing() -> bool:
+    """Return whether no compiled loop is kept that is newer than the code, and one can be kept."""
     given, code = os.environ.get("NUMBA_CACHE_DIR"), Path(__file__).parents[2] / "synthesis" / "_kernels.py"
     beside = code.parent / "__pycache__"
     kept = Path(given).glob("*/*.nbi") if given else beside.glob("*.nbi")
     newest = max((path.stat().st_mtime for path in kept if path.name.startswith(KEPT)), default=0.0)
-    writable = given or os.access(beside if beside.exists() else code.parent, os.W_OK)
-    if newest > code.stat().st_mtime or not writable or not sys.executable:
-        return
-    quiet = subprocess.DEVNULL
-    command = [sys.executable, "-P", "-m", __name__]  # -P: no module of the current folder is imported
-    with suppress(OSError):
-        second = subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet)  # noqa: S603 - no shell
-        Thread(target=second.wait, daemon=True).start()  # else it would stay as a zombie
+    writable = bool(given) or os.access(beside if beside.exists() else code.parent, os.W_OK)
+    return writable and newest <= code.stat().st_mtime
 
 
 def loops_compiled_ahead() -> Iterator[tuple[Any, tuple[Any, ...]]]:
