@@ -279,7 +279,7 @@ def test_of_a_table_with_46_columns_a_person_writes_no_line():
     """They remove the # before what anybody may know; the result fits all rows, and can be fitted."""
     rng = np.random.default_rng(3)
     ill = rng.choice(["no", "yes"], N)
-    wide = odd().drop(columns=["case", "visitor", "gain", "nace", "kind"])
+    wide = odd().drop(columns=["case", "visitor", "gain", "nace", "kind", "cars"])
     region = wide["country"].map({"Norway": "North", "Italy": "South"})
     wide = wide.assign(
         **{f"q{k}": rng.integers(1, 6, N) for k in range(12)},
