@@ -56,6 +56,7 @@ class Columns:
     schema : Schema
         With all values and bounds.
     cells : pandas.DataFrame
+        With keys and links.
     numbers : mapping of str to float array
         The cells as constraints read them.
     parent : integer array
@@ -74,18 +75,19 @@ class Columns:
         schema, parent = declared(table.schema), links.parent[name]
         data = cells.drop(columns=[*table.keys]) if schema is None else cells[[*schema.coded]]
         if not len(data.columns) or (schema is None and table.schema is not None):  # it has keys alone
-            return cls(Schema({}), data, {}, parent)
+            return cls(Schema({}), cells, {}, parent)
         whole = draft_schema(data) if schema is None else replace(schema, columns=schema.coded)
         with about(f"table {name!r}"):
             filled, numbers = numbers_of(OpenSchema.of(whole, data), data)
-        return cls(filled, data, numbers, parent)
+        return cls(filled, cells, numbers, parent)
 
 
 def broken_rules(frames: Frames, links: Links, database: Database, *, within: bool = True) -> dict[str, int]:
     """Return each rule that a database declares, with its table, and how often it is broken.
 
     Comparisons and constraints within a table are broken by rows, all others by rows of the parent. A row
-    that belongs to nobody breaks no rule across tables: it is counted as an orphan. Nor does a missing cell.
+    that belongs to nobody breaks no rule across tables: it is counted as an orphan. Nor does a missing cell,
+    except in a copy of a cell that is there.
     Without `within`, constraints within a table are left out.
     """
     if not has_rules(database, within=within):
@@ -120,6 +122,11 @@ def _across(name: str, columns: Mapping[str, Columns], database: Database) -> It
             comparison.name: columns[above].numbers[column][places[above]],
         }
         yield str(comparison), int((~rule.holds(numbers)).sum())
+    for column, copied in table.copied.items():
+        above, its = copied.above
+        cells = [own.cells[column], columns[above].cells[its].take(places[above])]
+        codes = pd.factorize(pd.concat(cells, ignore_index=True))[0]  # of a missing cell -1
+        yield str(copied), int((codes[: len(cells[0])] != codes[len(cells[0]) :]).sum())
     for column, summary in table.computed.items():
         rows, given = columns[summary.table], own.numbers[column]
         summed = np.ones(len(rows.parent)) if summary.column is None else rows.numbers[summary.column]

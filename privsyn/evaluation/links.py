@@ -65,7 +65,8 @@ def read_tables(which: str, given: Any, database: Database, *, unit: str | None)
     frames: dict[str, pd.DataFrame] = {}
     for name, table in database.private.items():
         if name in tables:
-            frames[name] = read_in_memory(tables[name], table.schema, unit=table.keys).frame
+            no_data = (*table.keys, *database.copied_keys(name))
+            frames[name] = read_in_memory(tables[name], table.schema, unit=no_data).frame
             _check_keys(f"the {which} table" + (f" {name!r}" if unit is None else ""), frames[name], table)
         elif name != database.root or table.has_data:
             raise InputError(f"the {which} tables lack {name!r}, which is in the database")

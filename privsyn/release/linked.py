@@ -82,12 +82,13 @@ class LinkedRelease:
         for level in opened.levels:
             of, head = learned[level.name], level.opened.source.head
             table = opened.database.tables[level.name]
-            form = level.opened.output_type(of.learned.codec, table.elsewhere)
+            elsewhere = {*table.elsewhere} - {*opened.database.copied_keys(level.name)}
+            form = level.opened.output_type(of.learned.codec, elsewhere)
             method, called = opened.settings.algorithm, level.name if only is None else None
             release = Release(of.learned.codec, of.learned.own, ledger, method, form, called)
             named = {*table.keys, table.order, *of.learned.codec.names, *table.elsewhere}
             columns = {
-                str(name): dtype_text(dtype) or "" if name in table.elsewhere else dtype_of_keys(dtype)
+                str(name): dtype_text(dtype) or "" if name in elsewhere else dtype_of_keys(dtype)
                 for name, dtype in head.dtypes.items()
                 if name in named and name not in of.learned.codec.dropped
             }
@@ -252,8 +253,9 @@ class LinkedRelease:
             else:
                 columns[column] = new_keys(ranks(rows.parents), dtype)
         frame = pd.DataFrame(columns, index=range(len(rows.parents)), copy=False)
-        wider = {of for of in table.computed if dtype_text(columns[of].dtype) != level.columns[of]}
-        form = level.release.form.only(set(columns) - wider)  # such sums keep the type that holds them
+        follow = (*table.computed, *table.copied)
+        wider = {of for of in follow if dtype_text(columns[of].dtype) != level.columns[of]}
+        form = level.release.form.only(set(columns) - wider)  # such cells keep the type that holds them
         return form.cast(frame, schema_of(name, self.database, self._codecs))
 
     def sample_blocks(

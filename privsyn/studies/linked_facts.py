@@ -115,6 +115,8 @@ def _of_links(table: Table) -> Iterator[str]:
     """Yield what is declared of a table and the tables above and below, in words."""
     for rule in table.compared:
         yield f"{rule}, in every row"
+    for copied in table.copied.values():
+        yield f"{copied}, copied from the synthetic row above"
     for column, summary in table.computed.items():
         yield f"{Computed((None, column), summary)}, computed from the synthetic rows"
     if table.parent is None:

@@ -118,16 +118,43 @@ def codes_of_ones(table: Table, codec: Codec) -> list[tuple[str, int, bool]]:
 def cells_elsewhere(
     name: str, database: Database, codecs: Codecs, made: Made, dtypes: Mapping[str, str]
 ) -> dict[str, pd.Series]:
-    """Return the columns of a synthetic table whose cells follow from the rows of others, in their dtypes."""
+    """Return the columns of a synthetic table whose cells follow from the rows of others, in their dtypes.
+
+    All of it is computed from synthetic rows: no private cell of these columns is read.
+    """
     table, rows, found = database.tables[name], made[name], dict[str, pd.Series]()
     for constant in constants(database, name):
         cells = made[table.parent or ""].frame[str(constant)].take(rows.parents).reset_index(drop=True)
         dtype = parse_dtype(dtypes[str(constant.column)])
         found[str(constant.column)] = cells if holds_missing(dtype) else cells.astype(dtype)
+    keys, parents = database.copied_keys(name), {each: of.parents for each, of in made.items()}
+    places = dict(places_above(database, name, parents, np.arange(len(rows.parents))))
+    for column, rule in table.copied.items():
+        if column in keys:
+            found[column] = new_keys(places[keys[column]], dtypes[column])
+        else:
+            above, its = rule.above
+            cells = made[above].frame[its].take(places[above]).reset_index(drop=True)
+            found[column] = _in_dtype(cells, parse_dtype(dtypes[column]))
     for column, summary in table.computed.items():
         dtype = parse_dtype(dtypes[column])
         found[column] = _held(_summed(summary, codecs, made, len(rows.parents)), dtype)
     return found
+
+
+def _in_dtype(cells: pd.Series, dtype: Dtype) -> pd.Series:
+    """Return cells in a dtype; as they are if it does not hold them.
+
+    >>> [str(_in_dtype(pd.Series(cells), np.dtype("int8")).dtype) for cells in ([3.0], [3.5], [None, 3.0])]
+    ['int8', 'float64', 'float64']
+    """
+    if isinstance(dtype, pd.CategoricalDtype):  # its values are those of the column above
+        return cells
+    with suppress(TypeError, ValueError, OverflowError):
+        held = cells.astype(dtype)
+        if ((held == cells) | (held.isna() & cells.isna())).all():
+            return held
+    return cells
 
 
 def _held(sums: pd.Series, dtype: Dtype) -> pd.Series:
@@ -163,6 +190,9 @@ def schema_of(name: str, database: Database, codecs: Codecs) -> Schema:
     columns = {column: own.columns[str(summary)] for column, summary in table.computed.items()}
     for constant in constants(database, name):
         columns[str(constant.column)] = codecs[table.parent or ""].schema.columns[str(constant)]
+    for column in {*table.copied} - {*database.copied_keys(name)}:
+        above, its = table.copied[column].above
+        columns[column] = codecs[above].schema.columns[its]
     return replace(own, columns={**own.columns, **columns}) if columns else own
 
 
@@ -174,6 +204,7 @@ def declared_table(name: str, database: Database, columns: Collection[str]) -> D
     """
     table = database.tables[name]
     linked = {} if table.parent is None or table.link is None else {table.link: table.parent}
+    linked |= database.copied_keys(name)
     linked |= {} if table.public is not None else database.looked_up(name, columns)
     links = {column: (other, database.tables[other].key or "") for column, other in linked.items()}
     return DeclaredTable(table.key, links, never_missing=() if table.link is None else (table.link,))

@@ -7,7 +7,7 @@ link and the keys of its parent's table decide.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike
@@ -21,7 +21,7 @@ from privsyn.errors import InputError, about, did_you_mean, replace_errors
 from privsyn.marginals.counting import ranks
 from privsyn.marginals.domain import Floats, Ints, Mask
 from privsyn.table.discovery.open_schema import declared_or_by_names
-from privsyn.table.encoding.dtypes import family, holds_missing
+from privsyn.table.encoding.dtypes import family, holds_missing, with_missing
 from privsyn.table.encoding.parsing import alone, number
 from privsyn.table.enforcement.forbidden import MissingWhen
 from privsyn.table.io.formats import tables_in
@@ -138,6 +138,9 @@ def open_tables(database: Database, tables: Mapping[str, Any], shuffle: Shuffle)
         with about(f"table {name!r}"):
             found[name] = _linked(database, name, sources[name], found, shuffle)
     check_all_looked_up(database, {name: linked.schema for name, linked in found.items()})
+    for name in database.names:
+        with about(f"table {name!r}"):
+            _check_copied(database, name, found)
     for name in reversed(database.names):
         with about(f"table {name!r}"):
             found[name] = _with_summaries(database, name, found)
@@ -148,8 +151,17 @@ def _without(linked: LinkedTable, columns: tuple[str, ...]) -> LinkedTable:
     """Return a table in which some columns are not read: they follow from another table."""
     if not columns:
         return linked
-    kept = {name: column for name, column in linked.schema.columns.items() if name not in columns}
-    return replace(linked, also=(*linked.also, *columns), schema=replace(linked.schema, columns=kept))
+    return replace(linked, also=(*linked.also, *columns), schema=linked.schema.without(columns))
+
+
+def _check_copied(database: Database, name: str, found: Mapping[str, LinkedTable]) -> None:
+    """Refuse copies of columns that are not made, and columns that the table has not."""
+    for column, rule in database.tables[name].copied.items():
+        above, its = rule.above
+        if column not in found[name].source.head.columns:
+            raise InputError(f"{str(rule)!r}: the table has no column {column!r}: correct the name")
+        if its not in (*database.tables[above].keys, *found[above].schema.coded):
+            raise InputError(f"{str(rule)!r}: no cell of {rule.name} is counted, so there is none to copy")
 
 
 def _sources(database: Database, tables: Mapping[str, Any]) -> dict[str, RawTable]:
@@ -157,7 +169,7 @@ def _sources(database: Database, tables: Mapping[str, Any]) -> dict[str, RawTabl
     for name, table in database.private.items():
         if name in tables:
             with about(f"table {name!r}"):
-                sources[name] = _source(table, tables[name])
+                sources[name] = _source(table, tables[name], database.copied_keys(name))
     missing = [name for name in database.private if name not in sources]
     root = database.root
     if missing == [root] and not database.tables[root].has_data:
@@ -170,10 +182,10 @@ def _sources(database: Database, tables: Mapping[str, Any]) -> dict[str, RawTabl
     return sources
 
 
-def _source(table: Table, given: Any) -> RawTable:
+def _source(table: Table, given: Any, copied: Collection[str]) -> RawTable:
     schema = table.schema if table.has_data or table.schema != Schema({}) else None  # it may say how to read
     order = () if table.only_order is None else (table.only_order,)  # its type is not guessed either
-    source = read_in_batches(given, schema, unit=(*table.keys, *order))
+    source = read_in_batches(given, schema, unit=(*table.keys, *order, *copied))
     if not source.near:
         raise InputError("several tables cannot be read from a cluster: give files or frames")
     for what in ("key", "link", "order"):
@@ -283,7 +295,7 @@ def _with_summaries(database: Database, name: str, found: Mapping[str, LinkedTab
             columns[column] = replace(kind, nullable=True)
         for total in (name for name, summary in table.computed.items() if summary == what):
             columns[column] = _as_declared(own.schema.columns.get(total), kind)
-    if not (columns or own.schema.coded):  # a table of keys: its rows are counted
+    if not (columns or {*own.schema.coded} - {*table.elsewhere}):  # a table of keys: its rows are counted
         own.added[ROW], columns[ROW] = YES, Categorical([YES], nullable=False)
     schema, columns = own.schema, {**own.schema.columns, **columns}
     return replace(own, schema=replace(schema, columns=columns, constraints=(*schema.constraints, *rules)))
@@ -377,14 +389,6 @@ def _first(cells: pd.Series, parents: Ints, rows: int) -> Any:
     found = with_missing(cells)
     # Of objects that are all text, pandas would else make another dtype, which tells that no other is there.
     return pd.Series(pd.api.extensions.take(found.array, taken, allow_fill=True), dtype=found.dtype)
-
-
-def with_missing(cells: pd.Series) -> pd.Series:
-    """Return cells in a dtype with missing ones. Of integers of NumPy pandas would else make floats."""
-    if holds_missing(cells.dtype):
-        return cells
-    empty: Any = np.empty(0, cells.to_numpy().dtype)
-    return pd.Series(pd.array(cells.to_numpy(), dtype=pd.array(empty).dtype))
 
 
 def _chosen(what: Derived, cells: pd.Series, child: LinkedTable, rows: int) -> Any:

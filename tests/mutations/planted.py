@@ -649,10 +649,17 @@ LINKED = (
     ),
     bug(
         "a type of a derived column that says whether anybody has no row",
-        "privsyn/table/linked.py",
+        "privsyn/table/encoding/dtypes.py",
         "if holds_missing(cells.dtype):",
         "if True:",
         "tests/test_linked_leaves.py::test_a_type_does_not_tell_whether_anybody_has_no_row_or_one",
+    ),
+    bug(
+        "private cells of a copy that are read",
+        "privsyn/table/linked.py",
+        "_without(linked, database.tables[name].elsewhere)",
+        "_without(linked, database.tables[name].constant)",
+        "tests/test_linked_copies.py::test_no_private_cell_of_a_copy_is_read_and_it_costs_nothing",
     ),
     bug(
         "categories of which one row decides the type of all",

@@ -265,7 +265,7 @@ def _second_key(link: Link, tables: Mapping[str, KeyedTable], parents: Mapping[s
     if at == link.parent:
         broken = int(((direct != over) & (direct >= 0) & (over >= 0)).sum())
         if not broken:
-            return f"READ: the key of {link.parent} follows from {own.column}: it is left out."
+            return f"READ: the key of {link.parent} follows from {own.column}: left out, or a copy as below."
         if link.parent not in parents:  # the root
             return (
                 f"READ: {plural(broken, 'row')} of two persons: {own.column} leads to another row of"

@@ -9,7 +9,6 @@ from pathlib import Path
 from textwrap import indent
 
 import numpy as np
-import pandas as pd
 
 from privsyn.errors import InputError, about, plural
 from privsyn.marginals.domain import Ints
@@ -17,7 +16,7 @@ from privsyn.table.drafting.draft import check_schema, draft_of_rows
 from privsyn.table.drafting.keys import KeyedTable
 from privsyn.table.drafting.layout import Layout, lay_out
 from privsyn.table.drafting.review import MARKS_READ, READ, review, wrapped
-from privsyn.table.drafting.siblings import RowOrder, Siblings
+from privsyn.table.drafting.siblings import DraftedTable, RowOrder, Siblings, copies_from_above
 from privsyn.table.io.csv_table import PLAIN
 from privsyn.table.io.formats import CSV, SEPARATOR, DeclaredTable, Place
 from privsyn.table.io.persons import NOBODY, codes_of
@@ -38,35 +37,6 @@ LINKED = """\
 
 WIDE = "SEVERAL COLUMNS:"
 """How the remark on a key of several columns begins."""
-
-
-@dataclass(frozen=True, eq=False)
-class DraftedTable:
-    """The draft of one private table.
-
-    Parameters
-    ----------
-    name : str
-    schema : Schema
-        The columns of data.
-    frame : pandas.DataFrame
-        These columns, as the draft reads them.
-    others : mapping of a column to a number
-        How many texts are not read.
-    links : mapping
-        Key, parent, link and order, as in a schema file.
-    siblings : Siblings, optional
-        None in the root.
-    order : RowOrder
-    """
-
-    name: str
-    schema: Schema
-    frame: pd.DataFrame
-    others: Mapping[str, int]
-    links: Mapping[str, str]
-    siblings: Siblings | None
-    order: RowOrder
 
 
 Remark = tuple[str, str, str]
@@ -171,13 +141,14 @@ class _Draft:
     def section(self, name: str, stem: str | None, remarks: list[Remark]) -> tuple[str, dict[str, str]]:
         """Return the lines of a private table, and the text of each file of a look-up by its name."""
         table = self.tables[name]
-        said = self._said_of_columns(table, remarks)
+        copies = copies_from_above(table, self.tables, self.keyed, self.layout)
+        said = self._said_of_columns(table, [each for each in remarks if each[1] not in copies])
         about_table = [*self._said_of_table(table), *said.pop("", [])]
         dialect = "" if self.csv == PLAIN else to_yaml(Schema({}, csv=self.csv))
         body, files = dialect + "columns: {}\n", dict[str, str]()
         if table.schema.columns:
             known = {column for each, column in (*self.layout.left_out, *self.layout.lookups) if each == name}
-            draft = review(table.schema, table.frame, table.others, said, known)
+            draft = review(table.schema, table.frame, table.others, said, known, copies)
             body, files = draft.text("constraints:\n", stem)
         links = dump(dict(table.links), flow=False) if table.links else ""
         title = dump({name: None}, flow=False).replace(" null", "")
@@ -347,10 +318,11 @@ def check_tables(data: str | os.PathLike[str], database: Database) -> list[str]:
     for name in database.names:
         table = database.tables[name]
         found = [*_of_keys(name, opened[name], database), *_of_parents(name, opened, database)]
-        if table.schema is not None and table.schema.coded:
-            keys = tuple(each for each in (*table.keys, table.only_order) if each is not None)
+        schema = None if table.schema is None else table.schema.without(table.copied)
+        if schema is not None and schema.coded:
+            keys = tuple(each for each in (*table.keys, table.only_order, *table.copied) if each is not None)
             with about(f"table {name!r}"):
-                found += check_schema(places[name], table.schema, no_data=keys)
+                found += check_schema(places[name], schema, no_data=keys)
         lines += [type(line)(f"table {name!r}: {line}") for line in found]
     return lines
 

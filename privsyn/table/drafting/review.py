@@ -371,6 +371,7 @@ def review(
     others: Mapping[str, int],
     remarks: Mapping[str, Sequence[str]] | None = None,
     keys: Collection[str] = (),
+    copies: Mapping[str, Proposal] | None = None,
 ) -> Draft:
     """Return a draft with what the rows show.
 
@@ -381,6 +382,8 @@ def review(
         Of one of several tables: what else the rows show.
     keys : collection of str
         The columns that have no other remarks.
+    copies : mapping of a column to a Proposal, optional
+        Of one of several tables: the columns that are equal to one of a table above.
     """
     order = Order(frame)
     notes = {}
@@ -394,7 +397,10 @@ def review(
             found = [line for line in found if name not in keys and "--unit" not in line]
             found += remarks.get(name, ())
         notes[name] = tuple(filter(None, found))
-    draft, proposals = propose(draft, frame)
+    copies = copies or {}
+    rest, proposals = propose(draft.without(copies), frame)
+    proposals = [*copies.values(), *proposals]
+    draft = replace(draft, columns={**draft.columns, **rest.columns})
     # To look for the values of a column without a cell would take a part of the budget.
     empty = {name: Text() for name in draft.coded if frame[name].isna().all()}
     draft = replace(draft, columns={**draft.columns, **empty})

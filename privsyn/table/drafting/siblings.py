@@ -16,9 +16,11 @@ import pandas as pd
 
 from privsyn.errors import plural
 from privsyn.marginals.domain import Floats, Ints
-from privsyn.table.drafting.keys import words
-from privsyn.table.drafting.layout import OF_PEOPLE
+from privsyn.table.drafting.candidates import HEAD, Proposal
+from privsyn.table.drafting.keys import KeyedTable, words
+from privsyn.table.drafting.layout import OF_PEOPLE, Layout
 from privsyn.table.encoding.dtypes import family
+from privsyn.table.schema.across import EQUAL, Comparison
 from privsyn.table.schema.columns import Datetime, Numerical
 from privsyn.table.schema.schema import Schema
 
@@ -210,3 +212,74 @@ class Siblings:
             elif isinstance(column, Numerical) and MONEY.search(name):
                 found[f"sum_{name}"] = f"sum({self.name}.{name})"
         return found
+
+
+@dataclass(frozen=True, eq=False)
+class DraftedTable:
+    """The draft of one private table.
+
+    Parameters
+    ----------
+    name : str
+    schema : Schema
+        The columns of data.
+    frame : pandas.DataFrame
+        These columns, as the draft reads them.
+    others : mapping of a column to a number
+        How many texts are not read.
+    links : mapping
+        Key, parent, link and order, as in a schema file.
+    siblings : Siblings, optional
+        None in the root.
+    order : RowOrder
+    """
+
+    name: str
+    schema: Schema
+    frame: pd.DataFrame
+    others: Mapping[str, int]
+    links: Mapping[str, str]
+    siblings: Siblings | None
+    order: RowOrder
+
+
+def copies_from_above(
+    table: DraftedTable, tables: Mapping[str, DraftedTable], keyed: Mapping[str, KeyedTable], layout: Layout
+) -> dict[str, Proposal]:
+    """Return the columns that have the cell of a row above in every row, each with the constraint.
+
+    One of the same name is preferred, then one of the nearest table. Rows without a parent do not count.
+    """
+    found: dict[str, Proposal] = {}
+    own = {*table.schema.coded, *(column for name, column in layout.left_out if name == table.name)}
+    cells, places, below = keyed[table.name].frame, np.arange(len(table.frame)), table
+    while below.siblings is not None:
+        places = np.append(below.siblings.parents, -1)[places]
+        below = tables[below.siblings.parent]
+        given, above = places >= 0, keyed[below.name].frame
+        names = [*below.schema.coded, *filter(None, [layout.keys[below.name]])]
+        for column in sorted(own - {*found, table.order.column}):
+            one, same = cells[column][given], [name for name in names if name == column]
+            for name in (*same, *(name for name in names if name != column)):
+                if (below.name, name) not in layout.left_out and _equal(one, above[name], places[given]):
+                    copied = Comparison((None, column), EQUAL, (below.name, name))
+                    found[column] = Proposal(str(copied), len(one))
+                    break
+    return found
+
+
+def _equal(cells: pd.Series, above: pd.Series, places: Ints) -> bool:
+    """Return whether each cell is that of the row above, and this is no accident."""
+    if family(cells.dtype) != family(above.dtype):
+        return False
+    for rows in (slice(HEAD), slice(None)):
+        both = pd.concat([cells.iloc[rows], above.take(places[rows])], ignore_index=True)
+        try:
+            codes = pd.factorize(both)[0]
+        except (TypeError, NotImplementedError):  # lists
+            return False
+        one, other = np.split(codes, 2)
+        if (one != other).any():
+            return False
+    common = np.bincount(one + 1).max(initial=0)
+    return len(one) - int(common) >= LEAST

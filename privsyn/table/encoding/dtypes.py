@@ -170,6 +170,14 @@ def holds_missing(dtype: Dtype) -> bool:
     return not (isinstance(dtype, np.dtype) and dtype.kind in "iub")
 
 
+def with_missing(cells: pd.Series) -> pd.Series:
+    """Return cells in a dtype with missing ones. Of integers of NumPy pandas would else make floats."""
+    if holds_missing(cells.dtype):
+        return cells
+    empty: Any = np.empty(0, cells.to_numpy().dtype)
+    return pd.Series(pd.array(cells.to_numpy(), dtype=pd.array(empty).dtype))
+
+
 def number_type(dtype: Dtype) -> np.dtype:
     """Return the NumPy type of a column of numbers; float64 for objects and decimals."""
     if dtype == OBJECT or family(dtype) == "decimal":

@@ -10,29 +10,33 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import pairwise, product
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from privsyn.errors import InputError, about, did_you_mean, replace_errors, safe_repr
-from privsyn.table.schema.columns import Coded, Ordinal
+from privsyn.table.schema.columns import Coded, Column, Ordinal, Text
 from privsyn.table.schema.condition import MIRRORED, SIGNS, Reader
 from privsyn.table.schema.constraint import Order, check_names
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.summaries import FORM, Computed, Side, side_of, text_of
 
-ORDERS = ("<", "<=", ">", ">=")
+if TYPE_CHECKING:
+    from privsyn.table.schema.database import Database, Table
+
+ORDERS, EQUAL = ("<", "<=", ">", ">="), "=="
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Requires a column never to pass a column of a row above it.
+    """Requires a column never to pass a column of a row above it, or to be equal to it.
 
     Parameters
     ----------
     left, right : (table or None, column)
         In a `Database`, the left one is of the table that has the rule, and the right one of a table above.
-    sign : one of "<", "<=", ">", ">="
+    sign : one of "<", "<=", ">", ">=", "=="
+        A column that is equal is a copy: it may be a key or a link of the table above, too.
 
     Examples
     --------
@@ -200,7 +204,7 @@ def _comparisons(text: str) -> Iterator[Comparison]:
             case ast.BoolOp(ast.And(), values):
                 for value in values:
                     yield from facts(value)
-            case ast.Compare(left, ops, comparators) if {SIGNS[type(op)] for op in ops} <= {*ORDERS}:
+            case ast.Compare(left, ops, comparators) if {SIGNS[type(op)] for op in ops} <= {*ORDERS, EQUAL}:
                 for (one, other), op in zip(pairwise([left, *comparators]), ops, strict=True):
                     yield Comparison(side_of(reader, one), SIGNS[type(op)], side_of(reader, other))
             case _:
@@ -283,7 +287,7 @@ def read_children(said: object) -> tuple[int, int | None]:
     raise InputError(f"children is a number or a range such as 1.. or 1..4, not {safe_repr(said)}")
 
 
-def read_rules(table: Any) -> None:
+def read_rules(table: Table) -> None:
     """Read the rules of a `Table` that is being made. Those on its own columns join its schema."""
     rules, own = read_across(table.constraints)
     object.__setattr__(table, "constraints", rules)
@@ -299,7 +303,7 @@ def read_rules(table: Any) -> None:
     ones = table.one if isinstance(table.one, list | tuple) else [table.one]
     object.__setattr__(table, "one", tuple(map(OnlyOne.read, ones)))
     _check_ones(table, schema)
-    about_parent = [f"constraint {str(rule)!r}" for rule in table.compared] + [
+    about_parent = [f"constraint {str(rule)!r}" for rule in (*table.compared, *table.copied.values())] + [
         what for what in ("children", "constant", "one") if getattr(table, what) not in (None, ())
     ]
     if about_parent and table.parent is None:
@@ -309,18 +313,99 @@ def read_rules(table: Any) -> None:
     named = {name for rule in (() if schema is None else schema.constraints) for name in rule.columns}
     named |= {rule.column for rule in (*table.compared, *table.one)}
     named |= {*table.keys, table.order, *table.lookups}
+    equal = (rule for rule in rules if isinstance(rule, Comparison) and rule.sign == EQUAL)
+    copies = [rule for rule in equal if None in (rule.left[0], rule.right[0])]
+    if len({*table.elsewhere}) < len(table.constant) + len(table.computed) + len(copies):
+        raise InputError("two rules say from which other table a column follows: drop one")
     for name in table.elsewhere:
-        if schema is not None and schema.columns and name not in schema.coded:
+        if schema is not None and schema.columns and name not in (*schema.coded, *table.copied):
             meant = did_you_mean(name, schema.coded)
             raise InputError(f"{name!r} is no column of the table that is counted{meant}")
         if name in named:
             raise InputError(
-                f"{name!r} follows from another table, as constant or a sum says: no other rule or setting"
-                " can name it; leave out one of them"
+                f"{name!r} follows from another table, as constant, a copy or a sum says: no other rule or"
+                " setting can name it; leave out one of them"
             )
 
 
-def _check_ones(table: Any, schema: Any) -> None:
+def with_checked_rules(database: Database, name: str, table: Table) -> Table:
+    """Return a table whose rules name its own column first, and one of a table above.
+
+    Raises
+    ------
+    InputError
+        If a rule names no table above or no column of it, or two rules leave some row no value.
+    """
+    computed = [Computed((None, column), said) for column, said in table.computed.items()]
+    rules = [rule.of(name) for rule in table.constraints if isinstance(rule, Comparison)]
+    across = [rule for rule in rules if not rule.is_own]
+    for rule in across:
+        above, column = rule.above
+        known = {each: database.known(each) for each in (name, *database.above(name))}
+        for each in (rule.left[0] or name, above):
+            if each not in known:
+                meant = did_you_mean(each, known)
+                raise InputError(f"{str(rule)!r}: {each!r} is no table above {name!r}{meant}")
+        if column in database.tables[above].elsewhere:
+            raise InputError(f"{str(rule)!r}: {column!r} follows from another table itself: name that one")
+        if rule.sign == EQUAL:
+            if column not in database.tables[above].keys:
+                check_column(above, column, known[above])
+            continue
+        for each, named in ((name, rule.column), (above, column)):
+            check_column(each, named, known[each])
+        declared = (database.tables[each].schema for each in (name, above))
+        own, other = (None if schema is None else schema.coded for schema in declared)
+        for reached in (rule.column, *beyond(table.schema, rule)):
+            following = replace(rule, left=(None, reached))
+            following.check((own or {}).get(reached), (other or {}).get(column))
+    for floor, ceiling in product(across, across):
+        if floor.column == ceiling.column and floor.sign[0] == ">" and ceiling.sign[0] == "<":
+            signs = _signs_between(database, floor.above, ceiling.above)
+            check_between(floor, ceiling, ordered=bool(signs), strictly="<" in signs)
+    for one in table.one:
+        check_column(name, one.column, database.known(name))
+        one.check(None if table.schema is None else table.schema.coded.get(one.column))
+    if not table.constraints:
+        return table
+    table = replace(table, constraints=[*across, *computed, *(str(rule) for rule in rules if rule.is_own)])
+    copies = _kinds_of_copies(database, table)
+    if table.schema is None or not table.schema.columns or not copies:
+        return table
+    return replace(table, schema=replace(table.schema, columns={**table.schema.columns, **copies}))
+
+
+def _kinds_of_copies(database: Database, table: Table) -> dict[str, Column]:
+    """Return the kind of each column that is a copy: that of the column above; none of a key is counted."""
+    found: dict[str, Column] = {}
+    for column, rule in table.copied.items():
+        above, its = rule.above
+        schema = database.tables[above].schema
+        if its in database.tables[above].keys:
+            found[column] = Text()
+        elif schema is not None and its in schema.columns:
+            found[column] = schema.columns[its]
+    return found
+
+
+def _signs_between(database: Database, low: tuple[str, str], high: tuple[str, str]) -> set[str]:
+    """Return how rules relate a column to another one, of the same table or of one above: "<" or "<="."""
+    found = {"<="} if low == high else set[str]()
+    if low[0] == high[0]:
+        schema = database.tables[low[0]].schema
+        found |= {
+            "<" if strict else "<="
+            for lower, upper, strict in orders(schema)
+            if (lower, upper) == (low[1], high[1])
+        }
+    for table, own, other, way in ((low[0], low, high, "<"), (high[0], high, low, ">")):
+        for rule in (rule.of(table) for rule in database.tables[table].compared):
+            if rule.column == own[1] and rule.above == other and rule.sign[0] == way:
+                found.add("<" if rule.strict else "<=")
+    return found
+
+
+def _check_ones(table: Table, schema: Schema | None) -> None:
     """Refuse values that no single row of a parent could have, or not for certain the first."""
     if len({one.column for one in table.one}) < len(table.one):
         raise InputError("one: a column can have one value that one row of each parent has")

@@ -4,21 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, fields, replace
-from itertools import product
+from dataclasses import KW_ONLY, dataclass, field, fields
 from os import PathLike
 from types import MappingProxyType
 from typing import Any
 
 from privsyn.errors import InputError, about, did_you_mean, safe_repr
-from privsyn.table.schema.across import (
-    Comparison,
-    beyond,
-    check_between,
-    check_column,
-    orders,
-    read_rules,
-)
+from privsyn.table.schema.across import EQUAL, Comparison, read_rules, with_checked_rules
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.summaries import Computed, Derived
 from privsyn.table.schema.yaml_file import read_schema
@@ -50,8 +42,9 @@ class Table:
         The columns whose values are keys of a public table, such as ``{"origin": "zones", "destination":
         "zones"}``. The schema need not have them. A column that has the name of such a key needs no mention.
     constraints : list of text, optional
-        Comparisons of a column with one of a table above, such as ``"arrived >= persons.born"``, and sums and
-        numbers of the rows below, such as ``"total == sum(items.price)"``. Others join those of the schema.
+        Comparisons of a column with one of a table above, such as ``"arrived >= persons.born"``, copies from
+        there, such as ``"zone == persons.zone"``, and sums and numbers of the rows below, such as
+        ``"total == sum(items.price)"``. Others join those of the schema.
     constant : list of str, optional
         Columns that are the same in all rows of one parent.
     one : text or list of text, optional
@@ -134,8 +127,15 @@ class Table:
 
     @property
     def compared(self) -> tuple[Comparison, ...]:
-        """The rules that compare columns with those of tables above."""
-        return tuple(rule for rule in self.constraints if isinstance(rule, Comparison))
+        """The rules that keep columns in order with those of tables above."""
+        return tuple(rule for rule in self.constraints if isinstance(rule, Comparison) and rule.sign != EQUAL)
+
+    @property
+    def copied(self) -> dict[str, Comparison]:
+        """The rule of each column that has the cell of a row above."""
+        equal = (rule for rule in self.constraints if isinstance(rule, Comparison) and rule.sign == EQUAL)
+        own = (Comparison(rule.right, EQUAL, rule.left) if rule.left[0] else rule for rule in equal)
+        return {rule.column: rule for rule in own if rule.left[0] is None}  # a `Database` knows its tables
 
     @property
     def computed(self) -> dict[str, Derived]:
@@ -145,7 +145,7 @@ class Table:
     @property
     def elsewhere(self) -> tuple[str, ...]:
         """The columns whose cells follow from other tables: no cell of them is drawn."""
-        return (*self.constant, *self.computed)
+        return (*self.constant, *self.computed, *self.copied)
 
     def _check_public(self) -> None:
         """Refuse what a look-up table cannot have."""
@@ -185,16 +185,7 @@ class Table:
 
 
 PRIVATE = (
-    "schema",
-    "parent",
-    "link",
-    "order",
-    "derive",
-    "lookups",
-    "constraints",
-    "constant",
-    "one",
-    "children",
+    *("schema", "parent", "link", "order", "derive", "lookups", "constraints", "constant", "one", "children"),
 )
 """What only tables of private rows have."""
 
@@ -302,51 +293,9 @@ class Database:
         for rule in table.constraints:
             if isinstance(rule, Computed) and rule.side[0] not in (None, name):
                 raise InputError(f"{str(rule)!r}: it computes no column of {name!r}: move it to its table")
-        computed = [Computed((None, column), said) for column, said in table.computed.items()]
-        rules = [rule.of(name) for rule in table.compared]
-        across = [rule for rule in rules if not rule.is_own]
-        for rule in across:
-            above, column = rule.above
-            known = {each: self._known(each) for each in (name, *self.above(name))}
-            for each in (rule.left[0] or name, above):
-                if each not in known:
-                    meant = did_you_mean(each, known)
-                    raise InputError(f"{str(rule)!r}: {each!r} is no table above {name!r}{meant}")
-            for each, named in ((name, rule.column), (above, column)):
-                check_column(each, named, known[each])
-            declared = (self.tables[each].schema for each in (name, above))
-            own, other = (None if schema is None else schema.coded for schema in declared)
-            for reached in (rule.column, *beyond(table.schema, rule)):
-                following = replace(rule, left=(None, reached))
-                following.check((own or {}).get(reached), (other or {}).get(column))
-        for floor, ceiling in product(across, across):
-            if floor.column == ceiling.column and floor.sign[0] == ">" and ceiling.sign[0] == "<":
-                signs = self._signs_between(floor.above, ceiling.above)
-                check_between(floor, ceiling, ordered=bool(signs), strictly="<" in signs)
-        for one in table.one:
-            check_column(name, one.column, self._known(name))
-            one.check(None if table.schema is None else table.schema.coded.get(one.column))
-        if not table.constraints:
-            return table
-        return replace(table, constraints=[*across, *computed, *(str(rule) for rule in rules if rule.is_own)])
+        return with_checked_rules(self, name, table)
 
-    def _signs_between(self, low: tuple[str, str], high: tuple[str, str]) -> set[str]:
-        """Return how rules relate a column to another one, of the same table or of one above: "<" or "<="."""
-        found = {"<="} if low == high else set[str]()
-        if low[0] == high[0]:
-            schema = self.tables[low[0]].schema
-            found |= {
-                "<" if strict else "<="
-                for lower, upper, strict in orders(schema)
-                if (lower, upper) == (low[1], high[1])
-            }
-        for table, own, other, way in ((low[0], low, high, "<"), (high[0], high, low, ">")):
-            for rule in (rule.of(table) for rule in self.tables[table].compared):
-                if rule.column == own[1] and rule.above == other and rule.sign[0] == way:
-                    found.add("<" if rule.strict else "<=")
-        return found
-
-    def _known(self, name: str) -> list[str] | None:
+    def known(self, name: str) -> list[str] | None:
         """Return the columns of data of a table; None if they follow from the data."""
         table = self.tables[name]
         return None if table.schema is None else [*table.schema.coded, *table.lookups]
@@ -370,6 +319,22 @@ class Database:
     def names(self) -> tuple[str, ...]:
         """The tables of private rows, each after its parent."""
         return tuple(self._below(self.root))
+
+    def copied_keys(self, name: str) -> dict[str, str]:
+        """Return the columns of a table that copy a key, and the table whose key it is.
+
+        >>> tables = {"homes": Table(key="home"), "people": Table(key="person", parent="homes", link="home")}
+        >>> trips = Table(parent="people", link="person", constraints=["at == people.home"])
+        >>> Database(tables | {"trips": trips}).copied_keys("trips")
+        {'at': 'homes'}
+        """
+        found = dict[str, str]()
+        for column, rule in self.tables[name].copied.items():
+            above, its = rule.above
+            table = self.tables[above]
+            if its in table.keys:
+                found[column] = above if its == table.key else table.parent or ""
+        return found
 
     def looked_up(self, name: str, columns: Collection[str]) -> dict[str, str]:
         """Return the look-up table of each column that has one: those named, and those by the same name.

@@ -120,6 +120,10 @@ class Schema:
         changed = {name: replace(self.columns[name], nullable=False) for name in chosen}
         return replace(self, columns={**self.columns, **changed})
 
+    def without(self, names: Collection[str]) -> Schema:
+        """Return the schema without some columns, which no constraint names."""
+        return replace(self, columns={each: kind for each, kind in self.columns.items() if each not in names})
+
     def markers(self, name: str) -> tuple[str, ...]:
         """Return the texts that mean a missing cell of this column in a file."""
         column = self.columns[name]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import dataclass
+from keyword import iskeyword
 
 from privsyn.errors import InputError, about, safe_repr
 from privsyn.table.schema.condition import Reader
@@ -12,7 +13,7 @@ from privsyn.table.schema.condition import Reader
 Side = tuple[str | None, str]
 """A table and a column of it; None is the table that has the rule."""
 
-FORM = "across tables write one by <, <=, > or >=, as in visits.arrived >= persons.born"
+FORM = "across tables write one by <, <=, >, >= or ==, as in visits.arrived >= persons.born"
 
 EVER, COUNT, SUM, ANY = "ever", "count", "sum", "any"
 SUMMARIES = (COUNT, "sum", "mean", "min", "max", "first", "last", EVER)
@@ -119,7 +120,8 @@ class Computed:
 
 def text_of(side: Side) -> str:
     """Return a column as it stands in an expression."""
-    return ".".join(each if each.isidentifier() else f"`{each}`" for each in side if each is not None)
+    names = [each for each in side if each is not None]
+    return ".".join(each if each.isidentifier() and not iskeyword(each) else f"`{each}`" for each in names)
 
 
 def side_of(reader: Reader, node: ast.expr) -> Side:

@@ -1,0 +1,205 @@
+"""A copy of a column above has its cell in every synthetic row, costs nothing, and is not read."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from command import run
+
+from privsyn import (
+    Categorical,
+    Database,
+    Datetime,
+    InputError,
+    Numerical,
+    PrivSyn,
+    Schema,
+    Table,
+    load,
+)
+from privsyn.evaluation.integrity import broken_rules
+from privsyn.evaluation.links import Links
+from privsyn.studies.linked_facts import rules
+from privsyn.table.schema.database_file import database_from_plain, database_to_plain
+
+FORMS = {"pandas": lambda table: table, "polars": pl.from_pandas, "pyarrow": pa.Table.from_pandas}
+HOMES = Schema(
+    {
+        "zone": Numerical(0, 80, integer=True),
+        "kind": Categorical(["flat", "house"]),
+        "built": Datetime("1999-01-01", "2003-01-01"),
+    }
+)
+COPIES = Database(
+    {
+        "homes": Table(HOMES, key="home"),
+        "people": Table(
+            Schema({"age": Numerical(0, 99, integer=True)}), key="person", parent="homes", link="home",
+            constraints=["zone == homes.zone", "homes.kind == people.`class`"],
+        ),
+        "trips": Table(
+            Schema({"mode": Categorical(["bike", "car"])}), parent="people", link="person",
+            constraints=["trips.house == people.home", "built == homes.built"],
+        ),
+    }
+)  # fmt: skip
+
+
+def private(rows=400, seed=0):
+    """Homes, people there, and their trips; what is copied is equal to the cell above in each row."""
+    rng = np.random.default_rng(seed)
+    homes = pd.DataFrame({"home": rng.permutation(rows) + 500, "zone": rng.integers(1, 60, rows)})
+    homes["kind"] = rng.choice(["flat", "house"], rows)
+    homes["built"] = pd.Timestamp("2000-01-01") + pd.to_timedelta(rng.integers(0, 900, rows), "D")
+    at = np.repeat(np.arange(rows), rng.integers(0, 4, rows))
+    people = pd.DataFrame({"person": np.arange(len(at)), "home": homes["home"].to_numpy()[at]})
+    people = people.assign(age=rng.integers(0, 90, len(at)), zone=homes["zone"].to_numpy()[at].astype("int8"))
+    people["class"] = homes["kind"].to_numpy()[at]
+    of = np.repeat(np.arange(len(at)), rng.integers(0, 4, len(at)))
+    trips = pd.DataFrame({"person": of, "house": people["home"].to_numpy()[of]})
+    trips = trips.assign(mode=rng.choice(["bike", "car"], len(of)), built=homes["built"].to_numpy()[at][of])
+    return {"homes": homes, "people": people, "trips": trips}
+
+
+def unequal(tables):
+    """How many rows differ from what they copy."""
+    homes = tables["homes"].set_index("home")
+    people = tables["people"].merge(homes, left_on="home", right_index=True, suffixes=("", "_above"))
+    above = people.set_index("person")[["home", "built"]]
+    trips = tables["trips"].merge(above, left_on="person", right_index=True, suffixes=("", "_above"))
+    assert len(people)
+    assert len(trips)
+    pairs = [(people, "zone", "zone_above"), (people, "class", "kind"), (trips, "house", "home")]
+    pairs.append((trips, "built", "built_above"))
+    return [int((frame[one].astype(str) != frame[other].astype(str)).sum()) for frame, one, other in pairs]
+
+
+@pytest.mark.parametrize("form", [*FORMS])
+def test_each_row_has_the_cell_of_the_row_above_in_the_type_of_its_own_table(tmp_path, form):
+    tables = {name: FORMS[form](table) for name, table in private().items()}
+    PrivSyn(3.0, 1e-6, COPIES, seed=0).fit(tables).save(tmp_path / "model")
+    made = load(tmp_path / "model").sample(seed=1)
+    for name, table in made.items():
+        own = tables[name]
+        given = own.dtypes if form == "pandas" else own.schema
+        assert (
+            dict(zip(table, table.dtypes, strict=True)) == dict(given)
+            if form == "pandas"
+            else table.schema == (given if form == "polars" else given.remove_metadata())
+        )
+    assert (
+        unequal({name: table if form == "pandas" else table.to_pandas() for name, table in made.items()})
+        == [0] * 4
+    )
+
+
+def test_no_private_cell_of_a_copy_is_read_and_it_costs_nothing():
+    """Other private cells there make the same bytes. Without the columns the budget is the same."""
+    tables, other = private(), private()
+    other["people"]["zone"], other["trips"]["house"] = np.int8(77), np.arange(len(other["trips"]))
+    other["people"]["class"] = "neither"
+    one, two = (PrivSyn(3.0, 1e-6, COPIES, seed=0).fit(each).release_ for each in (tables, other))
+    assert one.packed() == two.packed()
+    bare = {name: replace(table, constraints=()) for name, table in COPIES.tables.items()}
+    bare = {
+        name: replace(table, schema=table.schema.without(COPIES.tables[name].copied))
+        for name, table in bare.items()
+    }
+    without = {name: table.drop(columns=[*COPIES.tables[name].copied]) for name, table in tables.items()}
+    three = PrivSyn(3.0, 1e-6, Database(bare), seed=0).fit(without)
+    assert three.ledger_.rho == pytest.approx(one.ledger.rho, rel=1e-12)
+
+
+def test_a_copy_has_the_kind_of_the_column_above_and_is_written_and_read():
+    assert COPIES.tables["people"].schema.columns["zone"] == HOMES.columns["zone"]
+    assert database_from_plain(database_to_plain(COPIES)) == COPIES
+    assert database_to_plain(COPIES)["tables"]["people"]["constraints"] == [
+        "zone == homes.zone",
+        "`class` == homes.kind",
+    ]
+    assert COPIES.copied_keys("trips") == {"house": "homes"}
+
+
+def test_the_page_says_so_and_rows_that_differ_are_counted():
+    tables = private()
+    model = PrivSyn(3.0, 1e-6, COPIES, seed=0).fit(tables)
+    assert ("people", "zone == homes.zone, copied from the synthetic row above") in rules(model.release_)
+    tables["people"].loc[:4, "zone"] = 99
+    counted = []
+    for frames in (tables, model.sample(seed=2)):
+        found = broken_rules(frames, Links.of(frames, COPIES)[0], COPIES)
+        counted.append([found["people: zone == homes.zone"], found["people: `class` == homes.kind"]])
+    assert counted == [[5, 0], [0, 0]]
+
+
+def test_a_table_of_copies_alone_has_rows():
+    """Its rows are counted, and no cell of them."""
+    people = replace(COPIES.tables["people"], schema=None, key=None, constraints=["zone == homes.zone"])
+    database = Database({"homes": COPIES.tables["homes"], "people": people})
+    tables = private()
+    tables = {"homes": tables["homes"], "people": tables["people"][["home", "zone"]]}
+    made = PrivSyn(3.0, 1e-6, database, seed=0).fit(tables).sample(seed=1)
+    joined = made["people"].merge(made["homes"], on="home", suffixes=("", "_above"))
+    assert len(joined) > 100
+    assert (joined["zone"] == joined["zone_above"]).all()
+
+
+@pytest.mark.parametrize(
+    ("rule", "complaint"),
+    [
+        ("size == homes.zone", "table 'people': 'size == homes.zone': the table has no column 'size'"),
+        ("zone == homes.size", "table 'people': 'zone == homes.size': no cell of homes.size is counted"),
+    ],
+)
+def test_before_anything_is_asked_a_copy_without_a_column_is_refused(rule, complaint):
+    database = Database({
+        "homes": Table(key="home"),
+        "people": Table(key="person", parent="homes", link="home", constraints=[rule]),
+    })  # fmt: skip
+    tables = {name: table for name, table in private().items() if name != "trips"}
+    with pytest.raises(InputError, match=re.escape(complaint)):
+        PrivSyn(3.0, 1e-6, database).fit(tables)
+
+
+def test_a_copy_of_a_copy_names_the_first():
+    trips = replace(COPIES.tables["trips"], constraints=["zone == people.zone"])
+    with pytest.raises(InputError, match="'zone' follows from another table itself: name that one"):
+        Database({**COPIES.tables, "trips": trips})
+
+
+def test_a_draft_proposes_copies_and_a_database_declares_copied_keys(tmp_path, capsys):
+    tables, folder = private(), tmp_path / "private"
+    folder.mkdir()
+    for name, table in tables.items():
+        table.to_csv(folder / f"{name}.csv", index=False)
+    draft = run(capsys, "schema", folder).out
+    for line in (
+        "zone == homes.zone",
+        "`class` == homes.kind",
+        "house == homes.home",
+        "built == homes.built",
+    ):
+        assert re.search(rf"^    #- '?{re.escape(line)}'?  # READ: [\d,]+ rows$", draft, re.MULTILINE), line
+    assert "constant: [" not in draft
+    schema = tmp_path / "schema.yaml"
+    schema.write_text(re.sub(r"^    #-", "    -", draft, flags=re.MULTILINE))
+    done = run(capsys, "schema", folder, "--check", schema)
+    assert done.code == 0, done.err
+    made = tmp_path / "made.sqlite"
+    done = run(capsys, "synth", folder, made, "--schema", schema, "--epsilon", "3")
+    assert done.code == 0, done.err
+    with closing(sqlite3.connect(made)) as file:
+        assert {each[2:5] for each in file.execute("PRAGMA foreign_key_list(trips)")} == {
+            ("people", "person", "person"),
+            ("homes", "house", "home"),
+        }
+        written = {name: pd.read_sql_query(f"SELECT * FROM {name}", file) for name in tables}  # noqa: S608
+    assert unequal(written) == [0] * 4
