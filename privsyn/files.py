@@ -78,6 +78,26 @@ def check_target(path: str | PathLike[str]) -> None:
         raise InputError(f"{path}: there is no folder {target.parent}: create it first")
 
 
+OTHERS = {
+    b"PAR1\x15": "is a Parquet file: let its name end in .parquet",
+    b"PK\x03\x04": "is an Excel or a ZIP file: let its name end in .xlsx, or unpack it",
+    b"SQLite format 3": "is an SQLite file: let its name end in .sqlite",
+    b"\x1f\x8b": "is compressed with gzip: let its name end in .csv.gz",
+    b"ARROW1": "is an Arrow or Feather file: convert it to Parquet",
+    b'[{"': "is JSON: convert it to CSV or Parquet",
+    b'{"': "is JSON: convert it to CSV or Parquet",
+    b"\xff\xfe": "is text in UTF-16: save it as CSV in UTF-8",
+    b"\xfe\xff": "is text in UTF-16: save it as CSV in UTF-8",
+}
+"""What files that are no CSV begin with. No value is in it."""
+
+
+def check_no_other(path: Path, start: bytes) -> None:
+    """Refuse a file of another format under the name of a CSV file; `start` are its first bytes."""
+    if why := next((why for first, why in OTHERS.items() if start.startswith(first)), None):
+        raise InputError(f"{path}: {why}")
+
+
 def check_file(path: Path) -> None:
     """Refuse a path without a file, or with one that cannot be read."""
     problem = ""

@@ -26,6 +26,7 @@ import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
 from privsyn.errors import InputError, replace_errors
+from privsyn.files import check_no_other
 from privsyn.table.io.formats import CSV, Formats, Place
 from privsyn.table.kinds.csv_format import DELIMITERS, CsvFormat
 from privsyn.table.schema.columns import Categorical, Column, Datetime, Numerical
@@ -66,7 +67,9 @@ def header(place: Place, dialect: CsvFormat) -> list[str]:
         replace_errors(partial(unreadable, path), DAMAGED),
         replace_errors(not_text(path, dialect), UnicodeDecodeError),
     ):
-        text = first_line(path).decode(encoding)
+        line = first_line(path)
+        check_no_other(path, line)
+        text = line.decode(encoding)
         rows = csv.reader(io.StringIO(text, newline=""), delimiter=dialect.delimiter)
         names = next((row for row in rows if row), [])
     if "\0" in text:
@@ -209,9 +212,10 @@ def read_text(place: Place, dialect: CsvFormat = PLAIN, formats: Formats = NO_FO
 
 def check_text(place: Place, dialect: CsvFormat) -> list[str]:
     """Return the names in the header of a file; refuse a CSV with an open quote."""
+    names = read_header(place, dialect)
     if place.format is CSV:
         _check_quotes(place.file)
-    return read_header(place, dialect)
+    return names
 
 
 def _check_quotes(path: Path) -> None:
