@@ -166,7 +166,7 @@ NUMBERS = (
     *(Lattice(digit * 10.0**power) for power in range(5, 0, -1) for digit in (1, 0.5)),
     Lattice(1.0),
     ENDS_IN_99,
-    *(Lattice(step) for step in (0.5, 0.1, 0.05, 0.01, 0.005, 0.001)),
+    *(Lattice(step) for step in (0.5, 0.1, 0.05, 0.01, 0.005, 0.001, 0.0005, 0.0001)),
 )
 
 TIMES = tuple(Lattice(float(seconds)) for seconds in (DAY, 3600, 1800, 900, 300, 60, 1))
