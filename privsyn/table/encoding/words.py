@@ -27,7 +27,9 @@ SAME = 1e-9
 """Relative difference of two numbers up to which they are written alike."""
 
 
-def number_range(low: float, high: float, decimals: int | None = None, *, grouped: bool = True) -> str:
+def number_range(
+    low: float, high: float, decimals: int | None = None, *, grouped: bool = True, point: float = 0.0
+) -> str:
     """Return a range of numbers as text.
 
     Parameters
@@ -37,6 +39,8 @@ def number_range(low: float, high: float, decimals: int | None = None, *, groupe
         Default: as many as both ends need to differ.
     grouped : bool
         Whether thousands are separated.
+    point : float
+        The length up to which a range of reals is one point.
 
     Examples
     --------
@@ -47,13 +51,14 @@ def number_range(low: float, high: float, decimals: int | None = None, *, groupe
 
     Two points that only rounding tells apart are one:
 
-    >>> number_range(0.00001, 0.000010000000000000003)
-    '0.00001'
+    >>> number_range(0.00001, 0.000010000000000000003), number_range(0.0, 9e-18, point=1e-14)
+    ('0.00001', '0')
     """
     if decimals is None:
+        high = low if high - low <= point else high
         size = high - low if high - low > SAME * abs(high) else abs(high)
         decimals = max(0, 3 - floor(log10(size))) if size > 0 else 0
-    return joined(*(_number(point, decimals, grouped=grouped) for point in (low, high)))
+    return joined(*(_number(end, decimals, grouped=grouped) for end in (low, high)))
 
 
 def _number(point: float, decimals: int, *, grouped: bool) -> str:
@@ -70,7 +75,8 @@ def _number(point: float, decimals: int, *, grouped: bool) -> str:
 def grid_words(grid: Grid) -> RangeWords:
     """Return the function that writes ranges of a grid of numbers."""
     grouped = max(abs(grid.low), abs(grid.high)) >= GROUPED
-    return partial(number_range, decimals=grid.decimals, grouped=grouped)
+    point = SAME * (grid.high - grid.low)
+    return partial(number_range, decimals=grid.decimals, grouped=grouped, point=point)
 
 
 def date_range(low: float, high: float, in_a_day: int = 1) -> str:
