@@ -81,9 +81,9 @@ def check_target(path: str | PathLike[str]) -> None:
 OTHERS = {
     b"PAR1\x15": "is a Parquet file: let its name end in .parquet",
     b"PK\x03\x04": "is an Excel or a ZIP file: let its name end in .xlsx, or unpack it",
-    b"SQLite format 3": "is an SQLite file: let its name end in .sqlite",
+    b"SQLite format 3\0": "is an SQLite file: let its name end in .sqlite",
     b"\x1f\x8b": "is compressed with gzip: let its name end in .csv.gz",
-    b"ARROW1": "is an Arrow or Feather file: convert it to Parquet",
+    b"ARROW1\0\0": "is an Arrow or Feather file: convert it to Parquet",
     b'[{"': "is JSON: convert it to CSV or Parquet",
     b'{"': "is JSON: convert it to CSV or Parquet",
     b"\xff\xfe": "is text in UTF-16: save it as CSV in UTF-8",

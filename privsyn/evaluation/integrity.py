@@ -73,7 +73,8 @@ class Columns:
         """Return the rows of a table."""
         table, cells = database.tables[name], frames[name].take(links.rows[name])
         schema, parent = declared(table.schema), links.parent[name]
-        data = cells.drop(columns=[*table.keys]) if schema is None else cells[[*schema.coded]]
+        schema = None if schema is None else schema.without(table.copied)
+        data = cells.drop(columns=[*table.keys, *table.copied]) if schema is None else cells[[*schema.coded]]
         if not len(data.columns) or (schema is None and table.schema is not None):  # it has keys alone
             return cls(Schema({}), cells, {}, parent)
         whole = draft_schema(data) if schema is None else replace(schema, columns=schema.coded)

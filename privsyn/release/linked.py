@@ -43,7 +43,7 @@ from privsyn.table.across import (
 )
 from privsyn.table.codec.codec import Codec
 from privsyn.table.encoding.dtypes import dtype_text
-from privsyn.table.io.output_type import PANDAS
+from privsyn.table.io.output_type import PANDAS, OutputType
 from privsyn.table.io.write import check_for_tables, write_blocks, write_tables
 from privsyn.table.linked import rows_of
 from privsyn.table.schema.database import Database
@@ -78,11 +78,15 @@ class LinkedRelease:
         only: str | None = None,
     ) -> LinkedRelease:
         """Return the release of what was learnt of each table."""
-        levels = {}
+        levels = dict[str, ReleasedLevel]()
         for level in opened.levels:
             of, head = learned[level.name], level.opened.source.head
             table = opened.database.tables[level.name]
-            elsewhere = {*table.elsewhere} - {*opened.database.copied_keys(level.name)}
+            copied = {
+                column: levels[of].columns[opened.database.tables[of].key or ""]
+                for column, of in opened.database.copied_keys(level.name).items()
+            }
+            elsewhere = {*table.elsewhere} - {*copied}
             form = level.opened.output_type(of.learned.codec, elsewhere)
             method, called = opened.settings.algorithm, level.name if only is None else None
             release = Release(of.learned.codec, of.learned.own, ledger, method, form, called)
@@ -92,6 +96,7 @@ class LinkedRelease:
                 for name, dtype in head.dtypes.items()
                 if name in named and name not in of.learned.codec.dropped
             }
+            columns |= {column: dtype for column, dtype in copied.items() if column in columns}
             levels[level.name] = ReleasedLevel(release, of.links, columns)
         return cls(opened.database, levels, ledger, only)
 
@@ -238,6 +243,11 @@ class LinkedRelease:
 
     def _table(self, name: str, made: Mapping[str, SyntheticRows]) -> Any:
         """Return a table with its keys, without the derived columns."""
+        frame, form = self._frame(name, made)
+        return form.cast(frame, schema_of(name, self.database, self._codecs))
+
+    def _frame(self, name: str, made: Mapping[str, SyntheticRows]) -> tuple[pd.DataFrame, OutputType]:
+        """Return a table with its keys, and the type of the columns whose own type holds their cells."""
         level, table, rows = self.levels[name], self.database.tables[name], made[name]
         columns: dict[str, Any] = {}
         elsewhere = cells_elsewhere(name, self.database, self._codecs, made, level.columns)
@@ -255,8 +265,7 @@ class LinkedRelease:
         frame = pd.DataFrame(columns, index=range(len(rows.parents)), copy=False)
         follow = (*table.computed, *table.copied)
         wider = {of for of in follow if dtype_text(columns[of].dtype) != level.columns[of]}
-        form = level.release.form.only(set(columns) - wider)  # such cells keep the type that holds them
-        return form.cast(frame, schema_of(name, self.database, self._codecs))
+        return frame, level.release.form.only(set(columns) - wider)
 
     def sample_blocks(
         self, n: int | None = None, *, seed: int | None = None, progress: Progress | None = None
@@ -298,15 +307,14 @@ class LinkedRelease:
             See `sample` and `Release.sample_to`.
         """
         check_for_tables(path)
-        made = self.sample(n, seed=seed, progress=progress)
-        whole = {}
-        for name, table in made.items():
-            schema, form = None, PANDAS
-            if name in self.levels:
-                schema = schema_of(name, self.database, self._codecs)
-                form = self.levels[name].release.form
-            columns = () if schema is None else schema.columns
-            whole[name] = (table, schema, form, declared_table(name, self.database, columns))
+        made, whole = self.rows(n, None, seed, progress or no_progress), dict[str, Any]()
+        for name in self.levels:
+            schema, (frame, form) = schema_of(name, self.database, self._codecs), self._frame(name, made)
+            declared = declared_table(name, self.database, schema.columns)
+            whole[name] = (form.cast(frame, schema), schema, form, declared)
+        kind = self.levels[self.database.root].release.form.kind
+        for name, table in self.database.public.items():
+            whole[name] = (table.public.as_kind(kind), None, PANDAS, declared_table(name, self.database, ()))
         return write_tables(whole, path, ending, excel_safe=excel_safe)
 
     def outlook(self, target: str | None = None) -> str:

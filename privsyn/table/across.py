@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from privsyn.marginals.counting import block_of
 from privsyn.marginals.domain import Integers, Ints
@@ -135,7 +136,7 @@ def cells_elsewhere(
         else:
             above, its = rule.above
             cells = made[above].frame[its].take(places[above]).reset_index(drop=True)
-            found[column] = _in_dtype(cells, parse_dtype(dtypes[column]))
+            found[column] = _in_dtype(cells, parse_dtype(dtypes[column])) if dtypes[column] else cells
     for column, summary in table.computed.items():
         dtype = parse_dtype(dtypes[column])
         found[column] = _held(_summed(summary, codecs, made, len(rows.parents)), dtype)
@@ -150,7 +151,7 @@ def _in_dtype(cells: pd.Series, dtype: Dtype) -> pd.Series:
     """
     if isinstance(dtype, pd.CategoricalDtype):  # its values are those of the column above
         return cells
-    with suppress(TypeError, ValueError, OverflowError):
+    with suppress(TypeError, ValueError, OverflowError, NotImplementedError, pa.ArrowException):
         held = cells.astype(dtype)
         if ((held == cells) | (held.isna() & cells.isna())).all():
             return held

@@ -7,7 +7,7 @@ link and the keys of its parent's table decide.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike
@@ -169,7 +169,7 @@ def _sources(database: Database, tables: Mapping[str, Any]) -> dict[str, RawTabl
     for name, table in database.private.items():
         if name in tables:
             with about(f"table {name!r}"):
-                sources[name] = _source(table, tables[name], database.copied_keys(name))
+                sources[name] = _source(table, tables[name])
     missing = [name for name in database.private if name not in sources]
     root = database.root
     if missing == [root] and not database.tables[root].has_data:
@@ -182,10 +182,10 @@ def _sources(database: Database, tables: Mapping[str, Any]) -> dict[str, RawTabl
     return sources
 
 
-def _source(table: Table, given: Any, copied: Collection[str]) -> RawTable:
+def _source(table: Table, given: Any) -> RawTable:
     schema = table.schema if table.has_data or table.schema != Schema({}) else None  # it may say how to read
     order = () if table.only_order is None else (table.only_order,)  # its type is not guessed either
-    source = read_in_batches(given, schema, unit=(*table.keys, *order, *copied))
+    source = read_in_batches(given, schema, unit=(*table.keys, *order, *table.copied))
     if not source.near:
         raise InputError("several tables cannot be read from a cluster: give files or frames")
     for what in ("key", "link", "order"):

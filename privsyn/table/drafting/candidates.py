@@ -18,6 +18,7 @@ from scipy.optimize import nnls
 
 from privsyn.errors import plural
 from privsyn.marginals.domain import Floats, Ints, Mask
+from privsyn.table.encoding.number_bounds import FEW_ROWS
 from privsyn.table.schema.columns import Coded
 
 RARE = 1e-9
@@ -97,6 +98,18 @@ class Proposal:
             *([f"{self.broken:,} break it"] if self.broken else []),
             *([self.note] if self.note else []),
         ]
+
+
+def code_for_missing(numbers: Floats) -> float | None:
+    """Return the only negative number, if it is whole and that of many rows.
+
+    >>> [code_for_missing(np.array([*rest, 0, 1.5, 3] * 9)) for rest in ([-9], [-9, -8], [-0.5], [])]
+    [-9.0, None, None, None]
+    """
+    negative = numbers[numbers < 0]
+    if len(negative) < FEW_ROWS or negative.min() < negative.max() or negative[0] % 1:
+        return None
+    return float(negative[0])
 
 
 def driver(missing: Mask, others: Sequence[Driver]) -> tuple[str, int] | None:

@@ -322,6 +322,9 @@ def _links_of(
             if parent == table.name and column in table.keys:
                 continue
             close, share = closeness(column, parent, key), cells.share_in(other.cells[key])
+            stems = _stem(words(column)), _stem(words(key))
+            if parent == table.name and (close > NAMED or stems[0] == stems[1]):  # line_no beside line_id
+                continue
             named = close >= NAMED and share >= 1 - STRAYS
             by_cells = key == other.keys[0] and parent != table.name and share == 1
             if named or (by_cells and not cells.by_chance(other.cells[key])):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from textwrap import indent
 
@@ -16,7 +17,7 @@ from privsyn.table.drafting.draft import check_schema, draft_of_rows
 from privsyn.table.drafting.keys import KeyedTable
 from privsyn.table.drafting.layout import Layout, lay_out
 from privsyn.table.drafting.review import MARKS_READ, READ, review, wrapped
-from privsyn.table.drafting.siblings import DraftedTable, RowOrder, Siblings, copies_from_above
+from privsyn.table.drafting.siblings import Copies, DraftedTable, RowOrder, Siblings, copies_from_above
 from privsyn.table.io.csv_table import PLAIN
 from privsyn.table.io.formats import CSV, SEPARATOR, DeclaredTable, Place
 from privsyn.table.io.persons import NOBODY, codes_of
@@ -118,6 +119,11 @@ class _Draft:
     layout: Layout
     tables: Mapping[str, DraftedTable]
 
+    @cached_property
+    def copies(self) -> Copies:
+        """The columns that repeat one of a table above."""
+        return copies_from_above(self.tables, self.keyed, self.layout)
+
     @classmethod
     def of(cls, places: Mapping[str, tuple[str, DeclaredTable]], csv: CsvFormat) -> _Draft:
         """Read all tables, and draft the private ones."""
@@ -141,7 +147,7 @@ class _Draft:
     def section(self, name: str, stem: str | None, remarks: list[Remark]) -> tuple[str, dict[str, str]]:
         """Return the lines of a private table, and the text of each file of a look-up by its name."""
         table = self.tables[name]
-        copies = copies_from_above(table, self.tables, self.keyed, self.layout)
+        copies = self.copies[name]
         said = self._said_of_columns(table, [each for each in remarks if each[1] not in copies])
         about_table = [*self._said_of_table(table), *said.pop("", [])]
         dialect = "" if self.csv == PLAIN else to_yaml(Schema({}, csv=self.csv))
@@ -204,7 +210,7 @@ class _Draft:
         summaries: dict[str, str] = {}
         for table in self.tables.values():
             if table.siblings is not None and table.siblings.parent == name:
-                summaries |= table.siblings.summaries(table.order.column)
+                summaries |= table.siblings.summaries(table.order.column, self.copies[table.name])
         if summaries:
             lines += (
                 "# What analysts join for is kept best as a summary, which costs budget as a column does:\n"

@@ -25,6 +25,7 @@ from privsyn.table.drafting.candidates import (
     Drivers,
     LookUps,
     Proposal,
+    code_for_missing,
     driver,
     possible_sums,
     sum_of_many,
@@ -86,7 +87,8 @@ def propose(schema: Schema, frame: pd.DataFrame) -> tuple[Schema, list[Proposal]
     open_sums = {name: replace(numbers[name], low=None, high=None) for name in sums}
     proposals = [Proposal(plain) for plain in (*copies.values(), *sums.values())]
     proposals += [each for found in looked_up.values() for each in found]
-    proposals += [Proposal(plain) for plain in _orders(free)]
+    without_codes = [each for each in free if each.numbers is None or code_for_missing(each.numbers) is None]
+    proposals += [Proposal(plain) for plain in _orders(without_codes)]
     # A column whose rare values alone are missing, as the draft does not list them, has no gap.
     with_gaps = [each for each in free_of_both if frame[each.name].isna().any()]
     proposals += _gaps(with_gaps, rest)
@@ -151,13 +153,17 @@ def _orders(cells: list[Cells]) -> Iterator[str]:
 
 
 def _may_be_below(cells: list[Cells]) -> Iterator[tuple[Cells, Cells]]:
-    """Yield pairs whose first is not above the second in the first rows, and whose ranges overlap."""
+    """Yield pairs whose first is not above the second in the first rows, and whose ranges overlap.
+
+    Either may be the first, whatever their means: those are of other rows, if cells are missing.
+    """
     numbers = [each.numbers for each in cells if each.numbers is not None]
     heads: Floats = np.array([each[:HEAD] for each in numbers])
     lows, highs = (np.array([end(each) for each in numbers]) for end in (np.nanmin, np.nanmax))
     for place, one in enumerate(cells):
-        above = (heads[place] > heads[place + 1 :]).any(axis=1) | (highs[place] <= lows[place + 1 :])
-        yield from ((one, cells[place + 1 + step]) for step in np.flatnonzero(~above).tolist())
+        above = (heads[place] > heads).any(axis=1) | (highs[place] <= lows)
+        above[place] = True
+        yield from ((one, cells[other]) for other in np.flatnonzero(~above).tolist())
 
 
 def _below(one: Cells, other: Cells) -> str:

@@ -15,7 +15,7 @@ import pandas as pd
 
 from privsyn.errors import InputError, plural
 from privsyn.marginals.domain import Floats
-from privsyn.table.drafting.candidates import Proposal
+from privsyn.table.drafting.candidates import Proposal, code_for_missing
 from privsyn.table.drafting.draft import UNIQUE, Order, draft_schema, draft_with_rows, is_text
 from privsyn.table.drafting.relations import proposal_lines, propose
 from privsyn.table.encoding.dtypes import family
@@ -112,7 +112,7 @@ def _of_numbers(name: str, column: Column, present: pd.Series, has_neighbours: b
         )
     if len(numbers) < LEAST:
         return
-    if (code := _code_for_missing(numbers)) is not None:
+    if (code := code_for_missing(numbers)) is not None:
         yield (
             f"READ: {code:g} is the only number below 0. A code for missing? Then add {{missing: [text of the"
             " cell]} and raise low: else numbers between it and the others are drawn, too."
@@ -144,18 +144,6 @@ def _are_codes(column: Numerical, numbers: Floats, has_neighbours: bool) -> bool
         return True
     two_lengths = longest - shortest == 1 and len(values) >= MANY_CODES
     return not has_neighbours and (two_lengths or len(values) > SPARSE * between)
-
-
-def _code_for_missing(numbers: Floats) -> float | None:
-    """Return the only negative number, if it is whole and that of many rows.
-
-    >>> [_code_for_missing(np.array([*rest, 0, 1.5, 3] * 9)) for rest in ([-9], [-9, -8], [-0.5], [])]
-    [-9.0, None, None, None]
-    """
-    negative = numbers[numbers < 0]
-    if len(negative) < FEW_ROWS or negative.min() < negative.max() or negative[0] % 1:
-        return None
-    return float(negative[0])
 
 
 def _most_common_step(column: Numerical, numbers: Floats) -> float | None:

@@ -7,20 +7,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from privsyn.errors import plural
+from privsyn.errors import InputError, plural
 from privsyn.marginals.domain import Floats, Ints
 from privsyn.table.drafting.candidates import HEAD, Proposal
 from privsyn.table.drafting.keys import KeyedTable, words
 from privsyn.table.drafting.layout import OF_PEOPLE, Layout
 from privsyn.table.encoding.dtypes import family
-from privsyn.table.schema.across import EQUAL, Comparison
+from privsyn.table.schema.across import EQUAL, Comparison, read_across
 from privsyn.table.schema.columns import Datetime, Numerical
 from privsyn.table.schema.schema import Schema
 
@@ -149,7 +151,9 @@ class Siblings:
         drafted = self.schema.columns
         times = [name for name in found if isinstance(drafted.get(name), Datetime)]
         times = [name for name in times if not OF_PEOPLE.search(name)]
-        times.sort(key=lambda name: (np.isnan(found[name]).mean() > MOST_GAPS, np.nanmean(found[name])))
+        times = sorted(
+            times, key=lambda name: (np.isnan(found[name]).mean() > MOST_GAPS, _lateness(name, found, times))
+        )
         for name in positions:
             if not times or not self._increases(found[times[0]], by=found[name]):
                 return RowOrder(
@@ -200,10 +204,10 @@ class Siblings:
                 if not alike and self._is_constant(name):
                     yield name
 
-    def summaries(self, order: str | None) -> dict[str, str]:
+    def summaries(self, order: str | None, without: Collection[str]) -> dict[str, str]:
         """Return summaries of the rows that a row of the parent could have, by the names of columns."""
         found: dict[str, str] = {}
-        for name, column in self.schema.coded.items():
+        for name, column in self.schema.without(without).coded.items():
             if name == order and isinstance(column, Datetime):
                 found |= {
                     f"first_{name}": f"min({self.name}.{name})",
@@ -212,6 +216,18 @@ class Siblings:
             elif isinstance(column, Numerical) and MONEY.search(name):
                 found[f"sum_{name}"] = f"sum({self.name}.{name})"
         return found
+
+
+def _lateness(name: str, found: Mapping[str, Floats], times: Collection[str]) -> float:
+    """Return in which share of the rows that have both a time is later than another one, on average.
+
+    >>> times = {"sent": np.array([3, np.nan, 2]), "ordered": np.array([1, 9, 1.0])}
+    >>> [_lateness(name, times, times) for name in times]
+    [0.5, 0.0]
+    """
+    later = [found[name] > found[other] for other in times]
+    given = [np.isfinite(found[name]) & np.isfinite(found[other]) for other in times]
+    return float(np.mean([one.sum() / max(both.sum(), 1) for one, both in zip(later, given, strict=True)]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,43 +259,93 @@ class DraftedTable:
     order: RowOrder
 
 
-def copies_from_above(
-    table: DraftedTable, tables: Mapping[str, DraftedTable], keyed: Mapping[str, KeyedTable], layout: Layout
-) -> dict[str, Proposal]:
-    """Return the columns that have the cell of a row above in every row, each with the constraint.
+Copies = Mapping[str, Mapping[str, Proposal]]
+"""Of each table the columns that are copies, each with the constraint that says so."""
 
-    One of the same name is preferred, then one of the nearest table. Rows without a parent do not count.
+
+def copies_from_above(
+    tables: Mapping[str, DraftedTable], keyed: Mapping[str, KeyedTable], layout: Layout
+) -> Copies:
+    """Return the columns that have the cell of a row above in every row; `tables` begin with the root.
+
+    One of the same name is preferred, then one of the nearest table. One that is a copy itself is not copied.
+    Rows without a parent do not count.
     """
+    found: dict[str, dict[str, Proposal]] = {}
+    for name, table in tables.items():
+        found[name] = _copies(table, tables, keyed, layout, found)
+    return found
+
+
+def _copies(
+    table: DraftedTable,
+    tables: Mapping[str, DraftedTable],
+    keyed: Mapping[str, KeyedTable],
+    layout: Layout,
+    known: Copies,
+) -> dict[str, Proposal]:
+    """Return the copies of one table; those of the tables above are `known`."""
     found: dict[str, Proposal] = {}
-    own = {*table.schema.coded, *(column for name, column in layout.left_out if name == table.name)}
     cells, places, below = keyed[table.name].frame, np.arange(len(table.frame)), table
+    second_keys = (column for name, column in layout.left_out if name == table.name)
+    own = [name for name in {**table.schema.coded, **dict.fromkeys(second_keys)} if _differs(cells[name])]
     while below.siblings is not None:
         places = np.append(below.siblings.parents, -1)[places]
         below = tables[below.siblings.parent]
         given, above = places >= 0, keyed[below.name].frame
+        mine = {column: _comparable(cells[column][given]) for column in own}
         names = [*below.schema.coded, *filter(None, [layout.keys[below.name]])]
-        for column in sorted(own - {*found, table.order.column}):
-            one, same = cells[column][given], [name for name in names if name == column]
-            for name in (*same, *(name for name in names if name != column)):
-                if (below.name, name) not in layout.left_out and _equal(one, above[name], places[given]):
-                    copied = Comparison((None, column), EQUAL, (below.name, name))
-                    found[column] = Proposal(str(copied), len(one))
-                    break
+        for same, name in product((True, False), (name for name in names if name not in known[below.name])):
+            there = _comparable(above[name].take(places[given]))
+            for column in own:
+                copied = Comparison((None, column), EQUAL, (below.name, name))
+                taken = column in found or column == table.order.column
+                if (name == column) is not same or taken or not _can_be_read(copied):
+                    continue
+                if _equal(mine[column], there):
+                    found[column] = Proposal(str(copied), len(there))
     return found
 
 
-def _equal(cells: pd.Series, above: pd.Series, places: Ints) -> bool:
-    """Return whether each cell is that of the row above, and this is no accident."""
-    if family(cells.dtype) != family(above.dtype):
+def _can_be_read(rule: Comparison) -> bool:
+    """Return whether the text of a rule means it again: not if a name has a backtick."""
+    with suppress(InputError):
+        return read_across([str(rule)])[0] == (rule,)
+    return False
+
+
+def _differs(cells: pd.Series) -> bool:
+    """Return whether enough cells differ from the most common one to show something."""
+    try:
+        codes = pd.factorize(cells)[0]
+    except (TypeError, NotImplementedError):  # lists
         return False
-    for rows in (slice(HEAD), slice(None)):
-        both = pd.concat([cells.iloc[rows], above.take(places[rows])], ignore_index=True)
-        try:
-            codes = pd.factorize(both)[0]
-        except (TypeError, NotImplementedError):  # lists
+    return len(codes) - int(np.bincount(codes + 1).max(initial=0)) >= LEAST
+
+
+def _comparable(cells: pd.Series) -> Floats | pd.Series:
+    """Return cells as numbers, where they are numbers or truth values; a missing one is -infinity."""
+    if family(cells.dtype) in ("integer", "real", "boolean"):
+        return cells.to_numpy(np.float64, na_value=-np.inf)
+    return cells.reset_index(drop=True)
+
+
+def _equal(cells: Floats | pd.Series, above: Floats | pd.Series) -> bool:
+    """Return whether each cell is that of the row above; some rows are looked at first."""
+    for rows in (slice(None, None, max(1, len(cells) // HEAD)), slice(None)):
+        one, other = cells[rows], above[rows]
+        if isinstance(one, pd.Series) and isinstance(other, pd.Series):
+            equal = family(one.dtype) == family(other.dtype) and _alike(one, other)
+        else:
+            equal = type(one) is type(other) and np.array_equal(one, other)
+        if not equal:
             return False
-        one, other = np.split(codes, 2)
-        if (one != other).any():
-            return False
-    common = np.bincount(one + 1).max(initial=0)
-    return len(one) - int(common) >= LEAST
+    return len(cells) > 0
+
+
+def _alike(one: pd.Series, other: pd.Series) -> bool:
+    """Return whether cells that are no numbers are equal."""
+    with suppress(TypeError, NotImplementedError):  # lists
+        codes = pd.factorize(pd.concat([one, other], ignore_index=True))[0]
+        return bool((codes[: len(one)] == codes[len(one) :]).all())
+    return False

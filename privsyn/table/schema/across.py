@@ -156,9 +156,11 @@ def names_tables(text: object) -> bool:
     if isinstance(text, str) and Computed.read(text) is not None:
         return True
     reader = Reader({})
+    with suppress(InputError):
+        text = reader.unquoted(text)
     for part in re.split(r"\b(?:implies|iff)\b", text) if isinstance(text, str) else ():
         with suppress(InputError):
-            tree = reader.parse(reader.unquoted(part))
+            tree = reader.parse(part)
             if any(isinstance(node, ast.Attribute) for node in ast.walk(tree)):
                 return True
     return False
@@ -349,6 +351,8 @@ def with_checked_rules(database: Database, name: str, table: Table) -> Table:
         if column in database.tables[above].elsewhere:
             raise InputError(f"{str(rule)!r}: {column!r} follows from another table itself: name that one")
         if rule.sign == EQUAL:
+            if rule.left[0] is not None:
+                raise InputError(f"{str(rule)!r}: it names no column of {name!r}, which would be the copy")
             if column not in database.tables[above].keys:
                 check_column(above, column, known[above])
             continue

@@ -11,6 +11,7 @@ from typing import Any
 
 from privsyn.errors import InputError, about, did_you_mean, safe_repr
 from privsyn.table.schema.across import EQUAL, Comparison, read_rules, with_checked_rules
+from privsyn.table.schema.columns import Text
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.summaries import Computed, Derived
 from privsyn.table.schema.yaml_file import read_schema
@@ -99,6 +100,9 @@ class Table:
             raise InputError(
                 f"order {self.order!r} is the same in all rows of one parent: name another column"
             )
+        order = self.order or ""
+        if self.schema is not None and isinstance(self.schema.columns.get(order), Text):  # no data
+            object.__setattr__(self, "schema", self.schema.without([order]))
         columns = () if self.schema is None else tuple(self.schema.columns)
         if len(set(self.keys)) < len(self.keys):
             raise InputError(f"{self.keys[0]!r} is both key and link: name two columns")
@@ -239,6 +243,13 @@ class Database:
             with about(f"table {name!r}"):
                 tables[name] = self._with_rules(name, table)
         object.__setattr__(self, "tables", MappingProxyType(tables))
+        for name, table in tables.items():
+            for said in (*table.derive.values(), *table.computed.values()):
+                child = tables[said.table]
+                follow = child.elsewhere if said in table.computed.values() else tuple(child.copied)
+                if said.column in follow:
+                    why = f"{said.column!r} follows from another table itself: name that one"
+                    raise InputError(f"table {name!r}: {said}: {why}")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Database, (dict(self.tables),)
@@ -276,7 +287,7 @@ class Database:
         if child is None or child.parent != name:
             meant = did_you_mean(said.table, self.children(name))
             raise InputError(f"{said.table!r} is no table whose parent is {name!r}{meant}")
-        known = () if child.schema is None else (*child.schema.coded, *child.lookups)
+        known = () if child.schema is None else (*child.schema.coded, *child.lookups, *child.copied)
         if said.column in child.computed:
             raise InputError(f"{said.column!r} is computed itself: sum up the rows that it is computed from")
         if said.column is not None and child.schema is not None and said.column not in known:

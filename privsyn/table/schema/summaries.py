@@ -6,6 +6,7 @@ import ast
 import re
 from dataclasses import dataclass
 from keyword import iskeyword
+from unicodedata import normalize
 
 from privsyn.errors import InputError, about, safe_repr
 from privsyn.table.schema.condition import Reader
@@ -120,8 +121,12 @@ class Computed:
 
 def text_of(side: Side) -> str:
     """Return a column as it stands in an expression."""
-    names = [each for each in side if each is not None]
-    return ".".join(each if each.isidentifier() and not iskeyword(each) else f"`{each}`" for each in names)
+    return ".".join(each if _is_plain(each) else f"`{each}`" for each in side if each is not None)
+
+
+def _is_plain(name: str) -> bool:
+    """Return whether Python reads a name as it is: it changes some characters, such as the micro sign."""
+    return name.isidentifier() and not iskeyword(name) and normalize("NFKC", name) == name
 
 
 def side_of(reader: Reader, node: ast.expr) -> Side:

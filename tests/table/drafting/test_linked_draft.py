@@ -267,6 +267,16 @@ NUMBERS = np.tile([1, 2, 3], 100)
     [
         ({"number": NUMBERS, "ward": ROWS.choice(["a", "b"], 300)}, "number", ("ward",)),
         ({"seen": days(DAYS), "left": days(DAYS + 2)}, "seen", ("seen", "left")),
+        (  # its mean is the earlier one, because late rows lack it
+            {"left": days(DAYS + 2).where(np.quantile(DAYS, 0.95) > DAYS), "seen": days(DAYS)},
+            "seen",
+            ("left", "seen"),
+        ),
+        (
+            {"row_no": NUMBERS, "row_id": np.arange(300), "ward": ROWS.choice(["a", "b"], 300)},
+            "row_no",
+            ("ward",),
+        ),
         ({"number": NUMBERS, "seen": days(DAYS)}, "seen", ("seen",)),
         ({"number": NUMBERS, "born": days(ROWS.integers(0, 9000, 300))}, "number", ("born",)),
         ({"start_hour": DAYS, "load": ROWS.integers(0, 99, 300)}, "start_hour", ("start_hour", "load")),

@@ -372,3 +372,18 @@ def test_numbers_that_explain_other_columns_but_not_those_beside_them_may_be_cod
     rows[[f"by_hours{k}" for k in range(6)]] = (noise + np.sin(hours / 60)).T
     asked = {name for name, said in comments(draft_text(rows)).items() if "CODES?" in said}
     assert asked == {"agent", "area"}
+
+
+def test_dates_are_in_order_whatever_their_means_and_codes_for_missing_decide_nothing():
+    """Open orders are late and not sent, so the mean date of orders is later than that of sending."""
+    rng = np.random.default_rng(11)
+    ordered = pd.Timestamp("2022-01-01") + pd.to_timedelta(np.sort(rng.integers(0, 600, N)), "D")
+    sent = pd.Series(ordered + pd.to_timedelta(rng.integers(0, 3, N), "D")).where(np.arange(N) < N - 200)
+    since = np.where(rng.random(N) < 0.2, -9, rng.integers(1950, 2020, N))
+    rows = pd.DataFrame(
+        {"ordered": ordered, "sent": sent, "since": since, "pay": rng.integers(3, 2500, N) * 9}
+    )
+    assert rows["ordered"].mean() > rows["sent"].mean()
+    lines = proposals(draft_text(rows))
+    assert any("ordered <= sent" in line for line in lines)
+    assert not any("since" in line for line in lines)
