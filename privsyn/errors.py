@@ -206,6 +206,21 @@ class UnorderedWarning(UserWarning):
     """A column of ordered categories has no list of values, so the synthetic one has no order."""
 
 
+class MarksWarning(UserWarning):
+    """The schema says which texts of a file mean a missing cell, and the table has numbers there."""
+
+
+def warn_marks(names: Sequence[str]) -> None:
+    """Warn the caller of `fit` of columns in which no mark is looked for. It depends on schema and dtypes."""
+    if names:
+        text = (
+            "missing: names texts of a file; this table has numbers, which stay numbers, in"
+            f" {_quoted(names)}. If some of them mean a missing cell, make these cells missing first, as"
+            " frame.mask(frame == -9) does"
+        )
+        warnings.warn(text, MarksWarning, stacklevel=4)
+
+
 def warn_columns(dropped: Sequence[str], objects: Sequence[str], unordered: Sequence[str]) -> None:
     """Warn the caller of `fit` of columns that come out differently. It depends on schema and dtypes alone.
 

@@ -9,8 +9,19 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from privsyn import Categorical, Datetime, Identifier, InputError, Numerical, PrivSyn, Schema, Text
-from privsyn.errors import DroppedWarning
+from privsyn import (
+    Categorical,
+    Database,
+    Datetime,
+    Identifier,
+    InputError,
+    Numerical,
+    PrivSyn,
+    Schema,
+    Table,
+    Text,
+)
+from privsyn.errors import DroppedWarning, MarksWarning
 from privsyn.private.noise import ExactGaussian
 from privsyn.table.drafting.draft import draft_schema
 
@@ -116,3 +127,22 @@ def test_numbers_in_objects_of_bytes_are_read():
     made = PrivSyn(50.0, 1e-9, schema, seed=1).fit(table).sample(600)["a"]
     assert set(made.dropna()) == {3, 7}
     assert abs(made.isna().sum() - 200) < 10
+
+
+def test_of_marks_that_are_numbers_in_the_table_fit_warns_and_of_those_in_a_csv_it_does_not(tmp_path):
+    """In a CSV such cells are missing. In a frame they are numbers, which would be clipped to a bound."""
+    since = np.where(np.arange(400) % 5, 1990, -9)
+    table = pd.DataFrame({"since": since, "n": 1})
+    schema = Schema({"since": Numerical(1940, 2030, missing=["-9"]), "n": Numerical(0, 9)}, missing=["?"])
+    with pytest.warns(MarksWarning, match="in 'since'. If some"):
+        PrivSyn(9.0, 1e-6, schema, seed=0).fit(table)
+    table.to_csv(tmp_path / "rows.csv", index=False)
+    made = PrivSyn(9.0, 1e-6, schema, seed=0).fit(tmp_path / "rows.csv").sample(400, seed=1)
+    assert 0.1 < made["since"].isna().mean() < 0.3
+    person = Table(key="who")
+    rows = Table(schema, parent="persons", link="who")
+    folder = tmp_path / "both"
+    folder.mkdir()
+    table.assign(who=range(400)).to_csv(folder / "rows.csv", index=False)
+    pd.DataFrame({"who": range(400)}).to_csv(folder / "persons.csv", index=False)
+    PrivSyn(9.0, 1e-6, Database({"persons": person, "rows": rows}), seed=0).fit(folder)

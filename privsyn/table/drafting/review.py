@@ -113,9 +113,10 @@ def _of_numbers(name: str, column: Column, present: pd.Series, has_neighbours: b
     if len(numbers) < LEAST:
         return
     if (code := code_for_missing(numbers)) is not None:
+        marks = f"{{missing: ['{code:.0f}', '{code:.1f}']}}"
         yield (
-            f"READ: {code:g} is the only number below 0. A code for missing? Then add {{missing: [text of the"
-            " cell]} and raise low: else numbers between it and the others are drawn, too."
+            f"READ: {code:.0f} is the only number below 0. A code for missing? Then add {marks}, raise low,"
+            " and draft again: else numbers between it and the others are drawn, too."
         )
     if (step := _most_common_step(column, numbers)) is not None:
         share = math.floor(100 * _on_grid(numbers, step))

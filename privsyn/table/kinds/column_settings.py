@@ -70,8 +70,11 @@ def normalise_shared(column: Any) -> None:
 def marks(missing: object) -> tuple[str, ...]:
     """Return the texts that mean a missing cell, given as one text or a list."""
     texts = (missing,) if isinstance(missing, str) else missing
-    if not isinstance(texts, list | tuple) or not all(isinstance(text, str) for text in texts):
+    if not isinstance(texts, list | tuple):
         raise InputError(f"missing is a text or a list of texts, not {safe_repr(missing)}")
+    if others := [each for each in texts if not isinstance(each, str)]:
+        quoted = safe_repr(str(others[0]) if isinstance(others[0], int | float) else "?")
+        raise InputError(f"missing lists texts, in quotes such as {quoted}; got {safe_repr(others[0])}")
     return tuple(texts)
 
 

@@ -118,7 +118,10 @@ def drafted():
         ("kind", "READ: CODES? 22 different numbers, in which the next one says little."),
         ("pay", "READ: 98 % are multiples of 100. If all should be: {kind: numerical, step: 100}."),
         ("gain", "READ: 98 % lie in {low: 1500, high: 4500}."),
-        ("cars", "READ: -9 is the only number below 0. A code for missing? Then add {missing: [text of"),
+        (
+            "cars",
+            "READ: -9 is the only number below 0. A code for missing? Then add {missing: ['-9',",
+        ),
     ],
 )
 def test_a_draft_remarks_on_each_oddity_of_a_column(drafted, name, words):

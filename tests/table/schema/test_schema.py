@@ -77,6 +77,7 @@ AWKWARD += [
         (lambda: Categorical(["a", (1, [2])]), "not hashable"),
         (lambda: Categorical(["a"], nullable=1), "nullable is true or false, not 1"),
         (lambda: Categorical(["a"], missing=3), "missing is a text or a list of texts, not 3"),
+        (lambda: Numerical(0, 9, missing=[-9]), "missing lists texts, in quotes such as '-9'; got -9"),
         (lambda: Numerical(1), "give both bounds"),
         (lambda: Numerical(high=1), "give both bounds"),
         (lambda: Numerical(2, 1), "low 2 is above high 1"),
