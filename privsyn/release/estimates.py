@@ -19,6 +19,7 @@ from privsyn.table.codec.codec import Codec
 from privsyn.table.schema.condition import Condition
 
 KEPT = 4  # sets of columns whose draws are kept in memory
+SHOWN = ("estimate", "low", "high")
 POINTS = 20_000  # drawn in all cells of a column
 
 Draw = Callable[[frozenset[str] | None, Progress | None], Iterable[pd.DataFrame]]
@@ -73,14 +74,14 @@ class Estimates:
         if column not in self._specimen.columns:
             meant = did_you_mean(column, self._specimen.columns)
             raise InputError(f"there is no column {safe_repr(column)} in the synthetic table{meant}")
-        if np.isnan(_numbers(self._specimen[column])).all():
+        if np.isnan(self._numbers(column, self._specimen)).all():
             raise InputError(
                 f"column {safe_repr(column)} has no numbers: `share` estimates how often a value occurs"
             )
         condition = None if where is None else Condition.read(where, self._codec.schema.coded)
         columns = (condition.columns if condition else frozenset()) | {column}
         frames = self._draws(columns, progress)
-        numbers = [_numbers(frame[column]) for frame in frames]
+        numbers = [self._numbers(column, frame) for frame in frames]
         met = [~np.isnan(cells) for cells in numbers]
         if condition:
             met = [
@@ -88,11 +89,33 @@ class Estimates:
             ]
         found = [float(cells[kept].mean()) for cells, kept in zip(numbers, met, strict=True) if kept.any()]
         if not found:
-            return self._result(columns, Interval(nan, nan, nan), condition)
+            return self._shown(column, self._result(columns, Interval(nan, nan, nan), condition))
         variance = self._bias.variance(frames, columns, np.concatenate(numbers), np.concatenate(met))
         if variance == inf or len(found) < len(frames):  # the group is too small to know its mean
-            return self._result(columns, Interval(float(np.mean(found)), nan, nan), condition)
-        return self._result(columns, self._within_bounds(column, _pooled(found, variance)), condition)
+            return self._shown(
+                column, self._result(columns, Interval(float(np.mean(found)), nan, nan), condition)
+            )
+        mean = self._within_bounds(column, _pooled(found, variance))
+        return self._shown(column, self._result(columns, mean, condition))
+
+    def _is_time(self, column: str) -> bool:
+        kind = self._codec.schema.coded.get(column)
+        return kind is not None and not kind.lists_values and not kind.has_numbers
+
+    def _numbers(self, column: str, frame: pd.DataFrame) -> Floats:
+        """Return a column as numbers, NaN where there is none; times in the units of the column."""
+        if self._is_time(column):
+            return self._codec.read(frame[[column]])[column]
+        return pd.to_numeric(frame[column], errors="coerce").to_numpy(np.float64, na_value=np.nan)
+
+    def _shown(self, column: str, result: pd.Series) -> pd.Series:
+        """Return a mean with times as cells of the table, as `Accuracy.means` has them."""
+        ends = [name for name in SHOWN if not isnan(result[name])] if self._is_time(column) else []
+        numbers = (result[name if name in ends else "estimate"] for name in SHOWN)
+        if ends:  # the estimate is one of them
+            cells = dict(zip(SHOWN, self._codec.interval(column, *numbers), strict=True))
+            return pd.Series({**result, **{name: cells[name] for name in ends}}, dtype=object)
+        return result
 
     def _within_bounds(self, column: str, mean: Interval) -> Interval:
         kind = self._codec.schema.coded.get(column)
@@ -128,11 +151,6 @@ def _rows(codec: Codec, condition: Condition, frame: pd.DataFrame) -> Mask:
             # Cells of a narrow dtype are not exactly the numbers that they stand for.
             numbers[name] = np.round(numbers[name], decimals)
     return condition.holds(numbers)
-
-
-def _numbers(cells: pd.Series) -> Floats:
-    """Return cells as numbers, NaN where they are none."""
-    return pd.to_numeric(cells, errors="coerce").to_numpy(np.float64, na_value=np.nan)
 
 
 def _pooled(found: list[float], variance: float = 0.0) -> Interval:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
@@ -70,8 +70,7 @@ class Codec:
     split : tuple of str
         The columns that are counted as several attributes (see `privsyn.table.codec.parts`).
     with_gaps : bool
-        Encode columns that increase as gaps (see `privsyn.table.codec.gaps`). False for a
-        release that was saved before gaps were known.
+        Encode columns that increase as gaps (see `privsyn.table.codec.gaps`); older releases did not.
 
     Examples
     --------
@@ -325,10 +324,13 @@ class Codec:
         """Return the grid of a column of numbers or times; None for any other."""
         return getattr(self._columns[name], "grid", None)
 
+    def interval(self, name: str, estimate: float, low: float, high: float) -> Sequence[Any]:
+        """Return an estimate and the ends of its interval as cells of a column of numbers or times."""
+        return cast(OrderedEncoder, self._columns[name]).interval(estimate, low, high)
+
     def listed(self, name: str) -> int:
         """Return the number of listed values of a column; 0 for numbers and times."""
-        encoder = self._columns[name]
-        return 0 if encoder.ordered else encoder.size
+        return 0 if (encoder := self._columns[name]).ordered else encoder.size
 
     def table(self, numbers: Mapping[str, Floats], rng: np.random.Generator, start: int = 0) -> pd.DataFrame:
         """Return a table from the numbers of each column, NaN for missing, with generated identifiers."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -27,8 +27,9 @@ class Total(Constraint):
     of : list of str, or mapping of str to number
         The parts. A mapping gives each part a factor; -1 subtracts it. If a part is missing, so is the total.
         Dates without a time of day may be subtracted from each other: the total is a number of days. A date
-        that is the sum of another and days is the same constraint: the days are computed. `Elapsed` counts
-        the time between two dates in other units.
+        that is the sum of another and days is the same constraint: the days are computed, unless they have
+        bounds, which the difference of any two dates would not keep. Then the date is computed. `Elapsed`
+        counts the time between two dates in other units.
 
     Examples
     --------
@@ -70,7 +71,8 @@ class Total(Constraint):
         total, of = self.column, dict(self.factors)
         dates = {name for name in self.columns if isinstance(columns.get(name), Datetime)}
         numbers = [name for name, factor in of.items() if name not in dates and abs(factor) == 1]
-        if total in dates and numbers:
+        days_have_bounds = all(columns[name].is_public for name in of if name not in dates)
+        if total in dates and numbers and not (days_have_bounds and _is_one_date(of, dates)):
             factor = of.pop(numbers[0])
             of = {total: factor, **{name: -factor * other for name, other in of.items()}}
             total = numbers[0]
@@ -85,11 +87,12 @@ class Total(Constraint):
         parts: dict[str, Any] = {name: columns[name] for name in self.factors}
         dates = {name: part for name, part in parts.items() if isinstance(part, Datetime)}
         for name, part in {self.column: total, **parts}.items():
-            if not (isinstance(part, Numerical) or name in dates):
+            if not isinstance(part, Numerical | Datetime):
                 raise InputError(f"column {name!r} is not numerical: a total and its parts are")
-        if sum(self.factors[name] for name in dates) != 0:
+        of_date = isinstance(total, Datetime) and _is_one_date(self.factors, {*dates})
+        if sum(self.factors[name] for name in dates) != 0 and not of_date:
             raise InputError(f"{self.column!r} is a number of days: subtract each date from another")
-        for name, part in dates.items():
+        for name, part in (dates | ({self.column: total} if of_date else {})).items():
             if part.is_public and part.unit != "D":
                 raise InputError(
                     f"{name!r} has times of day: say the unit, such as {self.column} == hours(end - start)"
@@ -107,6 +110,8 @@ class Total(Constraint):
         if decimals is not None:
             low, high = round(low, decimals), round(high, decimals)
         low, high = (int(low), int(high)) if decimals == 0 else (float(low), float(high))
+        if of_date:
+            return self._date_within(total, low, high)
         if not total.is_public:
             return {self.column: replace(total, low=low, high=high)}
         if total.integer and decimals != 0:
@@ -114,9 +119,28 @@ class Total(Constraint):
         if low < total.low or high > total.high:
             raise InputError(
                 f"by its parts {self.column!r} goes from {low} to {high}, beyond its bounds {total.low} to "
-                f"{total.high}: widen them, or leave them out"
+                f"{total.high}: widen them, or leave them out{self._as_a_date(dates)}"
             )
         return {}
+
+    def _date_within(self, total: Datetime, low: float, high: float) -> Columns:
+        """Return a date with the bounds that follow from its parts, in days since 1970."""
+        first, last = (str(np.datetime64(int(end), "D")) for end in (low, high))
+        if not total.is_public:
+            return {self.column: replace(total, low=first, high=last)}
+        if low < total.bounds[0] or high > total.bounds[1]:
+            raise InputError(
+                f"by its parts {self.column!r} goes from {first} to {last}, beyond its bounds: widen them, or"
+                " leave them out"
+            )
+        return {}
+
+    def _as_a_date(self, dates: Collection[str]) -> str:
+        """Return how to say the same of a number of days that keeps its bounds."""
+        if set(dates) != {*self.factors} or sorted(self.factors.values()) != [-1, 1]:
+            return ""
+        start, end = sorted(dates, key=self.factors.__getitem__)
+        return f"; {end} == {start} + {self.column} keeps them"
 
     def explain(self) -> str:
         """Return what the constraint does, in plain English."""
@@ -141,6 +165,11 @@ class Total(Constraint):
                 return None
             most = max(most, decimals)
         return most
+
+
+def _is_one_date(factors: Mapping[str, float], dates: Collection[str]) -> bool:
+    """Return whether a sum of dates and days is a date: that of one of them, moved by days."""
+    return sum(factor for name, factor in factors.items() if name in dates) == 1
 
 
 @dataclass(frozen=True, eq=False)

@@ -504,12 +504,41 @@ def test_a_number_of_days_between_two_dates_is_never_asked_and_follows_in_every_
     assert made.days.between(0, 365).all()
 
 
+@pytest.mark.parametrize("end", [Datetime(), Datetime("2024-01-01", "2026-12-31")])
+@pytest.mark.parametrize("also", [[], ["booked < seen"], ["seen is missing iff state == 'open'"]])
+def test_a_date_follows_from_another_and_from_days_that_have_bounds(tmp_path, end, also):
+    """Days are counted as a column of their own: dates that noise sets far apart would make long ones."""
+    rng = np.random.default_rng(0)
+    booked = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 300, 2000), "D")
+    state = rng.choice(["open", "done", "done"], 2000)
+    days = pd.Series(1 + rng.poisson(2, 2000).clip(0, 12), dtype="Int64").mask(state == "open")
+    table = pd.DataFrame({"booked": booked, "seen": booked + pd.to_timedelta(days, "D"), "days": days})
+    columns = {"booked": Datetime("2024-01-01", "2024-12-31"), "seen": end}
+    columns |= {"days": Numerical(1, 14, integer=True), "state": Categorical(["done", "open"])}
+    schema = Schema(columns, constraints=["seen == booked + days", *also])
+    model = PrivSyn(1.0, 1e-9, schema, seed=1).fit(table.assign(state=state))
+    assert "seen" not in model.release_.codec.domain.names
+    model.save(tmp_path / "model")
+    made = load(tmp_path / "model").sample(2000, seed=1)
+    given = made["seen"].notna()
+    assert given.mean() > 0.5
+    assert (given == made["days"].notna()).all()
+    assert (made["seen"] == made["booked"] + pd.to_timedelta(made["days"], "D"))[given].all()
+    assert made["seen"].dtype == table["seen"].dtype
+    assert abs(float(made["days"].mean()) - float(days.mean())) < 0.3
+    found = model.accuracy_.mean("seen", "state == 'done'")
+    assert abs(found["estimate"] - table["seen"].mean()) < pd.Timedelta("30D")
+
+
 @pytest.mark.parametrize(
     ("expression", "complaint"),
     [
         ("days == seen + booked", "subtract each date from another"),
         ("days == seen - at", "'at' has times of day: say the unit, such as days == hours"),
-        ("seen == booked + 2 * days", "column 'seen' is not numerical"),
+        ("seen == booked + 2 * days", "leave out the bounds of 'seen', or give those of all its parts"),
+        ("stay == seen - booked", "or leave them out; seen == booked \\+ stay keeps them"),
+        ("seen == booked + stay", "'seen' goes from 2024-01-02 to 2025-01-14, beyond its bounds: widen them"),
+        ("at == booked + stay", "'at' has times of day"),
         ("days == hours(seen - number)", "'number' is no date"),
         ("seen == years(seen - booked)", "give different column names"),
         ("at == years(seen - booked)", "'at' is neither numerical nor a duration"),
@@ -518,7 +547,7 @@ def test_a_number_of_days_between_two_dates_is_never_asked_and_follows_in_every_
 def test_dates_that_make_no_number_of_days_are_refused(expression, complaint):
     dates = {name: Datetime("2024-01-01", "2024-12-31") for name in ("booked", "seen")}
     columns = {**dates, "at": Datetime("2024-01-01", "2024-12-31", unit="s"), "days": Numerical(integer=True)}
-    columns["number"] = Numerical(0, 9)
+    columns |= {"number": Numerical(0, 9), "stay": Numerical(1, 14, integer=True)}
     with pytest.raises(InputError, match=complaint):
         Schema(columns, constraints=[expression])
 
