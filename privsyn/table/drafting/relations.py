@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,7 @@ from privsyn.table.drafting.candidates import (
 )
 from privsyn.table.drafting.dependences import BOTH_WAYS, MOST_KEYS, dependences, in_order
 from privsyn.table.encoding.number_bounds import FEW_ROWS
+from privsyn.table.encoding.steps import DAY
 from privsyn.table.enforcement.determined import Determined
 from privsyn.table.enforcement.repair import check_constraints
 from privsyn.table.enforcement.rules import ROUNDING
@@ -78,7 +79,7 @@ def propose(schema: Schema, frame: pd.DataFrame) -> tuple[Schema, list[Proposal]
     cells = [each for each in found if not each.missing.all() and _can_be_compared(each)]
     copies: dict[str, Any] = dict(_copies(cells))
     rest = [each for each in cells if each.name not in copies]
-    sums = dict(_sums(rest))
+    sums = dict(_sums(rest)) | dict(_dates_from_days(rest))
     free = [each for each in rest if each.name not in sums]
     looked_up = {name: [found] for name, found in _look_ups(free)}
     looked_up |= dependences(free, {each.name for each in free} - set(looked_up))
@@ -128,6 +129,34 @@ def _copies(cells: list[Cells]) -> Iterator[tuple[str, str]]:
         one = first.setdefault((type(other.column), tuple(values), sha256(codes.tobytes()).digest()), other)
         if one is not other:
             yield other.name, f"{other.quoted} == {one.quoted}"
+
+
+def _dates_from_days(cells: list[Cells]) -> Iterator[tuple[str, str]]:
+    """Yield each date that comes a number of days after another one in all rows, and the constraint.
+
+    Of three dates in a row, no one follows from one that follows itself.
+    """
+    dates = [each for each in cells if isinstance(each.column, Datetime) and each.column.unit == "D"]
+    whole = [each for each in cells if isinstance(each.column, Numerical) and each.column.integer]
+    made: set[str] = set()
+    for start, end, days in product(dates, dates, whole):
+        if start is end or made & {start.name, end.name, days.name}:
+            continue
+        if _comes_after(start, end, days):
+            made |= {end.name, days.name}
+            yield end.name, f"{end.quoted} == {start.quoted} + {days.quoted}"
+
+
+def _comes_after(start: Cells, end: Cells, days: Cells) -> bool:
+    """Return whether a date follows from another one and from days, of which there are several numbers."""
+    if start.numbers is None or end.numbers is None or days.numbers is None:
+        return False
+    for rows in (slice(HEAD), slice(None)):
+        later, number = (end.numbers[rows] - start.numbers[rows]) / DAY, days.numbers[rows]
+        if not np.array_equal(later, number, equal_nan=True):
+            return False
+    given = number[np.isfinite(number)]
+    return len(given) >= LEAST and bool((given != given[0]).any())
 
 
 def _orders(cells: list[Cells]) -> Iterator[str]:

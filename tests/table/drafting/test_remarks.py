@@ -390,3 +390,17 @@ def test_dates_are_in_order_whatever_their_means_and_codes_for_missing_decide_no
     lines = proposals(draft_text(rows))
     assert any("ordered <= sent" in line for line in lines)
     assert not any("since" in line for line in lines)
+
+
+def test_a_date_that_comes_some_days_after_another_is_proposed_and_the_days_keep_their_bounds():
+    rng = np.random.default_rng(12)
+    came = pd.Timestamp("2022-01-01") + pd.to_timedelta(rng.integers(0, 600, N), "D")
+    nights = pd.Series(1 + rng.poisson(3, N).clip(0, 12), dtype="Int64").mask(np.arange(N) % 7 == 0)
+    rows = pd.DataFrame({"came": came, "went": came + pd.to_timedelta(nights, "D"), "nights": nights})
+    text = draft_text(rows)
+    assert "went == came + nights" in parse("\n".join(proposals(text)))
+    schema = from_plain(parse(uncommented(text)))
+    assert schema.columns["nights"].bounds[1] <= 15
+    assert check_schema(rows, schema)[0] == "every cell fits"
+    off = rows.assign(nights=nights.where(np.arange(N) != 8, 1 + nights))
+    assert "came + nights" not in draft_text(off)
