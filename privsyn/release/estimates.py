@@ -119,7 +119,7 @@ class Estimates:
 
     def _within_bounds(self, column: str, mean: Interval) -> Interval:
         kind = self._codec.schema.coded.get(column)
-        if kind is None or not kind.has_numbers:
+        if kind is None or kind.lists_values:
             return mean
         low, high = kind.bounds
         return replace(mean, low=max(mean.low, low), high=min(mean.high, high))

@@ -143,13 +143,17 @@ def cells_elsewhere(
     return found
 
 
+HELD = ("integer", "real", "boolean", "text", "object", "datetime", "duration", "time")
+"""The families of dtypes that every format writes."""
+
+
 def _in_dtype(cells: pd.Series, dtype: Dtype) -> pd.Series:
     """Return cells in a dtype; as they are if it does not hold them.
 
     >>> [str(_in_dtype(pd.Series(cells), np.dtype("int8")).dtype) for cells in ([3.0], [3.5], [None, 3.0])]
     ['int8', 'float64', 'float64']
     """
-    if isinstance(dtype, pd.CategoricalDtype):  # its values are those of the column above
+    if family(dtype) not in HELD:  # the values of a category are those of the column above
         return cells
     with suppress(TypeError, ValueError, OverflowError, NotImplementedError, pa.ArrowException):
         held = cells.astype(dtype)

@@ -175,8 +175,14 @@ class Gap(Computation):
         return self.encoder.of.grid.decimals
 
     def nearest(self, numbers: Numbers) -> Floats:
-        """Return the point of the column's grid at gap 0; NaN where no column gives one."""
-        return self.side.nearest(self.encoder.of.grid, numbers)
+        """Return the point of the column's grid at gap 0; NaN where no column gives one.
+
+        It is at least the first point if the column lies above the others, and at most the last if below: a
+        birth long before the first visit that there may be does not lengthen the gap.
+        """
+        grid, sign = self.encoder.of.grid, self.side.sign
+        found = self.side.nearest(grid, numbers)
+        return np.maximum(found, 0.0) if sign > 0 else np.minimum(found, grid.points - 1.0)
 
     def distance(self, numbers: Numbers) -> Floats:
         """Return the steps from the nearest number that keeps the order; below 0 if a row breaks it."""

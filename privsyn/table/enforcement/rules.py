@@ -94,7 +94,9 @@ def check_computed(
     for maker in computations:
         encoder: Any = encoders[maker.column]
         if maker.decimals != 0 and encoder.grid.decimals == 0:
-            raise InputError(f"column {maker.column!r} is whole, and not all parts of its sum are")
+            raise InputError(
+                f"column {maker.column!r} is whole, and not all parts of its sum are: say integer: true"
+            )
         for name in maker.by:
             if nullable[name] and not nullable[maker.column]:
                 raise InputError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -15,6 +15,12 @@ from privsyn.table.enforcement.elapsed import Elapsed
 from privsyn.table.enforcement.rules import ROUNDING, Computation, Rule
 from privsyn.table.schema.columns import Coded, Datetime, Duration, Numerical
 from privsyn.table.schema.constraint import Columns, Constraint, check_names
+
+FIRST_DAY, LAST_DAY = (int(np.datetime64(end, "D").astype(np.int64)) for end in ("0001-01-01", "9999-12-31"))
+"""In days since 1970."""
+
+CENTURY = 36_525
+"""Days."""
 
 
 @dataclass(frozen=True)
@@ -71,11 +77,12 @@ class Total(Constraint):
         total, of = self.column, dict(self.factors)
         dates = {name for name in self.columns if isinstance(columns.get(name), Datetime)}
         numbers = [name for name, factor in of.items() if name not in dates and abs(factor) == 1]
-        days_have_bounds = all(columns[name].is_public for name in of if name not in dates)
-        if total in dates and numbers and not (days_have_bounds and _is_one_date(of, dates)):
+        if total in dates and numbers:
             factor = of.pop(numbers[0])
-            of = {total: factor, **{name: -factor * other for name, other in of.items()}}
-            total = numbers[0]
+            days = Total(numbers[0], {total: factor, **{name: -factor * n for name, n in of.items()}})
+            if self._counts_days(days, columns):
+                return [self]
+            total, of = days.column, dict(days.factors)
         if isinstance(columns.get(total), Duration) and sorted(of.values()) == [-1, 1] and dates == {*of}:
             start, end = sorted(of, key=of.__getitem__)
             return [Elapsed(total, start, end)]
@@ -100,6 +107,10 @@ class Total(Constraint):
         if not all(part.is_public for part in parts.values()):
             if total.is_public:
                 raise InputError(f"leave out the bounds of {self.column!r}, or give those of all its parts")
+            if of_date and not _are_few_days(part for name, part in parts.items() if name not in dates):
+                raise InputError(
+                    f"{self.column!r}: give bounds of the other date, or shorter ones of the days"
+                )
             return {}
         ends = [
             sorted(n * end for end in (part.bounds if name in dates else (part.low, part.high)))
@@ -123,8 +134,28 @@ class Total(Constraint):
             )
         return {}
 
+    def _counts_days(self, days: Total, columns: Columns) -> bool:
+        """Return whether the days have bounds that differences of the dates need not keep.
+
+        Then they are counted, and the date is computed from them; `days` is the same sum, solved for them.
+        """
+        parts = [columns.get(name) for name in self.columns]
+        if any(not isinstance(part, Numerical | Datetime) for part in parts):
+            return False
+        dates = {name for name in self.factors if isinstance(columns[name], Datetime)}
+        public = all(columns[name].is_public for name in {*self.factors} - dates)
+        if not public or not _is_one_date(self.factors, dates):
+            return False
+        try:
+            days.derive(columns)
+        except InputError:
+            return True
+        return False
+
     def _date_within(self, total: Datetime, low: float, high: float) -> Columns:
         """Return a date with the bounds that follow from its parts, in days since 1970."""
+        if low < FIRST_DAY or high > LAST_DAY:
+            raise InputError(f"by its parts {self.column!r} leaves the years 1 to 9999: give narrower bounds")
         first, last = (str(np.datetime64(int(end), "D")) for end in (low, high))
         if not total.is_public:
             return {self.column: replace(total, low=first, high=last)}
@@ -170,6 +201,11 @@ class Total(Constraint):
 def _is_one_date(factors: Mapping[str, float], dates: Collection[str]) -> bool:
     """Return whether a sum of dates and days is a date: that of one of them, moved by days."""
     return sum(factor for name, factor in factors.items() if name in dates) == 1
+
+
+def _are_few_days(days: Iterable[Numerical]) -> bool:
+    """Return whether dates that are found under privacy, moved by these days, fit every type of dates."""
+    return all(max(map(abs, each.bounds)) <= CENTURY for each in days if each.is_public)
 
 
 @dataclass(frozen=True, eq=False)

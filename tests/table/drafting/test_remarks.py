@@ -383,9 +383,8 @@ def test_dates_are_in_order_whatever_their_means_and_codes_for_missing_decide_no
     ordered = pd.Timestamp("2022-01-01") + pd.to_timedelta(np.sort(rng.integers(0, 600, N)), "D")
     sent = pd.Series(ordered + pd.to_timedelta(rng.integers(0, 3, N), "D")).where(np.arange(N) < N - 200)
     since = np.where(rng.random(N) < 0.2, -9, rng.integers(1950, 2020, N))
-    rows = pd.DataFrame(
-        {"ordered": ordered, "sent": sent, "since": since, "pay": rng.integers(3, 2500, N) * 9}
-    )
+    until = np.where(since < 0, 1990, since) + rng.integers(0, 50, N)
+    rows = pd.DataFrame({"ordered": ordered, "sent": sent, "since": since, "until": until})
     assert rows["ordered"].mean() > rows["sent"].mean()
     lines = proposals(draft_text(rows))
     assert any("ordered <= sent" in line for line in lines)

@@ -504,6 +504,15 @@ def test_a_number_of_days_between_two_dates_is_never_asked_and_follows_in_every_
     assert made.days.between(0, 365).all()
 
 
+def test_bounds_of_days_that_any_two_dates_keep_leave_the_days_computed():
+    dates = {name: Datetime("2024-01-01", "2024-12-31") for name in ("booked", "seen")}
+    for column in (Numerical(-400, 400, integer=True), Duration("-400 days", "400 days")):
+        schema = Schema({**dates, "days": column}, constraints=["seen == booked + days"])
+        assert schema.computed == ("days",)
+    with pytest.raises(InputError, match="the schema has no column 'bookd'"):
+        Schema({**dates, "days": Numerical(1, 9)}, constraints=[Total("days", ["bookd", "seen"])])
+
+
 @pytest.mark.parametrize("end", [Datetime(), Datetime("2024-01-01", "2026-12-31")])
 @pytest.mark.parametrize("also", [[], ["booked < seen"], ["seen is missing iff state == 'open'"]])
 def test_a_date_follows_from_another_and_from_days_that_have_bounds(tmp_path, end, also):
@@ -539,6 +548,9 @@ def test_a_date_follows_from_another_and_from_days_that_have_bounds(tmp_path, en
         ("stay == seen - booked", "or leave them out; seen == booked \\+ stay keeps them"),
         ("seen == booked + stay", "'seen' goes from 2024-01-02 to 2025-01-14, beyond its bounds: widen them"),
         ("at == booked + stay", "'at' has times of day"),
+        ("unknown == booked + stay", "the schema has no column 'unknown'"),
+        ("open == found + long", "'open': give bounds of the other date, or shorter ones of the days"),
+        ("open == booked + endless", "by its parts 'open' leaves the years 1 to 9999"),
         ("days == hours(seen - number)", "'number' is no date"),
         ("seen == years(seen - booked)", "give different column names"),
         ("at == years(seen - booked)", "'at' is neither numerical nor a duration"),
@@ -548,6 +560,8 @@ def test_dates_that_make_no_number_of_days_are_refused(expression, complaint):
     dates = {name: Datetime("2024-01-01", "2024-12-31") for name in ("booked", "seen")}
     columns = {**dates, "at": Datetime("2024-01-01", "2024-12-31", unit="s"), "days": Numerical(integer=True)}
     columns |= {"number": Numerical(0, 9), "stay": Numerical(1, 14, integer=True)}
+    columns |= {"open": Datetime(), "found": Datetime(), "long": Numerical(0, 99_999, integer=True)}
+    columns["endless"] = Numerical(0, 9_999_999, integer=True)
     with pytest.raises(InputError, match=complaint):
         Schema(columns, constraints=[expression])
 
