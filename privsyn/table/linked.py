@@ -21,7 +21,7 @@ from privsyn.errors import InputError, about, did_you_mean, replace_errors
 from privsyn.marginals.counting import ranks
 from privsyn.marginals.domain import Floats, Ints, Mask
 from privsyn.table.discovery.open_schema import declared_or_by_names
-from privsyn.table.encoding.dtypes import family, holds_missing, with_missing
+from privsyn.table.encoding.dtypes import Dtype, family, holds_missing, shown_dtype, with_missing
 from privsyn.table.encoding.parsing import alone, number
 from privsyn.table.enforcement.forbidden import MissingWhen
 from privsyn.table.io.formats import tables_in
@@ -358,7 +358,7 @@ def _summary(what: Derived, child: LinkedTable, rows: int) -> tuple[Any, Column]
         return _first(cells, child.parents, rows), replace(column, nullable=nullable)
     if what.how not in (EVER, "sum", "mean"):
         if not isinstance(column, Ordinal) or not isinstance(column, type(kind)):
-            raise InputError(f"derive: {what.column!r} is no column of numbers or times")
+            raise InputError(f"{what}: {what.column!r} is no column of numbers or times: {_as_read(dtype)}")
         return _chosen(what, cells, child, rows), replace(column, nullable=True)
     numbers = None
     if isinstance(column, Numerical) and isinstance(kind, Numerical):
@@ -370,7 +370,7 @@ def _summary(what: Derived, child: LinkedTable, rows: int) -> tuple[Any, Column]
         ever = np.bincount(child.parents[found & (child.parents >= 0)], minlength=rows) > 0
         return np.where(ever, YES, NO), Categorical([NO, YES], nullable=False)
     if numbers is None:
-        raise InputError(f"derive: {what.column!r} is no column of numbers, which {what.how} needs")
+        raise InputError(f"{what}: {what.column!r} is no column of numbers: {_as_read(dtype)}")
     has = ~np.isnan(numbers) & (child.parents >= 0)
     sums = np.bincount(child.parents[has], numbers[has], minlength=rows)
     if what.how == "sum":
@@ -378,6 +378,10 @@ def _summary(what: Derived, child: LinkedTable, rows: int) -> tuple[Any, Column]
     counts = np.bincount(child.parents[has], minlength=rows)
     means = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
     return means, Numerical(getattr(column, "low", None), getattr(column, "high", None))
+
+
+def _as_read(dtype: Dtype) -> str:
+    return f"its dtype here is {shown_dtype(dtype)}; convert it first, or give the file"
 
 
 def _first(cells: pd.Series, parents: Ints, rows: int) -> Any:
