@@ -17,7 +17,14 @@ from privsyn.table.drafting.draft import check_schema, draft_of_rows
 from privsyn.table.drafting.keys import KeyedTable
 from privsyn.table.drafting.layout import Layout, lay_out
 from privsyn.table.drafting.review import MARKS_READ, READ, review, wrapped
-from privsyn.table.drafting.siblings import Copies, DraftedTable, RowOrder, Siblings, copies_from_above
+from privsyn.table.drafting.siblings import (
+    Copies,
+    DraftedTable,
+    RowOrder,
+    Siblings,
+    copies_from_above,
+    sums_of_rows,
+)
 from privsyn.table.io.csv_table import PLAIN
 from privsyn.table.io.formats import CSV, SEPARATOR, DeclaredTable, Place
 from privsyn.table.io.persons import NOBODY, codes_of
@@ -121,8 +128,10 @@ class _Draft:
 
     @cached_property
     def copies(self) -> Copies:
-        """The columns that repeat one of a table above."""
-        return copies_from_above(self.tables, self.keyed, self.layout)
+        """The columns that follow from another table: those that repeat one above, and sums of rows below."""
+        copies = copies_from_above(self.tables, self.keyed, self.layout)
+        sums = sums_of_rows(self.tables, copies)
+        return {name: {**sums[name], **own} for name, own in copies.items()}
 
     @classmethod
     def of(cls, places: Mapping[str, tuple[str, DeclaredTable]], csv: CsvFormat) -> _Draft:

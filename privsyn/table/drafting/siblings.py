@@ -22,9 +22,11 @@ from privsyn.table.drafting.candidates import HEAD, Proposal
 from privsyn.table.drafting.keys import KeyedTable, words
 from privsyn.table.drafting.layout import OF_PEOPLE, Layout
 from privsyn.table.encoding.dtypes import family
+from privsyn.table.enforcement.rules import ROUNDING
 from privsyn.table.schema.across import EQUAL, Comparison, read_across
 from privsyn.table.schema.columns import Datetime, Numerical
 from privsyn.table.schema.schema import Schema
+from privsyn.table.schema.summaries import COUNT, SUM, Computed, Derived
 
 LEAST = 30
 """Pairs of neighbours of one parent, and of those that rise, that show something: fewer may by chance."""
@@ -305,6 +307,41 @@ def _copies(
                 if _equal(mine[column], there):
                     found[column] = Proposal(str(copied), len(there))
     return found
+
+
+def sums_of_rows(tables: Mapping[str, DraftedTable], copies: Copies) -> Copies:
+    """Return the columns that are, in every row, a sum of a column of the rows below, or their number."""
+    found: dict[str, dict[str, Proposal]] = {name: {} for name in tables}
+    for child in tables.values():
+        if child.siblings is None:
+            continue
+        above, at = tables[child.siblings.parent], child.siblings.parents
+        parts: dict[str | None, Floats] = {None: np.ones(len(at))}
+        parts |= {name: each for name, each in _numbers_of(child) if name not in copies[child.name]}
+        sums = {
+            name: np.bincount(at[at >= 0], np.nan_to_num(each[at >= 0]), minlength=len(above.frame))
+            for name, each in parts.items()
+        }
+        several = np.bincount(at[at >= 0], minlength=len(above.frame)) > 1
+        for total, numbers in _numbers_of(above):
+            if total in copies[above.name] or total == above.order.column or several.sum() < LEAST:
+                continue
+            for name, summed in sums.items():
+                error = np.abs(summed - numbers)
+                differ = int((numbers != np.median(numbers)).sum())  # not all by accident
+                if differ >= LEAST and (error <= ROUNDING * np.maximum(np.abs(numbers), 1)).all():
+                    summary = Derived(COUNT if name is None else SUM, child.name, name)
+                    rule = str(Computed((None, total), summary))
+                    if Computed.read(rule) == Computed((None, total), summary):
+                        found[above.name].setdefault(total, Proposal(rule, len(numbers)))
+    return found
+
+
+def _numbers_of(table: DraftedTable) -> Iterator[tuple[str, Floats]]:
+    """Yield the drafted columns of numbers, as numbers."""
+    for name, column in table.schema.coded.items():
+        if isinstance(column, Numerical):
+            yield name, column.numbers(table.frame[name])
 
 
 def _can_be_read(rule: Comparison) -> bool:

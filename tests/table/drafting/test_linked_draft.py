@@ -435,3 +435,22 @@ def test_a_draft_says_how_to_declare_that_every_parent_has_rows(tmp_path, first,
     text = text_of({"homes": homes, "trips": trips}, tmp_path).replace("\n    # ", " ")
     assert ("write children: 1.. below link" in text) == says, text
     assert ("100 have none" in text) == (not says)
+
+
+def test_sums_and_numbers_of_the_rows_below_are_proposed_and_can_be_taken(tmp_path):
+    rows = ROWS.integers(0, 5, 300)
+    lines = pd.DataFrame(
+        {"order_id": np.repeat(range(300), rows), "price": ROWS.integers(1, 900, rows.sum()) / 100}
+    )
+    total = lines.groupby("order_id")["price"].sum().reindex(range(300), fill_value=0).round(2).to_numpy()
+    orders = pd.DataFrame(
+        {"order_id": range(300), "total": total, "items": rows, "other": total + (total == total[7])}
+    )
+    text = text_of({"orders": orders, "lines": lines}, tmp_path)
+    assert "#- total == sum(lines.price)  # READ: 300 rows" in text
+    assert "#- items == count(lines)  # READ: 300 rows" in text
+    assert "other ==" not in text
+    assert "sum_price" in text  # of orders, as a summary: the sums themselves are none
+    database = uncommented(text, "- total", "- items")
+    assert check_tables(tmp_path / "in", database)[-1].endswith("every cell fits")
+    assert {*database.tables["orders"].computed} == {"total", "items"}
