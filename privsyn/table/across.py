@@ -121,7 +121,7 @@ def cells_elsewhere(
 ) -> dict[str, pd.Series]:
     """Return the columns of a synthetic table whose cells follow from the rows of others, in their dtypes.
 
-    All of it is computed from synthetic rows: no private cell of these columns is read.
+    All of it is computed from synthetic rows.
     """
     table, rows, found = database.tables[name], made[name], dict[str, pd.Series]()
     for constant in constants(database, name):

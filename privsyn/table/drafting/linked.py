@@ -18,8 +18,8 @@ from privsyn.table.drafting.keys import KeyedTable
 from privsyn.table.drafting.layout import Layout, lay_out
 from privsyn.table.drafting.review import MARKS_READ, READ, review, wrapped
 from privsyn.table.drafting.siblings import (
-    Copies,
     DraftedTable,
+    Elsewhere,
     RowOrder,
     Siblings,
     copies_from_above,
@@ -127,7 +127,7 @@ class _Draft:
     tables: Mapping[str, DraftedTable]
 
     @cached_property
-    def copies(self) -> Copies:
+    def elsewhere(self) -> Elsewhere:
         """The columns that follow from another table: those that repeat one above, and sums of rows below."""
         copies = copies_from_above(self.tables, self.keyed, self.layout)
         sums = sums_of_rows(self.tables, copies)
@@ -156,14 +156,14 @@ class _Draft:
     def section(self, name: str, stem: str | None, remarks: list[Remark]) -> tuple[str, dict[str, str]]:
         """Return the lines of a private table, and the text of each file of a look-up by its name."""
         table = self.tables[name]
-        copies = self.copies[name]
-        said = self._said_of_columns(table, [each for each in remarks if each[1] not in copies])
+        elsewhere = self.elsewhere[name]
+        said = self._said_of_columns(table, [each for each in remarks if each[1] not in elsewhere])
         about_table = [*self._said_of_table(table), *said.pop("", [])]
         dialect = "" if self.csv == PLAIN else to_yaml(Schema({}, csv=self.csv))
         body, files = dialect + "columns: {}\n", dict[str, str]()
         if table.schema.columns:
             known = {column for each, column in (*self.layout.left_out, *self.layout.lookups) if each == name}
-            draft = review(table.schema, table.frame, table.others, said, known, copies)
+            draft = review(table.schema, table.frame, table.others, said, known, elsewhere)
             body, files = draft.text("constraints:\n", stem)
         links = dump(dict(table.links), flow=False) if table.links else ""
         title = dump({name: None}, flow=False).replace(" null", "")
@@ -219,7 +219,7 @@ class _Draft:
         summaries: dict[str, str] = {}
         for table in self.tables.values():
             if table.siblings is not None and table.siblings.parent == name:
-                summaries |= table.siblings.summaries(table.order.column, self.copies[table.name])
+                summaries |= table.siblings.summaries(table.order.column, self.elsewhere[table.name])
         if summaries:
             lines += (
                 "# What analysts join for is kept best as a summary, which costs budget as a column does:\n"

@@ -360,7 +360,7 @@ def review(
     others: Mapping[str, int],
     remarks: Mapping[str, Sequence[str]] | None = None,
     keys: Collection[str] = (),
-    copies: Mapping[str, Proposal] | None = None,
+    elsewhere: Mapping[str, Proposal] | None = None,
 ) -> Draft:
     """Return a draft with what the rows show.
 
@@ -371,8 +371,8 @@ def review(
         Of one of several tables: what else the rows show.
     keys : collection of str
         The columns that have no other remarks.
-    copies : mapping of a column to a Proposal, optional
-        Of one of several tables: the columns that are equal to one of a table above.
+    elsewhere : mapping of a column to a Proposal, optional
+        Of one of several tables: the columns that follow from another table.
     """
     order = Order(frame)
     notes = {}
@@ -386,9 +386,9 @@ def review(
             found = [line for line in found if name not in keys and "--unit" not in line]
             found += remarks.get(name, ())
         notes[name] = tuple(filter(None, found))
-    copies = copies or {}
-    rest, proposals = propose(draft.without(copies), frame)
-    proposals = [*copies.values(), *proposals]
+    elsewhere = elsewhere or {}
+    rest, proposals = propose(draft.without(elsewhere), frame)
+    proposals = [*elsewhere.values(), *proposals]
     draft = replace(draft, columns={**draft.columns, **rest.columns})
     # To look for the values of a column without a cell would take a part of the budget.
     empty = {name: Text() for name in draft.coded if frame[name].isna().all()}

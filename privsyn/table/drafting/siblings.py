@@ -261,13 +261,13 @@ class DraftedTable:
     order: RowOrder
 
 
-Copies = Mapping[str, Mapping[str, Proposal]]
-"""Of each table the columns that are copies, each with the constraint that says so."""
+Elsewhere = Mapping[str, Mapping[str, Proposal]]
+"""Of each table the columns that follow from another table, each with the constraint that says so."""
 
 
 def copies_from_above(
     tables: Mapping[str, DraftedTable], keyed: Mapping[str, KeyedTable], layout: Layout
-) -> Copies:
+) -> Elsewhere:
     """Return the columns that have the cell of a row above in every row; `tables` begin with the root.
 
     One of the same name is preferred, then one of the nearest table. One that is a copy itself is not copied.
@@ -284,7 +284,7 @@ def _copies(
     tables: Mapping[str, DraftedTable],
     keyed: Mapping[str, KeyedTable],
     layout: Layout,
-    known: Copies,
+    known: Elsewhere,
 ) -> dict[str, Proposal]:
     """Return the copies of one table; those of the tables above are `known`."""
     found: dict[str, Proposal] = {}
@@ -309,7 +309,7 @@ def _copies(
     return found
 
 
-def sums_of_rows(tables: Mapping[str, DraftedTable], copies: Copies) -> Copies:
+def sums_of_rows(tables: Mapping[str, DraftedTable], copies: Elsewhere) -> Elsewhere:
     """Return the columns that are, in every row, a sum of a column of the rows below, or their number."""
     found: dict[str, dict[str, Proposal]] = {name: {} for name in tables}
     for child in tables.values():
