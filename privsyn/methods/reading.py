@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain, product
-from math import isnan
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-import pandas as pd
 
 from privsyn.arguments import check_bytes, check_column
 from privsyn.errors import spelled, warn_columns, warn_marks
@@ -30,10 +28,8 @@ from privsyn.private.persons import ONE_ROW_EACH, Contribution
 from privsyn.private.rows import CachedWalk, Rows
 from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.frequent import Frequent
-from privsyn.table.discovery.open_schema import OpenSchema, declared_or_by_names
-from privsyn.table.encoding.dtypes import family
+from privsyn.table.discovery.open_schema import OpenSchema, declared_or_by_names, marks_of_numbers
 from privsyn.table.encoding.grid import Grid
-from privsyn.table.encoding.parsing import number
 from privsyn.table.encoding.steps import NO_HEAPS, Heaps
 from privsyn.table.io.output_type import OutputType
 from privsyn.table.io.read_in_batches import read_in_batches
@@ -344,24 +340,8 @@ def open_schema_of(
     if target is not None:
         check_column(spelled("target"), target, open_schema.schema.coded, read=True)
     warn_columns(open_schema.schema.dropped, open_schema.objects, open_schema.unordered)
-    warn_marks(() if rows.schema is not None else _with_marks_of_numbers(open_schema.schema, rows.head))
+    warn_marks(() if rows.schema is not None else marks_of_numbers(open_schema.schema, rows.head))
     return open_schema
-
-
-def _with_marks_of_numbers(schema: Schema, head: pd.DataFrame) -> list[str]:
-    """Return the columns of numbers for which the schema has a text that is a number as mark.
-
-    >>> from privsyn import Numerical
-    >>> schema = Schema({"since": Numerical(1900, 2030, missing=["-9"]), "n": Numerical(0, 9)}, missing="?")
-    >>> _with_marks_of_numbers(schema, pd.DataFrame({"since": [-9, 2001], "n": 3}))
-    ['since']
-    """
-    return [
-        name
-        for name in schema.coded
-        if family(head[name].dtype) in ("integer", "real")
-        and not all(map(isnan, map(number, schema.markers(name))))
-    ]
 
 
 def coded(rows: RawTable, codec: Codec, limit: int | str) -> Rows:

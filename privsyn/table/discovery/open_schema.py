@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
+from math import isnan
 from typing import Any, cast
 
 import numpy as np
@@ -20,6 +21,7 @@ from privsyn.table.discovery.lattices import LatticeQuestion, Released
 from privsyn.table.encoding.bounds_cells import BoundsGrid
 from privsyn.table.encoding.dtypes import OBJECT, TEXT, Dtype, family
 from privsyn.table.encoding.encoders import STRAY
+from privsyn.table.encoding.parsing import number
 from privsyn.table.enforcement.repair import check_constraints
 from privsyn.table.schema.columns import (
     Column,
@@ -358,3 +360,19 @@ def _is_sound(value: Any, marks: set[str]) -> bool:
     if type(value) is str:  # half of a surrogate pair cannot be written in any file
         return value not in marks and value.encode("utf-8", "ignore") == value.encode("utf-8", "replace")
     return type(value) in (bool, int, float) and abs(value) < LARGEST and str(value) not in marks
+
+
+def marks_of_numbers(schema: Schema, head: pd.DataFrame) -> list[str]:
+    """Return the columns of numbers for which the schema has a text that is a number as mark.
+
+    >>> from privsyn import Numerical
+    >>> schema = Schema({"since": Numerical(1900, 2030, missing=["-9"]), "n": Numerical(0, 9)}, missing="?")
+    >>> marks_of_numbers(schema, pd.DataFrame({"since": [-9, 2001], "n": 3}))
+    ['since']
+    """
+    return [
+        name
+        for name in schema.coded
+        if family(head[name].dtype) in ("integer", "real")
+        and not all(map(isnan, map(number, schema.markers(name))))
+    ]
