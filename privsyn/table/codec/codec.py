@@ -109,9 +109,8 @@ class Codec:
             with about(f"column {name!r}"):
                 if name in coded or family(dtype) == "nothing":
                     columns[name] = self._encoder(name, dtype)
-                    # Of no values, all cells are missing.
                     may_miss = name in coded and coded[name].nullable and holds_missing(dtype)
-                    nullable[name] = not columns[name].size or may_miss
+                    nullable[name] = may_miss or not columns[name].size
                 else:
                     makers[name] = cast(Generated, schema.columns[name]).maker(dtype)
         if not columns:
@@ -134,8 +133,7 @@ class Codec:
         if family(dtype) == "nothing":
             return CategoricalEncoder(pd.Series([], dtype=dtype))
         column = self.schema.coded[name]
-        encoder = column.encoder(dtype)
-        is_fine = self.fine and name not in self.schema.computed
+        encoder, is_fine = column.encoder(dtype), self.fine and name not in self.schema.computed
         return encoder.fine(self.heaps.get(name, ()), getattr(column, "bins", 0)) if is_fine else encoder
 
     @cached_property
@@ -247,20 +245,25 @@ class Codec:
         codes = np.empty((len(table), len(self.encoders)), dtype=np.int32, order="F")
         for place, (name, encoder) in enumerate(self._encoders.items()):
             column = self.column_of(name)
-            gap = self.gaps.get(column)
-            if gap is not None:
-                found = gap.codes({of: self._read(of, table[of]) for of in (*gap.side.columns, column)})
+            if gap := self.gaps.get(column):
+                found = gap.codes({of: self._read(of, table) for of in (*gap.side.columns, column)})
             else:
                 found = encoder.encode(table[column])
             codes[:, place] = found
             codes[found == STRAY, place] = encoder.size if self._nullable[column] else 0
         return Records(self.domain, codes)
 
-    def _read(self, name: str, cells: pd.Series) -> Floats:
-        """Return the numbers of a column on a grid; a missing cell is the lower bound where none may be."""
-        encoder = cast(OrderedEncoder, self._columns[name])
-        numbers = encoder.read(cells)
-        return numbers if self._nullable[name] else np.where(np.isnan(numbers), encoder.grid.low, numbers)
+    def _read(self, name: str, table: pd.DataFrame) -> Floats:
+        """Return the numbers of a column as rows of a sample can have them: within its bounds, or computed.
+
+        A missing cell is the lower bound where none may be. No cell of a computed column is read.
+        """
+        for of in self.computed:
+            if of.column == name and name not in self.gaps:
+                return of.make({part: self._read(part, table) for part in of.by})
+        numbers, grid = self._columns[name].read(table[name]), self.grid(name)
+        low, high = (grid.low, grid.high) if grid else (0.0, np.inf)
+        return np.clip(numbers if self._nullable[name] else np.nan_to_num(numbers, nan=low), low, high)
 
     def _coded_as(self, name: str, text: str, own: str | None) -> str:
         """Return the dtype as which cells of dtype `text` are encoded, in a column of dtype `own`."""
@@ -291,25 +294,16 @@ class Codec:
         if records.domain != self.domain:
             raise ValueError(f"records over {records.domain} for a codec of {self.domain}")
         codes = {name: records.codes[:, place] for place, name in enumerate(self.domain)}
-        numbers = {name: self._draw(name, drawn, rng) for name, drawn in codes.items()}
+        numbers = {name: _draw(self._encoders[name], drawn, rng) for name, drawn in codes.items()}
         fixed = {**fixed, **above.numbers}
         numbers |= {name: np.array(given) for name, given in fixed.items()}
         whole = {name for name, of in self.parts.items() if not fixed.keys().isdisjoint(of)}
         rows = DrawnRows(numbers, codes, self.cells(merging), frozenset({*fixed, *whole}))
         for name, of in self.parts.items():
-            drawn = [numbers[part] for part in of]
             room = rows.room(of[0], np.arange(len(records)))
-            numbers[name] = parts.join(drawn, room, self.grid(name), rng)
+            numbers[name] = parts.join([numbers[part] for part in of], room, self.grid(name), rng)
         self.rules.joined(above.rules, above.columns).enforce(rows, rng)
         return numbers | parts.split_given({name: numbers[name] for name in self.parts}, self.parts)
-
-    def _draw(self, name: str, codes: Integers, rng: np.random.Generator) -> Floats:
-        """Return a number for each code of an attribute; NaN for missing."""
-        encoder = self._encoders[name]
-        present = codes != encoder.size
-        numbers = np.full(len(codes), np.nan)
-        numbers[present] = encoder.draw(codes[present], rng)
-        return numbers
 
     @property
     def computed(self) -> tuple[Computation, ...]:
@@ -351,11 +345,9 @@ class Codec:
         These rows may break constraints. Identifiers start after `start` rows, as in `decode`.
         """
         rows = 1 + max((self.listed(name) for name in self._columns), default=0)
-        numbers = {}
-        for name, encoder in self._columns.items():
-            codes = np.arange(rows) % (encoder.size + self._nullable[name])
-            drawn = encoder.draw(np.where(codes < encoder.size, codes, 0), rng)
-            numbers[name] = np.where(codes < encoder.size, drawn, np.nan)
+        sizes = {name: encoder.size + self._nullable[name] for name, encoder in self._columns.items()}
+        codes = {name: np.arange(rows) % size for name, size in sizes.items()}
+        numbers = {name: _draw(self._columns[name], drawn, rng) for name, drawn in codes.items()}
         return self.table(numbers, rng, start)
 
     def cells(self, merging: Merging | None = None) -> dict[str, Cells]:
@@ -416,5 +408,13 @@ class Codec:
         dtypes, fine = plain["dtypes"], bool(plain["fine"])
         heaps, split = heaps_from_plain(plain.get("heaps", {})), tuple(plain.get("split", ()))
         with_gaps = bool(plain.get("gaps"))  # releases of formats 2 and 3 have none
-        schema, names = from_plain(plain["schema"]), tuple(dtypes)
-        return cls(schema, names, tuple(dtypes.values()), fine, heaps, split, with_gaps)
+        schema, texts = from_plain(plain["schema"]), tuple(dtypes.values())
+        return cls(schema, tuple(dtypes), texts, fine, heaps, split, with_gaps)
+
+
+def _draw(encoder: Encoder, codes: Integers, rng: np.random.Generator) -> Floats:
+    """Return a number for each code; NaN for missing."""
+    present = codes != encoder.size
+    numbers = np.full(len(codes), np.nan)
+    numbers[present] = encoder.draw(codes[present], rng)
+    return numbers

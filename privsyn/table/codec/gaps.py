@@ -6,10 +6,11 @@ from the two, so every row keeps the constraint, and hardly any row is repaired.
 Columns without missing cells come first: a column that may be missing is measured from them, forward or
 backward, and never the reverse. So a constraint leaves the counts of a complete column alone.
 
-Privacy: the code of a gap is a function of the cells of its own row and of public facts. A row that breaks
-the constraint has a gap below 0, which becomes 0. So adding or removing a row adds or removes one code of
-each attribute, as without gaps, and all sensitivities stay the same. Which columns come first follows from
-the schema and the dtypes.
+Privacy: the code of a gap is a function of the cells of its own row and of public facts. A column of the
+order that is computed is computed here too: no cell of it is read. A row that breaks the constraint has a
+gap below 0, which becomes 0. So adding or removing a row adds or removes one code of each attribute, as
+without gaps, and all sensitivities stay the same. Which columns come first follows from the schema and the
+dtypes.
 """
 
 from __future__ import annotations
