@@ -98,7 +98,10 @@ class Total(Constraint):
                 raise InputError(f"column {name!r} is not numerical: a total and its parts are")
         of_date = isinstance(total, Datetime) and _is_one_date(self.factors, {*dates})
         if sum(self.factors[name] for name in dates) != 0 and not of_date:
-            raise InputError(f"{self.column!r} is a number of days: subtract each date from another")
+            raise InputError(
+                "dates cannot be added or multiplied: subtract each from another, as in days == end - start,"
+                " or add days to one, as in end == start + days"
+            )
         for name, part in (dates | ({self.column: total} if of_date else {})).items():
             if part.is_public and part.unit != "D":
                 raise InputError(

@@ -542,7 +542,8 @@ def test_a_date_follows_from_another_and_from_days_that_have_bounds(tmp_path, en
 @pytest.mark.parametrize(
     ("expression", "complaint"),
     [
-        ("days == seen + booked", "subtract each date from another"),
+        ("days == seen + booked", "subtract each from another, as in days == end - start"),
+        ("seen == 2 * booked + days", "dates cannot be added or multiplied"),
         ("days == seen - at", "'at' has times of day: say the unit, such as days == hours"),
         ("seen == booked + 2 * days", "leave out the bounds of 'seen', or give those of all its parts"),
         ("stay == seen - booked", "or leave them out; seen == booked \\+ stay keeps them"),
