@@ -23,6 +23,7 @@ from mutations.planted import BUGS, Bug
 ROOT = Path(__file__).parents[2]
 PARALLEL = 2
 LONGEST = 300  # seconds: a hang is no catch
+CLEAN = 1800  # seconds for all tests together, with compiling
 PASSED, FAILED = 0, 1  # what pytest exits with
 HUNG, CRASHED = -1, -2  # what a run that took too long, or a bug that is no code, is given
 CRASHES = re.compile(r" - (?:Name|UnboundLocal|Attribute|Import|ModuleNotFound|Syntax|Type)Error\b")
@@ -35,7 +36,7 @@ def main(words: Sequence[str] = ()) -> int:
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(PARALLEL) as pool:
         clean = Path(folder) / "clean"
         copy(clean)
-        for code, first in pool.map(run, [clean] * PARALLEL, _shared_out(tests)):
+        for code, first in pool.map(run, [clean] * PARALLEL, _shared_out(tests), [CLEAN] * PARALLEL):
             if code != PASSED:
                 sys.stdout.write(
                     f"without any bug the tests fail (pytest exits {code}, {first}): fix that first\n"
@@ -74,8 +75,8 @@ def plant(bug: Bug, tree: Path) -> None:
         path.write_text(text.replace(edit.old, edit.new), encoding="utf-8")
 
 
-def run(tree: Path, tests: Iterable[str]) -> tuple[int, str]:
-    """Return the exit code of pytest in a tree, and the first test that failed."""
+def run(tree: Path, tests: Iterable[str], longest: float = LONGEST) -> tuple[int, str]:
+    """Return the exit code of pytest in a tree, and the first test that failed; `longest` is in seconds."""
     thorough = "--hypothesis-profile=thorough"
     command = [sys.executable, "-m", "pytest", "-qxp", "no:cacheprovider", thorough, *tests]
     environment = os.environ | {
@@ -85,10 +86,10 @@ def run(tree: Path, tests: Iterable[str]) -> tuple[int, str]:
     }
     try:
         done = subprocess.run(
-            command, cwd=tree, env=environment, capture_output=True, text=True, check=False, timeout=LONGEST
+            command, cwd=tree, env=environment, capture_output=True, text=True, check=False, timeout=longest
         )
     except subprocess.TimeoutExpired:
-        return HUNG, f"not done after {LONGEST} s"
+        return HUNG, f"not done after {longest} s"
     failed = re.search(r"^(?:FAILED|ERROR) (.*)", done.stdout, re.MULTILINE)
     return done.returncode, failed[1] if failed else "no test failed"
 
