@@ -233,11 +233,12 @@ def two_tables(**rules):
     return Database({"a": ROOT, "b": replace(CHILD, **rules)})
 
 
-def between(low, high, above=()):
+def between(low, high, above=(), *, most=9, nullable=True):
     """Two columns above, with constraints on them, and a column of their rows between both."""
-    root = Schema({name: Numerical(0, 9, integer=True) for name in ("first", "last")}, constraints=above)
+    root = Schema({name: Numerical(0, most, integer=True) for name in ("first", "last")}, constraints=above)
     rules = [f"x {low} a.first", f"x {high} a.last"]
-    child = Table(Schema({"x": Numerical(-1, 10, integer=True)}), parent="a", link="key", constraints=rules)
+    own = Schema({"x": Numerical(-1, most + 1, integer=True, nullable=nullable)})
+    child = Table(own, parent="a", link="key", constraints=rules)
     return Database({"a": Table(root, key="key"), "b": child})
 
 
@@ -245,6 +246,29 @@ def between(low, high, above=()):
 def test_a_column_lies_between_two_of_a_row_above_that_are_in_order(ends):
     sign, (low, high) = ends
     assert len(between(low, high, [f"first {sign} last"]).tables["b"].compared) == 2
+
+
+@pytest.mark.parametrize("nullable", [True, False])
+@pytest.mark.parametrize("ends", [("<=", (">=", "<=")), ("<", (">", "<=")), ("<", (">=", "<"))])
+def test_a_number_between_two_of_a_row_above_is_made_in_each_row_and_the_model_is_kept(
+    ends, nullable, tmp_path
+):
+    """A model was not saved after the budget was spent; rows missed their number, or `sample` failed."""
+    rng = np.random.default_rng(0)
+    sign, (low, high) = ends
+    first = rng.integers(0, 1900, 2000)
+    parents = pd.DataFrame({"key": range(2000), "first": first, "last": first + rng.integers(1, 9, 2000)})
+    rows = pd.DataFrame({"key": np.repeat(range(2000), 2), "x": np.repeat(first + (low == ">"), 2)})
+    database = between(low, high, [f"first {sign} last"], most=1999, nullable=nullable)
+    model = PrivSyn(3.0, 1e-6, database, seed=0).fit({"a": parents, "b": rows})
+    model.save(tmp_path / "m.privsyn")
+    release = load(tmp_path / "m.privsyn")
+    assert pickle.loads(pickle.dumps(release.database)).bare
+    made = release.sample(seed=1)
+    found = made["b"].merge(made["a"], on="key")
+    assert found["x"].notna().all()
+    assert SIGNS[low](found["x"], found["first"]).all()
+    assert SIGNS[high](found["x"], found["last"]).all()
 
 
 @pytest.mark.parametrize(

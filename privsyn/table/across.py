@@ -81,7 +81,7 @@ def known_above(
         numbers[comparison.name] = codec.read(frame[[column]])[column][places[table]]
         own = codecs[name].schema.coded[comparison.column]
         rules.append(ComparedRule.of(comparison, own, columns[comparison.name]))
-    return KnownAbove(tuple(rules), numbers, columns)
+    return KnownAbove.of(rules, numbers, columns)
 
 
 def places_above(

@@ -92,7 +92,8 @@ def levels_of(members: Mapping[str, bytes]) -> tuple[Database, dict[str, Release
 
 def plain_of(database: Database) -> dict[str, Any]:
     """Return the tables of a database and how they are linked, with the cells of look-up tables."""
-    bare = Database({name: replace(table, schema=None) for name, table in database.tables.items()})
+    tables = {name: replace(table, schema=None) for name, table in database.tables.items()}
+    bare = Database(tables, bare=True)
     plain: dict[str, Any] = database_to_plain(bare)["tables"]
     for name, table in database.public.items():
         plain[name]["public"] = table.public.to_plain()
@@ -106,7 +107,7 @@ def database_of(plain: Mapping[str, Any]) -> Database:
             raise ValueError("`plain_of` writes no schema")
         if "public" in table:  # cells, never a path: a model names no other file to be read
             table["public"] = LookupTable.from_plain(table["public"], table["key"])
-    return database_from_plain({"tables": plain})
+    return database_from_plain({"tables": plain}, bare=True)
 
 
 def unlinked(links: Links) -> tuple[dict[str, Any], dict[str, Array]]:

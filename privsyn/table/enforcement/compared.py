@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -25,9 +25,12 @@ class ComparedRule(IncreasingRule):
     ----------
     own : str
         The one of the two `columns` that is drawn; the other one is known.
+    beside : tuple of ComparedRule
+        The other rules on the same column: a claim lies between the start and the end of its policy.
     """
 
     own: str
+    beside: tuple[ComparedRule, ...] = ()
 
     @classmethod
     def of(cls, comparison: Comparison, own: Coded, above: Coded) -> ComparedRule:
@@ -79,22 +82,31 @@ class ComparedRule(IncreasingRule):
         least = np.append(ends, np.inf)
         return kinds, np.isnan(end)[:, np.newaxis] | (sign * end[:, np.newaxis] >= least)
 
+    def ends(self, rows: DrawnRows, at: Integers) -> tuple[Floats, Floats]:
+        """Return the least and largest own number of each row `at` that keeps this rule and those beside."""
+        low, high = np.full(len(at), -np.inf), np.full(len(at), np.inf)
+        grid = rows.cells[self.own].grid
+        for rule in (self, *self.beside):
+            step, limit = grid.step if rule.strict and grid else 0.0, rule.limit(rows.numbers[rule.above][at])
+            if rule.is_floor:
+                low = np.fmax(low, limit + step)
+            else:
+                high = np.fmin(high, limit - step)
+        return low, high
+
     def repair(self, rows: DrawnRows, at: Integers, rng: np.random.Generator) -> None:
-        """Draw a number again within its group or, if none there keeps the rule, in the nearest one."""
-        super().repair(rows, at, rng)
-        at = at[~self.holds({name: rows.numbers[name][at] for name in self.columns})]
-        if not (len(at) and rows.is_free(self.own)):
+        """Draw a number again within its group or, if none there keeps the rules, in the nearest cell."""
+        if not rows.is_free(self.own):
             return
-        cells, known = rows.cells[self.own], ~np.isnan(rows.cells[self.own].lows)
-        step = cells.grid.step if self.strict and cells.grid is not None else 0.0
-        end = self.limit(rows.numbers[self.above][at]) + (step if self.is_floor else -step)
-        near = (cells.highs if self.is_floor else cells.lows)[cells.find(end)]
-        far = np.full(len(at), cells.highs[known].max() if self.is_floor else cells.lows[known].min())
-        nearest, any_other = (
-            cells.draw(np.minimum(end, other), np.maximum(end, other), rng) for other in (near, far)
-        )
-        drawn = np.where(np.isnan(nearest), any_other, nearest)
-        rows.numbers[self.own][at] = np.where(np.isnan(drawn), rows.numbers[self.own][at], drawn)
+        cells, numbers = rows.cells[self.own], rows.numbers[self.own][at]
+        low, high = self.ends(rows, at)
+        near, known = cells.find(np.where(numbers < low, low, high)), ~np.isnan(cells.lows)
+        whole = np.full(len(at), cells.lows[known].min()), np.full(len(at), cells.highs[known].max())
+        found = np.full(len(at), np.nan)
+        for first, last in (rows.room(self.own, at), (cells.lows[near], cells.highs[near]), whole):
+            drawn = cells.draw(np.maximum(first, low), np.minimum(last, high), rng)
+            found = np.where(np.isnan(found), drawn, found)
+        rows.numbers[self.own][at] = np.where(np.isnan(found), numbers, found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,6 +128,17 @@ class KnownAbove:
         """Yield the own column of each rule, and what `ComparedRule.allowed` returns."""
         for rule in self.rules:
             yield rule.own, *rule.allowed(cells[rule.own], self.numbers[rule.above])
+
+    @classmethod
+    def of(
+        cls, rules: Sequence[ComparedRule], numbers: Mapping[str, Floats], columns: Mapping[str, Coded]
+    ) -> KnownAbove:
+        """Return the rules, each with those beside it."""
+        beside = {
+            rule: tuple(other for other in rules if rule.own == other.own and other is not rule)
+            for rule in rules
+        }
+        return cls(tuple(replace(rule, beside=of) for rule, of in beside.items()), numbers, columns)
 
 
 NOTHING_ABOVE = KnownAbove()

@@ -20,6 +20,7 @@ import numpy as np
 
 from privsyn.errors import InputError, about, did_you_mean, safe_repr
 from privsyn.marginals.domain import Floats, Mask, Numbers, keep
+from privsyn.table.kinds.column_settings import plain_value
 from privsyn.table.kinds.ordinal import ends_of
 from privsyn.table.schema.columns import Coded
 from privsyn.table.schema.constraint import Columns, check_names, python_value
@@ -161,6 +162,8 @@ def check_box(what: str, box: object) -> Box:
     for name, values in box.items():
         with about(f"{what}: {name!r}"):
             found[name] = check_values(values)
+            if isinstance(found[name], Mapping):  # ends as they are written, so that they are equal when read
+                found[name] = plain_value(what, found[name])
     return MappingProxyType(found)
 
 

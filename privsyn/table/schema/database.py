@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields
+from functools import partial
 from os import PathLike
 from types import MappingProxyType
 from typing import Any
@@ -208,6 +209,8 @@ class Database:
     Parameters
     ----------
     tables : mapping of a name to a Table
+    bare : bool
+        Whether the tables are without their schemas, with which their rules were checked, as in a model file.
 
     Examples
     --------
@@ -219,6 +222,7 @@ class Database:
     """
 
     tables: Mapping[str, Table]
+    bare: bool = field(default=False, kw_only=True, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.tables, Mapping) or not self.tables:
@@ -252,7 +256,7 @@ class Database:
                     raise InputError(f"table {name!r}: {said}: {why}")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Database, (dict(self.tables),)
+        return partial(Database, bare=self.bare), (dict(self.tables),)
 
     def _check_links(self, name: str, table: Table) -> None:
         if table.parent is not None:

@@ -25,8 +25,8 @@ def as_database(schema: object) -> Database | None:
     return schema if isinstance(schema, Database) else None
 
 
-def database_from_plain(plain: Mapping[str, Any]) -> Database:
-    """Return the database that `database_to_plain` or a person wrote."""
+def database_from_plain(plain: Mapping[str, Any], *, bare: bool = False) -> Database:
+    """Return the database that `database_to_plain` or a person wrote; `bare` as in `Database`."""
     if of_tables := [str(key) for key in plain if key in (*LINKS, *SETTINGS)]:
         raise InputError(f"'{of_tables[0]}:' belongs to one table: write it there, as in tables: visits: ...")
     check_keys(plain, ("tables",), needed=("tables",))
@@ -47,7 +47,7 @@ def database_from_plain(plain: Mapping[str, Any]) -> Database:
                 rest = {what: value for what, value in rest.items() if value or what != "constraints"}
             only_keys = rest == {"columns": {}}  # what a single table cannot be
             tables[name] = Table(Schema({}) if only_keys else from_plain(rest) if rest else None, **links)
-    return Database(tables)
+    return Database(tables, bare=bare)
 
 
 def database_to_plain(database: Database) -> dict[str, Any]:

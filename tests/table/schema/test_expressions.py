@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
 from datetime import datetime, time
 from itertools import product
@@ -16,6 +17,7 @@ from privsyn import (
     Allowed,
     Categorical,
     Datetime,
+    Duration,
     Elapsed,
     Equal,
     Forbidden,
@@ -205,6 +207,28 @@ PIECES = [*"ab 1<=>!'()[],.*-+\"`#\n", " implies ", " or ", " not ", " is missin
 def test_no_text_raises_another_error(text):
     with suppress(InputError):
         Schema({"a": Numerical(0, 9), "b": Numerical(0, 9)}, constraints=[text])
+
+
+ENDS = {
+    "day": (Datetime("2024-01-01", "2024-12-31"), "2024-07-01"),
+    "moment": (Datetime("2024-01-01 00:00", "2024-12-31 12:00"), "2024-07-01 00:00:01"),
+    "time": (Time("00:00", "23:59"), "08:30"),
+    "length": (Duration("0s", "9h"), "1h"),
+    "number": (Numerical(0.0, 9.0), "3.5"),
+}
+
+
+@pytest.mark.parametrize("form", ["x {} {} implies job == 'b'", "job == 'a' iff x {} {}", "{1} {0} x"])
+@pytest.mark.parametrize("sign", ["<", "<=", ">", ">="])
+@pytest.mark.parametrize("kind", ENDS)
+def test_a_rule_with_an_end_comes_back_from_a_file_as_it_was(kind, sign, form):
+    """An end that was computed was a date and not text, and `privsyn synth` refused the schema."""
+    column, end = ENDS[kind]
+    rule = form.format(sign, end if kind == "number" else repr(end))
+    schema = Schema({"x": column, "job": COLUMNS["job"]}, constraints=[rule])
+    again = from_plain(json.loads(json.dumps(to_plain(schema))))
+    assert again == schema
+    assert [each.rules(schema.coded) for each in schema.constraints]
 
 
 def test_expressions_hold_in_every_synthetic_row_and_are_written_as_constraints():
