@@ -479,3 +479,33 @@ def test_a_file_whose_parts_do_not_fit_together_is_refused(model, tmp_path, old,
     with pytest.raises(InputError, match=re.escape(str(path))) as caught:
         load(path)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("epsilon", [1.0, 3.0, 10.0])
+def test_shares_of_child_rows_do_not_lean_towards_rare_values(epsilon):
+    """They did, by .01 to .02: more rows are kept of a person whose rows are unlike, and no interval knew it.
+
+    Of four values, two hardly differ between persons, one depends on the number of rows, and one is rare.
+    Seeded.
+    """
+    rng = np.random.default_rng(0)
+    many = rng.poisson(rng.gamma(2, 5, 8000))
+    homes = pd.DataFrame({"home": range(8000), "sort": rng.choice(["f", "m"], 8000)})
+    rows = pd.DataFrame({"home": np.repeat(homes["home"], many)}).reset_index(drop=True)
+    own = np.clip(0.5 + 0.4 * np.sin(7.0 * homes["home"]) - 0.02 * (many - 10), 0.05, 0.95)
+    chances = {"x": 0.7, "y": 0.8, "z": own[rows["home"]].to_numpy(), "w": 0.03}
+    for name, chance in chances.items():
+        rows[name] = rng.random(len(rows)) < chance
+    binary = Categorical([False, True])
+    tables = {
+        "homes": Table(Schema({"sort": Categorical(["f", "m"])}), key="home"),
+        "rows": Table(Schema(dict.fromkeys(chances, binary)), parent="homes", link="home"),
+    }
+    model = PrivSyn(epsilon, 1e-9, Database(tables), seed=0).fit({"homes": homes, "rows": rows})
+    made = model.sample(seed=0)["rows"]
+    for name, least in {"x": 0.006, "y": 0.006, "z": 0.01, "w": 0.003}.items():
+        found, true = model.accuracy_.share(f"rows: {name} == True"), rows[name].mean()
+        assert abs(found["estimate"] - true) < least * (3 if epsilon == 1 else 1)
+        assert found["low"] - 0.002 <= true <= found["high"] + 0.002
+        assert abs(made[name].mean() - found["estimate"]) < 0.002

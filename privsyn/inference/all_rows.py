@@ -9,16 +9,19 @@ other through the classes alone, and fitted to the columns.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import compress
 from math import hypot
 from types import MappingProxyType
 
 import numpy as np
 
+from privsyn.inference.consistency import combine_one_ways
 from privsyn.inference.fitted import NO_COMMON, ONE_SIDED, Certainty, Fitted
 from privsyn.inference.prior.dispersion import MEAN_OF_ABSOLUTE
+from privsyn.inference.problem import Problem
 from privsyn.inference.rows_per_person import RowsOfGroups
 from privsyn.marginals.domain import Attributes, Codes, Floats
 from privsyn.marginals.ipf import fit_all
@@ -27,11 +30,12 @@ from privsyn.marginals.marginal import Marginal, Measurement, lift
 UNCERTAIN = 0.25  # standard deviation of the expected number of rows in a table, over it
 MOST = 30.0  # largest ratio: of a class with almost no rows that were kept, the rows show almost nothing
 TINY = 1e-9  # records
+LEAN = 0.1  # by how much a bound on squares moves the log odds of a value, before any difference is seen
 NO_FIRSTS: Mapping[str, float] = MappingProxyType({})
 
 
-def scaled_to(total: float, measured: Sequence[Measurement], part: float | None) -> tuple[Measurement, ...]:
-    """Return counts of tables, scaled to another number of rows than were counted in them.
+def scaled_to(total: float, measured: Measurement, part: float | None) -> Measurement:
+    """Return counts of a table, scaled to another number of rows than were counted in it.
 
     How many rows were counted follows from two estimates: the noisy counts themselves, and the `part` of the
     total that is expected, whose standard deviation is taken to be `UNCERTAIN` times itself. Without a part
@@ -39,18 +43,102 @@ def scaled_to(total: float, measured: Sequence[Measurement], part: float | None)
 
     >>> from privsyn.marginals.domain import Domain
     >>> table = Measurement(Marginal(Domain(("a",), (2,)), np.array([30.0, 50.0])), 1.0)
-    >>> scaled_to(160.0, [table], 0.6)[0].marginal.counts.round(1).tolist()
+    >>> scaled_to(160.0, table, 0.6).marginal.counts.round(1).tolist()
     [60.0, 99.9]
     """
-    return tuple(measured) if part is None else tuple(_scaled_to(total, table, part) for table in measured)
-
-
-def _scaled_to(total: float, measured: Measurement, part: float) -> Measurement:
+    if part is None:
+        return measured
     of_expected, of_counts = (UNCERTAIN * part * total) ** 2, float(measured.variance.sum())
     counted = measured.marginal.total * of_expected + part * total * of_counts
     factor = total / max(counted / (of_expected + of_counts), 1.0)
     counts = Marginal(measured.marginal.domain, factor * measured.marginal.counts)
     return Measurement(counts, factor**2 * measured.variance, measured.grouping)
+
+
+def answered(
+    problem: Problem,
+    total: float,
+    answers: Sequence[Measurement],
+    within_squares: Callable[[Attributes], bool],
+    part: float | None,
+) -> tuple[Problem, tuple[Measurement, ...]]:
+    """Return the problem with what counts of tables show about its columns, and these counts.
+
+    They are scaled to `total` rows, and have no structural zeros.
+
+    Parameters
+    ----------
+    problem : Problem
+    total : float
+    answers : sequence of Measurement
+    within_squares : callable
+        Whether the squares of a person's counts were bounded in the counts of some columns. These show about
+        single columns what `leaning_margins` returns. The margins of tables then say nothing new.
+    part : float, optional
+        How many rows are counted within squares, for each that is counted in a column.
+    """
+    leaning = [within_squares(answer.attributes) for answer in answers]
+    scaled = [
+        scaled_to(total, answer, part) if leans else answer
+        for answer, leans in zip(answers, leaning, strict=True)
+    ]
+    tables = tuple(map(problem.zeros.clean, scaled))
+    if not any(leaning):
+        return problem, tables
+    others = [table for table, leans in zip(tables, leaning, strict=True) if not leans]
+    margins = leaning_margins(problem.one_ways, tuple(compress(tables, leaning)))
+    one_ways = combine_one_ways(problem.domain, (*problem.one_ways, *others, *margins))
+    return replace(problem, one_ways=one_ways, margins_known=True), tables
+
+
+def leaning_margins(
+    one_ways: Sequence[Measurement], tables: Sequence[Measurement]
+) -> tuple[Measurement, ...]:
+    r"""Return the counts of single columns in tables that bound squares, with how far they may lean.
+
+    Within squares, more rows are kept of a person whose rows are unlike. So rare values have too large a
+    share in such a table. The share p of a value errs by about :math:`\lambda p (1 - p)`, alike in all such
+    tables. :math:`\lambda^2` is estimated for each column from what exceeds the noise in the differences between the
+    tables and the column's own counts. Its prior mean is the square of `LEAN`, its standard deviation too.
+
+    Parameters
+    ----------
+    one_ways : sequence of Measurement
+        The counts of each column alone.
+    tables : sequence of Measurement
+        Of several columns, in as many rows.
+
+    Examples
+    --------
+    Two tables that are nearly exact differ alike from the column's own counts, so they show little:
+
+    >>> from privsyn.marginals.domain import Domain
+    >>> own = Measurement(Marginal(Domain(("a",), (2,)), np.array([300.0, 700.0])), 1.0)
+    >>> pair = Marginal(Domain(("a", "b"), (2, 2)), np.array([[170.0, 170.0], [330.0, 330.0]]))
+    >>> margins = leaning_margins([own], [Measurement(pair, 1.0)] * 2)
+    >>> [margin.variance.round(-2).tolist() for margin in margins]
+    [[2400.0, 2400.0], [2400.0, 2400.0]]
+    """
+    found: list[Measurement] = []
+    for own in one_ways:
+        of_own = np.broadcast_to(own.variance, own.marginal.counts.shape)
+        margins, up, down = [], LEAN**-2, LEAN**-4
+        for table in (table for table in tables if own.attributes[0] in table.attributes):
+            axis = table.attributes.index(own.attributes[0])
+            others = tuple(other for other in range(len(table.attributes)) if other != axis)
+            grouping, counts = table.grouping.project((axis,)), table.marginal.counts.sum(axis=others)
+            variance = np.broadcast_to(table.variance, table.marginal.counts.shape).sum(axis=others)
+            known, noise = grouping.join(own.marginal.counts), variance + grouping.join(of_own)
+            rows = np.clip(known, 0.0, None)
+            unit = rows * (1 - rows / max(float(rows.sum()), TINY))  # p (1 - p), in rows
+            weight = unit**2 / (2 * (noise + (LEAN * unit) ** 2) ** 2)
+            up += float((weight * ((counts - known) ** 2 - noise)).sum())
+            down += float((weight * unit**2).sum())
+            domain = table.marginal.domain.project(own.attributes)
+            margins.append((Measurement(Marginal(domain, counts), variance, grouping), unit))
+        lean = len(margins) * max(up / down, 0.0)  # alike in all, so all together tell no more than one
+        found += [replace(margin, variance=margin.variance + lean * unit**2) for margin, unit in margins]
+    return tuple(found)
 
 
 def reweighted(
@@ -141,7 +229,7 @@ class Weights:
             order = (name, classes)
             grouping, variance = certainty.measured.grouping, certainty.measured.variance
             of_groups = np.sqrt(np.broadcast_to(variance, grouping.join(table.counts).shape))
-            of_cells = grouping.scale(table.counts, of_groups) if grouping else of_groups
+            of_cells = grouping.scale(table.counts, of_groups, TINY) if grouping else of_groups
             given[name] = table.project(order).counts / np.maximum(kept, TINY)
             noise[name] = Marginal(table.domain, of_cells).project(order).counts ** 2
             groups[name], joined[name] = (

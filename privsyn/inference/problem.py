@@ -102,9 +102,9 @@ class Problem:
         The attribute to be predicted.
     one_ways : tuple of Measurement, one per attribute, optional
         The counts of each attribute, from questions about it alone.
-    by_residuals : bool
-        Whether larger tables were asked for their residuals. Their margins are those of `one_ways` then, and
-        say nothing new.
+    margins_known : bool
+        Whether margins of larger tables say nothing new: those tables were asked for their residuals, or
+        scaled to `one_ways`.
     important : tuple of attributes, optional
         Sets of two or three, in the domain's order. Their counts matter most.
     given : mapping of an attribute to a weight, optional
@@ -117,7 +117,7 @@ class Problem:
     channels: Channels = NO_CHANNELS
     target: str | None = None
     one_ways: tuple[Measurement, ...] = ()
-    by_residuals: bool = False
+    margins_known: bool = False
     important: tuple[Attributes, ...] = ()
     given: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
 
@@ -128,7 +128,7 @@ class Problem:
 
     def about_one_ways(self, tables: Iterable[Measurement]) -> tuple[Measurement, ...]:
         """Return the measurements that say something of one-ways: theirs, and those of larger tables."""
-        return self.one_ways if self.by_residuals else (*self.one_ways, *tables)
+        return self.one_ways if self.margins_known else (*self.one_ways, *tables)
 
     def margins(self, measured: tuple[Measurement, ...]) -> tuple[float, tuple[Marginal, ...]]:
         """Return the number of records and the one-way tables, estimated from all measurements."""

@@ -17,7 +17,7 @@ from math import prod
 
 import numpy as np
 
-from privsyn.inference.all_rows import scaled_to
+from privsyn.inference.all_rows import answered
 from privsyn.inference.consistency import combine_measurements, combine_one_ways
 from privsyn.inference.fitted import Fitted, one_way_certainty, table_certainties
 from privsyn.inference.higher_order import (
@@ -73,6 +73,7 @@ QUIET = 0.01  # largest mean error of pairs by residuals, of all records: nltcs 
 MOST_RECORDS = 100_000  # synthesised to find what the pairs leave unexplained
 MOST_LOOKUPS = 2 * 10**9  # of cells, to synthesise them: with very many tables, fewer records are made
 MOST_TABLES = 5_000  # of pairs that are all synthesised: those of 100 columns
+
 ROUGH = 3  # sweeps over them: unexplained departures show long before the fit is exact
 
 
@@ -126,11 +127,11 @@ def learn(
         problem, pairs, triples = _measure_residuals(private, problem, pairs, rhos, rng)
         sets, split = larger, with_residuals
     else:
-        measured = _measure_pairs(private, problem, pairs, split.pairs)
+        problem, measured = _measure_pairs(private, problem, pairs, split.pairs)
         pairs = estimate_pairs(problem, measured, rng, pairs.concordances)
     report(MEASURING, 3, ROUNDS)
     bigger = _unexplained(private, problem, sets, pairs, split.sets, rng)
-    measured, bigger = _measure_again(private, problem, pairs, bigger, split.second_look)
+    problem, measured, bigger = _measure_again(private, problem, pairs, bigger, split.second_look)
     report(MEASURING, ROUNDS, ROUNDS)
     with one_step(report, ESTIMATING):
         return fit_tables(problem, measured, (*triples, *bigger), rng, pairs.concordances)
@@ -201,8 +202,8 @@ def _concordances(private: PrivateTable, problem: Problem, pairs: Pairs, rho: fl
 
 def _measure_pairs(
     private: PrivateTable, problem: Problem, pairs: Pairs, budget: float
-) -> tuple[Estimate, ...]:
-    """Return the pairs worth measuring, measured at their best resolution."""
+) -> tuple[Problem, tuple[Estimate, ...]]:
+    """Return the problem, and the pairs worth measuring, measured at their best resolution."""
     tables, resolutions = pairs.estimates, Resolutions(pairs.waves, private.rho_of)
     attributes = tuple(pair.attributes for pair in tables)
     smooth = np.array([is_smooth(pair.table.domain) for pair in tables])
@@ -227,10 +228,9 @@ def _measure_pairs(
     measured = private.marginals(
         tuple(attributes[i] for i in chosen), budgets[chosen], [groupings[i] for i in chosen]
     )
-    measured = scaled_to(pairs.total, measured, private.contribution.of_tables)
-    return tuple(
-        replace(tables[i], measured=problem.zeros.clean(m)) for i, m in zip(chosen, measured, strict=True)
-    )
+    of = private.contribution
+    problem, measured = answered(problem, pairs.total, measured, of.within_squares, of.of_tables)
+    return problem, tuple(replace(tables[i], measured=m) for i, m in zip(chosen, measured, strict=True))
 
 
 def _hoped_dispersions(tables: tuple[Estimate, ...]) -> Floats:
@@ -271,7 +271,7 @@ def _measure_residuals(
     residuals = dict(zip(rhos, answers, strict=True))
     one_ways = one_ways_with(problem.one_ways, residuals)
     measured = whole_tables(residuals, one_ways)
-    problem = replace(problem, one_ways=one_ways, by_residuals=True)
+    problem = replace(problem, one_ways=one_ways, margins_known=True)
     two_way = tuple(replace(pair, measured=measured.pop(pair.attributes)) for pair in pairs.estimates)
     pairs = estimate_pairs(problem, two_way, rng)
     return problem, pairs, all_measured(tuple(measured.values()), pairs.tables, pairs.one_ways)
@@ -299,16 +299,16 @@ def _unexplained(
 
 def _measure_again(
     private: PrivateTable, problem: Problem, pairs: Pairs, sets: tuple[Estimate, ...], budget: float
-) -> tuple[tuple[Estimate, ...], tuple[Estimate, ...]]:
+) -> tuple[Problem, tuple[Estimate, ...], tuple[Estimate, ...]]:
     """Spend the rest of the budget where it reduces the error most: on pairs again, or on bigger tables.
 
     Returns
     -------
-    The pairs, combined with their second measurements; the bigger tables that were measured.
+    The problem; the pairs, combined with their second measurements; the bigger tables that were measured.
     """
     once = pairs.estimates
     if not budget:
-        return once, ()
+        return problem, once, ()
     attributes = tuple(table.attributes for table in (*once, *sets))
     groupings = [*(pair.measured.grouping for pair in once), *(s.grouping for s in sets)]
     kind = [
@@ -332,15 +332,16 @@ def _measure_again(
     answers = private.marginals(
         tuple(attributes[i] for i in chosen), budgets[chosen], [groupings[i] for i in chosen]
     )
-    answers = scaled_to(pairs.total, answers, private.contribution.of_tables)
+    of = private.contribution
+    problem, answers = answered(problem, pairs.total, answers, of.within_squares, of.of_tables)
     again, bigger = list(once), []
     for i, answer in zip(chosen, answers, strict=True):
         if i < len(once):
             both = problem.zeros.clean(combine_measurements(once[i].measured, answer))
             again[i] = replace(once[i], measured=both)
         else:
-            bigger.append(measured_as(sets[i - len(once)], problem.zeros.clean(answer)))
-    return tuple(again), tuple(bigger)
+            bigger.append(measured_as(sets[i - len(once)], answer))
+    return problem, tuple(again), tuple(bigger)
 
 
 def fit_one_ways(problem: Problem) -> Fitted:

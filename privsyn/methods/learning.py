@@ -129,6 +129,7 @@ def learn_table(
     )
     codec = opened.codec(discovered.schema, discovered.heaps)
     sizes = sizes.apart(codec.domain.names)
+    contribution = replace(contribution, classes=sizes.name)
     private = PrivateTable(opened.coded(codec, contribution, sizes), noise, contribution, log)
     # Of a person with k rows, each row has 1/k^2 of the budget, or 1/k.
     left = noise.law.of_row(rho * (1 - discovered.share), contribution.most)

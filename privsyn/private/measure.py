@@ -260,9 +260,16 @@ class PrivateTable:
         """
         measured = []
         of_tables = (NO_GROUPS,) * len(tables) if groupings is None else groupings
-        bound = self.contribution.tables
-        exact = self._rows.count(tables, bound, of_tables)
-        for attributes, rho, counts, grouping in zip(tables, rhos.tolist(), exact, of_tables, strict=True):
+        bounds = tuple(map(self.contribution.of_table, tables))
+        exact: dict[int, Ints] = {}
+        for bound in dict.fromkeys(bounds):
+            places = [place for place, of in enumerate(bounds) if of == bound]
+            asked = self._rows.count([tables[i] for i in places], bound, [of_tables[i] for i in places])
+            exact |= dict(zip(places, asked, strict=True))
+        for place, (attributes, rho, bound, grouping) in enumerate(
+            zip(tables, rhos.tolist(), bounds, of_tables, strict=True)
+        ):
+            counts = exact[place]
             shape = f", {' x '.join(map(str, counts.shape))} groups" if grouping else ""
             noisy, scale = self._answer(f"counts over {', '.join(attributes)}{shape}", counts, 1, rho, bound)
             domain = grouping.domain(self.domain.project(attributes))

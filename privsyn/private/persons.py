@@ -84,6 +84,9 @@ class Contribution:
         An estimate of the share of all rows that is counted in a column: above 0. Default: all.
     of_person : float
         An estimate of how many rows of a person who has some are counted in a column: at least 1.
+    classes : str
+        The attribute of the classes of persons. Tables with it bound the rows: within squares, more rows are
+        kept of a person whose rows are unlike, and from these tables follows what all rows are like.
     """
 
     most: int = 1
@@ -91,6 +94,7 @@ class Contribution:
     of_tables: float | None = None
     of_columns: float | None = field(default=None, compare=False)
     of_person: float = field(default=1.0, compare=False)
+    classes: str = field(default="", compare=False)
 
     @property
     def columns(self) -> Bound:
@@ -99,8 +103,16 @@ class Contribution:
 
     @property
     def tables(self) -> Bound:
-        """In counts of several columns."""
+        """In counts of several columns without the classes."""
         return Bound(self.most, "squares" if self.squares else "rows")
+
+    def of_table(self, attributes: Attributes) -> Bound:
+        """In counts of several columns."""
+        return self.tables if self.within_squares(attributes) else self.columns
+
+    def within_squares(self, attributes: Attributes) -> bool:
+        """Return whether the squares are bounded in counts of these columns."""
+        return self.squares and self.classes not in attributes
 
 
 ONE_ROW_EACH = Contribution()

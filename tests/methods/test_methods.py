@@ -399,7 +399,7 @@ def again(private, measured, *left):
     pairs = tuple(
         Estimate(m.marginal, measured=m, posterior_variance=of) for m, of in zip(measured, left, strict=True)
     )
-    found, bigger = default._measure_again(private, problem, Pairs(1.0, (), pairs, Waves(())), (), 1.0)
+    _, found, bigger = default._measure_again(private, problem, Pairs(1.0, (), pairs, Waves(())), (), 1.0)
     assert bigger == ()
     return [pair.measured for pair in found]
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.stats import chi2
+from strategies import StubNoise
 
 from privsyn.marginals.counting import Packing, ranks
 from privsyn.marginals.domain import Domain
@@ -224,6 +225,22 @@ def test_whoever_leaves_moves_a_table_by_no_more_than_the_bound(persons, k, seed
             for one, other in zip(whole, rest, strict=True):
                 assert ((one - other) >= 0).all()
                 assert np.linalg.norm(one - other) <= k
+
+
+def test_tables_with_the_classes_of_persons_bound_the_rows():
+    """From these it follows what all rows are like, so the rows that are kept must be a random sample."""
+    persons, words = np.repeat(np.arange(3), 20), np.arange(60, dtype=np.uint64)
+    rows = rows_of(table_of(persons, 0), persons, words)
+    of_classes = Contribution(3, squares=True, of_tables=2.0, classes="c")
+    private = PrivateTable(rows, StubNoise(), of_classes)
+    sets = (("a", "b"), ("c", "a"), ("a", "b", "c"))
+    answers = private.marginals(sets, np.full(3, 0.5))
+    bounds = [Bound(3, "squares"), Bound(3), Bound(3)]
+    for names, bound, answer in zip(sets, bounds, answers, strict=True):
+        (exact,) = rows.count([names], bound)
+        assert answer.marginal.counts.tolist() == exact.tolist()
+        assert (exact.sum() > 9) == (bound.by == "squares")
+    assert [spend.sensitivity for spend in private.spends] == [3.0] * 3
 
 
 def test_the_bound_is_attained():
