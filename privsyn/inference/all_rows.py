@@ -98,8 +98,9 @@ def leaning_margins(
 
     Within squares, more rows are kept of a person whose rows are unlike. So rare values have too large a
     share in such a table. The share p of a value errs by about :math:`\lambda p (1 - p)`, alike in all such
-    tables. :math:`\lambda^2` is estimated for each column from what exceeds the noise in the differences between the
-    tables and the column's own counts. Its prior mean is the square of `LEAN`, its standard deviation too.
+    tables. :math:`\lambda^2` is estimated for each column from what exceeds the noise in the differences
+    between the tables and the column's own counts. Its prior mean is the square of `LEAN`, its standard
+    deviation too.
 
     Parameters
     ----------
