@@ -280,6 +280,30 @@ def test_missing_when_holds_for_a_computed_column_without_repair():
     assert (sample["end"] - sample["start"]).mean() == pytest.approx(10, rel=0.1)
 
 
+def test_a_column_with_steps_or_times_is_counted_and_the_others_are_measured_from_it():
+    """Exams were spread over the night and the weekend, as their times were those of the registration."""
+    rng = RNG(0)
+    weekday = pd.bdate_range("2022-07-01", "2024-06-28")
+    exam = weekday[rng.integers(0, len(weekday), 4000)] + pd.to_timedelta(rng.choice([9, 14], 4000), "h")
+    registered = exam - pd.to_timedelta(rng.integers(1, 60 * 24 * 60, 4000), "min")
+    table = pd.DataFrame({"registered": registered, "exam": exam})
+    bounds = ("2022-01-01", "2024-06-30 23:59:59")
+    for step, counted in (("30min", "exam"), (None, "registered")):
+        columns = {
+            "registered": Datetime(*bounds, nullable=False),
+            "exam": Datetime("2022-07-01 00:00", bounds[1], step=step, nullable=False),
+        }
+        schema = Schema(columns, constraints=["registered < exam"])
+        codec = Codec.for_table(schema, table, fine=True)
+        assert [*codec.gaps] == [*({"registered", "exam"} - {counted})]
+    columns["exam"] = Datetime("2022-07-01 00:00", bounds[1], step="30min", nullable=False)
+    model = PrivSyn(3.0, 1e-9, Schema(columns, constraints=["registered < exam"]), seed=0).fit(table)
+    made = model.sample(seed=0)
+    assert (made["registered"] < made["exam"]).all()
+    assert made["exam"].dt.hour.isin([9, 14]).mean() > 0.95
+    assert (made["exam"].dt.day_of_week >= 5).mean() < 0.05
+
+
 def test_a_column_above_two_others_has_one_gap_to_the_larger():
     rng = RNG(0)
     table = pd.DataFrame({"a": rng.integers(0, 50, 3000), "c": rng.integers(0, 50, 3000)})

@@ -264,7 +264,8 @@ def choose_gaps(
     builder = _Gaps(schema, ordered, nullable, orders, fine=fine)
     settled = {name for name in orders if name in needs or name in listed}
     gaps: dict[str, Gap] = {}
-    for name in _complete_first(orders, nullable):
+    fineness = {name: _fineness(cast(Ordinal, schema.columns[name])) for name in orders}
+    for name in _complete_first(orders, nullable, fineness):
         if name in settled:
             continue
         known = {of for of in settled if nullable[name] or not nullable[of]}
@@ -308,18 +309,29 @@ def _orders(
     }
 
 
-def _complete_first(orders: Mapping[str, Sides], nullable: Mapping[str, bool]) -> list[str]:
+def _fineness(column: Ordinal) -> tuple[bool, float]:
+    """Return how little a gap would lose of a column: less of one with times of day, and with wide steps.
+
+    An exam begins at half past nine on a weekday, however long before somebody registered for it.
+    """
+    steps = column.resolution * column.scale if column.fixed_decimals is not None else 0.0
+    return getattr(column, "unit", None) == "D", -steps
+
+
+def _complete_first(
+    orders: Mapping[str, Sides], nullable: Mapping[str, bool], fineness: Mapping[str, tuple[bool, float]]
+) -> list[str]:
     """Return the columns in the order in which they are encoded.
 
-    Complete columns come first, then those that may be missing: above a complete column from the lowest up,
-    and below one from the highest down.
+    Complete columns come first, those of the least `fineness` before others. Then come those that may be
+    missing: above a complete column from the lowest up, and below one from the highest down.
     """
     upward = list(orders)
     beyond: list[set[str]] = []  # the columns above and those below a complete column
     for side, names in enumerate((upward, upward[::-1])):
         beyond.append(found := set())
         found |= {name for name in names if any(not nullable[of] or of in found for of in orders[name][side])}
-    complete = [name for name in upward if not nullable[name]]
+    complete = sorted((name for name in upward if not nullable[name]), key=fineness.__getitem__)
     downward = [name for name in upward[::-1] if name in beyond[1] - beyond[0]]
     return list(dict.fromkeys([*complete, *(n for n in upward if n in beyond[0]), *downward, *upward]))
 

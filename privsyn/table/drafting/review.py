@@ -55,6 +55,9 @@ MANY_CODES = 50
 PERSONS = (1.2, 100.0)
 """Rows for each value of a column that may name persons, on average."""
 
+MANY_PERSONS = 200
+"""Least different codes that may name persons, whatever the column is called."""
+
 PERSON = re.compile(
     r"(?i)person|patient|customer|client|user|member|employee|student|pupil|subject|respondent|citizen|tenant|"
     r"household|insured|guest|rider|driver|passenger|ssn|e-?mail"
@@ -78,12 +81,11 @@ def remarks_on(name: str, column: Column, cells: pd.Series, *, has_neighbours: b
             "READ: EMPTY, no cell is given, so it is left out. If later rows have some: {kind: categorical}."
         ]
     of_text = [*_of_text(present)]
-    return [
-        *_of_numbers(name, column, present, has_neighbours),
-        *_of_lists(column, present),
-        *(() if any("DATES" in said for said in of_text) else _of_names(name, column, present)),
-        *of_text,
-    ]
+    of_numbers = [*_of_numbers(name, column, present, has_neighbours)]
+    codes = any("CODES" in said for said in of_numbers)
+    dates = any("DATES" in said for said in of_text)
+    of_names = () if dates else _of_names(name, column, present, remarked=codes)
+    return [*of_numbers, *_of_lists(column, present), *of_names, *of_text]
 
 
 _UNIT = (
@@ -190,19 +192,20 @@ def _of_lists(column: Column, present: pd.Series) -> Iterator[str]:
         yield f"READ: gaps, not listed are {named}. If a codebook has these, list them."
 
 
-def _of_names(name: str, column: Column, present: pd.Series) -> Iterator[str]:
-    """Yield whether the cells may name rows or persons."""
+def _of_names(name: str, column: Column, present: pd.Series, *, remarked: bool) -> Iterator[str]:
+    """Yield whether the cells may name rows or persons, of which whole numbers `remarked` as codes may."""
     named = isinstance(column, Categorical) and column.values is None
-    codes = isinstance(column, Numerical) and column.integer and column.step is None
-    if not (named or codes) or len(present) < LEAST:
+    numbered = isinstance(column, Numerical) and column.integer and column.step is None
+    if not (named or numbered) or len(present) < LEAST:
         return
     if family(present.dtype) == "object" and not present.map(lambda cell: isinstance(cell, str)).all():
         return  # objects may have no hash; in pandas 2 text is of this type, too
     rows = len(present) / present.nunique()
+    coded = (remarked and present.nunique() >= MANY_PERSONS) or PERSON.search(name) is not None
     if rows <= 1 / UNIQUE and (named or len(present) >= LEAST_NUMBERED):
         kind = "text of its own" if named else "number of its own"
         yield f"READ: UNIQUE, nearly every row has a {kind}. If it names the row: {{kind: identifier}}."
-    elif PERSONS[0] <= rows <= PERSONS[1] and (named or PERSON.search(name)) and _short(present):
+    elif PERSONS[0] <= rows <= PERSONS[1] and (named or coded) and _short(present):
         yield (
             f"READ: REPEATED, {rows:.1f} rows for each value. If it names persons, leave this line out and"
             f" add --unit {name}."

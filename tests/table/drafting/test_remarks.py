@@ -403,3 +403,13 @@ def test_a_date_that_comes_some_days_after_another_is_proposed_and_the_days_keep
     assert check_schema(rows, schema)[0] == "every cell fits"
     off = rows.assign(nights=nights.where(np.arange(N) != 8, 1 + nights))
     assert "came + nights" not in draft_text(off)
+
+
+@pytest.mark.parametrize("name", ["student_no", "matrikelnr"])
+def test_repeated_numbers_that_look_like_codes_may_name_persons_whatever_they_are_called(name):
+    rng = np.random.default_rng(0)
+    numbers = rng.choice(np.arange(30_000, 70_000), 250, replace=False)
+    table = pd.DataFrame({name: numbers[rng.integers(0, 250, 3000)], "grade": rng.integers(1, 6, 3000)})
+    of = comments(draft_text(table))
+    assert f"add --unit {name}." in of[name]
+    assert "--unit" not in of["grade"]
