@@ -4,6 +4,7 @@
     PEER/bin/python experiments/linked_peers.py hma FOLDER     # each other program
     python experiments/linked_scores.py ours BENCH FOLDER    # or separate, alone, boot
     python experiments/linked_scores.py page BENCH FOLDER    # last: scores, and the page
+    python experiments/linked_scores.py again BENCH          # only ours; of the others the scores are kept
 
 BENCH is the folder of the bench (linked.py); its data lie beside it. Scores are explained in its first lines.
 The seed makes the runs repeatable and NOT PRIVATE.
@@ -14,6 +15,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import tempfile
 from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
@@ -191,25 +193,35 @@ def page(rows: pd.DataFrame) -> str:
     return "\n".join([*parts, FOOT])
 
 
+def replaced(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows that are kept, with these in their places."""
+    of, kept = ["data", "method"], pd.read_csv(ROWS)
+    both = pd.concat([rows, kept]).drop_duplicates(of).set_index(of)
+    return both.loc[list(kept[of].itertuples(index=False, name=None))].reset_index()[kept.columns]
+
+
 def main() -> None:
     """Carry out one step."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("step", choices=["split", *OWN, "page"])
+    parser.add_argument("step", choices=["split", *OWN, "page", "again"])
     parser.add_argument("bench", type=Path)
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("folder", type=Path, nargs="?")
     parser.add_argument("--data", default="semcog,cdnow")
     settings = parser.parse_args()
-    if settings.step == "split":
-        split(settings)
-    elif settings.step == "page":
-        rows = scored(settings)
-        rows.to_csv(ROWS, index=False, float_format="%.5f")
-        PAGE.write_text(page(rows), encoding="utf-8")
-    else:
-        for data in settings.data.split(","):
-            own(settings.step, data, settings)
+    with tempfile.TemporaryDirectory() as empty:
+        again = settings.step == "again"
+        settings.folder = Path(empty) if again else settings.folder
+        if settings.step == "split":
+            split(settings)
+        elif settings.step != "page":
+            for data in settings.data.split(","):
+                own("ours" if again else settings.step, data, settings)
+        if settings.step in ("page", "again"):
+            rows = replaced(scored(settings)) if again else scored(settings)
+            rows.to_csv(ROWS, index=False, float_format="%.5f")
+            PAGE.write_text(page(rows), encoding="utf-8")
 
 
 if __name__ == "__main__":
