@@ -195,6 +195,8 @@ def page(rows: pd.DataFrame) -> str:
 
 def replaced(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the rows that are kept, with these in their places."""
+    if not ROWS.exists():
+        return rows
     of, kept = ["data", "method"], pd.read_csv(ROWS)
     both = pd.concat([rows, kept]).drop_duplicates(of).set_index(of)
     return both.loc[list(kept[of].itertuples(index=False, name=None))].reset_index()[kept.columns]

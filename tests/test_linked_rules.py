@@ -271,6 +271,28 @@ def test_a_number_between_two_of_a_row_above_is_made_in_each_row_and_the_model_i
     assert SIGNS[high](found["x"], found["last"]).all()
 
 
+@pytest.mark.parametrize("nullable", [True, False])
+def test_between_times_stands_a_day_where_there_is_one(nullable):
+    """The last day before a time was left out, so rows lost their date, or none was found."""
+    rng = np.random.default_rng(0)
+    start = pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 700 * 24, 2000), "h")
+    parents = pd.DataFrame({"key": range(2000), "first": start})
+    parents["last"] = start + pd.to_timedelta(rng.integers(30, 80, 2000), "h")  # a midnight lies between
+    day = start.ceil("D")
+    rows = pd.DataFrame({"key": range(2000), "x": day})
+    bounds = ("2020-01-01 00:00", "2022-12-31 00:00:00")
+    times = {name: Datetime(*bounds, unit="s", nullable=False) for name in ("first", "last")}
+    root = Table(Schema(times, constraints=["first < last"]), key="key")
+    own = Schema({"x": Datetime("2019-12-31", "2023-01-01", nullable=nullable)})
+    child = Table(own, parent="a", link="key", constraints=["x >= a.first", "x < a.last"])
+    model = PrivSyn(3.0, 1e-6, Database({"a": root, "b": child}), seed=0).fit({"a": parents, "b": rows})
+    made = model.sample(seed=1)
+    found = made["b"].merge(made["a"], on="key")
+    possible = found["first"].dt.ceil("D") < found["last"]
+    inside = (found["x"] >= found["first"]) & (found["x"] < found["last"])
+    assert inside[possible].all()
+
+
 @pytest.mark.parametrize(
     ("low", "high", "above"),
     [

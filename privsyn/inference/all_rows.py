@@ -86,7 +86,8 @@ def answered(
     if not any(leaning):
         return problem, tables
     others = [table for table, leans in zip(tables, leaning, strict=True) if not leans]
-    margins = leaning_margins(problem.one_ways, tuple(compress(tables, leaning)))
+    first = not problem.margins_known  # later tables lean as much: together they show no more than one
+    margins = leaning_margins(problem.one_ways, tuple(compress(tables, leaning))) if first else ()
     one_ways = combine_one_ways(problem.domain, (*problem.one_ways, *others, *margins))
     return replace(problem, one_ways=one_ways, margins_known=True), tables
 

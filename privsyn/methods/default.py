@@ -73,7 +73,6 @@ QUIET = 0.01  # largest mean error of pairs by residuals, of all records: nltcs 
 MOST_RECORDS = 100_000  # synthesised to find what the pairs leave unexplained
 MOST_LOOKUPS = 2 * 10**9  # of cells, to synthesise them: with very many tables, fewer records are made
 MOST_TABLES = 5_000  # of pairs that are all synthesised: those of 100 columns
-
 ROUGH = 3  # sweeps over them: unexplained departures show long before the fit is exact
 
 

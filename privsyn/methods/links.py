@@ -54,10 +54,8 @@ def measure_previous(
     private = private.extend(merging.merged, merging.groups[len(own) :])
     tables = tuple((name,) for name in added.names)
     measured = private.marginals(tables, np.full(len(tables), rho / len(tables)))
-    one_ways = (
-        *problem.one_ways,
-        *(scaled_to(total, table, private.contribution.of_tables) for table in measured),
-    )
+    part = private.contribution.of_tables
+    one_ways = (*problem.one_ways, *(scaled_to(total, table, part) for table in measured))
     axes = {} if problem.tails is None else problem.tails.axes
     tails = Tails(merging, axes, () if problem.tails is None else problem.tails.ended)
     return private, replace(problem, merging=merging, tails=tails, one_ways=one_ways)

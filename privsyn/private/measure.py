@@ -258,24 +258,22 @@ class PrivateTable:
         groupings : sequence of Grouping, optional
             The groups in which each table is counted. Made of released answers alone.
         """
-        measured = []
+        measured: dict[int, Measurement] = {}
         of_tables = (NO_GROUPS,) * len(tables) if groupings is None else groupings
         bounds = tuple(map(self.contribution.of_table, tables))
-        exact: dict[int, Ints] = {}
         for bound in dict.fromkeys(bounds):
             places = [place for place, of in enumerate(bounds) if of == bound]
-            asked = self._rows.count([tables[i] for i in places], bound, [of_tables[i] for i in places])
-            exact |= dict(zip(places, asked, strict=True))
-        for place, (attributes, rho, bound, grouping) in enumerate(
-            zip(tables, rhos.tolist(), bounds, of_tables, strict=True)
-        ):
-            counts = exact[place]
-            shape = f", {' x '.join(map(str, counts.shape))} groups" if grouping else ""
-            noisy, scale = self._answer(f"counts over {', '.join(attributes)}{shape}", counts, 1, rho, bound)
-            domain = grouping.domain(self.domain.project(attributes))
-            noisy_table = Marginal(domain, noisy.astype(np.float64))
-            measured.append(Measurement(noisy_table, np.array(self.law.variance(scale)), grouping))
-        return tuple(measured)
+            asked = [tables[place] for place in places]
+            exact = self._rows.count(asked, bound, [of_tables[place] for place in places])
+            for place, attributes, counts in zip(places, asked, exact, strict=True):
+                grouping = of_tables[place]
+                shape = f", {' x '.join(map(str, counts.shape))} groups" if grouping else ""
+                what = f"counts over {', '.join(attributes)}{shape}"
+                noisy, scale = self._answer(what, counts, 1, float(rhos[place]), bound)
+                domain = grouping.domain(self.domain.project(attributes))
+                noisy_table = Marginal(domain, noisy.astype(np.float64))
+                measured[place] = Measurement(noisy_table, np.array(self.law.variance(scale)), grouping)
+        return tuple(measured[place] for place in range(len(tables)))
 
     def residuals(self, tables: tuple[Attributes, ...], rhos: Floats) -> tuple[Measurement, ...]:
         """Question 4 without margins: what counts over some attributes add to those over fewer of them.

@@ -107,7 +107,7 @@ class Contribution:
         return Bound(self.most, "squares" if self.squares else "rows")
 
     def of_table(self, attributes: Attributes) -> Bound:
-        """In counts of several columns."""
+        """In counts of these columns."""
         return self.tables if self.within_squares(attributes) else self.columns
 
     def within_squares(self, attributes: Attributes) -> bool:

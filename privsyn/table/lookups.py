@@ -159,13 +159,13 @@ def with_lookups(database: Database) -> Database:
     for name, table in database.public.items():
         with about(f"table {name!r}"):
             public[name] = replace(table, public=LookupTable.of(table.public, table.key or ""))
-    database = Database({**database.tables, **public})
+    database = replace(database, tables={**database.tables, **public})
     tables: dict[str, Table] = {}
     for name, table in database.private.items():
         if table.schema is not None and (table.schema.columns or table.lookups):
             with about(f"table {name!r}"):
                 tables[name] = replace(table, schema=with_keys(database, name, table.schema, table.schema))
-    return Database({**database.tables, **tables})
+    return replace(database, tables={**database.tables, **tables})
 
 
 def with_keys(database: Database, name: str, schema: Schema, declared: Schema | None) -> Schema:

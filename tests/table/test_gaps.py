@@ -304,6 +304,21 @@ def test_a_column_with_steps_or_times_is_counted_and_the_others_are_measured_fro
     assert (made["exam"].dt.day_of_week >= 5).mean() < 0.05
 
 
+def test_in_a_chain_every_column_is_measured_from_its_neighbour():
+    """With the last one counted, the first was counted apart too, and the distance to the last was lost."""
+    rng = RNG(0)
+    table = pd.DataFrame({"x": rng.integers(0, 50, 3000)})
+    table["y"] = table["x"] + rng.integers(0, 20, 3000)
+    table["z"] = (table["y"] + 10 + rng.integers(0, 50, 3000)) // 10 * 10
+    columns = dict.fromkeys("xy", Numerical(0, 200, integer=True, nullable=False))
+    columns["z"] = Numerical(0, 200, step=10, nullable=False)
+    model = PrivSyn(3.0, 1e-9, Schema(columns, constraints=["x <= y", "y <= z"]), seed=0).fit(table)
+    assert model.release_.codec.domain.names == ("y - x", "z - y", "z")
+    made = model.sample(seed=0)
+    assert (made["x"] <= made["y"]).all()
+    assert (made["z"] - made["y"]).std() == pytest.approx((table["z"] - table["y"]).std(), rel=0.05)
+
+
 def test_a_column_above_two_others_has_one_gap_to_the_larger():
     rng = RNG(0)
     table = pd.DataFrame({"a": rng.integers(0, 50, 3000), "c": rng.integers(0, 50, 3000)})

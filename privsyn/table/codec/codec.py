@@ -258,10 +258,10 @@ class Codec:
 
         A missing cell is the lower bound where none may be. No cell of a computed column is read.
         """
-        for of in self.computed:
-            if of.column == name and name not in self.gaps:
-                return of.make({part: self._read(part, table) for part in of.by})
-        numbers, grid = self._columns[name].read(table[name]), self.grid(name)
+        making = [of for of in self.computed if of.column == name and name not in self.gaps]
+        known = {part: self._read(part, table) for of in making for part in of.by}
+        numbers = making[0].make(known) if making else self._columns[name].read(table[name])
+        grid = self.grid(name)
         low, high = (grid.low, grid.high) if grid else (0.0, np.inf)
         return np.clip(numbers if self._nullable[name] else np.nan_to_num(numbers, nan=low), low, high)
 

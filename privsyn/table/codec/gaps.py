@@ -17,12 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from graphlib import CycleError, TopologicalSorter
+from graphlib import TopologicalSorter
 from typing import cast
 
 import numpy as np
 
 from privsyn.marginals.domain import Floats, Ints, Numbers
+from privsyn.table.codec.orders import Sides, complete_first, fineness_of, is_possible, orders_of
 from privsyn.table.encoding.encoders import STRAY, Encoder, OrderedEncoder
 from privsyn.table.encoding.grid import FINE, ROUNDING, Grid
 from privsyn.table.enforcement.rules import Computation
@@ -245,10 +246,6 @@ def number_of(grid: Grid, points: Floats) -> Floats:
     )
 
 
-Sides = tuple[dict[str, bool], dict[str, bool]]
-"""The columns below and those above a column; whether each may not equal it."""
-
-
 def choose_gaps(
     schema: Schema, encoders: Mapping[str, Encoder], nullable: Mapping[str, bool], *, fine: bool
 ) -> dict[str, Gap]:
@@ -259,89 +256,22 @@ def choose_gaps(
     """
     needs = {name: set(c.columns) - {name} for name, c in computed_by(schema.constraints).items()}
     listed = {n for c in schema.constraints if c.lists_values for n in c.columns}
-    orders = _orders(schema, encoders, nullable)
+    orders = orders_of(schema, encoders, nullable)
     ordered = {name: cast(OrderedEncoder, encoders[name]) for name in orders}
     builder = _Gaps(schema, ordered, nullable, orders, fine=fine)
     settled = {name for name in orders if name in needs or name in listed}
     gaps: dict[str, Gap] = {}
-    fineness = {name: _fineness(cast(Ordinal, schema.columns[name])) for name in orders}
-    for name in _complete_first(orders, nullable, fineness):
+    fineness = {name: fineness_of(cast(Ordinal, schema.columns[name])) for name in orders}
+    for name in complete_first(orders, nullable, fineness):
         if name in settled:
             continue
         known = {of for of in settled if nullable[name] or not nullable[of]}
         below, above = ({of: strict for of, strict in side.items() if of in known} for side in orders[name])
         settled.add(name)
-        if (needing := {*below, *above}) and _is_possible({**needs, name: needing}):
+        if (needing := {*below, *above}) and is_possible({**needs, name: needing}):
             needs[name] = needing
             gaps[name] = builder.gap(name, (below, above))
     return {name: gaps[name] for name in TopologicalSorter(needs).static_order() if name in gaps}
-
-
-def _orders(
-    schema: Schema, encoders: Mapping[str, Encoder], nullable: Mapping[str, bool]
-) -> dict[str, Sides]:
-    """Return the columns on both sides of each column, from the lowest up.
-
-    A constraint that closes a circle is left out.
-    """
-    orders: dict[str, Sides] = {}
-    complete = {name for name, may_be_missing in nullable.items() if not may_be_missing}
-    for constraint in schema.constraints:
-        pairs = [
-            (low, high, strict)
-            for low, high, strict in constraint.orders(complete)
-            if encoders[low].ordered and encoders[high].ordered
-        ]
-        graph = {name: {*below} for name, (below, _) in orders.items()}
-        for low, high, _ in pairs:
-            graph.setdefault(high, set()).add(low)
-        for low, high, strict in pairs if _is_possible(graph) else ():
-            for name, other, side in ((high, low, 0), (low, high, 1)):
-                found = orders.setdefault(name, ({}, {}))[side]
-                found[other] = found.get(other, False) or strict
-    upward = list(TopologicalSorter({name: [*below] for name, (below, _) in orders.items()}).static_order())
-    return {
-        name: (
-            {of: below[of] for of in upward if of in below},
-            {of: above[of] for of in upward if of in above},
-        )
-        for name, (below, above) in ((name, orders[name]) for name in upward)
-    }
-
-
-def _fineness(column: Ordinal) -> tuple[bool, float]:
-    """Return how little a gap would lose of a column: less of one with times of day, and with wide steps.
-
-    An exam begins at half past nine on a weekday, however long before somebody registered for it.
-    """
-    steps = column.resolution * column.scale if column.fixed_decimals is not None else 0.0
-    return getattr(column, "unit", None) == "D", -steps
-
-
-def _complete_first(
-    orders: Mapping[str, Sides], nullable: Mapping[str, bool], fineness: Mapping[str, tuple[bool, float]]
-) -> list[str]:
-    """Return the columns in the order in which they are encoded.
-
-    Complete columns come first, those of the least `fineness` before others. Then come those that may be
-    missing: above a complete column from the lowest up, and below one from the highest down.
-    """
-    upward = list(orders)
-    beyond: list[set[str]] = []  # the columns above and those below a complete column
-    for side, names in enumerate((upward, upward[::-1])):
-        beyond.append(found := set())
-        found |= {name for name in names if any(not nullable[of] or of in found for of in orders[name][side])}
-    complete = sorted((name for name in upward if not nullable[name]), key=fineness.__getitem__)
-    downward = [name for name in upward[::-1] if name in beyond[1] - beyond[0]]
-    return list(dict.fromkeys([*complete, *(n for n in upward if n in beyond[0]), *downward, *upward]))
-
-
-def _is_possible(needs: Mapping[str, set[str]]) -> bool:
-    try:
-        TopologicalSorter(needs).prepare()
-    except CycleError:
-        return False
-    return True
 
 
 @dataclass(frozen=True)

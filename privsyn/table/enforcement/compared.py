@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from privsyn.marginals.domain import Floats, Integers, Ints, Mask
-from privsyn.table.enforcement.draws import Cells, DrawnRows
+from privsyn.table.enforcement.draws import Cells, DrawnRows, Grid
 from privsyn.table.enforcement.increasing import IncreasingRule
 from privsyn.table.schema.columns import Coded, Ordinal
 
 if TYPE_CHECKING:
     from privsyn.table.schema.across import Comparison
+
+
+WITHIN = 1e-3
+"""Of a step: numbers of a grid that are this near to a limit are the limit itself."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,13 +89,13 @@ class ComparedRule(IncreasingRule):
     def ends(self, rows: DrawnRows, at: Integers) -> tuple[Floats, Floats]:
         """Return the least and largest own number of each row `at` that keeps this rule and those beside."""
         low, high = np.full(len(at), -np.inf), np.full(len(at), np.inf)
-        grid = rows.cells[self.own].grid
+        step = _beyond(rows.cells[self.own].grid)
         for rule in (self, *self.beside):
-            step, limit = grid.step if rule.strict and grid else 0.0, rule.limit(rows.numbers[rule.above][at])
+            limit = rule.limit(rows.numbers[rule.above][at])
             if rule.is_floor:
-                low = np.fmax(low, limit + step)
+                low = np.fmax(low, limit + step * rule.strict)
             else:
-                high = np.fmin(high, limit - step)
+                high = np.fmin(high, limit - step * rule.strict)
         return low, high
 
     def repair(self, rows: DrawnRows, at: Integers, rng: np.random.Generator) -> None:
@@ -107,6 +111,11 @@ class ComparedRule(IncreasingRule):
             drawn = cells.draw(np.maximum(first, low), np.minimum(last, high), rng)
             found = np.where(np.isnan(found), drawn, found)
         rows.numbers[self.own][at] = np.where(np.isnan(found), numbers, found)
+
+
+def _beyond(grid: Grid | None) -> float:
+    """Return how far beyond a limit numbers may begin: the next real, or the next number of the grid."""
+    return 0.0 if grid is None else grid.step * (1.0 if grid.decimals is None else WITHIN)
 
 
 @dataclass(frozen=True, eq=False)
