@@ -291,8 +291,8 @@ QUESTIONS = (
     bug(
         "a table of counts with half of its sensitivity",
         "privsyn/private/measure.py",
-        ", counts, 1, rho, bound)",
-        ", counts, 0.5**2, rho, bound)",
+        "(what, counts, 1, float(rhos[place]), bound)",
+        "(what, counts, 0.5**2, float(rhos[place]), bound)",
         "tests/private/test_measure.py::test_no_record_moves_an_answer_further_than_the_ledger_says",
     ),
     bug(

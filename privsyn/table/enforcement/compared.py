@@ -104,7 +104,8 @@ class ComparedRule(IncreasingRule):
             return
         cells, numbers = rows.cells[self.own], rows.numbers[self.own][at]
         low, high = self.ends(rows, at)
-        near, known = cells.find(np.where(numbers < low, low, high)), ~np.isnan(cells.lows)
+        up = 0.0 if cells.grid is None or cells.grid.decimals is None else (1 - WITHIN) * cells.grid.step
+        near, known = cells.find(np.where(numbers < low, low + up, high)), ~np.isnan(cells.lows)
         whole = np.full(len(at), cells.lows[known].min()), np.full(len(at), cells.highs[known].max())
         found = np.full(len(at), np.nan)
         for first, last in (rows.room(self.own, at), (cells.lows[near], cells.highs[near]), whole):
