@@ -243,6 +243,12 @@ def test_tables_with_the_classes_of_persons_bound_the_rows():
     assert [spend.sensitivity for spend in private.spends] == [3.0] * 3
 
 
+def test_without_tables_nothing_is_counted():
+    rows = rows_of(table_of(np.zeros(3, np.int64), 0), np.zeros(3, np.int64), np.arange(3, dtype=np.uint64))
+    assert [list(rows.count([], bound)) for bound in (Bound(2), Bound(2, "squares"))] == [[], []]
+    assert PrivateTable(rows, StubNoise(), Contribution(2)).marginals((), np.zeros(0)) == ()
+
+
 def test_the_bound_is_attained():
     """By rows that are all alike, and by rows that are all different: C, and C^2 of them."""
     persons, words = np.zeros(60, np.int64), np.arange(60, dtype=np.uint64)
