@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import compress
 from math import hypot
 from types import MappingProxyType
 
@@ -77,17 +76,16 @@ def answered(
     part : float, optional
         How many rows are counted within squares, for each that is counted in a column.
     """
-    leaning = [within_squares(answer.attributes) for answer in answers]
-    scaled = [
-        scaled_to(total, answer, part) if leans else answer
-        for answer, leans in zip(answers, leaning, strict=True)
-    ]
-    tables = tuple(map(problem.zeros.clean, scaled))
-    if not any(leaning):
+    tables = tuple(
+        problem.zeros.clean(scaled_to(total, answer, part if within_squares(answer.attributes) else None))
+        for answer in answers
+    )
+    leaning = [table for table in tables if within_squares(table.attributes)]
+    if not leaning:
         return problem, tables
-    others = [table for table, leans in zip(tables, leaning, strict=True) if not leans]
-    first = not problem.margins_known  # later tables lean as much: together they show no more than one
-    margins = leaning_margins(problem.one_ways, tuple(compress(tables, leaning))) if first else ()
+    others = [table for table in tables if not within_squares(table.attributes)]
+    # A second look leans as much as the first: together they show no more than one.
+    margins = () if problem.margins_known else leaning_margins(problem.one_ways, leaning)
     one_ways = combine_one_ways(problem.domain, (*problem.one_ways, *others, *margins))
     return replace(problem, one_ways=one_ways, margins_known=True), tables
 
@@ -138,7 +136,7 @@ def leaning_margins(
             down += float((weight * unit**2).sum())
             domain = table.marginal.domain.project(own.attributes)
             margins.append((Measurement(Marginal(domain, counts), variance, grouping), unit))
-        lean = len(margins) * max(up / down, 0.0)  # alike in all, so all together tell no more than one
+        lean = len(margins) * max(up / down, 0.0)  # alike in all, so all together show no more than one
         found += [replace(margin, variance=margin.variance + lean * unit**2) for margin, unit in margins]
     return tuple(found)
 

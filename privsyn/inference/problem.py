@@ -103,8 +103,8 @@ class Problem:
     one_ways : tuple of Measurement, one per attribute, optional
         The counts of each attribute, from questions about it alone.
     margins_known : bool
-        Whether margins of larger tables say nothing new: those tables were asked for their residuals, or
-        scaled to `one_ways`.
+        Whether margins of larger tables say nothing new: those tables were asked for their residuals, or what
+        they show is in `one_ways`.
     important : tuple of attributes, optional
         Sets of two or three, in the domain's order. Their counts matter most.
     given : mapping of an attribute to a weight, optional

@@ -104,7 +104,7 @@ class ComparedRule(IncreasingRule):
             return
         cells, numbers = rows.cells[self.own], rows.numbers[self.own][at]
         low, high = self.ends(rows, at)
-        up = 0.0 if cells.grid is None or cells.grid.decimals is None else (1 - WITHIN) * cells.grid.step
+        up = 0.0 if cells.grid is None else cells.grid.step - _beyond(cells.grid)  # the next number's cell
         near, known = cells.find(np.where(numbers < low, low + up, high)), ~np.isnan(cells.lows)
         whole = np.full(len(at), cells.lows[known].min()), np.full(len(at), cells.highs[known].max())
         found = np.full(len(at), np.nan)
