@@ -293,6 +293,58 @@ def test_between_times_stands_a_day_where_there_is_one(nullable):
     assert inside[possible].all()
 
 
+def test_a_compared_column_of_an_order_is_counted_and_the_others_are_measured_from_it(tmp_path):
+    """`asked <= x` made `x` a gap, so that `x >= a.x` was refused; `left == x + days` is a sum."""
+    rng = np.random.default_rng(0)
+    above = pd.DataFrame({"key": range(1500), "x": DAY + pd.to_timedelta(rng.integers(0, 300, 1500), "D")})
+    rows = pd.DataFrame({"key": np.repeat(range(1500), 2), "days": rng.integers(0, 9, 3000)})
+    rows["x"] = above["x"].to_numpy()[rows["key"]] + pd.to_timedelta(rng.integers(0, 60, 3000), "D")
+    rows["asked"] = rows["x"] - pd.to_timedelta(rng.integers(0, 30, 3000), "D")
+    rows["left"] = rows["x"] + pd.to_timedelta(rows["days"], "D")
+    dates = {name: Datetime("2019-01-01", "2021-12-31", nullable=False) for name in ("x", "asked", "left")}
+    columns = {**dates, "days": Numerical(0, 8, integer=True, nullable=False)}
+    columns["left"] = Datetime("2019-01-01", "2022-01-08", nullable=False)
+    schema = Schema(columns, constraints=["asked <= x", "left == x + days"])
+    root = Table(Schema({"x": Datetime("2020-01-01", "2020-12-31", nullable=False)}), key="key")
+    child = Table(schema, parent="a", link="key", constraints=["x >= a.x"])
+    model = PrivSyn(3.0, 1e-6, Database({"a": root, "b": child}), seed=0).fit({"a": above, "b": rows})
+    model.save(tmp_path / "m.privsyn")
+    release = load(tmp_path / "m.privsyn")
+    assert "x" in release.tables["b"].codec.domain.names
+    made, again = (each.sample(seed=1) for each in (release, model))
+    pd.testing.assert_frame_equal(made["b"], again["b"])
+    found = made["b"].merge(made["a"], on="key", suffixes=("", "_above"))
+    assert not found.isna().any(axis=None)
+    assert (found["x"] >= found["x_above"]).all()
+    assert (found["asked"] <= found["x"]).all()
+
+
+@pytest.mark.parametrize(
+    ("sums", "ordered"),
+    [
+        (["last == first + n"], True),  # n is at least 0
+        (["first == last - n"], True),
+        (["last == first + n + m"], False),  # m may be below 0
+        (["last == first + n + n0"], True),
+        (["last == 2 * first + n"], False),
+    ],
+)
+def test_a_sum_orders_a_column_and_its_total_if_the_other_parts_are_not_below_zero(sums, ordered):
+    columns = {name: Numerical(0, 9, integer=True) for name in ("first", "n", "n0")}
+    columns |= {"last": Numerical(0, 9, integer=True), "m": Numerical(-1, 9, integer=True)}
+    total, bounds = sums[0].split()[0], Numerical(-99, 99, integer=True)
+    root = Table(Schema({**columns, total: bounds}, constraints=sums), key="key")
+    child = Table(
+        Schema({"x": Numerical(-99, 99, integer=True)}),
+        parent="a", link="key", constraints=["x >= a.first", "x <= a.last"],
+    )  # fmt: skip
+    if ordered:
+        assert len(Database({"a": root, "b": child}).tables["b"].compared) == 2
+    else:
+        with pytest.raises(InputError, match="may leave a row no value"):
+            Database({"a": root, "b": child})
+
+
 @pytest.mark.parametrize(
     ("low", "high", "above"),
     [
@@ -457,9 +509,12 @@ def test_a_rule_that_cannot_be_is_one_line(rules, complaint):
         (None, None, "z >= a.x", "'z >= a.x': there is no column 'z'"),
         (
             ROOT.schema,
-            Schema(CHILD.schema.columns, constraints=["x <= y"]),
+            Schema(
+                CHILD.schema.columns | {"y": Numerical(0, 18, integer=True)},
+                constraints=["y == 2 * x"],
+            ),
             "y >= a.x",
-            "'y >= a.x': 'y' is computed from other columns of the table: compare one of these",
+            "'y >= a.x': 'y' is computed from other columns of the table, or is measured from one",
         ),
     ],
 )

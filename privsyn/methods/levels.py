@@ -347,7 +347,8 @@ def _check_compared(opened: Opened, table: Table, above: Mapping[str, Schema]) -
             raise InputError(f"{str(rule)!r}: declare bounds of {rule.name!r}, as {own!r} has some")
         if own not in counted:
             raise InputError(
-                f"{str(rule)!r}: {own!r} is computed from other columns of the table: compare one of these"
+                f"{str(rule)!r}: {own!r} is computed from other columns of the table, or is measured from one"
+                " as a constraint orders them: compare that one, or leave out the constraint"
             )
 
 

@@ -99,7 +99,7 @@ class Opened:
     criteria : Criteria, optional
         What the release must meet, read once.
     whole : tuple of str
-        Columns that are one attribute each: rules across tables name them.
+        Columns that are one attribute each, and rather no gap: rules across tables name them.
     """
 
     source: RawTable
@@ -139,7 +139,7 @@ class Opened:
         """Return the codec of the rows under a complete schema."""
         fine = self.settings.algorithm.fine_cells
         whole = (self.target, *self.whole)
-        return Codec.for_table(schema, self.rows.head, fine=fine, heaps=heaps, whole=whole)
+        return Codec.for_table(schema, self.rows.head, fine=fine, heaps=heaps, whole=whole, first=self.whole)
 
     @property
     def puts_persons_together(self) -> bool:

@@ -37,8 +37,8 @@ from privsyn.table.encoding.dtypes import family, parse_dtype
 from privsyn.table.io.output_type import OutputType
 from privsyn.table.schema.yaml_file import from_plain
 
-FORMAT = 7  # increased when an older reader would misread the file
-READABLE = (2, 3, 4, 5, 6, FORMAT)
+FORMAT = 8  # increased when an older reader would misread the file
+READABLE = (2, 3, 4, 5, 6, 7, FORMAT)
 JOINED = 7  # since this format, all arrays of a kind are one: a wide table has 150,000 arrays
 NEW_GAPS = 6  # since this format, gaps are encoded as they are now: older releases with gaps are refused
 SAME_TOTAL = 1e-6  # largest relative difference between the totals of consistent tables

@@ -71,6 +71,8 @@ class Codec:
         The columns that are counted as several attributes (see `privsyn.table.codec.parts`).
     with_gaps : bool
         Encode columns that increase as gaps (see `privsyn.table.codec.gaps`); older releases did not.
+    first : tuple of str
+        The columns of orders from which others are rather measured as gaps: rules across tables name them.
 
     Examples
     --------
@@ -91,6 +93,7 @@ class Codec:
     heaps: Mapping[str, Heaps] = field(default_factory=dict, repr=False)
     split: tuple[str, ...] = ()
     with_gaps: bool = True
+    first: tuple[str, ...] = ()
     rules: Repair = field(init=False, repr=False, compare=False)
     parts: Mapping[str, tuple[str, ...]] = field(init=False, repr=False, compare=False)
     gaps: Mapping[str, Gap] = field(init=False, repr=False, compare=False)
@@ -100,9 +103,9 @@ class Codec:
 
     def __post_init__(self) -> None:
         match_names(self.names, self.schema)
-        self.schema.require_public()
-        check_constraints(self.schema.coded, self.schema.constraints)
         schema, coded = self.schema, self.schema.coded
+        schema.require_public()
+        check_constraints(coded, schema.constraints)
         dtypes = {name: parse_dtype(text) for name, text in self._texts.items() if name not in schema.dropped}
         columns, makers, nullable = {}, {}, {}
         for name, dtype in dtypes.items():
@@ -115,7 +118,7 @@ class Codec:
                     makers[name] = cast(Generated, schema.columns[name]).maker(dtype)
         if not columns:
             raise InputError("no column is left to be counted: all are identifiers or free text")
-        gaps = choose_gaps(schema, columns, nullable, fine=self.fine) if self.with_gaps else {}
+        gaps = choose_gaps(schema, columns, nullable, self.first, fine=self.fine) if self.with_gaps else {}
         several = {
             name: parts.parts(name, schema.coded[name])
             for name in self.split
@@ -203,10 +206,11 @@ class Codec:
         fine: bool = False,
         heaps: Mapping[str, Heaps] = NO_HEAPS,
         whole: Collection[str | None] = (),
+        first: tuple[str, ...] = (),
     ) -> Codec:
         """Return the codec of a table, from its names and dtypes alone. No column of `whole` is split."""
-        split = parts.splittable(schema, whole) if fine else ()
-        return cls(schema, tuple(table.columns), dtypes_of(schema, table), fine, heaps, split)
+        split, dtypes = parts.splittable(schema, whole) if fine else (), dtypes_of(schema, table)
+        return cls(schema, tuple(table.columns), dtypes, fine, heaps, split, first=first)
 
     @property
     def axes(self) -> dict[str, Axis]:
@@ -227,10 +231,7 @@ class Codec:
         return self.schema.dropped
 
     def encode(self, table: pd.DataFrame) -> Records:
-        """Return the codes of all rows, in order. Each of `listed_texts` may also be categories.
-
-        An order among categories changes no code.
-        """
+        """Return the codes of each row. Each of `listed_texts` may also be categories, in any order."""
         given = tuple(
             self._coded_as(name, text, self._texts.get(name))
             for name, text in zip(table.columns, dtypes_of(self.schema, table), strict=True)
@@ -396,20 +397,18 @@ class Codec:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the codec as plain data for JSON, for `from_dict`."""
-        more = {"heaps": heaps_to_plain(self.heaps), "split": list(self.split)}
-        found = {name: plain for name, plain in more.items() if plain}
-        schema = to_plain(self.schema)
-        facts = {"schema": schema, "dtypes": dict(self._texts), "fine": self.fine, "gaps": self.with_gaps}
-        return {**facts, **found}
+        more = {"heaps": heaps_to_plain(self.heaps), "split": list(self.split), "first": list(self.first)}
+        facts = {"schema": to_plain(self.schema), "dtypes": dict(self._texts), "fine": self.fine}
+        return {**facts, "gaps": self.with_gaps} | {name: plain for name, plain in more.items() if plain}
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Codec:
         """Return the codec that `to_dict` wrote."""
-        dtypes, fine = plain["dtypes"], bool(plain["fine"])
-        heaps, split = heaps_from_plain(plain.get("heaps", {})), tuple(plain.get("split", ()))
+        dtypes, heaps = plain["dtypes"], heaps_from_plain(plain.get("heaps", {}))
+        split, first = (tuple(plain.get(names, ())) for names in ("split", "first"))
         with_gaps = bool(plain.get("gaps"))  # releases of formats 2 and 3 have none
-        schema, texts = from_plain(plain["schema"]), tuple(dtypes.values())
-        return cls(schema, tuple(dtypes), texts, fine, heaps, split, with_gaps)
+        schema, texts, fine = from_plain(plain["schema"]), tuple(dtypes.values()), bool(plain["fine"])
+        return cls(schema, tuple(dtypes), texts, fine, heaps, split, with_gaps, first)
 
 
 def _draw(encoder: Encoder, codes: Integers, rng: np.random.Generator) -> Floats:

@@ -15,7 +15,7 @@ dtypes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from graphlib import TopologicalSorter
 from typing import cast
@@ -247,12 +247,17 @@ def number_of(grid: Grid, points: Floats) -> Floats:
 
 
 def choose_gaps(
-    schema: Schema, encoders: Mapping[str, Encoder], nullable: Mapping[str, bool], *, fine: bool
+    schema: Schema,
+    encoders: Mapping[str, Encoder],
+    nullable: Mapping[str, bool],
+    first: Collection[str] = (),
+    *,
+    fine: bool,
 ) -> dict[str, Gap]:
     """Return the columns that are encoded as gaps, in the order in which they are computed.
 
-    A column stays as it is if another constraint lists its values or computes it, or if columns would be
-    computed from each other in a circle.
+    Gaps are rather measured from the complete columns that come `first`. A column stays as it is if another
+    constraint lists its values or computes it, or if columns would be computed from each other in a circle.
     """
     needs = {name: set(c.columns) - {name} for name, c in computed_by(schema.constraints).items()}
     listed = {n for c in schema.constraints if c.lists_values for n in c.columns}
@@ -261,7 +266,9 @@ def choose_gaps(
     builder = _Gaps(schema, ordered, nullable, orders, fine=fine)
     settled = {name for name in orders if name in needs or name in listed}
     gaps: dict[str, Gap] = {}
-    fineness = {name: fineness_of(cast(Ordinal, schema.columns[name])) for name in orders}
+    fineness = {
+        name: (name not in first, *fineness_of(cast(Ordinal, schema.columns[name]))) for name in orders
+    }
     for name in complete_first(orders, nullable, fineness):
         if name in settled:
             continue

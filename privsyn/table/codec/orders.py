@@ -56,7 +56,7 @@ def fineness_of(column: Ordinal) -> tuple[bool, float]:
 
 
 def _outward(
-    orders: Mapping[str, Sides], complete: list[str], fineness: Mapping[str, tuple[bool, float]]
+    orders: Mapping[str, Sides], complete: list[str], fineness: Mapping[str, tuple[bool, bool, float]]
 ) -> list[str]:
     """Return complete columns that orders connect, from the one of the least `fineness` on, by neighbours.
 
@@ -74,7 +74,9 @@ def _outward(
 
 
 def complete_first(
-    orders: Mapping[str, Sides], nullable: Mapping[str, bool], fineness: Mapping[str, tuple[bool, float]]
+    orders: Mapping[str, Sides],
+    nullable: Mapping[str, bool],
+    fineness: Mapping[str, tuple[bool, bool, float]],
 ) -> list[str]:
     """Return the columns in the order in which they are encoded.
 

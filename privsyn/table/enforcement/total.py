@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -14,7 +14,7 @@ from privsyn.marginals.domain import Floats, Numbers
 from privsyn.table.enforcement.elapsed import Elapsed
 from privsyn.table.enforcement.rules import ROUNDING, Computation, Rule
 from privsyn.table.schema.columns import Coded, Datetime, Duration, Numerical
-from privsyn.table.schema.constraint import Columns, Constraint, check_names
+from privsyn.table.schema.constraint import Columns, Constraint, Order, check_names
 
 FIRST_DAY, LAST_DAY = (int(np.datetime64(end, "D").astype(np.int64)) for end in ("0001-01-01", "9999-12-31"))
 """In days since 1970."""
@@ -87,6 +87,19 @@ class Total(Constraint):
             start, end = sorted(of, key=of.__getitem__)
             return [Elapsed(total, start, end)]
         return [Total(total, of)]
+
+    def kept_in_order(self, columns: Columns) -> Iterator[Order]:
+        """Yield the total and each part to which the others only add, or from which they only take."""
+        for part in (name for name, factor in self.factors.items() if factor == 1):
+            rest = {name: columns[name] for name in self.factors if name != part}
+            if not all(isinstance(other, Numerical) and other.is_public for other in rest.values()):
+                continue
+            ends = [[self.factors[name] * end for end in other.bounds] for name, other in rest.items()]
+            least, most = sum(map(min, ends)), sum(map(max, ends))
+            if least >= 0:
+                yield part, self.column, least > 0
+            elif most <= 0:
+                yield self.column, part, most < 0
 
     def derive(self, columns: Columns) -> Columns:
         """Return the total with the bounds that follow from its parts."""

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import pairwise, product
+from itertools import chain, pairwise, product
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -136,8 +136,8 @@ def check_between(floor: Comparison, ceiling: Comparison, *, ordered: bool, stri
 
 def orders(schema: Schema | None) -> Iterator[Order]:
     """Yield the pairs of columns that constraints keep in order."""
-    for constraint in () if schema is None else schema.constraints:
-        yield from constraint.orders()
+    if schema is not None:
+        yield from chain.from_iterable(each.kept_in_order(schema.columns) for each in schema.constraints)
 
 
 def beyond(schema: Schema | None, rule: Comparison) -> Iterator[str]:

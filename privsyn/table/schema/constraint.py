@@ -7,7 +7,7 @@ exports it, and `schema.schema.json` names it.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import MISSING, fields
 from functools import partial
@@ -85,6 +85,10 @@ class Constraint(ABC):
             Columns without missing cells. A pair with one of these between its columns may be left out.
         """
         return []
+
+    def kept_in_order(self, columns: Columns) -> Iterator[Order]:
+        """Yield all pairs in order, also those by the bounds of `columns`. Default: those of `orders`."""
+        yield from self.orders()
 
     @abstractmethod
     def rules(self, columns: Columns) -> list[Rule]:
