@@ -20,6 +20,7 @@ from privsyn.errors import plural
 from privsyn.marginals.domain import Floats, Ints, Mask
 from privsyn.table.encoding.number_bounds import FEW_ROWS
 from privsyn.table.schema.columns import Coded
+from privsyn.table.schema.constraint import Constraint, constraint_from_plain
 
 RARE = 1e-9
 """Probability below which missing cells in a group of rows are no chance, if cells are missing at random."""
@@ -89,6 +90,11 @@ class Proposal:
     rows: int | None = None
     broken: int = 0
     note: str = ""
+
+    @property
+    def constraint(self) -> str | Constraint:
+        """The constraint, as a schema takes it."""
+        return self.plain if isinstance(self.plain, str) else constraint_from_plain(1, self.plain)
 
     @property
     def remarks(self) -> list[str]:

@@ -14,17 +14,11 @@ import numpy as np
 from privsyn.errors import InputError, about, plural
 from privsyn.marginals.domain import Ints
 from privsyn.table.drafting.draft import check_schema, draft_of_rows
+from privsyn.table.drafting.elsewhere import Elsewhere, copies_from_above, orders_with_above, sums_of_rows
 from privsyn.table.drafting.keys import KeyedTable
 from privsyn.table.drafting.layout import Layout, lay_out
 from privsyn.table.drafting.review import MARKS_READ, READ, review, wrapped
-from privsyn.table.drafting.siblings import (
-    DraftedTable,
-    Elsewhere,
-    RowOrder,
-    Siblings,
-    copies_from_above,
-    sums_of_rows,
-)
+from privsyn.table.drafting.siblings import DraftedTable, RowOrder, Siblings
 from privsyn.table.io.csv_table import PLAIN
 from privsyn.table.io.formats import CSV, SEPARATOR, DeclaredTable, Place
 from privsyn.table.io.persons import NOBODY, codes_of
@@ -163,7 +157,8 @@ class _Draft:
         body, files = dialect + "columns: {}\n", dict[str, str]()
         if table.schema.columns:
             known = {column for each, column in (*self.layout.left_out, *self.layout.lookups) if each == name}
-            draft = review(table.schema, table.frame, table.others, said, known, elsewhere)
+            ordered = [*orders_with_above(table, self.tables, self.elsewhere)]
+            draft = review(table.schema, table.frame, table.others, said, known, elsewhere, ordered)
             body, files = draft.text("constraints:\n", stem)
         links = dump(dict(table.links), flow=False) if table.links else ""
         title = dump({name: None}, flow=False).replace(" null", "")

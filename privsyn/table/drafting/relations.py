@@ -37,7 +37,7 @@ from privsyn.table.enforcement.determined import Determined
 from privsyn.table.enforcement.repair import check_constraints
 from privsyn.table.enforcement.rules import ROUNDING
 from privsyn.table.schema.columns import Datetime, Numerical
-from privsyn.table.schema.constraint import constraint_from_plain, constraint_to_plain
+from privsyn.table.schema.constraint import constraint_to_plain
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.yaml_file import constraint_lines
 
@@ -104,10 +104,9 @@ def _accepted(schema: Schema, found: list[Proposal], cells: list[Cells]) -> tupl
     """Return the schema with the proposals that it can have together; and these, with the rows of each."""
     kept: list[Proposal] = []
     for proposal in found:
-        plain, rows = proposal.plain, proposal.rows
-        constraint = plain if isinstance(plain, str) else constraint_from_plain(1, plain)
+        rows = proposal.rows
         with suppress(InputError):
-            whole = replace(schema, constraints=[*schema.constraints, constraint])
+            whole = replace(schema, constraints=[*schema.constraints, proposal.constraint])
             row_known = not any(each.broken for each in (*kept, proposal))  # any row of the table
             check_constraints(whole.coded, whole.constraints, row_known=row_known)
             names = {name for each in whole.constraints[len(schema.constraints) :] for name in each.columns}
@@ -164,7 +163,11 @@ def _orders(cells: list[Cells]) -> Iterator[str]:
     for kind in (Datetime, Numerical):
         ordered = [each for each in cells if type(each.column) is kind]
         ordered.sort(key=lambda each: float(np.nanmean(each.numbers)))  # type: ignore[arg-type]
-        below = {(a.name, b.name): sign for a, b in _may_be_below(ordered) if (sign := _below(a, b))}
+        below = {
+            (a.name, b.name): sign
+            for a, b in _may_be_below(ordered)
+            if (sign := sign_between(a.numbers, b.numbers))
+        }
         names = {each.name: each.quoted for each in ordered}
         used: set[tuple[str, str]] = set()
         for first, second in below:
@@ -195,19 +198,18 @@ def _may_be_below(cells: list[Cells]) -> Iterator[tuple[Cells, Cells]]:
         yield from ((one, cells[other]) for other in np.flatnonzero(~above).tolist())
 
 
-def _below(one: Cells, other: Cells) -> str:
-    """Return the sign if one column is below the other in every row, not by chance; else an empty text."""
-    a, b = one.numbers, other.numbers
-    if a is None or b is None or (a > b).any():
+def sign_between(low: Floats | None, high: Floats | None) -> str:
+    """Return the sign if numbers are below others in every row, not by chance; else an empty text."""
+    if low is None or high is None or (low > high).any():
         return ""
-    given = np.isfinite(a) & np.isfinite(b)
-    a, b = a[given], b[given]
-    if len(a) < LEAST or (a == b).all():
+    given = np.isfinite(low) & np.isfinite(high)
+    low, high = low[given], high[given]
+    if len(low) < LEAST or (low == high).all():
         return ""
-    by_chance = np.searchsorted(np.sort(a), b, side="right").mean() / len(a)
-    if by_chance > CHANCE or by_chance ** len(a) > RARE:
+    by_chance = np.searchsorted(np.sort(low), high, side="right").mean() / len(low)
+    if by_chance > CHANCE or by_chance ** len(low) > RARE:
         return ""
-    return "<" if (a < b).all() else "<="
+    return "<" if (low < high).all() else "<="
 
 
 def _sums(cells: list[Cells]) -> Iterator[tuple[str, str]]:

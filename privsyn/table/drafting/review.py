@@ -25,6 +25,7 @@ from privsyn.table.encoding.steps import NUMBERS, decimals_of_step
 from privsyn.table.io.csv_table import PLAIN
 from privsyn.table.kinds.csv_format import CsvFormat
 from privsyn.table.schema.columns import Categorical, Column, Identifier, Numerical, Text
+from privsyn.table.schema.constraint import computed_by
 from privsyn.table.schema.schema import Schema, named_like_codes
 from privsyn.table.schema.yaml_file import to_yaml
 
@@ -364,6 +365,7 @@ def review(
     remarks: Mapping[str, Sequence[str]] | None = None,
     keys: Collection[str] = (),
     elsewhere: Mapping[str, Proposal] | None = None,
+    ordered: Sequence[tuple[str, Proposal]] = (),
 ) -> Draft:
     """Return a draft with what the rows show.
 
@@ -376,6 +378,8 @@ def review(
         The columns that have no other remarks.
     elsewhere : mapping of a column to a Proposal, optional
         Of one of several tables: the columns that follow from another table.
+    ordered : sequence of (column, Proposal), optional
+        Of one of several tables: the columns on one side of one above. Computed ones keep no such rule.
     """
     order = Order(frame)
     notes = {}
@@ -391,7 +395,9 @@ def review(
         notes[name] = tuple(filter(None, found))
     elsewhere = elsewhere or {}
     rest, proposals = propose(draft.without(elsewhere), frame)
-    proposals = [*elsewhere.values(), *proposals]
+    computed = computed_by(replace(rest, constraints=[each.constraint for each in proposals]).constraints)
+    also = [rule for column, rule in ordered if column not in computed]
+    proposals = [*elsewhere.values(), *also, *proposals]
     draft = replace(draft, columns={**draft.columns, **rest.columns})
     # To look for the values of a column without a cell would take a part of the budget.
     empty = {name: Text() for name in draft.coded if frame[name].isna().all()}

@@ -7,6 +7,7 @@ from hospital import KEYS, SCHEMA, hospital, store
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from privsyn import PrivSyn
 from privsyn.errors import InputError
 from privsyn.table.drafting import linked
 from privsyn.table.drafting.draft import Unfit
@@ -454,3 +455,48 @@ def test_sums_and_numbers_of_the_rows_below_are_proposed_and_can_be_taken(tmp_pa
     database = uncommented(text, "- total", "- items")
     assert check_tables(tmp_path / "in", database)[-1].endswith("every cell fits")
     assert {*database.tables["orders"].computed} == {"total", "items"}
+
+
+def test_dates_that_never_pass_one_above_are_proposed_and_all_proposals_can_be_taken(tmp_path):
+    patients = pd.DataFrame({"patient": range(900), "joined": days(ROWS.integers(0, 600, 900))})
+    visits = pd.DataFrame({"patient": np.repeat(range(900), 2), "visit": range(1800)})
+    joined = patients["joined"].to_numpy()[visits["patient"]]
+    visits["arrived"] = joined + pd.to_timedelta(ROWS.integers(0, 90, 1800), "D")
+    visits["nights"] = ROWS.integers(0, 9, 1800)
+    visits["left"] = visits["arrived"] + pd.to_timedelta(visits["nights"], "D")
+    visits["asked"] = visits["arrived"] - pd.to_timedelta(ROWS.integers(0, 40, 1800), "D")
+    doses = pd.DataFrame({"visit": np.repeat(range(1800), 2)})
+    nights = visits["nights"].to_numpy()[doses["visit"]]
+    doses["given"] = visits["arrived"].to_numpy()[doses["visit"]] + pd.to_timedelta(
+        (ROWS.random(3600) * (nights + 1)).astype(int), "D"
+    )
+    doses["mg"] = ROWS.integers(1, 5, 3600)
+    tables = {"patients": patients, "visits": visits, "doses": doses}
+    text = text_of(tables, tmp_path)
+    across = ["arrived >= patients.joined", "given >= visits.arrived", "given <= visits.left"]
+    for rule in across:
+        assert f"#- {rule}  # READ: " in text
+    assert text.count("patients.joined") == 1  # what follows from others is left out
+    within = ["left == arrived + nights", "asked <= arrived"]
+    database = uncommented(text, *(f"- {rule}" for rule in [*across, *within]))
+    assert check_tables(tmp_path / "in", database)[-1].endswith("every cell fits")
+    made = PrivSyn(3.0, 1e-6, database, seed=0).fit(tables).sample(seed=0)
+    found = made["doses"].merge(made["visits"], on="visit").merge(made["patients"], on="patient")
+    assert not found.isna().any(axis=None)
+    assert (found["joined"] <= found["arrived"]).all()
+    assert (found["arrived"] <= found["given"]).all()
+    assert (found["given"] <= found["left"]).all()
+
+
+def test_a_date_whose_bounds_do_not_reach_those_above_is_proposed_with_a_note(tmp_path):
+    """Who joined last has no visit yet."""
+    homes = pd.DataFrame({"home": range(400), "joined": days(ROWS.integers(0, 300, 400))})
+    homes.loc[0, "joined"] = days(1500)
+    visits = pd.DataFrame({"home": np.repeat(range(1, 400), 2)})
+    visits["day"] = homes["joined"].to_numpy()[visits["home"]] + pd.to_timedelta(
+        ROWS.integers(0, 90, 798), "D"
+    )
+    text = text_of({"homes": homes, "visits": visits}, tmp_path)
+    assert (
+        "#- day >= homes.joined  # READ: 798 rows; let the bounds of day reach those of homes.joined" in text
+    )

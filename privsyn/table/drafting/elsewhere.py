@@ -1,0 +1,194 @@
+"""What follows from another table, or is compared with one: copies, sums of rows below, and orders of dates.
+
+Not private: it is read from the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from itertools import permutations, product
+
+import numpy as np
+import pandas as pd
+
+from privsyn.errors import InputError
+from privsyn.marginals.domain import Floats
+from privsyn.table.drafting.candidates import HEAD, Proposal
+from privsyn.table.drafting.keys import KeyedTable
+from privsyn.table.drafting.layout import Layout
+from privsyn.table.drafting.relations import sign_between
+from privsyn.table.drafting.siblings import LEAST, DraftedTable
+from privsyn.table.encoding.dtypes import family
+from privsyn.table.enforcement.rules import ROUNDING
+from privsyn.table.schema.across import EQUAL, Comparison, read_across
+from privsyn.table.schema.columns import Datetime, Numerical
+from privsyn.table.schema.summaries import COUNT, SUM, Computed, Derived, Side
+
+Elsewhere = Mapping[str, Mapping[str, Proposal]]
+"""Of each table the columns that follow from another table, each with the constraint that says so."""
+
+
+def copies_from_above(
+    tables: Mapping[str, DraftedTable], keyed: Mapping[str, KeyedTable], layout: Layout
+) -> Elsewhere:
+    """Return the columns that have the cell of a row above in every row; `tables` begin with the root.
+
+    One of the same name is preferred, then one of the nearest table. One that is a copy itself is not copied.
+    Rows without a parent do not count.
+    """
+    found: dict[str, dict[str, Proposal]] = {}
+    for name, table in tables.items():
+        found[name] = _copies(table, tables, keyed, layout, found)
+    return found
+
+
+def _copies(
+    table: DraftedTable,
+    tables: Mapping[str, DraftedTable],
+    keyed: Mapping[str, KeyedTable],
+    layout: Layout,
+    known: Elsewhere,
+) -> dict[str, Proposal]:
+    """Return the copies of one table; those of the tables above are `known`."""
+    found: dict[str, Proposal] = {}
+    cells, places, below = keyed[table.name].frame, np.arange(len(table.frame)), table
+    second_keys = (column for name, column in layout.left_out if name == table.name)
+    own = [name for name in {**table.schema.coded, **dict.fromkeys(second_keys)} if _differs(cells[name])]
+    while below.siblings is not None:
+        places = np.append(below.siblings.parents, -1)[places]
+        below = tables[below.siblings.parent]
+        given, above = places >= 0, keyed[below.name].frame
+        mine = {column: _comparable(cells[column][given]) for column in own}
+        names = [*below.schema.coded, *filter(None, [layout.keys[below.name]])]
+        for same, name in product((True, False), (name for name in names if name not in known[below.name])):
+            there = _comparable(above[name].take(places[given]))
+            for column in own:
+                copied = Comparison((None, column), EQUAL, (below.name, name))
+                taken = column in found or column == table.order.column
+                if (name == column) is not same or taken or not _can_be_read(copied):
+                    continue
+                if _equal(mine[column], there):
+                    found[column] = Proposal(str(copied), len(there))
+    return found
+
+
+def sums_of_rows(tables: Mapping[str, DraftedTable], copies: Elsewhere) -> Elsewhere:
+    """Return the columns that are, in every row, a sum of a column of the rows below, or their number."""
+    found: dict[str, dict[str, Proposal]] = {name: {} for name in tables}
+    for child in tables.values():
+        if child.siblings is None:
+            continue
+        above, at = tables[child.siblings.parent], child.siblings.parents
+        parts: dict[str | None, Floats] = {None: np.ones(len(at))}
+        parts |= {name: each for name, each in _numbers_of(child) if name not in copies[child.name]}
+        sums = {
+            name: np.bincount(at[at >= 0], np.nan_to_num(each[at >= 0]), minlength=len(above.frame))
+            for name, each in parts.items()
+        }
+        several = np.bincount(at[at >= 0], minlength=len(above.frame)) > 1
+        for total, numbers in _numbers_of(above):
+            if total in copies[above.name] or total == above.order.column or several.sum() < LEAST:
+                continue
+            for name, summed in sums.items():
+                error = np.abs(summed - numbers)
+                differ = int((numbers != np.median(numbers)).sum())  # not all by accident
+                if differ >= LEAST and (error <= ROUNDING * np.maximum(np.abs(numbers), 1)).all():
+                    summary = Derived(COUNT if name is None else SUM, child.name, name)
+                    rule = str(Computed((None, total), summary))
+                    if Computed.read(rule) == Computed((None, total), summary):
+                        found[above.name].setdefault(total, Proposal(rule, len(numbers)))
+    return found
+
+
+def orders_with_above(
+    table: DraftedTable, tables: Mapping[str, DraftedTable], elsewhere: Elsewhere
+) -> Iterator[tuple[str, Proposal]]:
+    """Yield the dates of a table that all rows keep on one side of a date above, not by chance, and the rule.
+
+    What follows from other orders is left out, and so are columns that follow from another table.
+    """
+    dates = dict(_dates_above(table, tables, elsewhere))
+    signs = {pair: sign for pair in permutations(dates, 2) if (sign := sign_between(*map(dates.get, pair)))}
+    for (low, high), sign in signs.items():
+        if (low[0] is None) is (high[0] is None) or any(
+            (low, between) in signs and (between, high) in signs for between in dates
+        ):
+            continue
+        rule = Comparison(low, sign, high).of("")
+        above, name = rule.above
+        if _can_be_read(rule):
+            own, other = table.schema.coded[rule.column], tables[above].schema.coded[name]
+            note = f"let the bounds of {rule.column} reach those of {rule.name}"
+            with suppress(InputError):
+                rule.check(own, other)
+                note = ""
+            rows = int(np.isfinite(dates[low] - dates[high]).sum())
+            yield rule.column, Proposal(str(rule), rows, note=note)
+
+
+def _dates_above(
+    table: DraftedTable, tables: Mapping[str, DraftedTable], elsewhere: Elsewhere
+) -> Iterator[tuple[Side, Floats]]:
+    """Yield the dates of a table and of the rows above it, for each of its rows."""
+    places, of = np.arange(len(table.frame)), table
+    while True:
+        for name, column in of.schema.coded.items():
+            if isinstance(column, Datetime) and name not in elsewhere[of.name]:
+                numbers = np.append(column.numbers(of.frame[name]), np.nan)
+                yield (None if of is table else of.name, name), numbers[places]
+        if of.siblings is None:
+            return
+        places = np.append(of.siblings.parents, -1)[places]
+        of = tables[of.siblings.parent]
+
+
+def _numbers_of(table: DraftedTable) -> Iterator[tuple[str, Floats]]:
+    """Yield the drafted columns of numbers, as numbers."""
+    for name, column in table.schema.coded.items():
+        if isinstance(column, Numerical):
+            yield name, column.numbers(table.frame[name])
+
+
+def _can_be_read(rule: Comparison) -> bool:
+    """Return whether the text of a rule means it again: not if a name has a backtick."""
+    with suppress(InputError):
+        return read_across([str(rule)])[0] == (rule,)
+    return False
+
+
+def _differs(cells: pd.Series) -> bool:
+    """Return whether enough cells differ from the most common one to show something."""
+    try:
+        codes = pd.factorize(cells)[0]
+    except (TypeError, NotImplementedError):  # lists
+        return False
+    return len(codes) - int(np.bincount(codes + 1).max(initial=0)) >= LEAST
+
+
+def _comparable(cells: pd.Series) -> Floats | pd.Series:
+    """Return cells as numbers, where they are numbers or truth values; a missing one is -infinity."""
+    if family(cells.dtype) in ("integer", "real", "boolean"):
+        return cells.to_numpy(np.float64, na_value=-np.inf)
+    return cells.reset_index(drop=True)
+
+
+def _equal(cells: Floats | pd.Series, above: Floats | pd.Series) -> bool:
+    """Return whether each cell is that of the row above; some rows are looked at first."""
+    for rows in (slice(None, None, max(1, len(cells) // HEAD)), slice(None)):
+        one, other = cells[rows], above[rows]
+        if isinstance(one, pd.Series) and isinstance(other, pd.Series):
+            equal = family(one.dtype) == family(other.dtype) and _alike(one, other)
+        else:
+            equal = type(one) is type(other) and np.array_equal(one, other)
+        if not equal:
+            return False
+    return len(cells) > 0
+
+
+def _alike(one: pd.Series, other: pd.Series) -> bool:
+    """Return whether cells that are no numbers are equal."""
+    with suppress(TypeError, NotImplementedError):  # lists
+        codes = pd.factorize(pd.concat([one, other], ignore_index=True))[0]
+        return bool((codes[: len(one)] == codes[len(one) :]).all())
+    return False
