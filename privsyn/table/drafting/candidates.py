@@ -6,6 +6,7 @@ Not private. Each condition is necessary, so the proposals are those that a sear
 from __future__ import annotations
 
 import keyword
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,6 +29,11 @@ RARE = 1e-9
 ACCIDENT = 1e-4
 """Probability below which different numbers beyond a bound do not all have missing cells by accident. Rows of
 one number, as of one agent or firm, are alike: they are one piece of evidence."""
+
+CODE = re.compile(r"9*[789]")
+"""Numbers that stand for a missing answer in questionnaires."""
+
+LEAST_OF_SCALE = 3
 
 MOST_VALUES = 50
 """Most values of a column that may decide."""
@@ -116,6 +122,22 @@ def code_for_missing(numbers: Floats) -> float | None:
     if len(negative) < FEW_ROWS or negative.min() < negative.max() or negative[0] % 1:
         return None
     return float(negative[0])
+
+
+def codes_beside_scale(values: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Return the codes for missing beside a scale of consecutive numbers, and it; else two empty lists.
+
+    A scale has at least three numbers. A code stands apart from it, and is negative, or 7, 8, 9, 97, 98, 999.
+
+    >>> codes_beside_scale([1, 2, 3, 4, 5, 98, 99]), codes_beside_scale([1, 2, 3, 9, 12])
+    (([98, 99], [1, 2, 3, 4, 5]), ([], []))
+    """
+    codes = [value for value in values if value < 0 or CODE.fullmatch(str(value))]
+    scale = sorted(set(values) - set(codes))
+    consecutive = len(scale) >= LEAST_OF_SCALE and scale[-1] - scale[0] == len(scale) - 1
+    if not codes or not consecutive or any(scale[0] - 1 <= code <= scale[-1] + 1 for code in codes):
+        return [], []
+    return sorted(codes), scale
 
 
 def driver(missing: Mask, others: Sequence[Driver]) -> tuple[str, int] | None:

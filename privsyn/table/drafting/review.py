@@ -15,7 +15,7 @@ import pandas as pd
 
 from privsyn.errors import InputError, plural
 from privsyn.marginals.domain import Floats
-from privsyn.table.drafting.candidates import Proposal, code_for_missing
+from privsyn.table.drafting.candidates import Proposal, code_for_missing, codes_beside_scale
 from privsyn.table.drafting.draft import UNIQUE, Order, draft_schema, draft_with_rows, is_text
 from privsyn.table.drafting.relations import proposal_lines, propose
 from privsyn.table.encoding.dtypes import family
@@ -182,6 +182,14 @@ def _of_lists(column: Column, present: pd.Series) -> Iterator[str]:
     if any(isinstance(value, bool | float) for value in column.values):
         return
     texts = [str(value) for value in column.values]
+    codes, scale = codes_beside_scale([value for value in column.values if isinstance(value, int)])
+    if len(codes) + len(scale) == len(texts):
+        kind = f"kind: numerical, low: {scale[0]}, high: {scale[-1]}, integer: true"
+        marks = ", ".join(f"'{code}'" for code in codes)
+        yield (
+            f"READ: {' and '.join(map(str, codes))} beside {scale[0]} to {scale[-1]}. A code for missing, and"
+            f" a scale? Then write {{{kind}, missing: [{marks}]}}."
+        )
     found = [match for match in map(_NUMBERED.fullmatch, texts) if match]
     if len(found) < len(texts) or len({match[1] for match in found}) > 1:
         return

@@ -128,6 +128,18 @@ def test_a_draft_remarks_on_each_oddity_of_a_column(drafted, name, words):
     assert words in comments(drafted)[name]
 
 
+def test_of_a_scale_with_codes_for_missing_answers_the_line_is_written():
+    answers = np.resize([1, 2, 3, 4, 5], N)
+    rows = {"one": np.where(np.arange(N) % 19, answers, 99), "two": np.where(np.arange(N) % 17, answers, 98)}
+    rows["two"] = np.where(np.arange(N) % 13, rows["two"], 99)
+    rows |= {"list": np.resize([1, 2, 3, 8, 12], N), "long": np.resize(range(10), N)}
+    said = comments(draft_text(pd.DataFrame(rows)))
+    line = "{kind: numerical, low: 1, high: 5, integer: true, missing: ['99']}"
+    assert f"READ: 99 beside 1 to 5. A code for missing, and a scale? Then write {line}." in said["one"]
+    assert "READ: 98 and 99 beside 1 to 5." in said["two"]
+    assert not any("beside" in said.get(name, "") for name in ("list", "long"))
+
+
 def test_whole_numbers_named_like_codes_are_asked_about():
     rows = {name: np.arange(N) for name in ("zip", "ZipCode", "plz5", "area_code", "post.code")}
     rows |= {name: np.arange(N) for name in ("zipper", "coded", "width", "idle")}
