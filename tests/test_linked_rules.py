@@ -319,6 +319,42 @@ def test_a_compared_column_of_an_order_is_counted_and_the_others_are_measured_fr
     assert (found["asked"] <= found["x"]).all()
 
 
+def test_a_real_between_equal_numbers_is_that_number():
+    """No number of the grid of a column lay between, and `sample` failed after the budget was spent."""
+    rng = np.random.default_rng(0)
+    ends = rng.integers(0, 3, 300) / 3
+    above = pd.DataFrame({"key": range(300), "first": ends, "last": ends})
+    rows = pd.DataFrame({"key": range(300), "x": ends})
+    root = Schema({name: Numerical(0.0, 1.0) for name in ("first", "last")}, constraints=["first <= last"])
+    own = Schema({"x": Numerical(-0.7, 1.3, nullable=False)})
+    child = Table(own, parent="a", link="key", constraints=["x >= a.first", "x <= a.last"])
+    model = PrivSyn(3.0, 1e-6, Database({"a": Table(root, key="key"), "b": child}), seed=0)
+    made = model.fit({"a": above, "b": rows}).sample(seed=0)
+    found = made["b"].merge(made["a"], on="key")
+    assert ((found["first"] <= found["x"]) & (found["x"] <= found["last"])).all()
+
+
+@pytest.mark.parametrize("nullable", [True, False])
+def test_a_day_that_cannot_lie_between_two_times_is_missing_or_the_nearest(nullable):
+    """`sample` failed after the budget was spent."""
+    rng = np.random.default_rng(0)
+    first = DAY + pd.to_timedelta(rng.integers(0, 300 * 24, 300), "h")
+    above = pd.DataFrame({"key": range(300), "first": first, "last": first + pd.Timedelta(1, "h")})
+    rows = pd.DataFrame({"key": range(300), "x": first.floor("D")})
+    bounds = ("2020-01-01 00:00", "2020-12-31 00:00:00")
+    root = Schema({name: Datetime(*bounds, unit="s", nullable=False) for name in ("first", "last")},
+                  constraints=["first <= last"])  # fmt: skip
+    own = Schema({"x": Datetime("2019-12-31", "2021-01-01", nullable=nullable)})
+    child = Table(own, parent="a", link="key", constraints=["x >= a.first", "x <= a.last"])
+    model = PrivSyn(3.0, 1e-6, Database({"a": Table(root, key="key"), "b": child}), seed=0)
+    made = model.fit({"a": above, "b": rows}).sample(seed=0)
+    found = made["b"].merge(made["a"], on="key")
+    near = pd.Timedelta(1, "D")
+    assert bool(found["x"].isna().any()) is nullable
+    given = found.dropna()
+    assert ((given["x"] > given["first"] - near) & (given["x"] < given["last"] + near)).all()
+
+
 @pytest.mark.parametrize(
     ("sums", "ordered"),
     [

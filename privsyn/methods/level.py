@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from math import inf
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from privsyn.errors import InputError, did_you_mean
 from privsyn.marginals.domain import NO_ATTRIBUTES, Domain, Integers, Ints
 from privsyn.marginals.marginal import Grouping
 from privsyn.methods.learning import Learned
@@ -17,6 +19,7 @@ from privsyn.methods.reading import Opened
 from privsyn.private.persons import NOBODY
 from privsyn.synthesis.chains import POSITION, SIBLINGS, Given, Links
 from privsyn.table.linked import LinkedTable, positions, rows_of
+from privsyn.table.schema.columns import Ordinal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from privsyn.marginals.counting import Block, Walk
     from privsyn.table.kinds.numerical import Numerical
     from privsyn.table.schema.database import Table
+    from privsyn.table.schema.schema import Schema
 
 POSITIONS = 4  # 1, 2, 3, and 4 and more: of a row among those of its parent
 
@@ -190,3 +194,40 @@ class LearnedLevel:
     learned: Learned
     links: Links | None
     below: FromAbove
+
+
+def check_compared(opened: Opened, table: Table, above: Mapping[str, Schema]) -> None:
+    """Refuse comparisons with rows above that no synthetic row could keep, before anything is spent."""
+    schema = opened.schema.fill({}, {})
+    counted = opened.codec(schema).domain.names if table.compared or table.one else ()
+    for one in table.one:
+        if one.column not in counted:
+            raise InputError(f"one {str(one)!r}: {one.column!r} is no column that is counted")
+        one.check(opened.schema.schema.coded[one.column])
+    for rule in table.compared:
+        (name, column), own = rule.above, rule.column
+        for each, known in ((own, schema.coded), (column, above[name].coded)):
+            if each not in known:
+                raise InputError(f"{str(rule)!r}: there is no column {each!r}{did_you_mean(each, known)}")
+        rule.check(schema_of_own := opened.schema.schema.coded[own], above[name].coded[column])
+        if schema_of_own.is_public and not above[name].coded[column].is_public:
+            raise InputError(f"{str(rule)!r}: declare bounds of {rule.name!r}, as {own!r} has some")
+        if own not in counted:
+            raise InputError(
+                f"{str(rule)!r}: {own!r} is computed from other columns of the table, or is measured from one"
+                " as a constraint orders them: compare that one, or leave out the constraint"
+            )
+
+
+def covering(opened: Opened, table: Table, found: Mapping[str, LearnedLevel]) -> Opened:
+    """Return a table in which bounds that are found leave each row below any row above a value.
+
+    Those of the rows above are public or released.
+    """
+    needed: dict[str, tuple[float, float, bool]] = {}
+    for rule in table.compared:
+        name, column = rule.above
+        low, high = rule.needed(cast(Ordinal, found[name].learned.codec.schema.coded[column]))
+        lowest, highest, strict = needed.get(rule.column, (inf, -inf, False))
+        needed[rule.column] = (min(low, lowest), max(high, highest), strict or rule.strict)
+    return replace(opened, schema=replace(opened.schema, covering=needed)) if needed else opened

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import inf, sqrt
-from typing import TYPE_CHECKING, cast
+from math import sqrt
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privsyn.errors import InputError, about, about_not_found, did_you_mean
+from privsyn.errors import InputError, about, about_not_found
 from privsyn.inference.all_rows import reweighted
 from privsyn.inference.child_rows import agreed, largest_if_geometric
 from privsyn.inference.rows_per_person import RowsPerPerson
 from privsyn.methods.discovery import THRESHOLDS, reserved_delta
 from privsyn.methods.learning import Inquiry, Learned, learn_table
-from privsyn.methods.level import NOTHING, LearnedLevel, OpenedLevel
+from privsyn.methods.level import NOTHING, LearnedLevel, OpenedLevel, check_compared, covering
 from privsyn.methods.links import OF_PREVIOUS, groups_for, lags_for, rows_before
 from privsyn.methods.persons import FOR_ROWS, NO_SIZES, Above, Persons, Sizes
 from privsyn.methods.reading import MATTERS, OF_PERSONS, Opened, open_schema_of, pairs_of
@@ -32,7 +32,7 @@ from privsyn.progress import MEASURING, one_of
 from privsyn.synthesis.chains import EXACT, NEXT, NUMBER_OF_ROWS, OF_ROWS, POSITION, Given, Links, Previous
 from privsyn.table.linked import ROW, named_tables, number_of_rows, open_tables, rows_of
 from privsyn.table.lookups import with_lookups
-from privsyn.table.schema.columns import Numerical, Ordinal
+from privsyn.table.schema.columns import Numerical
 from privsyn.table.schema.important import in_words
 
 if TYPE_CHECKING:
@@ -41,8 +41,7 @@ if TYPE_CHECKING:
     from privsyn.private.sampler import Bits
     from privsyn.progress import Progress
     from privsyn.settings import Settings
-    from privsyn.table.schema.database import Database, Table
-    from privsyn.table.schema.schema import Schema
+    from privsyn.table.schema.database import Database
 
 KEYS = "that one person has one key in {!r} of {!r}, and that two persons never share one"
 UNIQUE = "that no two rows of {!r} share a key in {!r}, so that no row below them belongs to two persons"
@@ -115,7 +114,7 @@ class OpenedDatabase:
                 rows.source, bare.unordered(schema.unordered), persons, schema, None, settings, None, whole
             )
             with about(f"table {name!r}"):
-                _check_compared(opened, table, {each.name: each.opened.schema.schema for each in levels})
+                check_compared(opened, table, {each.name: each.opened.schema.schema for each in levels})
             links = len(own) * (1 + len(columns_above) + len(own)) if linked else 0
             pairs = pairs_of(len(own)) + links
             levels.append(OpenedLevel(name, table, rows, opened, pairs, database.children(name)))
@@ -138,7 +137,7 @@ class OpenedDatabase:
             level = whole.with_most(self.numbers_of(whole.name, rows_per_person))
             name, share = level.name, shares[level.name]
             opened, sizes, contribution = self._bounded(level, found, rows_per_person, noise.law, share)
-            opened = _covering(opened, level.table, found)
+            opened = covering(opened, level.table, found)
             asked = replace(inquiry.about(name), report=one_of(report, place, len(self.levels)))
             with about(f"table {name!r}"):
                 learned = learn_table(opened, sizes, contribution, asked, rho=share.cost, delta=deltas[name])
@@ -327,43 +326,6 @@ def _check_names(own: tuple[str, ...], linking: tuple[str, ...]) -> None:
     for name in own:
         if name in linking:
             raise InputError(f"the column {name!r} has a name that links need: rename it")
-
-
-def _check_compared(opened: Opened, table: Table, above: Mapping[str, Schema]) -> None:
-    """Refuse comparisons with rows above that no synthetic row could keep, before anything is spent."""
-    schema = opened.schema.fill({}, {})
-    counted = opened.codec(schema).domain.names if table.compared or table.one else ()
-    for one in table.one:
-        if one.column not in counted:
-            raise InputError(f"one {str(one)!r}: {one.column!r} is no column that is counted")
-        one.check(opened.schema.schema.coded[one.column])
-    for rule in table.compared:
-        (name, column), own = rule.above, rule.column
-        for each, known in ((own, schema.coded), (column, above[name].coded)):
-            if each not in known:
-                raise InputError(f"{str(rule)!r}: there is no column {each!r}{did_you_mean(each, known)}")
-        rule.check(schema_of_own := opened.schema.schema.coded[own], above[name].coded[column])
-        if schema_of_own.is_public and not above[name].coded[column].is_public:
-            raise InputError(f"{str(rule)!r}: declare bounds of {rule.name!r}, as {own!r} has some")
-        if own not in counted:
-            raise InputError(
-                f"{str(rule)!r}: {own!r} is computed from other columns of the table, or is measured from one"
-                " as a constraint orders them: compare that one, or leave out the constraint"
-            )
-
-
-def _covering(opened: Opened, table: Table, found: Mapping[str, LearnedLevel]) -> Opened:
-    """Return a table in which bounds that are found leave each row below any row above a value.
-
-    Those of the rows above are public or released.
-    """
-    covering: dict[str, tuple[float, float, bool]] = {}
-    for rule in table.compared:
-        name, column = rule.above
-        low, high = rule.needed(cast(Ordinal, found[name].learned.codec.schema.coded[column]))
-        lowest, highest, strict = covering.get(rule.column, (inf, -inf, False))
-        covering[rule.column] = (min(low, lowest), max(high, highest), strict or rule.strict)
-    return replace(opened, schema=replace(opened.schema, covering=covering)) if covering else opened
 
 
 def _of_all_rows(learned: Learned, parent: Learned, column: str) -> Learned:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
 
@@ -35,6 +35,7 @@ class ComparedRule(IncreasingRule):
 
     own: str
     beside: tuple[ComparedRule, ...] = ()
+    may_be_broken: ClassVar[bool] = True
 
     @classmethod
     def of(cls, comparison: Comparison, own: Coded, above: Coded) -> ComparedRule:
@@ -99,7 +100,10 @@ class ComparedRule(IncreasingRule):
         return low, high
 
     def repair(self, rows: DrawnRows, at: Integers, rng: np.random.Generator) -> None:
-        """Draw a number again within its group or, if none there keeps the rules, in the nearest cell."""
+        """Draw a number again within its group or, if none there keeps the rules, in the nearest cell.
+
+        If no number keeps them, it is the nearest one: no day may lie between two times.
+        """
         if not rows.is_free(self.own):
             return
         cells, numbers = rows.cells[self.own], rows.numbers[self.own][at]
@@ -111,6 +115,11 @@ class ComparedRule(IncreasingRule):
         for first, last in (rows.room(self.own, at), (cells.lows[near], cells.highs[near]), whole):
             drawn = cells.draw(np.maximum(first, low), np.minimum(last, high), rng)
             found = np.where(np.isnan(found), drawn, found)
+        nearest = np.clip(numbers, low, high)
+        if cells.grid is not None and cells.grid.decimals is not None:  # a real may lie beside the grid
+            half = cells.grid.step / 2
+            nearest = cells.draw(nearest - half, nearest + half, rng)
+        found = np.where(np.isnan(found), nearest, found)
         rows.numbers[self.own][at] = np.where(np.isnan(found), numbers, found)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,8 @@ class Rule(ABC):
     """One constraint on the numbers of its columns."""
 
     columns: tuple[str, ...]
+    may_be_broken: ClassVar[bool] = False
+    """Whether a row that cannot keep it stays as it is, because it was made below a row that is given."""
 
     @abstractmethod
     def holds(self, numbers: Numbers) -> Mask:
