@@ -293,7 +293,8 @@ def test_between_times_stands_a_day_where_there_is_one(nullable):
     assert inside[possible].all()
 
 
-def test_a_compared_column_of_an_order_is_counted_and_the_others_are_measured_from_it(tmp_path):
+@pytest.mark.parametrize("nullable", [False, True])
+def test_a_compared_column_of_an_order_is_counted_and_the_others_are_measured_from_it(tmp_path, nullable):
     """`asked <= x` made `x` a gap, so that `x >= a.x` was refused; `left == x + days` is a sum."""
     rng = np.random.default_rng(0)
     above = pd.DataFrame({"key": range(1500), "x": DAY + pd.to_timedelta(rng.integers(0, 300, 1500), "D")})
@@ -301,9 +302,9 @@ def test_a_compared_column_of_an_order_is_counted_and_the_others_are_measured_fr
     rows["x"] = above["x"].to_numpy()[rows["key"]] + pd.to_timedelta(rng.integers(0, 60, 3000), "D")
     rows["asked"] = rows["x"] - pd.to_timedelta(rng.integers(0, 30, 3000), "D")
     rows["left"] = rows["x"] + pd.to_timedelta(rows["days"], "D")
-    dates = {name: Datetime("2019-01-01", "2021-12-31", nullable=False) for name in ("x", "asked", "left")}
-    columns = {**dates, "days": Numerical(0, 8, integer=True, nullable=False)}
-    columns["left"] = Datetime("2019-01-01", "2022-01-08", nullable=False)
+    date = Datetime("2019-01-01", "2021-12-31", nullable=nullable)
+    columns = {"x": date, "asked": date, "left": replace(date, high="2022-01-08")}
+    columns["days"] = Numerical(0, 8, integer=True, nullable=False)
     schema = Schema(columns, constraints=["asked <= x", "left == x + days"])
     root = Table(Schema({"x": Datetime("2020-01-01", "2020-12-31", nullable=False)}), key="key")
     child = Table(schema, parent="a", link="key", constraints=["x >= a.x"])
@@ -317,6 +318,20 @@ def test_a_compared_column_of_an_order_is_counted_and_the_others_are_measured_fr
     assert not found.isna().any(axis=None)
     assert (found["x"] >= found["x_above"]).all()
     assert (found["asked"] <= found["x"]).all()
+
+
+@pytest.mark.parametrize(("least", "ordered"), [(0, False), (1, True)])
+def test_a_sum_is_beyond_its_column_only_if_something_is_added_in_every_row(least, ordered):
+    columns = {"first": Numerical(0, 9, integer=True), "n": Numerical(least, 9, integer=True)}
+    columns["last"] = Numerical(0, 18, integer=True)
+    root = Table(Schema(columns, constraints=["last == first + n"]), key="key")
+    own = Schema({"x": Numerical(-99, 99, integer=True)})
+    child = Table(own, parent="a", link="key", constraints=["x > a.first", "x <= a.last"])
+    if ordered:
+        assert len(Database({"a": root, "b": child}).tables["b"].compared) == 2
+    else:
+        with pytest.raises(InputError, match="may leave a row no value"):
+            Database({"a": root, "b": child})
 
 
 def test_a_real_between_equal_numbers_is_that_number():
@@ -392,7 +407,10 @@ def test_a_sum_orders_a_column_and_its_total_if_the_other_parts_are_not_below_ze
 )
 def test_between_two_columns_that_leave_no_value_no_column_can_lie(low, high, above):
     """These rules were accepted, and `sample` failed after the budget was spent."""
-    with pytest.raises(InputError, match="may leave a row no value: let a constraint say that") as caught:
+    advice = (
+        "let one of them allow equal values" if (low, high) == (">", "<") else "let a constraint say that"
+    )
+    with pytest.raises(InputError, match=f"may leave a row no value: {advice}") as caught:
         between(low, high, above)
     assert "\n" not in str(caught.value)
 
@@ -403,6 +421,48 @@ def test_bounds_reach_a_row_above_in_all_columns_that_a_constraint_puts_beyond()
     schema = Schema(columns, constraints=["x <= y"])
     with pytest.raises(InputError, match="no value of 'y' can stand: let bounds of 'y' reach to the others"):
         two_tables(schema=schema, constraints=["x >= a.x"])
+
+
+@pytest.mark.parametrize(
+    ("constraints", "bounds"),
+    [
+        (["x <= y", "y <= z"], {"z": (0, 5)}),
+        (["y == x + n", "y <= z"], {"y": (0, 18), "z": (0, 5)}),
+        (["x < y"], {"y": (0, 9)}),
+    ],
+)
+def test_bounds_reach_a_row_above_through_several_constraints_and_beyond_where_none_are_equal(
+    constraints, bounds
+):
+    columns = {name: Numerical(0, 9, integer=True) for name in ("x", "n", "y", "z")}
+    columns |= {name: Numerical(*ends, integer=True) for name, ends in bounds.items()}
+    schema = Schema(columns, constraints=constraints)
+    reached = [*bounds][-1]
+    with pytest.raises(
+        InputError, match=f"no value of '{reached}' can stand: let bounds of '{reached}' reach"
+    ):
+        two_tables(schema=schema, constraints=["x >= a.x"])
+
+
+@pytest.mark.parametrize("constraints", [["x <= y"], ["x < y", "y <= z"]])
+def test_bounds_that_are_found_reach_a_row_above_in_all_columns_beyond(constraints):
+    """Only those of the compared column did, and no row below the latest ones above kept the order."""
+    rng = np.random.default_rng(0)
+    above = pd.DataFrame({"key": range(900), "x": DAY + pd.to_timedelta(rng.integers(0, 300, 900), "D")})
+    above.loc[:200, "x"] += pd.Timedelta(2000, "D")
+    early = rng.integers(201, 900, 1500)
+    rows = pd.DataFrame({"key": early, "x": above["x"].to_numpy()[early] + pd.Timedelta(9, "D")})
+    rows["y"] = rows["x"] + pd.Timedelta(3, "D")
+    rows["z"] = rows["y"] + pd.to_timedelta(rng.integers(0, 9, 1500), "D")
+    dates = Schema({name: Datetime(nullable=False) for name in ("x", "y", "z")}, constraints=constraints)
+    child = Table(dates, parent="a", link="key", constraints=["x >= a.x"])
+    root = Table(Schema({"x": Datetime(nullable=False)}), key="key")
+    made = PrivSyn(5.0, 1e-6, Database({"a": root, "b": child}), seed=0).fit({"a": above, "b": rows})
+    highs = [made.release_.tables["b"].codec.schema.columns[name].high for name in ("x", "y")]
+    assert min(highs) > pd.Timestamp("2025-01-01")
+    sample = made.sample(seed=0)
+    found = sample["b"].merge(sample["a"], on="key", suffixes=("", "_above"))
+    assert ((found["x_above"] <= found["x"]) & (found["x"] <= found["y"])).all()
 
 
 @pytest.mark.slow
@@ -550,7 +610,7 @@ def test_a_rule_that_cannot_be_is_one_line(rules, complaint):
                 constraints=["y == 2 * x"],
             ),
             "y >= a.x",
-            "'y >= a.x': 'y' is computed from other columns of the table, or is measured from one",
+            "'y >= a.x': 'y' is computed from other columns of the table, or measured from one",
         ),
     ],
 )

@@ -19,6 +19,7 @@ from privsyn.methods.reading import Opened
 from privsyn.private.persons import NOBODY
 from privsyn.synthesis.chains import POSITION, SIBLINGS, Given, Links
 from privsyn.table.linked import LinkedTable, positions, rows_of
+from privsyn.table.schema.across import following
 from privsyn.table.schema.columns import Ordinal
 
 if TYPE_CHECKING:
@@ -209,13 +210,16 @@ def check_compared(opened: Opened, table: Table, above: Mapping[str, Schema]) ->
         for each, known in ((own, schema.coded), (column, above[name].coded)):
             if each not in known:
                 raise InputError(f"{str(rule)!r}: there is no column {each!r}{did_you_mean(each, known)}")
-        rule.check(schema_of_own := opened.schema.schema.coded[own], above[name].coded[column])
-        if schema_of_own.is_public and not above[name].coded[column].is_public:
-            raise InputError(f"{str(rule)!r}: declare bounds of {rule.name!r}, as {own!r} has some")
+        for reached in (rule, *following(opened.schema.schema, rule)):
+            mine, other = opened.schema.schema.coded[reached.column], above[name].coded[column]
+            reached.check(mine, other)
+            if mine.is_public and not other.is_public:
+                has = f"as {reached.column!r} has some"
+                raise InputError(f"{str(rule)!r}: declare bounds of {rule.name!r}, {has}")
         if own not in counted:
             raise InputError(
-                f"{str(rule)!r}: {own!r} is computed from other columns of the table, or is measured from one"
-                " as a constraint orders them: compare that one, or leave out the constraint"
+                f"{str(rule)!r}: {own!r} is computed from other columns of the table, or measured from one"
+                " without missing cells: compare that one, or leave out the constraint on both"
             )
 
 
@@ -228,6 +232,7 @@ def covering(opened: Opened, table: Table, found: Mapping[str, LearnedLevel]) ->
     for rule in table.compared:
         name, column = rule.above
         low, high = rule.needed(cast(Ordinal, found[name].learned.codec.schema.coded[column]))
-        lowest, highest, strict = needed.get(rule.column, (inf, -inf, False))
-        needed[rule.column] = (min(low, lowest), max(high, highest), strict or rule.strict)
+        for each in (rule, *following(opened.schema.schema, rule)):
+            lowest, highest, strict = needed.get(each.column, (inf, -inf, False))
+            needed[each.column] = (min(low, lowest), max(high, highest), strict or each.strict)
     return replace(opened, schema=replace(opened.schema, covering=needed)) if needed else opened

@@ -109,9 +109,9 @@ class OpenedDatabase:
                 ]
                 neighbours = [which + column for which in (*OF_PREVIOUS, *NEXT, EXACT) for column in own]
                 _check_names(own, (*columns_above, *OF_ROWS, *neighbours))
-            whole = tuple(rule.column for rule in table.compared)
+            compared = tuple(rule.column for rule in table.compared)
             opened = Opened(
-                rows.source, bare.unordered(schema.unordered), persons, schema, None, settings, None, whole
+                rows.source, bare.unordered(schema.unordered), persons, schema, None, settings, None, compared
             )
             with about(f"table {name!r}"):
                 check_compared(opened, table, {each.name: each.opened.schema.schema for each in levels})

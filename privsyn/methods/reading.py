@@ -98,8 +98,8 @@ class Opened:
     settings : Settings
     criteria : Criteria, optional
         What the release must meet, read once.
-    whole : tuple of str
-        Columns that are one attribute each, and rather no gap: rules across tables name them.
+    compared : tuple of str
+        Columns that rules across tables name: each is counted as one attribute.
     """
 
     source: RawTable
@@ -109,7 +109,7 @@ class Opened:
     target: str | None
     settings: Settings
     criteria: Criteria | None
-    whole: tuple[str, ...] = ()
+    compared: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, table: Any, target: str | None, settings: Settings, bits: Bits) -> Opened:
@@ -137,9 +137,9 @@ class Opened:
 
     def codec(self, schema: Schema, heaps: Mapping[str, Heaps] = NO_HEAPS) -> Codec:
         """Return the codec of the rows under a complete schema."""
-        fine = self.settings.algorithm.fine_cells
-        whole = (self.target, *self.whole)
-        return Codec.for_table(schema, self.rows.head, fine=fine, heaps=heaps, whole=whole, first=self.whole)
+        fine, named = self.settings.algorithm.fine_cells, self.compared
+        whole = (self.target, *named)
+        return Codec.for_table(schema, self.rows.head, fine=fine, heaps=heaps, whole=whole, compared=named)
 
     @property
     def puts_persons_together(self) -> bool:

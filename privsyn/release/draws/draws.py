@@ -198,5 +198,5 @@ def codec_of(codec: Codec, columns: Collection[str], *, constrained: bool = True
         dtypes=tuple(dtype for name, dtype in zip(codec.names, codec.dtypes, strict=True) if name in names),
         heaps={name: heaps for name, heaps in codec.heaps.items() if name in names},
         split=tuple(name for name in codec.split if name in names),
-        first=tuple(name for name in codec.first if name in names),
+        compared=tuple(name for name in codec.compared if name in names),
     )

@@ -71,8 +71,8 @@ class Codec:
         The columns that are counted as several attributes (see `privsyn.table.codec.parts`).
     with_gaps : bool
         Encode columns that increase as gaps (see `privsyn.table.codec.gaps`); older releases did not.
-    first : tuple of str
-        The columns of orders from which others are rather measured as gaps: rules across tables name them.
+    compared : tuple of str
+        The columns that rules across tables name: they are counted, not encoded as gaps, if that is possible.
 
     Examples
     --------
@@ -93,7 +93,7 @@ class Codec:
     heaps: Mapping[str, Heaps] = field(default_factory=dict, repr=False)
     split: tuple[str, ...] = ()
     with_gaps: bool = True
-    first: tuple[str, ...] = ()
+    compared: tuple[str, ...] = ()
     rules: Repair = field(init=False, repr=False, compare=False)
     parts: Mapping[str, tuple[str, ...]] = field(init=False, repr=False, compare=False)
     gaps: Mapping[str, Gap] = field(init=False, repr=False, compare=False)
@@ -118,7 +118,7 @@ class Codec:
                     makers[name] = cast(Generated, schema.columns[name]).maker(dtype)
         if not columns:
             raise InputError("no column is left to be counted: all are identifiers or free text")
-        gaps = choose_gaps(schema, columns, nullable, self.first, fine=self.fine) if self.with_gaps else {}
+        gaps = choose_gaps(schema, columns, nullable, self.compared, fine=self.fine) if self.with_gaps else {}
         several = {
             name: parts.parts(name, schema.coded[name])
             for name in self.split
@@ -206,11 +206,11 @@ class Codec:
         fine: bool = False,
         heaps: Mapping[str, Heaps] = NO_HEAPS,
         whole: Collection[str | None] = (),
-        first: tuple[str, ...] = (),
+        compared: tuple[str, ...] = (),
     ) -> Codec:
         """Return the codec of a table, from its names and dtypes alone. No column of `whole` is split."""
         split, dtypes = parts.splittable(schema, whole) if fine else (), dtypes_of(schema, table)
-        return cls(schema, tuple(table.columns), dtypes, fine, heaps, split, first=first)
+        return cls(schema, tuple(table.columns), dtypes, fine, heaps, split, compared=compared)
 
     @property
     def axes(self) -> dict[str, Axis]:
@@ -397,18 +397,19 @@ class Codec:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the codec as plain data for JSON, for `from_dict`."""
-        more = {"heaps": heaps_to_plain(self.heaps), "split": list(self.split), "first": list(self.first)}
+        columns = {"split": [*self.split], "compared": [*self.compared]}
         facts = {"schema": to_plain(self.schema), "dtypes": dict(self._texts), "fine": self.fine}
+        more = {"heaps": heaps_to_plain(self.heaps), **columns}
         return {**facts, "gaps": self.with_gaps} | {name: plain for name, plain in more.items() if plain}
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Codec:
         """Return the codec that `to_dict` wrote."""
         dtypes, heaps = plain["dtypes"], heaps_from_plain(plain.get("heaps", {}))
-        split, first = (tuple(plain.get(names, ())) for names in ("split", "first"))
+        split, compared = (tuple(plain.get(names, ())) for names in ("split", "compared"))
         with_gaps = bool(plain.get("gaps"))  # releases of formats 2 and 3 have none
         schema, texts, fine = from_plain(plain["schema"]), tuple(dtypes.values()), bool(plain["fine"])
-        return cls(schema, tuple(dtypes), texts, fine, heaps, split, with_gaps, first)
+        return cls(schema, tuple(dtypes), texts, fine, heaps, split, with_gaps, compared)
 
 
 def _draw(encoder: Encoder, codes: Integers, rng: np.random.Generator) -> Floats:

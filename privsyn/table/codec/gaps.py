@@ -23,7 +23,7 @@ from typing import cast
 import numpy as np
 
 from privsyn.marginals.domain import Floats, Ints, Numbers
-from privsyn.table.codec.orders import Sides, complete_first, fineness_of, is_possible, orders_of
+from privsyn.table.codec.orders import Rank, Sides, complete_first, is_possible, orders_of
 from privsyn.table.encoding.encoders import STRAY, Encoder, OrderedEncoder
 from privsyn.table.encoding.grid import FINE, ROUNDING, Grid
 from privsyn.table.enforcement.rules import Computation
@@ -250,14 +250,15 @@ def choose_gaps(
     schema: Schema,
     encoders: Mapping[str, Encoder],
     nullable: Mapping[str, bool],
-    first: Collection[str] = (),
+    compared: Collection[str] = (),
     *,
     fine: bool,
 ) -> dict[str, Gap]:
     """Return the columns that are encoded as gaps, in the order in which they are computed.
 
-    Gaps are rather measured from the complete columns that come `first`. A column stays as it is if another
-    constraint lists its values or computes it, or if columns would be computed from each other in a circle.
+    If it can be, a column that rules across tables name as `compared` is none of them. A column stays as it
+    is if another constraint lists its values or computes it, or if columns would be computed from each other
+    in a circle.
     """
     needs = {name: set(c.columns) - {name} for name, c in computed_by(schema.constraints).items()}
     listed = {n for c in schema.constraints if c.lists_values for n in c.columns}
@@ -266,10 +267,8 @@ def choose_gaps(
     builder = _Gaps(schema, ordered, nullable, orders, fine=fine)
     settled = {name for name in orders if name in needs or name in listed}
     gaps: dict[str, Gap] = {}
-    fineness = {
-        name: (name not in first, *fineness_of(cast(Ordinal, schema.columns[name]))) for name in orders
-    }
-    for name in complete_first(orders, nullable, fineness):
+    ranks = {name: Rank.of(cast(Ordinal, schema.columns[name]), compared=name in compared) for name in orders}
+    for name in complete_first(orders, nullable, ranks):
         if name in settled:
             continue
         known = {of for of in settled if nullable[name] or not nullable[of]}

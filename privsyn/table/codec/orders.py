@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from graphlib import CycleError, TopologicalSorter
+from typing import NamedTuple
 
 from privsyn.marginals.statistics import components
 from privsyn.table.encoding.encoders import Encoder
@@ -46,26 +47,41 @@ def orders_of(
     }
 
 
-def fineness_of(column: Ordinal) -> tuple[bool, float]:
-    """Return how little a gap would lose of a column: less of one with times of day, and with wide steps.
+class Rank(NamedTuple):
+    """Which column of an order is counted, and the others measured from it: the one of the least rank.
 
-    An exam begins at half past nine on a weekday, however long before somebody registered for it.
+    A gap loses little of a column without times of day, and with narrow steps. An exam begins at half past
+    nine on a weekday, however long before somebody registered for it.
+
+    Parameters
+    ----------
+    may_be_gap : bool
+        Whether no rule across tables names the column.
+    in_days : bool
+    narrowness : float
+        The step of the column, in seconds if it has times, below 0.
     """
-    steps = column.resolution * column.scale if column.fixed_decimals is not None else 0.0
-    return getattr(column, "unit", None) == "D", -steps
+
+    may_be_gap: bool
+    in_days: bool
+    narrowness: float
+
+    @classmethod
+    def of(cls, column: Ordinal, *, compared: bool) -> Rank:
+        """Return the rank of a column."""
+        steps = column.resolution * column.scale if column.fixed_decimals is not None else 0.0
+        return cls(not compared, getattr(column, "unit", None) == "D", -steps)
 
 
-def _outward(
-    orders: Mapping[str, Sides], complete: list[str], fineness: Mapping[str, tuple[bool, bool, float]]
-) -> list[str]:
-    """Return complete columns that orders connect, from the one of the least `fineness` on, by neighbours.
+def _outward(orders: Mapping[str, Sides], columns: list[str], ranks: Mapping[str, Rank]) -> list[str]:
+    """Return columns that orders connect, from the one of the least rank on, by neighbours.
 
     If that one is the lowest, they stay in their order, from the lowest up.
     """
-    start = min(complete, key=fineness.__getitem__, default="")
-    if complete[:1] in ([], [start]):
-        return complete
-    found, left = [start], [name for name in complete if name != start]
+    start = min(columns, key=ranks.__getitem__, default="")
+    if columns[:1] in ([], [start]):
+        return columns
+    found, left = [start], [name for name in columns if name != start]
     while left:
         beside = (name for name in left if any(name in side for of in found for side in orders[of]))
         found.append(next(beside, left[0]))
@@ -74,26 +90,27 @@ def _outward(
 
 
 def complete_first(
-    orders: Mapping[str, Sides],
-    nullable: Mapping[str, bool],
-    fineness: Mapping[str, tuple[bool, bool, float]],
+    orders: Mapping[str, Sides], nullable: Mapping[str, bool], ranks: Mapping[str, Rank]
 ) -> list[str]:
     """Return the columns in the order in which they are encoded.
 
-    Complete columns come first, from the one of the least `fineness` outwards. Then come those that may be
-    missing: above a complete column from the lowest up, and below one from the highest down.
+    Complete columns come first, from the one of the least rank outwards. Then come those that may be missing:
+    above a complete column from the lowest up, and below one from the highest down. If no column of an order
+    is complete, a rule across tables names the first one.
     """
     upward = list(orders)
-    known = [name for name in upward if not nullable[name]]
-    together = components([(name, *orders[name][0], *orders[name][1]) for name in upward])
-    parts = [[name for name in known if name in part] for part in together]
+    first: list[str] = []
+    for part in components([(name, *orders[name][0], *orders[name][1]) for name in upward]):
+        known = [name for name in upward if name in part and not nullable[name]]
+        named = [name for name in upward if name in part and not ranks[name].may_be_gap]
+        whole = [name for name in upward if name in part] if named and not known else []
+        first += _outward(orders, known or whole, ranks)
     beyond: list[set[str]] = []  # the columns above and those below a complete column
     for side, names in enumerate((upward, upward[::-1])):
         beyond.append(found := set())
         found |= {name for name in names if any(not nullable[of] or of in found for of in orders[name][side])}
-    complete = [name for part in parts for name in _outward(orders, part, fineness)]
     downward = [name for name in upward[::-1] if name in beyond[1] - beyond[0]]
-    return list(dict.fromkeys([*complete, *(n for n in upward if n in beyond[0]), *downward, *upward]))
+    return list(dict.fromkeys([*first, *(n for n in upward if n in beyond[0]), *downward, *upward]))
 
 
 def is_possible(needs: Mapping[str, set[str]]) -> bool:

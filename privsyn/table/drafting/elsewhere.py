@@ -23,7 +23,8 @@ from privsyn.table.encoding.dtypes import family
 from privsyn.table.enforcement.rules import ROUNDING
 from privsyn.table.schema.across import EQUAL, Comparison, read_across
 from privsyn.table.schema.columns import Datetime, Numerical
-from privsyn.table.schema.summaries import COUNT, SUM, Computed, Derived, Side
+from privsyn.table.schema.schema import Schema
+from privsyn.table.schema.summaries import COUNT, SUM, Computed, Derived
 
 Elsewhere = Mapping[str, Mapping[str, Proposal]]
 """Of each table the columns that follow from another table, each with the constraint that says so."""
@@ -102,41 +103,51 @@ def sums_of_rows(tables: Mapping[str, DraftedTable], copies: Elsewhere) -> Elsew
 
 
 def orders_with_above(
-    table: DraftedTable, tables: Mapping[str, DraftedTable], elsewhere: Elsewhere
-) -> Iterator[tuple[str, Proposal]]:
-    """Yield the dates of a table that all rows keep on one side of a date above, not by chance, and the rule.
+    tables: Mapping[str, DraftedTable], elsewhere: Elsewhere
+) -> Mapping[str, list[tuple[str, Proposal]]]:
+    """Return the dates of each table that all rows keep on one side of a date above, and the rules.
 
-    What follows from other orders is left out, and so are columns that follow from another table.
+    They keep them not by chance. A rule is left out if others that are found imply it, and so is a column
+    that follows from another table. `tables` begin with the root.
     """
-    dates = dict(_dates_above(table, tables, elsewhere))
-    signs = {pair: sign for pair in permutations(dates, 2) if (sign := sign_between(*map(dates.get, pair)))}
-    for (low, high), sign in signs.items():
-        if (low[0] is None) is (high[0] is None) or any(
-            (low, between) in signs and (between, high) in signs for between in dates
-        ):
-            continue
-        rule = Comparison(low, sign, high).of("")
-        above, name = rule.above
-        if _can_be_read(rule):
-            own, other = table.schema.coded[rule.column], tables[above].schema.coded[name]
-            note = f"let the bounds of {rule.column} reach those of {rule.name}"
-            with suppress(InputError):
-                rule.check(own, other)
-                note = ""
-            rows = int(np.isfinite(dates[low] - dates[high]).sum())
-            yield rule.column, Proposal(str(rule), rows, note=note)
+    found: dict[str, list[tuple[str, Proposal]]] = {name: [] for name in tables}
+    known: dict[str, set[tuple[tuple[str, str], tuple[str, str]]]] = {}
+    for name, table in tables.items():
+        dates = dict(_dates_above(table, tables, elsewhere))
+        own = [column for column in dates if column[0] == name]
+        above = [column for column in dates if column[0] != name]
+        pairs = [*permutations(own, 2), *product(own, above), *product(above, own)]
+        known[name] = {(low, high) for low, high in pairs if sign_between(dates[low], dates[high])}
+        if table.siblings is not None:
+            known[name] |= known[table.siblings.parent]
+        for low, high in pairs:
+            implied = any({(low, one), (one, high)} <= known[name] for one in dates)
+            if (low, high) in known[name] and low[0] != high[0] and not implied:
+                rule = Comparison(low, "<=", high).of(name)
+                if _can_be_read(rule):
+                    rows = int(np.isfinite(dates[low] - dates[high]).sum())
+                    note = _of_bounds(rule, table.schema, tables[rule.above[0]].schema)
+                    found[name].append((rule.column, Proposal(str(rule), rows, note=note)))
+    return found
+
+
+def _of_bounds(rule: Comparison, own: Schema, above: Schema) -> str:
+    """Return what to do if the drafted bounds leave some rows no value; else an empty text."""
+    with suppress(InputError):
+        rule.check(own.coded[rule.column], above.coded[rule.above[1]])
+        return ""
+    return f"let the bounds of {rule.column} reach those of {rule.name}"
 
 
 def _dates_above(
     table: DraftedTable, tables: Mapping[str, DraftedTable], elsewhere: Elsewhere
-) -> Iterator[tuple[Side, Floats]]:
+) -> Iterator[tuple[tuple[str, str], Floats]]:
     """Yield the dates of a table and of the rows above it, for each of its rows."""
     places, of = np.arange(len(table.frame)), table
     while True:
         for name, column in of.schema.coded.items():
             if isinstance(column, Datetime) and name not in elsewhere[of.name]:
-                numbers = np.append(column.numbers(of.frame[name]), np.nan)
-                yield (None if of is table else of.name, name), numbers[places]
+                yield (of.name, name), np.append(column.numbers(of.frame[name]), np.nan)[places]
         if of.siblings is None:
             return
         places = np.append(of.siblings.parents, -1)[places]

@@ -13,6 +13,7 @@ import numpy as np
 
 from privsyn.errors import InputError, about, plural
 from privsyn.marginals.domain import Ints
+from privsyn.table.drafting.candidates import Proposal
 from privsyn.table.drafting.draft import check_schema, draft_of_rows
 from privsyn.table.drafting.elsewhere import Elsewhere, copies_from_above, orders_with_above, sums_of_rows
 from privsyn.table.drafting.keys import KeyedTable
@@ -127,6 +128,11 @@ class _Draft:
         sums = sums_of_rows(self.tables, copies)
         return {name: {**sums[name], **own} for name, own in copies.items()}
 
+    @cached_property
+    def ordered(self) -> Mapping[str, list[tuple[str, Proposal]]]:
+        """The dates of each table on one side of a date above, and the rules."""
+        return orders_with_above(self.tables, self.elsewhere)
+
     @classmethod
     def of(cls, places: Mapping[str, tuple[str, DeclaredTable]], csv: CsvFormat) -> _Draft:
         """Read all tables, and draft the private ones."""
@@ -157,7 +163,7 @@ class _Draft:
         body, files = dialect + "columns: {}\n", dict[str, str]()
         if table.schema.columns:
             known = {column for each, column in (*self.layout.left_out, *self.layout.lookups) if each == name}
-            ordered = [*orders_with_above(table, self.tables, self.elsewhere)]
+            ordered = self.ordered[name]
             draft = review(table.schema, table.frame, table.others, said, known, elsewhere, ordered)
             body, files = draft.text("constraints:\n", stem)
         links = dump(dict(table.links), flow=False) if table.links else ""

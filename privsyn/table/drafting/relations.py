@@ -37,7 +37,7 @@ from privsyn.table.enforcement.determined import Determined
 from privsyn.table.enforcement.repair import check_constraints
 from privsyn.table.enforcement.rules import ROUNDING
 from privsyn.table.schema.columns import Datetime, Numerical
-from privsyn.table.schema.constraint import constraint_to_plain
+from privsyn.table.schema.constraint import computed_by, constraint_to_plain
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.yaml_file import constraint_lines
 
@@ -116,6 +116,14 @@ def _accepted(schema: Schema, found: list[Proposal], cells: list[Cells]) -> tupl
                 rows = int((~gaps).all(axis=0).sum())
             kept.append(replace(proposal, rows=rows))
     return schema, kept
+
+
+def measured(schema: Schema, proposals: Sequence[Proposal]) -> set[str]:
+    """Return the columns that are computed, or may be missing and are measured from complete ones."""
+    constraints = replace(schema, constraints=[each.constraint for each in proposals]).constraints
+    pairs = [pair[:2] for constraint in constraints for pair in constraint.orders()]
+    mixed = [pair for pair in pairs if len({schema.coded[name].nullable for name in pair}) > 1]
+    return {*computed_by(constraints), *(n for pair in mixed for n in pair if schema.coded[n].nullable)}
 
 
 def _copies(cells: list[Cells]) -> Iterator[tuple[str, str]]:

@@ -17,7 +17,7 @@ from privsyn.errors import InputError, plural
 from privsyn.marginals.domain import Floats
 from privsyn.table.drafting.candidates import Proposal, code_for_missing, codes_beside_scale
 from privsyn.table.drafting.draft import UNIQUE, Order, draft_schema, draft_with_rows, is_text
-from privsyn.table.drafting.relations import proposal_lines, propose
+from privsyn.table.drafting.relations import measured, proposal_lines, propose
 from privsyn.table.encoding.dtypes import family
 from privsyn.table.encoding.number_bounds import COARSE, FEW_NUMBERS, FEW_ROWS, outwards
 from privsyn.table.encoding.parsing import date_formats, mixed_date_formats
@@ -25,7 +25,6 @@ from privsyn.table.encoding.steps import NUMBERS, decimals_of_step
 from privsyn.table.io.csv_table import PLAIN
 from privsyn.table.kinds.csv_format import CsvFormat
 from privsyn.table.schema.columns import Categorical, Column, Identifier, Numerical, Text
-from privsyn.table.schema.constraint import computed_by
 from privsyn.table.schema.schema import Schema, named_like_codes
 from privsyn.table.schema.yaml_file import to_yaml
 
@@ -185,7 +184,7 @@ def _of_lists(column: Column, present: pd.Series) -> Iterator[str]:
     codes, scale = codes_beside_scale([value for value in column.values if isinstance(value, int)])
     if len(codes) + len(scale) == len(texts):
         kind = f"kind: numerical, low: {scale[0]}, high: {scale[-1]}, integer: true"
-        marks = ", ".join(f"'{code}'" for code in codes)
+        marks = ", ".join(f"'{code}', '{code}.0'" for code in codes)  # beside missing cells it is 99.0
         yield (
             f"READ: {' and '.join(map(str, codes))} beside {scale[0]} to {scale[-1]}. A code for missing, and"
             f" a scale? Then write {{{kind}, missing: [{marks}]}}."
@@ -387,7 +386,8 @@ def review(
     elsewhere : mapping of a column to a Proposal, optional
         Of one of several tables: the columns that follow from another table.
     ordered : sequence of (column, Proposal), optional
-        Of one of several tables: the columns on one side of one above. Computed ones keep no such rule.
+        Of one of several tables: the columns on one side of one above. Rules on columns that are computed,
+        or measured from others, are left out.
     """
     order = Order(frame)
     notes = {}
@@ -403,9 +403,8 @@ def review(
         notes[name] = tuple(filter(None, found))
     elsewhere = elsewhere or {}
     rest, proposals = propose(draft.without(elsewhere), frame)
-    computed = computed_by(replace(rest, constraints=[each.constraint for each in proposals]).constraints)
-    also = [rule for column, rule in ordered if column not in computed]
-    proposals = [*elsewhere.values(), *also, *proposals]
+    with_above = [rule for column, rule in ordered if column not in measured(rest, proposals)]
+    proposals = [*elsewhere.values(), *with_above, *proposals]
     draft = replace(draft, columns={**draft.columns, **rest.columns})
     # To look for the values of a column without a cell would take a part of the budget.
     empty = {name: Text() for name in draft.coded if frame[name].isna().all()}

@@ -12,13 +12,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise, product
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from privsyn.errors import InputError, about, did_you_mean, replace_errors, safe_repr
 from privsyn.table.schema.columns import Coded, Column, Ordinal, Text
 from privsyn.table.schema.condition import MIRRORED, SIGNS, Reader
 from privsyn.table.schema.constraint import Order, check_names
 from privsyn.table.schema.schema import Schema
+from privsyn.table.schema.siblings import OnlyOne, check_ones, read_children
 from privsyn.table.schema.summaries import FORM, Computed, Side, side_of, text_of
 
 if TYPE_CHECKING:
@@ -128,9 +129,11 @@ def check_between(floor: Comparison, ceiling: Comparison, *, ordered: bool, stri
     """
     if not ordered or floor.strict + ceiling.strict > strictly:
         relation = "<" if floor.strict or ceiling.strict else "<="
+        advice = f"let a constraint say that {floor.name} {relation} {ceiling.name}"
+        if floor.strict and ceiling.strict and strictly:
+            advice = "let one of them allow equal values"
         raise InputError(
-            f"{str(floor)!r} and {str(ceiling)!r} may leave a row no value: let a constraint say that"
-            f" {floor.name} {relation} {ceiling.name}, or drop one of them"
+            f"{str(floor)!r} and {str(ceiling)!r} may leave a row no value: {advice}, or drop one of them"
         )
 
 
@@ -140,11 +143,19 @@ def orders(schema: Schema | None) -> Iterator[Order]:
         yield from chain.from_iterable(each.kept_in_order(schema.columns) for each in schema.constraints)
 
 
-def beyond(schema: Schema | None, rule: Comparison) -> Iterator[str]:
-    """Yield the columns that are beyond the column of a rule, so that they keep the rule too."""
-    for low, high, _ in orders(schema):
-        if rule.column == (low if rule.sign[0] == ">" else high):
-            yield high if rule.sign[0] == ">" else low
+def following(schema: Schema | None, rule: Comparison) -> Iterator[Comparison]:
+    """Yield the same rule on each column that an order puts beyond the own one, as it keeps the rule too."""
+    found, left = {rule.column}, [rule]
+    while left:
+        rule = left.pop()
+        floor = rule.sign[0] == ">"
+        for low, high, strict in orders(schema):
+            one, other = (low, high) if floor else (high, low)
+            if one == rule.column and other not in found:
+                sign = rule.sign[0] if strict else rule.sign
+                left.append(replace(rule, left=(None, other), sign=sign))
+                found.add(other)
+                yield left[-1]
 
 
 def names_tables(text: object) -> bool:
@@ -223,72 +234,6 @@ def check_column(table: str, column: str, known: Sequence[str] | None) -> None:
         raise InputError(f"{table!r} has no column {column!r}{did_you_mean(column, known)}")
 
 
-@dataclass(frozen=True)
-class OnlyOne:
-    """Requires exactly one of the rows of each parent that has rows to have a value.
-
-    Parameters
-    ----------
-    column : str
-    value : text, number or boolean
-    first : bool
-        Whether it is the first row, in the order of the table.
-
-    Examples
-    --------
-    >>> OnlyOne.read("relation == 'head'").value, str(OnlyOne.read("first(relation) == head"))
-    ('head', "first(relation) == 'head'")
-    """
-
-    column: str
-    value: Any
-    first: bool = False
-
-    def __str__(self) -> str:
-        return f"{f'first({self.column})' if self.first else self.column} == {self.value!r}"
-
-    @classmethod
-    def read(cls, said: object) -> OnlyOne:
-        """Return the rule that a text means."""
-        if isinstance(said, cls):
-            return said
-        found = ONLY_ONE.fullmatch(said.strip()) if isinstance(said, str) else None
-        if found is None:
-            raise InputError(f"one is a column and a value, as in relation == 'head', not {safe_repr(said)}")
-        value: Any = found["value"]
-        with suppress(ValueError, SyntaxError):  # text without quotes
-            value = ast.literal_eval(value)
-        return cls((found["first"] or found["column"]).strip(" `"), value, found["first"] is not None)
-
-    def check(self, column: Coded | None) -> None:
-        """Refuse a value that the column does not list; None is an unknown column."""
-        if column is not None and self.value not in column.listed:
-            meant = did_you_mean(self.value, column.listed)
-            raise InputError(
-                f"one: the schema lists no value {safe_repr(self.value)} of {self.column!r}{meant}"
-            )
-
-
-ONLY_ONE = re.compile(r"(?:first\((?P<first>[^()]+)\)|(?P<column>[^()=]+)) *== *(?P<value>.+)")
-
-
-def read_children(said: object) -> tuple[int, int | None]:
-    """Return the least and the largest number of child rows of each row of the parent.
-
-    >>> read_children("1.."), read_children("1..4"), read_children(2), read_children((0, 3))
-    ((1, None), (1, 4), (2, 2), (0, 3))
-    """
-    ends: Any = said if isinstance(said, list | tuple) else (said, said)
-    if isinstance(said, str):
-        first, dots, last = (part.strip() for part in said.partition(".."))
-        ends = [int(end) if end.isdecimal() else end or None for end in (first, last if dots else first)]
-    if len(ends) == 2:
-        low, high = 0 if ends[0] is None else ends[0], ends[1]
-        if type(low) is int and low >= 0 and (high is None or (type(high) is int and high >= max(low, 1))):
-            return low, high
-    raise InputError(f"children is a number or a range such as 1.. or 1..4, not {safe_repr(said)}")
-
-
 def read_rules(table: Table) -> None:
     """Read the rules of a `Table` that is being made. Those on its own columns join its schema."""
     rules, own = read_across(table.constraints)
@@ -304,7 +249,7 @@ def read_rules(table: Table) -> None:
     object.__setattr__(table, "constant", check_names("constant", table.constant) if table.constant else ())
     ones = table.one if isinstance(table.one, list | tuple) else [table.one]
     object.__setattr__(table, "one", tuple(map(OnlyOne.read, ones)))
-    _check_ones(table, schema)
+    check_ones(table, schema)
     about_parent = [f"constraint {str(rule)!r}" for rule in (*table.compared, *table.copied.values())] + [
         what for what in ("children", "constant", "one") if getattr(table, what) not in (None, ())
     ]
@@ -360,9 +305,8 @@ def with_checked_rules(database: Database, name: str, table: Table) -> Table:
             check_column(each, named, known[each])
         declared = (database.tables[each].schema for each in (name, above))
         own, other = (None if schema is None else schema.coded for schema in declared)
-        for reached in (rule.column, *beyond(table.schema, rule)):
-            following = replace(rule, left=(None, reached))
-            following.check((own or {}).get(reached), (other or {}).get(column))
+        for reached in (rule, *following(table.schema, rule)):
+            reached.check((own or {}).get(reached.column), (other or {}).get(column))
     for floor, ceiling in () if database.bare else product(across, across):
         if floor.column == ceiling.column and floor.sign[0] == ">" and ceiling.sign[0] == "<":
             signs = _signs_between(database, floor.above, ceiling.above)
@@ -407,14 +351,3 @@ def _signs_between(database: Database, low: tuple[str, str], high: tuple[str, st
             if rule.column == own[1] and rule.above == other and rule.sign[0] == way:
                 found.add("<" if rule.strict else "<=")
     return found
-
-
-def _check_ones(table: Table, schema: Schema | None) -> None:
-    """Refuse values that no single row of a parent could have, or not for certain the first."""
-    if len({one.column for one in table.one}) < len(table.one):
-        raise InputError("one: a column can have one value that one row of each parent has")
-    firsts = [one for one in table.one if one.first]
-    if firsts and table.order is None:
-        raise InputError(f"one {str(firsts[0])!r}: the rows of the table have no order, so none is the first")
-    if firsts and schema is not None and schema.constraints and table.order in schema.columns:
-        raise InputError("one: constraints move rows in the order, so none stays first: leave out first()")

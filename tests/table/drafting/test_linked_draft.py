@@ -500,3 +500,33 @@ def test_a_date_whose_bounds_do_not_reach_those_above_is_proposed_with_a_note(tm
     assert (
         "#- day >= homes.joined  # READ: 798 rows; let the bounds of day reach those of homes.joined" in text
     )
+
+
+def test_a_date_is_compared_with_one_above_if_rows_without_rows_below_break_what_would_imply_it(tmp_path):
+    """Visits without a dose may be before the registration; no dose is."""
+    people = pd.DataFrame({"person": range(400), "joined": days(ROWS.integers(0, 300, 400))})
+    visits = pd.DataFrame({"person": range(400), "visit": range(400)})
+    visits["day"] = people["joined"] + pd.to_timedelta(ROWS.integers(0, 90, 400), "D")
+    visits.loc[:49, "day"] -= pd.Timedelta(99, "D")
+    doses = pd.DataFrame({"visit": np.repeat(range(50, 400), 2)})
+    later = pd.to_timedelta(ROWS.integers(0, 9, 700), "D")
+    doses["given"] = visits["day"].to_numpy()[doses["visit"]] + later
+    text = text_of({"people": people, "visits": visits, "doses": doses}, tmp_path)
+    assert "#- given >= visits.day  # READ: 700 rows" in text
+    assert "#- given >= people.joined  # READ: 700 rows" in text
+    assert "day >= people.joined" not in text
+
+
+def test_no_rule_is_proposed_on_a_date_that_would_be_measured_from_a_complete_one(tmp_path):
+    homes = pd.DataFrame({"home": range(400), "joined": days(ROWS.integers(0, 300, 400))})
+    visits = pd.DataFrame({"home": np.repeat(range(400), 2)})
+    joined = homes["joined"].to_numpy()[visits["home"]]
+    visits["day"] = joined + pd.to_timedelta(ROWS.integers(0, 90, 800), "D")
+    visits["asked"] = visits["day"] - pd.to_timedelta(ROWS.integers(0, 30, 800), "D")
+    rules = "#- asked <= day", "#- day >= homes.joined"
+    (tmp_path / "complete").mkdir()
+    text = text_of({"homes": homes, "visits": visits}, tmp_path / "complete")
+    assert [rule in text for rule in rules] == [True, True]
+    visits.loc[:99, "day"] = pd.NaT
+    text = text_of({"homes": homes, "visits": visits}, tmp_path)
+    assert [rule in text for rule in rules] == [True, False]

@@ -134,7 +134,7 @@ def test_of_a_scale_with_codes_for_missing_answers_the_line_is_written():
     rows["two"] = np.where(np.arange(N) % 13, rows["two"], 99)
     rows |= {"list": np.resize([1, 2, 3, 8, 12], N), "long": np.resize(range(10), N)}
     said = comments(draft_text(pd.DataFrame(rows)))
-    line = "{kind: numerical, low: 1, high: 5, integer: true, missing: ['99']}"
+    line = "{kind: numerical, low: 1, high: 5, integer: true, missing: ['99', '99.0']}"
     assert f"READ: 99 beside 1 to 5. A code for missing, and a scale? Then write {line}." in said["one"]
     assert "READ: 98 and 99 beside 1 to 5." in said["two"]
     assert not any("beside" in said.get(name, "") for name in ("list", "long"))

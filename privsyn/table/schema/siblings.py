@@ -1,0 +1,96 @@
+"""Rules about the rows of one parent: which one has a value, and how many there are.
+
+They are public.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from privsyn.errors import InputError, did_you_mean, safe_repr
+from privsyn.table.schema.columns import Coded
+
+if TYPE_CHECKING:
+    from privsyn.table.schema.database import Table
+    from privsyn.table.schema.schema import Schema
+
+
+@dataclass(frozen=True)
+class OnlyOne:
+    """Requires exactly one of the rows of each parent that has rows to have a value.
+
+    Parameters
+    ----------
+    column : str
+    value : text, number or boolean
+    first : bool
+        Whether it is the first row, in the order of the table.
+
+    Examples
+    --------
+    >>> OnlyOne.read("relation == 'head'").value, str(OnlyOne.read("first(relation) == head"))
+    ('head', "first(relation) == 'head'")
+    """
+
+    column: str
+    value: Any
+    first: bool = False
+
+    def __str__(self) -> str:
+        return f"{f'first({self.column})' if self.first else self.column} == {self.value!r}"
+
+    @classmethod
+    def read(cls, said: object) -> OnlyOne:
+        """Return the rule that a text means."""
+        if isinstance(said, cls):
+            return said
+        found = ONLY_ONE.fullmatch(said.strip()) if isinstance(said, str) else None
+        if found is None:
+            raise InputError(f"one is a column and a value, as in relation == 'head', not {safe_repr(said)}")
+        value: Any = found["value"]
+        with suppress(ValueError, SyntaxError):  # text without quotes
+            value = ast.literal_eval(value)
+        return cls((found["first"] or found["column"]).strip(" `"), value, found["first"] is not None)
+
+    def check(self, column: Coded | None) -> None:
+        """Refuse a value that the column does not list; None is an unknown column."""
+        if column is not None and self.value not in column.listed:
+            meant = did_you_mean(self.value, column.listed)
+            raise InputError(
+                f"one: the schema lists no value {safe_repr(self.value)} of {self.column!r}{meant}"
+            )
+
+
+ONLY_ONE = re.compile(r"(?:first\((?P<first>[^()]+)\)|(?P<column>[^()=]+)) *== *(?P<value>.+)")
+
+
+def read_children(said: object) -> tuple[int, int | None]:
+    """Return the least and the largest number of child rows of each row of the parent.
+
+    >>> read_children("1.."), read_children("1..4"), read_children(2), read_children((0, 3))
+    ((1, None), (1, 4), (2, 2), (0, 3))
+    """
+    ends: Any = said if isinstance(said, list | tuple) else (said, said)
+    if isinstance(said, str):
+        first, dots, last = (part.strip() for part in said.partition(".."))
+        ends = [int(end) if end.isdecimal() else end or None for end in (first, last if dots else first)]
+    if len(ends) == 2:
+        low, high = 0 if ends[0] is None else ends[0], ends[1]
+        if type(low) is int and low >= 0 and (high is None or (type(high) is int and high >= max(low, 1))):
+            return low, high
+    raise InputError(f"children is a number or a range such as 1.. or 1..4, not {safe_repr(said)}")
+
+
+def check_ones(table: Table, schema: Schema | None) -> None:
+    """Refuse values that no single row of a parent could have, or not for certain the first."""
+    if len({one.column for one in table.one}) < len(table.one):
+        raise InputError("one: a column can have one value that one row of each parent has")
+    firsts = [one for one in table.one if one.first]
+    if firsts and table.order is None:
+        raise InputError(f"one {str(firsts[0])!r}: the rows of the table have no order, so none is the first")
+    if firsts and schema is not None and schema.constraints and table.order in schema.columns:
+        raise InputError("one: constraints move rows in the order, so none stays first: leave out first()")
