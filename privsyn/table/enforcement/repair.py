@@ -131,6 +131,7 @@ class Repair:
         rules = [rule for rule in self.rules if set(rule.columns) <= set(names)]
         computations = [computation for computation in self.computations if computation.column in names]
         free = [name for name in names if name not in self.computed]
+        free.sort(key=lambda name: name not in fixed)  # what is fixed decides most: it comes first
         choices = [
             [fixed[name]] if name in fixed else self._choices(name, rules, cells.get(name)) for name in free
         ]

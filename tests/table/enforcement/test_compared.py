@@ -1,12 +1,15 @@
 """A row has codes that do not pass what is above it, and is moved no further than needed."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
-from privsyn import Numerical
+from privsyn import Numerical, Schema
 from privsyn.table.encoding.grid import Grid
 from privsyn.table.enforcement.compared import ComparedRule
 from privsyn.table.enforcement.draws import Cells, DrawnRows
+from privsyn.table.enforcement.repair import Repair
 from privsyn.table.schema.across import Comparison
 
 GRID = Grid.exact(0, 19, decimals=0, bins=20)
@@ -51,3 +54,12 @@ def test_a_number_stays_in_its_group_or_moves_to_the_nearest_one(sign):
             assert numbers["x"][row] == nearest  # each number is a cell of its own
     kept = np.setdiff1d(np.arange(400), broken)
     assert (numbers["x"][kept] == own[kept]).all()
+
+
+def test_the_search_for_a_row_begins_with_what_is_fixed():
+    """Columns after seven others were tried last, and the search gave up."""
+    names = [*"abcdefg", "known"]
+    columns = {name: Numerical(0, 20, integer=True, nullable=False) for name in names}
+    chain = [f"{low} <= {high}" for low, high in pairwise(names[:-1])]
+    repair = Repair.of(columns, Schema(columns, constraints=["known <= a", *chain]).constraints)
+    assert repair.example(tuple(names), {"known": 20.0}, {}) == dict.fromkeys(names, 20.0)
