@@ -48,6 +48,10 @@ MOST_GAPS = 0.1
 """Share of missing times above which another column of times is rather the order."""
 
 
+FEW_CHILDREN = 20
+"""Most child rows of which a draft proposes that no row has more."""
+
+
 class RowOrder(NamedTuple):
     """How the rows of one parent are in order.
 
@@ -102,12 +106,14 @@ class Siblings:
     def counts(self, rows_above: int) -> str:
         """Return how many rows there are, and how many of each row of the parent."""
         counts = np.bincount(self.parents[self.parents >= 0], minlength=rows_above)
-        none = int((counts == 0).sum())
-        some = "all have some. If that is always so, write children: 1.. below link"
+        none, most = int((counts == 0).sum()), int(counts.max(initial=0))
+        line = "" if none else ". If that is always so, write children: 1.. below link"
+        if 0 < most <= FEW_CHILDREN:
+            line += f". If none can have more than {most}, write children: {int(not none)}..{most} below link"
         return (
             f"{plural(len(self.parents), 'row')} below {plural(rows_above, 'row')} of {self.parent}:"
-            f" {counts.mean():.2g} on average, at most {counts.max(initial=0):,}, and"
-            f" {f'{none:,} have none' if none else some}"
+            f" {counts.mean():.2g} on average, at most {most:,}, and"
+            f" {f'{none:,} have none' if none else 'all have some'}{line}"
         )
 
     def numbers(self, column: str) -> Floats | None:

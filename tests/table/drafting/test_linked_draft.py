@@ -436,6 +436,8 @@ def test_a_draft_says_how_to_declare_that_every_parent_has_rows(tmp_path, first,
     text = text_of({"homes": homes, "trips": trips}, tmp_path).replace("\n    # ", " ")
     assert ("write children: 1.. below link" in text) == says, text
     assert ("100 have none" in text) == (not says)
+    line = "2, write children: 1..2" if says else "1, write children: 0..1"
+    assert f"If none can have more than {line} below link" in text
 
 
 def test_sums_and_numbers_of_the_rows_below_are_proposed_and_can_be_taken(tmp_path):
