@@ -293,6 +293,7 @@ def test_between_times_stands_a_day_where_there_is_one(nullable):
     assert inside[possible].all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nullable", [False, True])
 def test_a_compared_column_of_an_order_is_counted_and_the_others_are_measured_from_it(tmp_path, nullable):
     """`asked <= x` made `x` a gap, so that `x >= a.x` was refused; `left == x + days` is a sum."""
@@ -349,6 +350,7 @@ def test_a_real_between_equal_numbers_is_that_number():
     assert ((found["first"] <= found["x"]) & (found["x"] <= found["last"])).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("nullable", [True, False])
 def test_a_day_that_cannot_lie_between_two_times_is_missing_or_the_nearest(nullable):
     """`sample` failed after the budget was spent."""
@@ -444,6 +446,7 @@ def test_bounds_reach_a_row_above_through_several_constraints_and_beyond_where_n
         two_tables(schema=schema, constraints=["x >= a.x"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("constraints", [["x <= y"], ["x < y", "y <= z"]])
 def test_bounds_that_are_found_reach_a_row_above_in_all_columns_beyond(constraints):
     """Only those of the compared column did, and no row below the latest ones above kept the order."""

@@ -459,6 +459,7 @@ def test_sums_and_numbers_of_the_rows_below_are_proposed_and_can_be_taken(tmp_pa
     assert {*database.tables["orders"].computed} == {"total", "items"}
 
 
+@pytest.mark.slow
 def test_dates_that_never_pass_one_above_are_proposed_and_all_proposals_can_be_taken(tmp_path):
     patients = pd.DataFrame({"patient": range(900), "joined": days(ROWS.integers(0, 600, 900))})
     visits = pd.DataFrame({"patient": np.repeat(range(900), 2), "visit": range(1800)})
