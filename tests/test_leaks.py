@@ -432,7 +432,8 @@ def test_rows_are_read_at_the_rim_and_on_the_private_side_alone(method, people, 
 @pytest.mark.parametrize("rows", [0, 1, 60])
 def test_what_may_come_out_is_the_schemas_whatever_the_rows_hold(method, rows):
     table = marked().drop(index=WORD)[:rows]
-    sizes = PrivSyn(1.0, 1e-9, SCHEMA, method=method).fit(table).release_.codec.domain.sizes
+    fitted = PrivSyn(1.0, 1e-9, SCHEMA, method=method, seed=0).fit(table)  # noise may look like a grid
+    sizes = fitted.release_.codec.domain.sizes
     # Cells or bins, or listed values, and missing where the dtype can be.
     assert sizes == ((85, 3, 474, 493, 2) if method == "default" else (32, 3, 33, 33, 2))
 
