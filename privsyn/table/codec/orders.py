@@ -59,7 +59,7 @@ class Rank(NamedTuple):
         Whether no rule across tables names the column.
     in_days : bool
     narrowness : float
-        The step of the column, in seconds if it has times, below 0.
+        Minus the step of the column, in seconds if it has times.
     """
 
     may_be_gap: bool
@@ -96,7 +96,7 @@ def complete_first(
 
     Complete columns come first, from the one of the least rank outwards. Then come those that may be missing:
     above a complete column from the lowest up, and below one from the highest down. If no column of an order
-    is complete, a rule across tables names the first one.
+    is complete, one that a rule across tables names comes first.
     """
     upward = list(orders)
     first: list[str] = []

@@ -34,6 +34,7 @@ CODE = re.compile(r"9*[789]")
 """Numbers that stand for a missing answer in questionnaires."""
 
 LEAST_OF_SCALE = 3
+"""Consecutive numbers that are a scale: fewer may be classes."""
 
 MOST_VALUES = 50
 """Most values of a column that may decide."""

@@ -403,7 +403,8 @@ def review(
         notes[name] = tuple(filter(None, found))
     elsewhere = elsewhere or {}
     rest, proposals = propose(draft.without(elsewhere), frame)
-    with_above = [rule for column, rule in ordered if column not in measured(rest, proposals)]
+    left_out = measured(rest, proposals) if ordered else set()
+    with_above = [rule for column, rule in ordered if column not in left_out]
     proposals = [*elsewhere.values(), *with_above, *proposals]
     draft = replace(draft, columns={**draft.columns, **rest.columns})
     # To look for the values of a column without a cell would take a part of the budget.

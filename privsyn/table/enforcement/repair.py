@@ -218,10 +218,9 @@ class Repair:
             example = None
             with suppress(TooManyError):
                 example = self.example(names, dict(zip(fixed, numbers.tolist(), strict=True)), rows.cells)
-            ruled = (rule for rule in self.rules if {*rule.columns} <= {*names})
-            if example is None and any(rule.may_be_broken for rule in ruled):
-                continue
             if example is None:
+                if any(rule.may_be_broken for rule in self.rules if {*rule.columns} <= {*names}):
+                    continue
                 raise InputError(
                     f"no row was found that keeps the constraints on {', '.join(names)}: "
                     "change the constraints, or the given values"
