@@ -23,6 +23,7 @@ from tables import (
     ALL_RANDOMISED,
     CATEGORIES,
     COLUMNS,
+    HOSPITAL,
     NAMES,
     NUMBERS,
     OPEN,
@@ -33,6 +34,8 @@ from tables import (
     answers,
     arrow,
     categories,
+    drugs,
+    hospital,
     part_of,
     people,
     polars,
@@ -149,6 +152,84 @@ LOCAL = [
 ]
 
 
+@dataclass(frozen=True)
+class Linked:
+    """A run of `fit` on three linked tables with a look-up table, and what is asked of its release."""
+
+    name: str
+    epsilon: float
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def write(self) -> None:
+        """Fit, and write all files to the folder."""
+        Path("schema.yaml").write_text(HOSPITAL)
+        drugs().to_csv("drugs.csv", index=False)
+        settings = {"delta": DELTA, "seed": 1} | self.settings
+        model = privsyn.PrivSyn(self.epsilon, schema="schema.yaml", **settings).fit(hospital())
+        write_linked(model)
+
+
+def write_linked(model: Any) -> None:
+    """Write what a release of linked tables says, in a file for each way of asking."""
+    release = model.release_
+    Path("ledger.json").write_text(release.ledger_.to_json())
+    Path("ledger.txt").write_text(str(release.ledger_))
+    release.save("model.privsyn")
+    write_tables("sample", release.sample(seed=2))
+    write_tables("some", release.sample(50, seed=3))
+    write_tables("draw", release.draws(2, 100, seed=4)[0])
+    Path("accuracy.txt").write_text(repr(release.accuracy_))
+    privsyn.report(release, "page.html")
+    privsyn.sheet(release, "sheet.md")
+
+
+def write_tables(name: str, tables: Any) -> None:
+    """Write one table, or each of several."""
+    for table, rows in tables.items() if isinstance(tables, dict) else [("table", tables)]:
+        rows.to_csv(f"{name}-{table}.csv", index=False)
+
+
+LINKED = [
+    Linked("linked_half", 0.5),
+    Linked("linked_five", 5.0),
+    Linked("linked_pure", 5.0, {"delta": 0}),
+]
+
+
+def identifiers() -> None:
+    """Write rows of persons with new identifiers, their order and a summary of them."""
+    frame = people()[["city", "age", "arrival", "room", "person"]]
+    settings = {"unit": "person", "identifiers": True, "order": "arrival", "derive": {"spent": "sum(room)"}}
+    write_linked(privsyn.PrivSyn(3.0, DELTA, seed=1, **settings).fit(frame))
+
+
+def linked_studies() -> None:
+    """Write the plan, the scores and the attack of linked tables, and the plan of one table."""
+    Path("schema.yaml").write_text(HOSPITAL)
+    drugs().to_csv("drugs.csv", index=False)
+    Path("plan.txt").write_text(str(privsyn.plan(None, 1.0, DELTA, "schema.yaml", rows=5000)))
+    Path("columns.yaml").write_text(COLUMNS + RULES)
+    Path("plan_of_one.txt").write_text(str(privsyn.plan(None, 1.0, DELTA, "columns.yaml", rows=5000)))
+    real, other = hospital(300), hospital(300, seed=1)
+    scores = privsyn.evaluate(real, other, "schema.yaml", models=False, report="compared.html")
+    Path("scores.txt").write_text(str(scores))
+    for name, tables in (("real", real), ("other", other), ("control", hospital(300, seed=2))):
+        Path(name).mkdir()
+        for table, rows in tables.items():
+            rows.to_csv(f"{name}/{table}.csv", index=False)
+    Path("attack.txt").write_text(printed("attack real other control --schema schema.yaml --seed 1"))
+
+
+def printed(command: str) -> str:
+    """Return what a command prints, and its exit status."""
+    from privsyn.cli import main
+
+    text = StringIO()
+    with redirect_stdout(text), redirect_stderr(text):
+        code = main(command.split())
+    return f"{text.getvalue()}exit status {code}\n"
+
+
 def elsewhere() -> None:
     """Write a release of tables that were counted elsewhere."""
     Path("schema.yaml").write_text(part_of(CATEGORIES))
@@ -181,7 +262,6 @@ COMMANDS = {
 def commands() -> None:
     """Write what each command prints and makes."""
     from privsyn.cli import COMMANDS as FUNCTIONS
-    from privsyn.cli import main
 
     frame = people()
     for name, text, columns in (
@@ -193,10 +273,7 @@ def commands() -> None:
     Path("schema.yaml").write_text(COLUMNS + RULES)
     helps = {f"help_{command.__name__}": f"{command.__name__} --help" for command in FUNCTIONS}
     for name, words in (COMMANDS | helps).items():
-        said = StringIO()
-        with redirect_stdout(said), redirect_stderr(said):
-            code = main(words.split())
-        Path(f"{name}.txt").write_text(f"{said.getvalue()}exit status {code}\n")
+        Path(f"{name}.txt").write_text(printed(words))
 
 
 def sweeps() -> None:
@@ -211,7 +288,9 @@ def sweeps() -> None:
 
 
 RUNS: dict[str, Callable[[], None]] = {
-    **{fit.name: fit.write for fit in (*FITS, *LOCAL)},
+    **{fit.name: fit.write for fit in (*FITS, *LOCAL, *LINKED)},
+    "identifiers": identifiers,
+    "linked_studies": linked_studies,
     "elsewhere": elsewhere,
     "commands": commands,
     "sweeps": sweeps,

@@ -153,3 +153,73 @@ def categories(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the rows with dtypes of categories, whole numbers that may be missing, and 32 bits."""
     narrow = {"city": "category", "age": "Int16", "height": "float32", "room": "float64", "married": "string"}
     return frame.astype({name: dtype for name, dtype in narrow.items() if name in frame})
+
+
+HOSPITAL = """
+tables:
+  patients:
+    key: patient
+    columns:
+      sex: {kind: categorical, values: [f, m]}
+      born: {kind: datetime, low: 1925-01-01, high: 2019-12-31}
+  visits:
+    key: visit
+    parent: patients
+    link: patient
+    order: arrived
+    columns:
+      arrived: {kind: datetime, low: 2020-01-01, high: 2024-12-31}
+      left: {kind: datetime, low: 2020-01-01, high: 2025-03-31}
+      ward: {kind: categorical, values: [dialysis, eyes, surgery]}
+      cost: {kind: numerical, low: 0, high: 2000, decimals: 2}
+    constraints: [arrived <= left, arrived >= patients.born]
+  medicines:
+    parent: visits
+    link: visit
+    columns:
+      drug: {kind: categorical}
+      given: {kind: datetime, low: 2020-01-01, high: 2025-03-31}
+      days: {kind: numerical, low: 1, high: 90, integer: true}
+    constraints: [given >= visits.arrived]
+  drugs: {public: drugs.csv, key: drug}
+"""
+
+
+def drugs() -> pd.DataFrame:
+    """Return the look-up table of `HOSPITAL`."""
+    return pd.DataFrame({"drug": ["A1", "B2", "C3", "D4"], "route": ["eye", "mouth", "mouth", "skin"]})
+
+
+def hospital(patients: int = 600, seed: int = 0) -> dict[str, pd.DataFrame]:
+    """Return three linked tables that keep the rules of `HOSPITAL`, without the look-up table."""
+    rng = np.random.default_rng(seed)
+    born = pd.Timestamp("1925-01-01") + pd.to_timedelta(rng.integers(0, 95 * 365, patients), "D")
+    people = pd.DataFrame(
+        {"patient": 10**6 * seed + np.arange(patients), "sex": rng.choice(["f", "m"], patients), "born": born}
+    )
+    visits_of = rng.poisson(np.where(born.year < 1960, 3.0, 1.0))
+    patient = np.repeat(np.arange(patients), visits_of)
+    arrived = pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 1800, len(patient)), "D")
+    stay = rng.gamma(1.5, 4, len(patient)).astype(int)
+    ward = np.where(born.year[patient] < 1950, "dialysis", rng.choice(["eyes", "surgery"], len(patient)))
+    visits = pd.DataFrame(
+        {
+            "visit": np.arange(len(patient)) + 1000,
+            "patient": people["patient"].to_numpy()[patient],
+            "arrived": arrived,
+            "left": arrived + pd.to_timedelta(stay, "D"),
+            "ward": ward,
+            "cost": (40.0 * stay * rng.lognormal(0, 0.4, len(patient))).clip(0, 2000).round(2),
+        }
+    )
+    medicines_of = rng.poisson(np.where(ward == "dialysis", 2.0, 1.0))
+    row = np.repeat(np.arange(len(patient)), medicines_of)
+    medicines = pd.DataFrame(
+        {
+            "visit": visits["visit"].to_numpy()[row],
+            "drug": np.where(ward[row] == "eyes", "A1", rng.choice(["B2", "C3", "D4"], len(row))),
+            "given": arrived[row] + pd.to_timedelta(rng.integers(0, 9, len(row)), "D"),
+            "days": rng.choice([3, 7, 14, 90], len(row)),
+        }
+    )
+    return {"patients": people, "visits": visits, "medicines": medicines}
