@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from privsyn.errors import InputError, did_you_mean, safe_repr
+from privsyn.errors import InputError, did_you_mean, replace_errors, safe_repr
 
 _UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _MEMORY = re.compile(r"([0-9]+(?:\.[0-9]+)?) *([kKmMgGtT]?[bB])")
@@ -61,7 +61,8 @@ def check_between(name: str, value: object, high: float = inf) -> float:
     """Return a number above 0 and below `high`."""
     number = check_finite(name, value)
     if not 0 < number < high:
-        raise InputError(f"{name} must be above 0 and below {high:g}; got {safe_repr(value)}")
+        below = "" if high == inf else f" and below {high:g}"
+        raise InputError(f"{name} must be above 0{below}; got {safe_repr(value)}")
     return number
 
 
@@ -106,3 +107,24 @@ def check_path(path: object) -> None:
     """
     if not isinstance(path, str | PathLike):
         raise InputError(f"give the path of a file; got {safe_repr(path)}")
+
+
+def imported(kind: str, place: str, group: str | None = None) -> tuple[str, Any]:
+    """Return the name and the object that ``module:name`` leads to, or an entry point of a group.
+
+    >>> imported("method", "math:sqrt")
+    ('sqrt', <built-in function sqrt>)
+    >>> imported("method", "math:root")
+    Traceback (most recent call last):
+    privsyn.errors.InputError: method 'math:root': it cannot be imported (AttributeError)
+    """
+    from importlib import import_module  # here: most commands need neither
+    from importlib.metadata import entry_points
+
+    subject, (module, _, name) = f"{kind} {safe_repr(place)}", place.partition(":")
+    points = () if group is None or name else entry_points(group=group, name=place)
+    if not (module and name) and not points:
+        other = "" if group is None else ", or the name of an entry point"
+        raise InputError(f"{subject}: write module:function{other}")
+    with replace_errors(lambda error: f"{subject}: it cannot be imported ({type(error).__name__})"):
+        return (name, getattr(import_module(module), name)) if name else (place, next(iter(points)).load())

@@ -194,6 +194,17 @@ def warn_disagreements(found: Sequence[object]) -> None:
         warnings.warn(printable(text), DisagreementWarning, stacklevel=5)
 
 
+class CutWarning(UserWarning):
+    """A line in the file of a sweep was cut short, so its run is repeated."""
+
+
+def warn_cut(path: object, lines: int) -> None:
+    """Warn the caller of `sweep` of lines that were cut by a full disk or a broken copy."""
+    if lines:
+        text = f"{path}: {plural(lines, 'line')} cut short: such a run is repeated"
+        warnings.warn(text, CutWarning, stacklevel=4)
+
+
 class DroppedWarning(UserWarning):
     """The schema declares a column as free text, so the synthetic table lacks it."""
 

@@ -30,12 +30,12 @@ from privsyn.cli.sample import forecast, registry_entry, report, sample
 from privsyn.cli.schema import randomize, schema
 from privsyn.cli.survey import demo
 from privsyn.cli.synth import owner, synth
-from privsyn.errors import DisagreementWarning, InputError, NoiseWarning, spelling
+from privsyn.errors import CutWarning, DisagreementWarning, InputError, NoiseWarning, spelling
 
 DONE, FAILED, MISTAKE, INTERRUPTED = 0, 1, 2, 130
 
-PRINTED = (NoiseWarning, DisagreementWarning)
-"""Warnings that are printed. Their texts say settings and released answers alone."""
+PRINTED = (NoiseWarning, DisagreementWarning, CutWarning)
+"""Warnings that are printed. Their texts say settings, names of files and released answers alone."""
 
 RARELY = (50_000, 20, 100)
 """New objects, and collections of younger objects, before a collection of each generation."""

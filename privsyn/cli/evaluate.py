@@ -72,7 +72,7 @@ def evaluate(
             order=order,
             target=target,
             test=test,
-            models=model.split(",") if model else True,
+            models=options.split(model) or True,
             leave_out=leave_out or (),
             metrics=options.own_metrics(metric),
             report=places.get("--report"),

@@ -68,7 +68,9 @@ def _per_parent(text: str) -> tuple[str, float]:
 def sweep(
     data: options.Data,
     *,
-    epsilon: Annotated[str, typer.Option(metavar="NUMBERS", help="Separated by commas: 0.1,0.3,1,3,10.")],
+    epsilon: Annotated[
+        list[str], typer.Option(metavar="NUMBERS", help="Separated by commas: 0.1,0.3,1,3,10.")
+    ],
     out: Annotated[
         Path,
         typer.Option(
@@ -76,11 +78,21 @@ def sweep(
             help="One row for each run. Runs that are in this file are not repeated; use one file per table.",
         ),
     ],
-    seeds: Annotated[int, typer.Option(min=1, help="Runs of each epsilon and preset.")] = 5,
+    seeds: Annotated[int, typer.Option(min=1, help="Runs of each epsilon and method.")] = 5,
     settings: options.Given,
     preset: Annotated[
-        str, typer.Option(metavar="NAMES", help="default, paper, or default,paper.")
-    ] = "default",
+        options.Names,
+        typer.Option(
+            metavar="NAMES", help="default, paper, or default,paper. Default: default, or none with --method."
+        ),
+    ] = None,
+    method: Annotated[
+        options.Names,
+        typer.Option(
+            metavar="PLACE",
+            help="A method of your own: module:function, called as (table, epsilon, seed). Repeat.",
+        ),
+    ] = None,
     models: Annotated[bool, typer.Option(help="Train models; they take most of the time.")] = True,
     model: options.Models = None,
     metric: options.Metrics = None,
@@ -94,7 +106,7 @@ def sweep(
         Path | None, typer.Option(help="Plot errors against epsilon to this file: .png, .svg or .pdf.")
     ] = None,
     score: Annotated[
-        str | None,
+        options.Names,
         typer.Option(metavar="NAMES", help="The scores in the plot, such as pair_mean,boosting_auc."),
     ] = None,
     peers: Annotated[
@@ -120,7 +132,7 @@ def sweep(
     if plot is None and (score or peers):
         raise InputError("--score and --peers are about the plot: add --plot FILE")
     settings["schema"] = database or options.read_public(settings["schema"], csv)
-    metrics, scores = options.own_metrics(metric), score.split(",") if score else []
+    metrics, scores = options.own_metrics(metric), options.split(score)
     check_scores(scores)
     others_results = None if peers is None else read_peers(peers)
     if plot is not None:
@@ -130,9 +142,10 @@ def sweep(
             data,
             _numbers(epsilon),
             seeds=seeds,
-            presets=preset.split(","),
+            presets=options.split(preset) or None,
+            methods=options.import_from_here(method),
             **settings,
-            models=model.split(",") if models and model else models,
+            models=(models and options.split(model)) or models,
             metrics=metrics,
             name=name,
             out=out,
@@ -151,8 +164,9 @@ def sweep(
         say(f"{plot}: errors against epsilon; not private either")
 
 
-def _numbers(text: str) -> list[float]:
+def _numbers(texts: list[str]) -> list[float]:
     from privsyn.errors import replace_errors
 
+    text = ",".join(texts)
     with replace_errors(f"--epsilon {text}: must be numbers separated by commas, like 0.1,1,10", ValueError):
         return [float(part) for part in text.split(",")]

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from importlib import import_module
-from importlib.metadata import entry_points
 from numbers import Real
 from typing import NamedTuple
 
+from privsyn.arguments import imported
 from privsyn.errors import InputError, replace_errors, safe_repr
 from privsyn.evaluation import marginals
 from privsyn.evaluation.comparison import LEARNERS, Comparison
@@ -139,19 +138,7 @@ def add_metric(place: str) -> str:
     >>> add_metric("mymodule:mode_errors")  # doctest: +SKIP
     'mode_errors'
     """
-    module, _, name = place.partition(":")
-    if name:
-        with replace_errors(f"metric {safe_repr(place)}: it cannot be imported"):
-            found = getattr(import_module(module), name)
-    else:
-        points = entry_points(group=ENTRY_POINTS, name=place)
-        if not points:
-            raise InputError(
-                f"metric {safe_repr(place)}: write module:function, or the name of an entry point"
-            )
-        name = place
-        with replace_errors(f"metric {safe_repr(place)}: it cannot be imported"):
-            found = next(iter(points)).load()
+    name, found = imported("metric", place, ENTRY_POINTS)
     if not isinstance(found, Metric) and not callable(found):
         raise InputError(f"metric {safe_repr(place)} is neither a function nor a Metric")
     if name in BUILT_IN:

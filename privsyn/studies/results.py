@@ -5,7 +5,10 @@ The plot shows headline metrics against epsilon, one panel each. It needs the op
 
 from __future__ import annotations
 
+import csv
+import gzip
 from collections.abc import Sequence
+from io import StringIO
 from itertools import product
 from os import PathLike
 from pathlib import Path
@@ -13,7 +16,7 @@ from typing import Any
 
 import pandas as pd
 
-from privsyn.errors import InputError, replace_errors, safe_repr
+from privsyn.errors import InputError, did_you_mean, replace_errors, safe_repr, warn_cut
 from privsyn.evaluation.metric import TABLES
 from privsyn.evaluation.registry import METRICS
 from privsyn.files import atomic_path, check_target
@@ -32,7 +35,13 @@ INK = ("#1f5fa8", "#c2571a", "#3f7d3a", "#8a4fa3")
 
 
 def read_results(out: str | PathLike[str] | None) -> pd.DataFrame:
-    """Return the rows of earlier runs."""
+    """Return the rows of earlier runs. Without those that were cut, by a full disk or a broken copy.
+
+    Warns
+    -----
+    CutWarning
+        If a line has not as many cells as the header, or the last one has no end. Such a run is repeated.
+    """
     if out is not None:
         check_target(out)
         if not str(out).lower().endswith((".csv", ".csv.gz")):
@@ -40,9 +49,28 @@ def read_results(out: str | PathLike[str] | None) -> pd.DataFrame:
     if out is None or not Path(out).exists():
         return pd.DataFrame()
     with replace_errors(f"{out}: this file contains no results of a sweep: give another name"):
-        rows = pd.read_csv(out, dtype=dict.fromkeys(("config", "table", "settings"), str))
+        whole, cut = _whole_lines(Path(out))
+        if not whole and cut == 1:  # nothing but a header that was cut
+            return pd.DataFrame()
+        rows = pd.read_csv(StringIO(whole), dtype=dict.fromkeys(("config", "table", "settings"), str))
         rows["config"]
-        return rows
+    warn_cut(out, cut)
+    return rows
+
+
+def _whole_lines(path: Path) -> tuple[str, int]:
+    """Return the text of a CSV without incomplete lines, and the number of these."""
+    with (gzip.open if path.suffix.lower() == ".gz" else open)(
+        path, "rt", encoding="utf-8", newline=""
+    ) as file:
+        text = file.read()
+    lines = [line for line in csv.reader(StringIO(text, newline="")) if line]
+    complete = [line for line in lines if len(line) == len(lines[0])]
+    if not text.endswith("\n") and complete[-1] is lines[-1]:
+        complete.pop()  # its last cell may have lost digits
+    whole = StringIO(newline="")
+    csv.writer(whole).writerows(complete)
+    return whole.getvalue(), len(lines) - len(complete)
 
 
 def check_results(out: object, rows: pd.DataFrame, table: str) -> None:
@@ -141,7 +169,8 @@ def check_scores(scores: Sequence[str]) -> None:
     """Refuse a score that no metric has."""
     for name in scores:
         if name not in METRICS:
-            raise InputError(f"there is no score {safe_repr(name)}: choose from {', '.join(METRICS)}")
+            meant = did_you_mean(name, METRICS) or f": choose from {', '.join(METRICS)}"
+            raise InputError(f"there is no score {safe_repr(name)}{meant}")
 
 
 def _peers(panel: Any, peers: pd.DataFrame, name: str) -> None:

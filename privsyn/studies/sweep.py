@@ -9,8 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
@@ -23,8 +23,8 @@ from typing import Any, TypeVar, cast
 import numpy as np
 import pandas as pd
 
-from privsyn.arguments import check_column, check_finite, check_whole
-from privsyn.errors import InputError, safe_repr, spelled
+from privsyn.arguments import check_between, check_column, check_whole
+from privsyn.errors import InputError, about, did_you_mean, safe_repr, spelled
 from privsyn.evaluation.comparison import TEST_SHARE, Comparison, chosen_learners
 from privsyn.evaluation.evaluate import evaluate
 from privsyn.evaluation.links import compare_linked, read_tables
@@ -33,6 +33,7 @@ from privsyn.evaluation.scores import Scores
 from privsyn.files import atomic_path
 from privsyn.methods.methods import METHODS
 from privsyn.progress import Progress
+from privsyn.studies.own_method import OwnMethod, own_methods
 from privsyn.studies.results import check_results, long_form, read_results
 from privsyn.synthesizer import PrivSyn
 from privsyn.table.discovery.open_schema import OpenSchema
@@ -59,16 +60,25 @@ class Run:
 
     epsilon: float
     seed: int
-    preset: str = "default"
+    preset: str | OwnMethod = "default"
 
     def __post_init__(self) -> None:
-        if self.preset not in PRESETS:
-            raise InputError(f"preset is one of {', '.join(PRESETS)}; got {safe_repr(self.preset)}")
-        check_finite("epsilon", self.epsilon)
+        if not isinstance(self.preset, OwnMethod) and self.preset not in PRESETS:
+            meant = did_you_mean(self.preset, PRESETS)
+            raise InputError(
+                f"preset is one of {', '.join(PRESETS)}; got {safe_repr(self.preset)}{meant}"
+                "; for a function of your own see --method, in Python methods"
+            )
+        check_between("epsilon", self.epsilon)
         check_whole("seed", self.seed)
 
+    @property
+    def method(self) -> str:
+        """The name of the method in the results."""
+        return self.preset.name if isinstance(self.preset, OwnMethod) else self.preset
+
     def __str__(self) -> str:
-        return f"{self.preset}, epsilon {self.epsilon:g}, seed {self.seed}"
+        return f"{self.method}, epsilon {self.epsilon:g}, seed {self.seed}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,14 +143,19 @@ class Bench:
         open_schema = OpenSchema.of(self.schema, self.train)
         if self.target is not None:
             check_column(spelled("target"), self.target, open_schema.schema.coded, read=True)
-        for run in runs:
-            self.model(run)
+        self._check_models(runs)
         if self.metrics:
             try_own(Comparison.of(self.train, self.test, self.schema, target=self.target))
 
-    def model(self, run: Run) -> PrivSyn:
+    def _check_models(self, runs: Iterable[Run]) -> None:
+        """Refuse settings of a run that cannot work. What a function of the user needs is not known."""
+        for run in runs:
+            if isinstance(run.preset, str):
+                self._model(run, run.preset)
+
+    def _model(self, run: Run, preset: str) -> PrivSyn:
         """Return the model that a run fits."""
-        method = PRESETS[run.preset]
+        method = PRESETS[preset]
         target = self.target if METHODS[method].takes_target else None
         return PrivSyn(run.epsilon, self.delta, self.schema, target=target, seed=run.seed, method=method)
 
@@ -166,7 +181,8 @@ class Bench:
 
     def key(self, run: Run) -> str:
         """Return a digest of everything that determines the results of a run."""
-        return _digest(self.table, self.settings, float(run.epsilon), run.seed, run.preset)
+        own = [run.preset.source] if isinstance(run.preset, OwnMethod) else []
+        return _digest(self.table, self.settings, float(run.epsilon), run.seed, run.method, *own)
 
     def scores(self, synthetic: Any) -> Scores:
         """Compare what a run made with the rows that it was fitted to."""
@@ -174,29 +190,41 @@ class Bench:
             self.train, synthetic, self.schema, target=self.target, test=self.test, models=self.models
         )
 
-    def measure(self, run: Run) -> dict[str, Any]:
-        """Fit, sample and compare; return the settings, time, memory and all scores."""
-        model = self.model(run)
-        _reset_peak()
+    def made(self, run: Run) -> tuple[Any, float, float]:
+        """Return a synthetic table, and the seconds of fitting and of sampling (NaN if it is one step)."""
         start = time.perf_counter()
-        model.fit(self.train)
+        if isinstance(run.preset, OwnMethod):
+            synthetic = run.preset.sample(self.copied, run.epsilon, run.seed)
+            return synthetic, time.perf_counter() - start, nan
+        model = self._model(run, run.preset).fit(self.train)
         fitted = time.perf_counter()
         synthetic = model.sample()
-        sampled = time.perf_counter()
+        return synthetic, fitted - start, time.perf_counter() - fitted
+
+    @property
+    def copied(self) -> Any:
+        """The training rows for a function of the user, which may change its copy."""
+        return self.train.copy()
+
+    def measure(self, run: Run) -> dict[str, Any]:
+        """Fit, sample and compare; return the settings, time, memory and all scores."""
+        _reset_peak()
+        synthetic, fitting, sampling = self.made(run)
         memory = _peak()
-        scores = self.scores(synthetic)
+        with about(str(run.preset)) if isinstance(run.preset, OwnMethod) else nullcontext():
+            scores = self.scores(synthetic)
         facts: dict[str, Any] = {
             "config": self.key(run),
             "name": self.name,
             "table": self.table,
             "settings": self.settings,
-            "preset": run.preset,
+            "preset": run.method,
             "epsilon": run.epsilon,
             "delta": self.delta,
             "seed": run.seed,
             "version": version("privsyn"),
-            "fit_seconds": round(fitted - start, 3),
-            "sample_seconds": round(sampled - fitted, 3),
+            "fit_seconds": round(fitting, 3),
+            "sample_seconds": round(sampling, 3),
             "memory_mb": memory,
         }
         return {"private": False} | facts | scores.row()
@@ -227,13 +255,17 @@ class LinkedBench(Bench):
 
     def check(self, runs: Iterable[Run]) -> None:
         """Refuse wrong settings of any run, and metrics that fail on some rows, before the first run."""
-        for run in runs:
-            self.model(run)
+        self._check_models(runs)
         if self.metrics:
             both = {"real": self.train, "synthetic": self.train}
             whole, tables = compare_linked(both, self.schema, target=None, models=False, leave_out=())
             for comparison in tables.values() or [whole]:
                 try_own(comparison)
+
+    @property
+    def copied(self) -> Any:
+        """The tables for a function of the user, which may change its copies."""
+        return {name: frame.copy() for name, frame in self.train.items()}
 
     @cached_property
     def table(self) -> str:
@@ -250,7 +282,8 @@ def sweep(
     epsilons: Iterable[float],
     *,
     seeds: int = 5,
-    presets: Iterable[str] = ("default",),
+    presets: Iterable[str] | None = None,
+    methods: Mapping[str, Callable[..., Any] | str] | Iterable[str] = (),
     delta: float = 1e-9,
     schema: SchemaOrPath | Database | None = None,
     target: str | None = None,
@@ -273,7 +306,12 @@ def sweep(
     epsilons : iterable of float
     seeds : int
         Number of runs for each epsilon and preset, with seeds 0, 1, ...
-    presets : iterable of "default" or "paper"
+    presets : iterable of "default" or "paper", optional
+        Default: "default", or none if there are `methods`.
+    methods : mapping of a name to a callable, or iterable of "module:callable"
+        Methods of your own, measured in the same way. Each is called as ``(table, epsilon, seed)``, with the
+        training rows as a data frame (of linked tables a dict of these), and returns a synthetic table like
+        it. It does not receive `delta` or `schema`. Its runs are repeated if its text has changed.
     delta, schema : as for PrivSyn
     target : str, optional
         A column that models predict; the default method optimises for it. Not of linked tables.
@@ -299,8 +337,13 @@ def sweep(
         If any run is impossible, a metric fails on some rows, or `out` contains runs on another table. Then
         no run is made.
     """
-    each = range(check_whole("seeds", seeds, least=1))
-    runs = [Run(*run) for run in product(_several("epsilons", epsilons), each, _several("presets", presets))]
+    own = own_methods(methods, PRESETS)
+    if presets is None:
+        presets = () if own else ("default",)
+    chosen: list[str | OwnMethod] = [*_several("presets", presets, least=0 if own else 1), *own]
+    seeded = range(check_whole("seeds", seeds, least=1))
+    cases = product(_several("epsilons", epsilons), seeded, chosen)
+    runs = list(dict.fromkeys(Run(*case) for case in cases))  # one that is asked for twice is made once
     rows = read_results(out)
     bench: Bench
     if (database := as_database(schema)) is None:
@@ -323,15 +366,27 @@ def sweep(
                 rows.to_csv(part, index=False)
         if progress is not None:
             progress("runs", place, len(runs))
-    rows = rows[rows["settings"] == bench.settings].reset_index(drop=True)
+    rows = rows[(rows["settings"] == bench.settings) & ~_changed(bench, rows, own)].reset_index(drop=True)
     return long_form(rows) if long else rows
 
 
-def _several(name: str, values: Iterable[A]) -> list[A]:
-    """Return the values as a list; refuse a single value and an empty list."""
+def _changed(bench: Bench, rows: pd.DataFrame, own: Sequence[OwnMethod]) -> pd.Series:
+    """Return which rows are of a function of the user whose text has changed since."""
+    by_name = {method.name: method for method in own}
+    changed = [
+        name in by_name and bench.key(Run(float(epsilon), int(seed), by_name[name])) != config
+        for name, epsilon, seed, config in zip(
+            *(rows[column].tolist() for column in ("preset", "epsilon", "seed", "config")), strict=True
+        )
+    ]
+    return pd.Series(changed, rows.index, dtype=bool)
+
+
+def _several(name: str, values: Iterable[A], *, least: int = 1) -> list[A]:
+    """Return the values as a list; refuse a single value and a list that is too short."""
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise InputError(f"{name} must be a list: give [{safe_repr(values)}]")
-    if not (several := list(values)):
+    if len(several := list(values)) < least:
         raise InputError(f"{name} is an empty list: give at least one value")
     return several
 

@@ -153,7 +153,7 @@ def test_a_metric_may_be_an_entry_point_and_keeps_the_names_of_the_package(folde
             return Metric("modes", lambda comparison: None)
 
     points = {"modes": [Point()], "pair_mean": [Point()]}
-    monkeypatch.setattr("privsyn.evaluation.registry.entry_points", lambda group, name: points.get(name, []))
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group, name: points.get(name, []))
     assert add_metric("modes") == "modes"
     assert METRICS["modes"].label == "modes"
     with pytest.raises(InputError, match="there is a metric with this name"):

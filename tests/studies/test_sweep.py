@@ -1,5 +1,6 @@
 """A sweep writes one row for each run, resumes after an interruption, and says that it is not private."""
 
+import gzip
 import sys
 
 import numpy as np
@@ -12,6 +13,7 @@ from strategies import tables
 
 import privsyn
 from privsyn import Categorical, Database, InputError, Schema, Table, sweep
+from privsyn.errors import CutWarning
 from privsyn.studies.sweep import Bench, Run
 from privsyn.table.schema.database_file import database_to_plain
 from privsyn.table.schema.yaml_file import to_yaml
@@ -185,6 +187,121 @@ def test_impossible_settings_are_refused(folder):
             swept(**settings)
     with pytest.raises(InputError, match="too few rows"):
         Bench.of(table(2))
+
+
+# Methods of the user
+
+
+def shuffled(rows, epsilon, seed):
+    """Each column in an order of its own."""
+    rng = np.random.default_rng(seed)
+    rows["c"] = "x"  # it may change its copy
+    return pd.DataFrame({name: rng.permutation(cells) for name, cells in rows.items()})
+
+
+def test_a_method_of_the_user_is_measured_like_a_preset():
+    rows = swept(presets=None, methods={"mine": shuffled}, epsilons=[1.0])
+    assert rows["preset"].tolist() == ["mine", "mine"]
+    assert (rows["real_rows"] == 320).all()
+    assert rows["pair_mean"].gt(rows["pair_mean_real"]).all()
+    assert rows["fit_seconds"].ge(0).all()
+    assert rows["sample_seconds"].isna().all()  # a function is one step
+
+
+@pytest.mark.slow
+def test_methods_of_the_user_stand_beside_presets():
+    rows = swept(presets=["paper"], methods={"mine": shuffled}, epsilons=[1.0])
+    assert rows["preset"].tolist() == ["paper", "mine"] * 2
+
+
+def test_a_method_whose_text_has_changed_is_measured_again(folder):
+    swept("r.csv", presets=None, methods={"mine": lambda rows, epsilon, seed: rows}, epsilons=[1.0])
+    rows = swept("r.csv", presets=None, methods={"mine": shuffled}, epsilons=[1.0])
+    assert len(rows) == 2
+    assert rows["pair_mean"].gt(0).all()
+    assert len(pd.read_csv("r.csv")) == 4
+
+
+def failing(rows, epsilon, seed):
+    raise ValueError(rows["a"][0])
+
+
+@pytest.mark.parametrize(
+    ("methods", "words"),
+    [
+        ({"mine": failing}, "method 'mine' raised ValueError"),
+        ({"mine": lambda rows, epsilon, seed: None}, "method 'mine' returned None"),
+        ({"mine": lambda rows, epsilon, seed: rows[["a"]]}, "method 'mine': .*'b'"),
+        ({"mine": lambda rows, epsilon, seed: 5}, "method 'mine': "),
+        ({"mine": lambda rows: rows}, "three arguments"),
+        ({"mine": 5}, "method 'mine': .* got 5"),
+        ({"paper": shuffled}, "method 'paper': this name is taken"),
+        ([shuffled], "with their names"),
+        (["nowhere:method"], "method 'nowhere:method': it cannot be imported"),
+        (["method"], "module:function"),
+        ("method", "methods is a mapping"),
+    ],
+)
+def test_a_method_that_cannot_be_measured_is_refused_in_one_line(methods, words):
+    with pytest.raises(InputError, match=words) as refused:
+        swept(presets=None, methods=methods, epsilons=[1.0])
+    assert "\n" not in str(refused.value)
+
+
+def test_the_command_runs_a_method_of_the_working_folder(folder, capsys):
+    (folder / "own_methods_here.py").write_text("def same(table, epsilon, seed):\n    return table\n")
+    done = run(capsys, *SWEEP, "--out", "r.csv", "--method", "own_methods_here:same")
+    assert done.code == 0
+    rows = pd.read_csv("r.csv")
+    assert rows["preset"].tolist() == ["same"] * 2
+    assert (rows["pair_mean"] == 0).all()
+
+
+# What is asked for, and what is in the file
+
+
+def test_what_is_asked_for_twice_is_run_once(folder, capsys, monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        Bench,
+        "measure",
+        lambda bench, run: (
+            asked.append(run)
+            or {
+                "config": bench.key(run),
+                "table": bench.table,
+                "settings": bench.settings,
+                "preset": run.method,
+                "epsilon": run.epsilon,
+                "seed": run.seed,
+            }
+        ),
+    )
+    options = ("--epsilon", "5,0.5", "--preset", "paper", "--preset", "default,paper")
+    assert run(capsys, *SWEEP, *options, "--out", "r.csv").code == 0
+    assert sorted(map(str, asked)) == sorted(map(str, set(asked)))
+    assert {(made.epsilon, made.method) for made in asked} == {
+        (epsilon, preset) for epsilon in (0.5, 5.0) for preset in ("default", "paper")
+    }
+
+
+@pytest.mark.parametrize("ending", ["csv", "csv.gz"])
+@pytest.mark.parametrize("cut", [1, 3, 200])
+def test_a_run_whose_line_was_cut_is_repeated(folder, cut, ending):
+    out = f"r.{ending}"
+    settings = {"presets": None, "methods": {"mine": shuffled}, "epsilons": [1.0]}
+    whole = swept(out, **settings)
+    read = gzip.open if ending.endswith("gz") else open
+    with read(out, "rt") as file:
+        text = file.read()
+    with read(out, "wt") as file:
+        file.write(text[:-cut])
+    with pytest.warns(CutWarning, match=f"{out}: 1 line cut short"):
+        again = swept(out, **settings)
+    changing = ["fit_seconds", "memory_mb"]
+    pd.testing.assert_frame_equal(
+        again.drop(columns=changing), whole.drop(columns=changing), check_dtype=False, check_exact=False
+    )
 
 
 # On the command line

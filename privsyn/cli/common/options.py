@@ -43,8 +43,11 @@ Data = Annotated[
 
 Target = Annotated[str | None, typer.Option(metavar="COL", help="A column that models predict.")]
 
+Names = list[str] | None
+"""Of an option that takes names separated by commas, and may be repeated."""
+
 Models = Annotated[
-    str | None,
+    Names,
     typer.Option("--model", metavar="NAMES", help="Models to train: boosting,linear (default), forest, mlp."),
 ]
 
@@ -246,12 +249,26 @@ def check_lookups(data: Path, schema: Path | None) -> None:
             raise InputError(f"{schema}: looks values up in {data}, the private table: give a public one")
 
 
-def own_metrics(places: list[str] | None) -> list[str]:
-    """Register the metrics of the user, whose modules may be in the working folder; return their names."""
-    from privsyn.evaluation.registry import add_metric
+def split(names: Names) -> list[str]:
+    """Return all names that an option has, each once.
 
+    >>> split(["default, paper", "paper"]), split(None)
+    (['default', 'paper'], [])
+    """
+    return list(dict.fromkeys(name.strip() for text in names or () for name in text.split(",")))
+
+
+def import_from_here(places: Names) -> list[str]:
+    """Return the places of the user's functions. Their modules may be in the working folder."""
     if places:
         sys.path.insert(0, str(Path.cwd()))
-    for place in places or ():
+    return places or []
+
+
+def own_metrics(places: Names) -> list[str]:
+    """Register the metrics of the user, so that ``--score`` knows them; return their places."""
+    from privsyn.evaluation.registry import add_metric
+
+    for place in import_from_here(places):
         add_metric(place)
     return places or []
