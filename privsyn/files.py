@@ -7,6 +7,7 @@ import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
@@ -96,6 +97,31 @@ def check_no_other(path: Path, start: bytes) -> None:
     """Refuse a file of another format under the name of a CSV file; `start` are its first bytes."""
     if why := next((why for first, why in OTHERS.items() if start.startswith(first)), None):
         raise InputError(f"{path}: {why}")
+
+
+@dataclass(frozen=True)
+class UnpackedLimit:
+    """To how many bytes a packed file may unpack.
+
+    Parameters
+    ----------
+    least : int
+        Bytes that any file may unpack to.
+    ratio : int
+        Bytes that each packed byte may add to these.
+    """
+
+    least: int
+    ratio: int
+
+    def check(self, path: Path, size: int) -> None:
+        """Refuse a file that is made to fill the memory, by the `size` in bytes to which it unpacks."""
+        packed = path.stat().st_size
+        if size > self.least + self.ratio * packed:
+            raise InputError(
+                f"{path}: is {packed / 1e6:,.1f} MB and unpacks to {size / 1e6:,.0f} MB or more, as no table"
+                " does: if it is a table, save it as .csv"
+            )
 
 
 def check_file(path: Path) -> None:

@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
 from privsyn.errors import InputError, replace_errors
-from privsyn.files import check_no_other
+from privsyn.files import UnpackedLimit, check_no_other
 from privsyn.table.io.formats import CSV, Formats, Place
 from privsyn.table.kinds.csv_format import DELIMITERS, CsvFormat
 from privsyn.table.schema.columns import Categorical, Column, Datetime, Numerical
@@ -83,9 +83,9 @@ def header(place: Place, dialect: CsvFormat) -> list[str]:
     return names
 
 
-def declared(_: Place, dialect: CsvFormat) -> tuple[dict[str, Column], tuple[str, ...]]:
+def declared(place: Place, dialect: CsvFormat) -> tuple[dict[str, Column], tuple[str, ...]]:
     """Return no column, for a CSV has no types, and what is taken as public about every CSV."""
-    return {}, (well_formed(dialect),)
+    return {}, (well_formed(dialect), *((UNPACKED,) if is_gzip(place.file) else ()))
 
 
 def check_header(place: Place, names: Sequence[str], known: Collection[str] = ()) -> None:
@@ -218,12 +218,24 @@ def check_text(place: Place, dialect: CsvFormat) -> list[str]:
     return names
 
 
+LIMIT = UnpackedLimit(2**30, 200)
+"""Of a compressed CSV. It is read in batches: what grows with its length is time alone."""
+
+UNPACKED = (
+    f"that the file does not unpack to more than {LIMIT.least / 1e9:.1f} GB and {LIMIT.ratio} times its size"
+)
+"""What the ledger says about every compressed CSV file."""
+
+
 def _check_quotes(path: Path) -> None:
-    """Refuse a CSV with an open quote, without a word of what follows it."""
-    quotes = 0
+    """Refuse a CSV with an open quote, without a word of what follows it, or one that has no end."""
+    quotes = size = 0
     with replace_errors(partial(unreadable, path), DAMAGED), _open(path) as file:
         while block := file.read(2**20):
             quotes += block.count(b'"')
+            size += len(block)
+            if is_gzip(path):
+                LIMIT.check(path, size)
     if quotes % 2:  # a quoted cell has two, and each quote within it is doubled
         raise InputError(
             f"{path}: some quote is not closed: put the cell in quotes and double each quote within it"

@@ -24,37 +24,26 @@ AT_ONCE = 4096
 MOST_ROWS = 2**20 - 1
 """Rows of a sheet without its header."""
 
-FACT = "that the sheet has no cell to the right of its header"
+FACTS = (
+    "that the file is a whole workbook, of sound XML, and not of far more text than a table of its size",
+    "that the sheet has no cell to the right of its header",
+)
 
 
 @contextmanager
 def _rows(place: Place) -> Iterator[Iterator[tuple[Any, ...]]]:
     """Yield the rows of a sheet. A formula has the value that was computed last."""
-    from openpyxl import load_workbook
+    from privsyn.table.io.workbook import Workbook  # needs openpyxl
 
     damaged = f"{place.file}: not an Excel workbook (.xlsx), or a damaged one"
     with replace_errors(unless_own(damaged)):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # some name a cell
-            book = load_workbook(place.file, read_only=True, data_only=True)
+            warnings.simplefilter("ignore")  # of styles that openpyxl does not know
+            book = Workbook(place.file)
         try:
-            sheets = {sheet.title: sheet for sheet in book.worksheets}
-            sheet = sheets[place.choose(list(sheets))]
-            sheet.reset_dimensions()  # those in the file may be wrong
-            yield _silently(sheet.iter_rows(values_only=True))
+            yield book.rows(place.choose(list(book.sheets)))
         finally:
             book.close()
-
-
-def _silently(rows: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows without the warnings of openpyxl, which say where a cell has a date out of range."""
-    while True:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            row = next(rows, None)
-        if row is None:
-            return
-        yield row
 
 
 def header(place: Place, _: CsvFormat) -> list[str]:
@@ -72,7 +61,7 @@ def _names(row: tuple[Any, ...]) -> list[str]:
 
 def declared(_: Place, dialect: CsvFormat) -> tuple[dict[str, Column], tuple[str, ...]]:
     """Return no column, for a sheet has no types, and what is taken as public about every sheet."""
-    return {}, (FACT,)
+    return {}, FACTS
 
 
 def texts(

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from functools import partial
 from importlib import import_module
 from numbers import Integral, Real
 from os import PathLike
@@ -367,7 +368,13 @@ def text_of(cell: Any, dialect: CsvFormat, form: str | NumberFormat | None = Non
     ['', '3', '2.5', 'true', '2020-01-02', 'a']
     >>> text_of(2500.5, CsvFormat(), NumberFormat("1.234,50 EUR"))
     '2.500,50 EUR'
+
+    A cell that cannot be written is missing: none may end a run.
     """
+    return alone(partial(_text_of, dialect=dialect, form=form), cell, "")
+
+
+def _text_of(cell: Any, dialect: CsvFormat, form: str | NumberFormat | None) -> str:
     match cell:
         case None:
             return ""
@@ -387,15 +394,11 @@ def text_of(cell: Any, dialect: CsvFormat, form: str | NumberFormat | None = Non
         case datetime():
             return cell.isoformat(" ")  # an identifier may be a time with fractions of a second
         case timedelta():
-            return alone(_duration, cell, "")  # those of sheets may be too long for pandas
+            return str(pd.Timedelta(cell))  # those of sheets may be too long for pandas
         case bytes():
             return cell.decode("utf-8", "replace").encode("utf-8", "replace").decode()
         case _:
             return str(cell).encode("utf-8", "replace").decode()  # halves of surrogate pairs are no text
-
-
-def _duration(cell: Any) -> str:
-    return str(pd.Timedelta(cell))
 
 
 def plain(value: Any) -> Any:

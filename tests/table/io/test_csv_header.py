@@ -15,9 +15,11 @@ import pytest
 from command import Outcome, fill, run
 
 from privsyn import Categorical, InputError, Numerical, Schema, Text, plan, read_schema
+from privsyn.files import UnpackedLimit
 from privsyn.table.io import csv_table
 from privsyn.table.io.csv_table import read_header
 from privsyn.table.io.formats import Place
+from privsyn.table.io.read_in_batches import read_in_batches
 from privsyn.table.io.read_in_memory import read_in_memory
 from privsyn.table.kinds.csv_format import CsvFormat
 
@@ -220,3 +222,13 @@ def test_a_header_that_cannot_be_read_is_one_line(name, content, words, folder, 
     Path(name).write_bytes(content)
     for command in (("plan", name, "--epsilon", 1), ("schema", name, "--from-dtypes")):
         assert words in refused(run(capsys, *command))
+
+
+@pytest.mark.slow
+def test_a_compressed_csv_without_end_is_refused_when_it_is_too_long(tmp_path, monkeypatch):
+    path = tmp_path / "t.csv.gz"
+    with gzip.open(path, "wb") as file:
+        file.write(b"a,b\n" + b"1,2\n" * 30_000_000)
+    monkeypatch.setattr(csv_table, "LIMIT", UnpackedLimit(2**22, 200))
+    with pytest.raises(InputError, match=r"t\.csv\.gz: is 0\.\d MB and unpacks to \d+ MB or more"):
+        read_in_batches(path)
