@@ -27,6 +27,13 @@ def schema(
     from_dtypes: Annotated[
         bool, typer.Option("--from-dtypes", help="Draft from names and types alone; read no row.")
     ] = False,
+    persons: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TABLE",
+            help="Of several tables: the one whose rows are the persons. Default: names and links decide.",
+        ),
+    ] = None,
     *,
     settings: options.Given,
     force: options.Force = False,
@@ -47,11 +54,15 @@ def schema(
 
     unit = settings["unit"]
     if check is not None:
+        if persons is not None:
+            raise InputError("--check takes the persons from the schema: leave out --persons")
         _check(data, check, output, unit, csv, from_dtypes=from_dtypes)
         return
     tables = every_table(data)
+    if persons is not None and not tables:
+        raise InputError(f"--persons: {data} is one table; --unit names its column of persons")
     if tables and (unit is not None or from_dtypes):
-        what, why = "--unit", "the persons will be the rows of the table without a parent"
+        what, why = "--unit", "the persons are the rows of one table: --persons names it"
         if from_dtypes:
             what, why = "--from-dtypes", "their keys are found in the rows"
         one = f"{data}::{next(iter(tables))}" if data.is_file() else next(iter(tables.values()))[0]
@@ -67,7 +78,7 @@ def schema(
         from privsyn.table.drafting.linked import draft_tables
 
         folder = None if output is None else output.parent
-        draft, look_ups = draft_tables(tables, stem=stem, folder=folder, csv=dialect)
+        draft, look_ups = draft_tables(tables, stem=stem, folder=folder, csv=dialect, persons=persons)
     else:
         draft, look_ups = draft_files(data, stem=stem, unit=unit, read=not from_dtypes, csv=dialect)
     texts = {"--output": draft}

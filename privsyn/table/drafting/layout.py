@@ -15,16 +15,55 @@ from privsyn.errors import InputError, plural
 from privsyn.marginals.domain import Ints
 from privsyn.table.drafting.dependences import ROWS_OF_KEY
 from privsyn.table.drafting.keys import KeyedTable, Link, links_between, may_be_looked_up
+from privsyn.table.encoding.dtypes import family
 
-PEOPLE = re.compile(
-    r"(?i)person|people|patient|customer|client|user|member|employee|worker|student|pupil|subject|respondent|"
-    r"citizen|resident|tenant|household|famil|insured|guest|rider|driver|passenger|donor|doctor|physician|nurse|"
-    r"teacher|lecturer|staff|account"
+SUBJECTS = re.compile(
+    r"(?i)person|people|patient|customer|client|kunde|user|member|mitglied|student|pupil|sch(?:ü|ue)ler|subject|"
+    r"respondent|citizen|resident|einwohner|tenant|household|haushalt|famil|insured|versichert|guest|rider|passenger|"
+    r"donor|account|konto|applicant|buyer|debtor|employer|voter|child(?:ren)?$|personne|paciente|cliente|empleado"
 )
-"""Names of tables or keys of rows that may be persons: such a table is not proposed as public."""
+"""Names of tables or keys of rows that may be the persons whom the data are about."""
 
-OF_PEOPLE = re.compile(r"(?i)surname|first_?name|last_?name|birth|(?:^|_)born(?:$|_)|(?:^|_)dob(?:$|_)")
+STAFF = re.compile(
+    r"(?i)employee|worker|mitarbeiter|angestellt|doctor|physician|nurse|teacher|lecturer|staff|driver|seller|clerk"
+)
+"""Names of rows of persons who serve others. If both are there, the others are rather the persons."""
+
+CLASSES = re.compile(
+    r"(?i)(?:type|kind|role|status|class|category|group|segment|level|tier|art|typ|gruppe)s?$"
+)
+"""Ends of the names of tables of classes, as of customer_type."""
+
+OF_PEOPLE = re.compile(
+    r"(?i)surname|(?:first|last|full|given|family|maiden)_?names?|vorname|nachname|birth|geburt|(?:^|_)born(?:$|_)|"
+    r"(?:^|_)dob(?:$|_)|(?:^|_)ssn(?:$|_)|passport"
+)
 """Names of columns that only persons have."""
+
+CONTACTS = re.compile(
+    r"(?i)address|(?:^|_)adresse?(?:$|_)|street|stra(?:ß|ss)e|(?:^|_)rue(?:$|_)|phone|(?:^|_)(?:tel|mobile|fax|cell)"
+    r"(?:$|_)|telefon|e-?mail|(?:^|_)iban(?:$|_)"
+)
+"""Names of columns with which a row can be traced to a person: a table with one is not proposed as public."""
+
+LIKE_CONTACTS = re.compile(
+    r"[^@\s]+@[^@\s]+\.\w+|\+\d[\d ()/.-]{6,}|(?!\d{4}-\d\d-\d\d)(?=.*[ ()/-])\(?\d[\d ()/-]{6,}\d|"
+    r"(?=.*\d)(?i:.*(?:\b(?:street|st|road|rd|avenue|ave|lane|drive|court|boulevard|blvd|rue|via|calle|plaza)\b|"
+    r"stra(?:ß|ss)e\b|str\.|platz\b|weg\b|gasse\b|allee\b).*)"
+)
+"""Cells that may be e-mail addresses, telephone numbers, or streets with a number."""
+
+LIKE_NAMES = re.compile(r"(?:[A-ZÄÖÜÉ][\w.'-]+,? ){1,3}[A-ZÄÖÜÉ][\w'-]+")
+"""Cells that may be names of persons: two words or more with capitals."""
+
+NAMES = re.compile(r"(?i)(?:^|_)names?$|name$|(?:^|_)(?:label|title)$")
+"""Names of columns that may have names of persons, if their cells look so."""
+
+MOSTLY = 0.5
+"""Least share of the different cells of a column that look like contacts or names, if it has these."""
+
+HOUSEHOLD = 5
+"""Least mean of the persons of a row above which the persons, and not such rows, are protected."""
 
 CONSISTENT = 0.9
 """Least share of rows in which two ways to a table above lead to the same row, if the rows belong there."""
@@ -74,11 +113,11 @@ class Layout:
         return {column: link.parent for (table, column), link in self.lookups.items() if table == name}
 
 
-def lay_out(tables: Mapping[str, KeyedTable]) -> Layout:
+def lay_out(tables: Mapping[str, KeyedTable], persons: str | None = None) -> Layout:
     """Return how tables hang together.
 
-    The root is the table without a parent below which most rows hang. A table that several parents could have
-    belongs to the one that is furthest from the root.
+    The root has the persons: `persons`, or a table whose name says so, or else the table without a parent
+    below which most rows hang. A table of several possible parents belongs to the one furthest from the root.
 
     Raises
     ------
@@ -87,11 +126,15 @@ def lay_out(tables: Mapping[str, KeyedTable]) -> Layout:
     """
     links = links_between(tables)
     usable = [each[0] for each in links.values() if each[0].parent != each[0].table and each[0].as_written]
-    looked_up = set(_look_ups(tables, usable))
+    looked_up = set(_look_ups(tables, usable)) - {persons}
     if not any(table.keys for name, table in tables.items() if name not in looked_up):
         looked_up = set()  # then one of them is the root
     up = _without_circles([each for each in usable if not {each.table, each.parent} & looked_up])
-    root = _root({name: table for name, table in tables.items() if name not in looked_up}, up)
+    roots = _roots({name: table for name, table in tables.items() if name not in looked_up}, up)
+    root = roots[0] if persons is None else persons
+    if not tables[root].keys:
+        raise InputError(f"the table {root!r} has no key: give it a column whose cells all differ")
+    up = [link for link in up if link.table != root]
     inside = {root, *_below(root, up)}
     parents = _parents(root, [link for link in up if {link.table, link.parent} <= inside])
     private = (root, *parents)
@@ -99,6 +142,11 @@ def lay_out(tables: Mapping[str, KeyedTable]) -> Layout:
     public = {link.parent: link.key for link in lookups.values()}
     for name in private:
         lookups |= {(name, link.column): link for link in _numbers_of(name, tables, public, links)}
+    remarks = {
+        name: [*_alternatives(name, links, parents), *_rows_without(name, tables, parents)]
+        for name in private
+    }
+    remarks[root] = [*_other_roots(root, roots, tables, up), *remarks[root]]
     return Layout(
         root,
         parents,
@@ -106,27 +154,44 @@ def lay_out(tables: Mapping[str, KeyedTable]) -> Layout:
         lookups,
         left_out,
         {name: _why_outside(name, links, private) for name in tables if name not in (*private, *public)},
-        {name: [*_alternatives(name, links, parents)] for name in private},
+        remarks,
     )
 
 
-def _root(tables: Mapping[str, KeyedTable], up: Collection[Link]) -> str:
-    """Return the table with a key and without a parent below which most rows hang."""
-    below = {
-        name: _below(name, up)
-        for name, table in tables.items()
-        if table.keys and not any(link.table == name for link in up)
-    }
-    if not below:
+def _roots(tables: Mapping[str, KeyedTable], up: Collection[Link]) -> list[str]:
+    """Return the tables with a key whose rows may be the persons, the likeliest first.
+
+    A table with a parent may be one if its name says more of persons than that of each table above, and the
+    rows above are no households.
+    """
+    found: dict[str, tuple[int, int, int]] = {}
+    for name, table in tables.items():
+        rank = personality(table)
+        above = [other for other in tables.values() if name in _below(other.name, up)]
+        if table.keys and all(
+            rank > personality(other) and len(table.frame) >= HOUSEHOLD * len(other.frame) for other in above
+        ):
+            below = sum(len(tables[each].frame) for each in _below(name, up))
+            found[name] = rank, below, len(table.frame)
+    if not found:
         raise InputError(
             "no table of two or more rows has a key: give one a column without missing cells that all differ"
         )
+    return sorted(found, key=lambda name: found[name], reverse=True)
 
-    def weight(name: str) -> tuple[int, bool, int]:
-        rows_below = sum(len(tables[each].frame) for each in below[name])
-        return rows_below, is_personal(tables[name]), len(tables[name].frame)
 
-    return max(below, key=weight)
+def _other_roots(
+    root: str, roots: Sequence[str], tables: Mapping[str, KeyedTable], up: Collection[Link]
+) -> Iterator[str]:
+    """Yield the other tables whose rows may be the persons, if it is unclear."""
+    below = {name: sum(len(tables[each].frame) for each in _below(name, up)) for name in roots}
+    others = [name for name in roots if name != root and (below[name] or is_personal(tables[name]))]
+    if others:
+        named = ", ".join(f"{name} ({plural(below[name], 'row')} below it)" for name in others)
+        yield (
+            f"READ: WHO ARE THE PERSONS? Names and links speak for {root}. It could also be: {named}."
+            " The promise is for the rows of one table: draft again with --persons NAME to take another one."
+        )
 
 
 def _other_links(
@@ -138,6 +203,7 @@ def _other_links(
     """Return the links of private tables to tables that could be public, and why others are left out."""
     lookups: dict[tuple[str, str], Link] = {}
     left_out: dict[tuple[str, str], str] = {}
+    not_public = _not_public(private, tables, links)
     for name in private:
         own = {column: found[0] for (table, column), found in links.items() if table == name}
         for column, link in own.items():
@@ -151,15 +217,82 @@ def _other_links(
                     f" left out, and these are not protected. If {link.parent} is public, see lookups in"
                     " docs/linked.md."
                 )
+            elif why := not_public.get(link.parent):
+                left_out[name, column] = (
+                    f"READ: leads to {link.parent}, {why}: its rows may concern persons, so it is not"
+                    " proposed as public, and the column is left out. If everybody may know"
+                    f" {link.parent}, see lookups in docs/linked.md."
+                )
             else:
                 lookups[name, column] = link
     return lookups, left_out
 
 
+def _not_public(
+    private: Collection[str], tables: Mapping[str, KeyedTable], links: Mapping[tuple[str, str], list[Link]]
+) -> dict[str, str]:
+    """Return why tables outside the tree are not proposed as public, if their rows may lead to persons.
+
+    Such a table has names or addresses, or its rows lead to a table that is not proposed itself, or few rows
+    of a table of persons lead to each of its rows: these may be their homes.
+    """
+    first = [each[0] for each in links.values() if each[0].parent != each[0].table]
+    led_to = {link.parent for link in first if link.table in private} - {*private}
+    why: dict[str, str] = {}
+    for name in led_to:
+        if columns := traces(tables[name]):
+            why[name] = f"which has {', '.join(columns)}"
+        elif any(_has_few(link, tables) for link in first if link.parent == name):
+            why[name] = "of which each row is that of few persons"
+    while True:
+        ways = (link for link in first if link.table in led_to and link.table not in why)
+        on = {link.table: link.parent for link in ways if link.parent not in led_to or link.parent in why}
+        if not on:
+            return why
+        why |= {name: f"whose rows lead to {parent}" for name, parent in on.items()}
+
+
+def _has_few(link: Link, tables: Mapping[str, KeyedTable]) -> bool:
+    """Return whether a table of persons has few rows for each row to which it leads."""
+    rows = len(tables[link.table].frame) / max(len(tables[link.parent].frame), 1)
+    return is_personal(tables[link.table]) and rows < ROWS_OF_KEY
+
+
+def personality(table: KeyedTable) -> int:
+    """Return how likely rows are the persons: 2 by the table's name, 1 if they serve others, else 0."""
+    names = () if CLASSES.search(table.name) else (table.name, *table.keys[:1])
+    if any(map(SUBJECTS.search, names)):
+        return 2
+    staff = any(map(STAFF.search, names))
+    return int(staff or any(map(OF_PEOPLE.search, map(str, table.frame.columns))))
+
+
 def is_personal(table: KeyedTable) -> bool:
     """Return whether the rows of a table may be persons, by its name and those of its columns."""
-    names = (table.name, *table.keys[:1])
-    return any(map(PEOPLE.search, names)) or any(map(OF_PEOPLE.search, map(str, table.frame.columns)))
+    return personality(table) > 0 or any(map(SUBJECTS.search, (table.name, *table.keys[:1])))
+
+
+def traces(table: KeyedTable) -> list[str]:
+    """Return the columns of a table with names, addresses or the like, by their names and their cells.
+
+    >>> import pandas as pd
+    >>> shops = pd.DataFrame({"id": [1, 2], "where": ["Mill Road 12", "Mill Road 14"], "size": ["S", "L"]})
+    >>> traces(KeyedTable("shops", shops))
+    ['where']
+    """
+    columns = map(str, table.frame.columns)
+    return [
+        name for name in columns if CONTACTS.search(name) or OF_PEOPLE.search(name) or _traced(table, name)
+    ]
+
+
+def _traced(table: KeyedTable, column: str) -> bool:
+    """Return whether most cells of a column of text look like contacts, or like names if it is called so."""
+    if family(table.frame[column].dtype) not in ("text", "object") or column not in table.cells:
+        return False
+    cells = [cell for cell in table.frame[column].dropna().unique().tolist() if isinstance(cell, str)]
+    patterns = [LIKE_CONTACTS, *([LIKE_NAMES] if NAMES.search(column) else [])]
+    return any(sum(bool(each.fullmatch(cell)) for cell in cells) > MOSTLY * len(cells) for each in patterns)
 
 
 def _look_ups(tables: Mapping[str, KeyedTable], links: Sequence[Link]) -> Iterator[str]:
@@ -295,6 +428,17 @@ def _alternatives(
         yield (
             f"READ: {plural(own.strays, 'row')} whose {own.column} is no key of {own.parent}: such rows are"
             " left out."
+        )
+
+
+def _rows_without(name: str, tables: Mapping[str, KeyedTable], parents: Mapping[str, Link]) -> Iterator[str]:
+    """Yield how many rows have an empty link: no synthetic rows stand for them."""
+    own = parents.get(name)
+    if own is not None and (empty := int((tables[name].cells[own.column].coded[0] < 0).sum())):
+        share = 100 * empty / len(tables[name].frame)
+        yield (
+            f"READ: {plural(empty, 'row')} ({share:.0f} %) without a {own.column}: they belong to no row of"
+            f" {own.parent}, are left out, and `synth` makes none like them."
         )
 
 

@@ -68,10 +68,11 @@ def draft_tables(
     stem: str | None = None,
     folder: Path | None = None,
     csv: CsvFormat = PLAIN,
+    persons: str | None = None,
 ) -> tuple[str, dict[str, str]]:
     """Return the text of a draft of several tables, and the text of each file of a look-up by its name.
 
-    It reads the rows, so it is not private before a person reviews it.
+    It reads the rows, so it is not private before a person reviews it. A table without rows is named.
 
     Parameters
     ----------
@@ -83,8 +84,12 @@ def draft_tables(
         Where the draft will be: paths in it begin there. Default: the working folder.
     csv : CsvFormat
         How CSV files are written.
+    persons : str, optional
+        The table whose rows are the persons. Default: names and links say which.
     """
-    draft = _Draft.of(places, csv)
+    if persons is not None and persons not in places:
+        raise InputError(f"--persons {persons!r} is none of the tables {', '.join(places)}")
+    draft = _Draft.of(places, csv, persons)
     remarks = [each for remark in REMARKS for each in remark(draft.tables)]
     sections, files = [], dict[str, str]()
     for name in draft.layout.names:
@@ -134,20 +139,26 @@ class _Draft:
         return orders_with_above(self.tables, self.elsewhere)
 
     @classmethod
-    def of(cls, places: Mapping[str, tuple[str, DeclaredTable]], csv: CsvFormat) -> _Draft:
-        """Read all tables, and draft the private ones."""
+    def of(
+        cls, places: Mapping[str, tuple[str, DeclaredTable]], csv: CsvFormat, persons: str | None
+    ) -> _Draft:
+        """Read all tables, and draft the private ones; one without rows is outside."""
         form = None if csv == PLAIN else Schema({}, csv=csv)
         loaded: dict[str, LoadedTable] = {}
         for name, (place, _) in places.items():
             with about(f"table {name!r}"):
                 loaded[name] = read_in_memory(place, form)
-                if not len(loaded[name].frame):
-                    raise InputError("it has no rows to draft from: draft the others without it")
+        empty = [name for name, table in loaded.items() if not len(table.frame)]
+        if len(empty) == len(places) or persons in empty:
+            raise InputError(f"{persons or 'no table'}: no rows to draft from")
         keyed = {
             name: KeyedTable(name, loaded[name].frame, declared, Place.of(place).format is CSV)
             for name, (place, declared) in places.items()
+            if name not in empty
         }
-        layout, drafted = lay_out(keyed), {}
+        layout, drafted = lay_out(keyed, persons), {}
+        without_rows = dict.fromkeys(empty, "READ: it has no rows. Draft again once it has some.")
+        layout = replace(layout, outside={**layout.outside, **without_rows})
         for name in layout.names:
             with about(f"table {name!r}"):
                 drafted[name] = _draft_table(name, places[name][0], loaded[name], layout, keyed, csv)

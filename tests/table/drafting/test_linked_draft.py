@@ -309,8 +309,8 @@ def test_others_may_add_remarks(tmp_path, monkeypatch):
 def test_a_draft_needs_a_key_and_rows(tmp_path):
     with pytest.raises(InputError, match="has a key: give one a column"):
         text_of({"a": pd.DataFrame({"x": [1.5, 2]}), "b": pd.DataFrame({"y": [1, 1]})}, tmp_path)
-    with pytest.raises(InputError, match="table 'b': it has no rows to draft from"):
-        draft_tables(every_table(folder_of({"a": PATIENTS, "b": PATIENTS[:0]}, tmp_path / "empty")))
+    with pytest.raises(InputError, match="no table: no rows to draft from"):
+        draft_tables(every_table(folder_of({"a": PATIENTS[:0], "b": PATIENTS[:0]}, tmp_path / "empty")))
 
 
 def test_which_files_are_tables(tmp_path):
