@@ -104,7 +104,7 @@ def test_the_bound_need_not_be_given(tmp_path):
     model = PrivSyn(1.0, DELTA, SCHEMA, unit="who").fit(visits(people=3000))
     ledger = model.ledger_
     assert 1 < ledger.rows_per_unit < 9
-    assert "in tables of several columns, rows whose squared counts" in ledger.neighbours
+    assert "in tables of several columns, rows whose squared counts" in ledger.kept
     schema = resources.files("privsyn.private").joinpath("ledger.schema.json").read_text("utf-8")
     Draft202012Validator(json.loads(schema)).validate(json.loads(ledger.to_json()))
     model.save(tmp_path / "m.privsyn")
@@ -246,10 +246,11 @@ def test_the_ledger_names_the_unit_also_after_saving(method, tmp_path):
     model.save(tmp_path / "m.privsyn")
     for ledger in (model.ledger_, load(tmp_path / "m.privsyn").ledger):
         assert (ledger.unit, ledger.rows_per_unit) == ("who", 3)
-        rows = "at most 3 rows each kept"
+        rows = "at most 3 rows in a column"
         if method == "default":
-            rows += " in a column; in tables of several columns, rows whose squared counts sum to at most 3^2"
-        assert ledger.neighbours == f"add or remove all rows of one person ({rows})"
+            rows += "; in tables of several columns, rows whose squared counts sum to at most 3^2"
+        assert ledger.kept == rows
+        assert ledger.neighbours == "add or remove one person: all rows of one 'who'"
         assert "that one person has one identifier in 'who'" in ledger.public_inputs
         assert (
             "that two persons never share one in 'who', where 7 and 007 are two identifiers"
@@ -315,8 +316,7 @@ def test_a_person_on_the_command_line(data, capsys):
     )
     assert (outcome.code, outcome.err) == (0, "")
     assert "(a private estimate of the table's own number), 4 columns" in outcome.out
-    said = "privacy: epsilon 1 at delta 1e-09 for all rows of one who, at most "
-    assert said in outcome.out
+    assert "privacy: epsilon 1 at delta 1e-09 for all rows of one 'who'\n" in outcome.out
     assert "taken as public: that one person has one identifier in 'who'" in outcome.out
     assert "taken as public: that two persons never share one in 'who'" in outcome.out
     assert "read off the file" not in outcome.out
@@ -326,7 +326,7 @@ def test_a_person_on_the_command_line(data, capsys):
     assert written["rows_per_unit"] in (1, 2)
     sampled = run(capsys, "sample", model, data / "more.csv")
     assert "of the rows of one who are counted: about " in outcome.out
-    assert "for all rows of one who, at most " in sampled.out
+    assert "for all rows of one 'who'\n" in sampled.out
     assert "(a private estimate of the table's own number)" in sampled.out
     for path in (out, ledger, model, data / "more.csv"):
         assert CANARY.encode() not in path.read_bytes()

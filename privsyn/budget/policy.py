@@ -106,7 +106,7 @@ class Policy:
             yield f"a run with a seed is not private: leave out {spelled('seed')}"
         if self.unit not in (None, run.unit):
             yield f"all rows of one {self.unit!r} must be protected: give {spelled('unit')} {self.unit}"
-        if mixed := [each for each in others if each.unit != run.unit]:
+        if mixed := [each for each in others if each.protects != run.protects]:
             before = f"a run before protects {mixed[0].protects}"
             yield f"{before}, and this one protects {run.protects}: protect the same"
         epsilon, delta = self.left(others)

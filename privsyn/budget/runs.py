@@ -30,6 +30,7 @@ from typing import Any, BinaryIO
 
 from privsyn.errors import InputError, plural, replace_errors
 from privsyn.private.ledger import VERSION, Ledger
+from privsyn.private.ledger_text import protects
 from privsyn.table.io.formats import file_of
 
 try:
@@ -100,6 +101,8 @@ class Run:
         None as long as the run has not ended.
     withdrawal : Withdrawal, optional
         None as long as what the run published stands. It changes no cost.
+    root : str, optional
+        Of linked tables, the one of which `unit` is a column.
     """
 
     epsilon: float
@@ -115,6 +118,7 @@ class Run:
     version: str = VERSION
     ledger: Ledger | None = None
     withdrawal: Withdrawal | None = None
+    root: str | None = None
 
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> Run:
@@ -123,22 +127,23 @@ class Run:
         if run.to_plain().keys() - {"begins"} != plain.keys():  # what is missing has no default
             raise ValueError("not a run")
         known = isfinite(run.epsilon) and run.epsilon > 0 and 0 <= run.delta < 1
-        texts = (run.data, run.out, run.id, run.when, run.by, run.version, run.unit or "")
+        texts = (run.data, run.out, run.id, run.when, run.by, run.version, run.unit or "", run.root or "")
         if not (known and all(isinstance(text, str) for text in texts) and isinstance(run.seeded, bool)):
             raise ValueError("not a run")
         return run
 
     def to_plain(self) -> dict[str, Any]:
         """Return the line that the run begins with."""
-        later = ("ledger", "withdrawal")
+        later = ("ledger", "withdrawal", *(() if self.root is not None else ("root",)))
         plain = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in later}
         return {"begins": plain.pop("id"), **plain}
 
     def ended(self, plain: Mapping[str, Any]) -> Run:
         """Return the run with its ledger, which must be of this run."""
         ledger = Ledger.from_dict(plain)
-        promised = (ledger.promised_epsilon, ledger.promised_delta, ledger.unit, not ledger.private)
-        if self.ledger is not None or promised != (self.epsilon, self.delta, self.unit, self.seeded):
+        promised = (ledger.promised_epsilon, ledger.promised_delta, ledger.unit, ledger.root)
+        begun = (self.epsilon, self.delta, self.unit, self.root)
+        if self.ledger is not None or promised != begun or ledger.private is self.seeded:
             raise ValueError("the ledger of another run")
         return replace(self, ledger=ledger)
 
@@ -151,7 +156,7 @@ class Run:
     @property
     def protects(self) -> str:
         """What is protected, in words."""
-        return "one row" if self.unit is None else f"all rows of one {self.unit!r}"
+        return protects(self.unit, self.root)
 
     def __str__(self) -> str:
         cost = f"epsilon {rounded_up(self.epsilon)} at delta {rounded_up(self.delta)} for {self.protects}"
@@ -307,23 +312,24 @@ def parsed(path: Path, content: bytes) -> tuple[Run, ...]:
     return tuple(runs.values())
 
 
-def spent(path: Path) -> dict[str | None, Spent]:
-    """Return what the runs in a budget file spent, by the unit that they protect: None is one row."""
-    runs = runs_in(path)
-    return {unit: Spent.of(r for r in runs if r.unit == unit) for unit in dict.fromkeys(r.unit for r in runs)}
+def spent(path: Path) -> dict[str, Spent]:
+    """Return what the runs in a budget file spent, by what they protect, in words."""
+    return by_what_they_protect(runs_in(path))
+
+
+def by_what_they_protect(runs: Iterable[Run]) -> dict[str, Spent]:
+    """Return what runs spent, by what they protect, in words. Costs of different units do not add up."""
+    listed = list(runs)
+    kinds = dict.fromkeys(run.protects for run in listed)
+    return {kind: Spent.of(run for run in listed if run.protects == kind) for kind in kinds}
 
 
 def total_of(runs: Iterable[Run]) -> str:
-    """Return what runs spent in one line. Costs of different units do not add up."""
-    by_unit: dict[str | None, list[Run]] = {}
-    for run in runs:
-        by_unit.setdefault(run.unit, []).append(run)
-    texts = [str(Spent.of(some)) for some in by_unit.values()]
-    if set(by_unit) <= {None}:
-        return texts[0] if texts else "nothing"
-    return "; ".join(
-        f"for {some[0].protects}: {text}" for some, text in zip(by_unit.values(), texts, strict=True)
-    )
+    """Return what runs spent in one line."""
+    sums = by_what_they_protect(runs)
+    if set(sums) <= {protects(None)}:
+        return next(map(str, sums.values()), "nothing")
+    return "; ".join(f"for {kind}: {together}" for kind, together in sums.items())
 
 
 def lock(file: FileIO | BinaryIO, *, shared: bool) -> None:

@@ -290,6 +290,7 @@ class OpenedDatabase:
             unit=self.database.tables[self.database.root].key,
             rows_per_unit=max(each.most for each in contributions),
             squares=any(each.squares for each in contributions),
+            root=self.database.root if self.settings.unit is None else None,
         )
 
     def _promises(self) -> tuple[str, ...]:

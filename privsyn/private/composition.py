@@ -17,7 +17,9 @@ Every theorem turns the ledgers into an epsilon at one common delta:
 If a run has columns that the respondents randomised beside others, their epsilons are added, and no theorem
 on noise is used. A randomised table itself has other neighbours (one record is changed) and is refused.
 
-All hold if later releases were chosen after seeing earlier ones, because each budget was fixed in advance.
+All but the last hold if later releases were chosen after seeing earlier ones, provided that each epsilon and
+delta was fixed before the first release. They are not privacy filters: if an epsilon was chosen after seeing
+an earlier release, only a limit that was fixed in advance is a promise (docs/composition.md).
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ from scipy.special import gammaln
 from privsyn.errors import InputError, plural
 from privsyn.marginals.domain import Floats
 from privsyn.private.accounting import delta_for, epsilon_for
+from privsyn.private.ledger_text import protects
 
 if TYPE_CHECKING:
     from privsyn.private.ledger import Ledger
@@ -116,8 +119,8 @@ def compose(ledgers: Iterable[Ledger], delta: float | None = None, *, disjoint: 
     Parameters
     ----------
     ledgers : iterable of Ledger
-        All protect the same: a row, or all rows of one person in the same column. They may protect
-        different numbers of rows per person.
+        All protect the same: a row, or persons that the same column identifies, of the same root if tables
+        are linked. Bounds on the rows of a person may differ.
     delta : float, optional
         The delta of the joint promise. Default: the sum of all deltas. A larger one lowers epsilon.
     disjoint : bool
@@ -180,15 +183,12 @@ def _check(runs: Sequence[Ledger]) -> None:
                 " from that randomised table; otherwise epsilons add, also those of two randomisations of"
                 " the same answers"
             )
-        if run.unit != runs[0].unit:
+        if (run.unit, run.root) != (runs[0].unit, runs[0].root):
             raise InputError(
-                f"ledger {number} protects {_protects(run)}, ledger 1 {_protects(runs[0])}:"
-                " releases have a joint promise only for the same unit"
+                f"ledger {number} protects {protects(run.unit, run.root)}, ledger 1"
+                f" {protects(runs[0].unit, runs[0].root)}: releases have a joint promise only if they protect"
+                " the same: compose them apart"
             )
-
-
-def _protects(run: Ledger) -> str:
-    return "one row" if run.unit is None else f"all rows of one {run.unit!r}"
 
 
 def _promised(theorem: str, epsilon: float, delta: float, target: float, needs: str) -> Bound:

@@ -23,7 +23,14 @@ from privsyn.private.acceptance import Acceptance
 from privsyn.private.accounting import Accounting, epsilon_for, rho_for
 from privsyn.private.composition import compose
 from privsyn.private.laws import SHARED_NOISE, LawName, epsilon_of
-from privsyn.private.ledger_text import names_of, not_randomised, randomised_cells, to_html, to_lines
+from privsyn.private.ledger_text import (
+    names_of,
+    not_randomised,
+    protects,
+    randomised_cells,
+    to_html,
+    to_lines,
+)
 from privsyn.private.randomised_response import LocalPromise, Unchanged, local_epsilon
 from privsyn.private.spend import TERMS, Elsewhere, Spend
 
@@ -86,11 +93,15 @@ class Ledger:
         The column that identifies the person, if the promise protects all rows of a person. Default: it
         protects one row.
     rows_per_unit : int, optional
-        With `unit`, the bound on a person's rows.
+        With `unit`, the bound on a person's rows in counts of columns; of linked tables, that of the table
+        with the largest one.
     squares : bool
         Whether in tables of several columns it bounds the squares of a person's counts, and not the rows.
     acceptance : Acceptance, optional
         The verdict on the criteria that the release had to meet.
+    root : str, optional
+        Of linked tables, the one of which `unit` is a column. A person is all its rows with one `unit`, with
+        all rows that lead to them. Default: there is one table.
 
     Raises
     ------
@@ -103,13 +114,12 @@ class Ledger:
     of their epsilons, for any order and any dependence of later questions on earlier answers, because the
     ratios of the probabilities multiply. This sum is exact, in rational numbers. The rest is about Gaussian
     noise, where a threshold is not a Gaussian mechanism. With probability 1 - delta_t it
-    reveals nothing that only one record has. This event depends on noise that nothing else depends on, and
-    given this event the whole run is Gaussian. Let y and x be the probabilities of an outcome on one table
-    and on its neighbour in such runs. The Gaussian profile says y <= e^epsilon x + delta_g. If the
-    neighbour's true probability is (1 - delta_t) x, then y - e^epsilon (1 - delta_t) x = (1 - delta_t) (y -
-    e^epsilon x) + delta_t y <= delta_g + delta_t. If delta_t is added to y instead, the same bound is
-    immediate. So the deltas of thresholds are reserved, and the Gaussian part is accounted at the rest of
-    delta.
+    reveals nothing that only one record has, whatever was released before. Let y and x be the probabilities
+    of an event on one table and on its neighbour if nothing of that kind could be released: the run is then
+    Gaussian, and y <= e^epsilon x + delta_g. The true probability with the record is from (1 - delta_t) x to
+    x + delta_t, and y - e^epsilon (1 - delta_t) x = (1 - delta_t) (y - e^epsilon x) + delta_t y <= delta_g +
+    delta_t. If delta_t is added to x, the same bound is immediate. So the deltas of thresholds are reserved,
+    and the Gaussian part is accounted at the rest of delta. docs/proofs.md has the proof.
 
     Examples
     --------
@@ -132,6 +142,7 @@ class Ledger:
     rows_per_unit: int | None = None
     squares: bool = False
     acceptance: Acceptance | None = None
+    root: str | None = None
 
     compose = staticmethod(compose)
 
@@ -149,6 +160,8 @@ class Ledger:
             raise ValueError(
                 f"unit {self.unit!r}, rows_per_unit {rows!r}: give both, 1 row or more, or neither"
             )
+        if self.root is not None and self.unit is None:
+            raise ValueError(f"root {self.root!r} without the unit that identifies its persons")
         if self.elsewhere is not None and (charges[1:] or self.promised_epsilon or self.promised_delta):
             raise ValueError("a promise made elsewhere, beside one of this run")
         pure = self.accounting == "pure"
@@ -199,24 +212,27 @@ class Ledger:
 
     @property
     def neighbours(self) -> str:
-        """How two tables differ that the promise makes hard to tell apart."""
+        """How two tables differ that the promise makes hard to tell apart. No bound is part of it."""
         if self.all_local:
             exact = f"; {not_randomised(self)}" if self.unchanged else ""
             return f"change {randomised_cells(self)}, before randomisation{exact}"
-        if self.rows_per_unit is None:
+        if self.unit is None:
             return "add or remove one record"
-        return f"add or remove all rows of one person ({self.kept})"
+        return f"add or remove one person: {protects(self.unit, self.root)}"
 
     @property
     def kept(self) -> str:
-        """How many rows of a person are counted."""
+        """How many rows of a person are counted. The sensitivity of each spend follows from it."""
         rows = "1 row" if self.rows_per_unit == 1 else f"{self.rows_per_unit} rows"
-        if not self.squares:
-            return f"at most {rows} each kept"
-        return (
-            f"at most {rows} each kept in a column; in tables of several columns, rows whose squared counts"
-            f" sum to at most {self.rows_per_unit}^2"
-        )
+        text = f"at most {rows} in a column" + ("" if self.root is None else " of any table")
+        if self.squares:
+            text += (
+                "; in tables of several columns, rows whose squared counts sum to at most"
+                f" {self.rows_per_unit}^2"
+            )
+        if self.acceptance is not None:
+            text += "; in tests of criteria as many as their sensitivities say"
+        return text
 
     @property
     def warning(self) -> str | None:
@@ -302,6 +318,7 @@ class Ledger:
             "private": self.private,
             "neighbours": self.neighbours,
             "unit": self.unit,
+            **({} if self.root is None else {"root": self.root}),
             "rows_per_unit": self.rows_per_unit,
             "squares": self.squares,
             "accounting": self.accounting,
@@ -370,6 +387,7 @@ class Ledger:
             )
             for name, kind in (("unit", str), ("rows_per_unit", int)):
                 fields[name] = None if plain[name] is None else _exactly(kind, plain[name])
+            fields["root"] = None if plain.get("root") is None else _exactly(str, plain["root"])
             fields["squares"] = _exactly(bool, plain.get("squares", False))
             if "acceptance" in plain:
                 fields["acceptance"] = Acceptance.from_plain(plain["acceptance"])

@@ -42,7 +42,7 @@ def _promise(ledger: Ledger) -> list[str]:
     return [
         f"epsilon {ledger.promised_epsilon!r}, delta {ledger.promised_delta!r};"
         f" neighbours: {ledger.neighbours}",
-        *([] if ledger.unit is None else [f"a person: all rows with one {ledger.unit!r}"]),
+        *([] if ledger.unit is None else [f"counted of a person: {ledger.kept}"]),
         f"{ledger.randomness}; {ledger.accounting} accounting; privsyn {ledger.version}",
         *_local_lines(ledger),
     ]
@@ -73,6 +73,24 @@ def acceptance_lines(ledger: Ledger) -> list[str]:
 def names_of(columns: Iterable[str]) -> str:
     """Return column names, quoted, as a list in a sentence."""
     return ", ".join(map(repr, columns))
+
+
+def protects(unit: str | None, root: str | None = None) -> str:
+    """Say who is protected: one row, or all that belongs to one person.
+
+    Of several rows of the root with one key, one is counted, with all rows that lead to them. So a part of
+    them alone is no person: if it left, another row could take its place.
+
+    >>> protects(None), protects("who")
+    ('one row', "all rows of one 'who'")
+    >>> protects("who", "people")
+    "all rows of 'people' with one 'who', and all rows that lead to them"
+    """
+    if unit is None:
+        return "one row"
+    if root is None:
+        return f"all rows of one {unit!r}"
+    return f"all rows of {root!r} with one {unit!r}, and all rows that lead to them"
 
 
 def randomised_cells(ledger: Ledger) -> str:

@@ -154,7 +154,8 @@ def _unit(ledger: Ledger) -> str:
         return "the randomised cells of one record"
     if ledger.unit is None:
         return f"one record. {TODO}: whom it is about, and how many one person may have"
-    return f"all rows with one {ledger.unit!r}. {TODO}: whom that is, such as one person or one household"
+    person = f"one {ledger.unit!r}" if ledger.root is None else f"one {ledger.unit} of {ledger.root}"
+    return f"all rows of {person}. {TODO}: whom that is, such as a person or a household"
 
 
 def _curve(ledger: Ledger) -> list[str]:

@@ -32,7 +32,7 @@ def run(epsilon=1.0, delta=1e-9, unit=None, *, seeded=False):
 def ledger(of):
     rows = None if of.unit is None else 3
     promise = (of.epsilon, of.delta, "gaussian" if of.delta else "pure")
-    return Ledger((), *promise, "entropy", not of.seeded, (), unit=of.unit, rows_per_unit=rows)
+    return Ledger((), *promise, "entropy", not of.seeded, (), unit=of.unit, rows_per_unit=rows, root=of.root)
 
 
 def recorded(path, *runs, policy=None):
@@ -64,7 +64,7 @@ def test_a_run_is_two_lines_and_only_its_user_can_read_them(path):
 def test_what_runs_spent_is_what_their_ledgers_promise_together(path):
     recorded(path, run(1.0), run(0.5))
     joint = Ledger.compose([ledger(run(1.0)), ledger(run(0.5))])
-    assert spent(path) == {None: Spent(2, joint.epsilon, joint.delta, 0)}
+    assert spent(path) == {"one row": Spent(2, joint.epsilon, joint.delta, 0)}
     assert joint.epsilon < 1.2
     assert summary(path)[-1].endswith(": epsilon 1.107 at delta 2e-09, 2 releases")  # rounded up
 
@@ -72,13 +72,13 @@ def test_what_runs_spent_is_what_their_ledgers_promise_together(path):
 def test_a_run_that_did_not_end_counts_in_full(path):
     recorded(path, run(1.0))
     Account(path, run(0.5)).begin()
-    assert spent(path) == {None: Spent(2, 1.5, 2e-9, 0, 1)}
+    assert spent(path) == {"one row": Spent(2, 1.5, 2e-9, 0, 1)}
     assert "it did not end, or is at work: counts in full" in summary(path)[1]
 
 
 def test_seeded_runs_and_other_units_are_apart(path):
     recorded(path, run(1.0), run(2.0, seeded=True), run(0.5, unit="who"), run(4.0, seeded=True, unit="who"))
-    assert spent(path) == {None: Spent(1, 1.0, 1e-9, 1), "who": Spent(1, 0.5, 1e-9, 1)}
+    assert spent(path) == {"one row": Spent(1, 1.0, 1e-9, 1), "all rows of one 'who'": Spent(1, 0.5, 1e-9, 1)}
     assert "NOT PRIVATE: the run had a seed" in summary(path)[1]
     assert summary(path)[-1] == (
         "spent on this table so far: for one row: epsilon 1 at delta 1e-09, 1 release; NOT PRIVATE: 1 run"
@@ -127,7 +127,7 @@ def test_a_withdrawn_run_counts_as_before_and_is_shown_as_withdrawn(path):
     account.end(ledger(second))
     assert [each.withdrawal is None for each in runs_in(path)] == [False, False]
     joint = Ledger.compose([ledger(first), ledger(second)])
-    assert spent(path) == {None: Spent(2, joint.epsilon, joint.delta, 0)}
+    assert spent(path) == {"one row": Spent(2, joint.epsilon, joint.delta, 0)}
 
 
 def test_a_policy_gives_nothing_back_for_a_withdrawn_run(path, tmp_path):
@@ -261,6 +261,16 @@ def test_a_line_that_cannot_be_written_leaves_the_file_as_it_was(path, failure, 
     assert path.read_bytes() == before
 
 
+def test_persons_of_linked_tables_and_of_one_table_have_totals_of_their_own(path):
+    """Their promises do not add up: the rows of one 'who' in one table are not all that a person has."""
+    recorded(path, run(1.0, unit="who"))
+    recorded(path, replace(run(0.5, unit="who"), root="people"))
+    assert {kind: each.epsilon for kind, each in spent(path).items()} == {
+        "all rows of one 'who'": 1.0,
+        "all rows of 'people' with one 'who', and all rows that lead to them": 0.5,
+    }
+
+
 def test_a_file_that_was_deleted_gets_no_end(path):
     account = Account(path, run())
     account.begin()
@@ -281,7 +291,8 @@ def test_a_run_begins_on_the_disk_before_its_first_question_and_its_ledger_fits(
     """Of one table, persons, and linked tables: what begins is what the ledger promises."""
     database = settings["schema"] if hasattr(settings["schema"], "tables") else None
     unit = settings.get("unit") if database is None else database.tables[database.root].key
-    account, lines = Account(path, run(1.0, 1e-6, unit)), []
+    root = None if database is None else database.root
+    account, lines = Account(path, replace(run(1.0, 1e-6, unit), root=root)), []
     charge = QueryLog.charge
 
     def charged(*arguments, **options):
@@ -356,7 +367,7 @@ def test_of_processes_at_once_no_more_begin_than_the_policy_allows(path):
         process.join(60)
     assert said.count("") == 3
     assert all("no more can be released" in text for text in said if text)
-    assert spent(path) == {None: Spent(3, 3.0, pytest.approx(3e-9), 0, 3)}
+    assert spent(path) == {"one row": Spent(3, 3.0, pytest.approx(3e-9), 0, 3)}
 
 
 def test_a_line_that_is_being_written_is_not_read_in_part(path):
@@ -370,7 +381,7 @@ def test_a_line_that_is_being_written_is_not_read_in_part(path):
         assert not seen
         file.truncate(len(done))
     reader.join(60)
-    assert seen == [{None: Spent(1, 1.0, 1e-9, 0)}]
+    assert seen == [{"one row": Spent(1, 1.0, 1e-9, 0)}]
 
 
 # --- places ------------------------------------------------------------------------------------------------

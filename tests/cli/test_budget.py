@@ -101,7 +101,7 @@ def test_a_run_that_is_killed_counts_in_full(folder, capsys):
     killed = run_apart(*SYNTH, "--budget", FILE, before=KILLED)
     assert killed.code == -signal.SIGKILL
     assert not Path("out.csv").exists()
-    assert spent(FILE) == {None: Spent(1, 1.0, 1e-9, 0, 1)}
+    assert spent(FILE) == {"one row": Spent(1, 1.0, 1e-9, 0, 1)}
     said = run(capsys, *SYNTH).out.splitlines()[-1]
     assert said.endswith(
         "2 at delta 2e-09, 2 releases, 1 of them without an end, counted in full"
@@ -215,7 +215,7 @@ def test_no_result_is_lost_if_the_end_cannot_be_written(folder, capsys, monkeypa
     assert "the run counts in full there" in done.err
     assert len(pd.read_csv("out.csv"))
     assert FILE.read_text().count("\n") == 1
-    assert spent(FILE) == {None: Spent(1, 1.0, 1e-9, 0, 1)}
+    assert spent(FILE) == {"one row": Spent(1, 1.0, 1e-9, 0, 1)}
 
 
 def test_a_model_is_kept_before_its_run_is_ended_in_the_file(folder, capsys, monkeypatch):
@@ -229,7 +229,7 @@ def test_a_model_is_kept_before_its_run_is_ended_in_the_file(folder, capsys, mon
     assert done.code == 130
     assert "written: model.privsyn; `privsyn sample model.privsyn OUT`" in done.err
     assert run(capsys, "sample", "model.privsyn", "again.csv").code == 0
-    assert spent(FILE) == {None: Spent(1, 1.0, 1e-9, 0, 1)}
+    assert spent(FILE) == {"one row": Spent(1, 1.0, 1e-9, 0, 1)}
 
 
 def test_a_seeded_run_is_recorded_as_not_private(folder, capsys):
@@ -264,10 +264,11 @@ def test_persons_and_linked_tables_are_recorded_with_what_they_protect(tmp_path,
     linked = ("synth", "in", "made", "--epsilon", 1, "--schema", "all.yaml")
     done = run(capsys, *linked)
     assert done.out.splitlines()[-1] == (
-        "in.budget.jsonl: spent on this table so far: for all rows of one 'home': epsilon 1 at delta 1e-09,"
-        " 1 release"
+        "in.budget.jsonl: spent on this table so far: for all rows of 'homes' with one 'home', and all rows"
+        " that lead to them: epsilon 1 at delta 1e-09, 1 release"
     )
-    assert runs_in(Path("in.budget.jsonl"))[0].unit == "home"
+    begun = runs_in(Path("in.budget.jsonl"))[0]
+    assert (begun.unit, begun.root) == ("home", "homes")
     assert "allows epsilon 2 in all, and 1 is left" in refused(
         run(capsys, "synth", "in", "again", "--epsilon", 1.5, "--schema", "all.yaml")
     )

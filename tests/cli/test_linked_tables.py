@@ -74,7 +74,7 @@ def test_a_folder_goes_in_and_a_folder_comes_out(folder, capsys):
     assert trips.columns.tolist() == ["home", "trip", "day", "km"]
     assert trips["home"].isin(homes["home"]).all()
     assert f"out: trips: {len(trips):,} rows, 4 columns, linked to homes" in done.out
-    assert "epsilon 2 at delta 1e-09 for all rows of one home" in done.out
+    assert "for all rows of 'homes' with one 'home', and all rows that lead to them\n" in done.out
     assert (folder / "l.json").exists()
     assert sorted(path.name for path in folder.iterdir() if "out" in path.name) == ["out"]
     done = run(capsys, "sample", "m.privsyn", "few", "--rows", 5)

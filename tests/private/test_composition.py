@@ -23,11 +23,11 @@ FEW, FINE = 15, 2e-4  # of the sets are compared on a finer grid too
 STEP = 4e-3  # of the independent accountant's grid of losses
 
 
-def release(epsilon, delta=0.0, *, accounting=None, unit=None, private=True):
+def release(epsilon, delta=0.0, *, accounting=None, unit=None, private=True, root=None):
     """A ledger that promises this."""
     rows = None if unit is None else 3
     kind = accounting or ("gaussian" if delta else "pure")
-    return Ledger((), epsilon, delta, kind, "a test", private, (), "1.0", unit, rows)
+    return Ledger((), epsilon, delta, kind, "a test", private, (), "1.0", unit, rows, root=root)
 
 
 def by_theorem(joint):
@@ -213,6 +213,12 @@ def test_the_table_shows_every_theorem_and_marks_the_best():
         ([release(1.0), release(1.0, private=False)], None, "ledger 2 is NOT PRIVATE"),
         ([release(1.0), ELSEWHERE], None, "counts measured elsewhere have no promise of ours"),
         ([release(1.0), release(1.0, unit="who")], None, "ledger 2 protects all rows of one 'who'"),
+        (
+            [release(1.0, unit="who"), release(1.0, unit="who", root="people")],
+            None,
+            "ledger 2 protects all rows of 'people' with one 'who', and all rows that lead to them, ledger 1",
+        ),
+        ([release(1.0, unit="who", root="a"), release(1.0, unit="who", root="b")], None, "rows of 'a'"),
         ([release(1.0)], 1.0, "delta"),
         ([release(1.0)], float("nan"), "delta"),
     ],

@@ -208,21 +208,43 @@ def test_the_written_ledger_says_all() -> None:
 
 
 @pytest.mark.parametrize(
-    ("unit", "rows_per_unit", "neighbours"),
+    ("unit", "rows_per_unit", "root", "neighbours"),
     [
-        (None, None, "add or remove one record"),
-        ("person_id", 5, "add or remove all rows of one person (at most 5 rows each kept)"),
-        ("person_id", 1, "add or remove all rows of one person (at most 1 row each kept)"),
+        (None, None, None, "add or remove one record"),
+        ("person_id", 5, None, "add or remove one person: all rows of one 'person_id'"),
+        (
+            "person_id",
+            5,
+            "people",
+            "add or remove one person: all rows of 'people' with one 'person_id', and all rows that lead to"
+            " them",
+        ),
     ],
 )
-def test_a_ledger_says_who_its_neighbours_are(unit, rows_per_unit, neighbours) -> None:
-    ledger = replace(a_ledger([1.0]), unit=unit, rows_per_unit=rows_per_unit)
+def test_a_ledger_says_who_its_neighbours_are_and_names_no_bound(unit, rows_per_unit, root, neighbours):
+    ledger = replace(a_ledger([1.0]), unit=unit, rows_per_unit=rows_per_unit, root=root)
     fields = ledger.to_dict()
+    assert Draft202012Validator(LEDGER_SCHEMA).is_valid(fields)
     assert fields["neighbours"] == ledger.neighbours == neighbours
-    assert (fields["unit"], fields["rows_per_unit"]) == (unit, rows_per_unit)
+    assert (fields["unit"], fields["rows_per_unit"], fields.get("root")) == (unit, rows_per_unit, root)
     assert Ledger.from_json(ledger.to_json()) == ledger
-    assert neighbours in str(ledger)
+    assert f"neighbours: {neighbours}\n" in str(ledger)
     assert ("person_id" in str(ledger)) == (unit is not None)
+    assert ("counted of a person: at most 5 rows in a column" in str(ledger)) == (unit is not None)
+
+
+def test_a_ledger_that_was_saved_before_it_named_the_root_is_read() -> None:
+    ledger = replace(a_ledger([1.0]), unit="person_id", rows_per_unit=5)
+    before = ledger.to_dict() | {"neighbours": "add or remove all rows of one person (at most 5 rows each)"}
+    assert "root" not in before
+    assert Ledger.from_dict(before) == ledger
+
+
+def test_only_linked_tables_have_a_root() -> None:
+    with pytest.raises(ValueError, match="root"):
+        replace(a_ledger([1.0]), root="people")
+    schema = Draft202012Validator(LEDGER_SCHEMA)
+    assert not schema.is_valid(a_ledger([1.0]).to_dict() | {"root": "people"})
 
 
 @pytest.mark.parametrize(("unit", "rows_per_unit"), [("person_id", None), (None, 5), ("person_id", 0)])

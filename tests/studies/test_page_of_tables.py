@@ -112,8 +112,8 @@ def test_a_stranger_reads_how_many_persons_there_are_and_what_is_protected(relea
     total, low, high = persons(release)
     assert f"Counts of 3 linked tables of a private database of about {total:,.0f} patients" in text
     assert f"(95% interval {low:,.0f} to {high:,.0f})" in text
-    assert "What is protected is one row of patients with all its rows in all tables" in text
-    assert "one row of patients, which has a key in “patient_id”, with all rows" in text
+    assert "What is protected is one key of patients with all its rows in all tables" in text
+    assert "all rows of patients with one key in “patient_id”, with all rows that lead to them in" in text
     assert "200 in drugs, a public table" in text
     assert EVIL not in page.read_text()
 

@@ -166,10 +166,15 @@ def ledger_of(kind):
 KINDS = {
     "a row": ("Approximate DP", "one record", "Central", set()),
     "a row, open schema": ("Approximate DP", "one record", "Central", set()),
-    "a person": ("Approximate DP", f"all rows with one 'who'. {TODO}: whom", "Central", set()),
+    "a person": ("Approximate DP", f"all rows of one 'who'. {TODO}: whom", "Central", set()),
     "pure": ("Pure DP", "one record", "Central", set()),
     "the paper": ("Approximate DP", "one record", "Central", set()),
-    "linked": ("Approximate DP", f"all rows with one 'home'. {TODO}: whom", "Central", set()),
+    "linked": (
+        "Approximate DP",
+        f"all rows of one home of homes. {TODO}: whom",
+        "Central",
+        set(),
+    ),
     "owners": ("Approximate DP", "one record", "Federated", set()),
     "randomised": ("Pure DP", "the randomised cells of one record", "Local", set()),
     "beside randomised": ("Approximate DP", "one record", "Central", set()),

@@ -16,7 +16,7 @@ from privsyn.cli.common.terminal import Lasting, say
 from privsyn.errors import NOT_FOUND, InputError, plural, printable
 from privsyn.private.discovery import summary
 from privsyn.private.ledger import PUBLIC, Ledger
-from privsyn.private.ledger_text import acceptance_lines, not_randomised, randomised_cells
+from privsyn.private.ledger_text import acceptance_lines, not_randomised, protects, randomised_cells
 from privsyn.private.spend import ROWS_PER_PERSON
 from privsyn.progress import Progress
 from privsyn.settings import MUCH_DELTA, MUCH_EPSILON
@@ -220,7 +220,7 @@ def show_privacy(ledger: Ledger, *, spent_before: bool = False) -> None:
     if ledger.unchanged:
         promise += f"; NOT PRIVATE: {not_randomised(ledger)}"
     if ledger.unit is not None:
-        promise += f" for all rows of one {ledger.unit}, {ledger.kept}"
+        promise += f" for {protects(ledger.unit, ledger.root)}"
     say(promise if ledger.unchanged else ledger.warning or promise)
     if ledger.promised_epsilon > MUCH_EPSILON or ledger.promised_delta > MUCH_DELTA:
         say(f"THIS PROMISES NEXT TO NOTHING: {BETTER}")

@@ -36,7 +36,8 @@ def account_of(
     if budget is not None and kept and budget.resolve() != usual.resolve():
         raise InputError(f"--budget {budget}: {usual} is kept already: leave out --budget")
     path = budget or (usual if kept or limits is not None else None)
-    epsilon, unit, seeded = settings["epsilon"], _unit_of(settings, limits), settings["seed"] is not None
+    epsilon, seeded = settings["epsilon"], settings["seed"] is not None
+    unit, root = _person_of(settings, limits)
     if epsilon is None:  # respondents randomised all columns: nothing is asked of a private row
         path = None
         if budget is not None:
@@ -46,14 +47,17 @@ def account_of(
         # else each run could name a new, empty budget file
         raise InputError(f"--budget {path}: {limits.file} needs it beside the table: leave out --budget")
     limit = None if limits is None else limits.to_plain()
-    run = Run(epsilon or 0.0, settings["delta"], unit, seeded, name_of(data), name_of(out), limit)
+    names = name_of(data), name_of(out)
+    run = Run(epsilon or 0.0, settings["delta"], unit, seeded, *names, limit, root=root)
     account = Account(path, run, limits)
     account.check()
     return account
 
 
-def _unit_of(settings: Mapping[str, Any], limits: Policy | None) -> str | None:
-    """Return the column of persons that a run protects, as its ledger will say.
+def _person_of(settings: Mapping[str, Any], limits: Policy | None) -> tuple[str | None, str | None]:
+    """Return the column of the persons that a run protects, and its table if tables are linked.
+
+    Its ledger will say the same.
 
     A policy counts the noise of runs. It does not know what respondents lose who randomised some columns.
     """
@@ -62,12 +66,11 @@ def _unit_of(settings: Mapping[str, Any], limits: Policy | None) -> str | None:
     from privsyn.table.schema.yaml_file import as_schema
 
     if (database := as_database(settings["schema"])) is not None:
-        return database.tables[database.root].key
+        return database.tables[database.root].key, database.root
     schema = as_schema(settings["schema"])
     if limits is not None and settings["epsilon"] is not None and schema is not None and schema.randomised:
         raise InputError(f"{limits.file}: does not count columns that respondents randomised: leave out keep")
-    unit: str | None = settings["unit"]
-    return unit
+    return settings["unit"], None
 
 
 def fit_recorded(
