@@ -168,3 +168,21 @@ def released_weights(codec: Codec, fitted: Fitted, name: str) -> Floats:
         weights = released_weights(codec, fitted, maker.by[0])[keys]
         return np.bincount(values, weights, minlength=size).astype(np.float64)
     return np.ones(size)
+
+
+def released_numbers(codec: Codec, fitted: Fitted, name: str, most: int) -> tuple[Floats, Floats]:
+    """Return the values of a column as numbers, and the released count of each.
+
+    Both are empty if there is no list of values, and no grid of at most `most` exact numbers that are
+    counted.
+    """
+    if codec.listed(name):
+        weights = released_weights(codec, fitted, name)
+        return np.arange(len(weights), dtype=np.float64), weights
+    cells, grid = codec.cells(fitted.merging).get(name), codec.grid(name)
+    if cells is None or grid is None or grid.decimals is None or grid.points > most:
+        return np.empty(0), np.empty(0)
+    numbers = number_of(grid, np.arange(grid.points, dtype=np.float64))
+    codes = cells.find(numbers)
+    of_codes = fitted.counts_of(name)[: len(cells.lows)] / grid.count(cells.lows, cells.highs)
+    return numbers, of_codes[codes]

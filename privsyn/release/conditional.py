@@ -13,15 +13,14 @@ from privsyn.errors import InputError
 from privsyn.inference.fitted import Fitted
 from privsyn.marginals.domain import Array, Floats, Integers, Mask, Numbers, Records
 from privsyn.marginals.nearest_rows import nearest_rows
-from privsyn.release.computed import encoded_given, released_weights
+from privsyn.release.computed import encoded_given, released_numbers
 from privsyn.release.pool import Pool
 from privsyn.synthesis.synthesise import ENOUGH
 from privsyn.table.codec.codec import Codec
 from privsyn.table.codec.parts import split_spans, times_within
 from privsyn.table.encoding.steps import DAY
 from privsyn.table.enforcement.determined import MappingOf
-from privsyn.table.enforcement.draws import Cells
-from privsyn.table.schema.columns import Categorical
+from privsyn.table.enforcement.draws import Cells, Grid
 from privsyn.table.schema.condition import Span
 
 if TYPE_CHECKING:
@@ -31,27 +30,38 @@ if TYPE_CHECKING:
 LEAST = 0.5
 """Rows. A sample as large as the private table usually contains no value with a smaller released count."""
 
+MOST_CLASSES = 1_000
+"""Most numbers of a column that `balance` takes as classes."""
+
 TRIES = 50
 """Most times that a row is drawn again because its numbers break a constraint on these columns alone."""
 
 
 def balanced(codec: Codec, fitted: Fitted, name: str, n: int, rng: np.random.Generator) -> Floats:
     """Return `n` values of a column in random order, each released value equally often, to within one."""
-    return rng.permutation(np.resize(np.flatnonzero(_is_released(codec, fitted, name)).astype(np.float64), n))
+    numbers, released = _classes(codec, fitted, name)
+    return rng.permutation(np.resize(numbers[released], n))
 
 
 def absent(codec: Codec, fitted: Fitted, name: str) -> tuple[Any, ...]:
-    """Return the listed values of a column with no row in the release, which no sample can have."""
-    values = cast(Categorical, codec.schema.coded[name]).values or ()
-    return tuple(compress(values, ~_is_released(codec, fitted, name)))
+    """Return the values of a column with no row in the release, which no sample with classes can have."""
+    numbers, released = _classes(codec, fitted, name)
+    if codec.listed(name):
+        return tuple(compress(codec.schema.coded[name].listed, ~released))
+    encoder = codec.encoders[codec.domain.names.index(name)]
+    return tuple(encoder.decode(numbers[~released], np.zeros(int((~released).sum()), bool)).tolist())
 
 
-def _is_released(codec: Codec, fitted: Fitted, name: str) -> Mask:
-    """Return which listed values have rows in the release; the most frequent value always does."""
-    weights = np.nan_to_num(released_weights(codec, fitted, name))
-    if not len(weights):
-        raise InputError(f"balance {name!r} needs a column of listed values")
-    return weights >= min(LEAST, weights.max())
+def _classes(codec: Codec, fitted: Fitted, name: str) -> tuple[Floats, Mask]:
+    """Return the values of a column as numbers, and which have rows in the release: at least one has."""
+    numbers, weights = released_numbers(codec, fitted, name, MOST_CLASSES)
+    if not len(numbers):
+        raise InputError(
+            f"balance {name!r} needs a column of listed values, or of at most {MOST_CLASSES:,} different"
+            " numbers: list the values in the schema, or declare integer: true and bounds"
+        )
+    weights = np.nan_to_num(weights)
+    return numbers, weights >= min(LEAST, weights.max())
 
 
 def completed(
@@ -175,10 +185,16 @@ def part_inside(cells: Cells, span: Span) -> Floats:
     """
     if cells.grid is None:
         return span.covers(cells.lows, cells.highs).astype(np.float64)
-    (low,), (high,) = span.lows, span.highs
-    inside = cells.grid.count(np.maximum(cells.lows, low), np.minimum(cells.highs, high))
+    inside = _points_inside(cells, span, np.arange(len(cells.lows))).sum(axis=0)
     whole = cells.grid.count(cells.lows, cells.highs)  # NaN for missing
     return np.divide(inside, whole, out=np.zeros(len(whole)), where=whole > 0)
+
+
+def _points_inside(cells: Cells, span: Span, codes: Integers) -> Floats:
+    """Return the number of each code's points in each interval of a span, of shape (intervals, codes)."""
+    lows, highs, grid = cells.lows[codes], cells.highs[codes], cast(Grid, cells.grid)
+    ends = zip(span.lows.tolist(), span.highs.tolist(), strict=True)
+    return np.stack([grid.count(np.maximum(lows, low), np.minimum(highs, high)) for low, high in ends])
 
 
 def _within(pool: Pool, held: Numbers, spans: Mapping[str, Span], n: int) -> dict[str, Floats]:
@@ -239,8 +255,10 @@ def _within_computed(
     found = {name: numbers[name][at] for name in spans}
     for name, span in spans.items():
         cells = pool.codec.own_cells(name)
-        low, high = max(span.lows.min(), cells.lows[0]), min(span.highs.max(), cells.highs[-1])
-        found[name][outside] = cells.draw(np.full(len(outside), low), np.full(len(outside), high), rng)
+        interval = rng.integers(len(span.lows), size=len(outside))
+        ends = cells.lows[0], cells.highs[-1 - cells.nullable]
+        low, high = (end[interval].clip(*ends) for end in (span.lows, span.highs))
+        found[name][outside] = cells.draw(low, high, rng)
     return found
 
 
@@ -290,9 +308,12 @@ class _Column:
         lows, highs = self.cells.lows[codes], self.cells.highs[codes]
         if self.cells.grid is None:
             return lows
-        return self.cells.draw(
-            np.maximum(lows, self.span.lows[0]), np.minimum(highs, self.span.highs[0]), rng
-        )
+        interval = np.zeros(len(codes), np.int64)
+        if len(self.span.lows) > 1:
+            until = _points_inside(self.cells, self.span, codes).cumsum(axis=0)
+            interval = (until <= rng.random(len(codes)) * until[-1]).sum(axis=0)
+        low, high = self.span.lows[interval], self.span.highs[interval]
+        return self.cells.draw(np.maximum(lows, low), np.minimum(highs, high), rng)
 
 
 def _by_group(cells: Cells, weights: Floats) -> Floats:

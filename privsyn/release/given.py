@@ -44,14 +44,24 @@ class Given:
 def read_given(codec: Codec, given: object, n: int | None, rows: int) -> Given:
     """Return the numbers and ranges that a sample must have.
 
+    A mapping speaks of all rows. It has for a column
+
+    ==============================================  =========================================================
+    a value: ``"Female"``, ``3``, a date            all rows have it
+    ``None``, ``NaN``, ``pandas.NA``                the cells are missing
+    ``(low, high)``, ``{"low": low, "high": high}``  all rows are in this range, both ends included; either
+                                                    may be None
+    a list, set, array, Series or Index             each row has one of these values, as ``isin`` means it
+    ==============================================  =========================================================
+
+    A table has a value for each row: a data frame of pandas or polars, or a table of pyarrow. Its missing
+    cells are filled in. Text is a condition such as ``"age >= 65 and sex == 'F'"``. An array or Series with
+    as many entries as rows are made is refused: it may be meant row by row.
+
     Parameters
     ----------
     codec : Codec
-    given : mapping of a column to a value or a range, or str, or pandas.DataFrame
-        A range is ``(low, high)`` or ``{"low": low, "high": high}``, both ends included; either may be None.
-        A list names some of a column's listed values. None, NaN or ``pandas.NA`` means that the cells are
-        missing. Text is a condition such as ``"age >= 65 and sex == 'F'"``. Missing cells of a data frame
-        are filled in.
+    given : mapping of a column to a value, a range or a list of values, or str, or data frame
     n : int, optional
         The number of rows that the caller asks for. It must be that of a data frame.
     rows : int
@@ -66,30 +76,87 @@ def read_given(codec: Codec, given: object, n: int | None, rows: int) -> Given:
     >>> read.numbers["sex"].tolist(), read.spans["age"].ends
     ([1.0, 1.0], [3.0, inf])
     """
-    spans, missing = {}, frozenset[str]()
-    if isinstance(given, pd.DataFrame):
-        if n is not None and n != len(given):
-            raise InputError("given has as many rows as are made: leave out n")
-        if not given.columns.is_unique:
-            raise InputError("given has two columns of one name: drop one")
-        cells = {name: given[name].tolist() for name in given.columns}
-    elif isinstance(given, Mapping | str):
-        if isinstance(given, str):
-            with about("given"):
-                given = condition_as_given(codec.schema.coded, given)
-        ranges = {name: said for name, said in given.items() if isinstance(said, tuple | list | Mapping)}
-        spans = {_known(codec, name): _span(codec, name, said) for name, said in ranges.items()}
-        cells = {name: [value] * rows for name, value in given.items() if name not in ranges}
-        missing = frozenset(_known(codec, name) for name in cells if _is_missing(given[name]))
-    else:
-        raise InputError(
-            f"given is a mapping of columns to values, a text, or a data frame; got {safe_repr(given)}"
-        )
+    if isinstance(given, str):
+        with about("given"):
+            given = condition_as_given(codec.schema.coded, given)
+    if isinstance(given, Mapping):
+        return _of_all_rows(codec, given, rows)
+    frame = _frame_of(given)
+    if n is not None and n != len(frame):
+        raise InputError("given has as many rows as are made: leave out n")
+    if not frame.columns.is_unique:
+        raise InputError("given has two columns of one name: drop one")
     found = {}
-    for name, values in cells.items():
-        numbers = _Numbers(codec, _known(codec, name), quoting=isinstance(given, Mapping))
-        found[name] = np.array([numbers[value] for value in values], np.float64)
-    return Given(found, spans, missing)
+    for name in frame.columns:
+        numbers = _Numbers(codec, _known(codec, name), quoting=False)
+        found[name] = np.array([numbers[value] for value in frame[name].tolist()], np.float64)
+    return Given(found)
+
+
+def _frame_of(given: object) -> pd.DataFrame:
+    """Return a table of partial rows as a data frame of pandas."""
+    if isinstance(given, pd.DataFrame):
+        return given
+    if isinstance(given, pd.Series):
+        raise InputError("given: a Series is no table: give a mapping, series.to_dict(), or a data frame")
+    for convert in ("to_pandas", "to_frame"):
+        if hasattr(given, "columns") and callable(getattr(given, convert, None)):
+            with replace_errors("given: this table cannot be read: give a pandas.DataFrame"):
+                return pd.DataFrame(getattr(given, convert)())
+    raise InputError(
+        f"given is a mapping of columns to values, a text, or a data frame; got {safe_repr(given)}"
+    )
+
+
+def _of_all_rows(codec: Codec, given: Mapping[Any, Any], rows: int) -> Given:
+    """Return what a mapping says of all rows."""
+    numbers: dict[str, Floats] = {}
+    spans: dict[str, Span] = {}
+    missing = set[str]()
+    for key, value in given.items():
+        name = _known(codec, key)
+        if isinstance(value, tuple | Mapping):
+            spans[name] = _span(codec, name, value)
+        elif (listed := _listed(name, value, rows)) is not None:
+            spans[name] = _span(codec, name, listed)
+        else:
+            numbers[name] = np.full(rows, _Numbers(codec, name, quoting=True)[value])
+            missing |= {name} if _is_missing(value) else set()
+    return Given(numbers, spans, frozenset(missing))
+
+
+def _listed(name: str, value: Any, rows: int) -> list[Any] | None:
+    """Return the values of a list, set, array, Series or Index; None for a single value.
+
+    Raises
+    ------
+    InputError
+        If it is anything else, or may be meant row by row.
+    """
+    if isinstance(value, list | set | frozenset):
+        return list(value)
+    if _is_single(value):
+        return None
+    for convert in ("tolist", "to_list", "to_pylist"):
+        if callable(getattr(value, convert, None)) and hasattr(value, "__len__"):
+            values = getattr(value, convert)()
+            if isinstance(values, list) and len(values) == rows and rows > 1:
+                raise InputError(
+                    f"given: column {name!r} has as many values as rows are made: give a data frame for one"
+                    " value per row, or list(...) if each row may have any of them"
+                )
+            return list(values)
+    raise InputError(
+        f"given: column {name!r}: give a value, a range (low, high) or a list of values;"
+        f" got {safe_repr(value)}"
+    )
+
+
+def _is_single(value: Any) -> bool:
+    """Return whether a value is one, not several; any object that cannot be iterated is one."""
+    return (
+        pd.api.types.is_scalar(value) or not hasattr(value, "__iter__") or getattr(value, "shape", None) == ()
+    )
 
 
 def condition_as_given(columns: Columns, text: str) -> dict[str, Any]:
@@ -185,18 +252,35 @@ def _span(codec: Codec, name: str, said: Any) -> Span:
 def _read_span(codec: Codec, name: str, said: Any) -> Span:
     column = codec.schema.coded[name]
     if any(maker.column == name and not isinstance(maker, CopyOf | Gap) for maker in codec.computed):
-        raise InputError("is computed, so it takes no range: give ranges of what it is computed from")
+        raise InputError("is computed, so it takes no range or list: give those of what it is computed from")
+    if isinstance(said, list):
+        return _one_of(codec, name, said)
     if isinstance(said, tuple):
-        said = {"low": said[0], "high": said[1]} if len(said) == 2 else {"": said}
+        if len(said) != 2:
+            raise InputError("a range has low, high or both, as (30, 40) or (30, None): or give a list")
+        if any(isinstance(value, str) for value in column.listed):
+            raise InputError("its values are text, and a tuple is a range (low, high): give a list")
+        said = {"low": said[0], "high": said[1]}
     values = check_values(said)
     if isinstance(values, dict) and "high" in values:
         values["high"] = column.high_end(values["high"])
     span = Span.of(column, values)
-    if span.missing or (len(span.lows) > 1 and not column.lists_values):
-        raise InputError("give one value, one range, or a list if its values are listed")
     if not part_inside(codec.own_cells(name), span).any():
         raise InputError("none of its values lies in the range")
     return span
+
+
+def _one_of(codec: Codec, name: str, values: list[Any]) -> Span:
+    """Return the numbers of some values, one of which each row has."""
+    if not values:
+        raise InputError("the list is empty: give at least one value")
+    if any(map(_is_missing, values)):
+        raise InputError("a list has no missing value: give None alone, or values alone")
+    cells, numbers = codec.own_cells(name), _Numbers(codec, name, quoting=True)
+    if name in codec.parts or (cells.grid is not None and cells.grid.decimals is None):
+        raise InputError("give one value, or a range (low, high): its values are too many for a list")
+    found = np.unique([numbers.number(value) for value in values])
+    return Span(found, found, missing=False)
 
 
 class _Numbers(dict[Any, float]):
@@ -212,16 +296,20 @@ class _Numbers(dict[Any, float]):
         self.cells = codec.own_cells(name)
 
     def __getitem__(self, value: Any) -> float:
-        if not pd.api.types.is_scalar(value):
-            raise InputError(f"given: column {self.name!r} needs one value per row")
         try:
-            return np.nan if pd.isna(value) else super().__getitem__(value)
+            if not _is_single(value):
+                raise InputError("needs one value per row")
+            return np.nan if pd.isna(value) else self.number(value)
         except InputError as error:
             complaint = str(error)
         except Exception:  # an object may raise any exception
             complaint = f"{safe_repr(value)} cannot be read"
         complaint = complaint if self.quoting else "it has a value that cannot be there"
         raise InputError(f"given: column {self.name!r}: {complaint}")
+
+    def number(self, value: Any) -> float:
+        """Return the number of a value that is not missing."""
+        return super().__getitem__(value)
 
     def __missing__(self, value: Any) -> float:
         number = self.column.number_of(python_value(value))

@@ -131,7 +131,7 @@ class LinkedRelease:
         n : int, optional
             Number of rows of the root. All that belongs to them comes with them. Default: the private
             estimate.
-        given : mapping of a column to a value or a range, str, or pandas.DataFrame, optional
+        given : mapping of a column to a value, range or list, str, or data frame, optional
             Values of the root's rows; see `Release.sample`.
         seed : int, optional
             Makes the sample repeatable. Sampling adds no noise, so privacy is the same.

@@ -98,13 +98,15 @@ class Release:
         ----------
         n : int, optional
             Number of rows, from 0 up. Default: the private estimate of the table's row count.
-        given : mapping of a column to a value or a range, str, or pandas.DataFrame, optional
-            Values of all rows, such as ``{"sex": "Female", "age": (30, 40)}`` or ``"age >= 65"``, or partial
-            rows whose empty cells are filled in. A range includes its ends; either may be None. Values in a
-            range are as frequent as in the release. None for a column means that its cells are missing.
+        given : mapping of a column to a value, range or list, str, or data frame, optional
+            In a mapping, what holds for all rows: ``{"sex": "Female"}`` a value, ``{"age": (30, 40)}`` a
+            range with both ends, either of which may be None, ``{"job": ["clerk", "cook"]}`` any of several
+            values (also a set, array, Series or Index), ``{"age": None}`` a missing cell. Values in a range
+            or list are as frequent as in the release. Text is a condition, ``"age >= 65"``. A data frame of
+            pandas, polars or pyarrow has a value for each row; its missing cells are filled in.
         balance : str, optional
-            A column of listed values, each drawn equally often. Values with no row in the release are left
-            out; an `AbsentWarning` names them.
+            A column of listed values, or of at most 1,000 different numbers, each drawn equally often. Those
+            with no row in the release are left out; an `AbsentWarning` names them.
         seed : int, optional
             Makes the sample repeatable. Sampling adds no noise, so privacy is the same.
         progress : callable, optional
