@@ -275,6 +275,24 @@ def warn_noise(epsilon: object, noise: float) -> None:
     warnings.warn(text, NoiseWarning, stacklevel=4)
 
 
+class LossWarning(UserWarning):
+    """Many cells of some columns are not what they were in the private table."""
+
+
+LOST = "the run changed many cells, as the released counts show (losses_ has all):"
+
+
+def warn_losses(lines: Sequence[str]) -> None:
+    """Warn the caller of `fit` of what the run did to columns, in one line for each of them.
+
+    It depends on released answers and public facts alone. The run is paid: also where warnings are errors, it
+    ends well.
+    """
+    if lines:
+        with suppress(LossWarning):
+            warnings.warn("\n  ".join([LOST, *map(printable, lines)]), LossWarning, stacklevel=3)
+
+
 NOT_FOUND = "no values or bounds were found for: "
 
 

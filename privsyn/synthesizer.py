@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from privsyn.errors import InputError, replace_errors, warn_not_found
+from privsyn.errors import InputError, replace_errors, warn_losses, warn_not_found
 from privsyn.estimator import Estimator
 from privsyn.methods.learning import Inquiry, learn_table
 from privsyn.methods.levels import OpenedDatabase
@@ -23,6 +23,7 @@ from privsyn.release.acceptance.criteria import check_accept
 from privsyn.release.acceptance.judge import judge
 from privsyn.release.acceptance.layout import check_testable
 from privsyn.release.linked import LinkedRelease, one_release
+from privsyn.release.losses import lines_of_warning
 from privsyn.release.release import Release, ReleasedModel
 from privsyn.settings import Settings
 from privsyn.table.io.read_in_memory import as_frame, with_target
@@ -104,6 +105,8 @@ class PrivSyn(ReleasedModel, Estimator, Settings):
         Open columns whose values or bounds are not above the noise. Their cells are invented.
     counted_ : float or None
         The estimated share of the rows that were counted in columns, if a person may have several.
+    losses_ : tuple of Loss
+        What the run did to each column, the largest share of lost cells first: docs/schema.md.
 
     Raises
     ------
@@ -176,6 +179,7 @@ class PrivSyn(ReleasedModel, Estimator, Settings):
         self.feature_names_in_ = np.array(names, object)
         self.n_features_in_ = len(self.feature_names_in_)
         warn_not_found(self.not_found_)
+        warn_losses(lines_of_warning(self.losses_))
         return self
 
     @property
@@ -209,6 +213,7 @@ class PrivSyn(ReleasedModel, Estimator, Settings):
         self.not_found_ = self.release_.not_found
         self.counted_ = None if only is None else learned[only].learned.contribution.of_columns
         warn_not_found(self.not_found_)
+        warn_losses(lines_of_warning(self.losses_))
         return self
 
     def _from_answers(self, opened: Opened, run: Alone | Run) -> Release:

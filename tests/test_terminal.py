@@ -25,6 +25,7 @@ from privsyn import Categorical, Identifier, InputError, Numerical, PrivSyn, Sch
 from privsyn.cli import main
 from privsyn.cli.common import console as screen
 from privsyn.errors import printable
+from privsyn.release.losses import Loss
 from privsyn.table.schema.yaml_file import parse, to_yaml
 
 EVIL = "\x1b]0;owned\x07\x1b[8m\x9b2J\x85\u202e\u2066\u200b\r\nprivsyn: all is well\x1b[0m"
@@ -264,10 +265,11 @@ def test_progress_in_a_pipe_is_not_obeyed_either(capsys):
 def test_what_the_terminal_cannot_show_makes_no_run_fail(encoding, monkeypatch):
     stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
     monkeypatch.setattr(sys, "stdout", stream)
-    screen.show_identifiers(["é", "年齢", "\ud800"])
+    names = ("é", "年齢", "\ud800")
+    screen.show_losses([Loss(name, "identifiers", None, "replaced by generated IDs") for name in names])
     stream.flush()
     said = stream.buffer.getvalue().decode(encoding)
-    assert ": é, \\u5e74\\u9f62, \\ud800;" in said.replace("\\xe9", "é")
+    assert ": é, \\u5e74\\u9f62, \\ud800\n" in said.replace("\\xe9", "é")
 
 
 @given(st.text())

@@ -99,9 +99,9 @@ def sample(
         console.show_table(shape, out, release.ledger, estimated=rows is None and plain and draws is None)
         if balance is not None and (left_out := release.absent(balance)):
             say(about_absent(balance, left_out))
-        console.show_columns(of_table)
         console.show_privacy(release.ledger, spent_before=True)
         console.show_not_accepted(release.ledger)
+        console.show_losses(release.losses)
 
 
 def folder_kept(out: Path) -> Path:

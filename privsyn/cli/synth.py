@@ -125,12 +125,14 @@ def _synth_table(task: Task, report: Path | None, policy: Path | None, csv: dict
                 say(f"{out} was replaced. If it was published, {ADD_UP}")
             console.show_table(shape, out, fitted.ledger_, estimated=rows is None)
             console.show_files({name: path if path in written else None for name, path in outputs.items()})
-            _show(fitted, public)
+            _show(fitted)
             if report is not None:
                 _compare(fitted, data, whole, public, report)
+            say(*filter(None, [account.so_far]))
+            console.show_losses(fitted.losses_)
             say(fitted.outlook())
-    say(*filter(None, [account.so_far]))
     if not accepted:
+        say(*filter(None, [account.so_far]))
         console.show_refused(fitted.ledger_, out, model)
         raise typer.Exit(1)
 
@@ -165,19 +167,11 @@ def _blocks(
     return iter(fitted.sample_blocks(rows, seed=seed, progress=bars))
 
 
-def _show(fitted: PrivSyn, public: Schema | None) -> None:
-    """Print what is remarkable about the columns, and the privacy cost."""
+def _show(fitted: PrivSyn) -> None:
+    """Print the privacy cost, and what was taken as public."""
     from privsyn.cli.common import console
     from privsyn.cli.common.terminal import say
-    from privsyn.release.remarks import found_bounds
-    from privsyn.table.schema.schema import called_identifiers
 
-    release = fitted.release_of_table
-    schema = release.codec.schema
-    console.show_columns(release, public)
-    bounds = found_bounds(release.codec, public)
-    console.show_bounds({name: ends for name, ends in bounds.items() if name not in fitted.not_found_})
-    console.show_identifiers(called_identifiers(schema) if public is None else ())
     console.show_public_inputs(fitted.ledger_)
     if not fitted.nullable:
         say(

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from functools import reduce
 from math import ceil, fsum, isqrt, sqrt
 from typing import Any, TypeVar
 
@@ -24,7 +25,7 @@ from privsyn.marginals.domain import Integers, Ints
 from privsyn.private.laws import GAUSSIAN, LAWS
 from privsyn.private.ledger import Ledger
 from privsyn.private.noise import Noise, release
-from privsyn.private.spend import QueryLog
+from privsyn.private.spend import QueryLog, Spend
 
 K = TypeVar("K")
 
@@ -37,6 +38,12 @@ KINDS = VALUES, BOUNDS, GRIDS, FREQUENT
 
 SIZE, CLOSER = " (how many numbers)", " (closer)"
 """How the texts of a question before that on bounds, and of one after it, end."""
+
+ROUND = " (round {} of {})"
+"""How the text of a search for values ends."""
+
+ENDS = (SIZE, CLOSER, *(ROUND.format(number, len(ROUNDS)) for number in range(1, len(ROUNDS) + 1)))
+"""All ends of the texts of questions."""
 
 VOTE = 2**10
 """Units of a whole vote, because noise is added to integers only."""
@@ -162,7 +169,7 @@ class Finder:
         if self.noise.law is not GAUSSIAN:  # the threshold holds for this law alone
             raise ValueError("a search for values needs Gaussian noise")
         sensitivity, round_delta = float(self.rows_per_unit * VOTE), delta / len(ROUNDS)
-        what = f"{VALUES} {', '.join(columns)} (round {number} of {len(ROUNDS)})"
+        what = f"{VALUES} {', '.join(columns)}{ROUND.format(number, len(ROUNDS))}"
         cost = ROUNDS[number - 1] * rho
         sigma = self.log.charge(what, len(columns), sensitivity, cost, GAUSSIAN, round_delta)
         enough = threshold(sigma, round_delta, columns=len(columns), rows_per_unit=self.rows_per_unit)
@@ -325,16 +332,37 @@ def bounds_noise(ledger: Ledger, names: Iterable[str], table: str | None = None)
     >>> bounds_noise(ledger, ["age", "job", "pay"])
     {'age': 10.0, 'pay': 20.0}
     """
-    begin = f"{BOUNDS} " if table is None else f"{table}: {BOUNDS} "
-    asked = [spend for spend in ledger.spends if spend.what.startswith(begin)]
-    counted = [spend for spend in asked if not spend.what.endswith(SIZE)]
-    listed = [f", {spend.what.removeprefix(begin).removesuffix(CLOSER)}, " for spend in counted]
     return {
         name: LAWS[spend.law].tail(spend.sigma)
         for name in names
-        for spend, line in zip(counted, listed, strict=True)
-        if f", {name}, " in line
+        for spend, columns in _asked(ledger, BOUNDS, table)
+        if not spend.what.endswith(SIZE) and f", {name}, " in columns
     }
+
+
+def columns_of(ledger: Ledger, kind: str, names: Iterable[str], table: str | None = None) -> tuple[str, ...]:
+    """Return the columns that the questions of a kind were about, such as `BOUNDS` or `VALUES`.
+
+    Of linked tables it is about one `table`.
+
+    >>> from privsyn.private.spend import Spend
+    >>> spends = (Spend("values of job, town (round 1 of 2)", 2, 2.0**10, 1e4, delta=1e-10),)
+    >>> ledger = Ledger(spends, 4.0, 1e-5, "gaussian", "operating system", True, (), "1.0")
+    >>> columns_of(ledger, VALUES, ["age", "job", "town"])
+    ('job', 'town')
+    """
+    asked = _asked(ledger, kind, table)
+    return tuple(name for name in names if any(f", {name}, " in columns for _, columns in asked))
+
+
+def _asked(ledger: Ledger, kind: str, table: str | None) -> list[tuple[Spend, str]]:
+    """Return the questions of a kind, each with its columns between commas; of linked tables those of one."""
+    begin, asked = f"{kind} " if table is None else f"{table}: {kind} ", []
+    for spend in ledger.spends:
+        if spend.what.startswith(begin):
+            names = reduce(str.removesuffix, ENDS, spend.what.removeprefix(begin))
+            asked.append((spend, f", {names}, "))
+    return asked
 
 
 def _rows_needed(ledger: Ledger) -> tuple[int, int] | None:

@@ -23,6 +23,7 @@ from privsyn.private.ledger import Ledger
 from privsyn.progress import Progress, no_progress
 from privsyn.release.draws.linked import LinkedDraws
 from privsyn.release.linked_accuracy import LinkedAccuracy
+from privsyn.release.losses import Loss, in_order
 from privsyn.release.outlook import Outlook
 from privsyn.release.release import Release
 from privsyn.release.saved.file_format import check_loads, members_of, parts_of, read_file
@@ -89,7 +90,7 @@ class LinkedRelease:
             elsewhere = {*table.elsewhere} - {*copied}
             form = level.opened.output_type(of.learned.codec, elsewhere)
             method, called = opened.settings.algorithm, level.name if only is None else None
-            release = Release(of.learned.codec, of.learned.own, ledger, method, form, called)
+            release = Release(of.learned.codec, of.learned.own, ledger, method, form, table=called)
             named = {*table.keys, table.order, *of.learned.codec.names, *table.elsewhere}
             columns = {
                 str(name): dtype_text(dtype) or "" if name in elsewhere else dtype_of_keys(dtype)
@@ -348,6 +349,16 @@ class LinkedRelease:
     def tables(self) -> dict[str, Release]:
         """The release of each table."""
         return {name: level.release for name, level in self.levels.items()}
+
+    @property
+    def losses(self) -> tuple[Loss, ...]:
+        """What the run did to each column of all tables; see `Release.losses`."""
+        return in_order(loss for release in self.tables.values() for loss in release.losses)
+
+    @property
+    def losses_(self) -> tuple[Loss, ...]:
+        """The losses, by the name that they have in a fitted model."""
+        return self.losses
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the release to one file, whole or not at all, after reading it back.

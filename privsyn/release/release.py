@@ -29,6 +29,7 @@ from privsyn.release.checkpoint import unfinished
 from privsyn.release.conditional import absent, balanced, completed
 from privsyn.release.draws.draws import Draws, frames_of
 from privsyn.release.given import Given, read_given
+from privsyn.release.losses import Loss, losses_of
 from privsyn.release.outlook import Outlook
 from privsyn.release.pool import Pool
 from privsyn.release.saved.file_format import Parts, check_loads, pack
@@ -62,6 +63,8 @@ class Release:
         The algorithm that makes the records.
     form : OutputType
         Public: the type of the private table. Synthetic tables have the same type.
+    noted : tuple of Loss
+        Losses that only `fit` could know, from released answers and public facts.
     table : str, optional
         Its name among linked tables, which stands before its columns in their ledger.
     """
@@ -71,6 +74,7 @@ class Release:
     ledger: Ledger
     method: Method
     form: OutputType = PANDAS
+    noted: tuple[Loss, ...] = ()
     table: str | None = None
 
     def __repr__(self) -> str:
@@ -319,6 +323,16 @@ class Release:
         draw = partial(frames_of, self)
         return Accuracy(self.codec, self.fitted, laplace, draw, not_found, bounds_noise=noise)
 
+    @cached_property
+    def losses(self) -> tuple[Loss, ...]:
+        """What the run did to each column, the largest share of lost cells first. It costs no privacy."""
+        return losses_of(self)
+
+    @property
+    def losses_(self) -> tuple[Loss, ...]:
+        """The losses, by the name that they have in a fitted model."""
+        return self.losses
+
     def outlook(self, target: str | None = None) -> str:
         """Return one sentence on how good the synthetic rows are likely to be, and what would help.
 
@@ -344,7 +358,7 @@ class Release:
 
     def packed(self) -> bytes:
         """Return the bytes of the file. The same release gives the same bytes."""
-        return pack(Parts(self.codec, self.fitted, self.ledger, self.method, self.form))
+        return pack(Parts(self.codec, self.fitted, self.ledger, self.method, self.form, self.noted))
 
 
 P = ParamSpec("P")
@@ -394,6 +408,12 @@ class ReleasedModel:
         """The ledger: all private queries and their cost."""
         ledger: Ledger = self._fitted.ledger
         return ledger
+
+    @property
+    def losses_(self) -> tuple[Loss, ...]:
+        """What the run did to each column, the largest share of lost cells first; see `Release.losses`."""
+        losses: tuple[Loss, ...] = self._fitted.losses
+        return losses
 
     @property
     def accuracy_(self) -> Any:

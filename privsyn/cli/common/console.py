@@ -22,13 +22,9 @@ from privsyn.progress import Progress
 from privsyn.settings import MUCH_DELTA, MUCH_EPSILON
 
 if TYPE_CHECKING:
-    from privsyn.release.release import Release
-    from privsyn.table.schema.schema import Schema
+    from privsyn.release.losses import Loss
 
 BETTER = "take an epsilon of 10 at most, and a delta far below one in the number of people"
-
-SHOWN = 8
-"""Most columns whose bounds are printed."""
 
 LONGEST = 240
 """Most characters of a printed list. A wide table has pages of names, which would hide what follows."""
@@ -135,70 +131,11 @@ def show_files(files: Mapping[str, Path | None]) -> None:
             say(f"{path}: {what}")
 
 
-def show_columns(release: Release, public: Schema | None = None, *, table: str = "") -> None:
-    """Print which columns of a release are left out, nearly empty, or hold many replaced rare values.
+def show_losses(losses: Sequence[Loss]) -> None:
+    """Print what the run did to the columns, the worst first; `show_privacy` says what was not found."""
+    from privsyn.release.losses import lines_of
 
-    The name of the `table`, if it is one of several, begins each line.
-    """
-    from privsyn.release.remarks import (
-        amounts_named_like_codes,
-        codes_with_other,
-        empty_columns,
-        mostly_other,
-        partly_other,
-    )
-
-    codec, fitted = release.codec, release.fitted
-    remarks = {
-        "left out, because they are free text: {}": codec.dropped,
-        "entirely missing in the synthetic table, or nearly: {}; does the schema give the right kind?": (
-            empty_columns(codec, fitted)
-        ),
-        "rare values come out as '(other)', so that the column is text: {}": (
-            codes_with_other(codec, fitted, public)
-        ),
-        "taken as amounts, though named like codes: {}; {{kind: categorical}} in a schema keeps codes": (
-            amounts_named_like_codes(codec, public)
-        ),
-        "values that few rows share are replaced: {}; list public values in a schema to keep them": (
-            partly_other(codec, fitted, public)
-        ),
-        "too few rows share a value: {}; give the right kind, or list public values": (
-            mostly_other(codec, fitted, public)
-        ),
-    }
-    for remark, names in remarks.items():
-        if names:
-            say(f"{table}: " * bool(table) + remark.format(", ".join(names)))
-
-
-def show_bounds(bounds: Mapping[str, tuple[float, float]]) -> None:
-    """Print the bounds that were found; of many columns those of the first `SHOWN`."""
-    if bounds:
-        texts = [f"{name} {_written(low)} to {_written(high)}" for name, (low, high) in bounds.items()]
-        more = f" and {len(texts) - SHOWN} more" if len(texts) > SHOWN else ""
-        say(
-            f"numbers beyond the bounds found are clipped to them: {', '.join(texts[:SHOWN])}{more};"
-            " give bounds in a schema if more are known"
-        )
-
-
-def _written(number: float) -> str:
-    """Return a number with separators of thousands, but not one that may be a year.
-
-    >>> _written(2015.0), _written(131072.0)
-    ('2015', '131,072')
-    """
-    return f"{number:,.10g}" if abs(number) >= 10_000 else f"{number:.10g}"
-
-
-def show_identifiers(names: Sequence[str]) -> None:
-    """Print which columns were treated as identifiers because of their names alone."""
-    if names:
-        say(
-            f"replaced by generated IDs, because the names look like identifiers: {', '.join(names)};"
-            " a schema can change this"
-        )
+    say(*lines_of(loss for loss in losses if loss.kind != "not found"))
 
 
 def check_promise(epsilon: float | None, delta: float, *, weak: bool) -> None:

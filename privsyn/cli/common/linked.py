@@ -45,13 +45,12 @@ def synth_tables(task: Task, database: Database) -> None:
         write_beside(fitted, out, results, sums, written)
         show_tables(fitted.release_, shapes, out)
         console.show_files({name: path if path in written else None for name, path in others.items()})
-        for name, release in fitted.release_.tables.items():
-            console.show_columns(release, database.tables[name].schema, table=name)
         console.show_public_inputs(fitted.ledger_)
         console.show_privacy(fitted.ledger_)
+        say(*filter(None, [task.account.so_far]))
+        console.show_losses(fitted.losses_)
         for name, outlook in fitted.release_.outlooks().items():
             say(f"{name}: {outlook}")
-    say(*filter(None, [task.account.so_far]))
 
 
 def sample_tables(
@@ -64,6 +63,7 @@ def sample_tables(
     show_tables(release, shapes, out)
     spent: Ledger = release.ledger
     console.show_privacy(spent, spent_before=True)
+    console.show_losses(release.losses)
 
 
 def _files_of(out: Path, others: Mapping[str, Path | None]) -> dict[str, Path | None]:

@@ -20,6 +20,7 @@ from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.recoding import Merging
 from privsyn.methods.methods import METHODS, Method
 from privsyn.private.ledger import Ledger
+from privsyn.release.losses import Loss
 from privsyn.release.saved.arrays import (
     EachArray,
     JoinedArrays,
@@ -37,8 +38,8 @@ from privsyn.table.encoding.dtypes import family, parse_dtype
 from privsyn.table.io.output_type import OutputType
 from privsyn.table.schema.yaml_file import from_plain
 
-FORMAT = 8  # increased when an older reader would misread the file
-READABLE = (2, 3, 4, 5, 6, 7, FORMAT)
+FORMAT = 9  # increased when an older reader would misread the file
+READABLE = (2, 3, 4, 5, 6, 7, 8, FORMAT)
 JOINED = 7  # since this format, all arrays of a kind are one: a wide table has 150,000 arrays
 NEW_GAPS = 6  # since this format, gaps are encoded as they are now: older releases with gaps are refused
 SAME_TOTAL = 1e-6  # largest relative difference between the totals of consistent tables
@@ -49,7 +50,7 @@ A_CODE = 100  # bytes that a codec needs for each code of a number or a time
 A_TABLE = 3000  # bytes that a table of several columns takes besides its counts
 
 ALWAYS = {"format", "method", "total", "codec", "form", "merged", "marginals", "errors", "ledger"}
-KEYS = ALWAYS | {"total_variance", "common", "grouped", "by_columns"}
+KEYS = ALWAYS | {"total_variance", "common", "grouped", "by_columns", "noted"}
 """What `pack` writes besides arrays."""
 
 
@@ -61,6 +62,7 @@ class Parts(NamedTuple):
     ledger: Ledger
     method: Method
     form: OutputType
+    noted: tuple[Loss, ...] = ()
 
 
 class TooLargeError(ValueError):
@@ -77,7 +79,7 @@ R = TypeVar("R")
 
 def pack(parts: Parts) -> bytes:
     """Return the bytes of the file."""
-    codec, fitted, ledger, method, form = parts
+    codec, fitted, ledger, method, form, noted = parts
     _check_tables(fitted)
     arrays = named_arrays(fitted)
     by_columns = [name for name, array in arrays.items() if is_by_columns(array)]
@@ -100,6 +102,7 @@ def pack(parts: Parts) -> bytes:
         **({"by_columns": by_columns} if by_columns else {}),
         "errors": [certainty.error for certainty in fitted.certainties],
         "ledger": ledger.to_dict(),
+        **({"noted": [loss.to_plain() for loss in noted]} if noted else {}),
     }
     packed = packed_arrays(joined(arrays), _memory_of(text))
     return zipped({"release.json": json.dumps(text, indent=1), "arrays.npz": packed})
@@ -231,7 +234,8 @@ def _unpacked(text: dict[str, Any], file: zipfile.ZipFile, *, most: int) -> Part
     fitted = Fitted(merging, one_ways, marginals, total, certainties, variance)
     _check_tables(fitted)
     ledger, form = Ledger.from_dict(text["ledger"]), OutputType.from_plain(text["form"])
-    return Parts(codec, fitted, ledger, METHODS[text["method"]], form)
+    noted = tuple(map(Loss.from_plain, text.get("noted", ())))
+    return Parts(codec, fitted, ledger, METHODS[text["method"]], form, noted)
 
 
 def check_loads(

@@ -1,0 +1,448 @@
+"""Losses: what a run did to the cells of each column, from released counts and public facts alone.
+
+They cost no privacy. Each kind of loss is one row of `KINDS`, with a function that reads a release and
+returns the losses of this kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from math import isfinite, sqrt
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from privsyn.marginals.domain import Floats
+from privsyn.private.discovery import BOUNDS, VALUES, columns_of
+from privsyn.release.computed import released_weights
+from privsyn.table.kinds.categorical import OTHER
+from privsyn.table.schema.columns import Identifier, Ordinal
+from privsyn.table.schema.schema import named_like_codes
+
+if TYPE_CHECKING:
+    from privsyn.release.release import Release
+
+SOME = 0.02
+"""Share of the cells of a column from which a loss is named."""
+
+MOST, NEARLY_ALL = 0.5, 0.95
+"""Shares of the cells from which most are called lost, and nearly all. Noise leaves some cells elsewhere."""
+
+CLEAR = 3.0
+"""Standard deviations of the noise that the rows at a bound exceed, beside those that neighbours explain."""
+
+BESIDE = 0.15
+"""Part of the range in which the cells beside a bound show how many rows the cell of the bound would have."""
+
+STEEPEST = 4.0
+"""Largest factor by which the density may grow from one cell to the next towards a bound."""
+
+FEWEST = 4
+"""Cells of a column from which its neighbours show how many rows a bound would have."""
+
+
+SHOWN = 8
+"""Most columns in a list of small losses of one kind."""
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What the run did to the cells of one column.
+
+    Parameters
+    ----------
+    column : str
+        The column; of linked tables with the name of its table, as in ``visits.ward``. A loss of rows has the
+        name of the table, or of the column that identifies the person.
+    kind : str
+        A key of `KINDS`.
+    share : float, optional
+        Estimated share of the cells that are lost, from 0 to 1. None for a fact without a share.
+    text : str
+        What happened, in words.
+    detail : str
+        What a list of columns says after the name of this one, such as its bounds.
+
+    Examples
+    --------
+    >>> print(Loss("weight", "at a bound", 0.17, "17% of the cells are at the bound 40"))
+    weight: 17% of the cells are at the bound 40
+    """
+
+    column: str
+    kind: str
+    share: float | None
+    text: str
+    detail: str = ""
+
+    def __post_init__(self) -> None:
+        if self.share is not None and not (isfinite(self.share) and 0 <= self.share <= 1):
+            raise ValueError(f"a loss of the share {self.share!r}")
+
+    def __str__(self) -> str:
+        return f"{self.column}: {self.text}"
+
+    @property
+    def matters(self) -> bool:
+        """Whether the loss is so large that no list may leave it out."""
+        return self.share is not None and self.share > SOME
+
+    @property
+    def spoils(self) -> bool:
+        """Whether the column may not be called usable."""
+        return self.share is not None and self.share > KINDS[self.kind].usable
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the loss as plain data."""
+        return asdict(self)
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Loss:
+        """Return the loss that `to_plain` wrote; raise if it did not write it."""
+        loss = cls(**plain)
+        texts = (loss.column, loss.kind, loss.text, loss.detail)
+        if loss.kind not in KINDS or not all(isinstance(text, str) for text in texts):
+            raise ValueError("no loss that `to_plain` wrote")
+        return loss
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of loss.
+
+    Parameters
+    ----------
+    find : callable
+        Returns the losses of this kind of a release. It reads released answers and public facts alone.
+    heading : str
+        What a list of columns with small losses of this kind says before their names.
+    usable : float
+        The largest share of a loss with which the column may still be called usable.
+    """
+
+    find: Callable[[Release], Iterable[Loss]]
+    heading: str
+    usable: float = 1.0
+
+
+def losses_of(release: Release) -> tuple[Loss, ...]:
+    """Return all losses of a release: those with the largest shares first, then the facts without a share."""
+    return in_order([*release.noted, *(loss for kind in KINDS.values() for loss in kind.find(release))])
+
+
+def in_order(losses: Iterable[Loss]) -> tuple[Loss, ...]:
+    """Return losses with the largest shares first, and those without a share by kind."""
+    kinds = list(KINDS)
+
+    def place(loss: Loss) -> tuple[float, int]:
+        return 1.0 if loss.share is None else -loss.share, kinds.index(loss.kind)
+
+    return tuple(sorted(losses, key=place))
+
+
+def lines_of(losses: Iterable[Loss]) -> tuple[str, ...]:
+    r"""Return a line for each column that lost much, then one for each kind of the other losses.
+
+    >>> some = [Loss("age", "missing or unreadable", 0.1, "10% of the cells are missing")]
+    >>> some += [Loss("age", "at a bound", 0.3, "30% of the cells are at the upper bound 80")]
+    >>> some += [Loss(name, "identifiers", None, "replaced by generated IDs") for name in ("id", "key")]
+    >>> print(*lines_of(some), sep="\n")
+    age: 30% of the cells are at the upper bound 80; 10% of the cells are missing
+    replaced by generated IDs: id, key
+    """
+    ranked = in_order(losses)
+    return (*_by_column(ranked), *_by_kind(ranked))
+
+
+def lines_of_warning(losses: Iterable[Loss]) -> tuple[str, ...]:
+    """Return the lines for the columns that lost much; `fit` has another warning for those not found."""
+    return _by_column(in_order(loss for loss in losses if loss.kind != "not found"))
+
+
+def _by_column(losses: Iterable[Loss]) -> tuple[str, ...]:
+    """Return one line for each column that lost much."""
+    by_column: dict[str, list[str]] = {}
+    for loss in losses:
+        if loss.matters:
+            by_column.setdefault(loss.column, []).append(loss.text)
+    return tuple(f"{column}: {'; '.join(texts)}" for column, texts in by_column.items())
+
+
+def _by_kind(losses: Iterable[Loss]) -> tuple[str, ...]:
+    """Return one line for each kind of small losses, and of facts without a share."""
+    by_kind: dict[str, list[str]] = {}
+    for loss in losses:
+        if not loss.matters:
+            by_kind.setdefault(loss.kind, []).append(f"{loss.column} {loss.detail}".strip())
+    return tuple(f"{KINDS[kind].heading}: {_listed(names)}" for kind, names in by_kind.items())
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return the first `SHOWN` names, and how many more there are."""
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more
+
+
+def _name(release: Release, column: str) -> str:
+    """Return a column with the name of its table, if that is one of several."""
+    return column if release.table is None else f"{release.table}.{column}"
+
+
+def _loss(release: Release, column: str, kind: str, share: float | None, text: str, detail: str = "") -> Loss:
+    return Loss(_name(release, column), kind, None if share is None else min(share, 1.0), text, detail)
+
+
+def _percent(share: float) -> str:
+    """Return a share in percent, with a digit after the point if it is small.
+
+    >>> _percent(0.172), _percent(0.0234), _percent(0.00004)
+    ('17%', '2.3%', '0.0%')
+    """
+    return f"{share:.0%}" if share >= 0.095 else f"{share:.1%}"
+
+
+# Cells at a bound
+
+
+@dataclass(frozen=True)
+class _End:
+    """The cell of one bound of a column.
+
+    Parameters
+    ----------
+    share : float
+        Share of the cells of the column that are there.
+    excess : float
+        The part of it that neighbours and noise do not explain.
+    """
+
+    share: float
+    excess: float
+
+
+NOTHING = _End(0.0, 0.0)
+
+
+def _end(counts: Floats, widths: Floats, sigma: float, total: float) -> _End:
+    """Return the first cell of a column.
+
+    Its neighbours explain what the densest of them (`BESIDE`) would have in its width, or what the next two
+    extrapolate to: numbers of rare events fall from 0 on.
+
+    Parameters
+    ----------
+    counts, widths : arrays of shape (cells,)
+        Estimated counts, and the number of grid points of each cell.
+    sigma : float
+        Standard deviation of the noise of the first count.
+    total : float
+        Rows of the table.
+
+    Examples
+    --------
+    >>> _end(np.array([100.0, 20, 30, 30, 20, 0]), np.ones(6), 5.0, 200.0)
+    _End(share=0.5, excess=0.35)
+    >>> _end(np.array([100.0, 50, 25, 12, 6, 3]), np.ones(6), 5.0, 196.0).excess
+    0.0
+    """
+    share = float(counts[0] / max(total, 1.0))
+    if share > NEARLY_ALL:
+        return _End(share, share)
+    if len(counts) < FEWEST:
+        return _End(share, 0.0)
+    near = np.cumsum(widths[1:-1]) <= BESIDE * widths.sum()
+    near[:2] = True
+    density = counts[1:-1] / widths[1:-1]
+    growth = density[0] * widths[1] / max(density[1] * widths[1], CLEAR * sigma)
+    explained = max(density[near].max(), density[0] * min(growth, STEEPEST)) * widths[0]
+    excess = float(counts[0] - explained)
+    return _End(share, excess / max(total, 1.0) if excess > CLEAR * sigma else 0.0)
+
+
+def _ends_of(release: Release, name: str) -> tuple[_End, _End] | None:
+    """Return the ends of a column of numbers or times; None if its numbers are not counted."""
+    codec, fitted, attribute = release.codec, release.fitted, release.codec.attributes_of(name)[0]
+    if name in codec.gaps or attribute not in codec.domain.names:
+        return None
+    place = codec.domain.names.index(attribute)
+    cells, groups = codec.domain.ordered[place], fitted.merging.groups[place]
+    grid, measured = getattr(codec.encoders[place], "grid", None), fitted.certainties[place].measured
+    if grid is None or not cells or measured.grouping:
+        return None
+    counts, widths = fitted.counts_of(attribute)[:cells], grid.widths
+    variance = np.broadcast_to(measured.variance, measured.marginal.counts.shape)
+    low, high = (sqrt(float(variance[groups[end]])) for end in (0, cells - 1))
+    total = fitted.total
+    return _end(counts, widths, low, total), _end(counts[::-1], widths[::-1], high, total)
+
+
+def _at_bounds(release: Release) -> Iterator[Loss]:
+    """Yield the columns with many cells at a bound, and all of which bounds were found.
+
+    Values beyond a bound are counted there. But a spike at a bound may also be true, as incomes of 0 are. So
+    the text says no more than is known.
+    """
+    searched = columns_of(release.ledger, BOUNDS, release.codec.names, release.table)
+    for name, column in release.codec.schema.coded.items():
+        if not isinstance(column, Ordinal) or name in release.accuracy_.not_found:
+            continue
+        is_found, bounds = name in searched, (_written(column.low), _written(column.high))
+        ends = _ends_of(release, name) or (NOTHING, NOTHING)
+        share = sum(end.excess for end in ends if end.excess > SOME)
+        text = _at_bounds_in_words(ends, bounds, is_found=is_found, nullable=column.nullable)
+        if is_found:
+            yield _loss(release, name, "at a found bound", share, text, " to ".join(bounds))
+        elif share:
+            yield _loss(release, name, "at a bound", share, text)
+
+
+def _at_bounds_in_words(
+    ends: tuple[_End, _End], bounds: tuple[str, str], *, is_found: bool, nullable: bool
+) -> str:
+    """Return which shares of the cells are at which bounds, and what else is counted there."""
+    how = " that was found" if is_found else ""
+    at = [
+        f"{_percent(end.share)} of the cells are at the {which} bound {bound}{how}"
+        for end, which, bound in zip(ends, ("lower", "upper"), bounds, strict=True)
+        if end.excess > SOME
+    ]
+    if not at:
+        return f"the bounds {' to '.join(bounds)} were found under privacy: values beyond them are clipped"
+    missing = "" if nullable or ends[0].excess <= SOME else "missing cells and "
+    return f"{' and '.join(at)}: {missing}values beyond {'it' if len(at) == 1 else 'them'} are counted there"
+
+
+def _written(bound: Any) -> str:
+    """Return a bound as text.
+
+    >>> _written(131072.0), _written(2015), _written(0.25)
+    ('131,072', '2015', '0.25')
+    """
+    if isinstance(bound, bool) or not isinstance(bound, int | float):
+        return str(bound).removesuffix(" 00:00:00")
+    return f"{bound:,.10g}" if abs(bound) >= 10_000 else f"{bound:.10g}"
+
+
+# Cells that are missing, or that a value stands for
+
+
+def _missing(release: Release) -> Iterator[Loss]:
+    """Yield the columns with many missing cells: an encoder cannot tell whether a cell had a value.
+
+    Where values are listed, a value that is not in the list is missing too.
+    """
+    codec = release.codec
+    for name in codec.schema.coded:
+        attribute = codec.attributes_of(name)[0]
+        if name in codec.gaps or attribute not in codec.nullable or name in release.accuracy_.not_found:
+            continue
+        share = float(release.fitted.counts_of(attribute)[-1] / max(release.fitted.total, 1.0))
+        if share > SOME:
+            is_listed = bool(codec.schema.coded[name].listed)
+            kind = "missing or not listed" if is_listed else "missing or unreadable"
+            how = "missing, or not in the list" if is_listed else "missing, infinite or unreadable"
+            yield _loss(release, name, kind, share, f"{_percent(share)} of the cells are {how}")
+
+
+def _first_value(release: Release) -> Iterator[Loss]:
+    """Yield the columns without missing cells of which nearly all cells have the first value listed.
+
+    Where no cell may be missing, the first value stands for missing cells and for values not in the list.
+    """
+    codec = release.codec
+    for name, column in codec.schema.coded.items():
+        if len(column.listed) < 2 or column.other is not None or name in codec.nullable:
+            continue
+        weights = released_weights(codec, release.fitted, name)
+        share = float(weights[0] / max(weights.sum(), 1.0))
+        if name in codec.domain.names and share > NEARLY_ALL:
+            text = (
+                f"{_percent(share)} of the cells have the value {column.listed[0]!r}, which stands for"
+                " missing cells and for values that are not in the list"
+            )
+            yield _loss(release, name, "first value", share, text)
+
+
+def _other(release: Release) -> Iterator[Loss]:
+    """Yield the columns of which many cells have the value that stands for all others."""
+    codec, ledger = release.codec, release.ledger
+    searched = columns_of(ledger, VALUES, codec.names, release.table)
+    for name, column in codec.schema.coded.items():
+        if column.other not in column.listed or name in release.accuracy_.not_found:
+            continue
+        weights = released_weights(codec, release.fitted, name)
+        share = float(weights[column.listed.index(column.other)] / max(weights.sum(), 1.0))
+        values = [value for value in column.listed if value != column.other]
+        why = "too few rows share their values" if name in searched else "their values are not in the list"
+        text = f"{_percent(share)} of the cells are {column.other!r}: {why}"
+        is_word = name in searched and share * release.fitted.total >= 1 and column.other == OTHER
+        if is_word and values and all(str(value).isdecimal() for value in values):
+            text += "; with this word the column of numbers is text"
+        elif share <= (SOME if name in searched else MOST):
+            continue
+        yield _loss(release, name, "other", share, text)
+
+
+def _not_found(release: Release) -> Iterator[Loss]:
+    """Yield the columns of which nothing was found under privacy."""
+    for name in release.accuracy_.not_found:
+        text = "no values or bounds were found: its cells are invented, unless it is empty"
+        yield _loss(release, name, "not found", 1.0, text)
+
+
+# Facts that follow from the schema, names and types
+
+
+def _dropped(release: Release) -> Iterator[Loss]:
+    """Yield the columns of free text."""
+    for name in release.codec.dropped:
+        yield _loss(release, name, "left out", None, "left out, because it is free text")
+
+
+def _identifiers(release: Release) -> Iterator[Loss]:
+    """Yield the columns of identifiers."""
+    for name, column in release.codec.schema.columns.items():
+        if isinstance(column, Identifier):
+            yield _loss(release, name, "identifiers", None, "replaced by generated IDs")
+
+
+def _amounts(release: Release) -> Iterator[Loss]:
+    """Yield the columns whose bounds were found, and whose names are those of codes."""
+    for name in columns_of(release.ledger, BOUNDS, release.codec.names, release.table):
+        if named_like_codes(name):
+            text = "taken as an amount, though named like codes; {kind: categorical} in a schema keeps codes"
+            yield _loss(release, name, "taken as amounts", None, text)
+
+
+def _none(release: Release) -> Iterator[Loss]:
+    """Yield nothing: only `fit` knows of these losses, and the release has them in `noted`."""
+    return iter(())
+
+
+KINDS: dict[str, Kind] = {
+    "not found": Kind(_not_found, "no values or bounds were found, and the cells are invented", 0.0),
+    "target": Kind(_none, "classes of the target that few rows have are not found", MOST),
+    "at a found bound": Kind(
+        _at_bounds, "bounds found under privacy, to which other values are clipped", SOME
+    ),
+    "at a bound": Kind(_none, "at a bound of the schema", MOST),  # `_at_bounds` yields both
+    "missing or not listed": Kind(_missing, "missing, or not in the list", MOST),
+    "missing or unreadable": Kind(_none, "missing, infinite or unreadable", NEARLY_ALL),  # from `_missing`
+    "first value": Kind(_first_value, "nearly always the first value listed", NEARLY_ALL),
+    "other": Kind(_other, "rare values are replaced by a word, so that a column of numbers is text", MOST),
+    "rows beyond the bound": Kind(_none, "rows beyond the bound are not counted"),
+    "rows without a parent": Kind(
+        _none, "rows whose link is empty, or leads to no row, are left out; their number is private"
+    ),
+    "left out": Kind(_dropped, "left out, because they are free text"),
+    "identifiers": Kind(_identifiers, "replaced by generated IDs"),
+    "taken as amounts": Kind(
+        _amounts, "taken as amounts, though named like codes; {kind: categorical} in a schema keeps codes"
+    ),
+}
+"""All kinds of loss by name. Facts without a share are listed in this order.
+
+What no released count shows, but a public fact implies for a whole column, is a kind too: its function reads
+the codec, the schema or the types of a release.
+"""

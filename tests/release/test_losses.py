@@ -1,0 +1,215 @@
+"""Losses depend on released counts and public facts alone, and name each column that lost many cells."""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from command import run
+
+from privsyn import Categorical, Numerical, PrivSyn, Schema, load
+from privsyn.errors import LossWarning
+from privsyn.release.losses import SOME
+
+ROWS = 4000
+
+
+def people(seed, rows=ROWS):
+    """Return a table whose columns fit the schema of `fits`."""
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "age": rng.integers(20, 81, rows),
+            "married": rng.choice(["yes", "no"], rows),
+            "group": rng.choice(["x", "y", "z"], rows),
+            "weight": rng.normal(50, 10, rows),
+            "wage": np.where(rng.random(rows) < 0.1, 0, rng.lognormal(8, 1, rows)).round(2),
+            "visits": rng.poisson(1, rows),
+            "delay": rng.exponential(5, rows),
+            "rating": rng.integers(1, 6, rows),
+        }
+    )
+
+
+FITS = {
+    "age": Numerical(0, 100, integer=True),
+    "married": Categorical(["yes", "no"]),
+    "group": Categorical(["x", "y", "z"]),
+    "weight": Numerical(0, 100),
+    "wage": Numerical(-1, 100_000, decimals=2),
+    "visits": Numerical(0, 20, integer=True),
+    "delay": Numerical(0, 60),
+    "rating": Numerical(1, 5, integer=True),
+}
+
+WRONG = {
+    "of other letters": ("married", Categorical(["Yes", "No"]), "100% of the cells are missing, or not in"),
+    "of other letters, never missing": (
+        "married",
+        Categorical(["Yes", "No"], nullable=False),
+        "100% of the cells have the value 'Yes', which stands for missing cells and for values that are not",
+    ),
+    "bounds of a share": ("age", Numerical(0, 1, integer=True), "100% of the cells are at the upper bound 1"),
+    "a low bound": (
+        "weight",
+        Numerical(0, 40),
+        "8.% of the cells are at the upper bound 40: values beyond it",
+    ),
+    "a high bound": ("weight", Numerical(45, 100), "3.% of the cells are at the lower bound 45"),
+    "a slightly low bound": (
+        "weight",
+        Numerical(0, 65),
+        "[5-9].[0-9]% of the cells are at the upper bound 65",
+    ),
+    "both": (
+        "weight",
+        Numerical(40, 60),
+        "1.% of the cells are at the lower bound 40 and 1.% .* upper bound 60: values beyond them",
+    ),
+    "a value left out": (
+        "group",
+        Categorical(["x", "y"]),
+        "3.% of the cells are missing, or not in the list",
+    ),
+}
+
+
+def fitted(frame, schema, seed=0, **settings):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LossWarning)
+        return PrivSyn(1.0, 1e-9, schema, seed=seed, **settings).fit(frame)
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_schema_that_does_not_fit_is_named_with_the_share_that_was_lost(case):
+    name, column, text = WRONG[case]
+    with pytest.warns(LossWarning, match=f"^the run changed many cells.*\n  {name}: {text}[^\n]*$"):
+        PrivSyn(1.0, 1e-9, Schema(FITS | {name: column}), seed=1).fit(people(1))
+
+
+def test_a_table_that_fits_its_schema_has_no_losses():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert PrivSyn(1.0, 1e-9, Schema(FITS), seed=1).fit(people(1)).losses_ == ()
+
+
+def test_saved_models_have_the_same_losses(tmp_path):
+    """Here also those that only `fit` can know."""
+    model = fitted(people(2)[["age", "married"]], None)
+    model.save(tmp_path / "m.privsyn")
+    assert load(tmp_path / "m.privsyn").losses_ == model.losses_
+    assert [loss.kind for loss in model.losses_] == ["at a found bound"]
+
+
+def test_a_run_that_is_paid_ends_well_also_where_warnings_are_errors():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = PrivSyn(1.0, 1e-9, Schema({"weight": Numerical(0, 40)})).fit(people(3)[["weight"]])
+    assert model.losses_[0].share > SOME
+
+
+def test_a_column_of_a_wrong_kind_is_reported_after_the_run_and_by_sample(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = np.arange(2000)
+    frame = pd.DataFrame({"age": rows % 90, "ward": np.where(rows % 2, "x", "y"), "day": "2020-01-01"})
+    frame.assign(half=np.where(rows % 2, "7", "?")).to_csv("t.csv", index=False)
+    known = {"kind": "numerical", "low": 0, "high": 99}
+    columns = {"age": known, "ward": known, "half": known}
+    (tmp_path / "s.yaml").write_text(yaml.safe_dump({"columns": {**columns, "day": {"kind": "text"}}}))
+    options = ("--epsilon", 1, "--schema", "s.yaml", "--seed", 1, "--model", "m.privsyn")
+    for command in (("synth", "t.csv", "o.csv", *options), ("sample", "m.privsyn", "again.csv")):
+        done = run(capsys, *command)
+        assert done.code == 0
+        ward, half, day, *last = done.out.splitlines()[-4 if command[0] == "synth" else -3 :]
+        assert re.fullmatch("ward: (99|100)% of the cells are missing, infinite or unreadable", ward)
+        assert re.fullmatch("half: (49|5[0-9])% of the cells are missing, infinite or unreadable", half)
+        assert day == "left out, because they are free text: day"
+        assert not last or last[0].startswith("3 columns at epsilon 1")
+        assert done.out.count("of the cells") == 2
+
+
+def test_bounds_that_were_found_are_printed_and_those_of_the_schema_are_not(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = np.arange(4000)
+    pd.DataFrame({"age": rows % 60, "pay": rows % 1000 + 0.5}).to_csv("t.csv", index=False)
+    columns = {"age": {"kind": "numerical"}, "pay": {"kind": "numerical", "low": 0, "high": 2000}}
+    (tmp_path / "s.yaml").write_text(yaml.safe_dump({"columns": columns}))
+    done = run(capsys, "synth", "t.csv", "o.csv", "--epsilon", 1, "--schema", "s.yaml", "--seed", 1)
+    (line,) = [line for line in done.out.splitlines() if "bounds found" in line]
+    assert re.fullmatch(
+        "bounds found under privacy, to which other values are clipped: age 0 to [0-9]+", line
+    )
+
+
+@pytest.mark.slow
+def test_the_lists_of_a_wide_table_do_not_hide_the_closing_sentence(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = [f"measurement_{place}" for place in range(40)]
+    pd.DataFrame({name: np.arange(500) % 2 for name in names}).to_csv("t.csv", index=False)
+    done = run(capsys, "synth", "t.csv", "o.csv", "--epsilon", 1, "--seed", 1, "--ledger", "l.json")
+    lines = done.out.splitlines()
+    assert max(map(len, lines)) < 400
+    assert sum("measurement_39" in line for line in lines) == 0
+    assert sum("... (all in the ledger)" in line for line in lines) == 2
+    assert "'measurement_39'" in str(json.loads((tmp_path / "l.json").read_text())["public_inputs"])
+
+
+def test_whole_numbers_that_become_text_are_reported_after_the_run(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = np.arange(3000)
+    zips = np.where(rows % 5, 98001 + rows % 3, 98100 + rows % 300)
+    pd.DataFrame({"zip": zips, "own": zips, "few": 7 + rows % 3}).to_csv("t.csv", index=False)
+    kind = {"kind": "categorical"}
+    columns = {"zip": kind, "own": {**kind, "other": "other"}, "few": {**kind, "values": ["7", "8", "9"]}}
+    (tmp_path / "s.yaml").write_text(yaml.safe_dump({"columns": columns}))
+    done = run(capsys, "synth", "t.csv", "o.csv", "--epsilon", 1, "--schema", "s.yaml", "--seed", 1)
+    assert done.code == 0
+    assert re.search(r"\nzip: 2[0-9]% of the cells are '\(other\)': .*; with this word the", done.out)
+    assert "(other)" in set(pd.read_csv("o.csv", dtype=str)["zip"])
+
+
+def test_numbers_that_are_named_like_codes_are_reported_after_the_run(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = np.arange(3000)
+    pd.DataFrame({"zipcode": 98001 + rows % 70, "price": rows % 90}).to_csv("t.csv", index=False)
+    done = run(capsys, "synth", "t.csv", "o.csv", "--epsilon", 1, "--seed", 1)
+    line = "taken as amounts, though named like codes; {kind: categorical} in a schema keeps codes: zipcode"
+    assert line in done.out.splitlines()
+    columns = {"zipcode": {"kind": "categorical"}, "price": {"kind": "numerical"}}
+    (tmp_path / "s.yaml").write_text(yaml.safe_dump({"columns": columns}))
+    done = run(capsys, "synth", "t.csv", "p.csv", "--epsilon", 1, "--schema", "s.yaml")
+    assert "named like codes" not in done.out
+
+
+def test_columns_that_are_mostly_other_are_reported_with_their_share(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = np.arange(3000)
+    few, many = [f"f{row % 3}" for row in rows], [f"m{row % 900}" if row % 4 else "m" for row in rows]
+    pd.DataFrame({"few": few, "many": many, "place": many, "own": many}).to_csv("t.csv", index=False)
+    own = {"kind": "categorical", "values": ["m", "other"], "other": "other"}
+    columns = {"few": {"kind": "categorical"}, "many": {"kind": "categorical"}, "own": own}
+    columns["place"] = {"kind": "categorical", "other": "elsewhere"}
+    (tmp_path / "s.yaml").write_text(yaml.safe_dump({"columns": columns}))
+    options = ("--epsilon", 1, "--schema", "s.yaml", "--seed", 1)
+    done = run(capsys, "synth", "t.csv", "o.csv", *options)
+    said = [re.sub("7[0-9]%", "75%", line) for line in done.out.splitlines() if "of the cells" in line]
+    assert sorted(said) == [
+        "many: 75% of the cells are '(other)': too few rows share their values",
+        "own: 75% of the cells are 'other': their values are not in the list",
+        "place: 75% of the cells are 'elsewhere': too few rows share their values",
+    ]
+
+
+def test_columns_of_which_some_values_are_replaced_are_named(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = np.arange(3000)
+    town = np.where(rows < 2700, "Rome", [f"u{row}" for row in rows])
+    pd.DataFrame({"town": town, "kind": np.where(rows % 2, "a", "b")}).to_csv("t.csv", index=False)
+    done = run(capsys, "synth", "t.csv", "o.csv", "--epsilon", 2, "--seed", 1)
+    (line,) = [line for line in done.out.splitlines() if "few rows share" in line]
+    assert re.fullmatch(r"town: (9\.[0-9]|1[01])% of the cells are '\(other\)': too few rows share .*", line)
