@@ -258,6 +258,14 @@ def test_the_ledger_names_the_unit_also_after_saving(method, tmp_path):
         )
 
 
+@pytest.mark.parametrize("delta", [0.0, DELTA])
+@pytest.mark.parametrize("options", [{}, {"identifiers": True}], ids=["rows", "persons"])
+def test_a_pure_ledger_of_persons_names_its_one_exception(delta, options):
+    """Rows belong together by fingerprints of 128 bits: with delta 0 nothing else covers a collision."""
+    model = PrivSyn(9.0, delta, SCHEMA, unit="who", rows_per_unit=2, **options).fit(VISITS)
+    assert any("2^128" in fact for fact in model.ledger_.public_inputs) == (delta == 0)
+
+
 def test_paper_takes_a_unit_too():
     model = PrivSyn.paper(1.0, DELTA, SCHEMA, unit="who", rows_per_unit=3)
     assert (model.unit, model.rows_per_unit, model.method) == ("who", 3, "published")

@@ -23,7 +23,7 @@ from privsyn.methods.learning import Inquiry, Learned, learn_table
 from privsyn.methods.level import NOTHING, LearnedLevel, OpenedLevel, check_compared, covering
 from privsyn.methods.links import OF_PREVIOUS, groups_for, lags_for, rows_before
 from privsyn.methods.persons import FOR_ROWS, NO_SIZES, Above, Persons, Sizes
-from privsyn.methods.reading import MATTERS, OF_PERSONS, Opened, open_schema_of, pairs_of
+from privsyn.methods.reading import FINGERPRINTS, MATTERS, OF_PERSONS, Opened, open_schema_of, pairs_of
 from privsyn.private.accounting import rho_for
 from privsyn.private.ledger import PUBLIC, Ledger
 from privsyn.private.persons import ONE_ROW_EACH, Contribution, random_order
@@ -296,11 +296,12 @@ class OpenedDatabase:
     def _promises(self) -> tuple[str, ...]:
         """Return the sentences for the ledger on what keys promise."""
         root, tables = self.database.root, self.database.tables
+        exception = () if self.settings.delta else (FINGERPRINTS,)
         if (unit := self.settings.unit) is not None:
-            return tuple(fact.format(unit) for fact in OF_PERSONS)
+            return (*(fact.format(unit) for fact in OF_PERSONS), *exception)
         inner = [name for name in self.database.names[1:] if self.database.children(name)]
         unique = (UNIQUE.format(name, tables[name].key) for name in inner)
-        return (KEYS.format(self.levels[0].rows.unit, root), *unique)
+        return (KEYS.format(self.levels[0].rows.unit, root), *unique, *exception)
 
     def _inputs(self, found: Mapping[str, LearnedLevel]) -> tuple[str, ...]:
         """Return the ledger's sentences on what was not found, what matters, and how tables were read."""

@@ -52,6 +52,12 @@ OF_PERSONS = (
     "that two persons never share one in {!r}, where 7 and 007 are two identifiers",
 )
 
+FINGERPRINTS = (
+    "that no two identifiers have the same fingerprint, a keyed hash of 128 bits: with delta 0 this is the one"
+    " exception, of a probability of at most n / 2^128 for each identifier of a person beside n others"
+)
+"""What the ledger of a pure run says of persons: any other delta is far above it."""
+
 OF_PERSON = 3.0  # weight of an error in a table with the class of the number of rows: it reweights all others
 OF_LINKED = 10.0  # the same if rows are linked: it also reweights their tables with previous rows
 
@@ -264,7 +270,8 @@ class Opened:
         epsilon, delta = settings.promise
         unit, important = settings.unit, codec.schema.important
         most = (MATTERS.format(in_words(important)),) if important else ()
-        of_persons = () if unit is None else [fact.format(unit) for fact in OF_PERSONS]
+        of_persons = [] if unit is None else [fact.format(unit) for fact in OF_PERSONS]
+        of_persons += [FINGERPRINTS] if of_persons and delta == 0 else []
         return Ledger(
             (*spends, *local),
             promised_epsilon=epsilon,
