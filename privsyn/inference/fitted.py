@@ -292,8 +292,9 @@ class Fitted:
         How values were pooled, and how to restore them.
     one_ways : tuple of Marginal, one per attribute, in merged codes
     marginals : tuple of Marginal
-        Counts over several attributes each. Overlapping tables agree: to rounding in the published method;
-        in the default as far as proportional fitting converged, within a few per cent of the rows at worst.
+        Counts over several attributes each. Overlapping tables agree: in the published method to hundredths
+        of a record in each cell; in the default as far as proportional fitting converged, within a few per
+        cent of the rows at worst.
     total : float
         Estimated number of rows, at least 1.
     certainties : tuple of Certainty

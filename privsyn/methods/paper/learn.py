@@ -18,7 +18,7 @@ from privsyn.inference.fitted import Fitted, one_way_certainty, table_certaintie
 from privsyn.inference.problem import Estimate, PublicFacts
 from privsyn.inference.rare_values import merge_rare
 from privsyn.marginals.domain import Attributes, Domain, Floats
-from privsyn.marginals.marginal import Marginal, Measurement, lift
+from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.private.measure import PrivateTable
 from privsyn.progress import ESTIMATING, MEASURING, Progress
 
@@ -205,12 +205,17 @@ def _largest_clique(graph: Mapping[str, set[str]], domain: Domain, covered: set[
     return tuple(sorted(best, key=lambda name: domain.axes((name,))))
 
 
-AVERAGINGS = 60  # most repetitions of averaging and norm-sub
+AVERAGINGS = 100  # most repetitions of averaging and norm-sub
 NEGLIGIBLE = 0.01  # records; a negative cell smaller than this ends the repetition
 
 
 def make_consistent(measurements: tuple[Measurement, ...], total: float) -> tuple[Marginal, ...]:
-    """Return non-negative tables with one total that agree on all shared attributes, to 1e-6 records.
+    """Return non-negative tables with one total that agree on all shared attributes.
+
+    Weighted averages make the tables agree, and norm-sub removes their negative cells, in turn. After the
+    last average, cells that are still negative are set to 0, and each table is rescaled to the total. Only
+    there do tables stop agreeing exactly: by the sum of the cells that were set to 0, each under `NEGLIGIBLE`
+    records if the repetition converged.
 
     Parameters
     ----------
@@ -246,13 +251,13 @@ def make_consistent(measurements: tuple[Measurement, ...], total: float) -> tupl
         }
         for attributes in shared
     }
-    tables = [m.marginal for m in measurements]
+    tables = _agree([m.marginal for m in measurements], weights, total)
     for _ in range(AVERAGINGS):
-        tables = _agree(tables, weights, total)
         if min(float(table.counts.min()) for table in tables) > -NEGLIGIBLE:
             break
         tables = [Marginal(table.domain, norm_sub(table.counts, total)) for table in tables]
-    return _without_negatives(_agree(tables, weights, total), total)
+        tables = _agree(tables, weights, total)
+    return tuple(_clip_and_rescale(table, total) for table in tables)
 
 
 def _shared_sets(all_attributes: tuple[Attributes, ...]) -> list[Attributes]:
@@ -285,40 +290,10 @@ def _agree(
     return tables
 
 
-def _without_negatives(tables: list[Marginal], total: float) -> tuple[Marginal, ...]:
-    """Mix in just enough of a positive, consistent family of tables that no cell is negative.
-
-    The tables of the family are products of one positive distribution per attribute, so they agree. A mixture
-    of two consistent families is consistent too, because agreement is linear.
-    """
-    positive = _positive_one_ways(tables)
-    families = []
-    for table in tables:
-        product = np.array(total)
-        for name in table.attributes:
-            product = product * lift(positive[name], table.domain)
-        families.append(product)
-    share = 0.0
-    for table, family in zip(tables, families, strict=True):
-        short = np.minimum(table.counts, 0.0)
-        share = max(share, float(np.max(-short / (family - short))))
-    return tuple(
-        Marginal(table.domain, np.maximum((1 - share) * table.counts + share * family, 0.0))
-        for table, family in zip(tables, families, strict=True)
-    )
-
-
-def _positive_one_ways(tables: list[Marginal]) -> dict[str, Marginal]:
-    """Return a distribution for each attribute, close to its counts in the tables, but nowhere 0."""
-    found: dict[str, Marginal] = {}
-    for table in tables:
-        for name in set(table.attributes) - set(found):
-            one_way = table.project((name,))
-            shares = np.maximum(one_way.counts, 0.0)
-            shares /= max(shares.sum(), 1.0)
-            uniform = 1.0 / len(shares)
-            found[name] = Marginal(one_way.domain, (shares + uniform) / (shares.sum() + 1.0))
-    return found
+def _clip_and_rescale(table: Marginal, total: float) -> Marginal:
+    """Set negative cells to 0, and rescale the others, in proportion, to the total, which the table has."""
+    positive = np.maximum(table.counts, 0.0)
+    return Marginal(table.domain, positive * (total / positive.sum()))
 
 
 def _precision(measurement: Measurement, attributes: Attributes) -> float:
