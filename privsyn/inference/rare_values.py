@@ -57,7 +57,7 @@ def merge_rare(
     one_ways: tuple[Measurement, ...],
     total: float,
     *,
-    join_neighbours: bool = True,
+    as_published: bool = False,
     spared: int = 0,
     doubtful: Collection[str] = (),
     nullable: Mapping[str, float] = MappingProxyType({}),
@@ -71,8 +71,10 @@ def merge_rare(
         The released one-way table of every attribute, in the domain's order.
     total : float
         Estimated number of records.
-    join_neighbours : bool
-        Join ordered values with their neighbours. If False, ignore the order, as published.
+    as_published : bool
+        Ignore the order of values, and keep the pool if its count reaches the threshold of a single value:
+        Zhang et al., "PrivSyn", USENIX Security 2021, Section 5.3. By default ordered values join their
+        neighbours, and the threshold of a pool grows with the noise of its values.
     spared : int
         Attributes of at most this number of values are not merged, unless they are doubtful.
     doubtful : collection of attributes
@@ -99,12 +101,12 @@ def merge_rare(
     [1.0, 0.0, 1.0, 1.0]
     """
     # The published algorithm judges a pool by its own count alone.
-    of_totals = [float(one_way.variance.sum()) for one_way in one_ways] if join_neighbours else []
+    of_totals = [] if as_published else [float(one_way.variance.sum()) for one_way in one_ways]
     variance = min(of_totals, default=np.inf)
     merged = []
     for one_way in one_ways:
         counts, (name,), weights = one_way.marginal.counts, one_way.attributes, _weights(one_way, total)
-        count = one_way.marginal.domain.ordered[0] if join_neighbours else 0
+        count = 0 if as_published else one_way.marginal.domain.ordered[0]
         whole = len(counts) <= spared and name not in doubtful
         thresholds = np.full(len(counts), -np.inf) if whole else THRESHOLD * np.sqrt(one_way.variance)
         if name in nullable:
@@ -113,7 +115,7 @@ def merge_rare(
         runs = _join_ordered(counts[:count][some], thresholds[:count][some])
         runs = np.arange(len(runs), dtype=np.int32) if whole else runs
         runs = runs[np.maximum(np.cumsum(some) - 1, 0)]
-        group, dropped = _pool(counts, thresholds, runs, total, THRESHOLD * variance**0.5)
+        group, dropped = _pool(counts, thresholds, runs, total, THRESHOLD * variance**0.5, single=as_published)
         dropped[:count] |= ~some
         # In a pool it would be drawn, so it is dropped there too. What shares its group is drawn instead.
         dropped[-1] |= name in nullable and counts[-1] < thresholds[-1] and group[-1] in group[:-1]
@@ -232,20 +234,22 @@ def _join_runs(counts: Floats, thresholds: Floats) -> Codes:
 
 
 def _pool(
-    counts: Floats, thresholds: Floats, runs: Codes, total: float, of_total: float
+    counts: Floats, thresholds: Floats, runs: Codes, total: float, of_total: float, *, single: bool
 ) -> tuple[Codes, Mask]:
     """Return the group of each value, and which values are dropped.
 
     Runs come first, then one group for each common value, then the pool of rare values. A pool that is still
     rare joins the largest value and is dropped. Of very many rare values less is known by their sum than by
-    what the common ones leave of the `total`, whose threshold is `of_total`.
+    what the common ones leave of the `total`, whose threshold is `of_total`. If `single`, the pool is judged
+    like a single value.
     """
     rare = counts < thresholds
     rare[: len(runs)] = False
     common = np.cumsum(~rare[len(runs) :]) + runs.max(initial=-1)
     group = np.concatenate([runs, common]).astype(np.int32)
     if rare.any() and not rare.all():
-        pool, least = counts[rare].sum(), np.sqrt(np.sum(thresholds[rare] ** 2))
+        pool, of_values = counts[rare].sum(), thresholds[rare]
+        least = of_values.max() if single else np.linalg.norm(of_values)
         left, of_left = total - counts[~rare].sum(), np.sqrt(of_total**2 + np.sum(thresholds[~rare] ** 2))
         too_small = left < of_left if of_left < least else pool < least
         largest = np.argmax(np.where(rare, -np.inf, counts))

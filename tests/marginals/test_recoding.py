@@ -50,7 +50,7 @@ def one_ways(draw, domain=None):
 def mergings(draw):
     answers = draw(one_ways())
     total = draw(st.floats(1.0, 1000.0))
-    return merge_rare(answers, total, join_neighbours=draw(st.booleans())), answers
+    return merge_rare(answers, total, as_published=draw(st.booleans())), answers
 
 
 @given(mergings())
@@ -177,7 +177,7 @@ def test_values_outside_the_common_ones_join_none_of_them():
 
 def test_an_order_that_is_not_to_be_looked_at_is_gone():
     answer = one_way([2.0, 90.0, 2.0, 90.0], 25.0, ordered=4)
-    merging = merge_rare((answer,), 184.0, join_neighbours=False)
+    merging = merge_rare((answer,), 184.0, as_published=True)
     assert merging.merged.ordered == (0,)
     assert merging.groups[0].tolist() == [0, 0, 0, 1]
 
@@ -198,6 +198,15 @@ def test_the_noise_of_a_pool_grows_with_its_values(second, kept):
     """Two values under 15 records each make a pool with a threshold of 21.2."""
     _, shares = merged([90.0, 10.0, second], 25.0, total=90.0 + 10.0 + second)
     assert (min(shares) > 0) == kept
+
+
+@pytest.mark.parametrize(("second", "kept"), [(4.0, False), (6.0, True)])
+def test_as_published_a_pool_is_judged_like_a_single_value(second, kept):
+    """Its threshold is 15 records, however many values it has; an order changes nothing."""
+    for ordered in (0, 4):
+        answer = one_way([90.0, 10.0, second, 0.0], 25.0, ordered)
+        shares = merge_rare((answer,), 100.0 + second, as_published=True).shares[0]
+        assert (shares[1] > 0) == kept
 
 
 def test_where_nothing_is_known_a_dropped_value_is_still_not_drawn():

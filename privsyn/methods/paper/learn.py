@@ -32,7 +32,7 @@ def learn(
     """Measure the one-ways, the dependences of all pairs, and the marginals that DenseMarg selects."""
     del rng, facts  # the published algorithm uses neither before the synthesis
     one_ways = private.one_ways(ONE_WAYS * rho)
-    merging = merge_rare(one_ways, estimate_total(one_ways), join_neighbours=False)
+    merging = merge_rare(one_ways, estimate_total(one_ways), as_published=True)
     private = private.merge(merging)
     one_ways = tuple(merging.merge_counts(one_way) for one_way in one_ways)
     report(MEASURING, 1, ROUNDS)
