@@ -236,6 +236,17 @@ def test_the_copied_share_is_the_one_asked_for():
     assert ((after.codes[50:, 0] == 0) & (after.codes[50:, 1] == 1)).sum() == 30
 
 
+def test_empty_cells_are_filled_first(monkeypatch):
+    """Where rounding frees one row less than is gained, another cell goes without it."""
+    rounded = iter([np.array([0, 2, 2]), np.array([3, 0, 0])])  # gains, losses
+    monkeypatch.setattr(paper_kernels, "round_with_offset", lambda values, offset: next(rounded))
+    codes = np.repeat([0, 1], [6, 2]).astype(np.int32)[:, np.newaxis]
+    one, target = np.ones(1, np.int64), np.array([2.0, 4.0, 2.0])
+    update = paper_kernels.update_table.py_func
+    update(codes, one - 1, one, target, 1.0, 0.5, np.random.default_rng(0))
+    assert np.bincount(codes[:, 0]).tolist() == [3, 3, 2]
+
+
 def marked_rows(counts):
     """Rows in the cells of the second column, each with a mark of its own in the first."""
     cells = np.repeat(np.arange(len(counts)), counts)

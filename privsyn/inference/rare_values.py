@@ -115,7 +115,9 @@ def merge_rare(
         runs = _join_ordered(counts[:count][some], thresholds[:count][some])
         runs = np.arange(len(runs), dtype=np.int32) if whole else runs
         runs = runs[np.maximum(np.cumsum(some) - 1, 0)]
-        group, dropped = _pool(counts, thresholds, runs, total, THRESHOLD * variance**0.5, single=as_published)
+        group, dropped = _pool(
+            counts, thresholds, runs, total, THRESHOLD * variance**0.5, single=as_published
+        )
         dropped[:count] |= ~some
         # In a pool it would be drawn, so it is dropped there too. What shares its group is drawn instead.
         dropped[-1] |= name in nullable and counts[-1] < thresholds[-1] and group[-1] in group[:-1]

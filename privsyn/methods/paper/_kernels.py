@@ -97,9 +97,9 @@ def update_table(
 ) -> None:
     """Update the rows once towards the target of one table, in place.
 
-    Random rows leave cells with too many rows. Empty cells are filled by overwriting the attributes of the
-    table. Of the rows that another cell gains, a share `duplicated` are copies of whole rows of that cell,
-    and the others are overwritten too.
+    Random rows leave cells with too many rows. Empty cells are filled first, by overwriting the attributes of
+    the table. Of the rows that another cell gains, a share `duplicated` are copies of whole rows of that
+    cell, and the others are overwritten too.
     """
     cells = cell_of_rows(codes, columns, strides)
     counts = count_cells(cells, len(target))
@@ -118,7 +118,7 @@ def update_table(
     shuffle_front(moved, end, rng)
 
     begin = 0
-    for v in range(len(target)):
+    for v in np.argsort(counts > 0, kind="mergesort"):  # the empty cells first
         arriving = min(gains[v], end - begin)
         if arriving <= 0:
             continue
