@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from html import escape
 from typing import Any
 
-from privsyn.errors import InputError, printable, replace_errors
+from privsyn.errors import printable
 from privsyn.progress import Progress
 
-ELSEWHERE = "progress_bar is for notebooks: elsewhere give a function such as print"
+WIDTH = 30
+"""Characters of a progress bar in a terminal."""
 
 
 def text_of(value: object) -> str:
@@ -43,23 +46,23 @@ def html_table(head: Sequence[object], rows: Iterable[Sequence[object]]) -> str:
 
 
 def progress_bar() -> Progress:
-    """Return a progress bar for Jupyter notebooks, as the `progress` of `PrivSyn`, `sample` or `sweep`.
+    """Return a progress bar, as the `progress` of `PrivSyn`, `sample` or `sweep`.
 
-    Each stage has one line, which is updated in place. It needs no widgets.
-
-    Raises
-    ------
-    InputError
-        Outside a notebook.
+    In a Jupyter notebook each stage has one line, which is updated in place; it needs no widgets. In a
+    terminal it is a line of text. In a log or pipe, each stage has a line when it begins and when it ends.
 
     Examples
     --------
     >>> PrivSyn(1.0, progress=progress_bar()).fit(people)  # doctest: +SKIP
     """
-    with replace_errors(ELSEWHERE, ImportError):
-        from IPython import display, get_ipython
-    if not hasattr(get_ipython(), "kernel"):
-        raise InputError(ELSEWHERE)
+    ipython = sys.modules.get("IPython")  # every notebook has imported it
+    shell = None if ipython is None else ipython.get_ipython()
+    return _notebook_bar() if hasattr(shell, "kernel") else _text_bar()
+
+
+def _notebook_bar() -> Progress:
+    from IPython import display
+
     ipython: Any = display
     shown: dict[str, Any] = {}
 
@@ -71,5 +74,24 @@ def progress_bar() -> Progress:
             shown[stage].update(ipython.HTML(bar))
         else:
             shown[stage] = ipython.display(ipython.HTML(bar), display_id=True)
+
+    return report
+
+
+def _text_bar() -> Progress:
+    """Return a bar on standard error. That it cannot be written stops no run."""
+    begun = [""]
+
+    def report(stage: str, done: int, total: int) -> None:
+        stream, text = sys.stderr, f"{printable(stage)}: {done} of {total}"
+        with suppress(OSError, ValueError, AttributeError):  # closed, or a program without a console
+            if stream.isatty():
+                full = WIDTH * done // max(total, 1)
+                line = "\n" * (begun[0] not in ("", stage))
+                stream.write(f"{line}\r[{'#' * full}{'.' * (WIDTH - full)}] {text}" + "\n" * (done >= total))
+            elif done >= total or begun[0] != stage:
+                stream.write(f"{text}\n")
+            stream.flush()
+        begun[0] = "" if done >= total else stage
 
     return report

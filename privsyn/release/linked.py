@@ -7,14 +7,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import pandas as pd
 
 from privsyn.arguments import check_whole
 from privsyn.errors import InputError, about, plural
-from privsyn.files import atomic_path
 from privsyn.marginals.counting import ranks
 from privsyn.marginals.domain import Integers, Ints, Records
 from privsyn.methods.level import LearnedLevel
@@ -26,7 +25,7 @@ from privsyn.release.linked_accuracy import LinkedAccuracy
 from privsyn.release.losses import Loss, in_order
 from privsyn.release.outlook import Outlook
 from privsyn.release.release import Release
-from privsyn.release.saved.file_format import check_loads, members_of, parts_of, read_file
+from privsyn.release.saved.file_format import members_of, parts_of, read_file, write_model
 from privsyn.release.saved.linked_file import DATABASE, ReleasedLevel, levels_of, pack_levels
 from privsyn.synthesis.chains import NUMBER_OF_ROWS, POSITION, Chains
 from privsyn.synthesis.limits import Limit, One, exactly_one
@@ -360,18 +359,15 @@ class LinkedRelease:
         """The losses, by the name that they have in a fitted model."""
         return self.losses
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the release to one file, whole or not at all, after reading it back.
+    def save(self, path: str | PathLike[str] | IO[bytes]) -> None:
+        """Write the release to a file, whole or not at all, after reading it back; see `Release.save`.
 
         Raises
         ------
         InputError
             If the file cannot be written, or cannot hold the type of a listed value.
         """
-        packed = self.packed()
-        with atomic_path(path) as part:
-            part.write_bytes(packed)
-            check_loads(part, path, load)
+        write_model(self.packed(), path, load)
 
     def packed(self) -> bytes:
         """Return the bytes of the file. The same release gives the same bytes."""
@@ -400,12 +396,17 @@ def _root(release: Release, n: int | None, given: Any, seed: int, report: Progre
     return frame
 
 
-def load(path: str | PathLike[str]) -> Any:
+def load(path: str | PathLike[str] | IO[bytes]) -> Release | LinkedRelease:
     """Read a release that `save` wrote; an `InputError` if the file is anything else.
+
+    Parameters
+    ----------
+    path : path, or file open for reading bytes
 
     Returns
     -------
     Release, or LinkedRelease if its rows are linked
+        ``isinstance(release, LinkedRelease)`` tells type checkers which.
     """
 
     def read(file: zipfile.ZipFile) -> Release | LinkedRelease:

@@ -126,7 +126,7 @@ class Kind:
     usable: float = 1.0
 
 
-def losses_of(release: Release) -> tuple[Loss, ...]:
+def losses_of(release: Release[Any]) -> tuple[Loss, ...]:
     """Return all losses of a release: those with the largest shares first, then the facts without a share."""
     return in_order([*release.noted, *(loss for kind in KINDS.values() for loss in kind.find(release))])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import reduce
 from math import hypot, sqrt
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -81,7 +81,7 @@ class Outlook:
     takes_target: bool = True
 
     @classmethod
-    def of(cls, release: Release, target: str | None = None) -> Outlook:
+    def of(cls, release: Release[Any], target: str | None = None) -> Outlook:
         """Return the outlook of a release; see `Release.outlook`.
 
         The error of a column includes what its counts do not show. A column of which nothing was found has

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property, partial, wraps
 from hashlib import sha256
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import IO, TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec
 
 import numpy as np
 
 from privsyn.arguments import check_column, check_whole
 from privsyn.errors import InputError, not_found_in, plural, warn_absent, warn_disagreements
-from privsyn.files import atomic_path, check_target
+from privsyn.files import check_target
 from privsyn.inference.fitted import Fitted
 from privsyn.marginals.domain import Records
 from privsyn.marginals.marginal import Marginal
@@ -32,7 +32,7 @@ from privsyn.release.given import Given, read_given
 from privsyn.release.losses import Loss, losses_of
 from privsyn.release.outlook import Outlook
 from privsyn.release.pool import Pool
-from privsyn.release.saved.file_format import Parts, check_loads, pack
+from privsyn.release.saved.file_format import Parts, pack, write_model
 from privsyn.synthesis.synthesise import ENOUGH, Keep, block_ends, in_blocks, make_block
 from privsyn.table.codec.codec import Codec
 from privsyn.table.io.formats import ending_of
@@ -42,6 +42,13 @@ from privsyn.table.io.write import stacked, write_blocks
 
 if TYPE_CHECKING:
     import pandas as pd
+    from typing_extensions import TypeVar  # every type checker has it; it is not needed at run time
+
+    TableT = TypeVar("TableT", default=pd.DataFrame)  # the type of the private and the synthetic table
+else:
+    from typing import TypeVar
+
+    TableT = TypeVar("TableT")
 
 
 POOL = 50_000
@@ -49,7 +56,7 @@ POOL = 50_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Release:
+class Release(Generic[TableT]):
     """A fitted model: consistent tables of noisy counts, and the ledger of their cost.
 
     Parameters
@@ -95,7 +102,7 @@ class Release:
         balance: str | None = None,
         seed: int | None = None,
         progress: Progress | None = None,
-    ) -> Any:
+    ) -> TableT:
         """Return a synthetic table of the same type as the private one. This costs no further privacy.
 
         Parameters
@@ -137,7 +144,7 @@ class Release:
 
     def sample_blocks(
         self, n: int | None = None, *, seed: int | None = None, progress: Progress | None = None
-    ) -> Iterator[Any]:
+    ) -> Iterator[TableT]:
         """Yield the table of `sample` in blocks of about 100,000 rows. All together are about as accurate."""
         blocks = self._with_warning(self.blocks(n, seed, progress))
         return (self.form.cast(block, self.codec.schema) for block in blocks)
@@ -310,7 +317,7 @@ class Release:
         return self.ledger
 
     @property
-    def of_one_table(self) -> Release:
+    def of_one_table(self) -> Release[TableT]:
         """The release itself; see `LinkedRelease.of_one_table`."""
         return self
 
@@ -343,18 +350,19 @@ class Release:
             check_column("target", target, self.codec.schema.coded)
         return str(Outlook.of(self, target))
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the release to one file, whole or not at all, after reading it back; see `file_format`.
+    def save(self, path: str | PathLike[str] | IO[bytes]) -> None:
+        """Write the release to a file, whole or not at all, after reading it back; see `file_format`.
+
+        Parameters
+        ----------
+        path : path, or file open for writing bytes
 
         Raises
         ------
         InputError
             If the file cannot be written, or cannot hold the type of a listed value.
         """
-        packed = self.packed()
-        with atomic_path(path) as part:
-            part.write_bytes(packed)
-            check_loads(part, path)
+        write_model(self.packed(), path)
 
     def packed(self) -> bytes:
         """Return the bytes of the file. The same release gives the same bytes."""
@@ -366,12 +374,12 @@ R = TypeVar("R")
 
 
 def _of_release(
-    method: Callable[Concatenate[Release, P], R],
-) -> Callable[Concatenate[ReleasedModel, P], R]:
+    method: Callable[Concatenate[Release[TableT], P], R],
+) -> Callable[Concatenate[ReleasedModel[TableT], P], R]:
     """Return a method of `Release` as one of the model, whose seed and progress are the defaults."""
 
     @wraps(method)
-    def of_model(self: ReleasedModel, /, *args: P.args, **options: P.kwargs) -> R:
+    def of_model(self: ReleasedModel[TableT], /, *args: P.args, **options: P.kwargs) -> R:
         for name in ("seed", "progress"):
             if options.get(name) is None:
                 options[name] = getattr(self, name)
@@ -380,7 +388,7 @@ def _of_release(
     return of_model
 
 
-class ReleasedModel:
+class ReleasedModel(Generic[TableT]):
     """A model whose `fit` makes a release; base of `PrivSyn`."""
 
     release_: Any  # a Release, or a LinkedRelease if rows are linked
@@ -399,7 +407,7 @@ class ReleasedModel:
     draws = _of_release(Release.draws)
     """Return several synthetic tables that carry the noise; see `Release.draws`."""
 
-    def save(self, path: str | PathLike[str]) -> None:
+    def save(self, path: str | PathLike[str] | IO[bytes]) -> None:
         """Write the release to one file; see `Release.save`."""
         self._fitted.save(path)
 

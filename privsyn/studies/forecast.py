@@ -24,6 +24,7 @@ from privsyn.private.laws import LAWS
 from privsyn.private.ledger import Ledger
 from privsyn.private.spend import ONE_WAYS
 from privsyn.progress import Progress, no_progress
+from privsyn.release.linked import LinkedRelease
 from privsyn.release.release import Release
 from privsyn.synthesizer import PrivSyn
 from privsyn.table.io.write import stacked
@@ -127,7 +128,7 @@ class Forecast:
 
 
 def forecast(
-    release: Release | PrivSyn,
+    release: Release[Any] | LinkedRelease | PrivSyn[Any],
     target: str,
     *,
     model: str = DEFAULT_LEARNERS[0],
@@ -173,7 +174,7 @@ def forecast(
     >>> found.measure, found.score > 0.7, found.drop < 0.1
     ('AUC', True, True)
     """
-    fitted: Release | None = check_release(release).of_one_table
+    fitted: Release[Any] | None = check_release(release).of_one_table
     if fitted is None:
         raise InputError(LINKED)
     check_column("target", target, fitted.codec.schema.coded)
@@ -197,7 +198,7 @@ class _Simulation:
     """Stand-ins for the private table, and simulated releases of them."""
 
     def __init__(
-        self, release: Release, target: str, model: str, draws: int, entropy: np.random.SeedSequence
+        self, release: Release[Any], target: str, model: str, draws: int, entropy: np.random.SeedSequence
     ) -> None:
         schema, method = release.codec.schema, release.method.name
         self._schema = replace(schema, columns=schema.coded)
@@ -206,8 +207,8 @@ class _Simulation:
         self._rows = min(total, MOST_ROWS)
         named: dict[str, Any] = {"target": target} if method == "default" else {}
         epsilon, delta = epsilon_of_row(release.ledger, self._rows / total)
-        self._run: Callable[..., PrivSyn] = partial(
-            PrivSyn, epsilon, delta, self._schema, method=method, **named
+        self._run: Callable[..., PrivSyn[Any]] = partial(
+            PrivSyn[Any], epsilon, delta, self._schema, method=method, **named
         )
         test_rows = min(self._rows, TEST_ROWS)
         self._draws = release.draws(max(draws, 2), self._rows + test_rows, seed=self._seeds[-1])

@@ -57,7 +57,7 @@ class Draws(Sequence[Any]):
 
     def __init__(
         self,
-        release: Release,
+        release: Release[Any],
         m: int,
         n: int | None = None,
         seed: int | None = None,
@@ -149,7 +149,7 @@ MOST_ROWS = 20_000  # of a draw: its rows are fitted to the counts, so fewer add
 
 
 def frames_of(
-    release: Release, columns: frozenset[str] | None, progress: Progress | None
+    release: Release[Any], columns: frozenset[str] | None, progress: Progress | None
 ) -> Iterator[pd.DataFrame]:
     """Yield draws of some columns; for None, one synthetic table of all columns."""
     rows = min(round(release.fitted.total), MOST_ROWS)

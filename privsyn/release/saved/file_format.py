@@ -10,10 +10,11 @@ from contextlib import suppress
 from math import isclose
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import IO, Any, NamedTuple, TypeVar, cast
 
 from privsyn.arguments import check_path
-from privsyn.errors import InputError
+from privsyn.errors import InputError, replace_errors
+from privsyn.files import atomic_path
 from privsyn.inference.fitted import NO_COMMON, Certainty, Fitted
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Marginal
@@ -117,7 +118,7 @@ def zipped(members: Mapping[str, str | bytes]) -> bytes:
     return whole.getvalue()
 
 
-def read_parts(path: str | PathLike[str]) -> Parts:
+def read_parts(path: str | PathLike[str] | IO[bytes]) -> Parts:
     """Return the parts of a release from a file; raise an `InputError` if `pack` did not write all of it.
 
     The file may come from anywhere, so nothing is unpacked before its size is known.
@@ -125,15 +126,15 @@ def read_parts(path: str | PathLike[str]) -> Parts:
     return read_file(path, parts_of)
 
 
-def read_file(path: str | PathLike[str], read: Callable[[zipfile.ZipFile], R]) -> R:
+def read_file(path: str | PathLike[str] | IO[bytes], read: Callable[[zipfile.ZipFile], R]) -> R:
     """Return what `read` makes of the members of a file; raise an `InputError` if it is no whole model."""
-    check_path(path)
+    opened = _opened(path)
     problem = "is no model: give a file that `privsyn synth --model` or `save` wrote"
     try:
-        with Path(path).open("rb") as begun:
+        with opened() as begun:
             if begun.read(2) == ZIP:
                 problem = "is no whole model: it was cut short or changed; copy or save it again"
-        with zipfile.ZipFile(path) as file:
+        with opened() as whole, zipfile.ZipFile(whole) as file:
             if min(member.header_offset for member in file.infolist()):
                 raise ValueError("the models of several tables hold whole models: here one of them ends")
             return read(file)
@@ -143,7 +144,19 @@ def read_file(path: str | PathLike[str], read: Callable[[zipfile.ZipFile], R]) -
         problem = str(error)
     except Exception:  # noqa: S110  # zipfile, json, NumPy and our constructors raise many kinds
         pass
-    raise InputError(f"{path}: {problem}")
+    raise InputError(f"{path if isinstance(path, str | PathLike) else 'the open file'}: {problem}")
+
+
+def _opened(path: str | PathLike[str] | IO[bytes]) -> Callable[[], IO[bytes]]:
+    """Return a function that opens a file from its start, also one that the caller has opened."""
+    if not callable(getattr(path, "read", None)):
+        check_path(path)
+        place = Path(cast(str, path))
+        return lambda: place.open("rb")
+    content: object = cast(IO[bytes], path).read()
+    if not isinstance(content, bytes):
+        raise InputError('the open file has text: open it with mode "rb"')
+    return lambda: io.BytesIO(content)
 
 
 def members_of(file: zipfile.ZipFile) -> dict[str, bytes]:
@@ -238,8 +251,38 @@ def _unpacked(text: dict[str, Any], file: zipfile.ZipFile, *, most: int) -> Part
     return Parts(codec, fitted, ledger, METHODS[text["method"]], form, noted)
 
 
+def write_model(
+    packed: bytes, path: str | PathLike[str] | IO[bytes], read: Callable[[Any], object] | None = None
+) -> None:
+    """Write a model to a file, whole or not at all, if `read`, by default `read_parts`, reads it back.
+
+    Parameters
+    ----------
+    packed : bytes
+    path : path, or file that is open for writing bytes
+    read : callable, optional
+
+    Raises
+    ------
+    InputError
+        If the file cannot be written or read back.
+    """
+    if callable(write := getattr(path, "write", None)):
+        check_loads(io.BytesIO(packed), "the open file", read)
+        with replace_errors('the open file has text: open it with mode "wb"', TypeError):
+            write(packed)
+        return
+    check_path(path)
+    place = cast(str, path)
+    with atomic_path(place) as part:
+        part.write_bytes(packed)
+        check_loads(part, place, read)
+
+
 def check_loads(
-    part: str | PathLike[str], path: str | PathLike[str], read: Callable[[Any], object] | None = None
+    part: str | PathLike[str] | IO[bytes],
+    path: str | PathLike[str],
+    read: Callable[[Any], object] | None = None,
 ) -> None:
     """Refuse to keep a file `part`, meant for `path`, that `read`, by default `read_parts`, would refuse."""
     with suppress(InputError):

@@ -62,6 +62,35 @@ def refusal(path):
     return str(refused.value)
 
 
+# --- open files ---------------------------------------------------------------------------------------------
+
+
+def test_a_release_is_saved_to_an_open_file_and_loaded_from_one(releases, saved, tmp_path):
+    for method, release in releases.items():
+        file = io.BytesIO()
+        release.save(file)
+        assert file.getvalue() == saved[method]
+        file.seek(0)
+        assert load(file).sample(9, seed=0).equals(release.sample(9, seed=0))
+        with (tmp_path / "it.privsyn").open("wb") as opened:
+            release.save(opened)
+        with (tmp_path / "it.privsyn").open("rb") as opened:
+            assert load(opened).packed() == saved[method]
+
+
+def test_a_file_that_is_open_for_text_or_holds_something_else_is_refused(releases, tmp_path):
+    release = next(iter(releases.values()))
+    with (tmp_path / "it.txt").open("w") as text, pytest.raises(InputError, match="wb"):
+        release.save(text)
+    with (tmp_path / "it.txt").open() as text, pytest.raises(InputError, match="rb"):
+        load(text)
+    with pytest.raises(InputError, match="the open file: is no model"):
+        load(io.BytesIO(b"a,b"))
+    for other in ([1], 5, None):
+        with pytest.raises(InputError, match="give the path of a file"):
+            release.save(other)
+
+
 # --- nothing of the table ----------------------------------------------------------------------------------
 
 
