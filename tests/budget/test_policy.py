@@ -127,3 +127,26 @@ def test_a_policy_is_beside_the_table_or_in_its_folder_or_given_and_there_is_one
             policy_of(tmp_path / data, given)
     with pytest.raises(InputError, match=r"none\.yaml: there is no such file"):
         policy_of(Path("elsewhere/people.csv"), tmp_path / "none.yaml")
+
+
+def test_delta_is_limited_by_what_is_left_of_it_as_epsilon_is(path):
+    limits = policy(epsilon=100.0, delta=2.5e-9)
+    recorded(path, run(0.1), run(0.1), policy=limits)
+    assert left(path, limits)[1] == pytest.approx(0.5e-9)
+    assert refusal(path, limits, run(0.1)) == (
+        "p.yaml: allows delta 2.5e-09 in all, and 5e-10 is left: this run asks for 1e-09: give delta 5e-10 or"
+        " less"
+    )
+    with pytest.raises(InputError, match="5e-10 is left"):
+        Account(path, run(0.1), limits).begin()
+    recorded(path, run(0.1, delta=5e-10), policy=limits)
+    assert "give delta 0, for pure epsilon" in refusal(path, limits, run(0.1, delta=1e-12))
+    recorded(path, run(0.1, delta=0.0), policy=limits)
+
+
+def test_a_run_without_its_end_uses_up_its_delta(path):
+    limits = policy(epsilon=100.0, delta=2e-9)
+    Account(path, run(0.1), limits).begin()
+    Account(path, run(0.1), limits).begin()
+    assert left(path, limits) == (pytest.approx(99.8), 0.0)
+    assert "and 0 is left" in refusal(path, limits, run(0.1))
