@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -97,6 +98,37 @@ def check_no_other(path: Path, start: bytes) -> None:
     """Refuse a file of another format under the name of a CSV file; `start` are its first bytes."""
     if why := next((why for first, why in OTHERS.items() if start.startswith(first)), None):
         raise InputError(f"{path}: {why}")
+
+
+_OPENED: ContextVar[ExitStack | None] = ContextVar("opened", default=None)
+
+
+@contextmanager
+def closing_files() -> Iterator[None]:
+    """Close at the end whatever is opened within. An error keeps alive what its traceback names.
+
+    So after a failure a file would stay open, and a database locked, for as long as somebody keeps the error.
+    """
+    with ExitStack() as opened:
+        token = _OPENED.set(opened)
+        try:
+            yield
+        finally:
+            _OPENED.reset(token)
+
+
+def close_at_end(close: Callable[[], object]) -> None:
+    """Let the innermost `closing_files` call this at its end. Outside of any, nobody does.
+
+    >>> with closing_files():
+    ...     close_at_end(lambda: print("closed"))
+    ...     print("used")
+    used
+    closed
+    """
+    opened = _OPENED.get()
+    if opened is not None:
+        opened.callback(close)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import numpy as np
 
 from privsyn.errors import InputError, replace_errors, warn_losses, warn_not_found
 from privsyn.estimator import Estimator
+from privsyn.files import closing_files
 from privsyn.methods.learning import Inquiry, learn_table
 from privsyn.methods.levels import OpenedDatabase
 from privsyn.methods.methods import PUBLISHED
@@ -186,7 +187,8 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
         if self.database is not None:
             return self._fit_database(self.database, table)
         table, target = (as_frame(table), self.target) if y is None else with_target(table, y)
-        with table.run() if isinstance(table, Owners) else Alone(table, self) as run:
+        owners = table.run() if isinstance(table, Owners) else Alone(table, self)
+        with closing_files(), owners as run:
             with one_step(self._report, READING):
                 opened = Opened.of(as_frame(run.table), target, self, run.bits)
             self._check_criteria(opened)
@@ -223,7 +225,7 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
         if isinstance(tables, Owners):
             raise InputError("linked tables are learnt from one owner")
         only = None if self.unit is None else ROWS
-        with Alone(tables if only is None else {only: as_frame(tables)}, self) as run:
+        with closing_files(), Alone(tables if only is None else {only: as_frame(tables)}, self) as run:
             renamed = nullcontext() if only is None else replace_errors(_of_one_table, InputError)
             with renamed, one_step(self._report, READING):
                 opened = OpenedDatabase.of(database, run.table, self, run.bits)

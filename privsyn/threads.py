@@ -14,7 +14,7 @@ B = TypeVar("B")
 def ahead(function: Callable[[A], B], items: Iterable[A], threads: int) -> Generator[B]:
     """Yield the result for each item, in order; threads compute the next ones meanwhile.
 
-    At most `threads` + 1 items are begun and not yielded.
+    At most `threads` + 1 items are begun and not yielded. A generator of items is closed at the end.
 
     >>> list(ahead(abs, [-2, -1], 2))
     [2, 1]
@@ -29,3 +29,5 @@ def ahead(function: Callable[[A], B], items: Iterable[A], threads: int) -> Gener
             yield begun.popleft().result()
     finally:
         pool.shutdown(cancel_futures=True)
+        if isinstance(items, Generator):  # else a file stays open until nobody keeps an error of `function`
+            items.close()

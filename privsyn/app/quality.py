@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from privsyn.errors import InputError
+from privsyn.files import closing_files
 from privsyn.release.agreement import Agreement
 from privsyn.release.linked import load, one_release
 from privsyn.release.outlook import COLUMNS, COLUMNS_ARE, errors_inside, level_of_column, strength
@@ -73,7 +74,8 @@ def _counted(release: Release, table: Path) -> tuple[Agreement | None, int, bool
                 return False
         return True
 
-    (whole,) = read_in_batches(table, release.codec.schema).each(count)
+    with closing_files():
+        (whole,) = read_in_batches(table, release.codec.schema).each(count)
     return agreement if rows else None, rows, whole
 
 

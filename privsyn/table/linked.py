@@ -372,7 +372,8 @@ def _summary(what: Derived, child: LinkedTable, rows: int) -> tuple[Any, Column]
     if numbers is None:
         raise InputError(f"{what}: {what.column!r} is no column of numbers: {_as_read(dtype)}")
     has = ~np.isnan(numbers) & (child.parents >= 0)
-    sums = np.bincount(child.parents[has], numbers[has], minlength=rows)
+    # NumPy counts in integers if no row has a number, and that would show.
+    sums = np.bincount(child.parents[has], numbers[has], minlength=rows).astype(np.float64)
     if what.how == "sum":
         return np.where(np.isnan(sums), 0.0, sums), Numerical(nullable=False)
     counts = np.bincount(child.parents[has], minlength=rows)

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privsyn import Categorical, Database, Numerical, PrivSyn, Schema, Table
+from privsyn import Categorical, Database, PrivSyn, Schema, Table
 from privsyn.methods.levels import OpenedDatabase
 from privsyn.private.ledger import NOT_PRIVATE
 

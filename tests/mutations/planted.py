@@ -711,6 +711,41 @@ LINKED = (
         "tests/test_linked.py::test_of_equal_keys_in_the_root_one_row_has_all_that_belongs_to_them",
     ),
     bug(
+        "the type of a sum that says whether all sums are whole numbers",
+        "privsyn/table/linked.py",
+        "        return np.where(np.isnan(sums), 0.0, sums), Numerical(nullable=False)\n",
+        "        whole = (sums == np.rint(sums)).all()\n"
+        "        return sums.astype(np.int64) if whole else sums, Numerical(nullable=False)\n",
+        "tests/table/test_linked.py::test_no_row_decides_what_is_public_about_a_derived_column",
+    ),
+    bug(
+        "a linked run with a seed whose ledger calls it private",
+        "privsyn/methods/levels.py",
+        "            private=noise.private,\n",
+        "            private=True,\n",
+        "tests/methods/test_levels.py::test_a_run_with_a_seed_is_not_private_and_says_so",
+    ),
+    bug(
+        "the smallest bound of linked tables stated for the largest",
+        "privsyn/methods/levels.py",
+        "rows_per_unit=max(each.most for each in contributions)",
+        "rows_per_unit=min(each.most for each in contributions)",
+        "tests/methods/test_levels.py::test_a_bound_that_differs_between_tables_is_stated_as_the_largest",
+    ),
+    bug(
+        "keys of a look-up table listed only if private rows have them",
+        "privsyn/table/linked.py",
+        "    schema = _schema(database, name, source, (unit, *also))\n",
+        "    schema = _schema(database, name, source, (unit, *also))\n"
+        "    columns = dict(schema.columns)\n"
+        "    for column in database.looked_up(name, columns):\n"
+        "        rows = set(source.column(column).dropna().tolist())\n"
+        "        values = tuple(value for value in columns[column].values if value in rows)\n"
+        "        columns[column] = replace(columns[column], values=values or columns[column].values[:1])\n"
+        "    schema = replace(schema, columns=columns)\n",
+        "tests/table/test_linked.py::test_all_keys_of_a_look_up_table_are_listed_whether_or_not_a_row_has_them",
+    ),
+    bug(
         "a file of several tables, cut, read as that of one",
         "privsyn/release/saved/file_format.py",
         "if min(member.header_offset for member in file.infolist()):",
@@ -999,6 +1034,20 @@ ROWS = (
         "tests/test_faults.py::test_a_change_is_refused_until_the_last_question_however_often_rows_are_read",
     ),
     bug(
+        "a view of DuckDB that is run again for each walk",
+        "privsyn/table/io/duckdb_table.py",
+        "        if not (place.query or view):\n",
+        "        if not place.query:\n",
+        "tests/table/io/test_duckdb_table.py::test_a_view_or_query_is_run_once_for_all_walks",
+    ),
+    bug(
+        "a cell of a workbook that is not sound ends the run",
+        "privsyn/table/io/workbook.py",
+        "cells[place] = alone(self._cell, cell, None)",
+        "cells[place] = self._cell(cell)",
+        "tests/table/io/test_workbook.py::test_a_cell_that_is_not_sound_is_missing_and_nothing_else_changes",
+    ),
+    bug(
         "a log of how many rows are read",
         "privsyn/table/io/source.py",
         "    rows = batch_rows(len(frame.columns))\n    for start",
@@ -1029,6 +1078,13 @@ ROWS = (
         "fcntl.LOCK_SH if shared else fcntl.LOCK_EX",
         "fcntl.LOCK_SH",
         "tests/budget/test_budget_file.py::test_of_processes_at_once_no_more_begin_than_the_policy_allows",
+    ),
+    bug(
+        "a policy that does not limit what is left of delta",
+        "privsyn/budget/policy.py",
+        "if run.delta > delta * (1 + ROUNDING):",
+        "if run.delta > self.delta * (1 + ROUNDING):",
+        "tests/budget/test_policy.py::test_delta_is_limited_by_what_is_left_of_it_as_epsilon_is",
     ),
     bug(
         "a run that did not end costs nothing",

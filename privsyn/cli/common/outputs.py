@@ -15,7 +15,7 @@ import pandas as pd
 from privsyn.cli.common.keeping import check_rescue
 from privsyn.cli.common.terminal import say
 from privsyn.errors import InputError, plural
-from privsyn.files import atomic_path
+from privsyn.files import atomic_path, closing_files
 from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.io.formats import Place, ending_of, file_of, is_typed
@@ -171,7 +171,8 @@ def rehearse(
 def _columns(data: Path, schema: Schema | None, unit: str | None) -> tuple[pd.DataFrame, OutputType]:
     """Return a table with the names and dtypes of the columns, without the unit column, and its type."""
     if is_typed(data):
-        table = read_in_batches(data, schema)
+        with closing_files():
+            table = read_in_batches(data, schema)
         head, form = table.head, table.form
     else:
         head, form = read_columns(data, schema), PANDAS

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from privsyn.errors import InputError
+from privsyn.files import closing_files
 from privsyn.marginals.domain import Floats
 from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.open_schema import OpenSchema, by_names
@@ -272,7 +273,8 @@ def _empty(table: object, csv: CsvFormat, unit: str | None) -> tuple[pd.DataFram
     """
     if not is_text(table):
         head = without(unit, read_columns(table))
-        listed = read_in_batches(table).form.listed() if isinstance(table, str | PathLike) else {}
+        with closing_files():
+            listed = read_in_batches(table).form.listed() if isinstance(table, str | PathLike) else {}
         columns = {str(name): listed.get(str(name), column_of(dtype)) for name, dtype in head.dtypes.items()}
         return head, Schema(columns) if listed else None
     place = Place.of(table)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from privsyn.errors import InputError, replace_errors, unless_own
+from privsyn.files import close_at_end
 from privsyn.table.io.formats import (
     NOTHING,
     DeclaredTable,
@@ -48,6 +49,7 @@ def open_typed(place: Place, _: Schema | None) -> TypedFile:
         base = duckdb.connect(
             str(place.file), read_only=True, config={"enable_external_access": "false", "threads": "1"}
         )
+        close_at_end(base.close)  # else the database stays locked
         listed = "SELECT table_name, table_type FROM information_schema.tables ORDER BY table_name"
         tables = dict(base.execute(listed).fetchall())
         query, view = place.query, ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike
@@ -13,7 +13,7 @@ import pandas as pd
 import pyarrow as pa
 
 from privsyn.errors import InputError, replace_errors
-from privsyn.files import check_file
+from privsyn.files import check_file, close_at_end
 from privsyn.marginals.counting import Walk
 from privsyn.table.codec.codec import Codec
 from privsyn.table.io import source as raw
@@ -69,9 +69,11 @@ class Stream(raw.RawTable):
             self, head=self.head[[name]], batches=partial(self.of_column, name), with_categories=None
         )
 
-    def frames(self) -> Iterator[pd.DataFrame]:
+    def frames(self) -> Generator[pd.DataFrame]:
         """Yield the rows that are kept, at least one frame."""
-        return raw.with_head(self.head, self.bounds[0] if self.bounds else None, self.batches())
+        frames = raw.with_head(self.head, self.bounds[0] if self.bounds else None, self.batches())
+        close_at_end(frames.close)
+        return frames
 
     def each(self, question: raw.Question[A]) -> list[A]:
         """Return the result for the one part."""

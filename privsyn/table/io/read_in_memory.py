@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 
 from privsyn.errors import InputError, replace_errors, safe_repr
-from privsyn.files import check_file
+from privsyn.files import check_file, closing_files
 from privsyn.table.encoding.dtypes import is_wide_float
 from privsyn.table.io.arrow import check_type, check_types, empty_table, frame_of, plain_cells, readable
 from privsyn.table.io.csv_table import PLAIN, no_rows, read_csv, read_header
@@ -94,8 +94,9 @@ def read_in_memory(
             )
         check_file(place.file)
         if place.format.typed:
-            opened = open_typed(place, schema)
-            table = pa.Table.from_batches(opened.batches(), opened.schema)
+            with closing_files():
+                opened = open_typed(place, schema)
+                table = pa.Table.from_batches(opened.batches(), opened.schema)
             frame = frame_of(table, str(place))
             known, form = known_of(opened, frame.drop(columns=list(names_of_units(unit)), errors="ignore"))
             return LoadedTable(frame, opened.public_inputs, known, form)
@@ -189,7 +190,9 @@ def read_columns(source: object, schema: Schema | None = None) -> pd.DataFrame:
         return frame_of(empty_table(parquet_schema(parts_of(place.file)), str(source)), str(source))
     check_file(place.file)
     if place.format.typed:
-        return frame_of(empty_table(open_typed(place, schema).schema, str(place)), str(place))
+        with closing_files():
+            opened = open_typed(place, schema)
+        return frame_of(empty_table(opened.schema, str(place)), str(place))
     return no_rows(read_header(place, PLAIN if schema is None else schema.csv), schema)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -256,7 +256,7 @@ def add_counts(some: list[Ints], others: list[Ints]) -> list[Ints]:
 
 def with_head(
     head: pd.DataFrame, bound: KeptRows | None, frames: Iterator[pd.DataFrame]
-) -> Iterator[pd.DataFrame]:
+) -> Generator[pd.DataFrame]:
     """Yield the frames of a part with the rows that `bound` keeps; the empty `head` if there is no frame."""
     kept = frames if bound is None else bound.kept_of(frames)
     yield next(kept, head)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from privsyn import Categorical, InputError, Numerical, PrivSyn, Schema, evaluate
 from privsyn.table.io.read_in_batches import read_in_batches
-from privsyn.table.io.read_in_memory import read_columns, read_in_memory
 
 duckdb = pytest.importorskip("duckdb")
 
