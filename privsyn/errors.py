@@ -194,6 +194,17 @@ def warn_disagreements(found: Sequence[object]) -> None:
         warnings.warn(printable(text), DisagreementWarning, stacklevel=5)
 
 
+class TotalsWarning(UserWarning):
+    """Tables of counts have rows of totals, which are left out."""
+
+
+def warn_totals(tables: Sequence[str]) -> None:
+    """Warn the caller of `from_marginals` of totals, which follow from the other counts."""
+    if tables:
+        text = f"rows of totals are left out of the tables {'; '.join(tables)}"
+        warnings.warn(text, TotalsWarning, stacklevel=4)
+
+
 class CutWarning(UserWarning):
     """A line in the file of a sweep was cut short, so its run is repeated."""
 

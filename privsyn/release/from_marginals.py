@@ -16,7 +16,7 @@ import pandas as pd
 import pyarrow as pa
 
 from privsyn.arguments import check_whole
-from privsyn.errors import InputError, safe_repr
+from privsyn.errors import InputError, did_you_mean, safe_repr
 from privsyn.inference.consistency import combine_measurements, combine_one_ways, estimate_total
 from privsyn.inference.fitted import Fitted
 from privsyn.inference.higher_order import measured_as, unscored
@@ -29,6 +29,7 @@ from privsyn.marginals.recoding import Merging
 from privsyn.methods.default import fit_one_ways, fit_tables, predicted_by_pairs
 from privsyn.methods.methods import DEFAULT
 from privsyn.private.ledger import Ledger
+from privsyn.release.counted_tables import COUNT, VARIANCE, as_frames, is_missing, named, names_of
 from privsyn.release.release import Release
 from privsyn.table.codec.codec import Codec
 from privsyn.table.encoding.encoders import CategoricalEncoder, Encoder
@@ -42,7 +43,13 @@ PUBLIC = ("all that the schema says", "the given tables of counts, with the vari
 
 
 def from_marginals(
-    schema: Schema | str | PathLike[str], tables: Any, ledger: str | None = None, *, seed: int = 0
+    schema: Schema | str | PathLike[str],
+    tables: Any,
+    ledger: str | None = None,
+    *,
+    variance: float | None = None,
+    suppressed: tuple[float, float] | None = None,
+    seed: int = 0,
 ) -> Release:
     """Return a release from tables of counts with known noise, measured by OpenDP, SQL or a census office.
 
@@ -53,14 +60,24 @@ def from_marginals(
     ----------
     schema : Schema or path of a YAML file
         Lists all values and bounds.
-    tables : list of pandas.DataFrame, or mapping
+    tables : list of data frames and series, or mapping
         Each data frame has some of the columns, then ``count`` and ``variance``: one row for each combination
-        of values. Numbers and times are values or `pandas.Interval`, which together cover the bounds. Missing
-        cells are values of their own. A mapping leads from a column, or a tuple of columns, of listed values
-        to ``(counts, variance)``: an array with one axis for each column, in the order of the schema's lists,
+        of values. Numbers and times are values, `pandas.Interval` or, of numbers, text such as "18-24" and
+        "65+"; together they cover the bounds. Missing cells are values of their own. A crosstab
+        (`pandas.crosstab`) and a series of counts (``value_counts()``, ``groupby(...).size()``) take the
+        names of their columns from their axes. Rows of totals are left out, and a `TotalsWarning` says so.
+
+        A mapping leads from a column, or a tuple of columns, to such a table or, of listed values, to
+        ``(counts, variance)``: an array with one axis for each column, in the order of the schema's lists,
         then missing cells, if they were counted; and one variance or as many.
     ledger : str, optional
         Who promises what about the counts, in your words. It stands in the ledger of the release.
+    variance : float, optional
+        The variance of the noise in each count of tables that give none. 0 means that the counts are exact.
+        Exact counts of persons are not private: give them only if they are public.
+    suppressed : (low, high), optional
+        What a count can be that is blank or a sign such as ``*``, ``-`` or ``..``. A count such as ``<5`` or
+        ``1-4`` says so. Any number in between is taken as equally likely.
     seed : int
         Of computations on the counts. No noise is added.
 
@@ -73,7 +90,13 @@ def from_marginals(
     Raises
     ------
     InputError
-        If a table does not fit the schema, or a column is in no table.
+        If a table does not fit the schema, has no variances, or has suppressed counts without limits; or if
+        a column is in no table.
+
+    Warns
+    -----
+    TotalsWarning
+        If rows of totals are left out.
 
     Examples
     --------
@@ -90,13 +113,13 @@ def from_marginals(
     if ledger is not None and not isinstance(ledger, str):
         raise InputError(f"ledger is text: who promises what; got {safe_repr(ledger)}")
     public.require_public()
-    frames = as_frames(tables, public)
+    frames, facts = as_frames(tables, public, variance, suppressed)
     public = _with_missing(public, frames)
     codec = Codec(public, tuple(public.columns), _dtypes(public), fine=True)
     encoders = dict(zip(codec.domain.names, codec.encoders, strict=True))
     read = [read_counts(frame, public, encoders, codec.domain) for frame in frames]
     fitted = _fit(codec, read, np.random.default_rng(check_whole("seed", seed)))
-    promise = Ledger.measured_elsewhere(NOBODY if ledger is None else ledger, PUBLIC)
+    promise = Ledger.measured_elsewhere(NOBODY if ledger is None else ledger, (*PUBLIC, *facts))
     return Release(codec, fitted, promise, DEFAULT)
 
 
@@ -215,76 +238,12 @@ def _pairs(pairs: Sequence[Measurement], bigger: Sequence[Measurement]) -> tuple
     return tuple(found.values())
 
 
-COUNT, VARIANCE = "count", "variance"
 UNCOUNTED = -1
-
-
-def as_frames(tables: object, schema: Schema) -> list[pd.DataFrame]:
-    """Return all tables as data frames of columns, counts and variances.
-
-    Raises
-    ------
-    InputError
-        If a table is neither a data frame nor an array with named axes, or lacks counts or variances.
-    """
-    if isinstance(tables, Mapping):
-        tables = [_of_array(names, cells, schema) for names, cells in tables.items()]
-    if not isinstance(tables, Sequence) or not tables:
-        raise InputError("tables is a list of data frames, or a mapping of columns to (counts, variance)")
-    return [_checked(table) for table in tables]
-
-
-def _of_array(names: object, cells: object, schema: Schema) -> pd.DataFrame:
-    """Return an array as a data frame; its axes are the listed values, in order, then missing cells."""
-    attributes = (names,) if isinstance(names, str) else names
-    try:
-        counts, variance = cast(tuple[Any, Any], cells)
-        found = np.asarray(counts, np.float64)
-        spread = np.broadcast_to(np.asarray(variance, np.float64), found.shape)
-    except (TypeError, ValueError):
-        raise InputError(f"table {safe_repr(names)}: give (array of counts, variance)") from None
-    if not isinstance(attributes, tuple) or found.ndim != len(attributes):
-        raise InputError(f"table {safe_repr(names)}: the array needs one axis for each column")
-    places = np.indices(found.shape).reshape(found.ndim, -1)
-    table = {}
-    for name, length, place in zip(attributes, found.shape, places, strict=True):
-        column = schema.columns.get(name)
-        if column is None or not column.lists_values:
-            raise InputError(
-                f"table {safe_repr(names)}: {safe_repr(name)} has no listed values: give a data frame"
-            )
-        listed = [*column.listed, None]
-        if length not in (len(listed) - 1, len(listed)):
-            raise InputError(f"table {safe_repr(names)}: the axis of {safe_repr(name)} has {length} places")
-        table[name] = pd.Series([listed[k] for k in place.tolist()], dtype=object)
-    return pd.DataFrame(table).assign(**{COUNT: found.ravel(), VARIANCE: spread.ravel()})
-
-
-def _checked(table: object) -> pd.DataFrame:
-    if not isinstance(table, pd.DataFrame) or not {COUNT, VARIANCE} < set(table.columns):
-        raise InputError(f"each table is a data frame with columns, and {COUNT!r} and {VARIANCE!r}")
-    numbers = table[[COUNT, VARIANCE]].apply(pd.to_numeric, errors="coerce").to_numpy(np.float64)
-    if not len(table) or not np.isfinite(numbers).all() or (numbers[:, 1] < 0).any():
-        raise InputError(f"table {_named(table)}: counts and variances must be finite, and variances >= 0")
-    return table
-
-
-def names_of(table: pd.DataFrame) -> tuple[str, ...]:
-    """Return the columns that a table counts."""
-    return tuple(name for name in table.columns if name not in (COUNT, VARIANCE))
-
-
-def _named(table: pd.DataFrame) -> str:
-    return ", ".join(map(safe_repr, names_of(table)))
 
 
 def holds_missing(frames: Sequence[pd.DataFrame], column: str) -> bool:
     """Return whether some table counts missing cells of a column."""
-    return any(map(_is_missing, (v for frame in frames if column in frame for v in frame[column].tolist())))
-
-
-def _is_missing(value: Any) -> bool:
-    return bool(pd.api.types.is_scalar(value) and pd.isna(value))
+    return any(map(is_missing, (v for frame in frames if column in frame for v in frame[column].tolist())))
 
 
 def read_counts(
@@ -308,19 +267,21 @@ def read_counts(
     names = names_of(frame)
     for name in names:
         if name not in encoders:
-            raise InputError(f"table {_named(frame)}: no column {safe_repr(name)} is counted: leave it out")
+            raise InputError(f"table {named(frame)}: no column {safe_repr(name)} is counted: leave it out")
     try:
         axes = [
-            _axis(frame[name].tolist(), schema.coded[name], encoders[name], domain.size_of[name])
+            _axis(name, frame[name].tolist(), schema.coded[name], encoders[name], domain.size_of[name])
             for name in names
         ]
     except InputError as error:
-        raise InputError(f"table {_named(frame)}: {error}") from None
+        raise InputError(f"table {named(frame)}: {error}") from None
     groups, places = zip(*axes, strict=True)
     shape = tuple(int(group.max()) + 1 for group in groups)
     flat = np.ravel_multi_index(places, shape)
     if len(np.unique(flat)) != len(flat) or len(flat) != np.prod(shape):
-        raise InputError(f"table {_named(frame)}: each combination of values needs exactly one row")
+        lacking = int(np.prod(shape)) - len(np.unique(flat))
+        more = f"; {lacking} have none: give 0 where nobody was counted" if lacking else ""
+        raise InputError(f"table {named(frame)}: each combination of values needs exactly one row{more}")
     counts, variance = np.empty(len(flat)), np.empty(len(flat))
     counts[flat] = frame[COUNT].to_numpy(np.float64)
     variance[flat] = frame[VARIANCE].to_numpy(np.float64)
@@ -328,17 +289,25 @@ def read_counts(
     return Measurement(table, variance.reshape(shape), Grouping(groups))
 
 
-def _axis(values: list[Any], column: Coded, encoder: Encoder, size: int) -> tuple[Codes, Codes]:
+def _axis(name: str, values: list[Any], column: Coded, encoder: Encoder, size: int) -> tuple[Codes, Codes]:
     """Return the place along the axis of each code, and that of each of the values."""
-    keys = [None if _is_missing(value) else value for value in values]
+    keys = [None if is_missing(value) else value for value in values]
     group = np.full(size, UNCOUNTED, np.int32)
     for place, value in enumerate(dict.fromkeys(keys)):
         codes = np.array([encoder.size]) if value is None else _codes(value, column, encoder)
-        if not len(codes) or codes.max() >= size or (group[codes] != UNCOUNTED).any():
-            raise InputError(f"{safe_repr(value)} has no values of its own: give values or intervals apart")
+        shown = safe_repr(str(value) if isinstance(value, pd.Interval) else value)
+        if not len(codes) or codes.max() >= size:
+            meant = did_you_mean(value, column.listed)
+            raise InputError(f"{shown} is no value of {safe_repr(name)} in the schema{meant}")
+        if (group[codes] != UNCOUNTED).any():
+            raise InputError(f"{shown} of {safe_repr(name)} has values that another row counts too")
         group[codes] = place
     if (group == UNCOUNTED).any():
-        raise InputError("some values of a column have no count: count all that the schema allows")
+        lacking = encoder.words(np.flatnonzero(group == UNCOUNTED))
+        raise InputError(
+            f"no row counts {', '.join(map(safe_repr, lacking[:3]))}{', ...' * (len(lacking) > 3)} of"
+            f" {safe_repr(name)}: add a row, with count 0 if there are none, or correct the schema"
+        )
     # Places in the order of the codes, in which the tables of the package are.
     _, first, ordered = np.unique(group, return_index=True, return_inverse=True)
     rank = np.argsort(np.argsort(first))

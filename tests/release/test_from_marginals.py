@@ -7,6 +7,7 @@ from itertools import combinations
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from conftest import LEDGER_SCHEMA
 from jsonschema import Draft202012Validator
@@ -23,6 +24,7 @@ from privsyn import (
     load,
     report,
 )
+from privsyn.errors import TotalsWarning
 from privsyn.private.ledger import Ledger
 
 CHAIN = Network(chain(4, values=3, stay=0.7))
@@ -174,6 +176,133 @@ def test_tables_that_do_not_fit_are_refused_in_one_line(tables):
     with pytest.raises(InputError) as error:
         from_marginals(SEX, tables)
     assert "\n" not in str(error.value)
+
+
+# Tables as offices and programs write them
+
+PEOPLE = Schema(
+    {
+        "sex": Categorical(["F", "M"], nullable=False),
+        "smokes": Categorical(["no", "yes"], nullable=False),
+        "age": Numerical(0, 99, integer=True, nullable=False),
+    }
+)
+EXACT = pd.DataFrame(
+    {"sex": ["F"] * 500 + ["M"] * 500, "smokes": (["no"] * 480 + ["yes"] * 20 + ["no"] * 300 + ["yes"] * 200)}
+)
+AGES = pd.DataFrame({"age": ["0-17", "18-64", "65+"], "count": [200, 600, 200]})
+
+
+def shares(release):
+    sample = release.sample(seed=0)
+    return pd.crosstab(sample["sex"], sample["smokes"]).to_numpy().tolist()
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        pd.crosstab(EXACT["sex"], EXACT["smokes"]),
+        EXACT.groupby(["sex", "smokes"]).size(),
+        EXACT.value_counts(),
+        EXACT.value_counts().reset_index(),
+        pl.from_pandas(EXACT.value_counts().reset_index()),
+        EXACT.groupby("sex")["smokes"].value_counts(),
+        EXACT.value_counts().reset_index().astype({"count": str}),
+    ],
+)
+def test_counts_of_pandas_are_taken_as_they_are(table):
+    assert shares(from_marginals(PEOPLE, [table, AGES], variance=0)) == [[480, 20], [300, 200]]
+
+
+@pytest.mark.parametrize("called", ["All", "Total", "insgesamt"])
+def test_totals_are_left_out_with_a_warning(called):
+    table = pd.crosstab(EXACT["sex"], EXACT["smokes"], margins=True, margins_name=called)
+    with pytest.warns(TotalsWarning, match="totals are left out of the tables 'sex', 'smokes'$"):
+        release = from_marginals(PEOPLE, [table, AGES], variance=0)
+    assert shares(release) == [[480, 20], [300, 200]]
+
+
+def test_a_value_that_is_called_total_is_a_value():
+    schema = Schema({"bill": Categorical(["part", "total"], nullable=False)})
+    release = from_marginals(schema, [pd.DataFrame({"bill": ["part", "total"], "count": [3, 7]})], variance=0)
+    assert (release.sample(seed=0)["bill"] == "total").sum() == 7
+
+
+def test_a_mapping_leads_to_crosstabs_and_arrays():
+    table = pd.crosstab(EXACT["sex"].to_numpy(), EXACT["smokes"].to_numpy())  # its axes have no names of ours
+    release = from_marginals(PEOPLE, {("sex", "smokes"): table, "age": AGES}, variance=0)
+    assert shares(release) == [[480, 20], [300, 200]]
+    release = from_marginals(PEOPLE, {("sex", "smokes"): table.to_numpy(), "age": AGES}, variance=0)
+    assert shares(release) == [[480, 20], [300, 200]]
+
+
+@pytest.mark.parametrize("written", ["<5", "< 5", "0-4", "0 to 4", "≤4"])
+def test_a_count_that_says_its_limits_is_anything_between_them(written):
+    table = pd.DataFrame({"smokes": ["no", "yes"], "count": ["1,200", written]})
+    release = from_marginals(Schema({"smokes": PEOPLE.columns["smokes"]}), [table], variance=0)
+    counts = release.accuracy_.counts("smokes").set_index("smokes").loc["yes"]
+    assert 0 <= counts["estimate"] <= 4
+    assert counts["low"] <= 0.1
+    assert counts["high"] >= 3.9
+    assert "1 suppressed counts of 'smokes'" in " ".join(release.ledger.public_inputs)
+
+
+@pytest.mark.parametrize("sign", ["*", "-", "..", "", None, np.nan, "c"])
+def test_a_sign_needs_limits(sign):
+    schema = Schema({"smokes": PEOPLE.columns["smokes"]})
+    table = pd.DataFrame({"smokes": ["no", "yes"], "count": pd.Series([1200, sign], dtype=object)})
+    with pytest.raises(InputError, match=r"'smokes': 1 counts are blank or signs: .*suppressed=\(0, 4\)"):
+        from_marginals(schema, [table], variance=0)
+    release = from_marginals(schema, [table], variance=0, suppressed=(1, 4))
+    assert release.fitted.total == pytest.approx(1202.5)
+
+
+@pytest.mark.parametrize(
+    "bands",
+    [
+        ["0-17", "18-64", "65+"],
+        ["Under 18 years", "18 to 64 years", "65 years and over"],
+        ["<18", "18–64", "≥65"],
+        ["[0, 18)", "[18, 65)", "[65, 99]"],
+        ["(-1, 17]", "(17, 64]", "(64, 99]"],
+        ["0-18", "18-65", "65-99"],
+    ],
+)
+def test_bands_are_read_from_text(bands):
+    frame = AGES.assign(age=bands)
+    ages = from_marginals(Schema({"age": PEOPLE.columns["age"]}), [frame], variance=0).sample(seed=0)["age"]
+    assert [(ages < 18).sum(), (ages.between(18, 64)).sum(), (ages >= 65).sum()] == [200, 600, 200]
+
+
+TWO = Schema({name: PEOPLE.columns[name] for name in ("sex", "age")})
+SEXES = pd.DataFrame({"sex": ["F", "M"], "count": [1, 2]})
+
+
+@pytest.mark.parametrize(
+    ("tables", "settings", "words"),
+    [
+        ([SEXES, AGES], {}, "'sex': has no 'variance': add this column, or give variance="),
+        ([SEXES, AGES], {"variance": -1}, "variance must be at least 0"),
+        ([SEXES, AGES], {"variance": 0, "suppressed": 5}, "suppressed is"),
+        ([SEXES, AGES], {"variance": 0, "suppressed": (4, 1)}, "suppressed is"),
+        ([SEXES, AGES.iloc[:2]], {"variance": 0}, "no row counts '65 to 99' of 'age'"),
+        ([SEXES, AGES.assign(age=["0-17", "18-64", "old"])], {"variance": 0}, "'old' is no number or band"),
+        ([SEXES, AGES.assign(age=["0-17", "10-64", "65+"])], {"variance": 0}, "that another row counts too"),
+        (
+            [SEXES.assign(sex=["F", "m"]), AGES],
+            {"variance": 0},
+            "'m' is no value of 'sex'.* did you mean 'M'",
+        ),
+        ([SEXES.rename(columns={"count": "n"}), AGES], {"variance": 0}, "without 'count' is a crosstab"),
+        ([SEXES.set_index("sex").rename_axis("sxe")["count"], AGES], {"variance": 0}, "did you mean 'sex'"),
+        ([SEXES.assign(sex="Total"), AGES], {"variance": 0}, "nothing but totals"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_with_what_to_do(tables, settings, words):
+    with pytest.raises(InputError, match=words) as error:
+        from_marginals(TWO, tables, **settings)
+    assert "\n" not in str(error.value)
+    assert len(str(error.value)) < 240
 
 
 def test_open_schemas_are_refused():
