@@ -18,12 +18,12 @@ from privsyn.files import closing_files
 from privsyn.marginals.domain import Floats
 from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.open_schema import OpenSchema, by_names
-from privsyn.table.encoding.dtypes import TEXT, Dtype, family
+from privsyn.table.encoding.dtypes import TEXT, Dtype, Family, family
 from privsyn.table.encoding.encoders import missing_cells
 from privsyn.table.encoding.number_bounds import FEW_NUMBERS
 from privsyn.table.enforcement.repair import rows_that_keep
 from privsyn.table.io.csv_table import PLAIN, check_header, marks_in, read_header, read_text
-from privsyn.table.io.formats import Place, is_typed
+from privsyn.table.io.formats import CSV, Place, is_typed
 from privsyn.table.io.persons import persons_of
 from privsyn.table.io.read_in_batches import read_in_batches
 from privsyn.table.io.read_in_memory import LoadedTable, read_columns, read_in_memory
@@ -31,6 +31,7 @@ from privsyn.table.kinds.csv_format import CsvFormat
 from privsyn.table.schema import columns as kinds
 from privsyn.table.schema.columns import column_of
 from privsyn.table.schema.constraint import Constraint, kind_of
+from privsyn.table.schema.guesses import MARKS, blank
 from privsyn.table.schema.schema import Schema, can_name, names_rows
 
 ORDERED = 0.5
@@ -55,6 +56,12 @@ ROWS_OF_CODE = 5
 CLEAR = 3.0
 """Standard deviations above chance by which values must explain other columns to be compared at all."""
 
+
+BY_DEFAULT: dict[Family | None, str] = {
+    "datetime": r"\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d)?",
+    "boolean": "True|False",
+}
+"""How cells of a CSV are written if no schema says otherwise."""
 
 UNIQUE = 0.99
 """Share of different cells from which a column may name rows."""
@@ -203,7 +210,7 @@ def draft_of_rows(
         Of one of several tables, whose keys were found: other columns that are named like identifiers are
         ones if nearly all cells differ.
     """
-    frame = frame.copy(deep=False)
+    frame = as_written(table, frame, csv)
     columns: dict[str, kinds.Column] = {}
     for name, cells in frame.items():
         if known is not None and str(name) in known:
@@ -216,14 +223,15 @@ def draft_of_rows(
     formats = {column.format for column in columns.values() if isinstance(column, kinds.Datetime)} - {None}
     others = {}
     for name, column in [*columns.items()]:
-        if family(frame[name].dtype) not in ("text", "object") or name in (known or ()):
+        digits = isinstance(column, kinds.Datetime) and family(frame[name].dtype) in ("integer", "real")
+        if not (digits or family(frame[name].dtype) in ("text", "object")) or name in (known or ()):
             continue
         if formats and isinstance(column, kinds.Categorical):
             dates = kinds.Datetime.draft(frame[name].dropna(), column.nullable, formats)
             columns[name] = column = dates or column
-        if isinstance(column, kinds.Numerical | kinds.Datetime):
+        if isinstance(column, kinds.Numerical | kinds.Datetime | kinds.Time | kinds.Duration):
             given = frame[name].notna()
-            frame[name] = _as_numbers(column, frame[name])
+            frame[name] = column.as_typed(frame[name])
             others[name] = int((given & frame[name].isna()).sum())
     columns |= {name: column for name, column in loaded.form.listed().items() if name in columns}
     order = Order(frame)
@@ -239,18 +247,25 @@ def draft_of_rows(
     return Schema(columns, missing=missing, csv=csv), frame, others
 
 
+def as_written(table: object, frame: pd.DataFrame, csv: CsvFormat) -> pd.DataFrame:
+    """Return the rows with the texts of times and truth values, if no default would write them so."""
+    frame = frame.copy(deep=False)
+    typed = [str(name) for name, cells in frame.items() if family(cells.dtype) in BY_DEFAULT]
+    if not typed or not is_text(table) or Place.of(table).format is not CSV:
+        return frame
+    text = read_text(Place.of(table), csv)
+    for name in typed:
+        cells = blank(text[name], MARKS).to_pandas()
+        default = BY_DEFAULT[family(frame[name].dtype)]
+        if not cells.dropna().str.fullmatch(default).all():
+            frame[name] = cells.astype(TEXT).set_axis(frame.index)
+    return frame
+
+
 def names_each_row(cells: pd.Series) -> bool:
     """Return whether nearly all cells differ, as names of rows do."""
     present = cells.dropna()
     return len(present) > 0 and present.nunique() >= UNIQUE * len(present)
-
-
-def _as_numbers(column: kinds.Numerical | kinds.Datetime, cells: pd.Series) -> pd.Series:
-    """Return texts as the numbers or the dates that they are."""
-    read = column.numbers(cells)
-    if isinstance(column, kinds.Numerical):
-        return pd.Series(read, cells.index)
-    return pd.Series(pd.to_datetime(read, unit="s"), cells.index)
 
 
 def without(unit: str | None, frame: pd.DataFrame) -> pd.DataFrame:
@@ -287,9 +302,9 @@ def _draft_column(cells: pd.Series) -> kinds.Column:
         return kinds.Text()
     present = cells.dropna()
     nullable = len(present) < len(cells)
-    for kind in sorted(
-        kinds.COLUMNS.values(), key=lambda kind: kind is kinds.Categorical
-    ):  # a list fits any cells
+    # Dates may be written as numbers, and a list fits any cells.
+    order = {kinds.Datetime: 0, kinds.Categorical: 2}
+    for kind in sorted(kinds.COLUMNS.values(), key=lambda kind: order.get(kind, 1)):
         column = kind.draft(present, nullable)
         if column is not None and _works(column, cells.dtype):
             return column

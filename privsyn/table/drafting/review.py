@@ -18,9 +18,9 @@ from privsyn.marginals.domain import Floats
 from privsyn.table.drafting.candidates import Proposal, code_for_missing, codes_beside_scale
 from privsyn.table.drafting.draft import UNIQUE, Order, draft_schema, draft_with_rows, is_text
 from privsyn.table.drafting.relations import measured, proposal_lines, propose
+from privsyn.table.encoding.drafted_times import date_formats, mixed_date_formats
 from privsyn.table.encoding.dtypes import family
 from privsyn.table.encoding.number_bounds import COARSE, FEW_NUMBERS, FEW_ROWS, outwards
-from privsyn.table.encoding.parsing import date_formats, mixed_date_formats
 from privsyn.table.encoding.steps import NUMBERS, decimals_of_step
 from privsyn.table.io.csv_table import PLAIN
 from privsyn.table.kinds.csv_format import CsvFormat

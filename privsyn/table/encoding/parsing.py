@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from privsyn.errors import InputError
 from privsyn.marginals.domain import Floats, Mask
-from privsyn.table.encoding.dtypes import family
+from privsyn.table.encoding.time_format import SpanFormat, digits_of, is_of_digits, on_the_clock, read_time
 
 A = TypeVar("A")
 
@@ -86,21 +86,30 @@ def _is_missing(cell: object) -> bool:
     return bool(pd.api.types.is_scalar(cell) and pd.isna(cell))  # type: ignore[call-overload]
 
 
-def moments(cells: Sequence[object], pattern: str | None = None) -> npt.NDArray[np.datetime64]:
+def moments(
+    cells: Sequence[object], pattern: str | None = None, zone: str | None = None
+) -> npt.NDArray[np.datetime64]:
     """Return each cell as a local time in whole seconds; NaT where it is no time.
 
-    Text is parsed with `pattern`, as by `datetime.strptime`, or as ISO 8601 if there is no pattern.
+    Text is parsed with `pattern`, see `time_format`, or as ISO 8601 if there is no pattern. So are numbers,
+    if the pattern writes digits alone. A time with an offset is taken to the clock of `zone`, if given.
 
     >>> moments(["2015-01-31", "2015-01-31 10:20:30.5+01:00", "31.1.2015", 7]).astype(str).tolist()
     ['2015-01-31T00:00:00', '2015-01-31T10:20:30', 'NaT', 'NaT']
+    >>> moments([20150131, "20150131", 20150141], "%Y%m%d").astype("datetime64[D]").astype(str).tolist()
+    ['2015-01-31', '2015-01-31', 'NaT']
     """
-    read = partial(_moment, pattern=pattern)
+    digits = is_of_digits(pattern)
+    read = partial(_moment, pattern=pattern, zone=zone, digits=digits)
     return np.array([alone(read, cell, None) for cell in cells], dtype="datetime64[s]")
 
 
-def _moment(cell: object, pattern: str | None) -> datetime | None:
+def _moment(cell: object, pattern: str | None, zone: str | None, *, digits: bool) -> datetime | None:
+    if pattern is not None and digits and isinstance(cell, str | Real) and not isinstance(cell, bool):
+        cell = digits_of(cell, pattern)  # type: ignore[arg-type]
     if isinstance(cell, str):
-        cell = datetime.fromisoformat(cell) if pattern is None else datetime.strptime(cell.strip(), pattern)
+        cell = datetime.fromisoformat(cell) if pattern is None else read_time(cell, pattern)
+        cell = on_the_clock(cell, zone)
     if isinstance(cell, np.datetime64):
         cell = cell.astype("datetime64[s]").item()
     if cell is pd.NaT:
@@ -110,25 +119,33 @@ def _moment(cell: object, pattern: str | None) -> datetime | None:
     return datetime.combine(cell, time()) if isinstance(cell, date) else None
 
 
-def clock_seconds(cells: Sequence[object]) -> Floats:
-    """Return each cell as seconds since midnight; NaN where it is no time of day.
+def clock_seconds(cells: Sequence[object], pattern: str | None = None) -> Floats:
+    """Return each cell as seconds since midnight; NaN where it is no time of day. `pattern` as in `moments`.
 
     >>> clock_seconds(["8:30", "08:30:15.9", time(0, 1), "25:00", 7]).tolist()
     [30600.0, 30615.0, 60.0, nan, nan]
+    >>> clock_seconds(["8:30 pm", 2030], "%I:%M %p").tolist(), clock_seconds([830, "0830"], "%H%M").tolist()
+    ([73800.0, nan], [30600.0, 30600.0])
     """
-    return np.array([alone(_since_midnight, cell, np.nan) for cell in cells], dtype=np.float64)
+    read = partial(_since_midnight, pattern=pattern, digits=is_of_digits(pattern))
+    return np.array([alone(read, cell, np.nan) for cell in cells], dtype=np.float64)
 
 
-def span_seconds(cells: Sequence[object]) -> Floats:
+def span_seconds(cells: Sequence[object], form: SpanFormat | None = None) -> Floats:
     """Return each cell as a duration in seconds; NaN where it is no duration.
 
     >>> span_seconds(["1 days 00:00:30", timedelta(minutes=2), "soon", 7]).tolist()
     [86430.0, 120.0, nan, nan]
     """
-    return np.array([alone(_length, cell, np.nan) for cell in cells], dtype=np.float64)
+    read = partial(_length, form=form)
+    return np.array([alone(read, cell, np.nan) for cell in cells], dtype=np.float64)
 
 
-def _since_midnight(cell: object) -> float:
+def _since_midnight(cell: object, pattern: str | None, *, digits: bool) -> float:
+    if pattern is not None and digits and isinstance(cell, str | Real) and not isinstance(cell, bool):
+        cell = digits_of(cell, pattern)  # type: ignore[arg-type]
+    if isinstance(cell, str) and pattern is not None:
+        cell = read_time(cell, pattern).time()
     if isinstance(cell, str):
         cell = time.fromisoformat(f"0{cell}" if cell[1:2] == ":" else cell)
     if not isinstance(cell, time):
@@ -136,7 +153,9 @@ def _since_midnight(cell: object) -> float:
     return float(3600 * cell.hour + 60 * cell.minute + cell.second)
 
 
-def _length(cell: object) -> float:
+def _length(cell: object, form: SpanFormat | None) -> float:
+    if isinstance(cell, str) and form is not None:
+        return form.seconds(cell)
     if isinstance(cell, str) and not cell.startswith(("P", "-P")):  # ISO 8601 has capitals only
         cell = _LETTERS.sub(lambda unit: _UNITS.get(unit[0], unit[0]), cell)
     return (
@@ -156,111 +175,6 @@ def convert_distinct(
     texts = chunks[-1].dictionary.to_pylist() if chunks else []
     places = np.concatenate([np.zeros(0, np.int64), *(chunk.indices.to_numpy() for chunk in chunks)])
     return convert(texts).take(places).reset_index(drop=True)
-
-
-DATES = (
-    *("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d"),
-    *("%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%d-%m-%y", "%m-%d-%y"),
-    *("%d %b %Y", "%d-%b-%Y", "%d-%b-%y", "%b %d, %Y", "%d %B %Y", "%B %d, %Y"),
-)
-"""Formats of dates that are drafted besides ISO 8601, each also with a time of day."""
-
-CLOCKS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
-
-OTHERS = 0.05
-"""Largest share of the texts in a column of dates that a drafted format does not read."""
-
-LEAST_OF_MIXED = 0.01
-"""Least share of the texts that a format of several adds."""
-
-FIRST_CELLS = 20
-
-_LIKE_A_DATE = re.compile(r"(?=.{6}).*(\d\D+\d|\d{8})", re.DOTALL)
-"""What every text matches that a drafted format or ISO 8601 reads: two numbers at least, or eight digits."""
-
-
-def _may_be_dates(cells: Sequence[object]) -> int:
-    """Return how many of the cells may be dates: no format need be tried on the others."""
-    return sum(not isinstance(cell, str) or bool(_LIKE_A_DATE.match(cell.strip())) for cell in cells)
-
-
-def date_formats(present: pd.Series) -> list[str | None]:
-    """Return the formats that read most cells as dates, and nearly all; None stands for ISO 8601.
-
-    If it is unclear which number is the day, but one choice makes each date a first of a month, take it.
-
-    >>> date_formats(pd.Series(["31.01.2020"])), date_formats(pd.Series(["01/02/2020"]))
-    (['%d.%m.%Y'], ['%d/%m/%Y', '%m/%d/%Y'])
-    >>> date_formats(pd.Series(["02/01/2020", "11/01/2020"])), date_formats(pd.Series(["May 7, 2020"]))
-    (['%m/%d/%Y'], ['%b %d, %Y'])
-    """
-    clocks = CLOCKS if family(present.dtype) in ("text", "object") else ()
-    try:
-        places, values = pd.factorize(present)
-    except TypeError:
-        return []  # cells that are lists
-    cells, rows = pd.Index(values).tolist(), np.bincount(places)
-    if cells and not all(isinstance(cell, str) for cell in cells):
-        return [] if np.isnat(moments(cells)).any() else [None]
-    if 2 * _may_be_dates(cells[:FIRST_CELLS]) < len(cells[:FIRST_CELLS]):
-        return []  # most texts are no dates, and the first show it
-    found: dict[str | None, npt.NDArray[np.datetime64]] = {}
-    others: dict[str | None, int] = {}
-    for pattern in (None, *(day + clock for day in DATES for clock in clocks)):
-        first = np.isnat(moments(cells[:FIRST_CELLS], pattern))
-        if 2 * first.sum() > len(first) or (len(cells) <= FIRST_CELLS and first.any()):
-            continue
-        read = moments(cells, pattern)
-        count = int(rows[np.isnat(read)].sum())
-        same = any(np.array_equal(read, other, equal_nan=True) for other in found.values())
-        if count <= OTHERS * len(present) and not same:
-            found[pattern], others[pattern] = read, count
-    found = {pattern: read for pattern, read in found.items() if others[pattern] == min(others.values())}
-    if len(found) > 1 and len(cells) > 1:
-        monthly = [
-            pattern
-            for pattern, read in found.items()
-            if (read == read.astype("datetime64[M]"))[~np.isnat(read)].all()
-        ]
-        return monthly if len(monthly) == 1 else list(found)
-    return list(found)
-
-
-def mixed_date_formats(present: pd.Series) -> list[tuple[list[str | None], float]]:
-    """Return formats that together read nearly all texts as dates, with the share that each adds; or none.
-
-    Formats that add the same texts, as those that begin with the day or the month may do, stand together.
-
-    >>> mixed_date_formats(pd.Series(["31.01.2020", "13.02.2020", "2020-01-31", "02/29/2020"]))
-    [(['%d.%m.%Y'], 0.5), ([None], 0.25), (['%m/%d/%Y'], 0.25)]
-    >>> mixed_date_formats(pd.Series(["31.01.2020", "in May", "2020-01-31"]))
-    []
-    """
-    counts = present.value_counts(sort=False)
-    cells, rows = counts.index.tolist(), counts.to_numpy()
-    first = cells[:FIRST_CELLS]
-    if 2 * _may_be_dates(first) < len(first):
-        return []
-    patterns = [None, *(day + clock for day in DATES for clock in CLOCKS)]
-    some = {pattern: ~np.isnat(moments(first, pattern)) for pattern in patterns}
-    if 2 * np.logical_or.reduce([*some.values()]).sum() < len(first):
-        return []  # most texts are no dates, and the first show it
-    read = {
-        pattern: ~np.isnat(moments(cells, pattern))
-        for pattern in patterns
-        if some[pattern].any() or len(cells) > FIRST_CELLS
-    }
-    left, found = np.ones(len(cells), np.bool_), []
-    while rows[left].sum() > OTHERS * rows.sum():
-        adds = {pattern: int(rows[left & reads].sum()) for pattern, reads in read.items()}
-        most = max(adds.values(), default=0)
-        if most < LEAST_OF_MIXED * rows.sum():
-            return []
-        best = [pattern for pattern, add in adds.items() if add == most]
-        best = [pattern for pattern in best if np.array_equal(read[pattern] & left, read[best[0]] & left)]
-        found.append((best, most / int(rows.sum())))
-        left &= ~read[best[0]]
-    return found if len(found) > 1 else []
 
 
 def distinct(cells: pd.Series) -> tuple[npt.NDArray[np.intp], list[Any]]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, time, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Literal
 
 import numpy as np
@@ -12,9 +13,10 @@ import pandas as pd
 import pyarrow as pa
 
 from privsyn.marginals.domain import Floats, Mask
-from privsyn.table.encoding.dtypes import TICKS, family, tick, zone
+from privsyn.table.encoding.dtypes import TICKS, Dtype, family, tick, zone
 from privsyn.table.encoding.encoders import OrderedEncoder
 from privsyn.table.encoding.parsing import clock_seconds, moments, span_seconds
+from privsyn.table.encoding.time_format import PANDAS_SPAN, SpanFormat, in_zone, spell_time
 from privsyn.table.encoding.words import SECONDS_IN_A_DAY, date_range, number_range, span_range
 
 Times = npt.NDArray[np.datetime64]
@@ -32,6 +34,7 @@ class DatetimeEncoder(OrderedEncoder):
     unit: str
     format: str | None = None
     objects: Literal["text", "date", "datetime"] = "text"
+    written_zone: str | None = None
 
     def range_words(self, low: float, high: float) -> str:
         """Return a range of dates as text, with the time of day if it is short."""
@@ -48,7 +51,7 @@ class DatetimeEncoder(OrderedEncoder):
             if zone(cells.dtype) is not None:
                 seconds = _on_the_wall(seconds, zone(cells.dtype))
         else:
-            seconds = moments(cells.tolist(), self.format)
+            seconds = moments(cells.tolist(), self.format, self.written_zone)
         units = seconds.astype(f"datetime64[{self.unit}]")
         return np.where(np.isnat(units), np.nan, units.astype(np.int64))
 
@@ -61,6 +64,8 @@ class DatetimeEncoder(OrderedEncoder):
     def decode(self, numbers: Floats, missing: Mask) -> pd.Series:
         """Return the times in the column's dtype; as text in a column of text, or of objects by default."""
         units = numbers.astype(np.int64).astype(f"datetime64[{self.unit}]")
+        if family(self.dtype) in ("integer", "real"):  # of dates that are written as digits
+            return _as_numbers(self._objects(units), self.dtype, missing)
         if family(self.dtype) != "datetime":
             return pd.Series(self._objects(units), dtype=self.dtype).mask(missing)
         times = pd.Series(units.astype("datetime64[s]")).mask(missing)
@@ -74,7 +79,16 @@ class DatetimeEncoder(OrderedEncoder):
             return units.astype("datetime64[D]" if self.objects == "date" else "datetime64[s]").tolist()
         if self.format is None:
             return np.datetime_as_string(units).tolist()
-        return [at.strftime(self.format) for at in units.tolist()]
+        times = units.astype("datetime64[s]").tolist()
+        return [spell_time(in_zone(at, self.written_zone), self.format) for at in times]
+
+
+def _as_numbers(texts: Sequence[str], dtype: Dtype, missing: Mask) -> pd.Series:
+    """Return texts of digits in a dtype of numbers, without a way through floats for whole ones."""
+    numbers = np.array([int(text) for text in texts], np.int64)
+    if family(dtype) == "real":
+        return pd.Series(numbers.astype(np.float64), dtype=dtype).mask(missing)
+    return pd.Series(numbers).astype(dtype).mask(missing)
 
 
 def instants(cells: pd.Series) -> Times:
@@ -121,10 +135,12 @@ class _StepEncoder(OrderedEncoder):
 class DurationEncoder(_StepEncoder):
     """Encodes durations within bounds, in steps of `step` seconds."""
 
+    form: SpanFormat | None = None
+
     def read(self, cells: pd.Series) -> Floats:
         """Return the whole steps in each duration."""
         if family(cells.dtype) != "duration":
-            return np.floor(span_seconds(cells.tolist()) / self.step)
+            return np.floor(span_seconds(cells.tolist(), self.form) / self.step)
         if isinstance(cells.dtype, pd.ArrowDtype):
             return _steps(cells, cells.dtype.pyarrow_dtype.unit, self.step)
         ticks = cells.to_numpy()
@@ -135,8 +151,11 @@ class DurationEncoder(_StepEncoder):
         )
 
     def decode(self, numbers: Floats, missing: Mask) -> pd.Series:
-        """Return the durations; Python's `timedelta` in a column of objects."""
+        """Return the durations; Python's `timedelta` in a column of objects, and text in one of text."""
         seconds = numbers.astype(np.int64) * self.step
+        if family(self.dtype) == "text" or (family(self.dtype) == "object" and self.form is not None):
+            form = self.form or SpanFormat(PANDAS_SPAN)
+            return pd.Series(list(map(form.spell, seconds.tolist())), dtype=self.dtype).mask(missing)
         if family(self.dtype) == "object":
             return pd.Series([timedelta(seconds=s) for s in seconds.tolist()], dtype=object).mask(missing)
         if isinstance(self.dtype, pd.ArrowDtype):
@@ -150,23 +169,27 @@ class TimeEncoder(_StepEncoder):
     """Encodes times of day within bounds, in steps of `step` seconds since midnight."""
 
     objects: Literal["time", "text"]
+    format: str | None = None
 
     def read(self, cells: pd.Series) -> Floats:
         """Return the whole steps since midnight."""
         if family(cells.dtype) == "time":
             return _steps(cells, self.dtype.pyarrow_dtype.unit, self.step)
-        return np.floor(clock_seconds(cells.tolist()) / self.step)
+        return np.floor(clock_seconds(cells.tolist(), self.format) / self.step)
 
     def decode(self, numbers: Floats, missing: Mask) -> pd.Series:
-        """Return the times; as text to the second if the column holds text."""
+        """Return the times; in a column of text as their format says, by default to the second."""
         seconds = numbers.astype(np.int64) * self.step
         if family(self.dtype) == "time":
             drawn = pa.array(seconds.astype(np.int32), pa.time32("s"), mask=missing)
             return pd.Series(pd.array(drawn.cast(self.dtype.pyarrow_dtype), dtype=self.dtype))
         times = [(MIDNIGHT + timedelta(seconds=s)).time() for s in seconds.tolist()]
-        if family(self.dtype) == "object" and self.objects == "time":
+        if family(self.dtype) == "object" and self.objects == "time" and self.format is None:
             return pd.Series(times, dtype=object).mask(missing)
-        return pd.Series([time.isoformat(at) for at in times], dtype=self.dtype).mask(missing)
+        texts = [spell_time(datetime.combine(MIDNIGHT, at), self.format or "%H:%M:%S") for at in times]
+        if family(self.dtype) in ("integer", "real"):
+            return _as_numbers(texts, self.dtype, missing)
+        return pd.Series(texts, dtype=self.dtype).mask(missing)
 
 
 def _steps(cells: pd.Series, unit: str, step: int) -> Floats:

@@ -27,6 +27,7 @@ from privsyn.errors import InputError, did_you_mean, replace_errors
 from privsyn.files import check_file
 from privsyn.table.encoding.number_format import NumberFormat
 from privsyn.table.encoding.parsing import alone, number
+from privsyn.table.encoding.time_format import spell_time
 from privsyn.table.io.parquet import is_folder, parquet_schema, parts_of
 from privsyn.table.kinds.csv_format import CsvFormat
 
@@ -388,7 +389,7 @@ def _text_of(cell: Any, dialect: CsvFormat, form: str | NumberFormat | None) -> 
             whole = cell.is_integer() and abs(cell) < 2**53
             return dialect.spell(str(int(cell) if whole else cell)) if math.isfinite(cell) else ""
         case date() if isinstance(form, str):
-            return cell.strftime(form)
+            return spell_time(cell, form)
         case datetime() if cell.time() == time():
             return cell.date().isoformat()
         case datetime():

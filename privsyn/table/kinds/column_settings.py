@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import fields
-from datetime import date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -18,6 +18,7 @@ import pandas as pd
 from privsyn.arguments import check_finite
 from privsyn.errors import InputError, did_you_mean, replace_errors, safe_repr
 from privsyn.table.encoding.grid import holds
+from privsyn.table.encoding.time_format import read_time, spell_time
 
 LONGEST = timedelta(days=100_000)
 """The longest length of time that every dtype can hold."""
@@ -159,17 +160,30 @@ def length_of_time(length: object) -> timedelta:
     return read
 
 
-def time_format(text: object) -> str:
-    """Return a format of `datetime.strftime` from which the date can be read back.
+def date_format(text: object) -> str:
+    """Return a format from which the date can be read back; see `privsyn.table.encoding.time_format`.
 
-    >>> time_format("%d.%m.%Y")
+    >>> date_format("%d.%m.%Y")
     '%d.%m.%Y'
     """
-    example = datetime(2001, 2, 3)
+    example = datetime(2001, 2, 3, tzinfo=UTC)
     with suppress(Exception):  # a strange directive raises what it likes
-        if isinstance(text, str) and datetime.strptime(example.strftime(text), text).date() == example.date():
+        if isinstance(text, str) and read_time(spell_time(example, text), text).date() == example.date():
             return text
     raise InputError(f"format {safe_repr(text)} tells no day, month and year: write it such as '%d.%m.%Y'")
+
+
+def clock_format(text: object) -> str:
+    """Return a format from which the hour of a time of day can be read back.
+
+    >>> clock_format("%-I:%M %p")
+    '%-I:%M %p'
+    """
+    example = datetime(1900, 1, 1, 15)
+    with suppress(Exception):
+        if isinstance(text, str) and read_time(spell_time(example, text), text) == example:
+            return text
+    raise InputError(f"format {safe_repr(text)} shows no hour of the day: write it such as '%H:%M'")
 
 
 def check_decimals(low: float, high: float, decimals: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time, timedelta
+from functools import partial
 from typing import Any, Literal, Self, cast
 
 import numpy as np
@@ -13,12 +14,21 @@ import pandas as pd
 from privsyn.errors import InputError, safe_repr
 from privsyn.marginals.domain import Floats
 from privsyn.table.encoding.bounds_cells import FIRST_YEAR, LAST_YEAR, BoundsGrid
-from privsyn.table.encoding.dtypes import TICKS, Dtype, Family, family, its, tick
+from privsyn.table.encoding.drafted_times import date_formats, fitting_zones
+from privsyn.table.encoding.dtypes import TICKS, Dtype, Family, family, its, number_type, tick
 from privsyn.table.encoding.grid import Grid
 from privsyn.table.encoding.number_bounds import coarsest_step
-from privsyn.table.encoding.parsing import date_formats, distinct, moments
+from privsyn.table.encoding.parsing import distinct, moments
 from privsyn.table.encoding.steps import DAY, TIMES, step_text, time_step
 from privsyn.table.encoding.time_encoders import DatetimeEncoder
+from privsyn.table.encoding.time_format import (
+    has_offset,
+    in_zone,
+    is_of_digits,
+    spell_time,
+    standard,
+    zone_of,
+)
 from privsyn.table.kinds import column_settings as settings
 from privsyn.table.kinds.csv_format import CsvFormat, as_texts
 from privsyn.table.kinds.ordinal import plain_grid
@@ -60,7 +70,12 @@ class Datetime(Timed):
         `Increasing` are measured from it, and no other constraint names them.
     format : str, optional
         How dates are written in a column of text or in a CSV, in the terms of ``datetime.strftime``, such as
-        ``"%d.%m.%Y"``. Default: ISO form.
+        ``"%d.%m.%Y"``. ``%-d``, ``%-m``, ``%-H`` and ``%-I`` have no leading zeros, ``%P`` is am or pm
+        in small letters, ``%:z`` an offset such as +02:00, and ``%L`` milliseconds. A format of digits alone,
+        such as ``"%Y%m%d"``, also reads a column of numbers. Default: ISO form.
+    zone : str, optional
+        The zone of times with an offset, such as ``"Europe/Berlin"``, ``"UTC"`` or ``"+02:00"``. They
+        are counted on its clock. It needs a `format` with ``%z`` or ``%:z``, and such a format needs a zone.
     objects : {"text", "date", "datetime"}
         What a column of Python objects holds.
     bins, nullable, missing
@@ -80,6 +95,7 @@ class Datetime(Timed):
     step: str | None = field(default=None, kw_only=True)
     cycles: Sequence[str] | None = field(default=None, kw_only=True)
     format: str | None = field(default=None, kw_only=True)
+    zone: str | None = field(default=None, kw_only=True)
     objects: Literal["text", "date", "datetime"] = field(default="text", kw_only=True)
     bins: int = field(default=32, kw_only=True)
     nullable: bool = field(default=True, kw_only=True)
@@ -93,7 +109,13 @@ class Datetime(Timed):
                 raise InputError(f"cycles are [day, week], [day] or [], not {safe_repr(self.cycles)}")
             settings.normalise(self, cycles=tuple(self.cycles))
         if self.format is not None:
-            settings.normalise(self, format=settings.time_format(self.format))
+            settings.normalise(self, format=settings.date_format(self.format))
+        if self.zone is not None:
+            zone_of(self.zone)
+        if has_offset(self.format) != (self.zone is not None):
+            raise InputError(
+                "times with an offset need both, a format with %z or %:z, and a zone such as Europe/Berlin"
+            )
         if self.unit is not None:
             settings.one_of("unit", self.unit, ("D", "h", "min", "s"))
         if self.unit in ("h", "min"):
@@ -142,24 +164,29 @@ class Datetime(Timed):
         `known` are formats of other columns: they say which number is the day if the cells do not.
         """
         kind = family(present.dtype)
-        if present.empty or kind not in ("datetime", "text", "object"):
+        if present.empty or kind not in ("datetime", "text", "object", "integer", "real"):
             return None
         formats = date_formats(present)
         if len(formats) > 1:
-            formats = [pattern for pattern in formats if pattern in known]
+            read_alike = {standard(pattern) for pattern in known if pattern is not None}
+            formats = [pattern for pattern in formats if pattern and standard(pattern) in read_alike]
         if len(formats) != 1:
             return None
-        pattern = formats[0]
-        read = moments(present.drop_duplicates().tolist(), pattern)
+        pattern, zone = formats[0], None
+        if pattern is not None and has_offset(pattern):
+            zone = next(iter(fitting_zones(present, pattern)), "UTC")
+        read = moments(present.drop_duplicates().tolist(), pattern, zone)
         nullable = nullable or bool(np.isnat(read).any())
         read = read[~np.isnat(read)]
         low, after = _around(read.min(), read.max())
-        if (read == read.astype("datetime64[D]")).all():
+        if (pattern is not None and "%H" not in standard(pattern) and "%I" not in standard(pattern)) or (
+            read == read.astype("datetime64[D]")
+        ).all():
             return cls(low, after - timedelta(days=1), format=pattern, nullable=nullable)
         step = coarsest_step(read.astype("datetime64[s]").astype(np.float64), TIMES, 2)
         high = after - timedelta(seconds=1)
         text = None if step is None else step_text(int(step))
-        return cls(low, high, step=text, format=pattern, nullable=nullable)
+        return cls(low, high, step=text, format=pattern, zone=zone, nullable=nullable)
 
     @property
     def data_type(self) -> str:
@@ -183,7 +210,7 @@ class Datetime(Timed):
     def measured(self, cells: pd.Series) -> Floats:
         """Return the cells as days since 1970 in local time, as written."""
         places, found = distinct(cells)
-        seconds = moments(found)
+        seconds = self._moments(found)
         days = np.where(np.isnat(seconds), np.nan, seconds.astype(np.int64) / DAY)
         return np.append(days, np.nan)[places]
 
@@ -197,8 +224,10 @@ class Datetime(Timed):
 
     def facts_read(self, cells: pd.Series) -> list[str]:
         """Return the format, the years and the step."""
+        offsets = f"the offsets are those of {self.zone}, and perhaps of other zones"
         return [
             *([] if self.format is None else ["format"]),
+            *([] if self.zone is None else [offsets]),
             f"first and last {self._period}",
             *([] if self.step is None else [f"all multiples of {self.step}"]),
         ]
@@ -214,29 +243,48 @@ class Datetime(Timed):
     def numbers(self, cells: pd.Series) -> Floats:
         """Return the seconds since 1970."""
         codes, values = pd.factorize(cells)
-        read = moments(pd.Index(values).tolist(), self.format)
+        read = self._moments(pd.Index(values).tolist())
         seconds = np.append(read, np.datetime64("NaT", "s")).astype("datetime64[s]")[codes]
         return np.where(np.isnat(seconds), np.nan, seconds.astype(np.int64).astype(np.float64))
 
     def make_encoder(self, dtype: Dtype, family: Family) -> DatetimeEncoder:
         """Return the encoder; refuse a dtype without dates, or one that cannot hold the bounds."""
-        if family not in ("datetime", "text", "object"):
+        if family in ("integer", "real") and is_of_digits(self.format):
+            self._check_digits(dtype)
+        elif family not in ("datetime", "text", "object"):
             raise InputError(f"{its(dtype)}, not dates: convert it with pandas.to_datetime")
         bounds = np.array([self.low, self.high], dtype="datetime64[s]")
         ticks = TICKS.get(tick(dtype), 1) if family == "datetime" else 1
         if max(map(abs, bounds.astype(np.int64).tolist())) >= 2**63 // ticks:
             raise InputError(f"{its(dtype)}, which cannot hold the bounds {bounds[0]} to {bounds[1]}")
-        return DatetimeEncoder(self._grid, dtype, str(self.unit), self.format, self.objects)
+        return DatetimeEncoder(self._grid, dtype, str(self.unit), self.format, self.objects, self.zone)
+
+    def _check_digits(self, dtype: Dtype) -> None:
+        """Refuse a dtype of numbers that cannot hold dates that are written as digits."""
+        digits = len(spell_time(EPOCH, cast(str, self.format)))
+        number = number_type(dtype)
+        most = np.iinfo(number).max if number.kind in "iu" else 2 ** (np.finfo(number).nmant + 1)
+        if 10**digits > most:
+            raise InputError(f"{its(dtype)}, too small for dates of {digits} digits")
+
+    def as_typed(self, cells: pd.Series) -> pd.Series:
+        """Return texts, or numbers of digits, as dates."""
+        return pd.Series(pd.to_datetime(self.numbers(cells), unit="s"), cells.index)
+
+    def _moments(self, cells: Sequence[object]) -> np.ndarray:
+        return moments(cells, self.format, self.zone)
 
     def read_texts(self, texts: Sequence[str | None], csv_format: CsvFormat) -> pd.Series:
         """Return dates; NaT for a text that is none."""
-        return pd.Series(moments(texts, self.format))
+        return pd.Series(self._moments(texts))
 
     def write_texts(self, cells: pd.Series, csv_format: CsvFormat) -> pd.Series:
         """Return dates as text in the format of the column."""
         if self.format is None or family(cells.dtype) != "datetime":
             return super().write_texts(cells, csv_format)
-        return as_texts(cells, cells.dt.strftime(self.format))
+        if self.zone is None and standard(self.format) == self.format:
+            return as_texts(cells, cells.dt.strftime(self.format))
+        return as_texts(cells, cells.map(partial(_spelled, self.format, self.zone), na_action="ignore"))
 
     @property
     def counted_cycles(self) -> tuple[str, ...]:
@@ -278,6 +326,10 @@ class Datetime(Timed):
         if (self.is_public or self.step) and Datetime(self.low, self.high, step=self.step).unit == self.unit:
             del plain["unit"]
         return plain
+
+
+def _spelled(pattern: str, zone: str | None, at: pd.Timestamp) -> str:
+    return spell_time(in_zone(at.to_pydatetime(warn=False), zone), pattern)
 
 
 def _around(first: np.datetime64, last: np.datetime64) -> tuple[datetime, datetime]:

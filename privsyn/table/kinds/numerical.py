@@ -307,6 +307,10 @@ class Numerical(Ordinal):
             return self.measured(cells)
         return np.asarray(cells.astype("Float64").to_numpy(np.float64, na_value=np.nan))
 
+    def as_typed(self, cells: pd.Series) -> pd.Series:
+        """Return texts as numbers."""
+        return pd.Series(self.numbers(cells), cells.index)
+
     def make_encoder(self, dtype: dtypes.Dtype, family: dtypes.Family) -> NumericalEncoder:
         """Return the encoder; refuse a dtype that cannot hold the bounds, or is too coarse for the step."""
         return NumericalEncoder(self._grid(dtype, family), dtype, self.form, self.fixed_decimals)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import time, timedelta
+from datetime import datetime, time, timedelta
+from functools import partial
 from typing import Any, Literal, Self, cast
 
 import numpy as np
@@ -13,14 +14,23 @@ import pandas as pd
 import pyarrow as pa
 
 from privsyn.errors import InputError, about, safe_repr
+from privsyn.marginals.domain import Floats
 from privsyn.table.encoding import steps
+from privsyn.table.encoding.drafted_times import clock_format_of, span_format_of
 from privsyn.table.encoding.dtypes import Dtype, Family, family, its
 from privsyn.table.encoding.grid import Grid
+from privsyn.table.encoding.number_bounds import coarsest_step
 from privsyn.table.encoding.parsing import clock_seconds, span_seconds
-from privsyn.table.encoding.time_encoders import DurationEncoder, TimeEncoder
+from privsyn.table.encoding.time_encoders import MIDNIGHT, DurationEncoder, TimeEncoder
+from privsyn.table.encoding.time_format import SpanFormat, is_of_digits, spell_time
 from privsyn.table.kinds import column_settings as settings
-from privsyn.table.kinds.csv_format import CsvFormat
+from privsyn.table.kinds.csv_format import CsvFormat, as_texts
 from privsyn.table.kinds.ordinal import Ordinal
+
+SPAN_UNITS: dict[int, Literal["s", "m", "h", "D"]] = {1: "s", 60: "m", 3600: "h", 86_400: "D"}
+
+MOST_STEP = 3600
+"""Longest step of times of day that is drafted, in seconds."""
 
 UNITS = {"s": "whole seconds", "m": "whole minutes", "h": "whole hours", "D": "whole days"}
 
@@ -93,6 +103,9 @@ class Time(Timed):
         The unit: seconds, minutes or hours.
     step : str, optional
         As for `Datetime`.
+    format : str, optional
+        How times are written in a column of text, or of whole numbers, or in a CSV, such as ``"%H:%M"`` or
+        ``"%-I:%M %p"``, as for `Datetime`. Default: ``08:30:00``.
     objects : {"time", "text"}
         What a column of Python objects holds.
     bins, nullable, missing
@@ -108,6 +121,7 @@ class Time(Timed):
     high: str | time | None = None
     unit: Literal["s", "m", "h"] = field(default="s", kw_only=True)
     step: str | None = field(default=None, kw_only=True)
+    format: str | None = field(default=None, kw_only=True)
     objects: Literal["time", "text"] = field(default="time", kw_only=True)
     bins: int = field(default=32, kw_only=True)
     nullable: bool = field(default=True, kw_only=True)
@@ -117,6 +131,8 @@ class Time(Timed):
         settings.one_of("unit", self.unit, ("s", "m", "h"))
         settings.one_of("objects", self.objects, ("time", "text"))
         settings.normalise_shared(self)
+        if self.format is not None:
+            settings.normalise(self, format=settings.clock_format(self.format))
         if self.step is not None:
             settings.normalise(self, step=steps.time_step(self.step, unit=self.unit))
         last = timedelta(days=1, seconds=-steps.SECONDS[self.unit])
@@ -146,20 +162,50 @@ class Time(Timed):
 
     @classmethod
     def draft(cls, present: pd.Series, nullable: bool) -> Self | None:
-        """Return a column for a dtype of times of day."""
-        return cls(nullable=nullable) if family(present.dtype) == "time" else None
+        """Return a column for a dtype of times of day, or for texts that are times in one format."""
+        if family(present.dtype) == "time":
+            return cls(nullable=nullable)
+        written = clock_format_of(present)
+        if written is None:
+            return None
+        seconds = clock_seconds(present.drop_duplicates().tolist(), written)
+        read = seconds[~np.isnan(seconds)]
+        unit: Literal["s", "m"] = "m" if (read % 60 == 0).all() else "s"
+        step = coarsest_step(read, steps.TIMES, 2 * steps.SECONDS[unit])
+        text = None if step is None or step > MOST_STEP else steps.step_text(int(step))
+        nullable = nullable or len(read) < len(seconds)
+        return cls(unit=unit, step=text, format=written, nullable=nullable)
+
+    def facts_read(self, cells: pd.Series) -> list[str]:
+        """Return the format and the step."""
+        step = [] if self.step is None else [f"all multiples of {self.step}"]
+        return [] if self.format is None else [f"times of day, format {self.format}", *step]
+
+    def as_typed(self, cells: pd.Series) -> pd.Series:
+        """Return texts as times of day."""
+        return self._times(clock_seconds(cells.tolist(), self.format)).set_axis(cells.index)
 
     def make_encoder(self, dtype: Dtype, family: Family) -> TimeEncoder:
         """Return the encoder; refuse a dtype without times of day."""
-        if family not in ("time", "text", "object"):
+        digits = family in ("integer", "real") and is_of_digits(self.format)
+        if family not in ("time", "text", "object") and not digits:
             raise InputError(f"{its(dtype)}, not times of day: convert it to text such as 08:30")
-        return TimeEncoder(self._grid, dtype, steps.SECONDS[self.unit], self.objects)
+        return TimeEncoder(self._grid, dtype, steps.SECONDS[self.unit], self.objects, self.format)
 
     def read_texts(self, texts: Sequence[str | None], csv_format: CsvFormat) -> pd.Series:
         """Return times of day; missing for a text that is none."""
-        seconds = clock_seconds(texts)
+        return self._times(clock_seconds(texts, self.format))
+
+    def _times(self, seconds: Floats) -> pd.Series:
         times = pa.array(np.nan_to_num(seconds).astype(np.int32), pa.time32("s"), mask=np.isnan(seconds))
         return pd.Series(pd.array(times, dtype=pd.ArrowDtype(pa.time32("s"))))
+
+    def write_texts(self, cells: pd.Series, csv_format: CsvFormat) -> pd.Series:
+        """Return times as text in the format of the column."""
+        pattern = self.format
+        if pattern is None or family(cells.dtype) != "time":
+            return super().write_texts(cells, csv_format)
+        return as_texts(cells, cells.map(partial(_spelled, pattern), na_action="ignore"))
 
     def to_plain(self, what: str) -> dict[str, Any]:
         """Leave out the bounds of a whole day."""
@@ -181,6 +227,10 @@ class Duration(Timed):
         The unit: seconds, minutes, hours or days.
     step : str, optional
         As for `Datetime`.
+    format : str, optional
+        How lengths are written in a column of text or in a CSV, in days ``%D``, hours ``%H``, minutes ``%M``
+        and seconds ``%S``: ``"%-H:%M:%S"`` for 26:03:04, ``"%-Mm %-Ss"`` for 90m 5s, or ``"ISO 8601"`` for
+        PT1H30M. The largest of them has all the time that smaller ones leave. Default: ``1 days 02:03:04``.
     bins, nullable, missing
         As for `Numerical`.
 
@@ -194,6 +244,7 @@ class Duration(Timed):
     high: str | timedelta | np.timedelta64 | None = None
     unit: Literal["s", "m", "h", "D"] = field(default="s", kw_only=True)
     step: str | None = field(default=None, kw_only=True)
+    format: str | None = field(default=None, kw_only=True)
     bins: int = field(default=32, kw_only=True)
     nullable: bool = field(default=True, kw_only=True)
     missing: str | Sequence[str] = field(default=(), kw_only=True)
@@ -201,6 +252,8 @@ class Duration(Timed):
     def __post_init__(self) -> None:
         settings.one_of("unit", self.unit, tuple(steps.SECONDS))
         settings.normalise_shared(self)
+        if self.form is not None and self.form.step > steps.SECONDS[self.unit]:
+            raise InputError(f"format {safe_repr(self.format)} leaves out units of {self.unit!r}")
         if self.step is not None:
             settings.normalise(self, step=steps.time_step(self.step, unit=self.unit, divides_day=False))
         low, high = settings.both_or_neither(self.low, self.high)
@@ -210,6 +263,11 @@ class Duration(Timed):
         _check_units(low, high, self.unit)
         settings.normalise(self, low=low, high=high)
         self.bounds  # noqa: B018  # as for `Time`
+
+    @property
+    def form(self) -> SpanFormat | None:
+        """How lengths are written as text; None if as pandas does."""
+        return None if self.format is None else SpanFormat(self.format)
 
     @property
     def noun(self) -> str:
@@ -227,30 +285,65 @@ class Duration(Timed):
     @classmethod
     def draft(cls, present: pd.Series, nullable: bool) -> Self | None:
         """Return a column of lengths of time; bounds are rounded outwards to days, or hours below a day."""
-        if family(present.dtype) != "duration" or present.empty:
+        if present.empty:
             return None
-        lengths = present.astype("timedelta64[s]")
-        low, high = lengths.min().to_pytimedelta(), lengths.max().to_pytimedelta()
+        written = span_format_of(present)
+        unit: Literal["s", "m", "h", "D"] = "s"
+        if family(present.dtype) == "duration":
+            lengths = present.astype("timedelta64[s]")
+            low, high = lengths.min().to_pytimedelta(), lengths.max().to_pytimedelta()
+        elif written is not None:
+            seconds = span_seconds(present.drop_duplicates().tolist(), SpanFormat(written))
+            nullable = nullable or bool(np.isnan(seconds).any())
+            low, high = (timedelta(seconds=float(end(seconds))) for end in (np.nanmin, np.nanmax))
+            unit = SPAN_UNITS[SpanFormat(written).step]
+        else:
+            return None
         step = timedelta(days=1) if max(high, -low) > timedelta(days=1) else timedelta(hours=1)
         try:
-            return cls(low // step * step, -(-high // step) * step, nullable=nullable)
+            bounds = low // step * step, -(-high // step) * step
+            return cls(*bounds, unit=unit, format=written, nullable=nullable)
         except InputError:
             return None  # longer than `Duration` allows
 
     def facts_read(self, cells: pd.Series) -> list[str]:
-        """Return the bounds."""
-        return ["bounds"]
+        """Return the format and the bounds."""
+        written = [] if self.format is None else [f"lengths of time, format {self.format}"]
+        return [*written, "bounds"]
+
+    @property
+    def doubt(self) -> str:
+        """Whether lengths below a day are times of day."""
+        if self.format is None or ":" not in self.format or "%D" in self.format:
+            return ""
+        clock = (
+            self.format
+            if self.format.count(":") > 1
+            else self.format.replace("%-M", "%-H").replace("%S", "%M")
+        )
+        return f'Times of day? Then {{kind: time, format: "{clock}"}}.'
+
+    def as_typed(self, cells: pd.Series) -> pd.Series:
+        """Return texts as lengths of time."""
+        return _spans(span_seconds(cells.tolist(), self.form)).set_axis(cells.index)
 
     def make_encoder(self, dtype: Dtype, family: Family) -> DurationEncoder:
         """Return the encoder; refuse a dtype without lengths of time."""
-        if family not in ("duration", "object"):
+        if family not in ("duration", "text", "object"):
             raise InputError(f"{its(dtype)}, not lengths of time: convert it with pandas.to_timedelta")
-        return DurationEncoder(self._grid, dtype, steps.SECONDS[self.unit])
+        return DurationEncoder(self._grid, dtype, steps.SECONDS[self.unit], self.form)
 
     def read_texts(self, texts: Sequence[str | None], csv_format: CsvFormat) -> pd.Series:
         """Return lengths of time; NaT for a text that is none."""
-        seconds = span_seconds(texts)
-        return pd.Series(np.nan_to_num(seconds).astype("timedelta64[s]")).mask(np.isnan(seconds))
+        return _spans(span_seconds(texts, self.form))
+
+    def write_texts(self, cells: pd.Series, csv_format: CsvFormat) -> pd.Series:
+        """Return lengths as text in the format of the column."""
+        form = self.form
+        if form is None or family(cells.dtype) != "duration":
+            return super().write_texts(cells, csv_format)
+        seconds = cells.dt.total_seconds()
+        return as_texts(cells, seconds.map(form.spell, na_action="ignore"))
 
     @property
     def limits(self) -> tuple[float, float]:
@@ -265,6 +358,15 @@ class Duration(Timed):
         if self.grid_step is not None:
             low, high = steps.multiples_around(low, high, self.grid_step, 0)
         return replace(self, low=unit * int(low), high=unit * int(high))
+
+
+def _spelled(pattern: str, at: time) -> str:
+    return spell_time(datetime.combine(MIDNIGHT, at), pattern)
+
+
+def _spans(seconds: Floats) -> pd.Series:
+    """Return seconds as lengths of time, NaT for NaN."""
+    return pd.Series(np.nan_to_num(seconds).astype("timedelta64[s]")).mask(np.isnan(seconds))
 
 
 def _since_midnight(at: time) -> timedelta:

@@ -1,0 +1,409 @@
+"""The formats in which cells of text are dates, times of day or lengths of time, for a draft. Not private."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from itertools import product
+from zoneinfo import available_timezones
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from privsyn.table.encoding.dtypes import family
+from privsyn.table.encoding.parsing import clock_seconds, moments, span_seconds
+from privsyn.table.encoding.time_format import (
+    ISO_SPAN,
+    SpanFormat,
+    read_time,
+    spell_time,
+    zone_of,
+)
+
+ISO = "%Y-%m-%d"
+
+DATES = (
+    *("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d"),
+    *("%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%d-%m-%y", "%m-%d-%y"),
+    *("%d %b %Y", "%d-%b-%Y", "%d-%b-%y", "%b %d, %Y", "%d %B %Y", "%B %d, %Y"),
+)
+"""Formats of dates that are drafted besides ISO 8601, each also with a time of day."""
+
+CLOCKS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
+
+DIGITS = ("%Y%m%d", "%d%m%Y", "%m%d%Y", "%Y%m%d%H%M", "%Y%m%d%H%M%S", "%y%m%d", "%d%m%y", "%m%d%y")
+"""Formats of dates that are numbers."""
+
+PLAUSIBLE = (1900, 2100)
+"""Years between which numbers are taken for dates."""
+
+LEAST_OF_DIGITS, MANY_DIGITS, SHORT_DIGITS = 5, 60, 6
+"""Different numbers that must be dates, and how many of up to six digits if no name says so: numbers in a row
+of so few digits may all be dates."""
+
+DATED = re.compile(r"(?i)date|datum|day|(?:^|_)dt|dob|birth|tag(?:$|_)|when|time|geb|fecha|jour")
+"""Names of columns of dates."""
+
+OTHERS = 0.05
+"""Largest share of the texts in a column of dates that a drafted format does not read."""
+
+LEAST_OF_MIXED = 0.01
+"""Least share of the texts that a format of several adds."""
+
+FIRST_CELLS = 20
+
+USUAL_ZONES = (
+    *(
+        "Europe/London",
+        "Europe/Berlin",
+        "Europe/Athens",
+        "America/New_York",
+        "America/Chicago",
+        "America/Denver",
+    ),
+    *("America/Los_Angeles", "America/Sao_Paulo", "Australia/Sydney", "Pacific/Auckland"),
+)
+"""Zones that are tried first, of those with the same offsets."""
+
+LONG = re.compile(
+    r"(?i)dura|length|elapsed|lap|runtime|spent|split|pace|delay|wait|took|interval|remaining|dauer|laufzeit|durée"
+)
+"""Names of columns of lengths of time rather than times of day."""
+
+_LIKE_A_DATE = re.compile(r"(?=.{6}).*(\d\D+\d|\d{6})", re.DOTALL)
+"""What every text matches that a drafted format or ISO 8601 reads: two numbers at least, or six digits."""
+
+_WRITTEN_BY_DEFAULT = re.compile(r"\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d)?")
+"""Texts that need no format, as they are written so without one."""
+
+_TIMED = re.compile(
+    r"(?P<sep>T|,? )\d\d?:\d\d(?::\d\d(?P<fraction>[.,]\d{1,6})?)?(?: ?[AaPp][Mm])?"
+    r"(?P<zone> ?(?:Z|[A-Z]{3,4}|[+-]\d\d(?::?\d\d)?))?$"
+)
+"""The end of a text with a time of day: what comes before it, a part of a second, and a zone."""
+
+
+def _may_be_dates(cells: Sequence[object]) -> int:
+    """Return how many of the cells may be dates: no format need be tried on the others."""
+    return sum(not isinstance(cell, str) or bool(_LIKE_A_DATE.match(cell.strip())) for cell in cells)
+
+
+def date_formats(present: pd.Series) -> list[str | None]:
+    """Return the formats that read most cells as dates, and nearly all; None if they need none.
+
+    If it is unclear which number is the day, but one choice makes each date a first of a month, take it.
+
+    >>> date_formats(pd.Series(["31.01.2020"])), date_formats(pd.Series(["01/02/2020"]))
+    (['%d.%m.%Y'], ['%d/%m/%Y', '%m/%d/%Y'])
+    >>> date_formats(pd.Series(["02/01/2020", "11/01/2020"])), date_formats(pd.Series(["May 7, 2020"]))
+    (['%m/%d/%Y'], ['%b %-d, %Y'])
+    >>> date_formats(pd.Series(["2024-03-25T12:40:50+02:00"])), date_formats(pd.Series(["3/25/2024 1:07 pm"]))
+    (['%Y-%m-%dT%H:%M:%S+02:00'], ['%-m/%d/%Y %-I:%M %P'])
+    >>> date_formats(pd.Series([20240131, 20240229, 20231130, 20240507, 20240816]))
+    ['%Y%m%d']
+    """
+    try:
+        places, values = pd.factorize(present)
+    except TypeError:
+        return []  # cells that are lists
+    cells, rows = pd.Index(values).tolist(), np.bincount(places)
+    kind = family(present.dtype)
+    if kind in ("integer", "real"):
+        return _of_digits(cells, rows, present.name)
+    if cells and not all(isinstance(cell, str) for cell in cells):
+        return [] if np.isnat(moments(cells)).any() else [None]
+    if 2 * _may_be_dates(cells[:FIRST_CELLS]) < len(cells[:FIRST_CELLS]):
+        return []  # most texts are no dates, and the first show it
+    if sum(cell.strip().isdigit() for cell in cells[:FIRST_CELLS]) > len(cells[:FIRST_CELLS]) / 2:
+        return _of_digits(cells, rows, present.name)
+    if all(map(_WRITTEN_BY_DEFAULT.fullmatch, cells)) and not np.isnat(moments(cells)).any():
+        return [None]
+    clocks = [*_clocks(cells)] if kind in ("text", "object") else [""]
+    patterns = [day + clock for day in (ISO, *DATES) for clock in clocks]
+    found = _chosen(_reading(patterns, cells, rows), several=len(cells) > 1)
+    return [_as_written(pattern, cells) for pattern in found]
+
+
+def _reading(
+    patterns: Sequence[str], cells: Sequence[str], rows: npt.NDArray[np.int64]
+) -> dict[str, npt.NDArray[np.datetime64]]:
+    """Return the patterns that read most cells, and nearly all, each with what it reads."""
+    found: dict[str, npt.NDArray[np.datetime64]] = {}
+    others: dict[str, int] = {}
+    for pattern in patterns:
+        first = np.isnat(moments(cells[:FIRST_CELLS], pattern))
+        if 2 * first.sum() > len(first) or (len(cells) <= FIRST_CELLS and first.any()):
+            continue
+        read = moments(cells, pattern)
+        count = int(rows[np.isnat(read)].sum())
+        same = any(np.array_equal(read, other, equal_nan=True) for other in found.values())
+        if count <= OTHERS * rows.sum() and not same:
+            found[pattern], others[pattern] = read, count
+    return {pattern: read for pattern, read in found.items() if others[pattern] == min(others.values())}
+
+
+def _chosen(found: dict[str, npt.NDArray[np.datetime64]], *, several: bool) -> list[str]:
+    """Return the patterns, or the one that makes each of several dates a first of a month."""
+    if len(found) > 1 and several:
+        monthly = [
+            pattern
+            for pattern, read in found.items()
+            if (read == read.astype("datetime64[M]"))[~np.isnat(read)].all()
+        ]
+        return monthly if len(monthly) == 1 else list(found)
+    return list(found)
+
+
+def _of_digits(cells: Sequence[object], rows: npt.NDArray[np.int64], name: object) -> list[str | None]:
+    """Return the formats in which numbers, or texts of digits, are dates."""
+    found = {}
+    for pattern in DIGITS:
+        length = len(spell_time(datetime(2021, 12, 23), pattern))
+        named = length > SHORT_DIGITS or DATED.search(str(name))
+        if len(cells) < (LEAST_OF_DIGITS if named else MANY_DIGITS):
+            continue
+        for some in (cells[:FIRST_CELLS], cells):  # most numbers are no dates, and the first show it
+            read = moments(some, pattern)
+            years = read.astype("datetime64[Y]").astype(np.int64) + 1970
+            dates = ~np.isnat(read) & (years >= PLAUSIBLE[0]) & (years <= PLAUSIBLE[1])
+            dates &= np.array([_has_digits(cell, length, pattern) for cell in some])
+            if rows[: len(some)][dates].sum() < (1 - OTHERS) * rows[: len(some)].sum():
+                break
+        else:
+            found[pattern] = read
+    return list(_chosen(found, several=True))
+
+
+def _has_digits(cell: object, length: int, pattern: str) -> bool:
+    """Return whether a number or text has the digits of a pattern; of 1022024 the first 0 is not written."""
+    digits = len(str(cell).strip().removesuffix(".0"))
+    return digits == length or (not isinstance(cell, str) and digits == length - 1 and pattern[1] != "Y")
+
+
+def _clocks(cells: Sequence[str]) -> Iterator[str]:
+    """Yield what may follow the date: a time of day, written with the signs and the zone of the cells."""
+    ends = [found for found in map(_TIMED.search, map(str.strip, cells)) if found]
+    yield ""
+    if 2 * len(ends) < len(cells):
+        return
+    common = max(ends, key=lambda end: sum(end["sep"] == other["sep"] for other in ends[:FIRST_CELLS]))
+    fraction = common["fraction"] or ""
+    digits = "" if not fraction else f"{fraction[0]}{'%L' if len(fraction) == 4 else '%f'}"
+    zones = {end["zone"] or "" for end in ends}
+    blank = " " if all(zone.startswith(" ") for zone in zones) else ""
+    offsets = zones <= {""} or len(zones) == 1
+    zone = (
+        zones.pop()
+        if offsets
+        else f"{blank}{'%:z' if any(':' in each or 'Z' in each for each in zones) else '%z'}"
+    )
+    for clock in CLOCKS[1:]:
+        seconds = clock.replace("%S", f"%S{digits}")
+        yield f"{common['sep']}{seconds[1:]}{zone}"
+        yield f"{common['sep']}{seconds[1:].replace(' %p', '%p')}{zone}"
+
+
+def _as_written(pattern: str, cells: Sequence[str]) -> str:
+    """Return the variant of a pattern, with or without leading zeros, that writes most cells as they are."""
+    some = [cell.strip() for cell in cells[: 50 * FIRST_CELLS]]
+
+    def alike(variant: str) -> int:
+        return sum(_written_back(cell, variant) for cell in some)
+
+    best, most = pattern, alike(pattern)
+    numbers = [directive for directive in ("%m", "%d", "%H", "%I") if directive in pattern]
+    for short in product((False, True), repeat=len(numbers)):
+        for am in ("%p", "%P") if "%p" in pattern else ("",):
+            variant = pattern.replace("%p", am) if am else pattern
+            for directive, is_short in zip(numbers, short, strict=True):
+                variant = variant.replace(directive, f"%-{directive[1]}") if is_short else variant
+            if most < len(some) and (count := alike(variant)) > most:
+                best, most = variant, count
+    return best
+
+
+def _written_back(cell: str, pattern: str) -> bool:
+    """Return whether a text is that of the time that is read from it, but for parts of a second."""
+    try:
+        at = read_time(cell, pattern)
+    except ValueError:
+        return False
+    return spell_time(at, pattern) == cell
+
+
+def fitting_zones(present: pd.Series, pattern: str) -> list[str]:
+    """Return the zones whose clock has the offset of each cell, the usual ones first.
+
+    >>> cells = pd.Series(["2024-01-31T12:00:00+01:00", "2024-07-31T12:00:00+02:00"])
+    >>> fitting_zones(cells, "%Y-%m-%dT%H:%M:%S%:z")[0]
+    'Europe/Berlin'
+    """
+    times = []
+    for cell in present.drop_duplicates().tolist():
+        try:
+            times.append(read_time(cell, pattern))
+        except ValueError:
+            continue
+    found = []
+    for name in (*USUAL_ZONES, *sorted(available_timezones())):
+        if name not in found and "/" in name and _fits(times, name):
+            found.append(name)
+    return found
+
+
+def _fits(times: Sequence[datetime], name: str) -> bool:
+    """Return whether nearly all times have the offset of a zone."""
+    there = zone_of(name)
+    missed, most = 0, OTHERS * len(times)
+    for at in times:
+        missed += at.astimezone(there).utcoffset() != at.utcoffset()
+        if missed > most:
+            return False
+    return True
+
+
+_CLOCK = re.compile(
+    r"(?P<hour>\d\d?)(?P<sign>:|(?<=\d\d)[.h])\d\d(?P<second>(?P=sign)\d\d)?(?P<am>(?P<blank> ?)[AaPp][Mm])?"
+)
+
+
+def clock_format_of(present: pd.Series) -> str | None:
+    """Return the format in which nearly all texts are times of day; None if there is none.
+
+    Hours and minutes may be a length of time, too: by the name of the column, from 24 hours on, or if there
+    are seconds, no zero stands before a short hour, and none is above 12.
+
+    >>> cells = ("08:37", "8:37 AM", "08.37", "1:23:45", "38:30")
+    >>> [clock_format_of(pd.Series([cell])) for cell in cells]
+    ['%H:%M', '%-I:%M %p', '%H.%M', None, None]
+    """
+    texts = _texts(present)
+    found = [match for match in map(_CLOCK.fullmatch, texts) if match]
+    if (
+        not found
+        or len(found) < (1 - OTHERS) * len(texts)
+        or (not found[0]["am"] and _is_length(found, present.name))
+    ):
+        return None
+    seconds = "second" if sum(bool(match["second"]) for match in found) > len(found) / 2 else ""
+    of_shape = next((match for match in found if bool(match["second"]) == bool(seconds)), found[0])
+    short = any(len(match["hour"]) == 1 for match in found)
+    hour = ("%-" if short else "%") + ("I" if of_shape["am"] else "H")
+    am = f"{of_shape['blank']}{'%P' if of_shape['am'].islower() else '%p'}" if of_shape["am"] else ""
+    sign = of_shape["sign"]
+    pattern = f"{hour}{sign}%M{f'{sign}%S' if seconds else ''}{am}"
+    rows = present.map(str.strip).value_counts()
+    read = ~np.isnan(clock_seconds(rows.index.tolist(), pattern))
+    return pattern if rows.to_numpy()[read].sum() >= (1 - OTHERS) * len(present) else None
+
+
+def _is_length(found: Sequence[re.Match[str]], name: object) -> bool:
+    """Return whether hours and minutes are rather a length of time."""
+    hours = np.array([int(match["hour"]) for match in found])
+    if LONG.search(str(name)) or (hours > 24).mean() > OTHERS:
+        return True
+    short = any(len(match["hour"]) == 1 for match in found)
+    return short and all(match["second"] for match in found) and int(hours.max()) <= 12
+
+
+def _texts(present: pd.Series) -> list[str]:
+    """Return the different cells of a column of text; none if it has other cells."""
+    if family(present.dtype) not in ("text", "object"):
+        return []
+    try:
+        cells = present.drop_duplicates().tolist()
+    except TypeError:
+        return []  # cells that are lists
+    return [cell.strip() for cell in cells] if all(isinstance(cell, str) for cell in cells) else []
+
+
+_SPAN = re.compile(r"-?(?:(?P<days>\d+) days?(?P<comma>,?) )?(?P<first>\d+):\d\d(?P<second>:\d\d(?:\.\d+)?)?")
+_UNITS = re.compile(r"(?P<number>\d+)(?P<unit> ?(?P<letter>[dhms])[a-z]*\.?)(?P<rest>,? ?)")
+
+
+def span_format_of(present: pd.Series) -> str | None:
+    """Return the format in which nearly all texts are lengths of time; None if there is none.
+
+    >>> [span_format_of(pd.Series([cell])) for cell in ("1:23:45", "3 days 04:00:00", "57h 17m", "PT14M12S")]
+    ['%-H:%M:%S', '%D days %H:%M:%S', '%Hh %Mm', 'ISO 8601']
+    """
+    texts = _texts(present)
+    for pattern in dict.fromkeys([*_spans(texts[:FIRST_CELLS]), ISO_SPAN]) if texts else ():
+        rows = present.map(str.strip).value_counts()
+        read = ~np.isnan(span_seconds(rows.index.tolist(), SpanFormat(pattern)))
+        if rows.to_numpy()[read].sum() >= (1 - OTHERS) * len(present):
+            return _short_or_long(pattern, texts)
+    return None
+
+
+def _spans(texts: Sequence[str]) -> Iterator[str]:
+    """Yield the patterns of some lengths of time."""
+    largest = max((int(match["first"]) for match in map(_SPAN.fullmatch, texts) if match), default=0)
+    for text in texts:
+        if match := _SPAN.fullmatch(text):
+            days = "" if match["days"] is None else f"%D days{match['comma']} "
+            if match["second"]:
+                yield f"{days}%H:%M:%S"
+            else:
+                yield f"{days}%H:%M" if days or largest <= 48 else "%M:%S"
+        parts = list(_UNITS.finditer(text.removeprefix("-")))
+        if len(parts) > 1 and "".join(part[0] for part in parts) == text.removeprefix("-"):
+            letters = "".join(part["letter"] for part in parts).upper()
+            if letters in "DHMS":
+                yield "".join(f"%{part['letter'].upper()}{part['unit']}{part['rest']}" for part in parts)
+
+
+def _short_or_long(pattern: str, texts: Sequence[str]) -> str:
+    """Return the variant of a pattern, with or without leading zeros, that writes most texts as they are."""
+    numbers = [directive for directive in ("%H", "%M", "%S") if directive in pattern]
+    best, most = pattern, -1
+    for short in product((False, True), repeat=len(numbers)):
+        variant = pattern
+        for directive, is_short in zip(numbers, short, strict=True):
+            variant = variant.replace(directive, f"%-{directive[1]}") if is_short else variant
+        form = SpanFormat(variant)
+        alike = sum(
+            form.spell(form.seconds(text)) == text for text in texts if not np.isnan(form.seconds(text))
+        )
+        if alike > most:
+            best, most = variant, alike
+    return best
+
+
+def mixed_date_formats(present: pd.Series) -> list[tuple[list[str | None], float]]:
+    """Return formats that together read nearly all texts as dates, with the share that each adds; or none.
+
+    Formats that add the same texts, as those that begin with the day or the month may do, stand together.
+
+    >>> mixed_date_formats(pd.Series(["31.01.2020", "13.02.2020", "2020-01-31", "02/29/2020"]))
+    [(['%d.%m.%Y'], 0.5), ([None], 0.25), (['%m/%d/%Y'], 0.25)]
+    >>> mixed_date_formats(pd.Series(["31.01.2020", "in May", "2020-01-31"]))
+    []
+    """
+    counts = present.value_counts(sort=False)
+    cells, rows = counts.index.tolist(), counts.to_numpy()
+    first = cells[:FIRST_CELLS]
+    if 2 * _may_be_dates(first) < len(first):
+        return []
+    patterns = [None, *(day + clock for day in DATES for clock in CLOCKS)]
+    some = {pattern: ~np.isnat(moments(first, pattern)) for pattern in patterns}
+    if 2 * np.logical_or.reduce([*some.values()]).sum() < len(first):
+        return []  # most texts are no dates, and the first show it
+    read = {
+        pattern: ~np.isnat(moments(cells, pattern))
+        for pattern in patterns
+        if some[pattern].any() or len(cells) > FIRST_CELLS
+    }
+    left, found = np.ones(len(cells), np.bool_), []
+    while rows[left].sum() > OTHERS * rows.sum():
+        adds = {pattern: int(rows[left & reads].sum()) for pattern, reads in read.items()}
+        most = max(adds.values(), default=0)
+        if most < LEAST_OF_MIXED * rows.sum():
+            return []
+        best = [pattern for pattern, add in adds.items() if add == most]
+        best = [pattern for pattern in best if np.array_equal(read[pattern] & left, read[best[0]] & left)]
+        found.append((best, most / int(rows.sum())))
+        left &= ~read[best[0]]
+    return found if len(found) > 1 else []
