@@ -165,8 +165,9 @@ def released_weights(codec: Codec, fitted: Fitted, name: str) -> Floats:
     maker = next((maker for maker in codec.computed if maker.column == name), None)
     if isinstance(maker, MappingOf) and len(maker.by) == 1 and size:
         keys, values = maker.keys[:, 0].astype(np.int64), maker.values.astype(np.int64)
-        weights = released_weights(codec, fitted, maker.by[0])[keys]
-        return np.bincount(values, weights, minlength=size).astype(np.float64)
+        weights = released_weights(codec, fitted, maker.by[0])
+        if len(weights):  # the keys are listed
+            return np.bincount(values, weights[keys], minlength=size).astype(np.float64)
     return np.ones(size)
 
 
