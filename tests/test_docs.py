@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import importlib
 import json
 import re
@@ -35,14 +34,3 @@ def test_the_page_for_adopters_names_fields_that_ledgers_have():
     named = {name for text in re.findall(r"ledger: ([^;|]*)", page) for name in re.findall(r"`(\w+)`", text)}
     assert len(named) > 5
     assert named <= schema["properties"].keys()
-
-
-@pytest.mark.slow("each case")
-@pytest.mark.parametrize(
-    "page", ["constraints", "coming-from", "pure", "composition", "inference", "linked", "local", "continual"]
-)
-def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)  # some save a model
-    failed, run = doctest.testfile(str(ROOT / "docs" / f"{page}.md"), module_relative=False)
-    assert run >= 5
-    assert not failed
