@@ -23,7 +23,7 @@ from privsyn.release.draws.bias import Bias
 from privsyn.release.draws.draws import codec_of
 from privsyn.release.estimates import Draw, Estimates, share_of_codes
 from privsyn.table.codec.codec import Codec
-from privsyn.table.codec.labels import labels, labels_of
+from privsyn.table.codec.labels import Label, labels, labels_of
 from privsyn.table.discovery.find_bounds import STANDS_OUT
 from privsyn.table.io.read_in_memory import read_in_memory
 from privsyn.table.schema.columns import Identifier
@@ -111,7 +111,9 @@ class Accuracy:
         constraints. Tables of more columns omit rows that break a constraint on them. If persons may have
         many rows, it is for all rows; how uncertain their number is, and the choice of rows, make it wider.
 
-        The label of several values that were counted together begins with their number.
+        A label of several values that were counted together begins with their number. Values so rare that
+        they were counted with another one, and missing cells, are named in ``counted_with`` beside it; there
+        is this column only if there are any. No sample has them.
 
         Parameters
         ----------
@@ -124,11 +126,19 @@ class Accuracy:
         InputError
             If no table of these columns was measured.
         """
+        return self._counts(*self._table(*columns), for_readers=False)
+
+    def labelled_counts(self, *columns: str) -> pd.DataFrame:
+        """Return `counts` with labels for readers, which name all values that were counted with another."""
+        return self._counts(*self._table(*columns), for_readers=True)
+
+    def _table(self, *columns: str) -> tuple[Certainty, np.ndarray]:
+        """Return the measured table of some columns, and the released estimate of it."""
         named = frozenset(name for name in columns if isinstance(name, str))
         if len(named) == len(columns) and named in self._places:
             place = self._places[named]
             estimates = (*self.fitted.one_ways, *self.fitted.marginals)
-            return self._counts(self.fitted.certainties[place], np.asarray(estimates[place].counts))
+            return self.fitted.certainties[place], np.asarray(estimates[place].counts)
         computed = [maker for maker in self.codec.computed if maker.column in columns]
         if computed:
             name, by = computed[0].column, " and ".join(map(repr, computed[0].by))
@@ -282,27 +292,30 @@ class Accuracy:
         """Return whether nothing was found of a column of a table."""
         return any(self.codec.column_of(name) in self.not_found for name in certainty.attributes)
 
-    def _counts(self, certainty: Certainty, estimate: np.ndarray) -> pd.DataFrame:
+    def _counts(self, certainty: Certainty, estimate: np.ndarray, *, for_readers: bool) -> pd.DataFrame:
         words = [self._labels[name] for name in certainty.attributes]
         if grouping := certainty.measured.grouping:
             estimate = grouping.join(estimate)
             words = list(map(self._joined, certainty.attributes, grouping.groups))
         places = np.indices(estimate.shape).reshape(estimate.ndim, -1)
+        labels = [[word[k] for k in place] for word, place in zip(words, places.tolist(), strict=True)]
+        texts = labels if for_readers else [[label.value for label in column] for column in labels]
         values = {
-            name: np.array(word, dtype=object)[place]
-            for name, word, place in zip(certainty.attributes, words, places, strict=True)
+            name: np.array(text, dtype=object) for name, text in zip(certainty.attributes, texts, strict=True)
         }
         low, high = (end.ravel() for end in certainty.intervals(laplace=self.laplace))
         found = pd.DataFrame(values).assign(estimate=estimate.ravel())
-        return found.assign(low=np.minimum(low, found["estimate"]), high=np.maximum(high, found["estimate"]))
+        found = found.assign(low=np.minimum(low, found["estimate"]), high=np.maximum(high, found["estimate"]))
+        rests = ["; ".join(filter(None, (label.rest for label in row))) for row in zip(*labels, strict=True)]
+        return found.assign(counted_with=rests) if any(rests) and not for_readers else found
 
-    def _joined(self, name: str, group: Codes) -> tuple[str, ...]:
+    def _joined(self, name: str, group: Codes) -> tuple[Label, ...]:
         """Return the labels of an attribute's groups of merged codes."""
         place = self.codec.domain.names.index(name)
         return labels_of(self.codec.encoders[place], group[self.fitted.merging.groups[place]])
 
     @cached_property
-    def _labels(self) -> dict[str, tuple[str, ...]]:
+    def _labels(self) -> dict[str, tuple[Label, ...]]:
         """Labels of the counted values; rare values and neighbouring bins may be counted together."""
         merging = self.fitted.merging
         words = labels(self.codec, merging.groups, merging.shares)

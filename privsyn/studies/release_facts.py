@@ -206,7 +206,7 @@ def pair_tables(release: Release, rows: Sequence[dict[str, Any]]) -> list[dict[s
 def pair_table(release: Release, columns: tuple[str, str]) -> dict[str, Any]:
     """Return the counts of a measured pair, with at most `MOST_LEVELS` values of each column."""
     a, b = columns
-    frame = release.accuracy_.counts(a, b)
+    frame = release.accuracy_.labelled_counts(a, b)
     shape = (-1, int((frame[a] == frame[a].iloc[0]).sum()))
     grids = {part: frame[part].to_numpy(float).reshape(shape) for part in ("estimate", "low", "high")}
     words = frame[a].to_numpy().reshape(shape)[:, 0], frame[b].to_numpy().reshape(shape)[0]

@@ -164,7 +164,7 @@ def estimates(releases: Mapping[str, Release]) -> str:
         for name in release.codec.domain:
             if release.codec.column_of(name) in release.accuracy_.not_found:
                 continue
-            for value, *numbers in release.accuracy_.counts(name).to_numpy().tolist():
+            for value, *numbers in release.accuracy_.labelled_counts(name).to_numpy().tolist():
                 told = (*filter(None, [table]), name, str(value))
                 words = (f"'{word}" if word.startswith(FORMULAS) else word for word in told)
                 writer.writerow((*words, *(round(number, 1) for number in numbers)))
@@ -212,7 +212,7 @@ def _column(
     codec, fitted = release.codec, release.fitted
     place = codec.domain.names.index(name)
     certainty = fitted.certainties[place]
-    counts = release.accuracy_.counts(name)
+    counts = release.accuracy_.labelled_counts(name)
     noise = certainty.distance(norm_sub(certainty.measured.marginal.counts, fitted.total))
     scaled = None if drawn is None else drawn * (fitted.total / drawn.sum())
     error = certainty.error if scaled is None else certainty.distance(scaled)

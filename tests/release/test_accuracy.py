@@ -146,6 +146,27 @@ def test_a_value_that_took_in_rare_ones_says_so():
     )
 
 
+def test_counts_have_the_value_itself_and_say_beside_it_what_was_counted_with_it():
+    job = ["full time"] * 3000 + ["retired"] * 800 + ["student"] * 400 + [None]
+    schema = Schema(
+        {
+            "job": Categorical(["retired", "student", "full time"]),
+            "two": Categorical(["a", "b"], nullable=False),
+        }
+    )
+    table = pd.DataFrame({"job": job, "two": ["a", "b"] * 2100 + ["a"]})
+    accuracy = PrivSyn(1.0, 1e-6, schema, seed=1).fit(table).accuracy_
+    counts = accuracy.counts("job").set_index("job")
+    assert set(counts.index) == {"retired", "student", "full time"}
+    assert counts["counted_with"].to_dict() == {
+        "retired": "",
+        "student": "",
+        "full time": "few missing cells",
+    }
+    assert counts.loc["full time", "low"] <= 3001 <= counts.loc["full time", "high"]
+    assert "counted_with" not in accuracy.counts("two")
+
+
 def test_numbers_that_are_no_neighbours_are_not_called_a_range():
     codec = Codec.for_table(Schema({"a": Numerical(0, 3, integer=True)}), pd.DataFrame({"a": [1]}))
     assert labels(codec, [np.array([0, 1, 1, 0])]) == (("2 rare values together: 0, 3", "1 to 2"),)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Self
 
 import numpy as np
 
@@ -15,9 +16,27 @@ NAMED = 3
 """Most values that a label of a group names."""
 
 
+class Label(str):
+    """A text for readers: a value or range, and what was counted with it but is never drawn.
+
+    >>> label = Label("Rome", "few missing cells")
+    >>> label, label.value, label.rest
+    ('Rome, with few missing cells', 'Rome', 'few missing cells')
+    """
+
+    value: str
+    rest: str
+
+    def __new__(cls, value: str, rest: str = "") -> Self:
+        """Return the value alone if nothing was counted with it."""
+        label = super().__new__(cls, f"{value}, with {rest}" if rest else value)
+        label.value, label.rest = value, rest
+        return label
+
+
 def labels(
     codec: Codec, groups: Sequence[Integers], shares: Sequence[Floats] | None = None
-) -> tuple[tuple[str, ...], ...]:
+) -> tuple[tuple[Label, ...], ...]:
     """Return a label for each group of codes of each column.
 
     The label of a group of several values begins with their number.
@@ -46,7 +65,7 @@ def labels(
     return tuple(map(labels_of, codec.encoders, groups, given))
 
 
-def labels_of(encoder: Encoder, group: Integers, share: Floats | None = None) -> tuple[str, ...]:
+def labels_of(encoder: Encoder, group: Integers, share: Floats | None = None) -> tuple[Label, ...]:
     """Return a label for each group of codes of one column; the arguments are those of `labels`."""
     weights = np.ones(len(group)) if share is None else share
     return tuple(_label(encoder, *one, every=len(group)) for one in _grouped(group, weights))
@@ -66,15 +85,15 @@ def _grouped(group: Integers, share: Floats) -> list[tuple[Integers, Floats]]:
     return [(codes, share[codes]) for codes in every]
 
 
-def _label(encoder: Encoder, codes: Integers, share: Floats, *, every: int) -> str:
+def _label(encoder: Encoder, codes: Integers, share: Floats, *, every: int) -> Label:
     """Return the label of a group: its only value or range, or the number of its values."""
     words = encoder.words(codes)
     if len(words) == 1:
-        return words[0]
+        return Label(words[0])
     kept, rare = encoder.words(codes[share > 0]), encoder.words(codes[share == 0])
     if len(kept) == 1 and rare:
-        return f"{kept[0]}, with {'few missing cells' if rare == [MISSING] else _together(rare)}"
-    return f"all values: {_few(words)}" if len(codes) == every else _together(words)
+        return Label(kept[0], "few missing cells" if rare == [MISSING] else _together(rare))
+    return Label(f"all values: {_few(words)}" if len(codes) == every else _together(words))
 
 
 def _together(words: list[str]) -> str:
