@@ -54,7 +54,9 @@ MOST_FOR_BOUNDS = 0.4  # share for bounds, if few rows would not stand out of th
 ALL_FOR_BOUNDS = FOR_SIZE + FOR_BOUNDS, FOR_SIZE + MOST_FOR_BOUNDS + FOR_CLOSER_BOUNDS  # at least, at most
 SHARES_TRIED = 16  # from the least to the most
 CLEAR, LOST = 32.0, 8.0  # numbers in a column over the noise of a cell: enough, and too few for any bounds
-SPREAD = 100.0  # the same: enough for dates of ten years to be found in months; with fewer, years are counted
+SPREAD = (
+    1000.0  # the same: enough for dates of a century to be found in months; with fewer, years are counted
+)
 FOR_LATTICES = 0.01  # a count of ten to twenty cells a column, of which only shares of some percent matter
 LEAST_FOR_FREQUENT, MOST_FOR_FREQUENT = 0.005, 0.02  # shares for frequent numbers, if any are looked for
 FREQUENT_ROWS, LEAST_FREQUENT = 0.01, 0.03  # shares of the rows that should, and must, stand out

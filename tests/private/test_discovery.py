@@ -37,7 +37,7 @@ from privsyn.private.ledger import Ledger
 from privsyn.private.noise import ExactGaussian, SeededGaussian, SeededLaplace
 from privsyn.private.spend import Spend
 from privsyn.settings import Settings
-from privsyn.table.discovery.find_bounds import extent
+from privsyn.table.discovery.find_bounds import extent, extent_of_dates
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.encoding.bounds_cells import BoundsGrid
 from privsyn.table.io.read_in_batches import read_in_batches
@@ -431,6 +431,36 @@ def test_where_nothing_stands_out_there_are_no_bounds():
 def test_a_cell_next_to_others_counts_with_less():
     assert extent(np.array([0, 0, 25, 25, 900, 0, 30, 30]), 10.0) == (2, 7)
     assert extent(np.array([30, 30, 0, 0, 900, 0, 0, 0]), 10.0) == (4, 4)
+
+
+@pytest.mark.parametrize("years", [3, 30, 75])
+def test_bounds_of_dates_that_are_spread_over_decades_cut_few_of_them(years):
+    """Of 20,000 dates with noise of 60 rows, 85 in 100 were beyond the bounds. The seeds are fixed."""
+    grid = BoundsGrid.dates("D")
+    cut = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        days = 20_000 - rng.integers(0, round(365.25 * years), 20_000).astype(float)
+        noisy = grid.count(days).reshape(-1, 12).sum(axis=1) + np.rint(rng.normal(0, 60, 201)).astype(
+            np.int64
+        )
+        low, high = grid.joined(12).span(*extent_of_dates(noisy, 60.0))
+        cut.append(np.mean((days < low) | (days > high)))
+    assert np.median(cut) < 0.005
+    assert max(cut) < 0.02
+
+
+def test_small_whole_numbers_above_one_are_not_taken_for_a_flag():
+    """Of 2,000 numbers 15 in 100 are 2 or 3, and noise of 60 rows hides each of them. The seeds are fixed."""
+    grid, beyond = BoundsGrid.numbers(decimals=0, dtype=np.dtype("float64")), []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        numbers = rng.choice(4, 2000, p=[0.6, 0.25, 0.1, 0.05]).astype(float)
+        noisy = grid.count(numbers) + np.rint(rng.normal(0, 60, len(grid.lows))).astype(np.int64)
+        cells = grid.widened(*extent(noisy, 60.0, zero=grid.zero), noisy, 60.0)
+        beyond.append(np.mean(numbers > grid.span(*cells)[1]))
+    assert np.median(beyond) == 0
+    assert np.mean(np.array(beyond) > 0.02) <= 0.1
 
 
 def test_rows_that_no_cell_shows_alone_are_found_together():

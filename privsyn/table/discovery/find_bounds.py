@@ -11,9 +11,9 @@ from privsyn.marginals.domain import Ints
 Extent = tuple[int, int] | None
 """First and last cell, both included; None if no cell is significant."""
 
-LENGTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
+LENGTHS = (*(1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128), *(192, 256, 384, 512, 768, 1024))
 """Lengths of the runs of cells that are tested together. A column may spread its rows over many cells, and
-none of them alone is above the noise."""
+none of them alone is above the noise: births of a century are in 1,200 months."""
 
 STANDS_OUT = 4.8
 """Standard deviations at which a run of cells is significant. Of 20,000 grids of noise, 1 in 450 for real
@@ -54,6 +54,14 @@ FARTHEST = 6
 
 OTHER_SIDE = 3.5
 """Standard deviations at which numbers of the same sizes but the other sign are significant."""
+
+UNSEEN = 3.0
+"""Standard deviations of the noise of some cells of dates, which may hide as many rows. With it and `REACH`,
+bounds of 20,000 dates of birth or hire cut 0.1 % to 0.3 % of them (median of 60 runs, sigma 60), and at most
+3.5 %. Before, they cut 14 % to 86 %."""
+
+REACH = 0.75
+"""Most cells by which a run of dates is extended for what noise may hide, in parts of its length."""
 
 WIDE = 6
 """Cells: a factor of 8. Bounds that span as many begin at zero, which makes them a seventh longer at most."""
@@ -125,6 +133,63 @@ def extent(noisy: Ints, sigma: float, *, zero: int | None = None) -> Extent:
         before = min(before, first - zero) if first >= zero else before
         first, end = _with_zero(noisy, first - before, end + after, zero, sigma)
     return first, end - 1
+
+
+def extent_of_dates(noisy: Ints, sigma: float) -> Extent:
+    """Return the first and the last month, or year, of the bounds of dates.
+
+    They contain the cells of `extent`, and those on both sides whose rows noise may hide: dates are often
+    spread over many cells of equal width, none of which stands out.
+
+    >>> extent_of_dates(np.array([-2, 3, 80, 900, 70, 2, -8, 60]), 10.0)
+    (2, 7)
+    >>> noisy = np.array([3, -9, 4, 8, 20, 22, 19, 21, 20, 18, 22, 20, 9, 8, 10, 9, -8, 2, -3, 1, 9, -9])
+    >>> extent(noisy, 9.0), extent_of_dates(noisy, 9.0)
+    ((4, 11), (3, 12))
+    """
+    run = extent(noisy, sigma)
+    if run is None:
+        return None
+    first, end = _with_hidden(noisy, run[0], run[1] + 1, sigma)
+    return first, end - 1
+
+
+def _with_hidden(noisy: Ints, first: int, end: int, sigma: float) -> tuple[int, int]:
+    """Return a run of cells of equal width with those on both sides whose rows noise may hide.
+
+    Next to the run, k cells hold k d rows if the density d of its outer part goes on. Noise of standard
+    deviation sigma sqrt(k) hides them up to ``k = (UNSEEN sigma / d)^2``. Before that, the run is extended,
+    at most by its own length, to where the sum of what lies outside is highest in standard deviations of its
+    noise, if that is above `CONTINUES`.
+    """
+    length = end - first
+    before, after = noisy[max(first - length, 0) : first][::-1], noisy[end : end + length]
+    first, end = first - _sum_goes_on(before, sigma), end + _sum_goes_on(after, sigma)
+    most = max(ceil(REACH * (end - first)), 1)
+    inside = noisy[first:end]
+    return max(first - _hidden(inside, most, sigma), 0), min(
+        end + _hidden(inside[::-1], most, sigma), len(noisy)
+    )
+
+
+def _sum_goes_on(noisy: Ints, sigma: float) -> int:
+    """Return how many cells from the first on have the highest sum in standard deviations, if it is clear."""
+    if not len(noisy):
+        return 0
+    heights = np.cumsum(noisy) / np.sqrt(np.arange(1, len(noisy) + 1))
+    best = int(heights.argmax())
+    return best + 1 if heights[best] > CONTINUES * sigma else 0
+
+
+def _hidden(noisy: Ints, most: int, sigma: float) -> int:
+    """Return how many cells before the first of a run may hold rows that noise hides, at most `most`.
+
+    Their density is that of the first quarter of the run, or smaller by as much as this is than the next.
+    """
+    quarter = (len(noisy) + 3) // 4
+    outer, inner = (float(noisy[part : part + quarter].sum()) / quarter for part in (0, quarter))
+    density = outer * min(outer / inner, 1.0) if min(outer, inner) > 0 else outer
+    return min(int((UNSEEN * sigma / density) ** 2), most) if density * most > UNSEEN * sigma else most
 
 
 def _highest_run(noisy: Ints) -> tuple[float, int, int]:

@@ -16,9 +16,9 @@ import pandas as pd
 from privsyn.errors import InputError, replace_errors
 from privsyn.marginals.domain import Floats, Integers, Ints
 from privsyn.table.codec.codec import Codec
-from privsyn.table.discovery.find_bounds import cluster, extent
+from privsyn.table.discovery.find_bounds import cluster, extent, extent_of_dates
 from privsyn.table.discovery.lattices import LatticeQuestion, Released
-from privsyn.table.encoding.bounds_cells import BoundsGrid
+from privsyn.table.encoding.bounds_cells import SMALL, BoundsGrid
 from privsyn.table.encoding.dtypes import OBJECT, TEXT, Dtype, family
 from privsyn.table.encoding.encoders import STRAY
 from privsyn.table.encoding.parsing import number
@@ -153,8 +153,10 @@ class OpenSchema:
         closer, grids = {}, self._grids_of(cells)
         for name, (first, last) in self._extents(cells).items():
             low, high = grids[name].span(first, last)
+            decimals = self.schema.coded[name].exact_decimals(self._dtype(name))
+            if decimals == 0 and grids[name].around_zero and max(-low, high) < SMALL:
+                continue  # nearly each number has its own cell, and a rare next one would be lost
             if last - first < FAR and low * high > 0 and low < high:  # a single number may be one of a flag
-                decimals = self.schema.coded[name].exact_decimals(self._dtype(name))
                 step = None if decimals is None else 10.0**-decimals
                 closer[name] = grids[name].between(first, last, step=step)
         return closer
@@ -253,7 +255,8 @@ class OpenSchema:
         """Return the first and the last cell of each column with a significant cell."""
         grids, found = self._grids_of(cells), {}
         for name, counts in cells.items():
-            found[name] = extent(*counts, zero=grids[name].zero if grids[name].around_zero else None)
+            grid = grids[name]
+            found[name] = extent(*counts, zero=grid.zero) if grid.around_zero else extent_of_dates(*counts)
         return {name: ends for name, ends in found.items() if ends is not None}
 
     def _dtype(self, name: str) -> Dtype:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import floor, inf, log2, log10
+from math import floor, inf, log2, log10, sqrt
 
 import numpy as np
 
@@ -26,6 +26,10 @@ LEAST, MOST = -30, 62
 MARGIN, HIDDEN = 2.0, 0.01
 """Standard deviations of the noise in a cell, and the share of the numbers. If that much noise may hide more
 numbers, bounds of whole numbers are widened: the counts of the column decide later."""
+
+HINT = 1.0
+"""Standard deviations of the noise that two cells after 0 and 1 exceed if the column may be no flag. Of flags
+16 in 100 are then counted up to 3, and the counts of the column decide."""
 
 SMALL = 64.0
 """Widened bounds of whole numbers above zero begin at zero if they end before this number."""
@@ -138,8 +142,8 @@ class BoundsGrid:
     def widened(self, first: int, last: int, noisy: Ints, sigma: float) -> tuple[int, int]:
         """Return the cells with one more on both sides, for whole numbers, where noise can hide some.
 
-        Numbers on one side of zero stay there. Small ones begin at zero. Only 0 is added to 1, and nothing to
-        both: most such columns are flags.
+        Numbers on one side of zero stay there. Small ones begin at zero. To 1, or to 0 and 1, only 0 is
+        added: most such columns are flags. If there is a `HINT` of 2 or 3, these are added too.
 
         >>> whole = BoundsGrid.numbers(decimals=0, dtype=np.dtype("float64"))
         >>> noisy = np.zeros(len(whole.lows), np.int64)
@@ -148,9 +152,12 @@ class BoundsGrid:
         >>> [whole.span(*whole.widened(first, last, noisy, sigma)) for sigma in (5.0, 90.0)]
         [(2.0, 3.0), (0.0, 5.0)]
         """
+        hides = MARGIN * sigma > HIDDEN * float(noisy[first : last + 1].sum())
         if self.zero <= first and self.lows[last] <= 1:
-            return self.zero, last
-        if MARGIN * sigma <= HIDDEN * float(noisy[first : last + 1].sum()):
+            three = self.zero + 3
+            hint = float(noisy[three - 1 : three + 1].sum()) > HINT * sqrt(2) * sigma
+            return self.zero, three if hides and hint else last
+        if not hides:
             return first, last
         low = max(first - 1, self.zero if first >= self.zero else 0)
         high = min(last + 1, self.zero if last <= self.zero and first < self.zero else len(self.lows) - 1)
