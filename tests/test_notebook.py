@@ -115,6 +115,14 @@ print([out.get("data", {}).get("text/html", "") for cell in book.cells for out i
 """
 
 
+def test_the_notebook_on_training_shows_rows_that_teach_more_than_a_guess():
+    """And nearly as much as real rows: else it shows nothing."""
+    cells = json.loads((NOTEBOOKS / "engineer.ipynb").read_text(encoding="utf-8"))["cells"]
+    printed = "".join("".join(out["data"]["text/plain"]) for cell in cells for out in cell.get("outputs", []))
+    guess, synthetic, real = map(float, re.findall(r"(?:guessing|trained on) .*?(-?\d\.\d+)$", printed, re.M))
+    assert guess + 0.2 < synthetic <= real < synthetic + 0.1
+
+
 @pytest.mark.slow
 def test_the_notebooks_in_docs_run(tmp_path):
     """Of few rows, in a process of their own: a kernel is one, and its libraries warn of what is not ours."""
