@@ -62,7 +62,7 @@ def no_classes(domain, one_ways, pairs, rng):
 def gum(start, tables, rng, *, one_ways=(), sweeps=None, possible=NO_ZEROS, still=()):
     """Gradual updates, in place of annealing."""
     del sweeps, possible, still
-    return gradually_update(start, tables, rng, rounds=100)
+    return gradually_update(start, tables, rng)
 
 
 def start_alone(start, tables, rng, *, one_ways=(), sweeps=None, possible=NO_ZEROS, still=()):

@@ -11,8 +11,6 @@ and experiments/paper_stages.csv, means to docs/paper.md. Runs that those hold a
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -22,13 +20,12 @@ from runs import DELTA, Variant, markdown, measured, parser
 
 from privsyn.inference.consistency import norm_sub
 from privsyn.marginals.marginal import Marginal
-from privsyn.methods.paper.gum import gradually_update
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "paper.md"
 
 PUBLISHED = "privsyn.methods.paper.learn."
-GUM = "privsyn.methods.paper.gum.gradually_update"
+EVERY_ROUND = 0.84 ** (1 / 20)  # a step that falls as far in a hundred rounds as the paper's
 
 TASKS = {
     "pair_mean": "pair margins, mean total variation",
@@ -57,12 +54,6 @@ def no_pair(dependences, domain, rho):
     return ()
 
 
-def uncombined(pairs, domain):
-    """No cliques."""
-    del domain
-    return pairs
-
-
 def alike(cells, rho):
     """The same budget for each table."""
     return np.full(len(cells), rho / len(cells))
@@ -78,31 +69,22 @@ def inconsistent(measurements, total):
     )
 
 
-def gum(**changed: Callable[[int], float]):
-    """GUM with another step, or another share of copied rows."""
-    return partial(gradually_update, **changed)
-
-
-def exponential(round_: int) -> float:
-    """A step that falls in every round, as far in a hundred as the paper's."""
-    return 0.84 ** (round_ / 20)
-
-
 STAGES = (
     Variant("as published", preset="paper"),
     Variant("selection: every pair", {PUBLISHED + "dense_marg": every_pair}, "paper"),
     Variant("selection: 20 pairs by chance", {PUBLISHED + "dense_marg": by_chance}, "paper"),
     Variant("selection: no pair", {PUBLISHED + "dense_marg": no_pair}, "paper"),
-    Variant("selection: nothing combined", {PUBLISHED + "combine": uncombined}, "paper"),
+    Variant("selection: nothing combined", preset="paper(gamma=1)"),
+    Variant("selection: tables of 1,000 cells at most", preset="paper(gamma=1000)"),
     Variant("selection: budget in equal parts", {PUBLISHED + "allocate": alike}, "paper"),
     Variant("consistency: none but norm-sub", {PUBLISHED + "make_consistent": inconsistent}, "paper"),
-    Variant("GUM: only whole rows copied", {GUM: gum(duplication=lambda round_: 1.0)}, "paper"),
-    Variant("GUM: nothing copied", {GUM: gum(duplication=lambda round_: 0.0)}, "paper"),
-    Variant("GUM: half copied in every round", {GUM: gum(duplication=lambda round_: 0.5)}, "paper"),
-    Variant("GUM: a step that never falls", {GUM: gum(step=lambda round_: 1.0)}, "paper"),
-    Variant("GUM: a step that falls every round", {GUM: gum(step=exponential)}, "paper"),
-    Variant("GUM: 10 rounds", {"privsyn.methods.paper.gum.PAPER_ROUNDS": 10}, "paper"),
-    Variant("GUM: none", {"privsyn.methods.paper.gum.PAPER_ROUNDS": 0}, "paper"),
+    Variant("GUM: only whole rows copied", preset="paper(duplication=1)"),
+    Variant("GUM: nothing copied", preset="paper(duplication=0)"),
+    Variant("GUM: half copied in every round", preset="paper(duplication=0.5)"),
+    Variant("GUM: a step that never falls", preset="paper(step=1)"),
+    Variant("GUM: a step that falls every round", preset=f"paper(step=(1, {EVERY_ROUND}, 1))"),
+    Variant("GUM: 10 rounds", preset="paper(rounds=10)"),
+    Variant("GUM: none", preset="paper(rounds=0)"),
     Variant("the default"),
 )
 

@@ -36,7 +36,7 @@ class Variant:
     ----------
     name : str
     replaced : mapping of a module and attribute to what stands there for the run
-    preset : "default" or "paper"
+    preset : "default" or "paper", with parameters if they are others
     """
 
     name: str

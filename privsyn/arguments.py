@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from math import inf, isfinite, nan
 from numbers import Real
 from os import PathLike
@@ -128,3 +130,47 @@ def imported(kind: str, place: str, group: str | None = None) -> tuple[str, Any]
         raise InputError(f"{subject}: write module:function{other}")
     with replace_errors(lambda error: f"{subject}: it cannot be imported ({type(error).__name__})"):
         return (name, getattr(import_module(module), name)) if name else (place, next(iter(points)).load())
+
+
+def values_by_name(text: str) -> dict[str, Any]:
+    """Return the values in text such as ``rounds=50, duplication=(0.5, 1)``, by name.
+
+    A value is a number, text in quotes, or a list of these.
+
+    Raises
+    ------
+    ValueError
+        If the text is anything else, or gives a name twice.
+
+    Examples
+    --------
+    >>> values_by_name("rounds=50, duplication=(0.5, 1)")
+    {'rounds': 50, 'duplication': (0.5, 1)}
+    """
+    try:
+        call = ast.parse(f"call({text})", mode="eval").body
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.args:
+            raise ValueError(text)
+        values = {str(each.arg): ast.literal_eval(each.value) for each in call.keywords if each.arg}
+    except (SyntaxError, TypeError, MemoryError, RecursionError) as error:
+        raise ValueError(text) from error
+    if len(values) < len(call.keywords):
+        raise ValueError(text)
+    return values
+
+
+def read_parameters(what: str, given: object) -> dict[str, Any]:
+    """Return the parameters of a method by name, from a mapping or from texts, as on the command line.
+
+    >>> read_parameters("parameters", ["rounds=50", "gamma=1000"]), read_parameters("parameters", None)
+    ({'rounds': 50, 'gamma': 1000}, {})
+    """
+    if given is None:
+        return {}
+    if isinstance(given, Mapping) and all(isinstance(name, str) for name in given):
+        return dict(given)
+    if isinstance(given, Sequence) and all(isinstance(text, str) for text in given):
+        given = given if isinstance(given, str) else ", ".join(given)
+        with suppress(ValueError):
+            return values_by_name(given)
+    raise InputError(f"{what} are names and values, such as rounds=50; got {safe_repr(given)}")

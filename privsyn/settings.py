@@ -128,6 +128,14 @@ class Settings:
         default="default",
         metadata=_option("Use the published algorithm, step by step.", flag="--paper", means="published"),
     )
+    parameters: "Mapping[str, Any] | Sequence[str] | None" = field(
+        default=None,
+        metadata=_option(
+            "A parameter of the published algorithm, such as rounds=50 (docs/paper.md). Repeat.",
+            type=list[str] | None,
+            metavar="NAME=VALUE",
+        ),
+    )
     memory: int | str = field(
         default="2GB",
         metadata=_option("For rows and counts. A table that needs more is read several times.", type=str),
@@ -320,10 +328,11 @@ class Settings:
 
     @property
     def algorithm(self) -> "Method":
-        """The method that the setting `method` names."""
+        """The method that the setting `method` names, with its `parameters`."""
+        from privsyn.arguments import read_parameters
         from privsyn.methods.methods import METHODS
 
-        return METHODS[self.method]
+        return METHODS[self.method].with_parameters(read_parameters(spelled("parameters"), self.parameters))
 
     @property
     def law(self) -> "Law":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
@@ -14,6 +14,7 @@ from privsyn.files import closing_files
 from privsyn.methods.learning import Inquiry, learn_table
 from privsyn.methods.levels import OpenedDatabase
 from privsyn.methods.methods import PUBLISHED
+from privsyn.methods.paper.parameters import PAPER, Parameters
 from privsyn.methods.randomise import facts_of, learn_randomised, ledger_of_randomised, local_promises
 from privsyn.methods.reading import Opened
 from privsyn.owners.owners import Owners, Run
@@ -87,6 +88,8 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
         of `sample`.
     method : "default" or "published"
         `PrivSyn.paper` uses the second.
+    parameters : mapping of a name to a value, optional
+        Parameters of the published method: see `PrivSyn.paper`.
     memory : int or str
         Bytes, or text such as "4GB": the most that the encoded rows and their counts may take together. A
         larger table is read several times. The answers do not depend on it.
@@ -139,13 +142,53 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
 
     @classmethod
     def paper(
-        cls, epsilon: float, delta: float = 1e-9, schema: SchemaOrPath | None = None, **settings: Any
+        cls,
+        epsilon: float,
+        delta: float = 1e-9,
+        schema: SchemaOrPath | None = None,
+        *,
+        rounds: int = PAPER.rounds,
+        step: float | Sequence[float] = PAPER.step,
+        gamma: int = PAPER.gamma,
+        overlap: int = PAPER.overlap,
+        split: Sequence[float] = PAPER.split,
+        duplication: float | Sequence[float] = PAPER.duplication,
+        **settings: Any,
     ) -> Self:
         """Return a model that runs the published algorithm step by step, for experiments and comparison.
 
-        It takes the other `settings` of `PrivSyn`, except `method`, `target` and `important`.
+        Parameters
+        ----------
+        epsilon, delta, schema
+            As for `PrivSyn`.
+        rounds : int
+            Number of gradual updates to each table, from 0 to 10,000.
+        step : float or (start, decay, every)
+            Size of an update: the share by which a cell with too few rows grows at most. Three numbers say
+            start * decay^floor(round / every). One number is a constant size.
+        gamma : int
+            The most cells of a table that replaces a clique of selected pairs.
+        overlap : int
+            The most attributes that such a table shares with those chosen before.
+        split : three floats
+            Shares of the budget: one-way counts, dependences of all pairs (InDif), and the selected tables.
+        duplication : float or sequence of floats
+            Share of the moved rows that become copies of whole rows. Several are used in turn, one a round.
+        **settings
+            The other settings of `PrivSyn`, except `method`, `target` and `important`.
+
+        References
+        ----------
+        Zhang et al., "PrivSyn", USENIX Security 2021. The defaults are its values.
+
+        Examples
+        --------
+        >>> model = PrivSyn.paper(1.0, rounds=50)
+        >>> model.method, model.parameters
+        ('published', {'rounds': 50})
         """
-        return cls(epsilon, delta, schema, method=PUBLISHED.name, **settings)
+        changed = Parameters(rounds, step, gamma, overlap, split, duplication).changed
+        return cls(epsilon, delta, schema, method=PUBLISHED.name, parameters=changed or None, **settings)
 
     @overload
     def fit(self, table: pd.DataFrame, y: Any = None) -> PrivSyn[pd.DataFrame]: ...

@@ -83,7 +83,9 @@ def sweep(
     preset: Annotated[
         options.Names,
         typer.Option(
-            metavar="NAMES", help="default, paper, or default,paper. Default: default, or none with --method."
+            metavar="NAMES",
+            help="default, paper, or both with a comma; also 'paper(rounds=50)'. Default: default, or none"
+            " with --method.",
         ),
     ] = None,
     method: Annotated[

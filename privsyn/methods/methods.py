@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Protocol
 
 import numpy as np
 
+from privsyn.errors import InputError, spelled
 from privsyn.inference.fitted import Fitted
 from privsyn.inference.problem import PublicFacts
 from privsyn.marginals.domain import Domain, Records
@@ -15,6 +19,7 @@ from privsyn.marginals.structural_zeros import StructuralZeros
 from privsyn.methods import default
 from privsyn.methods.paper import learn as paper
 from privsyn.methods.paper.gum import synthesise_as_published
+from privsyn.methods.paper.parameters import Parameters
 from privsyn.private.accounting import Accounting
 from privsyn.private.laws import Law
 from privsyn.private.measure import PrivateTable
@@ -77,6 +82,10 @@ class Method:
         Whether `learn` makes the counts of randomised columns unbiased.
     rounds : int
         Of questions: the steps of "measuring". `fit` reports the beginning, `learn` the end of each.
+    configure : callable, optional
+        Return the method with the parameters of a mapping. Default: it has no parameters.
+    parameters : mapping of str
+        Those that are not the defaults, as plain data: models and ledgers name them.
     """
 
     name: str
@@ -88,10 +97,39 @@ class Method:
     takes_important: bool = True
     takes_randomised: bool = False
     rounds: int = 1
+    configure: Callable[[Mapping[str, Any]], Method] | None = None
+    parameters: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+
+    def with_parameters(self, given: Mapping[str, Any]) -> Method:
+        """Return the method with these parameters; raise an `InputError` if one cannot work."""
+        if not given:
+            return self
+        if self.configure is None:
+            parameters, method = spelled("parameters"), spelled("method")
+            raise InputError(
+                f"method {self.name!r} takes no {parameters}: leave out {parameters}, or add {method}"
+            )
+        return self.configure(given)
+
+    @property
+    def parameters_in_words(self) -> str:
+        """The parameters that are not the defaults, for people; "" if there is none."""
+        return ", ".join(f"{name} {value}" for name, value in self.parameters.items())
 
     def accounting_of(self, law: Law) -> Accounting:
         """Return how a run with this law of noise is accounted."""
         return self.accounting or law.accounting
+
+
+def published(given: Mapping[str, Any]) -> Method:
+    """Return the published method with other parameters than the paper's."""
+    parameters = Parameters.of(given)
+    return replace(
+        PUBLISHED,
+        learn=partial(paper.learn, parameters=parameters),
+        synthesise=partial(synthesise_as_published, parameters=parameters),
+        parameters=parameters.changed,
+    )
 
 
 DEFAULT = Method("default", default.learn, synthesise, takes_randomised=True, rounds=default.ROUNDS)
@@ -104,6 +142,7 @@ PUBLISHED = Method(
     takes_target=False,
     takes_important=False,
     rounds=paper.ROUNDS,
+    configure=published,
 )
 METHODS: dict[str, Method] = {method.name: method for method in (DEFAULT, PUBLISHED)}
 """The methods that `PrivSyn(method=...)` knows; docs/extending.md adds one."""

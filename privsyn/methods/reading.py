@@ -64,6 +64,7 @@ OF_LINKED = 10.0  # the same if rows are linked: it also reweights their tables 
 
 NOTHING_COUNTED: Mapping[str, Counted] = MappingProxyType({})
 NONE_FREQUENT: Mapping[str, Frequent] = MappingProxyType({})
+PARAMETERS = "parameters of the method that are not its defaults: {}"
 MATTERS = "which columns matter most together, so that more of the budget goes to their counts: {}"
 
 
@@ -269,6 +270,7 @@ class Opened:
         settings, local = self.settings, local_promises(codec)
         epsilon, delta = settings.promise
         unit, important = settings.unit, codec.schema.important
+        method = [PARAMETERS.format(known)] if (known := settings.algorithm.parameters_in_words) else []
         most = (MATTERS.format(in_words(important)),) if important else ()
         of_persons = [] if unit is None else [fact.format(unit) for fact in OF_PERSONS]
         of_persons += [FINGERPRINTS] if of_persons and delta == 0 else []
@@ -279,7 +281,7 @@ class Opened:
             accounting=settings.algorithm.accounting_of(noise.law),
             randomness=noise.name,
             private=noise.private,
-            public_inputs=(*PUBLIC, *most, *of_persons, *facts_of(local), *inputs),
+            public_inputs=(*PUBLIC, *method, *most, *of_persons, *facts_of(local), *inputs),
             unit=unit,
             rows_per_unit=None if unit is None else contribution.most,
             squares=contribution.squares,

@@ -23,7 +23,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 import pandas as pd
 
-from privsyn.arguments import check_between, check_column, check_whole
+from privsyn.arguments import check_between, check_column, check_whole, read_parameters
 from privsyn.errors import InputError, about, did_you_mean, safe_repr, spelled
 from privsyn.evaluation.comparison import TEST_SHARE, Comparison, chosen_learners
 from privsyn.evaluation.evaluate import evaluate
@@ -47,9 +47,27 @@ from privsyn.table.schema.yaml_file import SchemaOrPath, as_schema, to_plain
 
 SPLIT_SEED = 20261121
 PRESETS: dict[str, str] = {"default": "default", "paper": "published"}
-"""The method of each preset."""
+"""The method of each preset. Parameters may follow its name: ``paper(rounds=50)``."""
 
 PROC = Path("/proc/self")
+
+
+def read_preset(preset: object) -> tuple[str, dict[str, Any]]:
+    """Return the name of a preset and its parameters.
+
+    >>> read_preset("paper(rounds=50, duplication=(0.5, 1))"), read_preset("default")
+    (('paper', {'rounds': 50, 'duplication': (0.5, 1)}), ('default', {}))
+    """
+    name, parenthesis, rest = preset.partition("(") if isinstance(preset, str) else ("", "", "")
+    if name not in PRESETS:
+        raise InputError(
+            f"preset is one of {', '.join(PRESETS)}; got {safe_repr(preset)}{did_you_mean(preset, PRESETS)}"
+            "; for a function of your own see --method, in Python methods"
+        )
+    if parenthesis and not rest.endswith(")"):
+        raise InputError(f"preset {safe_repr(preset)} lacks its last parenthesis: paper(rounds=50)")
+    return name, read_parameters(f"parameters of preset {name}", rest[:-1]) if parenthesis else {}
+
 
 A = TypeVar("A")
 
@@ -63,12 +81,8 @@ class Run:
     preset: str | OwnMethod = "default"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.preset, OwnMethod) and self.preset not in PRESETS:
-            meant = did_you_mean(self.preset, PRESETS)
-            raise InputError(
-                f"preset is one of {', '.join(PRESETS)}; got {safe_repr(self.preset)}{meant}"
-                "; for a function of your own see --method, in Python methods"
-            )
+        if not isinstance(self.preset, OwnMethod):
+            read_preset(self.preset)
         check_between("epsilon", self.epsilon)
         check_whole("seed", self.seed)
 
@@ -155,9 +169,12 @@ class Bench:
 
     def _model(self, run: Run, preset: str) -> PrivSyn:
         """Return the model that a run fits."""
-        method = PRESETS[preset]
-        target = self.target if METHODS[method].takes_target else None
-        return PrivSyn(run.epsilon, self.delta, self.schema, target=target, seed=run.seed, method=method)
+        name, parameters = read_preset(preset)
+        method = PRESETS[name]
+        settings: dict[str, Any] = {"method": method, "parameters": parameters or None, "seed": run.seed}
+        settings["target"] = self.target if METHODS[method].takes_target else None
+        with about(f"preset {safe_repr(preset)}") if parameters else nullcontext():
+            return PrivSyn(run.epsilon, self.delta, self.schema, **settings)
 
     @cached_property
     def table(self) -> str:
@@ -307,7 +324,8 @@ def sweep(
     seeds : int
         Number of runs for each epsilon and preset, with seeds 0, 1, ...
     presets : iterable of "default" or "paper", optional
-        Default: "default", or none if there are `methods`.
+        The latter may have parameters of `PrivSyn.paper`, as in "paper(rounds=50)". Default: "default", or
+        none if there are `methods`.
     methods : mapping of a name to a callable, or iterable of "module:callable"
         Methods of your own, measured in the same way. Each is called as ``(table, epsilon, seed)``, with the
         training rows as a data frame (of linked tables a dict of these), and returns a synthetic table like

@@ -250,12 +250,21 @@ def check_lookups(data: Path, schema: Path | None) -> None:
 
 
 def split(names: Names) -> list[str]:
-    """Return all names that an option has, each once.
+    """Return all names that an option has, each once. A comma in parentheses separates none.
 
-    >>> split(["default, paper", "paper"]), split(None)
-    (['default', 'paper'], [])
+    >>> split(["default, paper", "paper"]), split(None), split(["paper(rounds=9, step=(1, 0.9, 9)), default"])
+    (['default', 'paper'], [], ['paper(rounds=9, step=(1, 0.9, 9))', 'default'])
     """
-    return list(dict.fromkeys(name.strip() for text in names or () for name in text.split(",")))
+    found: list[str] = []
+    for text in names or ():
+        part = ""
+        for piece in text.split(","):
+            part = f"{part},{piece}" if part else piece
+            if part.count("(") <= part.count(")"):
+                found.append(part.strip())
+                part = ""
+        found += [part.strip()] if part else []
+    return list(dict.fromkeys(found))
 
 
 def import_from_here(places: Names) -> list[str]:

@@ -10,7 +10,6 @@ single pair are left out and appended afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
 
@@ -21,28 +20,9 @@ from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.statistics import components as connected
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
 from privsyn.methods.paper import _kernels
+from privsyn.methods.paper.parameters import PAPER, Parameters
 from privsyn.progress import Progress, no_progress
 from privsyn.synthesis.synthesise import draw_given, independent_start, stack
-
-
-def step_decay(round_: int) -> float:
-    """Return the step size of a round, 0.84^floor(round / 20); Zhang et al. 2021, Section 5.3.
-
-    Examples
-    --------
-    >>> step_decay(0), step_decay(39)
-    (1.0, 0.84)
-    """
-    return 0.84 ** (round_ // 20)
-
-
-def alternate_duplication(round_: int) -> float:
-    """Return the share of rows that are copied whole: half in even rounds, all in odd ones.
-
-    Copying keeps the relations of a row to all other attributes, but makes no new rows. Overwriting makes new
-    rows, but breaks relations. Zhang et al. 2021, Section 5.2.
-    """
-    return 0.5 if round_ % 2 == 0 else 1.0
 
 
 @dataclass(frozen=True)
@@ -72,9 +52,7 @@ def gradually_update(
     tables: tuple[Marginal, ...],
     rng: np.random.Generator,
     *,
-    rounds: int,
-    step: Callable[[int], float] = step_decay,
-    duplication: Callable[[int], float] = alternate_duplication,
+    parameters: Parameters = PAPER,
     progress: Progress = no_progress,
 ) -> Records:
     """Move the records towards the tables and return the best state.
@@ -85,9 +63,8 @@ def gradually_update(
         The first state. Its number of rows is kept.
     tables : tuple of Marginal
         Non-negative, consistent counts with a positive total. They are scaled to the number of rows.
-    rounds : int
-        Number of visits to each table.
-    step, duplication : functions of the round
+    parameters : Parameters
+        Their rounds, step and duplication.
 
     Returns
     -------
@@ -102,18 +79,17 @@ def gradually_update(
     targets = [_Target.of(table, start.domain, len(start)) for table in tables]
     codes = np.array(start.codes, order="F")
     best, least = start.codes, np.inf
-    for round_ in range(rounds + 1):
+    for round_ in range(parameters.rounds + 1):
         errors = np.array([target.error(codes) for target in targets])
         if errors.sum() < least:
             best, least = codes.copy(order="F"), float(errors.sum())
-        if round_ == rounds or not len(targets) or not len(codes):
+        if round_ == parameters.rounds or not len(targets) or not len(codes):
             break
+        step, copied = parameters.step_of(round_), parameters.copied_in(round_)
         for place in np.argsort(-errors, kind="stable"):
             target = targets[place]
-            _kernels.update_table(
-                codes, target.columns, target.strides, target.counts, step(round_), duplication(round_), rng
-            )
-        progress("synthesising", round_ + 1, rounds)
+            _kernels.update_table(codes, target.columns, target.strides, target.counts, step, copied, rng)
+        progress("synthesising", round_ + 1, parameters.rounds)
     return Records(start.domain, best)
 
 
@@ -176,9 +152,6 @@ def _leaf(tables: list[Marginal]) -> tuple[int, str, str] | None:
     return None
 
 
-PAPER_ROUNDS = 100
-
-
 def synthesise_as_published(
     domain: Domain,
     one_ways: tuple[Marginal, ...],
@@ -188,6 +161,7 @@ def synthesise_as_published(
     *,
     progress: Progress | None = None,
     zeros: StructuralZeros = NO_ZEROS,
+    parameters: Parameters = PAPER,
 ) -> Records:
     """Make `n` records the published way: each component separately, from independent columns.
 
@@ -203,7 +177,7 @@ def synthesise_as_published(
         names: peel(tuple(table for table in tables if table.attributes[0] in names))
         for names in components(domain.names, tables)
     }
-    total = max(PAPER_ROUNDS * sum(bool(peeled.core) for peeled in parts.values()), 1)
+    total = max(parameters.rounds * sum(bool(peeled.core) for peeled in parts.values()), 1)
     rounds = count(1)  # counted over all components, so that progress never falls back
 
     def report_round(*_: object) -> None:
@@ -212,8 +186,8 @@ def synthesise_as_published(
     report("synthesising", 0, total)
     columns: dict[str, Codes] = {}
     for names, peeled in parts.items():
-        columns |= _component(names, peeled, one_ways, n, rng, report_round, domain)
-    if next(rounds) <= total:  # without rows or without a core, no round was reported
+        columns |= _component(names, peeled, one_ways, n, rng, report_round, domain, parameters)
+    if next(rounds) <= total:  # without rows, rounds or a core, none was reported
         report("synthesising", total, total)
     return stack(domain, columns, n)
 
@@ -226,6 +200,7 @@ def _component(
     rng: np.random.Generator,
     progress: Progress,
     domain: Domain,
+    parameters: Parameters,
 ) -> dict[str, Codes]:
     """Return the columns of one connected component: GUM on the core, a shuffle, then the leaves."""
     late = {leaf.attributes[1] for leaf in peeled.leaves}
@@ -233,7 +208,7 @@ def _component(
     start = independent_start(
         domain.project(core), tuple(one_ways[axis] for axis in domain.axes(core)), n, rng
     )
-    records = gradually_update(start, peeled.core, rng, rounds=PAPER_ROUNDS, progress=progress)
+    records = gradually_update(start, peeled.core, rng, parameters=parameters, progress=progress)
     order = rng.permutation(n)
     columns = {name: records.codes[order, place] for place, name in enumerate(core)}
     for leaf in peeled.leaves:

@@ -19,26 +19,35 @@ from privsyn.inference.problem import Estimate, PublicFacts
 from privsyn.inference.rare_values import merge_rare
 from privsyn.marginals.domain import Attributes, Domain, Floats
 from privsyn.marginals.marginal import Marginal, Measurement
+from privsyn.methods.paper.parameters import PAPER, Parameters
 from privsyn.private.measure import PrivateTable
 from privsyn.progress import ESTIMATING, MEASURING, Progress
 
-ROUNDS = 3  # of questions, with:
-ONE_WAYS, DEPENDENCES, MARGINALS = 0.1, 0.1, 0.8  # shares of the budget; Section 5.4
+ROUNDS = 3  # of questions
 
 
 def learn(
-    private: PrivateTable, rho: float, rng: np.random.Generator, report: Progress, facts: PublicFacts
+    private: PrivateTable,
+    rho: float,
+    rng: np.random.Generator,
+    report: Progress,
+    facts: PublicFacts,
+    *,
+    parameters: Parameters = PAPER,
 ) -> Fitted:
     """Measure the one-ways, the dependences of all pairs, and the marginals that DenseMarg selects."""
     del rng, facts  # the published algorithm uses neither before the synthesis
-    one_ways = private.one_ways(ONE_WAYS * rho)
+    of_one_ways, of_dependences = (share * rho for share in parameters.shares)
+    one_ways = private.one_ways(of_one_ways)
     merging = merge_rare(one_ways, estimate_total(one_ways), as_published=True)
     private = private.merge(merging)
     one_ways = tuple(merging.merge_counts(one_way) for one_way in one_ways)
     report(MEASURING, 1, ROUNDS)
-    dependences = private.indifs(DEPENDENCES * rho)
-    left = (MARGINALS if dependences else DEPENDENCES + MARGINALS) * rho
-    chosen = combine(dense_marg(dependences, private.domain, left), private.domain)
+    dependences = private.indifs(of_dependences)
+    # The rest, by subtraction: shares of a split may sum to slightly more than 1.
+    left = rho - of_one_ways - (of_dependences if dependences else 0.0)
+    pairs = dense_marg(dependences, private.domain, left)
+    chosen = combine(pairs, private.domain, gamma=parameters.gamma, overlap=parameters.overlap)
     # If no pair is worth its noise, the rest of the budget measures the one-ways again.
     asked = chosen or tuple((name,) for name in private.domain)
     report(MEASURING, 2, ROUNDS)
@@ -62,8 +71,6 @@ def learn(
     )
 
 
-GAMMA = 5000  # most cells of a combined table; the paper's value
-OVERLAP = 2  # most attributes that a clique may share with combined ones
 SEARCH_STEPS = 100_000  # most steps of the search for one clique, which then takes the best so far
 
 
@@ -136,11 +143,17 @@ def dense_marg(dependences: dict[Attributes, float], domain: Domain, rho: float)
     return tuple(pairs[i] for i in chosen)
 
 
-def combine(pairs: tuple[Attributes, ...], domain: Domain) -> tuple[Attributes, ...]:
+def combine(
+    pairs: tuple[Attributes, ...],
+    domain: Domain,
+    *,
+    gamma: int = PAPER.gamma,
+    overlap: int = PAPER.overlap,
+) -> tuple[Attributes, ...]:
     """Replace each clique of pairs by one table.
 
-    Cliques of three or more attributes are taken from the largest down. A clique may have at most `GAMMA`
-    cells and share at most `OVERLAP` attributes with those taken before. Among cliques of the same size, the
+    Cliques of three or more attributes are taken from the largest down. A clique may have at most `gamma`
+    cells and share at most `overlap` attributes with those taken before. Among cliques of the same size, the
     one with the fewest cells comes first. Ties are broken by the size of the smallest attribute, then of the
     second smallest, and so on, and then by the order of the domain. Pairs inside a taken clique are dropped.
     The other pairs stay.
@@ -163,14 +176,16 @@ def combine(pairs: tuple[Attributes, ...], domain: Domain) -> tuple[Attributes, 
         graph[b].add(a)
     taken: list[Attributes] = []
     covered: set[str] = set()
-    while clique := _largest_clique(graph, domain, covered):
+    while clique := _largest_clique(graph, domain, covered, gamma, overlap):
         taken.append(clique)
         covered.update(clique)
     kept = [pair for pair in pairs if not any(set(pair) <= set(clique) for clique in taken)]
     return (*taken, *kept)
 
 
-def _largest_clique(graph: Mapping[str, set[str]], domain: Domain, covered: set[str]) -> Attributes:
+def _largest_clique(
+    graph: Mapping[str, set[str]], domain: Domain, covered: set[str], gamma: int, overlap: int
+) -> Attributes:
     """Return the clique that `combine` takes next, or () if there is none."""
     size = domain.size_of
     best: Attributes = ()
@@ -182,7 +197,7 @@ def _largest_clique(graph: Mapping[str, set[str]], domain: Domain, covered: set[
         for name in candidates:
             if name in covered and not room:
                 continue
-            if cells * size[name] > GAMMA:
+            if cells * size[name] > gamma:
                 break
             length, cells, room = length + 1, cells * size[name], room - (name in covered)
         return length > 2 and (-length, cells) < (-len(best), least)
@@ -196,12 +211,12 @@ def _largest_clique(graph: Mapping[str, set[str]], domain: Domain, covered: set[
             if steps > SEARCH_STEPS or not promising(len(clique), cells, room, candidates[place:]):
                 return
             left = room - (name in covered)
-            if cells * size[name] <= GAMMA and left >= 0:
+            if cells * size[name] <= gamma and left >= 0:
                 later = [other for other in candidates[place + 1 :] if other in graph[name]]
                 grow((*clique, name), cells * size[name], left, later)
 
     by_size = sorted(graph, key=lambda name: (size[name], domain.axes((name,))))
-    grow((), 1, OVERLAP, by_size)
+    grow((), 1, overlap, by_size)
     return tuple(sorted(best, key=lambda name: domain.axes((name,))))
 
 

@@ -51,7 +51,7 @@ A_CODE = 100  # bytes that a codec needs for each code of a number or a time
 A_TABLE = 3000  # bytes that a table of several columns takes besides its counts
 
 ALWAYS = {"format", "method", "total", "codec", "form", "merged", "marginals", "errors", "ledger"}
-KEYS = ALWAYS | {"total_variance", "common", "grouped", "by_columns", "noted"}
+KEYS = ALWAYS | {"parameters", "total_variance", "common", "grouped", "by_columns", "noted"}
 """What `pack` writes besides arrays."""
 
 
@@ -89,6 +89,7 @@ def pack(parts: Parts) -> bytes:
     text = {
         "format": FORMAT,
         "method": method.name,
+        **({"parameters": dict(method.parameters)} if method.parameters else {}),
         "total": fitted.total,
         **({"total_variance": fitted.total_variance} if fitted.total_variance else {}),
         **({"common": common} if common else {}),
@@ -248,7 +249,8 @@ def _unpacked(text: dict[str, Any], file: zipfile.ZipFile, *, most: int) -> Part
     _check_tables(fitted)
     ledger, form = Ledger.from_dict(text["ledger"]), OutputType.from_plain(text["form"])
     noted = tuple(map(Loss.from_plain, text.get("noted", ())))
-    return Parts(codec, fitted, ledger, METHODS[text["method"]], form, noted)
+    method = METHODS[text["method"]].with_parameters(text.get("parameters", {}))
+    return Parts(codec, fitted, ledger, method, form, noted)
 
 
 def write_model(

@@ -13,7 +13,8 @@ from reference import binary
 
 from privsyn.marginals.domain import Domain
 from privsyn.methods.paper import learn
-from privsyn.methods.paper.learn import GAMMA, OVERLAP, combine
+from privsyn.methods.paper.learn import combine
+from privsyn.methods.paper.parameters import PAPER
 
 
 @st.composite
@@ -53,9 +54,14 @@ def test_a_combined_table_is_a_clique_and_small_and_apart(case):
     covered: set[str] = set()
     for clique in cliques(combine(pairs, domain)):
         assert set(combinations(clique, 2)) <= set(pairs)
-        assert domain.project(clique).cells <= GAMMA
-        assert len(covered & set(clique)) <= OVERLAP
+        assert domain.project(clique).cells <= PAPER.gamma
+        assert len(covered & set(clique)) <= PAPER.overlap
         covered |= set(clique)
+
+
+@given(graphs(), st.sampled_from([1, 8, 50, 10_000]), st.integers(0, 3))
+def test_other_bounds_are_those_of_the_list_too(case, gamma, overlap):
+    assert combine(*case, gamma=gamma, overlap=overlap) == reference.combine(*case, gamma, overlap)
 
 
 @given(graphs())
@@ -98,7 +104,7 @@ def test_a_search_cut_short_still_gives_tables_that_fit(steps, data):
         patch.setattr(learn, "SEARCH_STEPS", steps)
         tables = combine(pairs, domain)
     assert all(any(set(pair) <= set(table) for table in tables) for pair in pairs)
-    assert all(domain.project(clique).cells <= GAMMA for clique in cliques(tables))
+    assert all(domain.project(clique).cells <= PAPER.gamma for clique in cliques(tables))
 
 
 @pytest.mark.parametrize("attributes", [30, 60])

@@ -13,7 +13,8 @@ from strategies import coded_tables
 
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.marginal import Marginal
-from privsyn.methods.paper.gum import alternate_duplication, gradually_update, step_decay
+from privsyn.methods.paper.gum import gradually_update
+from privsyn.methods.paper.parameters import PAPER, Parameters
 from privsyn.synthesis.synthesise import independent_start
 
 DOMAIN = Domain(tuple("abc"), (3, 2, 4))
@@ -46,7 +47,7 @@ def cycle(n=1000, scale=1.0):
 def test_it_never_ends_farther_off_than_it_began(begun, aimed_at, sets, seed):
     tables = tuple(reference.count(aimed_at, attributes) for attributes in sets)
     before = begun.codes.copy()
-    ended = gradually_update(begun, tables, np.random.default_rng(seed), rounds=5)
+    ended = gradually_update(begun, tables, np.random.default_rng(seed), parameters=Parameters(5))
     assert (ended.domain, len(ended)) == (DOMAIN, len(begun))
     assert np.array_equal(begun.codes, before)
     if len(begun):
@@ -55,17 +56,13 @@ def test_it_never_ends_farther_off_than_it_began(begun, aimed_at, sets, seed):
 
 @pytest.mark.slow
 def test_of_all_it_met_the_best_is_returned():
-    """Steps that lead away come last; what they lead to is not returned."""
+    """Full steps move the rows back and forth, and a worse state is not returned."""
     begun, tables = cycle()
     met = []
-
-    def run(rounds):
-        return gradually_update(
-            begun, tables, np.random.default_rng(1), rounds=rounds, step=lambda t: 0.5 if t < 10 else 5.0
-        )
-
     for rounds in range(16):
-        met.append(error(run(rounds), tables))
+        parameters = Parameters(rounds, step=5.0)
+        ended = gradually_update(begun, tables, np.random.default_rng(1), parameters=parameters)
+        met.append(error(ended, tables))
     assert met == sorted(met, reverse=True)
     assert met[0] == error(begun, tables)
 
@@ -73,19 +70,22 @@ def test_of_all_it_met_the_best_is_returned():
 @pytest.mark.parametrize("scale", [1.0, 0.01, 1234.5])
 def test_the_tables_of_a_cycle_are_nearly_met_whatever_they_sum_to(scale):
     begun, tables = cycle(scale=scale)
-    ended = gradually_update(begun, tables, np.random.default_rng(1), rounds=100)
+    ended = gradually_update(begun, tables, np.random.default_rng(1))
     assert error(ended, tables) < 0.05 * error(begun, tables)
 
 
 def test_a_single_table_is_met_exactly():
     begun, tables = cycle()
-    ended = gradually_update(begun, tables[:1], np.random.default_rng(1), rounds=20)
+    ended = gradually_update(begun, tables[:1], np.random.default_rng(1), parameters=Parameters(20))
     assert error(ended, tables[:1]) == 0
 
 
 def test_the_same_seed_gives_the_same_records():
     begun, tables = cycle()
-    runs = [gradually_update(begun, tables, np.random.default_rng(seed), rounds=5) for seed in (1, 1, 2)]
+    runs = [
+        gradually_update(begun, tables, np.random.default_rng(seed), parameters=Parameters(5))
+        for seed in (1, 1, 2)
+    ]
     assert np.array_equal(runs[0].codes, runs[1].codes)
     assert not np.array_equal(runs[0].codes, runs[2].codes)
 
@@ -94,34 +94,37 @@ def test_progress_is_told_round_by_round():
     begun, tables = cycle()
     told = []
     gradually_update(
-        begun, tables, np.random.default_rng(1), rounds=3, progress=lambda *report: told.append(report)
+        begun,
+        tables,
+        np.random.default_rng(1),
+        parameters=Parameters(3),
+        progress=lambda *report: told.append(report),
     )
     assert told == [("synthesising", 1, 3), ("synthesising", 2, 3), ("synthesising", 3, 3)]
 
 
-def test_step_and_duplication_are_asked_in_every_round():
+def test_a_step_of_next_to_nothing_moves_next_to_nothing():
     begun, tables = cycle()
-    steps, shares = [], []
-    gradually_update(
-        begun,
-        tables,
-        np.random.default_rng(1),
-        rounds=3,
-        step=lambda t: steps.append(t) or 1.0,
-        duplication=lambda t: shares.append(t) or 0.5,
-    )
-    assert steps == shares == [t for t in range(3) for _ in tables]
+    rng = np.random.default_rng(1)
+    ended = gradually_update(begun, tables, rng, parameters=Parameters(1, step=1e-6))
+    assert error(ended, tables) > 0.99 * error(begun, tables)
+
+
+def test_where_rows_are_only_copied_none_is_new():
+    begun, tables = cycle()
+    ended = gradually_update(begun, tables, np.random.default_rng(1), parameters=Parameters(3, duplication=1))
+    assert {tuple(row) for row in ended.codes} <= {tuple(row) for row in begun.codes}
 
 
 def test_with_nothing_to_do_the_start_comes_back():
     begun, tables = cycle()
     rng = np.random.default_rng(1)
-    assert np.array_equal(gradually_update(begun, tables, rng, rounds=0).codes, begun.codes)
-    assert np.array_equal(gradually_update(begun, (), rng, rounds=5).codes, begun.codes)
+    assert np.array_equal(gradually_update(begun, tables, rng, parameters=Parameters(0)).codes, begun.codes)
+    assert np.array_equal(gradually_update(begun, (), rng, parameters=Parameters(5)).codes, begun.codes)
     nothing = Records(begun.domain, np.empty((0, 4)))
-    assert len(gradually_update(nothing, tables, rng, rounds=5)) == 0
+    assert len(gradually_update(nothing, tables, rng, parameters=Parameters(5))) == 0
 
 
 def test_the_published_schedules():
-    assert [step_decay(t) for t in (0, 19, 20, 40)] == [1.0, 1.0, 0.84, 0.84**2]
-    assert [alternate_duplication(t) for t in range(4)] == [0.5, 1.0, 0.5, 1.0]
+    assert [PAPER.step_of(t) for t in (0, 19, 20, 40)] == [1.0, 1.0, 0.84, 0.84**2]
+    assert [PAPER.copied_in(t) for t in range(4)] == [0.5, 1.0, 0.5, 1.0]
