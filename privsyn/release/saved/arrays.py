@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from privsyn.inference.fitted import Fitted
-from privsyn.marginals.domain import Array, Domain
+from privsyn.marginals.domain import Array, Codes, Domain
 from privsyn.marginals.marginal import Grouping, Marginal, Measurement
 
 LEAST_MEMORY = 2**26  # bytes that any release may take, even from a small file
+LARGEST = 8  # bytes of a number
 MOST_RATIO = 100  # most memory for each byte of packed arrays; releases of real tables take 1 to 5
 
 
@@ -108,7 +109,7 @@ class EachArray:
     def read(self, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Array]:
         """Return the arrays of these shapes; raise if one is missing or has another shape."""
         self._there.difference_update(f"{name}.npy" for name in shapes)
-        return {name: _array(self._file, f"{name}.npy", shape) for name, shape in shapes.items()}
+        return {name: array_in(self._file, f"{name}.npy", shape) for name, shape in shapes.items()}
 
     def end(self) -> None:
         """Raise a `ValueError` if an array was not read."""
@@ -178,12 +179,15 @@ def read_arrays(
         shapes |= {f"groups_{j}": (size,), f"shares_{j}": (size,)}
     shapes |= {name: domain.shape for name, domain in released.items()}
     for j in grouped:
-        groups = tuple(coarse[f"heard_groups_{j}_{axis}"] for axis in range(len(domains[j])))
+        sizes = enumerate(domains[j].shape)
+        groups = tuple(check_groups(coarse[f"heard_groups_{j}_{axis}"], size) for axis, size in sizes)
         domains[j] = Grouping(groups).domain(domains[j])
     for j, domain in enumerate(domains):
         shapes |= {f"heard_{j}": domain.shape, f"noise_{j}": domain.shape}
     shapes |= {f"common_{j}": (*shapes[f"one_way_{j}"], size) for j, size in common.items()}
     arrays = coarse | file.read(shapes)
+    for j, size in enumerate(original.sizes):
+        arrays[f"groups_{j}"] = check_groups(arrays[f"groups_{j}"], size)
     file.end()
     return arrays
 
@@ -196,17 +200,38 @@ def measurement_of(arrays: Mapping[str, Array], j: int, domain: Domain) -> Measu
     return Measurement(measured, arrays[f"noise_{j}"], grouping)
 
 
-def _array(file: zipfile.ZipFile, name: str, shape: tuple[int, ...]) -> Array:
-    """Return an array of this shape; raise before its numbers are read if it has another shape."""
+def array_in(file: zipfile.ZipFile, name: str, shape: tuple[int, ...] | None = None) -> Array:
+    """Return an array of finite numbers; raise if it is another one.
+
+    Its numbers are not read if it has another shape than `shape` (default: any), or than its size says.
+    """
     with file.open(name) as member:
         if np.lib.format.read_magic(member) != (1, 0):
             raise ValueError(f"{name}: not a format that `pack` writes")
         length = member.read(2)
         found, by_columns, dtype = _header(length + member.read(int.from_bytes(length, "little")))
-        size = member.tell() + prod(shape) * dtype.itemsize
-        if found != shape or dtype.kind not in "iuf" or size != file.getinfo(name).file_size:
+        size = member.tell() + prod(found) * dtype.itemsize
+        if shape not in (None, found) or dtype.kind not in "iuf" or dtype.itemsize > LARGEST:
             raise ValueError(f"{name}: {dtype} of shape {found}, where {shape} is expected")
-        return np.frombuffer(member.read(), dtype).reshape(shape, order="F" if by_columns else "C")
+        if size != file.getinfo(name).file_size:
+            raise ValueError(f"{name}: of another size than its shape says")
+        array = np.frombuffer(member.read(), dtype).reshape(found, order="F" if by_columns else "C")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name}: holds what is no finite number")
+    return array
+
+
+def check_groups(groups: Array, size: int) -> Codes:
+    """Return the groups of `size` codes; raise if they are not numbered from 0 on, each of some code."""
+    if (
+        groups.shape != (size,)
+        or groups.dtype.kind not in "iu"
+        or not (0 <= int(groups.min()) <= int(groups.max()) < size)
+    ):
+        raise ValueError("groups of other codes")
+    if len(np.unique(groups)) <= groups.max():
+        raise ValueError("a group of no code")
+    return groups.astype(np.int32)
 
 
 @lru_cache(1024)

@@ -7,13 +7,13 @@ import json
 import zipfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from math import isclose
+from math import inf, isclose, isfinite
 from os import PathLike
 from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeVar, cast
 
 from privsyn.arguments import check_path
-from privsyn.errors import InputError, replace_errors
+from privsyn.errors import InputError, printable, replace_errors, safe_repr
 from privsyn.files import atomic_path
 from privsyn.inference.fitted import NO_COMMON, Certainty, Fitted
 from privsyn.marginals.domain import Domain
@@ -37,6 +37,8 @@ from privsyn.release.saved.arrays import (
 from privsyn.table.codec.codec import Codec
 from privsyn.table.encoding.dtypes import family, parse_dtype
 from privsyn.table.io.output_type import OutputType
+from privsyn.table.schema.columns import COLUMNS
+from privsyn.table.schema.constraint import CONSTRAINTS
 from privsyn.table.schema.yaml_file import from_plain
 
 FORMAT = 9  # increased when an older reader would misread the file
@@ -68,6 +70,10 @@ class Parts(NamedTuple):
 
 class TooLargeError(ValueError):
     """The file would take far more memory than a release of its size."""
+
+
+class UnregisteredError(ValueError):
+    """The release needs a method or kind from outside the package that is not registered."""
 
 
 class OtherVersionError(ValueError):
@@ -141,7 +147,7 @@ def read_file(path: str | PathLike[str] | IO[bytes], read: Callable[[zipfile.Zip
             return read(file)
     except FileNotFoundError:
         problem = "there is no such file"
-    except (OtherVersionError, TooLargeError) as error:
+    except (OtherVersionError, TooLargeError, UnregisteredError) as error:
         problem = str(error)
     except Exception:  # noqa: S110  # zipfile, json, NumPy and our constructors raise many kinds
         pass
@@ -164,6 +170,8 @@ def members_of(file: zipfile.ZipFile) -> dict[str, bytes]:
     """Return the members of a file; refuse compressed ones, which `pack` never writes."""
     if any(member.compress_type != zipfile.ZIP_STORED for member in file.infolist()):
         raise ValueError("its members are compressed, which `pack` never does")
+    if sum(member.file_size for member in file.infolist()) > file.start_dir:
+        raise ValueError("its members lie upon each other: they would take more memory than the file")
     members = {name: file.read(name) for name in file.namelist()}
     if len(members) < len(file.namelist()):
         raise ValueError("two members have one name: one of them would not be read")
@@ -173,7 +181,7 @@ def members_of(file: zipfile.ZipFile) -> dict[str, bytes]:
 def parts_of(file: zipfile.ZipFile) -> Parts:
     """Return the parts of a release from an open file; raise if `pack` did not write it."""
     members = members_of(file)
-    text = json.loads(members["release.json"])
+    text = parsed(members["release.json"])
     if text["format"] not in READABLE:
         raise OtherVersionError(OTHER_VERSION)
     if sorted(members) != ["arrays.npz", "release.json"]:
@@ -184,6 +192,17 @@ def parts_of(file: zipfile.ZipFile) -> Parts:
     if parts.codec.gaps and text["format"] < NEW_GAPS:
         raise OtherVersionError(OTHER_VERSION)
     return parts
+
+
+def parsed(text: bytes) -> Any:
+    """Return plain data from JSON; raise at NaN, which no release has."""
+
+    def constant(name: str) -> float:
+        if name == "NaN":
+            raise ValueError("NaN")
+        return float(name)
+
+    return json.loads(text, parse_constant=constant)
 
 
 def parts_in(packed: bytes) -> Parts:
@@ -212,6 +231,7 @@ def _most_codes(codec: Mapping[str, Any]) -> int:
 
 def _unpacked(text: dict[str, Any], file: zipfile.ZipFile, *, most: int) -> Parts:
     """Return the parts; raise if they are inconsistent, or take more than `most` bytes of memory."""
+    _check_registered(text)
     _restore_key_types(text["codec"]["schema"])
     for constraint in text["codec"]["schema"].get("constraints", ()):
         if isinstance(constraint, Mapping) and "lookup" in (constraint.get("kind"), *constraint):
@@ -245,6 +265,8 @@ def _unpacked(text: dict[str, Any], file: zipfile.ZipFile, *, most: int) -> Part
     merging = Merging(original, merged, groups, shares)
     one_ways, marginals = tables[: len(original)], tables[len(original) :]
     total, variance = float(text["total"]), float(text.get("total_variance", 0.0))
+    if not (isfinite(total) and 0 <= variance < inf):
+        raise ValueError("a total that is no number of rows")
     fitted = Fitted(merging, one_ways, marginals, total, certainties, variance)
     _check_tables(fitted)
     ledger, form = Ledger.from_dict(text["ledger"]), OutputType.from_plain(text["form"])
@@ -279,6 +301,24 @@ def write_model(
     with atomic_path(place) as part:
         part.write_bytes(packed)
         check_loads(part, place, read)
+
+
+def _check_registered(text: Mapping[str, Any]) -> None:
+    """Raise an `UnregisteredError` that names what is missing, if the release was made with an extension."""
+    schema = text["codec"]["schema"]
+    needed: list[tuple[str, Any, Mapping[str, object]]] = [("method", text["method"], METHODS)]
+    needed += [("column kind", column["kind"], COLUMNS) for column in schema.get("columns", {}).values()]
+    needed += [
+        ("constraint kind", each["kind"], CONSTRAINTS)
+        for each in schema.get("constraints", ())
+        if isinstance(each, Mapping) and "kind" in each
+    ]
+    for noun, name, registry in needed:
+        if isinstance(name, str) and name not in registry:
+            raise UnregisteredError(
+                f"needs the {noun} {printable(safe_repr(name))}, which is not registered: import the module"
+                " that registers it first (docs/extending.md), or install the version of privsyn that saved it"
+            )
 
 
 def check_loads(

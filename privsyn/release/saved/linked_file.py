@@ -17,20 +17,23 @@ import numpy as np
 from privsyn.marginals.domain import Array, Domain
 from privsyn.marginals.marginal import Grouping, Marginal, Measurement
 from privsyn.release.release import Release
-from privsyn.release.saved.arrays import most_memory, packed_arrays, unpacked_size
+from privsyn.release.saved.arrays import array_in, check_groups, most_memory, packed_arrays, unpacked_size
 from privsyn.release.saved.file_format import (
     OTHER_VERSION,
     OtherVersionError,
     TooLargeError,
+    parsed,
     parts_in,
     zipped,
 )
-from privsyn.synthesis.chains import Given, Links, Previous
+from privsyn.synthesis.chains import OF_ROWS, Given, Links, Previous
+from privsyn.table.encoding.dtypes import parse_dtype
 from privsyn.table.lookups import LookupTable
 from privsyn.table.schema.database import Database
 from privsyn.table.schema.database_file import LINKS, database_from_plain, database_to_plain
 
 FORMAT = 3  # of a file with several tables
+MOST_CODE = 2**31 - 1
 DATABASE = "database.json"
 """The member of a file that says how its tables are linked."""
 
@@ -71,7 +74,7 @@ def pack_levels(database: Database, levels: Mapping[str, ReleasedLevel], only: s
 
 def levels_of(members: Mapping[str, bytes]) -> tuple[Database, dict[str, ReleasedLevel], str | None]:
     """Return what `pack_levels` wrote; raise if its parts do not fit together."""
-    whole = json.loads(members[DATABASE])
+    whole = parsed(members[DATABASE])
     if whole["format"] != FORMAT:
         raise OtherVersionError(OTHER_VERSION)
     levels: dict[str, ReleasedLevel] = {}
@@ -81,9 +84,11 @@ def levels_of(members: Mapping[str, bytes]) -> tuple[Database, dict[str, Release
         release = Release(*parts_in(members[f"{name}.privsyn"]), called)
         links = None
         if database.tables[name].parent is not None:
-            above = {table: level.release for table, level in levels.items()}
+            above = {table: levels[table].release for table in database.above(name)}
             links = linked_again(text, members[f"{name}.npz"], release, above)
         columns = {str(column): str(dtype) for column, dtype in text["columns"].items()}
+        for dtype in filter(None, columns.values()):
+            parse_dtype(dtype)
         levels[name] = ReleasedLevel(release, links, columns)
     if only is not None and only not in levels:
         raise ValueError("no such table")
@@ -135,53 +140,96 @@ def unlinked(links: Links) -> tuple[dict[str, Any], dict[str, Array]]:
 
 
 def linked_again(
-    text: Mapping[str, Any], packed: bytes, release: Release, above: Mapping[str, Release]
+    text: Mapping[str, Any],
+    packed: bytes,
+    release: Release,
+    above: Mapping[str, Release],
 ) -> Links:
     """Return the links of a table; raise if they do not fit the tables above it."""
     with zipfile.ZipFile(io.BytesIO(packed)) as file:
         if unpacked_size(file) > most_memory(len(packed)):
             raise TooLargeError("needs far more memory than a release of its size")
-    arrays = np.load(io.BytesIO(packed), allow_pickle=False)
-    sizes = release.fitted.merging.merged.size_of
-    given = {}
+        reader = _Reader(file)
+        links = _links(text, reader, release.fitted.merging.merged.size_of, above)
+        reader.end()
+    return links
+
+
+class _Reader:
+    """Reads the arrays of a file, each of which must be read."""
+
+    def __init__(self, file: zipfile.ZipFile) -> None:
+        self._file, self._unread = file, set(file.namelist())
+        if len(self._unread) < len(file.namelist()):
+            raise ValueError("two arrays have one name: one of them would not be read")
+
+    def has(self, name: str) -> bool:
+        """Return whether there is an array of this name that was not read."""
+        return f"{name}.npy" in self._unread
+
+    def read(self, name: str) -> Array:
+        """Return an array."""
+        self._unread.remove(f"{name}.npy")
+        return array_in(self._file, f"{name}.npy")
+
+    def end(self) -> None:
+        """Raise a `ValueError` if an array was not read."""
+        if self._unread:
+            raise ValueError("there are other arrays")
+
+
+def _links(
+    text: Mapping[str, Any], reader: _Reader, sizes: Mapping[str, int], above: Mapping[str, Release]
+) -> Links:
+    """Return the links; `sizes` are the numbers of codes of the table's own attributes."""
+    given, previous = {}, {}
+    linking: dict[str, tuple[int, int]] = {}  # the least and largest number of codes of each attribute
     for j, (name, (table, attribute)) in enumerate(text["given"].items()):
-        groups = arrays[f"given_{j}"].astype(np.int32)
+        groups = reader.read(f"given_{j}")
+        whole = groups.ndim == 1 and groups.dtype.kind in "iu" and len(groups) > 0
+        if not whole or groups.min() < 0 or groups.max() >= MOST_CODE:
+            raise ValueError(f"{name}: no groups of codes")
         if table and len(groups) != above[table].fitted.merging.merged.size_of[attribute]:
             raise ValueError(f"{name}: other groups than the table above")
-        given[name] = Given(str(table), str(attribute), groups)
-    previous = {}
+        if not table and attribute not in OF_ROWS:
+            raise ValueError(f"{name}: of no column, and of no number of rows")
+        given[name] = Given(str(table), str(attribute), groups.astype(np.int32))
+        linking[name] = int(groups.max()) + 1, MOST_CODE
     for j, (name, (own, lag)) in enumerate(text["previous"].items()):
-        groups = arrays[f"previous_{j}"].astype(np.int32)
-        if len(groups) != sizes[own]:
-            raise ValueError(f"{name}: other groups than the column")
+        previous[name] = Previous(str(own), check_groups(reader.read(f"previous_{j}"), sizes[own]), lag)
         if lag not in (1, 2):
             raise ValueError(f"{name}: of no row before")
-        previous[name] = Previous(str(own), groups, lag)
+        linking[name] = (previous[name].none + 1,) * 2
     tables = []
     for j, (names, ordered) in enumerate(zip(text["tables"], text["ordered"], strict=True)):
-        counts = arrays[f"table_{j}"].astype(np.float64)
-        if not (counts >= 0).all() or not np.isfinite(counts).all():
+        counts = reader.read(f"table_{j}").astype(np.float64)
+        if not (counts >= 0).all():
             raise ValueError("negative counts")
         for name, size in zip(names, counts.shape, strict=True):
-            if name in sizes and size != sizes[name]:
+            least, most = (sizes[name],) * 2 if name in sizes else linking[name]
+            if not least <= size <= most:
                 raise ValueError(f"{name}: other codes than the column")
         tables.append(Marginal(Domain(tuple(names), counts.shape, tuple(ordered)), counts))
-    measured = tuple(_measured(arrays, j, table.domain) for j, table in enumerate(tables))
-    errors = arrays["errors"].astype(np.float64)
+    measured = tuple(_measured(reader, j, table.domain) for j, table in enumerate(tables))
+    errors = reader.read("errors").astype(np.float64)
     if errors.shape != (len(tables),) or not ((errors >= 0) & (errors <= 1)).all():
         raise ValueError("an error of a table is a share of its rows")
     return Links(given, previous, tuple(tables), measured, tuple(errors.tolist()))
 
 
-def _measured(arrays: Mapping[str, Array], j: int, domain: Domain) -> Measurement:
+def _measured(reader: _Reader, j: int, domain: Domain) -> Measurement:
     """Return the measurement of the j-th table of this domain, or of groups of its codes."""
     names = [f"measured_{j}_{axis}" for axis in range(len(domain))]
-    grouping = Grouping(tuple(arrays[name].astype(np.int32) for name in names if name in arrays))
-    for group, size in zip(grouping.groups, domain.shape, strict=bool(grouping)):
-        if len(group) != size or not np.array_equal(np.unique(group), np.arange(group.max() + 1)):
-            raise ValueError("other groups than of the table")
-    counts, variance = (arrays[f"{kind}_{j}"].astype(np.float64) for kind in ("measured", "noise"))
+    groups = tuple(
+        check_groups(reader.read(name), size)
+        for name, size in zip(names, domain.shape, strict=True)
+        if reader.has(name)
+    )
+    grouping = Grouping(groups)
+    if groups and len(groups) < len(domain):
+        raise ValueError("other groups than of the table")
+    counts, variance = (reader.read(f"{kind}_{j}").astype(np.float64) for kind in ("measured", "noise"))
     measured = grouping.domain(domain) if grouping else domain
-    if not (counts.shape == variance.shape == measured.shape) or not np.isfinite(counts).all():
+    if not (counts.shape == variance.shape == measured.shape):
         raise ValueError("other counts than of the table")
     return Measurement(Marginal(measured, counts), variance, grouping)

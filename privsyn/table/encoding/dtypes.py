@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -293,9 +293,18 @@ def its(dtype: Dtype) -> str:
     return f"its dtype is {shown_dtype(dtype)}"
 
 
-@cache
+@lru_cache(1024)
 def parse_dtype(text: str) -> Dtype:
-    """Return the dtype that `dtype_text` wrote; a category dtype has no categories."""
+    """Return the dtype that `dtype_text` wrote; a category dtype has no categories.
+
+    Raises
+    ------
+    ValueError
+        If the text is another one. It may come from a model file, and pandas reads more: texts of a gigabyte
+        a cell (``S1000000000``), records, zones that are the name of a file.
+    """
+    if not _WRITTEN.fullmatch(text):
+        raise ValueError("no dtype that is written to a model file")
     if text in (CATEGORY, ORDERED_CATEGORY):
         return pd.CategoricalDtype(ordered=text == ORDERED_CATEGORY)
     if found := _EXOTIC.fullmatch(text):
@@ -307,8 +316,24 @@ def parse_dtype(text: str) -> Dtype:
     return types.pandas_dtype(text)
 
 
-_EXOTIC = re.compile(r"arrow (decimal|time|duration|null)([0-9]*)(?: ?([0-9]+|s|ms|us|ns)(?: (-?[0-9]+))?)?")
+_EXOTIC = re.compile(
+    r"arrow (decimal|time|duration|null)([0-9]{0,3})(?: ?([0-9]{1,2}|s|ms|us|ns)(?: (-?[0-9]{1,2}))?)?"
+)
 """Text of Arrow types that pandas cannot parse."""
+
+_UNIT = r"(s|ms|us|ns)"
+_ZONE = r"(?!dateutil)([A-Za-z0-9_]{1,32}([+-][0-9:]{1,5})?(/[A-Za-z0-9_+-]{1,32}){0,3}|[+-][0-9:]{2,5})"
+_OF_NUMPY = rf"[<>=]?(i[1248]|u[1248]|f[248]|M8\[{_UNIT}\]|m8\[{_UNIT}\])|bool|object"
+_OF_PANDAS = rf"[Uu]?[Ii]nt(8|16|32|64)|[Ff]loat(16|32|64)|boolean|(datetime|timedelta)64\[{_UNIT}\]"
+_OF_ARROW = (
+    rf"bool|u?int(8|16|32|64)|halffloat|float|double|(large_)?(string|binary)|(string|binary)_view"
+    rf"|date32\[day\]|date64\[ms\]|timestamp\[{_UNIT}(, tz={_ZONE})?\]"
+)
+_WRITTEN = re.compile(
+    rf"(ordered )?category|str|string(\[(python|pyarrow)\])?|arrow string|{_EXOTIC.pattern}|{_OF_NUMPY}"
+    rf"|{_OF_PANDAS}|datetime64\[{_UNIT}, {_ZONE}\]|({_OF_ARROW})\[pyarrow\]"
+)
+"""Text of every dtype in which a column can be kept."""
 
 
 def _exotic(kind: pa.DataType) -> str | None:

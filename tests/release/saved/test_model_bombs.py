@@ -14,14 +14,16 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privsyn import Categorical, Datetime, InputError, Numerical, PrivSyn, Schema, load
+from privsyn import Categorical, Database, Datetime, InputError, Numerical, PrivSyn, Schema, Table, load
 from privsyn.release.saved import arrays as limits
 from privsyn.release.saved import file_format as packing
 from privsyn.release.saved.arrays import LEAST_MEMORY
+from privsyn.table.encoding.dtypes import dtype_text, parse_dtype
 
 MANY = 2**24  # doubles: 134 MB
 ALLOWED = 1.2 * LEAST_MEMORY
@@ -222,3 +224,215 @@ def test_no_file_of_version_0_1_0_is_near_the_limit(monkeypatch):
     assert models
     for path in models:
         load(path)
+
+
+# --- what a file may hold ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def linked():
+    """The members of a model of two tables and a public one."""
+    zones = pd.DataFrame({"zone": ["north", "south", "east"], "area": [1.0, 2.0, 3.0]})
+    colours = Schema({"colour": Categorical(["blue", "red"])})
+    tables = {
+        "homes": Table(colours, key="home"),
+        "trips": Table(colours, parent="homes", link="home", lookups={"zone": "zones"}, order="turn"),
+        "zones": Table(public=zones, key="zone"),
+    }
+    rng = np.random.default_rng(0)
+    homes = pd.DataFrame({"home": range(60), "colour": rng.choice(["blue", "red"], 60)})
+    trips = pd.DataFrame({"home": np.repeat(range(60), 3), "turn": range(180)})
+    trips = trips.assign(
+        colour=np.repeat(homes["colour"], 3).to_numpy(), zone=["north", "south", "south"] * 60
+    )
+    whole = io.BytesIO()
+    PrivSyn(50.0, 1e-6, Database(tables), seed=1).fit({"homes": homes, "trips": trips}).save(whole)
+    with zipfile.ZipFile(whole) as file:
+        return {name: file.read(name) for name in file.namelist()}
+
+
+def zipped(members):
+    return packed([(name, [content]) for name, content in members.items()], zipfile.ZIP_STORED)
+
+
+def refusal(content):
+    """Return the message with which a model is refused, and see that it takes no memory."""
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError) as refused:
+            load(io.BytesIO(content))
+        assert tracemalloc.get_traced_memory()[1] < ALLOWED
+    finally:
+        tracemalloc.stop()
+    assert "\n" not in str(refused.value)
+    return str(refused.value)
+
+
+DTYPES = [
+    "S1000000000",
+    "U300000000",
+    "V1000000000",
+    "f8,f8",
+    "(100000000,)f8",
+    "datetime64[ns, dateutil//dev/zero]",
+]
+
+
+@pytest.mark.parametrize(
+    "dtype", [*DTYPES, "complex128", "float128", "period[D]", "M8[1000000s]", "", 3, ["int8"]]
+)
+@pytest.mark.parametrize("place", ["look-up cells", "key", "column"])
+def test_only_a_dtype_that_is_written_is_read(dtype, place, linked, parts):
+    if place == "column":
+        text, arrays = parts
+        dtypes = text["codec"]["dtypes"] | {"b": dtype}
+        content = model(text | {"codec": text["codec"] | {"dtypes": dtypes}}, arrays)
+    else:
+        database = json.loads(linked["database.json"])
+        if place == "key":
+            if dtype == "":
+                pytest.skip("a key may have no dtype")
+            database["levels"]["trips"]["columns"]["home"] = dtype
+        else:
+            database["tables"]["zones"]["public"]["area"]["dtype"] = dtype
+        content = zipped(linked | {"database.json": json.dumps(database).encode()})
+    assert "is no whole model" in refusal(content)
+
+
+def test_every_dtype_of_a_column_is_written_and_read():
+    kinds = (
+        "int8 uint64 float16 float64 bool object str Int8 UInt32 Float64 boolean category >i4 datetime64[ms]"
+    )
+    zones = [
+        "UTC",
+        "Asia/Tokyo",
+        "+05:30",
+        "Etc/GMT+5",
+        "America/Argentina/Buenos_Aires",
+        "America/Port-au-Prince",
+    ]
+    zoned = [f"datetime64[us, {zone}]" for zone in zones]
+    for kind in [*kinds.split(), "timedelta64[ns]", "string[python]", "string[pyarrow]", *zoned]:
+        dtype = pd.api.types.pandas_dtype(kind)
+        assert parse_dtype(dtype_text(dtype)) == dtype
+    units = [pa.timestamp("s"), pa.timestamp("us", "Asia/Tokyo"), pa.duration("ms"), pa.time64("ns")]
+    for kind in [
+        *units,
+        pa.int8(),
+        pa.float16(),
+        pa.decimal128(38, -3),
+        pa.large_string(),
+        pa.date64(),
+        pa.null(),
+    ]:
+        assert parse_dtype(dtype_text(pd.ArrowDtype(kind))) == pd.ArrowDtype(kind)
+
+
+WRONG_ARRAYS = {
+    "a group below 0": lambda of: np.where(np.arange(len(of)) == 0, -1, of),
+    "a group too large": lambda of: np.where(np.arange(len(of)) == 0, 2**31 - 2, of),
+    "groups that are no whole numbers": lambda of: of + 0.5,
+    "groups as real numbers": lambda of: of.astype(np.float64),
+    "groups of fewer codes": lambda of: of[:-1],
+    "groups in rows and columns": lambda of: of[:, None],
+    "no groups": lambda of: of[:0],
+    "groups of text": lambda of: of.astype("U20"),
+}
+WRONG_COUNTS = {
+    "a cell that is none": np.nan,
+    "an infinite cell": np.inf,
+    "a negative cell": -1.0,
+}
+
+
+def with_array(members, member, kind, change):
+    """Return a model with each array of a kind changed."""
+    arrays = dict(np.load(io.BytesIO(members[member])))
+    names = [name for name in arrays if name.rpartition("_")[0] == kind]
+    assert names
+    changed = arrays | {name: change(arrays[name]) for name in names}
+    return zipped(
+        members | {member: packed([(f"{name}.npy", npy(array)) for name, array in changed.items()])}
+    )
+
+
+@pytest.mark.parametrize("kind", ["given", "previous"])
+@pytest.mark.parametrize("wrong", WRONG_ARRAYS)
+def test_groups_of_links_are_codes(kind, wrong, linked):
+    assert load(io.BytesIO(with_array(linked, "trips.npz", kind, np.copy))).sample(5, seed=1)
+    assert "is no whole model" in refusal(with_array(linked, "trips.npz", kind, WRONG_ARRAYS[wrong]))
+
+
+@pytest.mark.parametrize("kind", ["table", "measured", "noise"])
+@pytest.mark.parametrize("wrong", WRONG_COUNTS)
+def test_counts_of_links_are_numbers(kind, wrong, linked):
+    if kind == "measured" and wrong == "a negative cell":
+        pytest.skip("noise makes such counts")
+
+    def change(array):
+        array = array.astype(np.float64)
+        array.flat[0] = WRONG_COUNTS[wrong]
+        return array
+
+    assert "is no whole model" in refusal(with_array(linked, "trips.npz", kind, change))
+
+
+@pytest.mark.parametrize("kind", ["one_way", "marginal", "heard", "noise", "shares"])
+@pytest.mark.parametrize("wrong", ["a cell that is none", "an infinite cell"])
+def test_arrays_of_a_table_are_numbers(kind, wrong, parts):
+    text, arrays = parts
+    changed = arrays[kind].copy()
+    changed.flat[0] = WRONG_COUNTS[wrong]
+    assert "is no whole model" in refusal(model(text, arrays | {kind: changed}))
+
+
+@pytest.mark.parametrize("wrong", WRONG_ARRAYS)
+def test_groups_of_a_table_are_codes(wrong, parts):
+    text, arrays = parts
+    assert refusal(model(text, arrays | {"groups": WRONG_ARRAYS[wrong](arrays["groups"])}))
+
+
+@pytest.mark.parametrize("key", ["total", "total_variance"])
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+def test_a_total_is_a_number(key, value, parts):
+    text, arrays = parts
+    assert "is no whole model" in refusal(model(text | {key: value}, arrays))
+
+
+def test_members_that_lie_upon_each_other_are_refused(parts):
+    """Each name of the directory leads to the same bytes: a small file that would fill the memory."""
+    whole = io.BytesIO()
+    with zipfile.ZipFile(whole, "w", zipfile.ZIP_STORED) as file:
+        file.writestr("release.json", b" " * 2**20)
+        first = file.getinfo("release.json")
+        for place in range(2000):
+            copied = zipfile.ZipInfo(f"m{place:07d}.json")
+            copied.header_offset, copied.CRC = first.header_offset, first.CRC
+            copied.file_size = copied.compress_size = first.file_size
+            file.filelist.append(copied)
+            file.NameToInfo[copied.filename] = copied
+    assert "is no whole model" in refusal(whole.getvalue())
+
+
+UNREGISTERED = {
+    "method 'mine'": lambda text: text | {"method": "mine"},
+    "column kind 'grade'": lambda text: with_columns(text, {"c": {"kind": "grade"}}, "int64"),
+    "constraint kind 'even'": lambda text: (
+        text
+        | {
+            "codec": text["codec"]
+            | {"schema": text["codec"]["schema"] | {"constraints": [{"kind": "even", "columns": ["a"]}]}}
+        }
+    ),
+}
+
+
+@pytest.mark.parametrize("missing", UNREGISTERED)
+def test_a_model_of_an_extension_names_what_is_not_registered(missing, parts, linked):
+    text, arrays = parts
+    said = refusal(model(UNREGISTERED[missing](text), arrays))
+    assert f"needs the {missing}, which is not registered: import the module that registers it" in said
+    with zipfile.ZipFile(io.BytesIO(linked["homes.privsyn"])) as file:
+        text, own = json.loads(file.read("release.json")), file.read("arrays.npz")
+    inner = zipped({"release.json": json.dumps(UNREGISTERED[missing](text)).encode(), "arrays.npz": own})
+    assert f"needs the {missing}" in refusal(zipped(linked | {"homes.privsyn": inner}))
