@@ -394,12 +394,12 @@ def test_a_dictionary_of_arrow_in_pandas_is_a_category_and_its_width_is_not_show
 
 @of_objects
 @of_bytes
-def test_a_dictionary_of_numbers_has_room_for_what_is_not_found(tmp_path):
-    table = pa.table(
-        {"a": pa.array([1, 2] * 300).dictionary_encode(), "b": pa.array([b"xy"] * 600, pa.binary(2))}
-    )
+@pytest.mark.parametrize(("rare", "type_"), [([], pa.int64()), (list(range(3, 303)), pa.string())])
+def test_a_dictionary_of_numbers_has_room_for_what_is_not_found(tmp_path, rare, type_):
+    numbers = [1, 2] * 300 + rare
+    table = pa.table({"a": pa.array(numbers).dictionary_encode(), "b": pa.array([b"xy"] * len(numbers))})
     model = fitted(table)
-    assert model.sample(50).schema.field("a").type == pa.dictionary(pa.int32(), pa.string())
+    assert model.sample(50).schema.field("a").type == pa.dictionary(pa.int32(), type_)
     model.release_.sample_to(tmp_path / "out.parquet", 50)
 
 

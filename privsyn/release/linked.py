@@ -244,6 +244,7 @@ class LinkedRelease:
     def _table(self, name: str, made: Mapping[str, SyntheticRows]) -> Any:
         """Return a table with its keys, without the derived columns."""
         frame, form = self._frame(name, made)
+        frame = self.levels[name].release.with_used_categories(frame)
         return form.cast(frame, schema_of(name, self.database, self._codecs))
 
     def _frame(self, name: str, made: Mapping[str, SyntheticRows]) -> tuple[pd.DataFrame, OutputType]:

@@ -10,6 +10,7 @@ from os import PathLike
 from typing import IO, TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec
 
 import numpy as np
+import pandas as pd
 
 from privsyn.arguments import check_column, check_whole
 from privsyn.errors import InputError, not_found_in, plural, warn_absent, warn_disagreements
@@ -26,6 +27,7 @@ from privsyn.progress import Progress, no_progress, with_progress
 from privsyn.release.accuracy import Accuracy
 from privsyn.release.agreement import Agreement
 from privsyn.release.checkpoint import unfinished
+from privsyn.release.computed import released_weights
 from privsyn.release.conditional import absent, balanced, completed
 from privsyn.release.draws.draws import Draws, frames_of
 from privsyn.release.given import Given, read_given
@@ -39,9 +41,9 @@ from privsyn.table.io.formats import ending_of
 from privsyn.table.io.output_type import PANDAS, OutputType
 from privsyn.table.io.read_in_memory import check_excel_safe
 from privsyn.table.io.write import stacked, write_blocks
+from privsyn.table.kinds.categorical import OTHER, Categorical
 
 if TYPE_CHECKING:
-    import pandas as pd
     from typing_extensions import TypeVar  # every type checker has it; it is not needed at run time
 
     TableT = TypeVar("TableT", default=pd.DataFrame)  # the type of the private and the synthetic table
@@ -247,7 +249,7 @@ class Release(Generic[TableT]):
             return stacked(self.blocks(rows, seed, progress))
         enough = max(min(round(self.fitted.total), POOL), ENOUGH)
         pool = Pool(self.codec, self.fitted, self._tables, self.records(enough, rng, progress), rng)
-        return completed(pool, numbers, spans, rows, asked.missing)
+        return self.with_used_categories(completed(pool, numbers, spans, rows, asked.missing))
 
     def absent(self, column: str) -> tuple[Any, ...]:
         """Return the listed values of a column with no row in the release: no sample has them."""
@@ -284,7 +286,20 @@ class Release(Generic[TableT]):
         """Return all records, or `rows` of them, as a table in random order; `start` records precede them."""
         chosen = Records(records.domain, records.codes[rng.permutation(len(records))[:rows]])
         restored = self.fitted.merging.restore(chosen, rng)
-        return self.codec.decode(restored, rng, self.fitted.merging, start)
+        return self.with_used_categories(self.codec.decode(restored, rng, self.fitted.merging, start))
+
+    def with_used_categories(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return rows whose categories lack the value for all others, if the release has no row of it."""
+        for name, column in self.codec.schema.coded.items():
+            dtype = frame[name].dtype if name in frame else None
+            if not isinstance(column, Categorical) or column.other != OTHER or dtype != "category":
+                continue
+            counts = released_weights(self.codec, self.fitted, name)
+            if counts[column.listed.index(OTHER)] == 0 and not (frame[name] == OTHER).any():
+                cells = frame[name].cat.remove_categories([OTHER])
+                values = pd.Index(cells.cat.categories.tolist())  # of whole numbers, if they are
+                frame[name] = cells.cat.rename_categories(values)
+        return frame
 
     def compared(self, n: int, seed: int) -> Agreement:
         """Draw `n` rows and compare them with the release. This costs no privacy."""

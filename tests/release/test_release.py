@@ -106,3 +106,13 @@ def test_what_could_not_be_loaded_is_not_written(method, releases, tmp_path):
     with pytest.raises(ValueError, match=r"another total"):
         replace(release, fitted=fitted).save(tmp_path / "m.privsyn")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("values", [["a", "b", "c"], [1, 2, 3]])
+def test_categories_of_which_all_values_are_known_gain_none(values):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"c": pd.Categorical(rng.choice(values, 3000))})
+    model = PrivSyn(1.0, seed=0).fit(table)
+    for sample in (model.sample(500, seed=0), model.sample(50, given={"c": values[0]}, seed=0)):
+        assert set(sample["c"].dtype.categories) == set(values)
+        assert sample["c"].dtype.categories.dtype == table["c"].dtype.categories.dtype
