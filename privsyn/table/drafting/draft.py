@@ -18,6 +18,7 @@ from privsyn.files import closing_files
 from privsyn.marginals.domain import Floats
 from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.open_schema import OpenSchema, by_names
+from privsyn.table.drafting.words import without_words
 from privsyn.table.encoding.dtypes import TEXT, Dtype, Family, family
 from privsyn.table.encoding.encoders import missing_cells
 from privsyn.table.encoding.number_bounds import FEW_NUMBERS
@@ -219,7 +220,7 @@ def draft_of_rows(
             named = (
                 names_rows(str(name)) and can_name(cells.dtype) and (known is None or names_each_row(cells))
             )
-            columns[str(name)] = kinds.Identifier() if named else _draft_column(cells)
+            columns[str(name)] = kinds.Identifier() if named else _draft_column(cells, in_file=is_text(table))
     formats = {column.format for column in columns.values() if isinstance(column, kinds.Datetime)} - {None}
     others = {}
     for name, column in [*columns.items()]:
@@ -230,9 +231,10 @@ def draft_of_rows(
             dates = kinds.Datetime.draft(frame[name].dropna(), column.nullable, formats)
             columns[name] = column = dates or column
         if isinstance(column, kinds.Numerical | kinds.Datetime | kinds.Time | kinds.Duration):
-            given = frame[name].notna()
+            texts, given = frame[name], frame[name].notna()
             frame[name] = column.as_typed(frame[name])
-            others[name] = int((given & frame[name].isna()).sum())
+            words = 0 if not column.missing else int(texts.isin(column.missing).sum())
+            others[name] = int((given & frame[name].isna()).sum()) - words
     columns |= {name: column for name, column in loaded.form.listed().items() if name in columns}
     order = Order(frame)
     for name, column in columns.items():
@@ -257,7 +259,8 @@ def as_written(table: object, frame: pd.DataFrame, csv: CsvFormat) -> pd.DataFra
     for name in typed:
         cells = blank(text[name], MARKS).to_pandas()
         default = BY_DEFAULT[family(frame[name].dtype)]
-        if not cells.dropna().str.fullmatch(default).all():
+        unread = cells.notna().sum() > frame[name].notna().sum()
+        if unread or not cells.dropna().str.fullmatch(default).all():
             frame[name] = cells.astype(TEXT).set_axis(frame.index)
     return frame
 
@@ -297,9 +300,15 @@ def _empty(table: object, csv: CsvFormat, unit: str | None) -> tuple[pd.DataFram
     return without(unit, pd.DataFrame({name: [] for name in names}, dtype=TEXT)), None
 
 
-def _draft_column(cells: pd.Series) -> kinds.Column:
+def _draft_column(cells: pd.Series, *, in_file: bool) -> kinds.Column:
     if family(cells.dtype) == "binary":
         return kinds.Text()
+    present = cells.dropna()
+    column = without_words(present, _draft_cells, in_file=in_file)
+    return _draft_cells(cells) if column is None else column
+
+
+def _draft_cells(cells: pd.Series) -> kinds.Coded:
     present = cells.dropna()
     nullable = len(present) < len(cells)
     # Dates may be written as numbers, and a list fits any cells.

@@ -24,7 +24,7 @@ from privsyn.table.encoding.number_bounds import COARSE, FEW_NUMBERS, FEW_ROWS, 
 from privsyn.table.encoding.steps import NUMBERS, decimals_of_step
 from privsyn.table.io.csv_table import PLAIN
 from privsyn.table.kinds.csv_format import CsvFormat
-from privsyn.table.schema.columns import Categorical, Column, Identifier, Numerical, Text
+from privsyn.table.schema.columns import Categorical, Column, Identifier, Numerical, Ordinal, Text
 from privsyn.table.schema.schema import Schema, named_like_codes
 from privsyn.table.schema.yaml_file import to_yaml
 
@@ -80,7 +80,7 @@ def remarks_on(name: str, column: Column, cells: pd.Series, *, has_neighbours: b
         return [
             "READ: EMPTY, no cell is given, so it is left out. If later rows have some: {kind: categorical}."
         ]
-    of_text = [*_of_text(present)]
+    of_text = [*_of_text(present), *_of_words(column)]
     of_numbers = [*_of_numbers(name, column, present, has_neighbours)]
     codes = any("CODES" in said for said in of_numbers)
     dates = any("DATES" in said for said in of_text)
@@ -239,6 +239,15 @@ def _of_text(present: pd.Series) -> Iterator[str]:
         yield (
             f"READ: DATES IN SEVERAL FORMATS: {', '.join(parts)}. A column has one format: write all dates in"
             " it, or the others become missing."
+        )
+
+
+def _of_words(column: Column) -> Iterator[str]:
+    """Yield what becomes of texts that stand between numbers or times."""
+    if isinstance(column, Ordinal) and column.missing:
+        yield (
+            "READ: WORDS, the texts under missing are no numbers or times of this column. Such cells come out"
+            " empty. If a word is an answer, put it into a column of its own."
         )
 
 

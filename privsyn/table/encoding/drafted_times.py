@@ -43,6 +43,9 @@ LEAST_OF_DIGITS, MANY_DIGITS, SHORT_DIGITS = 5, 60, 6
 """Different numbers that must be dates, and how many of up to six digits if no name says so: numbers in a row
 of so few digits may all be dates."""
 
+NO_DATES = ("0", "00000000", "99999999", "99991231")
+"""Numbers that stand for no date."""
+
 DATED = re.compile(r"(?i)date|datum|day|(?:^|_)dt|dob|birth|tag(?:$|_)|when|time|geb|fecha|jour")
 """Names of columns of dates."""
 
@@ -169,7 +172,8 @@ def _of_digits(cells: Sequence[object], rows: npt.NDArray[np.int64], name: objec
             years = read.astype("datetime64[Y]").astype(np.int64) + 1970
             dates = ~np.isnat(read) & (years >= PLAUSIBLE[0]) & (years <= PLAUSIBLE[1])
             dates &= np.array([_has_digits(cell, length, pattern) for cell in some])
-            if rows[: len(some)][dates].sum() < (1 - OTHERS) * rows[: len(some)].sum():
+            given = np.array([_digits(cell) not in NO_DATES for cell in some])
+            if rows[: len(some)][dates].sum() < (1 - OTHERS) * rows[: len(some)][given].sum():
                 break
         else:
             found[pattern] = read
@@ -178,8 +182,13 @@ def _of_digits(cells: Sequence[object], rows: npt.NDArray[np.int64], name: objec
 
 def _has_digits(cell: object, length: int, pattern: str) -> bool:
     """Return whether a number or text has the digits of a pattern; of 1022024 the first 0 is not written."""
-    digits = len(str(cell).strip().removesuffix(".0"))
+    digits = len(_digits(cell))
     return digits == length or (not isinstance(cell, str) and digits == length - 1 and pattern[1] != "Y")
+
+
+def _digits(cell: object) -> str:
+    """Return a number, or a text of it, as text."""
+    return str(cell).strip().removesuffix(".0")
 
 
 def _clocks(cells: Sequence[str]) -> Iterator[str]:

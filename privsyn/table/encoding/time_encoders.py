@@ -35,6 +35,7 @@ class DatetimeEncoder(OrderedEncoder):
     format: str | None = None
     objects: Literal["text", "date", "datetime"] = "text"
     written_zone: str | None = None
+    marks: tuple[np.datetime64, ...] = ()
 
     def range_words(self, low: float, high: float) -> str:
         """Return a range of dates as text, with the time of day if it is short."""
@@ -45,13 +46,15 @@ class DatetimeEncoder(OrderedEncoder):
         return number_range(low, high, 0) if self.unit == "D" else span_range(low, high)
 
     def read(self, cells: pd.Series) -> Floats:
-        """Return days or seconds, rounded down."""
+        """Return days or seconds, rounded down; NaN for the dates that stand for none."""
         if family(cells.dtype) == "datetime":
-            seconds = self._near(_whole_seconds(cells))
+            seconds = _whole_seconds(cells)
+            seconds = self._near(np.where(np.isin(seconds, self.marks), np.datetime64("NaT", "s"), seconds))
             if zone(cells.dtype) is not None:
                 seconds = _on_the_wall(seconds, zone(cells.dtype))
         else:
             seconds = moments(cells.tolist(), self.format, self.written_zone)
+            seconds[np.isin(seconds, self.marks)] = np.datetime64("NaT")
         units = seconds.astype(f"datetime64[{self.unit}]")
         return np.where(np.isnat(units), np.nan, units.astype(np.int64))
 

@@ -17,7 +17,7 @@ from privsyn.table.encoding.bounds_cells import FIRST_YEAR, LAST_YEAR, BoundsGri
 from privsyn.table.encoding.drafted_times import date_formats, fitting_zones
 from privsyn.table.encoding.dtypes import TICKS, Dtype, Family, family, its, number_type, tick
 from privsyn.table.encoding.grid import Grid
-from privsyn.table.encoding.number_bounds import coarsest_step
+from privsyn.table.encoding.number_bounds import FEW_ROWS, coarsest_step
 from privsyn.table.encoding.parsing import distinct, moments
 from privsyn.table.encoding.steps import DAY, TIMES, step_text, time_step
 from privsyn.table.encoding.time_encoders import DatetimeEncoder
@@ -38,6 +38,12 @@ EPOCH = datetime(1970, 1, 1)
 
 SOME_YEARS, MANY_YEARS = 2, 10
 """Dates that range over at least 2 years are drafted with bounds at ends of half-years; from 10, of years."""
+
+EARLIEST, LATEST = 1800, 2200
+"""Years between which dates are taken for dates: 9999-12-31 and 0001-01-01 usually stand for no date."""
+
+MOST_MARKS, LEAST_BESIDE = 3, 5
+"""Most marks for no date, and how many times as many dates there are as different ones of other years."""
 
 CYCLES: tuple[list[str], ...] = ([], ["day"], ["day", "week"])
 
@@ -175,18 +181,31 @@ class Datetime(Timed):
         pattern, zone = formats[0], None
         if pattern is not None and has_offset(pattern):
             zone = next(iter(fitting_zones(present, pattern)), "UTC")
-        read = moments(present.drop_duplicates().tolist(), pattern, zone)
-        nullable = nullable or bool(np.isnat(read).any())
-        read = read[~np.isnat(read)]
-        low, after = _around(read.min(), read.max())
+        counts = present.value_counts(sort=False)
+        read = moments(counts.index.tolist(), pattern, zone)
+        years = read.astype("datetime64[Y]").astype(np.int64) + 1970
+        unread, far = np.isnat(read), (years < EARLIEST) | (years > LATEST)
+        far = far & ~unread if LEAST_BESIDE * (far & ~unread).sum() < (~far).sum() else np.zeros_like(far)
+        are_days = (read[~unread] == read[~unread].astype("datetime64[D]")).all()
+        length = 10 if are_days else 19  # strftime writes the year 1 as 1
+        common = np.sort(read[far & (counts >= FEW_ROWS)]).tolist()
+        marks = [
+            at.isoformat(" ")[:length] if pattern is None else _spelled(pattern, zone, at) for at in common
+        ]
+        if kind in ("integer", "real"):
+            marks += [f"{int(number)}" for number in counts.index[unread & (counts >= FEW_ROWS)]]
+        settings: dict[str, Any] = {"format": pattern, "missing": marks[:MOST_MARKS]}
+        settings["nullable"] = nullable or bool((unread | far).any())
+        read = read[~unread & ~far]
+        low, last = _around(read.min(), read.max())
         if (pattern is not None and "%H" not in standard(pattern) and "%I" not in standard(pattern)) or (
             read == read.astype("datetime64[D]")
         ).all():
-            return cls(low, after - timedelta(days=1), format=pattern, nullable=nullable)
+            return cls(low, last, **settings)
         step = coarsest_step(read.astype("datetime64[s]").astype(np.float64), TIMES, 2)
-        high = after - timedelta(seconds=1)
+        high = datetime.combine(last, time(23, 59, 59))
         text = None if step is None else step_text(int(step))
-        return cls(low, high, step=text, format=pattern, zone=zone, nullable=nullable)
+        return cls(low, high, step=text, zone=zone, **settings)
 
     @property
     def data_type(self) -> str:
@@ -257,7 +276,8 @@ class Datetime(Timed):
         ticks = TICKS.get(tick(dtype), 1) if family == "datetime" else 1
         if max(map(abs, bounds.astype(np.int64).tolist())) >= 2**63 // ticks:
             raise InputError(f"{its(dtype)}, which cannot hold the bounds {bounds[0]} to {bounds[1]}")
-        return DatetimeEncoder(self._grid, dtype, str(self.unit), self.format, self.objects, self.zone)
+        marks = tuple(self._moments([text])[0] for text in self.missing)
+        return DatetimeEncoder(self._grid, dtype, str(self.unit), self.format, self.objects, self.zone, marks)
 
     def _check_digits(self, dtype: Dtype) -> None:
         """Refuse a dtype of numbers that cannot hold dates that are written as digits."""
@@ -328,22 +348,24 @@ class Datetime(Timed):
         return plain
 
 
-def _spelled(pattern: str, zone: str | None, at: pd.Timestamp) -> str:
-    return spell_time(in_zone(at.to_pydatetime(warn=False), zone), pattern)
+def _spelled(pattern: str, zone: str | None, at: datetime) -> str:
+    moment = at.to_pydatetime(warn=False) if isinstance(at, pd.Timestamp) else at
+    return spell_time(in_zone(moment, zone), pattern)
 
 
 def _around(first: np.datetime64, last: np.datetime64) -> tuple[datetime, datetime]:
-    """Return the beginning of the first month, half-year or year, and the end of the last one.
+    """Return the first day of the first month, half-year or year, and the last day of the last one.
 
     >>> _around(np.datetime64("2019-10-02"), np.datetime64("2020-03-28"))
-    (datetime.datetime(2019, 10, 1, 0, 0), datetime.datetime(2020, 4, 1, 0, 0))
-    >>> _around(np.datetime64("2014-10-17"), np.datetime64("2017-09-14"))
-    (datetime.datetime(2014, 7, 1, 0, 0), datetime.datetime(2018, 1, 1, 0, 0))
+    (datetime.datetime(2019, 10, 1, 0, 0), datetime.datetime(2020, 3, 31, 0, 0))
+    >>> _around(np.datetime64("2014-10-17"), np.datetime64("9999-12-31"))
+    (datetime.datetime(2014, 1, 1, 0, 0), datetime.datetime(9999, 12, 31, 0, 0))
     """
     years = (last - first) / np.timedelta64(365, "D")
     months = 1 if years < SOME_YEARS else 6 if years < MANY_YEARS else 12
     # The months are counted from January 1970, so half-years and years begin at their multiples.
     low = first.astype("datetime64[M]").astype(np.int64) // months * months
     high = last.astype("datetime64[M]").astype(np.int64) // months * months + months
-    ends = np.array([low, high]).astype("datetime64[M]").astype("datetime64[s]")
-    return ends[0].item(), ends[1].item()
+    ends = np.array([low, high]).astype("datetime64[M]").astype("datetime64[D]") - np.array([0, 1])
+    first_day, last_day = ends.astype("datetime64[s]").tolist()
+    return first_day, last_day

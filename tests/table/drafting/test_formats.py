@@ -73,7 +73,9 @@ def test_dates_written_in_another_way_become_missing_and_the_draft_says_how_many
     assert "READ: OTHERS, 3 cells written in another way. Such cells become missing." in text
     day = from_plain(parse(text)).columns["day"]
     assert (day.format, day.nullable) == ("%m/%d/%Y", True)
-    mostly_text = cells.where(days.day < 25, "none")
+    one_word = cells.where(days.day < 25, "none")
+    assert draft_schema(pd.DataFrame({"day": one_word})).columns["day"].missing == ("none",)
+    mostly_text = cells.where(days.day < 25, [f"note {chr(97 + i % 26)}{i}" for i in range(200)])
     assert isinstance(draft_schema(pd.DataFrame({"day": mostly_text})).columns["day"], Categorical)
 
 

@@ -1,0 +1,90 @@
+"""Columns of numbers or times in which a few words stand for missing cells. Not private."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+import pandas as pd
+
+from privsyn.table.encoding.drafted_times import OTHERS
+from privsyn.table.encoding.dtypes import family
+from privsyn.table.encoding.number_bounds import FEW_NUMBERS, FEW_ROWS
+from privsyn.table.schema.columns import Coded, Datetime, Duration, Numerical, Time
+
+MOST_WORDS = 5
+"""Different words in a column of numbers that are named."""
+
+LEAST, LEAST_SHARE = 30, 0.1
+"""Cells beside the words, and their share, from which a column is one of numbers or times."""
+
+_WORD = re.compile(r"\D*|[<>≤≥=~]+ ?\d+(?:[.,]\d+)?")
+"""Texts that are no numbers: without digits, or bounds such as <5."""
+
+_GONE = re.compile(
+    r"(?i)[-–—.?*#x/ ]+|[<>≤≥=~]+ ?\d.*|n\W?[adk]\W?|nan|null|none|nil|unk.*|miss.*|refus.*|do ?n.?.?t know|"
+    r"not? .*|inval.*|error|trace|bdl|other|never|und.*|k\.? ?a\.?|keine?.*|unbek.*|nicht.*|ohne.*|inconnu.*|"
+    r"desconoc.*|tbd|pending"
+)
+"""Words that usually mean that there is no number."""
+
+_NO_DATE = re.compile(r"9999[-./]?12[-./]?31.*|31[-./]?12[-./]?9999.*|12/31/9999.*|[0:./ -]+|[9:./ -]+")
+"""Texts that stand for no date, or for an open end."""
+
+_PLAIN = re.compile(r"[-+]?(?:0|[1-9]\d*)(?:\.\d+)?|[-+]?\.\d+")
+
+Draft = Callable[[pd.Series], Coded]
+
+
+def without_words(present: pd.Series, draft: Draft, *, in_file: bool) -> Coded | None:
+    """Return a column of numbers or times whose other texts are missing cells; None if it is none.
+
+    Parameters
+    ----------
+    present : pandas.Series
+        Cells of which none is missing.
+    draft : callable
+        Returns the column of other cells.
+    in_file : bool
+        Whether the table is a file whose cells are read as text. In others the numbers need a format.
+
+    Examples
+    --------
+    >>> from privsyn.table.schema.columns import Categorical
+    >>> cells = pd.Series([*map(str, range(50)), *["unknown"] * 5])
+    >>> column = without_words(cells, lambda rest: Categorical(), in_file=True)
+    >>> column.low, column.high, column.integer, column.missing
+    (0, 50, True, ('unknown',))
+    """
+    if family(present.dtype) not in ("text", "object") or not present.map(lambda c: isinstance(c, str)).all():
+        return None
+    counts = present.map(str.strip).value_counts()
+    for pattern, kinds in ((_WORD, (Numerical, Datetime, Time, Duration)), (_NO_DATE, (Datetime, Time))):
+        words = [text for text in counts.index if pattern.fullmatch(text)]
+        common = [text for text in words if counts[text] >= FEW_ROWS]
+        rest = present[~present.map(str.strip).isin(words)]
+        rare = sum(counts[text] for text in words) - sum(counts[text] for text in common)
+        few = len(rest) < max(LEAST, LEAST_SHARE * len(present))
+        if not common or len(common) > MOST_WORDS or rare > OTHERS * len(present) or few:
+            continue
+        for column in (draft(rest), _numbers(rest, common, in_file=in_file)):
+            if isinstance(column, kinds):
+                return replace(column, nullable=True, missing=tuple(common))
+    return None
+
+
+def _numbers(rest: pd.Series, words: list[str], *, in_file: bool) -> Numerical | None:
+    """Return the column of plain numbers. A few of them with words that are answers are rather classes."""
+    plain = rest[rest.map(lambda text: _PLAIN.fullmatch(text.strip()) is not None)]
+    if len(plain) < (1 - OTHERS) * len(rest):
+        return None
+    if plain.nunique() <= FEW_NUMBERS and not all(map(_GONE.fullmatch, words)):
+        return None
+    numbers = pd.to_numeric(plain)
+    column = Numerical.draft(numbers, nullable=True)
+    if column is None or in_file:
+        return column
+    decimals = column.fixed_decimals
+    form = "1234" if decimals == 0 else f"1234.{'5'.ljust(decimals or 1, '0')}"
+    return replace(column, format=form)
