@@ -152,6 +152,15 @@ def test_the_command_prints_the_forecast(release, found, tmp_path, capsys):
     assert privacy.startswith("NOT PRIVATE")  # the model has a seed
 
 
+def test_no_score_of_real_rows_is_promised_that_the_release_cannot_know():
+    """On Adult .99 was promised in words, and real rows reach .917."""
+    found = Forecast("y", "AUC", "boosting", 0.908, 0.018, 0.5)
+    assert found.real_low < 0.917 < found.real_high < 0.99
+    assert f"{found.real_low:.2f} to {found.real_high:.2f}" in str(found)
+    best = Forecast("y", "AUC", "boosting", 0.99, 0.01, 0.5)
+    assert best.real_high == 1.0
+
+
 def test_the_interval_is_not_below_no_drop():
     found = Forecast("y", "AUC", "boosting", 0.9, 0.01, 0.5)
     assert found.low == 0
