@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 import numpy as np
@@ -20,13 +21,21 @@ from privsyn.methods.reading import Opened
 from privsyn.owners.owners import Owners, Run
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import Alone
+from privsyn.private.persons import Contribution
 from privsyn.private.spend import QueryLog
 from privsyn.progress import MEASURING, READING, Progress, no_progress, one_step
 from privsyn.release.acceptance.criteria import check_accept
 from privsyn.release.acceptance.judge import judge
 from privsyn.release.acceptance.layout import check_testable
 from privsyn.release.linked import LinkedRelease, one_release
-from privsyn.release.losses import lines_of_warning
+from privsyn.release.losses import (
+    Loss,
+    lines_of_warning,
+    of_number,
+    of_rows,
+    of_target,
+    without_owner,
+)
 from privsyn.release.release import Release, ReleasedModel, TableT
 from privsyn.settings import Settings
 from privsyn.table.io.read_in_memory import as_frame, with_target
@@ -293,12 +302,23 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
         inputs = (*remarks, *opened.source.public_inputs, *run.public_inputs(self.unit))
         ledger = opened.ledger(log.spends, codec, noise, inputs, contribution)
         fitted, form = learned.of_all_rows.own, opened.output_type(codec)
-        release = Release(codec, fitted, ledger, self.algorithm, form)
+        release = self._with_losses(Release(codec, fitted, ledger, self.algorithm, form), contribution)
         if opened.criteria is None:
             return release
         if (tested := sizes.tested) != contribution:
             private = PrivateTable(opened.coded(codec, tested), noise, tested, log)
         return judge(release, opened.criteria, private, noise.law.of_row(budget.tests, tested.most))
+
+    def _with_losses(self, release: Release, contribution: Contribution) -> Release:
+        """Return a release with the losses that follow from the settings and from numbers of rows."""
+        noted: list[Loss] = []
+        if self.unit is not None:
+            noted += of_rows(self.unit, contribution, self.unit)
+            noted += of_number(self.unit, release.fitted)
+            noted += [without_owner(self.unit, self.unit)]
+        if (target := self.target) is not None:
+            noted += of_target(release, target)
+        return replace(release, noted=tuple(noted))
 
     def _from_randomised_cells(self, opened: Opened, run: Alone | Run) -> Release:
         """Count the randomised cells. The respondents added the noise, so these counts need no more."""

@@ -333,7 +333,8 @@ def test_a_person_on_the_command_line(data, capsys):
     assert written["unit"] == "who"
     assert written["rows_per_unit"] in (1, 2)
     sampled = run(capsys, "sample", model, data / "more.csv")
-    assert "of the rows of one who are counted: about " in outcome.out
+    for done in (outcome, sampled):
+        assert "rows that belong to nobody are left out, and their number is private: who" in done.out
     assert "for all rows of one 'who'\n" in sampled.out
     assert "(a private estimate of the table's own number)" in sampled.out
     for path in (out, ledger, model, data / "more.csv"):

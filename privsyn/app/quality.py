@@ -9,6 +9,7 @@ from privsyn.errors import InputError
 from privsyn.files import closing_files
 from privsyn.release.agreement import Agreement
 from privsyn.release.linked import load, one_release
+from privsyn.release.losses import spoiled
 from privsyn.release.outlook import COLUMNS, COLUMNS_ARE, errors_inside, level_of_column, strength
 from privsyn.release.release import Release
 from privsyn.studies.release_report import LIMITS, in_short
@@ -36,10 +37,12 @@ def quality_of(model: Path, table: Path) -> dict[str, Any]:
     except InputError as error:  # the estimates are worth a look also without the rows
         uncounted = str(error)
     values = in_short(release, agreement, beside=True)
-    columns = values["columns"]
+    columns, lost = values["columns"], spoiled(release)
     for place, (column, inside) in enumerate(zip(columns, errors_inside(release.fitted), strict=True), 1):
         column["anchor"] = f"column-{place}"
-        column["inside"], column["off"] = inside, min(column["error"] + inside, 1.0)
+        share = lost.get(release.codec.column_of(column["name"]), 0.0)
+        column["inside"], column["off"] = inside, min(max(column["error"] + inside, share), 1.0)
+        column["cells_lost"] = share
         column["is"] = INVENTED if column["lost"] else COLUMNS_ARE[level_of_column(column["off"])]
     tables = _relationships(release, values["tables"], agreement)
     return values | {

@@ -179,11 +179,6 @@ def _show(fitted: PrivSyn) -> None:
             " listed; if many are missing, fill the cells of the synthetic table instead"
         )
     console.show_privacy(fitted.ledger_)  # after all facts: it says what noise hid
-    if fitted.counted_ is not None:
-        say(
-            f"in a column, at most {fitted.ledger_.rows_per_unit} of the rows of one {fitted.unit} are"
-            f" counted: about {fitted.counted_:.0%} of all rows; the synthetic table stands for all of them"
-        )
 
 
 def _compare(fitted: PrivSyn, data: Path, synthetic: Any, public: Schema | None, report: Path) -> None:

@@ -308,7 +308,7 @@ def summary(ledger: Ledger) -> str | None:
     what = [spends[0].what.split(" (round ")[0].removesuffix(SIZE) for spends in found]
     share = fsum(spend.cost for spends in found for spend in spends) / ledger.budget
     delta = f" and {ledger.reserved / ledger.promised_delta:.0%} of delta" if ledger.reserved else ""
-    if (rows := _rows_needed(ledger)) is not None:
+    if (rows := rows_needed(ledger)) is not None:
         least, most = rows
         more = f", and up to {most:,} if these have other rare values" if most > least else ""
         what.append(
@@ -365,7 +365,7 @@ def _asked(ledger: Ledger, kind: str, table: str | None) -> list[tuple[Spend, st
     return asked
 
 
-def _rows_needed(ledger: Ledger) -> tuple[int, int] | None:
+def rows_needed(ledger: Ledger) -> tuple[int, int] | None:
     """Return how many rows reach the threshold of the last search for values; None if there was none.
 
     Both numbers are rounded to two digits. A row gives a whole vote if its values in other columns are found

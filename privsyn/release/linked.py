@@ -22,7 +22,7 @@ from privsyn.private.ledger import Ledger
 from privsyn.progress import Progress, no_progress
 from privsyn.release.draws.linked import LinkedDraws
 from privsyn.release.linked_accuracy import LinkedAccuracy
-from privsyn.release.losses import Loss, in_order
+from privsyn.release.losses import Loss, in_order, of_number, of_rows, without_owner
 from privsyn.release.outlook import Outlook
 from privsyn.release.release import Release
 from privsyn.release.saved.file_format import members_of, parts_of, read_file, write_model
@@ -89,7 +89,8 @@ class LinkedRelease:
             elsewhere = {*table.elsewhere} - {*copied}
             form = level.opened.output_type(of.learned.codec, elsewhere)
             method, called = opened.settings.algorithm, level.name if only is None else None
-            release = Release(of.learned.codec, of.learned.own, ledger, method, form, table=called)
+            noted = _noted(opened.database, level.name, of, only)
+            release = Release(of.learned.codec, of.learned.own, ledger, method, form, noted, called)
             named = {*table.keys, table.order, *of.learned.codec.names, *table.elsewhere}
             columns = {
                 str(name): dtype_text(dtype) or "" if name in elsewhere else dtype_of_keys(dtype)
@@ -378,6 +379,21 @@ class LinkedRelease:
     def ledger_(self) -> Ledger:
         """The ledger, by the name that it has in a fitted model."""
         return self.ledger
+
+
+def _noted(database: Database, name: str, learned: LearnedLevel, only: str | None) -> tuple[Loss, ...]:
+    """Return the losses of rows of a table; those of one table have the name of the column of its persons."""
+    table = database.tables[name]
+    if table.parent is None:
+        return ()
+    own, owner = (name, table.parent) if only is None else (table.link or name, table.link or name)
+    contribution, fitted = learned.learned.contribution, learned.learned.own
+    person = "person" if only is None else owner
+    return (
+        *of_rows(own, contribution, person),
+        *of_number(own, fitted),
+        without_owner(own, f"row of {owner}" if only is None else owner),
+    )
 
 
 def one_release(release: Release | LinkedRelease, what: str) -> Release:

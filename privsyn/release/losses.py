@@ -13,14 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from privsyn.errors import plural
 from privsyn.marginals.domain import Floats
-from privsyn.private.discovery import BOUNDS, VALUES, columns_of
+from privsyn.private.discovery import BOUNDS, VALUES, columns_of, rows_needed
 from privsyn.release.computed import released_weights
 from privsyn.table.kinds.categorical import OTHER
 from privsyn.table.schema.columns import Identifier, Ordinal
 from privsyn.table.schema.schema import named_like_codes
 
 if TYPE_CHECKING:
+    from privsyn.inference.fitted import Fitted
+    from privsyn.private.persons import Contribution
     from privsyn.release.release import Release
 
 SOME = 0.02
@@ -41,6 +44,9 @@ STEEPEST = 4.0
 FEWEST = 4
 """Cells of a column from which its neighbours show how many rows a bound would have."""
 
+
+UNSURE = 0.2
+"""Standard deviation of the number of rows, in parts of it, from which little is known of it."""
 
 SHOWN = 8
 """Most columns in a list of small losses of one kind."""
@@ -86,7 +92,7 @@ class Loss:
     @property
     def matters(self) -> bool:
         """Whether the loss is so large that no list may leave it out."""
-        return self.share is not None and self.share > SOME
+        return KINDS[self.kind].matters if self.share is None else self.share > SOME
 
     @property
     def spoils(self) -> bool:
@@ -119,11 +125,14 @@ class Kind:
         What a list of columns with small losses of this kind says before their names.
     usable : float
         The largest share of a loss with which the column may still be called usable.
+    matters : bool
+        Whether a loss without a share matters as much as a large one.
     """
 
     find: Callable[[Release], Iterable[Loss]]
     heading: str
     usable: float = 1.0
+    matters: bool = False
 
 
 def losses_of(release: Release[Any]) -> tuple[Loss, ...]:
@@ -391,6 +400,70 @@ def _not_found(release: Release) -> Iterator[Loss]:
         yield _loss(release, name, "not found", 1.0, text)
 
 
+# Classes of the target, and rows
+
+
+def of_target(release: Release, target: str) -> Iterator[Loss]:
+    """Yield what the run did to the classes of the target: to be predicted, a column needs two of them."""
+    column = release.codec.schema.coded.get(target)
+    attribute = release.codec.attributes_of(target)[0]
+    if column is None or attribute not in release.codec.domain.names:
+        return
+    counts = release.fitted.counts_of(attribute)
+    values = list(column.listed)
+    classes = [place for place, value in enumerate(values) if value != column.other and counts[place] >= 1]
+    rest = counts[values.index(column.other)] if column.other in values else 0.0
+    share = float(rest / max(release.fitted.total, 1.0))
+    searched = target in columns_of(release.ledger, VALUES, release.codec.names, release.table)
+    hidden = ""
+    if searched and (rows := rows_needed(release.ledger)) is not None:
+        hidden = (
+            f"a class that fewer than about {rows[0]:,} rows have is not found, unless the schema lists it"
+        )
+    if (len(classes) < 2) if values else (np.count_nonzero(counts >= 1) < 2):
+        other = f"; {_percent(share)} of the rows are {column.other!r}" if share > 0 else ""
+        text = "; ".join(filter(None, (f"the target has one class{other}", hidden)))
+        yield _loss(release, target, "target", 1.0, text)
+    elif hidden:
+        yield _loss(release, target, "target", share if share > SOME else None, hidden)
+
+
+def of_rows(name: str, contribution: Contribution, owner: str) -> Iterator[Loss]:
+    """Yield the rows that are beyond the bound of a person.
+
+    Parameters
+    ----------
+    name : str
+        The table, or the column that identifies the person.
+    contribution : Contribution
+    owner : str
+        What a person is called.
+    """
+    if contribution.of_columns is not None and (share := 1 - min(contribution.of_columns, 1.0)) > SOME:
+        most = "1 row" if contribution.most == 1 else f"{contribution.most} rows"
+        text = (
+            f"about {_percent(share)} of the rows are not counted: at most {most} of one {owner} are; the"
+            " synthetic rows stand for all of them"
+        )
+        yield Loss(name, "rows beyond the bound", share, text)
+
+
+def of_number(name: str, fitted: Fitted) -> Iterator[Loss]:
+    """Yield a table of whose number of rows little is known, for its persons may have many."""
+    if fitted.total_variance and fitted.error_of_total > UNSURE * fitted.total:
+        text = (
+            f"about {plural(fitted.total, 'row')} are made, give or take {fitted.error_of_total:,.0f}; if few"
+            " persons have many rows, far more are missing: the noise hides how many a person has"
+        )
+        yield Loss(name, "number of rows", None, text)
+
+
+def without_owner(name: str, owner: str) -> Loss:
+    """Return the fact that rows which belong to nobody are left out."""
+    text = f"rows that lead to no {owner} are left out; their number is private"
+    return Loss(name, "rows without an owner", None, text)
+
+
 # Facts that follow from the schema, names and types
 
 
@@ -415,6 +488,15 @@ def _amounts(release: Release) -> Iterator[Loss]:
             yield _loss(release, name, "taken as amounts", None, text)
 
 
+def spoiled(release: Release) -> dict[str, float]:
+    """Return the columns that may not be called usable, each with the largest share of its cells lost."""
+    found: dict[str, float] = {}
+    for loss in release.losses:
+        if loss.spoils and loss.share is not None:
+            found.setdefault(loss.column, loss.share)
+    return {name: found[of] for name in release.codec.names if (of := _name(release, name)) in found}
+
+
 def _none(release: Release) -> Iterator[Loss]:
     """Yield nothing: only `fit` knows of these losses, and the release has them in `noted`."""
     return iter(())
@@ -422,7 +504,7 @@ def _none(release: Release) -> Iterator[Loss]:
 
 KINDS: dict[str, Kind] = {
     "not found": Kind(_not_found, "no values or bounds were found, and the cells are invented", 0.0),
-    "target": Kind(_none, "classes of the target that few rows have are not found", MOST),
+    "target": Kind(_none, "rare classes of the target are not found", MOST, matters=True),
     "at a found bound": Kind(
         _at_bounds, "bounds found under privacy, to which other values are clipped", SOME
     ),
@@ -432,8 +514,9 @@ KINDS: dict[str, Kind] = {
     "first value": Kind(_first_value, "nearly always the first value listed", NEARLY_ALL),
     "other": Kind(_other, "rare values are replaced by a word, so that a column of numbers is text", MOST),
     "rows beyond the bound": Kind(_none, "rows beyond the bound are not counted"),
-    "rows without a parent": Kind(
-        _none, "rows whose link is empty, or leads to no row, are left out; their number is private"
+    "number of rows": Kind(_none, "the noise hides the number of rows", matters=True),
+    "rows without an owner": Kind(
+        _none, "rows that belong to nobody are left out, and their number is private"
     ),
     "left out": Kind(_dropped, "left out, because they are free text"),
     "identifiers": Kind(_identifiers, "replaced by generated IDs"),

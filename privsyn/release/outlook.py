@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from math import hypot, sqrt
@@ -13,6 +14,7 @@ from privsyn.errors import plural
 from privsyn.inference.prior.dispersion import MEAN_OF_ABSOLUTE
 from privsyn.marginals.domain import Attributes, Floats
 from privsyn.marginals.statistics import total_variation
+from privsyn.release.losses import spoiled
 
 if TYPE_CHECKING:
     from privsyn.inference.fitted import Fitted
@@ -43,6 +45,9 @@ COLUMNS_ARE = "usable", "rough", "poor"
 RELATIONSHIPS_ARE = "usable", "rough", "mostly noise"
 A_MODEL = "likely works", "may work", "likely fails"
 
+NAMED = 5
+"""Most columns that are named, of those that lost many cells."""
+
 MANY = 10
 """From this number of columns, fewer are suggested."""
 
@@ -69,6 +74,8 @@ class Outlook:
         The largest strength over expected error of a pair with the target. None if there is no target.
     takes_target : bool
         Whether a target may be named; not for linked rows.
+    spoiled : tuple of str
+        Columns of which so many cells are lost that they cannot be called usable.
     """
 
     columns: int
@@ -79,6 +86,7 @@ class Outlook:
     strength: float
     of_target: float | None = None
     takes_target: bool = True
+    spoiled: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, release: Release[Any], target: str | None = None) -> Outlook:
@@ -86,13 +94,14 @@ class Outlook:
 
         The error of a column includes what its counts do not show. A column of which nothing was found has
         the error 1. Where several values were counted together, their shares inside the group are unknown:
-        the error grows with the probability that two rows share such a group.
+        the error grows with the probability that two rows share such a group. The share of the cells that a
+        spoiled column lost is an error too.
         """
         codec, fitted, lost = release.codec, release.fitted, release.accuracy_.not_found
-        errors = []
+        errors, shares = [], spoiled(release)
         for (certainty, table), inside in zip(fitted.with_certainties, errors_inside(fitted), strict=False):
-            known = min(certainty.error + inside, 1.0)
-            errors.append(1.0 if codec.column_of(*table.attributes) in lost else known)
+            column, known = codec.column_of(*table.attributes), min(certainty.error + inside, 1.0)
+            errors.append(1.0 if column in lost else max(known, shares.get(column, 0.0)))
         pairs = _pairs(release)
         of_target = None
         if target is not None and target in codec.schema.coded:
@@ -106,12 +115,13 @@ class Outlook:
             error=float(np.mean(errors)) if errors else 0.0,
             strength=sum(s for _, s, _ in pairs) / max(sum(e for *_, e in pairs), TINY),
             of_target=of_target,
+            spoiled=tuple(name for name in shares if name not in lost),
         )
 
     @property
     def level_of_columns(self) -> int:
         """0 if single columns are usable, 1 if they are rough, 2 if they are poor."""
-        return level_of_column(self.error)
+        return max(level_of_column(self.error), int(bool(self.spoiled)))
 
     @property
     def level_of_relationships(self) -> int:
@@ -137,6 +147,8 @@ class Outlook:
                 f"single columns are {COLUMNS_ARE[columns]}",
                 f"{which} are {RELATIONSHIPS_ARE[relationships]}",
             ]
+        if self.spoiled:
+            parts.append(f"many cells of {_listed(self.spoiled)} are lost")
         if self.of_target is not None:
             parts.append(f"a model of the target {A_MODEL[self.level_of_target]}")
         *more, last = self._help() or [""]
@@ -148,7 +160,7 @@ class Outlook:
         weak = self.columns > 1 and self.level_of_relationships > 0
         if not (self.level_of_columns or weak or self.level_of_target):
             return []
-        found = ["a schema"] if self.lost else []
+        found = ["a schema that fits"] if self.spoiled else ["a schema"] if self.lost else []
         if self.columns >= MANY:
             found.append("fewer columns")
         if weak and self.columns > 2 and self.of_target is None:
@@ -161,6 +173,16 @@ class Outlook:
             enough = next((e for e in EPSILONS if e > self.epsilon and e >= self.epsilon * lacking**POWER), 0)
             found.append(f"epsilon {enough:g}" if enough else "more rows")
         return found
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return the first names, and how many more there are.
+
+    >>> _listed(["age"]), _listed(["age", "pay", "job", "town", "sex", "name"])
+    ('age', 'age, pay, job, town, sex and 1 more')
+    """
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more
 
 
 def level_of_column(error: float) -> int:

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from command import run
 
-from privsyn import Categorical, Numerical, PrivSyn, Schema, load
+from privsyn import Categorical, Database, Numerical, PrivSyn, Schema, Table, load
 from privsyn.errors import LossWarning
 from privsyn.release.losses import SOME
 
@@ -213,3 +213,57 @@ def test_columns_of_which_some_values_are_replaced_are_named(tmp_path, capsys, m
     done = run(capsys, "synth", "t.csv", "o.csv", "--epsilon", 2, "--seed", 1)
     (line,) = [line for line in done.out.splitlines() if "few rows share" in line]
     assert re.fullmatch(r"town: (9\.[0-9]|1[01])% of the cells are '\(other\)': too few rows share .*", line)
+
+
+def test_the_verdict_is_not_usable_where_a_column_lost_many_cells():
+    schema = Schema({**FITS, "weight": Numerical(0, 40), "married": Categorical(["Yes", "No"])})
+    fits, wrong = (fitted(people(4), each) for each in (Schema(FITS), schema))
+    assert "single columns" in fits.outlook()
+    assert "are lost" not in fits.outlook()
+    assert "single columns are rough" in wrong.outlook() or "single columns are poor" in wrong.outlook()
+    assert "many cells of married, weight are lost" in wrong.outlook()
+    assert "a schema that fits" in wrong.outlook()
+
+
+@pytest.mark.parametrize("label", ["text", "number"])
+def test_a_target_with_one_class_left_is_named(label):
+    rng = np.random.default_rng(5)
+    rare = rng.random(5000) < 0.002
+    cells = np.where(rare, "fraud", "ok") if label == "text" else rare.astype(int)
+    frame = pd.DataFrame({"label": cells, "x": rng.normal(size=5000)})
+    model = fitted(frame, None, target="label")
+    (loss,) = [loss for loss in model.losses_ if loss.kind == "target"]
+    assert loss.column == "label"
+    assert loss.matters
+    assert loss.text.startswith("the target has one class")
+
+
+def test_rows_beyond_the_bound_and_rows_of_nobody_are_named(tmp_path):
+    rng = np.random.default_rng(6)
+    frame = pd.DataFrame({"person": np.arange(16_000) % 2000, "x": rng.normal(size=16_000)})
+    schema = Schema({"x": Numerical(-6, 6)})
+    with pytest.warns(LossWarning, match=r"\n  person: about [0-9]+% of the rows are not counted: at most"):
+        model = PrivSyn(1.0, 1e-9, schema, unit="person", rows_per_unit=4, seed=1).fit(frame)
+    model.save(tmp_path / "m.privsyn")
+    assert load(tmp_path / "m.privsyn").losses_ == model.losses_
+    beyond, *_, nobody = model.losses_
+    assert beyond.share == pytest.approx(1 - model.counted_)
+    assert "give or take" not in str(model.losses_)
+    few = fitted(frame[frame["person"] < 100], schema, unit="person", seed=1)
+    assert any(loss.kind == "number of rows" and loss.matters for loss in few.losses_)
+    assert str(nobody) == "person: rows that lead to no person are left out; their number is private"
+
+
+def test_linked_tables_name_each_loss_with_its_table(tmp_path):
+    homes = pd.DataFrame({"home": range(3000), "place": ["n", "s"] * 1500})
+    trips = pd.DataFrame({"home": np.arange(6000) % 3000, "km": np.arange(6000) % 7})
+    tables = {
+        "homes": Table(Schema({"place": Categorical(["N", "S"])}), key="home"),
+        "trips": Table(Schema({"km": Numerical(0, 3, integer=True)}), link="home", parent="homes"),
+    }
+    with pytest.warns(LossWarning, match=r"\n  homes.place: 100% .*\n  trips.km: 5[0-9]% "):
+        model = PrivSyn(2.0, 1e-9, Database(tables), seed=1).fit({"homes": homes, "trips": trips})
+    model.save(tmp_path / "m.privsyn")
+    assert load(tmp_path / "m.privsyn").losses_ == model.losses_
+    (fact,) = [loss for loss in model.losses_ if loss.share is None]
+    assert str(fact) == "trips: rows that lead to no row of homes are left out; their number is private"
