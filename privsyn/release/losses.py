@@ -92,7 +92,7 @@ class Loss:
     @property
     def matters(self) -> bool:
         """Whether the loss is so large that no list may leave it out."""
-        return KINDS[self.kind].matters if self.share is None else self.share > SOME
+        return KINDS[self.kind].matters or (self.share is not None and self.share > SOME)
 
     @property
     def spoils(self) -> bool:
@@ -126,7 +126,7 @@ class Kind:
     usable : float
         The largest share of a loss with which the column may still be called usable.
     matters : bool
-        Whether a loss without a share matters as much as a large one.
+        Whether also a loss with a small share, or without one, matters.
     """
 
     find: Callable[[Release], Iterable[Loss]]
@@ -409,23 +409,20 @@ def of_target(release: Release, target: str) -> Iterator[Loss]:
     attribute = release.codec.attributes_of(target)[0]
     if column is None or attribute not in release.codec.domain.names:
         return
-    counts = release.fitted.counts_of(attribute)
-    values = list(column.listed)
-    classes = [place for place, value in enumerate(values) if value != column.other and counts[place] >= 1]
-    rest = counts[values.index(column.other)] if column.other in values else 0.0
-    share = float(rest / max(release.fitted.total, 1.0))
-    searched = target in columns_of(release.ledger, VALUES, release.codec.names, release.table)
-    hidden = ""
-    if searched and (rows := rows_needed(release.ledger)) is not None:
-        hidden = (
-            f"a class that fewer than about {rows[0]:,} rows have is not found, unless the schema lists it"
+    counts, values = release.fitted.counts_of(attribute), column.listed
+    cells = len(values) or release.codec.domain.ordered[release.codec.domain.names.index(attribute)]
+    pool = values.index(column.other) if column.other in values else cells
+    classes = [place for place in range(cells) if place != pool and counts[place] >= 1]
+    share = float(counts[pool] / max(release.fitted.total, 1.0)) if column.other in values else 0.0
+    texts = ["the target has one class"] if len(classes) < 2 else []
+    texts += [f"{_percent(share)} of the rows are {column.other!r}"] if share else []
+    if target in columns_of(release.ledger, VALUES, release.codec.names, release.table):
+        rows, _ = rows_needed(release.ledger) or (0, 0)
+        texts.append(
+            f"a class that fewer than about {rows:,} rows have is not found, unless the schema lists it"
         )
-    if (len(classes) < 2) if values else (np.count_nonzero(counts >= 1) < 2):
-        other = f"; {_percent(share)} of the rows are {column.other!r}" if share > 0 else ""
-        text = "; ".join(filter(None, (f"the target has one class{other}", hidden)))
-        yield _loss(release, target, "target", 1.0, text)
-    elif hidden:
-        yield _loss(release, target, "target", share if share > SOME else None, hidden)
+    if texts:
+        yield _loss(release, target, "target", 1.0 if len(classes) < 2 else share or None, "; ".join(texts))
 
 
 def of_rows(name: str, contribution: Contribution, owner: str) -> Iterator[Loss]:
@@ -452,8 +449,8 @@ def of_number(name: str, fitted: Fitted) -> Iterator[Loss]:
     """Yield a table of whose number of rows little is known, for its persons may have many."""
     if fitted.total_variance and fitted.error_of_total > UNSURE * fitted.total:
         text = (
-            f"about {plural(fitted.total, 'row')} are made, give or take {fitted.error_of_total:,.0f}; if few"
-            " persons have many rows, far more are missing: the noise hides how many a person has"
+            f"about {plural(fitted.total, 'row')} are made, give or take {fitted.error_of_total:,.0f}: the"
+            " noise hides how many rows a person has, and far more are missing if few have many"
         )
         yield Loss(name, "number of rows", None, text)
 
@@ -488,6 +485,11 @@ def _amounts(release: Release) -> Iterator[Loss]:
             yield _loss(release, name, "taken as amounts", None, text)
 
 
+def one_class_left(release: Release, target: str) -> bool:
+    """Return whether the release has one class of a target: then no model learns anything."""
+    return any(loss.kind == "target" and loss.share == 1.0 for loss in of_target(release, target))
+
+
 def spoiled(release: Release) -> dict[str, float]:
     """Return the columns that may not be called usable, each with the largest share of its cells lost."""
     found: dict[str, float] = {}
@@ -504,7 +506,7 @@ def _none(release: Release) -> Iterator[Loss]:
 
 KINDS: dict[str, Kind] = {
     "not found": Kind(_not_found, "no values or bounds were found, and the cells are invented", 0.0),
-    "target": Kind(_none, "rare classes of the target are not found", MOST, matters=True),
+    "target": Kind(_none, "rare classes of the target are not found", matters=True),
     "at a found bound": Kind(
         _at_bounds, "bounds found under privacy, to which other values are clipped", SOME
     ),

@@ -14,7 +14,7 @@ from privsyn.errors import plural
 from privsyn.inference.prior.dispersion import MEAN_OF_ABSOLUTE
 from privsyn.marginals.domain import Attributes, Floats
 from privsyn.marginals.statistics import total_variation
-from privsyn.release.losses import spoiled
+from privsyn.release.losses import one_class_left, spoiled
 
 if TYPE_CHECKING:
     from privsyn.inference.fitted import Fitted
@@ -106,7 +106,7 @@ class Outlook:
         of_target = None
         if target is not None and target in codec.schema.coded:
             own = [s / max(e, TINY) for names, s, e in pairs if target in map(codec.column_of, names)]
-            of_target = max(own, default=0.0)
+            of_target = 0.0 if one_class_left(release, target) else max(own, default=0.0)
         return cls(
             columns=len(codec.schema.coded),
             rows=fitted.total,

@@ -15,6 +15,7 @@ from privsyn.pages.sections import Section, percent
 from privsyn.progress import no_progress
 from privsyn.release.agreement import Agreement
 from privsyn.release.linked import LinkedRelease
+from privsyn.release.losses import lines_of
 from privsyn.studies import linked_facts as linked
 from privsyn.studies.linked_facts import LinksInWords
 from privsyn.studies.release_facts import KEPT, MOST_PAIRS, in_plain_words, pair_table
@@ -24,6 +25,7 @@ from privsyn.table.linked import ROW, rows_of
 SECTIONS = (
     Section("public", "In short"),
     Section("drawing", "The tables and how they are linked", "Tables"),
+    Section("losses", "What the run did to the columns", "Losses"),
     Section("links", "Which links are kept", "Links"),
     Section("each", "Table by table"),
     Section("explorer", "Look at a pair of columns", "Pairs"),
@@ -79,6 +81,7 @@ def render_linked(release: LinkedRelease) -> str:
         "rules": linked.rules(release),
         "csv": estimates(release.tables),
         "lost": release.not_found,
+        "losses": lines_of(release.losses),
         "drawn": min((table["drawn"] for table in tables), default=0),
         "uncovered": _joined(tables, "uncovered"),
         "data": data,

@@ -17,6 +17,7 @@ from privsyn.marginals.marginal import Marginal
 from privsyn.pages.sections import many, percent, whole
 from privsyn.private.ledger import Ledger
 from privsyn.release.agreement import error_limit
+from privsyn.release.losses import lines_of, spoiled
 from privsyn.release.outlook import strength
 from privsyn.release.release import Release
 
@@ -56,6 +57,8 @@ def facts(release: Release) -> dict[str, Any]:
         "ledger": release.ledger.to_dict() | {"kept": release.ledger.kept},
         "rows": release.fitted.total,
         "lost": release.accuracy_.not_found,
+        "losses": lines_of(release.losses),
+        "spoiled": [name for name in spoiled(release) if name not in release.accuracy_.not_found],
         "tables": rows,
         "overview": kept,
         "typical_pair": median(row["error"] for row in rows) if rows else None,

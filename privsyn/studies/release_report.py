@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 SECTIONS = (
     Section("public", "In short"),
+    Section("losses", "What the run did to the columns", "Losses"),
     Section("columns", "Columns"),
     Section("agreement", "Where rows differ", "Rows"),
     Section("tables", "Which relationships are kept", "Relationships"),
