@@ -13,10 +13,34 @@ from typing import Any
 
 import numpy as np
 
-from privsyn.errors import InputError, did_you_mean, replace_errors, safe_repr
+from privsyn.errors import InputError, did_you_mean, replace_errors, safe_repr, spelled
 
 _UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _MEMORY = re.compile(r"([0-9]+(?:\.[0-9]+)?) *([kKmMgGtT]?[bB])")
+
+MUCH_EPSILON, MUCH_DELTA = 100.0, 1e-3
+"""Above either, the guarantee is practically meaningless."""
+
+BETTER = "take an epsilon of 10 at most, and a delta far below one in the number of people"
+
+
+def is_weak(epsilon: float, delta: float) -> bool:
+    """Return whether a promise is next to none.
+
+    >>> is_weak(100.0, 1e-3), is_weak(101.0, 1e-9), is_weak(1.0, 0.5)
+    (False, True, True)
+    """
+    return epsilon > MUCH_EPSILON or delta > MUCH_DELTA
+
+
+def check_promise(epsilon: float, delta: float, *, allowed: bool) -> None:
+    """Refuse a promise of next to nothing before anything is spent, unless the caller insists."""
+    if is_weak(epsilon, delta) and not allowed:
+        name, value = ("epsilon", epsilon) if epsilon > MUCH_EPSILON else ("delta", delta)
+        raise InputError(
+            f"{name} {value:g} promises next to nothing: {BETTER}, or insist with"
+            f" {spelled('allow_weak_privacy')}"
+        )
 
 
 def check_whole(name: str, value: object, *, least: int = 0) -> int:

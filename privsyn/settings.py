@@ -32,10 +32,6 @@ def _option(help: str, **more: Any) -> dict[str, Any]:  # noqa: A002
     return {"help": help} | more
 
 
-MUCH_EPSILON, MUCH_DELTA = 100.0, 1e-3
-"""Above either, the guarantee is practically meaningless."""
-
-
 @dataclass(frozen=True, eq=False)
 class Settings:
     """The settings of a run; `PrivSyn` documents them. All but three are keyword-only.
@@ -147,16 +143,23 @@ class Settings:
             type=Path | None,
         ),
     )
+    allow_weak_privacy: bool = field(
+        default=False,
+        metadata=_option(
+            "Accept an epsilon above 100 or a delta above 0.001.", flag="--allow-weak-privacy", means=True
+        ),
+    )
     progress: Progress | None = None
 
     def __post_init__(self) -> None:
         """Refuse what cannot work, before any row is read. Every rule of the settings is here."""
-        from privsyn.arguments import check_bytes, check_column, check_finite, check_whole
+        from privsyn.arguments import check_bytes, check_column, check_finite, check_promise, check_whole
         from privsyn.methods.budget import check_enough
         from privsyn.methods.persons import MOST_TESTED
         from privsyn.private.accounting import rho_for
         from privsyn.release.acceptance.criteria import check_accept
         from privsyn.release.acceptance.layout import check_affordable
+        from privsyn.table.kinds.column_settings import flag
         from privsyn.table.schema.important import check_important
 
         self._check_method(check_finite(spelled("delta"), self.delta))
@@ -174,6 +177,7 @@ class Settings:
         if (criteria := self.criteria) is not None:
             check_accept(criteria, public, self.epsilon)
         if self.epsilon is not None:
+            check_promise(*self.promise, allowed=flag("allow_weak_privacy", self.allow_weak_privacy))
             cost, share = rho_for(*self.promise, self.algorithm.accounting_of(self.law)), 0.0
             if criteria is not None:
                 check_affordable(criteria, self.law, cost, 1 if self.largest_bound == 1 else MOST_TESTED)

@@ -105,6 +105,8 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
     accept : path of a YAML file, or mapping, optional
         Criteria that the release must meet, tested under privacy for a part of the budget: docs/publisher.md.
         The verdict is in ``ledger_.acceptance``. `fit` does not fail if they are not met.
+    allow_weak_privacy : bool
+        Accept an epsilon above 100 or a delta above 0.001, which promise next to nothing: for experiments.
     progress : callable, optional
         Called as ``progress(stage, done, total)``. The stages of `fit` are "reading", "measuring" (with
         "finding values and bounds", if the schema leaves some open) and "estimating"; `sample` is

@@ -3,10 +3,12 @@
 import inspect
 from dataclasses import fields
 
+import pandas as pd
 import pytest
 from command import run
 
-from privsyn import InputError, PrivSyn
+import privsyn
+from privsyn import Categorical, Database, InputError, PrivSyn, Schema, Table
 from privsyn.cli.common.options import spelling_of
 from privsyn.cli.synth import synth
 from privsyn.settings import AGREED, Settings
@@ -80,3 +82,43 @@ def test_the_budget_and_the_share_of_tests_must_suffice_for_the_largest_bound():
         for bound in (None, 10**8, 16):
             with pytest.raises(InputError, match="exceeds every count"):
                 PrivSyn(few, 1e-9, unit="who", rows_per_unit=bound, **settings)
+
+
+WEAK = {
+    "epsilon": {"epsilon": 1e9},
+    "just above": {"epsilon": 100.1},
+    "delta": {"epsilon": 1.0, "delta": 0.5},
+}
+
+
+@pytest.mark.parametrize("promise", WEAK)
+def test_a_promise_of_next_to_nothing_needs_a_flag_wherever_it_is_made(promise):
+    given = WEAK[promise]
+    epsilon, delta = given["epsilon"], given.get("delta", 1e-9)
+    answers = pd.DataFrame({"a": ["x", "y"] * 50})
+    schema = Schema({"a": Categorical(["x", "y"])})
+    runs = {
+        "model": lambda **flag: PrivSyn(**given, **flag),
+        "published": lambda **flag: PrivSyn.paper(epsilon, delta, **flag),
+        "linked": lambda **flag: PrivSyn(epsilon, delta, Database({"t": Table(schema)}), **flag),
+        "plan": lambda **flag: privsyn.plan(schema, epsilon, delta, rows=100, **flag),
+        "sweep": lambda **flag: privsyn.sweep(
+            answers, [epsilon], seeds=1, delta=delta, schema=schema, models=False, **flag
+        ),
+    }
+    for name, run_ in runs.items():
+        with pytest.raises(InputError, match="promises next to nothing: take an epsilon of 10 at most"):
+            run_()
+        assert run_(allow_weak_privacy=True) is not None, name
+    model = PrivSyn(1.0)
+    with pytest.raises(InputError, match="insist with allow_weak_privacy"):
+        model.set_params(**given)
+    assert PrivSyn(100.0, 1e-3).epsilon == 100.0
+
+
+def test_respondents_who_lose_nearly_everything_need_the_flag_too():
+    columns = {f"a{place}": Categorical(["x", "y"], nullable=False, keep=1 - 1e-9) for place in range(6)}
+    answers = pd.DataFrame(dict.fromkeys(columns, ["x", "y"] * 5))
+    with pytest.raises(InputError, match="promises next to nothing"):
+        privsyn.randomize(answers, Schema(columns))
+    assert privsyn.randomize(answers, Schema(columns), allow_weak_privacy=True).ledger.promised_epsilon > 100

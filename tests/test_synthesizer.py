@@ -65,7 +65,7 @@ PEOPLE = people()
 
 
 def fitted(method="default", epsilon=1.0, table=PEOPLE, schema=SCHEMA, **options):
-    return PrivSyn(epsilon, DELTA, schema, method=method, **options).fit(table)
+    return PrivSyn(epsilon, DELTA, schema, method=method, allow_weak_privacy=True, **options).fit(table)
 
 
 def coded(d, rows=500, seed=0):
@@ -190,16 +190,25 @@ WITH_GAPS = pd.DataFrame(
 @both
 @pytest.mark.parametrize("schema", [None, Schema({"size": Numerical(0, 9), "job": Categorical()})])
 def test_no_cell_is_missing_if_the_settings_say_so(method, schema):
-    model = PrivSyn(LARGE, schema=schema, nullable=False, seed=0, method=method).fit(WITH_GAPS)
+    model = PrivSyn(LARGE, allow_weak_privacy=True, schema=schema, nullable=False, seed=0, method=method).fit(
+        WITH_GAPS
+    )
     assert model.sample().notna().all(axis=None)
-    assert PrivSyn(LARGE, schema=schema, seed=0, method=method).fit(WITH_GAPS).sample().isna().any().all()
+    assert (
+        PrivSyn(LARGE, allow_weak_privacy=True, schema=schema, seed=0, method=method)
+        .fit(WITH_GAPS)
+        .sample()
+        .isna()
+        .any()
+        .all()
+    )
     assert not any(column.nullable for column in model.release_.codec.schema.coded.values())
 
 
 def test_a_column_that_arrow_declares_not_null_is_never_missing():
     fields = [pa.field(name, pa.int32(), name == "b") for name in "ab"]
     table = pa.table([[1, 2] * 50, [1, None] * 50], schema=pa.schema(fields))
-    model = PrivSyn(LARGE, seed=0).fit(table)
+    model = PrivSyn(LARGE, allow_weak_privacy=True, seed=0).fit(table)
     assert [model.release_.codec.schema.columns[name].nullable for name in "ab"] == [False, True]
     assert [field.nullable for field in model.sample(9).schema] == [False, True]
 
@@ -212,7 +221,7 @@ def test_a_column_randomised_with_missing_cells_stays_as_it_was_answered():
 
 @both
 def test_without_a_schema_only_names_and_dtypes_are_public(method):
-    model = PrivSyn(LARGE, schema=None, method=method).fit(PEOPLE)
+    model = PrivSyn(LARGE, allow_weak_privacy=True, schema=None, method=method).fit(PEOPLE)
     assert model.sample(5).dtypes.astype(str).equals(PEOPLE.dtypes.astype(str))
     asked = [spend.what.split()[0] for spend in model.ledger_.spends]
     assert asked[:3] == ["values", "values", "bounds"]

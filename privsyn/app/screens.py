@@ -28,11 +28,11 @@ from privsyn.app.quality import quality_of
 from privsyn.app.results import ALL, listed, size
 from privsyn.app.session import Session
 from privsyn.app.workspace import tables_of
+from privsyn.arguments import MUCH_DELTA, MUCH_EPSILON, is_weak
 from privsyn.errors import InputError, replace_errors
 from privsyn.files import check_file
 from privsyn.pages.sections import FOLDER as PAGES
 from privsyn.pages.sections import environment
-from privsyn.settings import MUCH_DELTA, MUCH_EPSILON
 from privsyn.table.kinds.csv_format import CsvFormat
 
 TEMPLATES = Path(__file__).with_name("templates")
@@ -234,7 +234,7 @@ def save_promise(session: Session, form: Form) -> str:
         epsilon, delta = (float(one(form, name).replace(",", ".")) for name in ("epsilon", "delta"))
     target = one(form, "target") or None
     unit_or_none = unit if protects == "person" else None
-    if not 0 < epsilon <= MUCH_EPSILON or not 0 <= delta <= MUCH_DELTA:
+    if is_weak(epsilon, delta) or not (epsilon > 0 and delta >= 0):
         raise InputError(
             f"give an epsilon above 0 and of {MUCH_EPSILON:g} at most, and a delta from 0 to {MUCH_DELTA:g}"
         )

@@ -10,7 +10,17 @@ import typer
 from privsyn.cli.common import options
 from privsyn.cli.common.terminal import say, say_text
 
-PLANNED = ("epsilon", "delta", "schema", "unit", "rows_per_unit", "target", "important", "accept")
+PLANNED = (
+    "epsilon",
+    "delta",
+    "schema",
+    "unit",
+    "rows_per_unit",
+    "target",
+    "important",
+    "accept",
+    "allow_weak_privacy",
+)
 """The settings that change what is to be expected."""
 
 
@@ -64,7 +74,9 @@ def _per_parent(text: str) -> tuple[str, float]:
         return name, float(number)
 
 
-@options.takes(settings=options.settings_options("delta", "schema", "target"), csv=options.CSV)
+@options.takes(
+    settings=options.settings_options("delta", "schema", "target", "allow_weak_privacy"), csv=options.CSV
+)
 def sweep(
     data: options.Data,
     *,

@@ -163,7 +163,7 @@ def _show(check: Path, findings: list[str]) -> None:
         raise typer.Exit(1)
 
 
-@options.takes(csv=options.CSV)
+@options.takes(settings=options.settings_options("allow_weak_privacy"), csv=options.CSV)
 def randomize(
     data: options.Data,
     out: Annotated[Path, typer.Argument(metavar="OUT", help=options.OUT.replace("synthetic", "randomised"))],
@@ -177,6 +177,7 @@ def randomize(
     ] = None,
     force: options.Force = False,
     *,
+    settings: options.Given,
     csv: options.Given,
 ) -> None:
     """Randomise answers before they are collected; also writes OUT.ledger.json and OUT.schema.yaml."""
@@ -196,7 +197,7 @@ def randomize(
     for name, path in outputs.items():
         check_new(name, path, force=force)
     public = options.read_public(schema, csv) or schema
-    sent = randomise(data, public, keep)
+    sent = randomise(data, public, keep, **settings)
     with staged(outputs) as places:
         rows, columns = write_table(sent.table, places["OUT"], sent.schema, sent.form)
         write_text(places["the ledger"], sent.ledger.to_json())

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from privsyn.arguments import check_promise
 from privsyn.errors import InputError
 from privsyn.inference.consistency import combine_one_ways, estimate_total
 from privsyn.inference.fitted import Fitted, one_way_certainty, table_certainties
@@ -70,7 +71,13 @@ class Randomised:
     form: OutputType
 
 
-def randomize(table: Any, schema: Schema | str | PathLike[str], keep: float | None = None) -> Randomised:
+def randomize(
+    table: Any,
+    schema: Schema | str | PathLike[str],
+    keep: float | None = None,
+    *,
+    allow_weak_privacy: bool = False,
+) -> Randomised:
     """Replace cells at random, so that no cell reveals much: k-ary randomised response.
 
     Each cell of a randomised column is kept with probability `keep`. Otherwise it becomes one of the listed
@@ -87,6 +94,8 @@ def randomize(table: Any, schema: Schema | str | PathLike[str], keep: float | No
         others stay unchanged: the ledger names them, and says that the table is not private.
     keep : float, optional
         Randomise all columns, with this probability where the schema gives none.
+    allow_weak_privacy : bool
+        Accept an epsilon above 100 of all columns together.
 
     Returns
     -------
@@ -96,7 +105,7 @@ def randomize(table: Any, schema: Schema | str | PathLike[str], keep: float | No
     Raises
     ------
     InputError
-        If a column to be randomised has no public list of values.
+        If a column to be randomised has no public list of values, or all together promise next to nothing.
 
     Examples
     --------
@@ -114,6 +123,7 @@ def randomize(table: Any, schema: Schema | str | PathLike[str], keep: float | No
     source = read_in_memory(table, settled)
     match_names(tuple(source.frame.columns), settled)
     codec = codec_of_randomised(settled, source.frame)
+    check_promise(local_epsilon(local_promises(codec)), 0.0, allowed=allow_weak_privacy)
     names = list(codec.names)
     codes = codec.encode(source.frame[names]).codes
     # A function of each cell and of fresh bits alone: a respondent's epsilon is the sum over the columns.

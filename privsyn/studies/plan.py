@@ -160,6 +160,7 @@ def plan(
     accept: object = None,
     important: Sequence[Sequence[str]] | None = None,
     rows_per_parent: Mapping[str, float] | None = None,
+    allow_weak_privacy: bool = False,
 ) -> Plan | LinkedPlan:
     """Plan ``PrivSyn(epsilon, delta, schema).fit(table)`` from public facts alone.
 
@@ -168,7 +169,8 @@ def plan(
     table : pandas, polars or pyarrow table, or a path to a .csv, .csv.gz or .parquet file, optional
         Only the names and dtypes of its columns are read; of a CSV file, the header. Default: the columns of
         the schema. A Schema or a Database is accepted here, too.
-    epsilon, delta, schema, unit, rows_per_unit, target, important, accept : as for PrivSyn
+    epsilon, delta, schema, unit, rows_per_unit, target, important, accept, allow_weak_privacy
+        As for PrivSyn.
     rows : int, optional
         A rough, public number of rows: do not count them. Default: from a thousand to a million. With a
         database, of the table without a parent.
@@ -210,6 +212,7 @@ def plan(
         target=target,
         important=important,
         accept=accept,
+        allow_weak_privacy=allow_weak_privacy,
     )
     if accept is not None and rows is None:
         raise InputError(f"{spelled('accept')} needs a rough, public number of rows: give rows")

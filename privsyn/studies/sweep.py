@@ -11,7 +11,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.metadata import version
 from itertools import product
@@ -122,6 +122,7 @@ class Bench:
     models: bool | Sequence[str] = True
     metrics: tuple[str, ...] = ()
     name: str = "table"
+    allow_weak_privacy: bool = False
 
     @classmethod
     def of(
@@ -172,6 +173,7 @@ class Bench:
         name, parameters = read_preset(preset)
         method = PRESETS[name]
         settings: dict[str, Any] = {"method": method, "parameters": parameters or None, "seed": run.seed}
+        settings["allow_weak_privacy"] = self.allow_weak_privacy
         settings["target"] = self.target if METHODS[method].takes_target else None
         with about(f"preset {safe_repr(preset)}") if parameters else nullcontext():
             return PrivSyn(run.epsilon, self.delta, self.schema, **settings)
@@ -308,6 +310,7 @@ def sweep(
     metrics: Sequence[str] = (),
     name: str | None = None,
     long: bool = False,
+    allow_weak_privacy: bool = False,
     out: str | PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> pd.DataFrame:
@@ -338,6 +341,7 @@ def sweep(
         The name of the table in the results. Default: that of its file, or "table".
     long : bool
         Return one row for each score and table instead of one for each run; see `long_form`.
+    allow_weak_privacy : as for PrivSyn
     out : path, optional
         A .csv file that receives each row when its run is done. Runs in it are not repeated. A file with
         runs on another table is refused. Rows of other settings stay in it.
@@ -371,6 +375,7 @@ def sweep(
         raise InputError(f"leave out {spelled('target')}: linked tables do not take it")
     else:
         bench = LinkedBench.of_tables(table, database, delta=delta, models=models, metrics=metrics, name=name)
+    bench = replace(bench, allow_weak_privacy=allow_weak_privacy)
     bench.check(runs)
     check_results(out, rows, bench.table)
     done = set(rows.get("config", ()))

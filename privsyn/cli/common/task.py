@@ -33,7 +33,7 @@ class Task:
         Returns what shows progress.
     rows : int, optional
         Number of rows, of several tables those of the one without a parent.
-    force, weak, excel_safe
+    force, excel_safe
         As for the command `synth`.
     """
 
@@ -46,5 +46,4 @@ class Task:
     shown: Callable[[], AbstractContextManager[Progress | None]]
     rows: int | None
     force: bool
-    weak: bool
     excel_safe: bool

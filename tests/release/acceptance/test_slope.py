@@ -48,7 +48,9 @@ def people(rows=3000, seed=0, each=1.0):
 
 
 def fitted(accept, epsilon=500.0, table=None, **settings):
-    return PrivSyn(epsilon, 1e-6, SCHEMA, accept=accept, **settings).fit(people() if table is None else table)
+    return PrivSyn(epsilon, 1e-6, SCHEMA, accept=accept, allow_weak_privacy=True, **settings).fit(
+        people() if table is None else table
+    )
 
 
 def slope(y, x):
@@ -252,7 +254,13 @@ def test_numbers_in_cells_too_wide_for_the_error_are_named():
     rng = np.random.default_rng(0)
     a = rng.uniform(0, 1e6, 1000)
     table = pd.DataFrame({"a": a, "b": (a + rng.uniform(0, 1e6, 1000)) / 2})
-    model = PrivSyn(500.0, 1e-6, schema, accept=[{"slope": "b", "against": "a", "within": "0.1%"}]).fit(table)
+    model = PrivSyn(
+        500.0,
+        1e-6,
+        schema,
+        allow_weak_privacy=True,
+        accept=[{"slope": "b", "against": "a", "within": "0.1%"}],
+    ).fit(table)
     (verdict,) = model.ledger_.acceptance.criteria
     assert (verdict.met, "in cells too wide for this error" in verdict.problem) == (False, True)
     assert not [spend for spend in model.ledger_.spends if spend.what.startswith("acceptance")]
