@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from privsyn.app.choices import OUTPUTS, SCHEMA, Choices
-from privsyn.budget.account import totals
-from privsyn.budget.policy import POLICY_FILE, Policy, policy_of
-from privsyn.budget.runs import beside, runs_in
+from privsyn.budget.account import runs_of, totals
+from privsyn.budget.files import BudgetFiles
+from privsyn.budget.policy import Policy, policy_of
 
 
 @dataclass(frozen=True)
@@ -26,9 +26,9 @@ class Command:
     @property
     def text(self) -> str:
         """The command for a shell, in the folder of the table."""
-        return shlex.join(["privsyn", *self.arguments(self.choices.name, self.budget.name)])
+        return shlex.join(["privsyn", *self.arguments(self.choices.name)])
 
-    def arguments(self, data: str, budget: str, policy: str = "") -> list[str]:
+    def arguments(self, data: str, budget: str = "", policy: str = "") -> list[str]:
         """Return what follows ``privsyn`` for the run, in the folder of its results.
 
         Parameters
@@ -36,7 +36,7 @@ class Command:
         data : str
             The private table.
         budget, policy : str
-            The budget file, and the policy file if it is not beside the table.
+            The budget file and the policy file if they are not beside the table, as of an upload.
         """
         choices = self.choices
         options = {"--schema": SCHEMA} if choices.schema() is not None else {}
@@ -51,25 +51,35 @@ class Command:
         return ["synth", data, choices.out, *(part for pair in given for part in _option(*pair))]
 
     @property
-    def budget(self) -> Path:
-        """The budget file: beside the table; of an upload in the start folder."""
-        return self.choices.home / beside(Path(self.choices.data)).name
+    def uploaded(self) -> bool:
+        """Whether the table is an upload, whose budget file and policy are in the start folder."""
+        return self.choices.home != self.choices.path.parent
+
+    @property
+    def files(self) -> BudgetFiles:
+        """The budget files of the table; of an upload those of a table of this name in the start folder."""
+        return BudgetFiles.of(self._at_home, None, self.policy)
 
     @property
     def policy(self) -> Policy | None:
         """The policy for the table: that beside its budget file."""
-        return policy_of(self.budget.with_name(self.choices.path.name))
+        return policy_of(self._at_home)
+
+    @property
+    def _at_home(self) -> Path:
+        return self.choices.home / self.choices.name if self.uploaded else Path(self.choices.data)
 
     def run(self) -> list[str]:
         """Return the arguments of the run with whole paths."""
-        home = self.choices.home
-        is_beside = self.policy is None or home == self.choices.path.parent
-        given = "" if is_beside else str(home / POLICY_FILE)
-        return [*self.arguments(self.choices.data, str(self.budget), given), "--progress", "json"]
+        budget = policy = ""
+        if self.uploaded:
+            budget = str(self.files.path)
+            policy = "" if self.policy is None else str(self.policy.file)
+        return [*self.arguments(self.choices.data, budget, policy), "--progress", "json"]
 
     def spent(self) -> tuple[list[str], list[str]]:
         """Return a line for each run on the table before; and what they spent and what a policy leaves."""
-        runs = runs_in(self.budget)
+        runs = runs_of(self.files.counted)
         return [str(run) for run in runs], totals(runs, self.policy)
 
 

@@ -8,21 +8,24 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from errno import ENOSPC
 from io import FileIO
 from pathlib import Path
 from typing import Any
 
+from privsyn.budget.files import BudgetFiles
 from privsyn.budget.policy import Policy
 from privsyn.budget.runs import (
+    KEPT_IN,
     SO_FAR,
     Run,
     Withdrawal,
     exists,
     lock,
+    named_in,
     parsed,
     rounded_down,
     runs_in,
@@ -38,10 +41,22 @@ def left(path: Path, policy: Policy) -> tuple[float, float]:
     return policy.left(run for run in runs_in(path))
 
 
-def summary(path: Path, policy: Policy | None = None) -> list[str]:
-    """Return in sentences what was spent: a line for each run, the total, and what a policy leaves."""
-    runs = runs_in(path)
+def summary(files: Path | BudgetFiles, policy: Policy | None = None) -> list[str]:
+    """Return in sentences what was spent: a line for each run, the total, and what a policy leaves.
+
+    Parameters
+    ----------
+    files : Path or BudgetFiles
+        A budget file, or all those of a table.
+    policy : Policy, optional
+    """
+    runs = runs_of((files,) if isinstance(files, Path) else files.counted)
     return [*map(str, runs), *totals(runs, policy)]
+
+
+def runs_of(files: Iterable[Path]) -> tuple[Run, ...]:
+    """Return the runs in several budget files, those of each file in their order."""
+    return tuple(run for file in files for run in runs_in(file))
 
 
 def totals(runs: Sequence[Run], policy: Policy | None = None) -> list[str]:
@@ -91,31 +106,36 @@ class Account:
 
     Parameters
     ----------
-    path : Path, optional
-        The file. With None nothing is recorded.
+    path : Path or BudgetFiles, optional
+        The file into which the run is written, or all files of the table. With None nothing is recorded.
     run : Run
     policy : Policy, optional
         It decides whether the run may begin.
     """
 
-    def __init__(self, path: Path | None, run: Run, policy: Policy | None = None) -> None:
-        self.path, self.run, self.policy = path, run, policy
+    def __init__(self, path: Path | BudgetFiles | None, run: Run, policy: Policy | None = None) -> None:
+        self.files = BudgetFiles(path) if isinstance(path, Path) else path
+        self.path = None if self.files is None else self.files.path
+        self.run, self.policy = run, policy
         self.so_far = ""
         """One line on what was spent on the table, once the run has ended."""
 
     def check(self) -> None:
-        """Refuse a run that the file or the policy does not allow, before anything is read."""
-        if self.path is not None:
-            runs = runs_in(self.path)
-            if exists(self.path):
-                with _locked(self.path, os.O_APPEND):  # can it be written?
+        """Refuse a run that the files or the policy do not allow, before anything is read."""
+        if self.files is not None:
+            runs = runs_of(self.files.counted)
+            if exists(self.files.path):
+                with _locked(self.files.path, os.O_APPEND):  # can it be written?
                     pass
-            if self.policy is not None:
-                self.policy.check(self.run, runs)
+            self._check(runs)
+
+    def _check(self, runs: Iterable[Run]) -> None:
+        if self.policy is not None:
+            self.policy.check(self.run, [each for each in runs if each.id != self.run.id])
 
     def watch(self, progress: Progress | None) -> Progress | None:
         """Return the progress for `fit`, which begins the run in the file before the first question."""
-        if self.path is None:
+        if self.files is None:
             return progress
 
         def report(stage: str, done: int, total: int) -> None:
@@ -129,24 +149,67 @@ class Account:
     def begin(self) -> None:
         """Write the first line of the run, so that it is on the disk; refuse the run if the policy does.
 
-        Of two runs at once, the second one reads what the first one wrote: no two pass where one may.
+        Of two runs at once, the second one reads what the first one wrote: no two pass where one may. A run
+        that was interrupted and is resumed has its line already.
         """
-        if self.path is not None:
-            with _locked(self.path, os.O_APPEND | os.O_CREAT) as file:
-                file.seek(0)
-                runs = parsed(self.path, file.read())
-                if self.policy is not None:
-                    self.policy.check(self.run, runs)
-                _append(file, self.path, self.run.to_plain())
+        if self.files is None:
+            return
+        path = self.files.path
+        with _locked(path, os.O_APPEND | os.O_CREAT):
+            pass  # whoever begins at the same time sees the file from here on
+        self._name_place()
+        with _all_locked(self.files) as file:
+            runs = _runs_of_locked(self.files, file)
+            self._check(runs)
+            if all(each.id != self.run.id for each in runs):
+                _append(file, path, self.run.to_plain())
+
+    def _name_place(self) -> None:
+        """Write into the file beside the table where the runs are kept, if they are kept elsewhere."""
+        if self.files is None or (usual := self.files.pointer) is None:
+            return
+        with _locked(usual, os.O_APPEND | os.O_CREAT) as file:
+            if file.read():
+                raise InputError(f"{usual}: another run has just begun there: start this one again")
+            _append(file, usual, {KEPT_IN: str(self.files.path.resolve())})
 
     def end(self, ledger: Ledger) -> None:
         """Write the ledger of the run; if that fails, the run counts in full."""
-        if self.path is not None:
-            with _locked(self.path, os.O_APPEND) as file:
-                _append(file, self.path, {"ends": self.run.id, "ledger": ledger.to_dict()})
-                file.seek(0)
-                runs = parsed(self.path, file.read())
-            self.so_far = f"{self.path}: {SO_FAR}: {total_of(runs)}"
+        if self.files is not None:
+            path = self.files.path
+            with _locked(path, os.O_APPEND) as file:
+                _append(file, path, {"ends": self.run.id, "ledger": ledger.to_dict()})
+            files = self.files.counted
+            self.so_far = f"{' and '.join(map(str, files))}: {SO_FAR}: {total_of(runs_of(files))}"
+
+
+def _runs_of_locked(files: BudgetFiles, file: FileIO) -> tuple[Run, ...]:
+    """Return all runs that count, while `file`, the first of the files, is locked."""
+    first, *others = files.counted
+    file.seek(0)
+    content = file.read()
+    if named_in(content) is not None:
+        raise InputError(f"{first}: another run has just begun elsewhere: start this one again")
+    return (*parsed(first, content), *runs_of(others))
+
+
+@contextmanager
+def _all_locked(files: BudgetFiles) -> Iterator[FileIO]:
+    """Lock all files that count, in one order, so that no two runs wait for each other; yield the first.
+
+    A file that another run made in the meantime is locked too: then all are unlocked and locked again.
+    """
+    while True:
+        counted = files.counted
+        with ExitStack() as stack:
+            for path in sorted(counted, key=lambda path: str(path.resolve())):
+                if path == files.path:
+                    own = stack.enter_context(_locked(path, os.O_APPEND))
+                else:
+                    lock(stack.enter_context(path.open("rb")), shared=True)
+            if files.counted == counted:
+                yield own
+                return
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 Each run adds two lines of JSON: `begins` before its first question, and `ends` with its ledger. A run without
 its end, for it was killed or is at work, counts in full. A person may add a third one, `withdraws`, with the
 reason: what was published cannot be unseen, so the run counts as before. The file is only ever appended to.
+If the runs are kept in another file, the only line here is `kept_in` with its path.
 
 **It shows nothing that a release does not.** A run's first line has settings, names of files, and who started
 the run when: all of it is known before a row is read. The second line is the ledger, which may be published.
@@ -42,6 +43,9 @@ ENDING = ".budget.jsonl"
 
 SO_FAR = "spent on this table so far"
 """How the line with the total begins."""
+
+KEPT_IN = "kept_in"
+"""The key of the only line of a file whose runs are kept elsewhere; its value is a path."""
 
 DIGITS = 4
 """Of a printed epsilon: what is spent is rounded up, and what is left is rounded down."""
@@ -254,6 +258,34 @@ def beside(data: Path) -> Path:
     return real.parent / f"{real.name}{ENDING}"
 
 
+def kept_in(path: Path) -> Path:
+    """Return the file that a budget file names as the place of the runs; by default the file itself.
+
+    Only the first line is read, without waiting for a run at work. Who reads the runs refuses a damaged file.
+
+    Raises
+    ------
+    InputError
+        If the place that it names is not there.
+    """
+    content = b""
+    with suppress(OSError), path.open("rb") as file:
+        content = file.readline()
+    if (place := named_in(content)) is None:
+        return path
+    if not exists(Path(place)):
+        raise InputError(f"{path}: the runs are kept in {place}, which is not there: restore it")
+    return Path(place)
+
+
+def named_in(content: bytes) -> str | None:
+    """Return the place that the content of a budget file names; None if the runs are in the file itself."""
+    with suppress(ValueError, AttributeError):
+        place = json.loads(content.partition(b"\n")[0]).get(KEPT_IN)
+        return place if isinstance(place, str) else None
+    return None
+
+
 def exists(path: Path) -> bool:
     """Return whether there is such a file. A text that cannot be a path is none."""
     with suppress(OSError, ValueError):
@@ -280,15 +312,19 @@ def runs_in(path: Path) -> tuple[Run, ...]:
     InputError
         If the file cannot be read, or a line is damaged.
     """
+    return parsed(path, _content(path))
+
+
+def _content(path: Path) -> bytes:
+    """Return the content of a budget file; nothing if there is no file."""
     try:
         with path.open("rb") as file:
             lock(file, shared=True)  # no run is at work on a line
-            content = file.read()
+            return file.read()
     except FileNotFoundError:
-        return ()
+        return b""
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None
-    return parsed(path, content)
 
 
 def parsed(path: Path, content: bytes) -> tuple[Run, ...]:
@@ -300,6 +336,10 @@ def parsed(path: Path, content: bytes) -> tuple[Run, ...]:
     for number, line in enumerate(lines, 1):
         with replace_errors(DAMAGED.format(path, number)):
             plain = json.loads(line)
+            if KEPT_IN in plain:
+                if len(lines) > 1 or not isinstance(plain[KEPT_IN], str):
+                    raise ValueError("not the only line")
+                continue
             if "begins" in plain:
                 run = Run.from_plain(plain)
                 if run.id in runs:

@@ -25,15 +25,21 @@ def budget(
     """Print what was spent on DATA, by whom and when, and what its policy leaves. It reads no row."""
     from privsyn.budget.account import summary
     from privsyn.budget.account import withdraw as record
+    from privsyn.budget.files import BudgetFiles
     from privsyn.budget.policy import policy_of
-    from privsyn.budget.runs import beside, exists
+    from privsyn.budget.runs import exists, runs_in
     from privsyn.errors import InputError
 
     if (withdraw is None) != (reason is None):
         raise InputError("--withdraw RUN and --reason TEXT: give both, or neither")
-    path, limits = budget or beside(data), policy_of(data, policy)
+    limits = policy_of(data, policy)
+    files = BudgetFiles.of(data, None, limits) if budget is None else BudgetFiles(budget)
+    path = files.path
     if withdraw is not None and reason is not None:
-        record(path, withdraw, reason)
+        holders = [
+            file for file in files.counted if any(run.id.startswith(withdraw) for run in runs_in(file))
+        ]
+        record(holders[0] if len(holders) == 1 else path, withdraw, reason)
     elif not exists(path):
-        say(f"{path}: there is no such file, so nothing was recorded; `privsyn synth --budget` begins one")
-    say(*summary(path, limits))
+        say(f"{path}: there is no such file, so nothing was recorded; `privsyn synth` begins one")
+    say(*summary(files, limits))

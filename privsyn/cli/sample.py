@@ -45,12 +45,13 @@ def sample(
         bool, typer.Option("--resume", help="If interrupted, the same command resumes from OUT.unfinished.")
     ] = False,
     excel_safe: ExcelSafe = False,
+    force: Force = False,
 ) -> None:
     """Draw a synthetic table from a model, at no further privacy cost."""
     with _stopped(out) if resume else nullcontext():
         from privsyn import LinkedRelease, load
         from privsyn.cli.common import console
-        from privsyn.cli.common.outputs import check_outputs
+        from privsyn.cli.common.outputs import check_absent, check_outputs
         from privsyn.errors import InputError, about_absent
         from privsyn.release.given import parse_given
         from privsyn.release.linked import one_release
@@ -64,12 +65,13 @@ def sample(
             from privsyn.cli.common.linked import refuse, sample_tables
 
             refuse({"--given": given, "--balance": balance, "--draws": draws, "--resume": resume})
-            sample_tables(release, model, out, rows, seed, excel_safe=excel_safe)
+            sample_tables(release, model, out, rows, seed, excel_safe=excel_safe, force=force)
             return
         of_table = one_release(release, "this")
         ending_of(out)
         check_excel_safe(out, excel_safe=excel_safe)
         check_outputs({"OUT": out}, inputs=(model,))
+        check_absent({"OUT": out}, force=force)
         if draws is not None and (resume or not plain):
             raise InputError("--draws: leave out --given, --balance and --resume")
         if resume and not plain:
@@ -129,16 +131,19 @@ def report(
     sheet: Annotated[
         Path | None, typer.Option(help="Write a data sheet with metadata (JSON-LD) too, as Markdown.")
     ] = None,
+    force: Force = False,
 ) -> None:
     """Write the released counts, error bars and privacy cost to a web page, as public as MODEL."""
     import privsyn
     from privsyn.cli.common import console
-    from privsyn.cli.common.outputs import check_markdown, check_outputs, check_page
+    from privsyn.cli.common.outputs import check_absent, check_markdown, check_outputs, check_page
     from privsyn.release.linked import load
 
-    check_outputs({"OUT": out, "--sheet": sheet}, inputs=(model,))
+    outputs = {"OUT": out, "--sheet": sheet}
+    check_outputs(outputs, inputs=(model,))
     check_page("OUT", out)
     check_markdown("--sheet", sheet)
+    check_absent(outputs, force=force)
     release = load(model)
     with console.waiting("writing the page"):
         privsyn.report(release, out)

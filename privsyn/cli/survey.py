@@ -63,7 +63,7 @@ def demo(
     with tempfile.TemporaryDirectory() as private:
         data = Path(private) / "survey.csv"
         real.to_csv(data, index=False)
-        synth(data, out, epsilon=1.0, schema=SCHEMA, model=model, ledger=ledger, force=True)
+        synth(data, out, epsilon=1.0, schema=SCHEMA, model=model, ledger=ledger, force=True, no_budget=True)
     shutil.copyfile(SCHEMA, schema)
     say_text(f"\n{load(model).ledger}\n\n")
     say_text(comparison(real, read_in_memory(out, read_schema(schema)).frame))

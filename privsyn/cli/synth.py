@@ -51,8 +51,8 @@ def synth(
     sign: options.SigningKey = None,
     excel_safe: options.ExcelSafe = False,
     force: options.Force = False,
-    allow_weak_privacy: options.Weak = False,
     budget: options.BudgetFile = None,
+    no_budget: options.NoBudget = False,
     policy: options.PolicyFile = None,
     progress: options.ShowProgress = options.ProgressFormat.BAR,
     csv: options.Given,
@@ -64,7 +64,7 @@ def synth(
     from privsyn.cli.common import console
     from privsyn.cli.common.checksums import Checksums
     from privsyn.cli.common.linked import refuse, synth_tables
-    from privsyn.cli.common.recording import account_of
+    from privsyn.cli.common.recording import BudgetPlace, account_of
     from privsyn.cli.common.task import Task
     from privsyn.table.schema.database_file import as_database
 
@@ -74,11 +74,10 @@ def synth(
         settings,
         {"--model": model, "--ledger": ledger, "--public-report": public_report, "--sheet": sheet},
         Checksums(checksums, sign),
-        account_of(data, out, settings, budget, policy),
+        account_of(data, out, settings, BudgetPlace(budget, declined=no_budget), policy),
         partial(console.progress, progress),
         rows=rows,
         force=force,
-        weak=allow_weak_privacy,
         excel_safe=excel_safe,
     )
     database = as_database(settings["schema"])
@@ -94,14 +93,14 @@ def _synth_table(task: Task, report: Path | None, policy: Path | None, csv: dict
     from privsyn.cli.common import console
     from privsyn.cli.common.checksums import write_beside
     from privsyn.cli.common.keeping import kept
-    from privsyn.cli.common.outputs import rehearse
+    from privsyn.cli.common.outputs import BUDGET, exists_already, rehearse
     from privsyn.cli.common.recording import fit_recorded
     from privsyn.cli.common.terminal import say
     from privsyn.release.acceptance.judge import SEED
     from privsyn.table.io.write import write_blocks
 
     data, out, rows, results, account = task.data, task.out, task.rows, task.results, task.account
-    outputs = {"OUT": out, "the budget file": account.path, **results, **task.checksums.outputs}
+    outputs = {"OUT": out, BUDGET: account.path, **results, **task.checksums.outputs}
     _check(task, {**outputs, "--report": report}, policy)
     public = options.read_public(task.settings["schema"], csv)
     rehearsed = partial(rehearse, data, out, public, rows=rows, report=report is not None)
@@ -113,7 +112,7 @@ def _synth_table(task: Task, report: Path | None, policy: Path | None, csv: dict
         console.show_acceptance(fitted.ledger_)
         if accepted:
             seed = fitted.seed if verdict is None or rows is not None else SEED  # the table that was tested
-            existed = out.exists()
+            existed = exists_already(out)
             with task.shown() as bars:
                 whole = None if report is None else fitted.sample(rows, seed=seed, progress=bars)
                 blocks = _blocks(fitted, whole, rows, seed, bars)
@@ -138,9 +137,9 @@ def _synth_table(task: Task, report: Path | None, policy: Path | None, csv: dict
 
 
 def _check(task: Task, outputs: Mapping[str, Path | None], policy: Path | None) -> None:
-    """Refuse what cannot be read or written, a promise of next to nothing, and options that contradict."""
-    from privsyn.cli.common import console
+    """Refuse what cannot be read or written, and options that contradict."""
     from privsyn.cli.common.outputs import check_files, check_table
+    from privsyn.cli.common.recording import check_recordable
     from privsyn.errors import InputError
     from privsyn.table.io.formats import ending_of
     from privsyn.table.io.read_in_memory import check_excel_safe
@@ -151,8 +150,8 @@ def _check(task: Task, outputs: Mapping[str, Path | None], policy: Path | None) 
     check_table(data)
     ending_of(out)
     inputs = (data, settings["schema"], settings["accept"], policy, sums.key)
+    check_recordable(data, task.account)
     check_files(out, outputs, inputs, force=task.force)
-    console.check_promise(settings["epsilon"], settings["delta"], weak=task.weak)
     if outputs["--report"] is not None and task.rows == 0:
         raise InputError("--report compares rows, and --rows 0 makes none: leave out one of them")
     sums.check(out, seeded=settings["seed"] is not None)
@@ -208,7 +207,10 @@ def _compare(fitted: PrivSyn, data: Path, synthetic: Any, public: Schema | None,
 
 
 @options.takes(
-    settings=options.settings_options(*AGREED, "schema", required=["epsilon", "schema"]), csv=options.CSV
+    settings=options.settings_options(
+        *AGREED, "schema", "allow_weak_privacy", required=["epsilon", "schema"]
+    ),
+    csv=options.CSV,
 )
 def owner(
     data: options.Data,
@@ -233,21 +235,20 @@ def owner(
     patience: Annotated[float, typer.Option(help="Seconds to wait for another owner.")] = 3600.0,
     ledger: Annotated[Path | None, typer.Option(help="Write the ledger to this file, as JSON.")] = None,
     force: options.Force = False,
-    allow_weak_privacy: options.Weak = False,
     csv: options.Given,
 ) -> None:
     """Learn from the rows of several owners, none of whom shows them to another. Each runs this command."""
     import privsyn
     from privsyn.cli.common import console
-    from privsyn.cli.common.outputs import check_new, check_outputs, check_table, write_text
+    from privsyn.cli.common.outputs import check_absent, check_outputs, check_table, write_text
     from privsyn.cli.common.terminal import say
     from privsyn.owners.owners import Owners
 
     check_table(data)
     options.check_lookups(data, settings["schema"])
-    check_outputs({"--model": model, "--ledger": ledger}, inputs=(data, settings["schema"]))
-    check_new("--model", model, force=force)
-    console.check_promise(settings["epsilon"], settings["delta"], weak=allow_weak_privacy)
+    outputs = {"--model": model, "--ledger": ledger}
+    check_outputs(outputs, inputs=(data, settings["schema"]))
+    check_absent(outputs, force=force)
     settings["schema"] = options.read_public(settings["schema"], csv)
     private = model.with_name(f"{model.name}.run") if folder is None else folder
     owners = Owners(

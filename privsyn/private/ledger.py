@@ -102,6 +102,9 @@ class Ledger:
     root : str, optional
         Of linked tables, the one of which `unit` is a column. A person is all its rows with one `unit`, with
         all rows that lead to them. Default: there is one table.
+    recorded : bool, optional
+        Whether the run is recorded in the budget file of its table. Default: the ledger does not say, as in
+        Python, where whoever fits a model adds up the costs.
 
     Raises
     ------
@@ -143,6 +146,7 @@ class Ledger:
     squares: bool = False
     acceptance: Acceptance | None = None
     root: str | None = None
+    recorded: bool | None = None
 
     compose = staticmethod(compose)
 
@@ -333,6 +337,7 @@ class Ledger:
             "version": self.version,
             **({"local": self._local()} if self.local else {}),
             **({} if self.acceptance is None else {"acceptance": self.acceptance.to_plain()}),
+            **({} if self.recorded is None else {"recorded": self.recorded}),
         }
 
     def _local(self) -> dict[str, Any]:
@@ -391,6 +396,8 @@ class Ledger:
             fields["squares"] = _exactly(bool, plain.get("squares", False))
             if "acceptance" in plain:
                 fields["acceptance"] = Acceptance.from_plain(plain["acceptance"])
+            if "recorded" in plain:
+                fields["recorded"] = _exactly(bool, plain["recorded"])
             return cls(
                 tuple(charges),
                 float(plain["promise"]["epsilon"]),

@@ -48,8 +48,21 @@ def _promise(ledger: Ledger) -> list[str]:
     ]
 
 
+RECORDED = {
+    True: "recorded in the budget file of the table",
+    False: "NOT RECORDED in a budget file: whoever adds up what was spent on the table must add this run",
+}
+"""What a ledger says of the budget file."""
+
+
+def recorded_lines(ledger: Ledger) -> list[str]:
+    """Return a line on whether the run is recorded in a budget file; none if the ledger does not say."""
+    return [] if ledger.recorded is None else [RECORDED[ledger.recorded]]
+
+
 def _public(ledger: Ledger) -> list[str]:
     return [
+        *recorded_lines(ledger),
         *acceptance_lines(ledger),
         *([f"reserved for thresholds: delta {ledger.reserved:.4g}"] if ledger.reserved else []),
         *(f"public: {sentence}" for sentence in ledger.public_inputs),

@@ -380,6 +380,14 @@ class LinkedRelease:
         """The ledger, by the name that it has in a fitted model."""
         return self.ledger
 
+    def with_ledger(self, ledger: Ledger) -> LinkedRelease:
+        """Return the release with another ledger."""
+        levels = {
+            name: replace(level, release=level.release.with_ledger(ledger))
+            for name, level in self.levels.items()
+        }
+        return replace(self, levels=levels, ledger=ledger)
+
 
 def _noted(database: Database, name: str, learned: LearnedLevel, only: str | None) -> tuple[Loss, ...]:
     """Return the losses of rows of a table; those of one table have the name of the column of its persons."""

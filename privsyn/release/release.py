@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial, wraps
 from hashlib import sha256
 from os import PathLike
@@ -330,6 +330,10 @@ class Release(Generic[TableT]):
     def ledger_(self) -> Ledger:
         """The ledger, by the name that it has in a fitted model."""
         return self.ledger
+
+    def with_ledger(self, ledger: Ledger) -> Release[TableT]:
+        """Return the release with another ledger."""
+        return replace(self, ledger=ledger)
 
     @property
     def of_one_table(self) -> Release[TableT]:

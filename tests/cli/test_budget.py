@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
+import tempfile
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +15,9 @@ import pandas as pd
 import pytest
 from command import CANARY, run, run_apart
 
+from privsyn import load
 from privsyn.budget.account import Account
-from privsyn.budget.runs import Spent, runs_in, spent
+from privsyn.budget.runs import Run, Spent, runs_in, spent
 from privsyn.private.ledger import Ledger
 
 SETTINGS = ("--epsilon", 1, "--schema", "schema.yaml")
@@ -30,18 +34,23 @@ def refused(outcome):
     return outcome.err
 
 
+def total(outcome):
+    """The line on what was spent on the table."""
+    (line,) = [line for line in outcome.out.splitlines() if "spent on this table so far" in line]
+    return line
+
+
 @pytest.mark.slow
-def test_a_run_is_recorded_if_somebody_keeps_a_file(folder, capsys):
-    assert run(capsys, *SYNTH).code == 0
-    assert not FILE.exists()
-    first = run(capsys, *SYNTH, "--budget", FILE, "--ledger", "ledger.json")
+def test_a_run_is_recorded_beside_its_table(folder, capsys):
+    first = run(capsys, *SYNTH, "--ledger", "ledger.json")
     said = f"{FILE}: spent on this table so far: epsilon 1 at delta 1e-09, 1 release"
-    assert first.out.splitlines()[-1] == said
+    assert total(first) == said
     (only,) = runs_in(FILE)
     assert only.ledger == Ledger.from_json(Path("ledger.json").read_text())
+    assert only.ledger.recorded is True
     assert (only.data, only.out, only.policy) == ("data.csv", "out.csv", None)
-    second = run(capsys, *SYNTH)
-    assert second.out.splitlines()[-1].endswith("epsilon 1.408 at delta 2e-09, 2 releases")
+    second = run(capsys, *SYNTH, "--force")
+    assert total(second).endswith("epsilon 1.408 at delta 2e-09, 2 releases")
     assert CANARY not in FILE.read_text()
     told = run(capsys, "budget", "data.csv")
     assert told.code == 0
@@ -52,12 +61,128 @@ def test_a_run_is_recorded_if_somebody_keeps_a_file(folder, capsys):
     )
 
 
+@pytest.mark.slow
+def test_a_run_that_is_not_recorded_says_so_in_its_ledger_and_model(folder, capsys):
+    files = ("--ledger", "ledger.json", "--model", "m.privsyn")
+    done = run(capsys, *SYNTH, "--no-budget", *files)
+    assert (done.code, FILE.exists()) == (0, False)
+    assert "NOT RECORDED in a budget file" in done.out
+    for ledger in (Ledger.from_json(Path("ledger.json").read_text()), load("m.privsyn").ledger):
+        assert ledger.recorded is False
+        assert "NOT RECORDED in a budget file" in str(ledger)
+    Path("privsyn.policy.yaml").write_text(POLICY)
+    declined = run(capsys, *SYNTH, "--no-budget", "--force")
+    assert "privsyn.policy.yaml needs the budget file" in refused(declined)
+    both = run(capsys, *SYNTH, "--no-budget", "--budget", "b.jsonl", "--force")
+    assert "exclude each other" in refused(both)
+
+
+def test_where_nothing_can_be_written_beside_the_table_one_line_says_what_to_do(folder, capsys, monkeypatch):
+    Path("private").mkdir()
+    Path("data.csv").rename("private/data.csv")
+    temporary = tempfile.TemporaryFile
+
+    def denied(*arguments, **options):
+        if Path(options["dir"]).name == "private":
+            raise PermissionError(13, "Permission denied")
+        return temporary(*arguments, **options)
+
+    monkeypatch.setattr("tempfile.TemporaryFile", denied)
+    said = refused(run(capsys, "synth", "private/data.csv", "out.csv", *SETTINGS))
+    assert "give --budget FILE in another folder, or --no-budget to keep none" in said
+    elsewhere = ("synth", "private/data.csv", "out.csv", *SETTINGS, "--budget", "b.jsonl")
+    assert run(capsys, *elsewhere).code == 0
+    assert len(runs_in(Path("b.jsonl"))) == 1
+    assert [path.name for path in Path("private").iterdir()] == ["data.csv"]
+    assert "there is no such file" in refused(run(capsys, "synth", "none/data.csv", "new.csv", *SETTINGS))
+
+
+@pytest.mark.slow
+def test_a_file_elsewhere_is_used_from_then_on(folder, capsys):
+    Path("central").mkdir()
+    assert run(capsys, *SYNTH, "--budget", "central/b.jsonl").code == 0
+    assert json.loads(FILE.read_text()) == {"kept_in": str(folder / "central" / "b.jsonl")}
+    assert run(capsys, *SYNTH, "--force").code == 0
+    assert len(runs_in(Path("central/b.jsonl"))) == 2
+    assert "2 releases" in run(capsys, "budget", "data.csv").out
+    other = refused(run(capsys, *SYNTH, "--force", "--budget", "new.jsonl"))
+    assert "central/b.jsonl is kept already: leave out --budget" in other
+    Path("central/b.jsonl").rename("central/moved.jsonl")
+    assert "which is not there: restore it" in refused(run(capsys, *SYNTH, "--force"))
+
+
+WAYS = {
+    "budget file beside the policy": (
+        ("t.csv", "--policy", "p/privsyn.policy.yaml", "--budget", "p/t.csv.budget.jsonl"),
+        ("t.csv", "--policy", "p/privsyn.policy.yaml"),
+    ),
+    "the other way round": (
+        ("t.csv", "--policy", "p/privsyn.policy.yaml"),
+        ("t.csv", "--policy", "p/privsyn.policy.yaml", "--budget", "p/t.csv.budget.jsonl"),
+    ),
+    "a copy of the policy": (
+        ("t.csv", "--policy", "p/privsyn.policy.yaml", "--budget", "p/t.csv.budget.jsonl"),
+        ("t.csv", "--policy", "q/copy.yaml", "--budget", "q/t.csv.budget.jsonl"),
+    ),
+    "a copy of the policy, without a budget file": (
+        ("t.csv", "--policy", "p/privsyn.policy.yaml", "--budget", "p/t.csv.budget.jsonl"),
+        ("t.csv", "--policy", "q/copy.yaml"),
+    ),
+    "a symbolic link to the table": (
+        ("t.csv", "--policy", "p/privsyn.policy.yaml", "--budget", "p/t.csv.budget.jsonl"),
+        ("q/link.csv", "--policy", "p/privsyn.policy.yaml"),
+    ),
+    "a linked folder": (
+        ("t.csv", "--policy", "p/privsyn.policy.yaml"),
+        ("linked/t.csv", "--policy", "p/privsyn.policy.yaml"),
+    ),
+    "a relative path": (
+        ("p/../t.csv", "--policy", "p/privsyn.policy.yaml"),
+        ("t.csv", "--policy", "q/../p/privsyn.policy.yaml"),
+    ),
+    "a run before there was a policy": (("t.csv",), ("t.csv", "--policy", "p/privsyn.policy.yaml")),
+    "a table of a database": (
+        ("shop.sqlite::t", "--policy", "p/privsyn.policy.yaml", "--budget", "p/shop.sqlite.budget.jsonl"),
+        ("shop.sqlite", "--policy", "p/privsyn.policy.yaml"),
+    ),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_two_runs_do_not_both_pass_where_one_may(folder, capsys, way):
+    Path("p").mkdir()
+    Path("q").mkdir()
+    Path("linked").symlink_to(folder, target_is_directory=True)
+    Path("data.csv").rename("t.csv")
+    Path("q/link.csv").symlink_to(folder / "t.csv")
+    with closing(sqlite3.connect("shop.sqlite")) as base:
+        pd.read_csv("t.csv").to_sql("t", base, index=False)
+    for place in ("p/privsyn.policy.yaml", "q/copy.yaml"):
+        Path(place).write_text("epsilon: 1\ndelta: 1e-8\n")
+    first, second = WAYS[way]
+    assert run(capsys, "synth", first[0], "a.csv", *SETTINGS, *first[1:]).code == 0
+    done = run(capsys, "synth", second[0], "b.csv", *SETTINGS, *second[1:])
+    assert (done.code, Path("b.csv").exists()) == (2, False)
+
+
+def test_runs_in_both_places_are_added_up(folder, capsys):
+    """As an older version may have left them."""
+    Path("p").mkdir()
+    Path("p/privsyn.policy.yaml").write_text(POLICY)
+    for place in (FILE, Path("p", FILE)):
+        Account(place, Run(1.0, 1e-9, None, False, "data.csv", "out.csv")).begin()
+    done = run(capsys, *SYNTH, "--policy", "p/privsyn.policy.yaml")
+    assert "allows epsilon 2 in all, and 0 is left" in refused(done)
+    told = run(capsys, "budget", "data.csv", "--policy", "p/privsyn.policy.yaml")
+    assert "epsilon 2 at delta 2e-09, 2 releases" in told.out
+
+
 def test_the_command_needs_no_table_and_no_file(folder, capsys):
     told = run(capsys, "budget", "nothing.duckdb::orders")
     assert told.code == 0
     assert told.out.splitlines() == [
-        "nothing.duckdb.budget.jsonl: there is no such file, so nothing was recorded; `privsyn synth"
-        " --budget` begins one",
+        "nothing.duckdb.budget.jsonl: there is no such file, so nothing was recorded; `privsyn synth`"
+        " begins one",
         "spent on this table so far: nothing",
     ]
     Path("privsyn.policy.yaml").write_text(POLICY)
@@ -102,7 +227,7 @@ def test_a_run_that_is_killed_counts_in_full(folder, capsys):
     assert killed.code == -signal.SIGKILL
     assert not Path("out.csv").exists()
     assert spent(FILE) == {"one row": Spent(1, 1.0, 1e-9, 0, 1)}
-    said = run(capsys, *SYNTH).out.splitlines()[-1]
+    said = total(run(capsys, *SYNTH))
     assert said.endswith(
         "2 at delta 2e-09, 2 releases, 1 of them without an end, counted in full"
     )  # the sum of both promises
@@ -129,13 +254,14 @@ def test_a_policy_is_not_evaded_by_a_new_budget_file(folder, capsys):
     Path("privsyn.policy.yaml").write_text(POLICY)
     Path("limits").mkdir()
     assert run(capsys, *SYNTH, "--budget", FILE).code == 0
+    Path("out.csv").unlink()
     FILE.rename("limits/data.csv.budget.jsonl")
     elsewhere = (*SYNTH, "--budget", "limits/data.csv.budget.jsonl")
     assert "privsyn.policy.yaml needs it beside the table" in refused(run(capsys, *elsewhere))
     Path("privsyn.policy.yaml").rename("limits/privsyn.policy.yaml")  # as of an upload
     given = ("--policy", "limits/privsyn.policy.yaml")
     assert run(capsys, *elsewhere, *given).code == 0
-    assert "needs it beside" in refused(run(capsys, *SYNTH, *given, "--budget", "new.jsonl"))
+    assert "is kept already" in refused(run(capsys, *SYNTH, *given, "--budget", "new.jsonl"))
 
 
 @pytest.mark.parametrize("data", ["data.csv", "nothing.csv", "table.parquet", "shop.duckdb::orders"])
@@ -233,7 +359,7 @@ def test_a_model_is_kept_before_its_run_is_ended_in_the_file(folder, capsys, mon
 
 
 def test_a_seeded_run_is_recorded_as_not_private(folder, capsys):
-    said = run(capsys, *SYNTH, "--seed", 1, "--budget", FILE).out.splitlines()[-1]
+    said = total(run(capsys, *SYNTH, "--seed", 1, "--budget", FILE))
     assert said.endswith("so far: epsilon 0 at delta 0, 0 releases; NOT PRIVATE: 1 run with a seed")
     assert json.loads(FILE.read_text().splitlines()[0])["seeded"] is True
 
@@ -263,7 +389,7 @@ def test_persons_and_linked_tables_are_recorded_with_what_they_protect(tmp_path,
     Path("privsyn.policy.yaml").write_text("epsilon: 2\ndelta: 1e-8\nunit: home\n")
     linked = ("synth", "in", "made", "--epsilon", 1, "--schema", "all.yaml")
     done = run(capsys, *linked)
-    assert done.out.splitlines()[-1] == (
+    assert total(done) == (
         "in.budget.jsonl: spent on this table so far: for all rows of 'homes' with one 'home', and all rows"
         " that lead to them: epsilon 1 at delta 1e-09, 1 release"
     )
@@ -275,9 +401,14 @@ def test_persons_and_linked_tables_are_recorded_with_what_they_protect(tmp_path,
     assert not Path("again").exists()
     one = ("synth", "in/trips.csv", "out.csv", "--epsilon", 1, "--schema", "one.yaml", "--policy")
     persons = (*one, "privsyn.policy.yaml", "--unit", "home")
+    mixed = refused(run(capsys, *persons))  # the rows of the folder are these
+    assert "a run before protects all rows of 'homes' with one 'home'" in mixed
+    Path("in.budget.jsonl").rename("before.jsonl")
     assert run(capsys, *persons).code == 0
-    assert run(capsys, *persons, "--identifiers").code == 0
+    assert run(capsys, *persons, "--identifiers", "--force").code == 0
     assert [each.unit for each in runs_in(Path("in/trips.csv.budget.jsonl"))] == ["home", "home"]
+    assert "2 releases" in run(capsys, "budget", "in").out
+    assert "a run before protects" in refused(run(capsys, *linked[:2], "new", *linked[3:]))
 
 
 def test_randomised_columns_spend_nothing_and_beside_others_no_policy_counts_them(folder, capsys):
@@ -301,7 +432,7 @@ def test_what_a_run_begins_with_depends_on_no_row(folder, capsys, monkeypatch):
     lines = []
     for rows in (300, 30):
         pd.read_csv("data.csv")[:rows].to_csv("data.csv", index=False)
-        assert run(capsys, *SYNTH, "--budget", FILE).code == 0
+        assert run(capsys, *SYNTH, "--force").code == 0
         begins, ends = map(json.loads, FILE.read_text().splitlines())
         lines.append({**begins, "when": ""})
         assert list(ends) == ["ends", "ledger"]

@@ -152,7 +152,14 @@ def test_synth_writes_the_table_its_model_and_its_ledger(folder, capsys):
     assert list(synthetic.columns) == COLUMNS
     assert set(synthetic["job"].dropna()) <= {"baker", "clerk", "miller"}
     assert Ledger.from_json(Path("ledger.json").read_text()) == privsyn.load("m.privsyn").ledger
-    assert files(folder) == {"data.csv", "schema.yaml", "out.csv", "m.privsyn", "ledger.json"}
+    assert files(folder) == {
+        "data.csv",
+        "data.csv.budget.jsonl",
+        "schema.yaml",
+        "out.csv",
+        "m.privsyn",
+        "ledger.json",
+    }
     assert f"out.csv: {len(synthetic):,} rows (a private estimate" in done.out
     assert "epsilon 1 at delta 1e-09" in done.out
     assert "NOT PRIVATE" not in done.out
@@ -310,7 +317,7 @@ def test_without_a_seed_two_runs_differ(folder, capsys):
     # Some 300 ages and pays, drawn at random within their bins: alike in fewer than 1 of 10^100 runs.
     run(capsys, *SYNTH)
     once = Path("out.csv").read_bytes()
-    run(capsys, *SYNTH)
+    run(capsys, *SYNTH, "--force")
     assert Path("out.csv").read_bytes() != once
 
 
@@ -451,14 +458,14 @@ def test_where_no_value_was_found_it_is_said(folder, capsys):
     (said,) = [said for said in without.out.splitlines() if said.startswith(line) and "job" in said]
     for again in (("sample", "few.privsyn", "more.csv"), ("report", "few.privsyn", "page.html")):
         assert said in run(capsys, *again).out.splitlines()
-    given = run(capsys, *SYNTH[:3], "--schema", "schema.yaml", "--epsilon", 1e-3)
+    given = run(capsys, *SYNTH[:3], "--schema", "schema.yaml", "--epsilon", 1e-3, "--force")
     assert (given.code, line in given.out) == (0, False)
     (folder / "one.yaml").write_text(
         "columns:\n  job: {kind: categorical, values: [rest], other: rest}\n"
         "  age: {kind: numerical, low: 0, high: 99}\n"
         "  pay: {kind: text}\n  start: {kind: text}\n"
     )
-    listed = run(capsys, *SYNTH[:3], "--schema", "one.yaml", "--epsilon", 1e-3)
+    listed = run(capsys, *SYNTH[:3], "--schema", "one.yaml", "--epsilon", 1e-3, "--force")
     assert (listed.code, line in listed.out) == (0, False)
 
 
@@ -476,7 +483,7 @@ def test_a_promise_of_next_to_nothing_is_called_so(folder, capsys, settings, not
     done = run(capsys, *synth)
     assert (done.code, "promises next to nothing" in done.err) == ((2, True) if nothing else (0, False))
     assert Path("out.csv").exists() != nothing  # refused before epsilon is spent
-    forced = run(capsys, *synth, "--allow-weak-privacy")
+    forced = run(capsys, *synth, "--allow-weak-privacy", "--force")
     assert (forced.code, "PROMISES NEXT TO NOTHING" in forced.out) == (0, nothing)
 
 
@@ -585,7 +592,7 @@ def test_what_is_given_is_said_once_of_a_column_that_is_there(given, words, fold
 def test_samples_with_something_given_do_not_claim_to_number_the_table(folder, capsys):
     run(capsys, *SYNTH, "--model", "m.privsyn")
     for options in (("--given", "job=baker"), ("--balance", "job")):
-        done = run(capsys, "sample", "m.privsyn", "more.csv", *options)
+        done = run(capsys, "sample", "m.privsyn", "more.csv", *options, "--force")
         assert done.code == 0
         assert "a private estimate" not in done.out
 
@@ -600,12 +607,63 @@ def test_what_is_cheap_is_checked_before_the_work(out, folder, capsys, monkeypat
 def test_a_table_that_is_there_survives_a_failure(folder, capsys, monkeypatch):
     Path("out.csv").write_text("old")
     monkeypatch.setattr(PrivSyn, "sample_blocks", lambda *_, **__: 1 / 0)
-    line(run(capsys, *SYNTH, "--model", "m.privsyn"), 1)
+    line(run(capsys, *SYNTH, "--model", "m.privsyn", "--force"), 1)
     assert Path("out.csv").read_text() == "old"
 
 
+RESULTS = {
+    "--model": "m.privsyn",
+    "--ledger": "ledger.json",
+    "--report": "report.html",
+    "--public-report": "public.html",
+    "--sheet": "sheet.md",
+    "--checksums": "sums",
+}
+
+
+@pytest.mark.parametrize("option", ["OUT", *RESULTS])
+def test_nothing_that_is_there_is_overwritten_before_epsilon_is_spent(folder, capsys, option):
+    path = Path(RESULTS.get(option, "out.csv"))
+    path.write_text("old")
+    options = () if option == "OUT" else (option, path)
+    said = line(run(capsys, *SYNTH, *options), 2)
+    assert (
+        said == f"privsyn: {option} {path}: exists already: give another name, or --force to overwrite it\n"
+    )
+    assert path.read_text() == "old"
+    assert not Path("data.csv.budget.jsonl").exists()
+
+
+@pytest.mark.slow
+def test_a_sample_and_a_page_overwrite_nothing_either(folder, capsys):
+    run(capsys, *SYNTH, "--model", "m.privsyn")
+    before = Path("out.csv").read_bytes()
+    Path("sheet.md").write_text("completed by hand")
+    for command in (
+        ("sample", "m.privsyn", "out.csv"),
+        ("sample", "m.privsyn", "out.csv", "--resume"),
+        ("report", "m.privsyn", "page.html", "--sheet", "sheet.md"),
+    ):
+        assert "exists already" in line(run(capsys, *command), 2)
+    assert Path("out.csv").read_bytes() == before
+    assert not Path("page.html").exists()
+    assert run(capsys, "sample", "m.privsyn", "out.csv", "--force").code == 0
+    assert Path("out.csv").read_bytes() != before
+
+
+@pytest.mark.slow
+def test_a_database_keeps_its_tables_but_one_of_that_name_needs_force(folder, capsys):
+    synth = ("synth", "data.csv", "made.sqlite::people", *SETTINGS)
+    assert run(capsys, *synth, "--model", "m.privsyn").code == 0
+    assert run(capsys, "sample", "m.privsyn", "made.sqlite::others").code == 0
+    said = line(run(capsys, *synth), 2)
+    assert "made.sqlite::people: has 'people' already: give another name, or --force to replace it" in said
+    assert "has 'Others' already" in line(run(capsys, "sample", "m.privsyn", "made.sqlite::Others"), 2)
+    assert run(capsys, *synth, "--force").code == 0
+
+
 def test_a_table_that_is_replaced_is_mentioned(folder, capsys):
-    said = [run(capsys, *SYNTH).out for _ in range(2)]
+    said = [run(capsys, *SYNTH, "--force").out for _ in range(2)]
     assert ["out.csv was replaced" in out for out in said] == [False, True]
 
 

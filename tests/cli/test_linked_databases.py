@@ -101,7 +101,10 @@ def test_a_database_declares_its_keys_and_what_is_never_missing(tmp_path, monkey
     )
     more = ("--epsilon", 5, "--schema", "hospital.yaml", "--model", "m.privsyn")
     assert run(capsys, "synth", place, out, *more).code == 0
-    assert run(capsys, "sample", "m.privsyn", out, "--rows", 50).code == 0
+    for again in (("synth", place, out, *more[:-2]), ("sample", "m.privsyn", out, "--rows", 50)):
+        refused = run(capsys, *again)
+        assert (refused.code, "already: give another name, or --force" in refused.err) == (2, True)
+    assert run(capsys, "sample", "m.privsyn", out, "--rows", 50, "--force").code == 0
     declared = Place.of(out).format.door.catalogue(Place.of(out))
     assert {name: (of.key, of.links) for name, of in declared.items()} == {
         name: (key, {column: (other, KEYS[other][0]) for column, other in links.items()})

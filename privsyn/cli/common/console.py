@@ -10,21 +10,26 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from privsyn.arguments import BETTER, is_weak
 from privsyn.cli.common.compiling import announced
 from privsyn.cli.common.options import ProgressFormat
 from privsyn.cli.common.terminal import Lasting, say
-from privsyn.errors import NOT_FOUND, InputError, plural, printable
+from privsyn.errors import NOT_FOUND, plural, printable
 from privsyn.private.discovery import summary
 from privsyn.private.ledger import PUBLIC, Ledger
-from privsyn.private.ledger_text import acceptance_lines, not_randomised, protects, randomised_cells
+from privsyn.private.ledger_text import (
+    RECORDED,
+    acceptance_lines,
+    not_randomised,
+    protects,
+    randomised_cells,
+)
 from privsyn.private.spend import ROWS_PER_PERSON
 from privsyn.progress import Progress
-from privsyn.settings import MUCH_DELTA, MUCH_EPSILON
 
 if TYPE_CHECKING:
     from privsyn.release.losses import Loss
 
-BETTER = "take an epsilon of 10 at most, and a delta far below one in the number of people"
 
 LONGEST = 240
 """Most characters of a printed list. A wide table has pages of names, which would hide what follows."""
@@ -138,13 +143,6 @@ def show_losses(losses: Sequence[Loss]) -> None:
     say(*lines_of(loss for loss in losses if loss.kind != "not found"))
 
 
-def check_promise(epsilon: float | None, delta: float, *, weak: bool) -> None:
-    """Refuse a promise of next to nothing before anything is spent, unless the caller insists."""
-    if not weak and ((epsilon or 0.0) > MUCH_EPSILON or MUCH_DELTA < delta < 1):
-        name, value = ("epsilon", epsilon) if (epsilon or 0.0) > MUCH_EPSILON else ("delta", delta)
-        raise InputError(f"{name} {value:g} promises next to nothing: {BETTER}, or give --allow-weak-privacy")
-
-
 def show_privacy(ledger: Ledger, *, spent_before: bool = False) -> None:
     """Print the privacy guarantee, or that there is none; of a saved model, that nothing more is spent."""
     if ledger.elsewhere is not None:
@@ -159,10 +157,12 @@ def show_privacy(ledger: Ledger, *, spent_before: bool = False) -> None:
     if ledger.unit is not None:
         promise += f" for {protects(ledger.unit, ledger.root)}"
     say(promise if ledger.unchanged else ledger.warning or promise)
-    if ledger.promised_epsilon > MUCH_EPSILON or ledger.promised_delta > MUCH_DELTA:
+    if is_weak(ledger.promised_epsilon, ledger.promised_delta):
         say(f"THIS PROMISES NEXT TO NOTHING: {BETTER}")
     if ledger.local and not ledger.all_local:
         say(f"randomised by the respondents: epsilon {ledger.local_epsilon:g} for these cells of one record")
+    if ledger.recorded is False and not spent_before:
+        say(RECORDED[False])
     if not spent_before and (looked_for := summary(ledger)) is not None:
         say(_shortened(looked_for))
     for sentence in ledger.public_inputs:

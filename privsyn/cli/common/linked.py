@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from privsyn.cli.common import console
 from privsyn.cli.common.checksums import write_beside
 from privsyn.cli.common.keeping import kept
-from privsyn.cli.common.outputs import check_files, check_outputs
-from privsyn.cli.common.recording import fit_recorded
+from privsyn.cli.common.outputs import BUDGET, check_absent, check_files, check_outputs
+from privsyn.cli.common.recording import check_recordable, fit_recorded
 from privsyn.cli.common.terminal import say
 from privsyn.errors import InputError, plural
 from privsyn.files import check_file
@@ -28,11 +28,12 @@ if TYPE_CHECKING:
 def synth_tables(task: Task, database: Database) -> None:
     """Make synthetic tables like those in a folder or database."""
     data, out, settings, results, sums = task.data, task.out, task.settings, task.results, task.checksums
-    console.check_promise(settings["epsilon"], settings["delta"], weak=task.weak)
     places = tables_in(data, database.names)
+    check_recordable(data, task.account)
     public = [Path(each.public) for each in database.public.values()]
-    others = {**results, **sums.outputs, "the budget file": task.account.path}
-    check_files(out, _files_of(out, others), (data, settings["schema"], sums.key, *public), force=task.force)
+    others = {**results, **sums.outputs, BUDGET: task.account.path}
+    inputs = (data, settings["schema"], sums.key, *public)
+    check_files(out, _files_of(out, others), inputs, tables=database.names, force=task.force)
     sums.check(out, seeded=settings["seed"] is not None)
     fitted = fit_recorded({**settings, "schema": database}, places, task.account, task.shown)
     model, ledger = results["--model"], results["--ledger"]
@@ -54,10 +55,19 @@ def synth_tables(task: Task, database: Database) -> None:
 
 
 def sample_tables(
-    release: LinkedRelease, model: Path, out: Path, rows: int | None, seed: int | None, *, excel_safe: bool
+    release: LinkedRelease,
+    model: Path,
+    out: Path,
+    rows: int | None,
+    seed: int | None,
+    *,
+    excel_safe: bool,
+    force: bool,
 ) -> None:
     """Draw the tables of a model into a new folder of CSV files, or into a database."""
-    check_outputs(_files_of(out, {}), inputs=(model,))
+    outputs = _files_of(out, {})
+    check_outputs(outputs, inputs=(model,))
+    check_absent(outputs, tables=release.database.names, force=force)
     with console.progress() as bars:
         shapes = release.sample_into(out, rows, seed=seed, excel_safe=excel_safe, progress=bars)
     show_tables(release, shapes, out)

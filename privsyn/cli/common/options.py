@@ -85,7 +85,7 @@ ExcelSafe = Annotated[
     ),
 ]
 
-Force = Annotated[bool, typer.Option("--force", help="Overwrite existing models and schemas.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite existing files, or tables of a database.")]
 
 ListOfChecksums = Annotated[
     Path | None,
@@ -95,10 +95,6 @@ ListOfChecksums = Annotated[
 SigningKey = Annotated[
     Path | None,
     typer.Option(metavar="KEY", help="Sign that list with this SSH key, into a file ending in .sig."),
-]
-
-Weak = Annotated[
-    bool, typer.Option("--allow-weak-privacy", help="Accept an epsilon above 100 or a delta above 0.001.")
 ]
 
 
@@ -114,8 +110,12 @@ BudgetFile = Annotated[
     typer.Option(
         "--budget",
         metavar="FILE",
-        help="Says what was spent on DATA. Default: DATA.budget.jsonl, if there is one or a policy.",
+        help="Keeps what was spent on DATA. Default: DATA.budget.jsonl, beside it.",
     ),
+]
+
+NoBudget = Annotated[
+    bool, typer.Option("--no-budget", help="Keep no budget file: the ledger says that the run is unrecorded.")
 ]
 
 PolicyFile = Annotated[

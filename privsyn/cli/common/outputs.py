@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from privsyn.errors import InputError, plural
 from privsyn.files import atomic_path, closing_files
 from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.open_schema import OpenSchema
-from privsyn.table.io.formats import Place, ending_of, file_of, is_typed
+from privsyn.table.io.formats import Place, ending_of, file_of, holds_tables, is_typed
 from privsyn.table.io.output_type import PANDAS, OutputType
 from privsyn.table.io.parquet import is_folder, left_out, parts_of
 from privsyn.table.io.read_in_batches import read_in_batches
@@ -54,17 +54,37 @@ def check_outputs(outputs: Outputs, *, inputs: Iterable[Path | None]) -> None:
     _tell_of_leftovers(file_of(path) for path in outputs.values() if path is not None)
 
 
-def check_files(out: Path, outputs: Outputs, inputs: Iterable[Path | None], *, force: bool) -> None:
+BUDGET = "the budget file"
+"""The name of the one output that runs append to."""
+
+
+def check_files(
+    out: Path,
+    outputs: Outputs,
+    inputs: Iterable[Path | None],
+    *,
+    tables: Collection[str] = (),
+    force: bool,
+) -> None:
     """Refuse files of `privsyn synth` that cannot be written, end in another way, or exist already.
 
     Without ``--model``, the model is kept beside `out` until all is written.
+
+    Parameters
+    ----------
+    out : Path
+    outputs, inputs : as for `check_outputs`
+    tables : collection of str, optional
+        The tables that are written into a database `out`.
+    force : bool
+        Whether existing files are overwritten.
     """
     inputs = tuple(inputs)
     check_outputs(outputs, inputs=inputs)
     check_page("--report", outputs.get("--report"))
     check_page("--public-report", outputs["--public-report"])
     check_markdown("--sheet", outputs["--sheet"])
-    check_new("--model", outputs["--model"], force=force)
+    check_absent({name: path for name, path in outputs.items() if name != BUDGET}, tables=tables, force=force)
     if outputs["--model"] is None:
         check_rescue(out, (*inputs, *outputs.values()), force=force)
 
@@ -116,9 +136,47 @@ def check_markdown(name: str, path: Path | None) -> None:
 
 
 def check_new(name: str, path: Path | None, *, force: bool) -> None:
-    """Refuse to overwrite files that cannot be remade: reviewed schemas, and models that cost privacy."""
-    if path is not None and path.exists() and not force:
+    """Refuse to overwrite a file: a schema that a person reviewed, or results that cost privacy."""
+    if path is not None and file_of(path).exists() and not force:
         raise InputError(f"{name} {path}: exists already: give another name, or --force to overwrite it")
+
+
+def check_absent(outputs: Outputs, *, tables: Collection[str] = (), force: bool) -> None:
+    """Refuse to overwrite any of several files. A database may exist, without the tables to be written.
+
+    Parameters
+    ----------
+    outputs : mapping of an argument to a Path
+    tables : collection of str, optional
+        The tables that are written into a database. Default: the one that its path names.
+    force : bool
+    """
+    for name, path in outputs.items():
+        if path is None or force:
+            continue
+        if not holds_tables(file_of(path)):
+            check_new(name, path, force=force)
+        elif listed := tables_there(path, tables):
+            raise InputError(
+                f"{name} {path}: has {', '.join(map(repr, listed))} already: give another name, or --force to"
+                " replace it"
+            )
+
+
+def exists_already(path: Path) -> bool:
+    """Return whether writing a table would replace one."""
+    if holds_tables(file := file_of(path)):
+        return bool(tables_there(path))
+    return file.exists()
+
+
+def tables_there(path: Path, tables: Collection[str] = ()) -> list[str]:
+    """Return which tables a database has already, of those that are to be written into it."""
+    place = Place.of(path)
+    if not place.file.exists() or not place.file.stat().st_size:
+        return []
+    there = {name.casefold() for name in place.format.door.catalogue(place)}
+    return [name for name in tables or (place.table,) if name.casefold() in there]
 
 
 @contextmanager

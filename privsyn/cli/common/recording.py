@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,42 +17,73 @@ if TYPE_CHECKING:
     from privsyn.synthesizer import PrivSyn
 
 
-def account_of(
-    data: Path, out: Path, settings: Mapping[str, Any], budget: Path | None, policy: Path | None
-) -> Account:
-    """Return where a run is recorded, and refuse one that the policy or the file does not allow.
+@dataclass(frozen=True)
+class BudgetPlace:
+    """Where a run is to be recorded.
 
-    A policy makes the file obligatory. Without one, a file beside the table is used if there is one.
+    Parameters
+    ----------
+    file : Path, optional
+        Default: beside the table.
+    declined : bool
+        Whether it is not to be recorded.
+    """
+
+    file: Path | None = None
+    declined: bool = False
+
+    def check(self) -> None:
+        """Refuse options that contradict each other, and a name that is not that of a budget file."""
+        from privsyn.errors import InputError
+
+        if self.file is not None and self.declined:
+            raise InputError("--budget and --no-budget exclude each other: give one of them")
+        if self.file is not None and self.file.suffix != ".jsonl":
+            raise InputError(f"--budget {self.file}: is JSON Lines: let its name end in .jsonl")
+
+
+def account_of(
+    data: Path, out: Path | None, settings: Mapping[str, Any], place: BudgetPlace, policy: Path | None
+) -> Account:
+    """Return where a run is recorded, and refuse one that the policy or the files do not allow.
+
     Nothing of the table is read.
     """
     from privsyn.budget.account import Account
+    from privsyn.budget.files import BudgetFiles
     from privsyn.budget.policy import policy_of
-    from privsyn.budget.runs import Run, beside, exists, name_of
+    from privsyn.budget.runs import Run, name_of
     from privsyn.errors import InputError
 
-    if budget is not None and budget.suffix != ".jsonl":
-        raise InputError(f"--budget {budget}: is JSON Lines: let its name end in .jsonl")
-    usual, limits = beside(data), policy_of(data, policy)
-    kept = exists(usual)
-    if budget is not None and kept and budget.resolve() != usual.resolve():
-        raise InputError(f"--budget {budget}: {usual} is kept already: leave out --budget")
-    path = budget or (usual if kept or limits is not None else None)
-    epsilon, seeded = settings["epsilon"], settings["seed"] is not None
+    place.check()
+    limits = policy_of(data, policy)
+    epsilon, seeded = settings["epsilon"], settings.get("seed") is not None
     unit, root = _person_of(settings, limits)
-    if epsilon is None:  # respondents randomised all columns: nothing is asked of a private row
-        path = None
-        if budget is not None:
-            raise InputError("--budget: give --epsilon: without it nothing is asked, so nothing is spent")
-    homes = {usual.resolve()} | (set() if policy is None else {policy.resolve().with_name(usual.name)})
-    if path is not None and limits is not None and path.resolve() not in homes:
-        # else each run could name a new, empty budget file
-        raise InputError(f"--budget {path}: {limits.file} needs it beside the table: leave out --budget")
+    if epsilon is None and place.file is not None:
+        raise InputError("--budget: give --epsilon: without it nothing is asked, so nothing is spent")
+    if limits is not None and place.declined:
+        raise InputError(f"--no-budget: {limits.file} needs the budget file: leave out --no-budget")
+    files = None
+    if epsilon is not None and not place.declined:  # else nothing is asked of a private row
+        files = BudgetFiles.of(data, place.file, limits)
     limit = None if limits is None else limits.to_plain()
-    names = name_of(data), name_of(out)
-    run = Run(epsilon or 0.0, settings["delta"], unit, seeded, *names, limit, root=root)
-    account = Account(path, run, limits)
+    name = "" if out is None else name_of(out)
+    run = Run(epsilon or 0.0, settings["delta"], unit, seeded, name_of(data), name, limit, root=root)
+    account = Account(files, run, limits)
     account.check()
     return account
+
+
+def check_recordable(data: Path, account: Account) -> None:
+    """Refuse a run whose budget file cannot be written; a table that is not there comes first."""
+    from privsyn.budget.runs import exists
+    from privsyn.errors import InputError
+    from privsyn.table.io.formats import file_of
+
+    if account.files is not None:
+        if not exists(file_of(data)):
+            raise InputError(f"{data}: there is no such file")
+        account.files.check_writable()
 
 
 def _person_of(settings: Mapping[str, Any], limits: Policy | None) -> tuple[str | None, str | None]:
@@ -99,6 +131,9 @@ def fit_recorded(
         fitted = privsyn.PrivSyn(**settings, progress=account.watch(bars))
         rehearse(unit=fitted.unit)
         fitted.fit(table)
+    if fitted.epsilon is not None:
+        ledger = replace(fitted.ledger_, recorded=account.path is not None)
+        fitted.release_ = fitted.release_.with_ledger(ledger)
     return fitted
 
 

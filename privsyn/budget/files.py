@@ -1,0 +1,118 @@
+"""Which budget files hold the runs on a table, and into which of them a new run is written.
+
+The place follows from the table: beside it. If a run is recorded elsewhere, a line in the file beside the
+table names that place (``kept_in``), so that the next run is recorded there too. Runs in any other file that
+may be about the same rows count as well: one beside the policy, and those of a folder and of its tables.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from privsyn.budget.policy import Policy
+from privsyn.budget.runs import ENDING, beside, exists, kept_in
+from privsyn.errors import InputError
+from privsyn.table.io.formats import file_of
+
+
+@dataclass(frozen=True)
+class BudgetFiles:
+    """The budget files of a table.
+
+    Parameters
+    ----------
+    path : Path
+        The file into which a new run is written.
+    data : Path, optional
+        The table. Default: no other file counts.
+    policy : Policy, optional
+        A budget file beside its file counts too.
+    """
+
+    path: Path
+    data: Path | None = None
+    policy: Policy | None = None
+
+    @classmethod
+    def of(cls, data: Path, given: Path | None = None, policy: Policy | None = None) -> BudgetFiles:
+        """Return the files of a table; refuse a `given` file while runs are kept in another.
+
+        Raises
+        ------
+        InputError
+            If the runs are kept elsewhere, or a policy needs them elsewhere: else each run could name a new,
+            empty file.
+        """
+        usual = beside(data)
+        by_policy = usual if policy is None else kept_in(policy.file.resolve().with_name(usual.name))
+        home = kept_in(usual) if exists(usual) else None
+        if given is None:
+            places = (usual, by_policy)
+            begun = home or next((place for place in places if exists(place)), None)
+            path = begun or next((place for place in places if _writable(place.parent)), usual)
+            return cls(path, data, policy)
+        if home is not None and not _same(given, home):
+            raise InputError(f"--budget {given}: {home} is kept already: leave out --budget")
+        if policy is not None and not any(_same(given, path) for path in (usual, by_policy, home or usual)):
+            raise InputError(f"--budget {given}: {policy.file} needs it beside the table: leave out --budget")
+        return cls(given, data, policy)
+
+    @property
+    def counted(self) -> tuple[Path, ...]:
+        """The files whose runs count, `path` first: those that exist now."""
+        if self.data is None:
+            return (self.path,)
+        usual = beside(self.data)
+        places = [usual, *_of_one_folder(self.data, usual)]
+        if self.policy is not None:
+            places.append(self.policy.file.resolve().with_name(usual.name))
+        files = [self.path, *(kept_in(place) for place in places if exists(place))]
+        distinct: dict[Path, Path] = {}
+        for file in files:
+            distinct.setdefault(file.resolve(), file)
+        return tuple(distinct.values())
+
+    @property
+    def pointer(self) -> Path | None:
+        """The file beside the table that must name `path`; None if it does, is `path`, or cannot be made."""
+        if self.data is None or _same(usual := beside(self.data), self.path):
+            return None
+        if exists(usual):
+            return None if _same(kept_in(usual), self.path) else usual
+        return usual if _writable(usual.parent) else None
+
+    def check_writable(self) -> None:
+        """Refuse a place beside a table at which nothing can be written."""
+        if self.path.parent.is_dir() and not exists(self.path) and not _writable(self.path.parent):
+            raise InputError(
+                f"{self.path}: the budget file cannot be written there: give --budget FILE in another folder,"
+                " or --no-budget to keep none"
+            )
+
+
+def _of_one_folder(data: Path, usual: Path) -> list[Path]:
+    """Return the budget files of a folder of tables and of the tables in it, if the folder has been one.
+
+    The tables of a folder that was never made as a whole are about different people, as far as is known.
+    """
+    place = file_of(data)
+    with suppress(OSError, ValueError):
+        folder = place.resolve() if place.is_dir() else place.resolve().parent
+        whole = beside(folder)
+        if place.is_dir() or exists(whole):
+            return [whole, *sorted(folder.glob(f"*{ENDING}"))]
+    return [usual]
+
+
+def _same(one: Path, other: Path) -> bool:
+    return one.resolve() == other.resolve()
+
+
+def _writable(folder: Path) -> bool:
+    """Return whether a file can be made in a folder: only an attempt shows permissions and mounts."""
+    with suppress(OSError), tempfile.TemporaryFile(dir=folder):
+        return True
+    return False
