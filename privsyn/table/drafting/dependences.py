@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from privsyn.errors import InputError
-from privsyn.marginals.domain import Codes, Floats, Ints
+from privsyn.marginals.domain import Codes, Floats, Ints, Mask
 from privsyn.table.drafting.candidates import ACCIDENT, Cells, Proposal, roundest
 from privsyn.table.encoding.number_bounds import FEW_NUMBERS, FEW_ROWS
 from privsyn.table.enforcement.determined import Determined
@@ -113,13 +113,14 @@ def _seldom_differing(rows: Codes, k: int) -> set[int]:
 
 
 def _seldom_changing(codes: Ints, numbers: Floats) -> set[int]:
-    """Return the columns that change no more often along the numbers than they have values."""
+    """Return the columns that change hardly more often along the numbers than they have values."""
     order = np.argsort(numbers, kind="stable")
     ordered = codes[:, order[np.isfinite(numbers[order])]]
     both = (ordered[:, 1:] >= 0) & (ordered[:, :-1] >= 0)
     changes = ((np.diff(ordered, axis=1) != 0) & both).sum(axis=1)
     values = codes.max(axis=1) + 1
-    return set(np.flatnonzero((changes < values) & (values <= FEW_NUMBERS)).tolist())
+    most = values + 6 * EXCEPTIONS * len(order)  # each exception makes two changes; as in `_seldom_differing`
+    return set(np.flatnonzero((changes < most) & (values > 1) & (values <= FEW_NUMBERS)).tolist())
 
 
 def _is_key(cells: Cells) -> bool:
@@ -175,12 +176,20 @@ def in_order(rows: Sequence[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
 
 
 def _classes(one: Cells, other: Cells) -> list[Proposal]:
-    """Return that each value of a column stands for an interval of numbers, in an expression for each."""
+    """Return that each value of a column stands for an interval of numbers, in an expression for each.
+
+    A few rows may break them.
+    """
     numbers, (codes, values) = one.numbers, other.coded
     if numbers is None or not 2 <= len(values) <= FEW_NUMBERS:
         return []
     given = np.isfinite(numbers) & (codes >= 0)
     numbers, codes = numbers[given], codes[given]
+    rows, others = len(codes), len(codes) - int(np.bincount(codes).max(initial=0))
+    in_class = _in_intervals(numbers, codes)
+    if rows - in_class.sum() > min(EXCEPTIONS * rows, OF_CHANCE * others):
+        return []
+    numbers, codes = numbers[in_class], codes[in_class]
     if np.bincount(codes, minlength=len(values)).min() < LEAST_OTHERS:
         return []
     low, high = np.full(len(values), np.inf), np.full(len(values), -np.inf)
@@ -202,7 +211,33 @@ def _classes(one: Cells, other: Cells) -> list[Proposal]:
     ]
     # One class follows from the others: of a flag it is the 0, and else the first.
     left_out = 1 if len(named) == 2 and named[1] in NO else 0
-    return [Proposal(each, int(given.sum())) for k, each in enumerate(said) if k != left_out]
+    broken = rows - len(codes)
+    return [Proposal(each, rows, broken) for k, each in enumerate(said) if k != left_out]
+
+
+def _in_intervals(numbers: Floats, codes: Ints) -> Mask:
+    """Return which rows lie between the bounds that part the classes with the fewest errors.
+
+    Classes are in the order of their medians. At the bound of two of them, the rows of lower classes below it
+    minus those of higher classes below it are the most.
+
+    >>> ages, classes = np.array([3.0, 5, 17, 18, 40, 70, 90]), np.array([0, 0, 0, 1, 1, 1, 0])
+    >>> _in_intervals(ages, classes).tolist()
+    [True, True, True, True, True, True, False]
+    """
+    names = np.unique(codes)
+    names = names[np.argsort([float(np.median(numbers[codes == name])) for name in names])]
+    rank = np.empty(int(codes.max(initial=0)) + 1, np.int64)
+    rank[names] = np.arange(len(names))
+    ranks, order = rank[codes], np.argsort(numbers, kind="stable")
+    ends = np.append(np.diff(numbers[order]) > 0, True)
+    predicted = np.zeros(len(codes), np.int64)
+    for level in range(1, len(names)):
+        below = ranks[order] < level
+        right = np.append(0, np.cumsum(np.where(below, 1, -1)))
+        right[1:][~ends] = -len(codes) - 1  # rows of one number stay together
+        predicted[order[int(right.argmax()) :]] += 1
+    return predicted == ranks
 
 
 def _is_no_accident(one: Cells, numbers: Floats, low: Floats, high: Floats) -> bool:

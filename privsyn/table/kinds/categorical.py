@@ -16,6 +16,7 @@ from privsyn.errors import InputError, did_you_mean, plural, replace_errors, saf
 from privsyn.marginals.domain import Floats
 from privsyn.table.encoding import dtypes
 from privsyn.table.encoding.encoders import CategoricalEncoder
+from privsyn.table.encoding.natural_order import natural_key, scale_of
 from privsyn.table.encoding.number_bounds import FEW_NUMBERS, FEW_ROWS, FEW_TEXTS
 from privsyn.table.encoding.parsing import convert_distinct, number
 from privsyn.table.kinds.column import COMPARES, FOR_FAMILY, Coded, in_words, number_in
@@ -168,7 +169,8 @@ class Categorical(Coded):
         if kind == "real" and all(value == round(value) and abs(value) < 2**53 for value in values):
             values = [int(value) for value in values]
         if kind != "category":
-            values.sort(key=lambda value: (type(value).__name__, value))
+            values.sort(key=lambda value: (type(value).__name__, natural_key(value)))
+            values = scale_of(values) or values
         return cls(values, nullable=nullable)
 
     lists_values = True
@@ -229,7 +231,8 @@ class Categorical(Coded):
 
     def facts_read(self, cells: pd.Series) -> list[str]:
         """Return how many values are listed."""
-        return [] if self.values is None else [plural(len(self.values), "value")]
+        ordered = ", in their order" if scale_of(self.listed) == list(self.listed) else ""
+        return [] if self.values is None else [f"{plural(len(self.values), 'value')}{ordered}"]
 
     @property
     def doubt(self) -> str:
@@ -238,6 +241,9 @@ class Categorical(Coded):
             return "Common values are found. Free text? {kind: text} leaves it out."
         if sum(type(value) in (int, float) for value in self.values) >= MANY_NUMBERS:
             return "Counts or amounts? Then bounds reveal less: {kind: numerical, low: , high: }."
+        if len(self.values) > 2 and all(type(value) is int for value in self.values):
+            bounds = f"low: {self.values[0]}, high: {self.values[-1]}"
+            return f"In an order? Then numbers keep it: {{kind: numerical, {bounds}, integer: true}}."
         return ""
 
     @property

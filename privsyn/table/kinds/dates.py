@@ -45,6 +45,8 @@ EARLIEST, LATEST = 1800, 2200
 MOST_MARKS, LEAST_BESIDE = 3, 5
 """Most marks for no date, and how many times as many dates there are as different ones of other years."""
 
+PERIODS = {1: "month", 6: "half-year", 12: "year"}
+
 CYCLES: tuple[list[str], ...] = ([], ["day"], ["day", "week"])
 
 LEAST_WEEKS = 8
@@ -247,17 +249,17 @@ class Datetime(Timed):
         return [
             *([] if self.format is None else ["format"]),
             *([] if self.zone is None else [offsets]),
-            f"first and last {self._period}",
+            f"first and last {PERIODS[_months_between(*self._ends(cells))]}",
             *([] if self.step is None else [f"all multiples of {self.step}"]),
         ]
 
-    @property
-    def _period(self) -> str:
-        """Return the period to whose ends the bounds are rounded."""
-        months = cast(datetime, self.low).month, cast(datetime, self.high).month
-        if months == (1, 12):
-            return "year"
-        return "half-year" if months[0] in (1, 7) and months[1] in (6, 12) else "month"
+    def _ends(self, cells: pd.Series) -> tuple[np.datetime64, np.datetime64]:
+        """Return the first and the last date within the bounds."""
+        seconds = self.numbers(cells)
+        low, high = (self.since(bound).total_seconds() for bound in (self.low, self.high))
+        inside = seconds[(seconds >= low) & (seconds <= high)]
+        first, last = (inside.min(), inside.max()) if len(inside) else (low, high)
+        return np.datetime64(int(first), "s"), np.datetime64(int(last), "s")
 
     def numbers(self, cells: pd.Series) -> Floats:
         """Return the seconds since 1970."""
@@ -353,6 +355,12 @@ def _spelled(pattern: str, zone: str | None, at: datetime) -> str:
     return spell_time(in_zone(moment, zone), pattern)
 
 
+def _months_between(first: np.datetime64, last: np.datetime64) -> int:
+    """Return the months to whose ends bounds around two dates are rounded."""
+    years = (last - first) / np.timedelta64(365, "D")
+    return 1 if years < SOME_YEARS else 6 if years < MANY_YEARS else 12
+
+
 def _around(first: np.datetime64, last: np.datetime64) -> tuple[datetime, datetime]:
     """Return the first day of the first month, half-year or year, and the last day of the last one.
 
@@ -361,8 +369,7 @@ def _around(first: np.datetime64, last: np.datetime64) -> tuple[datetime, dateti
     >>> _around(np.datetime64("2014-10-17"), np.datetime64("9999-12-31"))
     (datetime.datetime(2014, 1, 1, 0, 0), datetime.datetime(9999, 12, 31, 0, 0))
     """
-    years = (last - first) / np.timedelta64(365, "D")
-    months = 1 if years < SOME_YEARS else 6 if years < MANY_YEARS else 12
+    months = _months_between(first, last)
     # The months are counted from January 1970, so half-years and years begin at their multiples.
     low = first.astype("datetime64[M]").astype(np.int64) // months * months
     high = last.astype("datetime64[M]").astype(np.int64) // months * months + months

@@ -1,0 +1,150 @@
+"""The order in which people list values: low before high, 18-24 before 25-34, Monday before Tuesday."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+_STRENGTHS = ("very low", "low", "moderate", "medium", "middle", "average", "normal", "high", "very high")
+_GRADES = tuple(f"{letter}{sign}" for letter in "abcdef" for sign in ("+", "", "-"))
+
+SCALES: tuple[tuple[str, ...], ...] = (
+    ("none", "minimal", *_STRENGTHS, "extreme", "critical"),
+    ("none", "mild", "moderate", "severe", "very severe", "critical"),
+    ("very poor", "poor", "fair", "average", "good", "very good", "excellent", "outstanding"),
+    ("very bad", "bad", "neutral", "ok", "good", "very good"),
+    (
+        *("never", "almost never", "rarely", "seldom", "occasionally", "sometimes", "often", "usually"),
+        *("very often", "always"),
+    ),
+    (
+        *("strongly disagree", "disagree", "somewhat disagree", "neutral", "neither agree nor disagree"),
+        *("undecided", "somewhat agree", "agree", "strongly agree"),
+    ),
+    ("very dissatisfied", "dissatisfied", "neutral", "satisfied", "very satisfied"),
+    ("very unlikely", "unlikely", "neutral", "possible", "likely", "very likely"),
+    (
+        "not at all",
+        "a little",
+        "slightly",
+        "somewhat",
+        "moderately",
+        "quite",
+        "very",
+        "very much",
+        "extremely",
+    ),
+    ("xxs", "xs", "s", "m", "l", "xl", "xxl", "xxxl"),
+    ("tiny", "extra small", "small", "medium", "large", "extra large", "huge"),
+    ("short", "medium", "long"),
+    ("young", "middle-aged", "old"),
+    (
+        *("baby", "infant", "toddler", "child", "teen", "teenager", "youth", "young adult", "adult"),
+        *("senior", "elderly"),
+    ),
+    ("daily", "weekly", "monthly", "quarterly", "yearly"),
+    ("bronze", "silver", "gold", "platinum", "diamond"),
+    ("beginner", "novice", "basic", "intermediate", "advanced", "expert"),
+    (
+        "preschool",
+        "primary",
+        "elementary",
+        "middle school",
+        "secondary",
+        "high school",
+        "college",
+        "tertiary",
+    ),
+    ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"),
+    ("i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x"),
+    ("cold", "cool", "mild", "warm", "hot"),
+    ("dry", "damp", "wet"),
+    ("light", "medium", "heavy"),
+    ("slow", "medium", "fast"),
+    ("sehr niedrig", "niedrig", "gering", "mittel", "hoch", "sehr hoch"),
+    ("nie", "selten", "manchmal", "oft", "häufig", "immer"),
+    ("klein", "mittel", "groß"),
+    ("faible", "moyen", "moyenne", "élevé", "élevée"),
+    ("bajo", "medio", "alto"),
+    _GRADES,
+    ("mon", "tue", "wed", "thu", "fri", "sat", "sun"),
+    ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"),
+    ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"),
+    (
+        *("january", "february", "march", "april", "may", "june", "july", "august", "september"),
+        *("october", "november", "december"),
+    ),
+)
+"""Lists of values in their order, from which a column may leave out some."""
+
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_BELOW = re.compile(r"(?i)\s*(?:<|≤|under|below|up to|less|bis|unter|moins)")
+_ABOVE = re.compile(
+    r"(?i)\s*(?:>|≥|over|above|more|ab|über|plus de).*|.*(?:\+|over|older|more|above|mehr|älter)\s*"
+)
+_BAND = re.compile(
+    r"(?i)(?:[\s\d.,<>≤≥()\[\]+–—-]|to|bis|and|or|under|below|over|above|up|less|than|older|more|years?|yrs?|jahre|"
+    r"unter|ab|über)+"
+)
+_MONTH = re.compile(r"([A-Za-z]{3,9})[ -](\d{4})")
+_MONTHS = SCALES[-2:]
+
+Rank = tuple[float, float]
+
+
+def scale_of(values: Sequence[object]) -> list[str] | None:
+    """Return texts in the order of a scale; None if no scale is known that has them all.
+
+    >>> scale_of(["high", "low", "medium"]), scale_of(["25-34", "65+", "<18", "18-24"])
+    (['low', 'medium', 'high'], ['<18', '18-24', '25-34', '65+'])
+    >>> scale_of(["(100, 110]", "(20, 30]"]), scale_of(["red", "blue"])
+    (['(20, 30]', '(100, 110]'], None)
+    """
+    texts = [value for value in values if isinstance(value, str)]
+    if len(texts) < max(len(values), 2):
+        return None
+    ranks = _in_words(texts) or _each(_of_band, texts) or _each(_of_month, texts)
+    if ranks is None or len(set(ranks)) < len(texts):
+        return None
+    return [text for _, text in sorted(zip(ranks, texts, strict=True))]
+
+
+def _in_words(texts: Sequence[str]) -> list[Rank] | None:
+    """Return the rank of each text in the first scale that has them all."""
+    words = [text.strip().lower().replace("_", " ") for text in texts]
+    scale = next((scale for scale in SCALES if set(words) <= set(scale)), None)
+    return None if scale is None else [(scale.index(word), 0.0) for word in words]
+
+
+def _each(rank: Callable[[str], Rank | None], texts: Sequence[str]) -> list[Rank] | None:
+    """Return the rank of each text, if all have one."""
+    found = [each for each in map(rank, texts) if each is not None]
+    return found if len(found) == len(texts) else None
+
+
+def _of_band(text: str) -> Rank | None:
+    """Return the first number of a band; one that is open below or above comes before or after others."""
+    number = _NUMBER.search(text)
+    if number is None or _BAND.fullmatch(text) is None:
+        return None
+    sign = -1.0 if text[: number.start()].rstrip(" ").endswith("-") else 1.0
+    side = -1.0 if _BELOW.match(text) else 1.0 if _ABOVE.fullmatch(text) else 0.0
+    return sign * float(number[0]), side
+
+
+def _of_month(text: str) -> Rank | None:
+    """Return the year and the month of a text such as Jan 2024."""
+    found = _MONTH.fullmatch(text.strip())
+    month = found[1].lower() if found else ""
+    scale = next((months for months in _MONTHS if month in months), None)
+    return None if found is None or scale is None else (float(found[2]), float(scale.index(month)))
+
+
+def natural_key(value: object) -> tuple[object, ...]:
+    """Return the key by which values are sorted: numbers within texts by their size.
+
+    >>> sorted(["Zone 10", "Zone 2", "Zone"], key=natural_key)
+    ['Zone', 'Zone 2', 'Zone 10']
+    """
+    parts = re.split(r"(\d+)", str(value))
+    return tuple((int(part), "") if place % 2 else (-1, part) for place, part in enumerate(parts))
