@@ -49,14 +49,18 @@ class DatetimeEncoder(OrderedEncoder):
         """Return days or seconds, rounded down; NaN for the dates that stand for none."""
         if family(cells.dtype) == "datetime":
             seconds = _whole_seconds(cells)
-            seconds = self._near(np.where(np.isin(seconds, self.marks), np.datetime64("NaT", "s"), seconds))
+            seconds = self._near(self._without_marks(seconds))
             if zone(cells.dtype) is not None:
                 seconds = _on_the_wall(seconds, zone(cells.dtype))
         else:
-            seconds = moments(cells.tolist(), self.format, self.written_zone)
-            seconds[np.isin(seconds, self.marks)] = np.datetime64("NaT")
+            seconds = self._without_marks(moments(cells.tolist(), self.format, self.written_zone))
         units = seconds.astype(f"datetime64[{self.unit}]")
         return np.where(np.isnat(units), np.nan, units.astype(np.int64))
+
+    def _without_marks(self, seconds: Times) -> Times:
+        """Return times, NaT for those that stand for none."""
+        marks = np.array(self.marks, dtype="datetime64[s]")
+        return np.where(np.isin(seconds, marks), np.datetime64("NaT", "s"), seconds)
 
     def _near(self, seconds: Times) -> Times:
         """Clip times to the bounds plus two days. No zone is that far from UTC, and no sum overflows."""
