@@ -156,18 +156,44 @@ class UnpackedLimit:
             )
 
 
+MOST_TEXT = 2**26
+"""Bytes of a file that somebody writes: a schema, a policy, criteria, a public table to look up (67 MB)."""
+
+
+def read_small(path: Path, most: int = MOST_TEXT) -> bytes:
+    """Return the content of a regular file; refuse a device, which may have no end, or a larger file."""
+    if problem := _problem_of(path):
+        raise InputError(f"{path}: cannot be read: {problem}")
+    with path.open("rb") as file:
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise InputError(f"{path}: is larger than {most / 1e6:,.0f} MB: is it the right file?")
+    return content
+
+
+def read_text(path: Path) -> str:
+    """Return the text of such a file, in UTF-8; a mark of the byte order is left out."""
+    try:
+        return read_small(path).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: not a text file in UTF-8") from None
+
+
 def check_file(path: Path) -> None:
     """Refuse a path without a file, or with one that cannot be read."""
-    problem = ""
+    if problem := _problem_of(path):
+        raise InputError(f"{path}: {problem}")
+
+
+def _problem_of(path: Path) -> str:
+    """Return why a file cannot be read, "" if it can."""
     try:
         if not path.exists():
-            problem = "there is no such file"
-        elif not path.is_file():
-            problem = "is a folder or device, not a file"
-        else:
-            with path.open("rb", buffering=0) as file:
-                file.read(1)
+            return "there is no such file"
+        if not path.is_file():
+            return "is a folder or device, not a file"
+        with path.open("rb", buffering=0) as file:
+            file.read(1)
     except OSError as error:
-        problem = f"cannot be read ({error.strerror})"
-    if problem:
-        raise InputError(f"{path}: {problem}")
+        return f"cannot be read ({error.strerror})"
+    return ""

@@ -11,8 +11,8 @@ from typing import Any
 
 from privsyn.arguments import check_between, check_finite
 from privsyn.budget.runs import Run, Spent, beside, exists, rounded_down
-from privsyn.errors import InputError, about, did_you_mean, replace_errors, spelled
-from privsyn.files import check_file
+from privsyn.errors import InputError, about, did_you_mean, spelled
+from privsyn.files import check_file, read_text
 from privsyn.table.io.formats import file_of
 from privsyn.table.schema.yaml_file import parse
 
@@ -59,8 +59,7 @@ class Policy:
     def read(cls, file: Path) -> Policy:
         """Read a policy file."""
         check_file(file)
-        with replace_errors(f"{file}: cannot be read: give a policy in YAML", (OSError, UnicodeDecodeError)):
-            text = file.read_text(encoding="utf-8-sig")
+        text = read_text(file)
         known = [each.name for each in fields(cls) if each.name != "file"]
         with about(str(file)):
             plain = parse(text)

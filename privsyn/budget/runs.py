@@ -317,6 +317,8 @@ def runs_in(path: Path) -> tuple[Run, ...]:
 
 def _content(path: Path) -> bytes:
     """Return the content of a budget file; nothing if there is no file."""
+    if exists(path) and not path.is_file():
+        raise InputError(f"{path}: is a folder or device, not a file")
     try:
         with path.open("rb") as file:
             lock(file, shared=True)  # no run is at work on a line

@@ -23,7 +23,15 @@ from privsyn.methods.learning import Inquiry, Learned, learn_table
 from privsyn.methods.level import NOTHING, LearnedLevel, OpenedLevel, check_compared, covering
 from privsyn.methods.links import OF_PREVIOUS, groups_for, lags_for, rows_before
 from privsyn.methods.persons import FOR_ROWS, NO_SIZES, Above, Persons, Sizes
-from privsyn.methods.reading import FINGERPRINTS, MATTERS, OF_PERSONS, Opened, open_schema_of, pairs_of
+from privsyn.methods.reading import (
+    FINGERPRINTS,
+    MATTERS,
+    OF_PERSONS,
+    Opened,
+    looked_up,
+    open_schema_of,
+    pairs_of,
+)
 from privsyn.private.accounting import rho_for
 from privsyn.private.ledger import PUBLIC, Ledger
 from privsyn.private.persons import ONE_ROW_EACH, Contribution, random_order
@@ -45,7 +53,7 @@ if TYPE_CHECKING:
 
 KEYS = "that one person has one key in {!r} of {!r}, and that two persons never share one"
 UNIQUE = "that no two rows of {!r} share a key in {!r}, so that no row below them belongs to two persons"
-LOOKUP = "the table {!r}: it is among the synthetic tables as it is"
+LOOKUP = "the table {!r}{}: it is among the synthetic tables as it is"
 OF_KEYS = 0.01  # factor of the budget of a table of keys alone: only the number of its rows is of use
 
 
@@ -319,7 +327,11 @@ class OpenedDatabase:
         ]
         remarks += [MATTERS.format(in_words(tuple(sets)))] if sets else []
         public = [fact for level in self.levels for fact in level.opened.source.public_inputs]
-        lookups = [LOOKUP.format(name) for name in self.database.public]
+        lookups = [
+            LOOKUP.format(name, f" of the file {table.public.source!r}" if table.public.source else "")
+            for name, table in self.database.public.items()
+        ]
+        lookups += [fact for each in found.values() for fact in looked_up(each.learned.codec.schema)]
         return tuple(dict.fromkeys([*remarks, *lookups, *public]))
 
 

@@ -31,6 +31,7 @@ from privsyn.table.discovery.frequent import Frequent
 from privsyn.table.discovery.open_schema import OpenSchema, declared_or_by_names, marks_of_numbers
 from privsyn.table.encoding.grid import Grid
 from privsyn.table.encoding.steps import NO_HEAPS, Heaps
+from privsyn.table.enforcement.determined import Determined
 from privsyn.table.io.output_type import OutputType
 from privsyn.table.io.read_in_batches import read_in_batches
 from privsyn.table.io.source import RawTable
@@ -65,6 +66,7 @@ OF_LINKED = 10.0  # the same if rows are linked: it also reweights their tables 
 NOTHING_COUNTED: Mapping[str, Counted] = MappingProxyType({})
 NONE_FREQUENT: Mapping[str, Frequent] = MappingProxyType({})
 PARAMETERS = "parameters of the method that are not its defaults: {}"
+LOOKED_UP = "the table in the file {!r}, in which values are looked up: they are in the synthetic table"
 MATTERS = "which columns matter most together, so that more of the budget goes to their counts: {}"
 
 
@@ -271,7 +273,8 @@ class Opened:
         epsilon, delta = settings.promise
         unit, important = settings.unit, codec.schema.important
         method = [PARAMETERS.format(known)] if (known := settings.algorithm.parameters_in_words) else []
-        most = (MATTERS.format(in_words(important)),) if important else ()
+        most = [MATTERS.format(in_words(important))] if important else []
+        most += looked_up(codec.schema)
         of_persons = [] if unit is None else [fact.format(unit) for fact in OF_PERSONS]
         of_persons += [FINGERPRINTS] if of_persons and delta == 0 else []
         return Ledger(
@@ -291,6 +294,12 @@ class Opened:
         """Return the type of the synthetic table, which has no identifiers of persons, but some `others`."""
         form = self.source.form.unordered(self.schema.unordered) if others else self.rows.form
         return form.only({*codec.names, *others}.difference(codec.dropped))
+
+
+def looked_up(schema: Schema) -> tuple[str, ...]:
+    """Return a sentence for the ledger about each file in which a schema looks values up."""
+    rules = (rule for rule in schema.constraints if isinstance(rule, Determined) and rule.source)
+    return tuple(dict.fromkeys(LOOKED_UP.format(rule.source) for rule in rules))
 
 
 def pairs_of(columns: int) -> int:

@@ -23,6 +23,9 @@ from privsyn.table.schema.database import Database, Table
 from privsyn.table.schema.guesses import guess_columns
 from privsyn.table.schema.schema import Schema, check_column_names
 
+MOST_BYTES = 2**28
+"""Of the file of a public table, all of which is in the model (268 MB)."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LookupTable:
@@ -33,6 +36,8 @@ class LookupTable:
     frame : pandas.DataFrame
     key : str
         The column whose values identify its rows.
+    source : str
+        The name of its file, if it was read from one: the ledger names it.
 
     Raises
     ------
@@ -48,6 +53,7 @@ class LookupTable:
 
     frame: pd.DataFrame
     key: str
+    source: str = ""
 
     def __post_init__(self) -> None:
         check_column_names(self.frame.columns)
@@ -78,7 +84,8 @@ class LookupTable:
         frame = _read(public)
         categories = {name: cells for name, cells in frame.items() if hasattr(cells, "cat")}
         texts = {str(name): cells.astype(cells.cat.categories.dtype) for name, cells in categories.items()}
-        found = cls(frame.assign(**texts).reset_index(drop=True), key)
+        source = Place.of(public).file.name if isinstance(public, str | PathLike) else ""
+        found = cls(frame.assign(**texts).reset_index(drop=True), key, source)
         for name, cells in found.frame.items():
             with about(f"column {name!r}"):
                 back = _column(_plain_column(cells))
@@ -117,12 +124,21 @@ class LookupTable:
         return cls(pd.DataFrame({name: _column(column) for name, column in said.items()}), key)
 
 
+def check_size(path: Path) -> None:
+    """Refuse a file that is no public table: a device, or a very large one. Folders are read elsewhere."""
+    if path.is_dir():
+        return
+    check_file(path)
+    if path.stat().st_size > MOST_BYTES:
+        raise InputError(f"{path}: is larger than {MOST_BYTES / 1e6:,.0f} MB: is it the right file?")
+
+
 def _read(public: Any) -> pd.DataFrame:
     """Return a table. In a file of text only the empty cell is missing: NA is a country."""
     if isinstance(public, str | PathLike):
         place = Place.of(public)
+        check_size(place.file)
         if not place.format.typed:
-            check_file(place.file)
             text = read_text(place)
             missing = dict.fromkeys(text.column_names, ("",))
             columns = guess_columns([text], missing, PLAIN)

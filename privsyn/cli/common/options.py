@@ -239,6 +239,7 @@ def read_public(schema: Path | None, csv: Given) -> Schema | None:
 
 def check_lookups(data: Path, schema: Path | None) -> None:
     """Refuse a schema that looks values up in the private table itself: what it looks up is published."""
+    from privsyn.cli.common.terminal import say
     from privsyn.table.schema.yaml_file import lookup_files, read_schema
 
     if schema is None:
@@ -247,6 +248,8 @@ def check_lookups(data: Path, schema: Path | None) -> None:
     for path in lookup_files(schema):
         if path.resolve() == data.resolve():
             raise InputError(f"{schema}: looks values up in {data}, the private table: give a public one")
+        if schema.resolve().parent not in path.resolve().parents:
+            say(f"{path}: published with the synthetic table, because {schema} looks values up in it")
 
 
 def split(names: Names) -> list[str]:

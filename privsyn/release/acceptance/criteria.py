@@ -15,7 +15,7 @@ import numpy as np
 
 from privsyn.arguments import check_between, check_column, check_whole
 from privsyn.errors import InputError, about, did_you_mean, safe_repr, spelled
-from privsyn.files import check_file
+from privsyn.files import check_file, read_text
 from privsyn.table.schema.condition import Span, check_values
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.yaml_file import parse
@@ -335,10 +335,7 @@ def read_criteria(accept: object) -> Criteria | None:
         with about("accept"):
             return _from_plain(accept)
     check_file(Path(accept))
-    try:
-        text = Path(accept).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError):
-        raise InputError(f"{accept}: cannot be read: give a YAML file of criteria") from None
+    text = read_text(Path(accept))
     with about(f"{accept}"):
         return _from_plain(parse(text))
 

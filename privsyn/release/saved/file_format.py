@@ -317,7 +317,7 @@ def _check_registered(text: Mapping[str, Any]) -> None:
         if isinstance(name, str) and name not in registry:
             raise UnregisteredError(
                 f"needs the {noun} {printable(safe_repr(name))}, which is not registered: import the module"
-                " that registers it first (docs/extending.md), or install the version of privsyn that saved it"
+                " that registers it first (docs/extending.md), or install the version that saved it"
             )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,8 @@ class Determined(Constraint):
         With several columns in `by`, the keys are tuples, and combinations that are not listed do not occur;
         nor do other numbers of one column of numbers. You can also give a list of rows, each with the values
         of `by` and then that of `column`.
+    source : str
+        The name of the public file with the mapping, if it was looked up in one: the ledger names it.
 
     Examples
     --------
@@ -37,10 +39,13 @@ class Determined(Constraint):
     column: str
     by: str | Sequence[str]
     mapping: Mapping[Any, Hashable] | Sequence[Sequence[Hashable]]
+    source: str = field(default="", compare=False, repr=False)
 
     lists_values = True
 
     def __post_init__(self) -> None:
+        if not isinstance(self.source, str):
+            raise InputError("source is the name of a file")
         by = check_names("by", (self.by,) if isinstance(self.by, str) else self.by)
         object.__setattr__(self, "by", by)
         check_names("column and by", self.columns)
@@ -104,6 +109,7 @@ class Determined(Constraint):
     def to_plain(self, listed: Collection[str]) -> dict[str, Any]:
         """Return a mapping with text keys as a mapping, and any other as rows: JSON keys are text."""
         plain = super().to_plain(listed)
+        plain.pop("source", None)  # a model file has the mapping itself
         if len(self.by) == 1:
             plain["by"] = self.by[0]
             if all(isinstance(row[0], str) for row in plain["mapping"]):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from privsyn.errors import InputError, did_you_mean, replace_errors, safe_repr
+from privsyn.files import read_text
 from privsyn.table.enforcement.determined import Determined
 from privsyn.table.enforcement.rules import Rule
 from privsyn.table.schema.constraint import Columns, Constraint, check_names
@@ -60,8 +62,11 @@ class Lookup(Constraint):
         """Return a `Determined` for each column that the table gives."""
         cells = self._cells(columns)
         keys = list(zip(*(cells[name] for name in self.by), strict=True))
+        source = Path(self.table).name if isinstance(self.table, str | Path) else ""
         return [
-            Determined(name, self.by, [(*key, value) for key, value in zip(keys, cells[name], strict=True)])
+            Determined(
+                name, self.by, [(*key, value) for key, value in zip(keys, cells[name], strict=True)], source
+            )
             for name in self.gives
         ]
 
@@ -72,11 +77,13 @@ class Lookup(Constraint):
             return {name: self.table[name].tolist() for name in self.columns}
         if not isinstance(self.table, str | Path):
             raise InputError("table: give the path of a CSV file, or a data frame")
-        with (
-            replace_errors(self._unreadable, (OSError, ValueError, csv.Error)),
-            Path(self.table).open(encoding="utf-8-sig", newline="") as file,
-        ):
-            header, *rows = list(csv.reader(file)) or [[]]
+        if not Path(self.table).exists():
+            raise InputError(
+                f"there is no file {str(self.table)!r}: give a path from the folder of the schema file"
+            )
+        text = read_text(Path(self.table))
+        with replace_errors(f"the file {str(self.table)!r} cannot be read as CSV", csv.Error):
+            header, *rows = list(csv.reader(io.StringIO(text, newline=""))) or [[]]
         self._require(header, f"the public table {str(self.table)!r}")
         if any(len(row) != len(header) for row in rows):
             raise InputError(f"a line of {str(self.table)!r} has more or fewer cells than its header")
@@ -84,11 +91,6 @@ class Lookup(Constraint):
             name: [self._value(columns, name, row[header.index(name)]) for row in rows]
             for name in self.columns
         }
-
-    def _unreadable(self, error: Exception) -> str:
-        if isinstance(error, FileNotFoundError):
-            return f"there is no file {str(self.table)!r}: give a path from the folder of the schema file"
-        return f"the file {str(self.table)!r} cannot be read as CSV in UTF-8"
 
     def _require(self, header: list[Any], what: str) -> None:
         for name in self.columns:

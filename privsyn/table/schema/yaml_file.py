@@ -14,6 +14,7 @@ import yaml
 
 from privsyn.arguments import check_path
 from privsyn.errors import InputError, about, did_you_mean, printable, replace_errors, safe_repr
+from privsyn.files import read_text
 from privsyn.table.kinds.column_settings import changed_settings, check_keys, flag, read_typed
 from privsyn.table.kinds.csv_format import CsvFormat
 from privsyn.table.schema.columns import COLUMNS, Column
@@ -47,12 +48,7 @@ R = TypeVar("R")
 def _read(path: str | PathLike[str], make: Callable[[Any], R]) -> R:
     """Return what `make` makes of the plain data of a YAML file; its errors name file and line."""
     check_path(path)
-    try:
-        text = Path(path).read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
-        raise InputError(f"{path}: not a text file in UTF-8") from None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from None
+    text = read_text(Path(path))
     with replace_errors(lambda error: f"{path}{_located(text, str(error))}", InputError):
         plain = parse(text)
         for each, key in _public_tables(plain):
@@ -72,7 +68,7 @@ def declares_tables(plain: object) -> bool:
 
 def lookup_files(path: str | PathLike[str]) -> list[Path]:
     """Return the files of public tables that a readable schema file names, in its folder or elsewhere."""
-    plain = parse(Path(path).read_text(encoding="utf-8-sig"))
+    plain = parse(read_text(Path(path)))
     return [Path(path).parent / each[key] for each, key in _public_tables(plain)]
 
 
