@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from privsyn.arguments import BETTER, is_weak
@@ -31,8 +33,11 @@ if TYPE_CHECKING:
     from privsyn.release.losses import Loss
 
 
-LONGEST = 240
-"""Most characters of a printed list. A wide table has pages of names, which would hide what follows."""
+WIDTH = 100
+"""Characters of a line of facts."""
+
+LIST = r"(\b(?:values|bounds|grids) of |found for: )((?:[^;,]+, ){2})([^;]+)"
+"""A list of names in a line on what was looked for. Pages of names would hide what follows."""
 
 WRITTEN = {
     "--model": "the model; `privsyn sample` draws from it at no further cost in privacy",
@@ -167,7 +172,7 @@ def show_privacy(ledger: Ledger, *, spent_before: bool = False) -> None:
         say(_shortened(looked_for))
     for sentence in ledger.public_inputs:
         if sentence.startswith(NOT_FOUND):
-            say(sentence)
+            say(_shortened(sentence))
 
 
 def show_acceptance(ledger: Ledger) -> None:
@@ -191,19 +196,30 @@ def show_refused(ledger: Ledger, out: Path, model: Path | None) -> None:
 
 
 def show_public_inputs(ledger: Ledger) -> None:
-    """Print unusual facts that the run took as public. `synth` says so once; a model's ledger lists them."""
-    for fact in ledger.public_inputs:
-        if fact not in PUBLIC and not fact.startswith(NOT_FOUND):
-            say(f"taken as public: {_shortened(fact)}")
+    """Print unusual facts that the run took as public, in two lines at most. The ledger has all in full."""
+    facts = [fact for fact in ledger.public_inputs if fact not in PUBLIC and not fact.startswith(NOT_FOUND)]
+    if facts:
+        say(*two_lines("taken as public", facts))
+
+
+def two_lines(subject: str, facts: Sequence[str]) -> list[str]:
+    """Return facts in at most two lines of `WIDTH` characters; what follows a colon stays if it is names.
+
+    >>> two_lines("taken as public", ["that it is CSV: quotes closed", "that these are whole: 'a', 'b'"])
+    ["taken as public: that it is CSV; that these are whole: 'a', 'b' (all in the ledger)"]
+    >>> [len(line) <= WIDTH for line in two_lines("taken as public", ["that " + "these words " * 30])]
+    [True, True]
+    """
+    heads = [fact if ": '" in fact else fact.partition(": ")[0] for fact in map(printable, facts)]
+    whole = "" if heads == list(facts) else " (all in the ledger)"
+    text = f"{subject}: {'; '.join(heads)}{whole}"
+    return wrap(text, WIDTH, max_lines=2, placeholder=" ... (all in the ledger)", break_on_hyphens=False)
 
 
 def _shortened(fact: str) -> str:
-    """Return a fact without the ends of its long lists, which the ledger has.
+    """Return a line with the first names of its lists alone; the ledger has all.
 
-    >>> _shortened("values of " + ", ".join("a" * 100) + "; bounds of age")[-50:]
-    'a, a, a, a, ... (all in the ledger); bounds of age'
+    >>> _shortened("20% of the budget: values of " + ", ".join("abcdefgh") + "; bounds of a, b")
+    '20% of the budget: values of a, b and 6 more; bounds of a, b'
     """
-    return "; ".join(
-        part if len(part) <= LONGEST else f"{part[:LONGEST].rpartition(' ')[0]} ... (all in the ledger)"
-        for part in fact.split("; ")
-    )
+    return re.sub(LIST, lambda found: f"{found[1]}{found[2][:-2]} and {found[3].count(', ') + 1} more", fact)
