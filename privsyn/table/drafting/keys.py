@@ -260,6 +260,32 @@ class Link:
     as_written: bool = True
 
 
+ANOTHER_ROW = re.compile(
+    r"(?i)manager|boss|superior|supervisor|report(?:s|ed)_?to|parent|mother|father|spouse|partner|mentor|referr|previous|"
+    r"predecessor|successor|replace|head|chief|lead|vorgesetzt|vorg(?:ä|ae)nger|belongs_?to"
+)
+"""Names of columns that lead to another row of their table."""
+
+
+def leads_to_own_rows(frame: pd.DataFrame) -> dict[str, str]:
+    """Return the columns of one table whose cells are cells of its key, and the key.
+
+    >>> staff = pd.DataFrame({"nr": range(8), "boss": [None, 0, 0, 1, 1, 2, 2, 2], "grade": [1, 2] * 4})
+    >>> leads_to_own_rows(staff)
+    {'boss': 'nr'}
+    """
+    table = KeyedTable("", frame)
+    found = {}
+    for key, column in ((key, column) for key in table.keys for column in table.cells if column != key):
+        cells = table.cells[column]
+        if len(cells.coded[1]) < LEAST_VALUES or cells.different == 1 or column in found:
+            continue
+        named = ANOTHER_ROW.search(column) is not None
+        if cells.share_in(table.cells[key]) == 1 and (named or not cells.by_chance(table.cells[key])):
+            found[column] = key
+    return found
+
+
 def links_between(tables: Mapping[str, KeyedTable]) -> dict[tuple[str, str], list[Link]]:
     """Return where each column of each table may lead to, the likeliest first.
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations
 from pathlib import Path
 from textwrap import indent
 
@@ -222,8 +223,23 @@ class _Draft:
             yield f"READ: {rows} without a {key} of its own: --check says what becomes of it."
         yield from self.layout.remarks.get(table.name, ())
         yield from _of_wide_keys(keyed.declared)
+        if key is None and not keyed.declared.wide:
+            yield from self._key_of_two(table.name)
         if table.order.said:
             yield table.order.said
+
+    def _key_of_two(self, name: str) -> Iterator[str]:
+        """Yield which two links of a table without a key differ in every row together."""
+        own = self.layout.parents.get(name)
+        others = [column for each, column in (*self.layout.left_out, *self.layout.lookups) if each == name]
+        frame = self.keyed[name].frame
+        for one, other in combinations([*([] if own is None else [own.column]), *others], 2):
+            if not frame.duplicated([one, other]).any():
+                yield (
+                    f"READ: LINK TABLE, {one} and {other} together differ in every row. It needs no key."
+                    " Synthetic rows may repeat such a pair: a key of several columns cannot be declared."
+                )
+                return
 
     def _proposals(self, name: str) -> str:
         """Return the lines of a table that a person may take, each behind a #."""

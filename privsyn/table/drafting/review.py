@@ -17,6 +17,7 @@ from privsyn.errors import InputError, plural
 from privsyn.marginals.domain import Floats
 from privsyn.table.drafting.candidates import Proposal, code_for_missing, codes_beside_scale
 from privsyn.table.drafting.draft import UNIQUE, Order, draft_schema, draft_with_rows, is_text
+from privsyn.table.drafting.keys import leads_to_own_rows
 from privsyn.table.drafting.relations import measured, proposal_lines, propose
 from privsyn.table.encoding.drafted_times import date_formats, mixed_date_formats
 from privsyn.table.encoding.dtypes import family
@@ -371,7 +372,18 @@ def draft_to_review(table: object, *, unit: str | None = None, csv: CsvFormat = 
         raise InputError(
             "the table has no rows to draft from: --from-dtypes drafts from names and types alone"
         )
-    return review(draft, frame, others)
+    links = leads_to_own_rows(frame)
+    keys = dict.fromkeys(links.values(), Identifier())
+    draft = replace(draft, columns={**draft.columns, **dict.fromkeys(links, Text()), **keys})
+    drafted = review(draft, frame, others)
+    notes = {
+        column: (
+            f"READ: SELF-REFERENCE, all its cells are cells of {key}, so each leads to another row. Such"
+            " links are not made: it is left out. {kind: identifier} generates numbers, which lead nowhere.",
+        )
+        for column, key in links.items()
+    }
+    return replace(drafted, notes={**drafted.notes, **notes})
 
 
 def review(

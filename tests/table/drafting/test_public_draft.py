@@ -143,3 +143,11 @@ def test_rows_with_an_empty_link_are_counted(tmp_path, capsys):
     orders.loc[orders.index % 5 == 0, "customer_id"] = None
     draft = draft_of({"customers": CUSTOMERS, "orders": orders}, tmp_path, capsys)
     assert "180 rows (20 %) without a customer_id" in draft
+
+
+def test_a_link_table_is_named(tmp_path, capsys):
+    courses = pd.DataFrame({"course_id": range(50, 70), "hours": ROWS.integers(1, 9, 20)})
+    pairs = pd.MultiIndex.from_product([CUSTOMERS["customer_id"], courses["course_id"]]).to_frame(index=False)
+    pairs = pairs.set_axis(["customer_id", "course_id"], axis=1).sample(2000, random_state=1).sort_index()
+    draft = draft_of({"customers": CUSTOMERS, "courses": courses, "taken": pairs}, tmp_path, capsys)
+    assert "LINK TABLE, customer_id and course_id together differ in every row" in draft

@@ -425,3 +425,21 @@ def test_repeated_numbers_that_look_like_codes_may_name_persons_whatever_they_ar
     of = comments(draft_text(table))
     assert f"add --unit {name}." in of[name]
     assert "--unit" not in of["grade"]
+
+
+@pytest.mark.parametrize(
+    ("key", "link", "kept"),
+    [
+        ("nr", "boss", True),
+        ("employee_id", "manager_id", True),
+        ("code", "fits_into", True),  # not by chance: keys with gaps
+        ("nr", "age", False),
+    ],
+)
+def test_a_column_that_leads_to_another_row_is_left_out_and_said_to(key, link, kept):
+    keys = np.arange(300) if link != "fits_into" else np.arange(300) * 977 + 13
+    cells = keys[np.random.default_rng(1).integers(20, 60, 300)]
+    text = draft_text(pd.DataFrame({key: keys, link: cells, "grade": np.arange(300) % 4}))
+    assert ("SELF-REFERENCE" in text) == kept
+    assert (f"{link}: {{kind: text}}" in text) == kept
+    assert (f"{key}: {{kind: identifier}}" in text) or not kept
