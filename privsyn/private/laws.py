@@ -33,8 +33,8 @@ SHARED_NOISE = "a share of rounded Gaussian noise from each of"
 """How a ledger says that several owners added the noise together."""
 
 HEADROOM = 2.0**-40
-"""Relative increase of every Laplace scale. A run's costs are shares of its epsilon, which are rounded. With
-this increase their exact sum stays below epsilon."""
+"""Relative increase of every scale. A run's costs are shares of its budget, which are rounded. With this
+increase their exact sum stays below the budget."""
 
 FLAT, LEAST_VARIANCE = 0.02, 1e-9
 """Below this scale the discrete Laplace is 0, except with probability 4e-22. Inference divides by variances:
@@ -113,7 +113,7 @@ class _Gaussian:
         return sqrt(tables)
 
     def scale(self, cost: float, sensitivity: float) -> float:
-        return sigma_for(cost, sensitivity)
+        return sigma_for(cost, sensitivity) * (1 + HEADROOM)
 
     def cost(self, scale: float, sensitivity: float) -> float:
         return rho_of(scale, sensitivity)

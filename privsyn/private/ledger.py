@@ -57,8 +57,9 @@ CURVE = (1e-12, 1e-9, 1e-6, 1e-5, 1e-3)
 
 NO_LEDGER = "not a ledger that privsyn wrote, or changed since then: save it again"
 
-SLACK = 1e-9
-"""Largest excess of the spends over the budget, relative to it: the parts of a budget are rounded."""
+SLACK = 1e-12
+"""Largest excess of the spends over the budget, relative to it, in ledgers of runs without `HEADROOM`. Others
+stay below the budget."""
 
 Charge = Spend | LocalPromise | Unchanged | Elsewhere
 """What one line of a ledger charges: a question, a column of the respondents, or nothing of its own."""

@@ -16,6 +16,7 @@ from strategies import StubNoise
 from privsyn.marginals.counting import Packing, ranks
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import NO_GROUPS, Grouping
+from privsyn.private.laws import HEADROOM
 from privsyn.private.ledger import Ledger
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import SeededGaussian
@@ -340,8 +341,8 @@ def test_the_ledger_has_the_question_of_rows_per_person():
     log = QueryLog()
     _, variance = rows_per_person(np.repeat(np.arange(9), 3), log, SeededGaussian(0), 0.005)
     (spend,) = log.spends
-    assert (spend.what, spend.sensitivity, spend.sigma) == ("rows per person", 1.0, 10.0)
-    assert variance == 100.0
+    assert (spend.what, spend.sensitivity, spend.sigma) == ("rows per person", 1.0, 10.0 * (1 + HEADROOM))
+    assert variance == spend.sigma**2
 
 
 @given(owned, seeds, st.integers(0, 4), st.integers(1, 4))
@@ -360,7 +361,7 @@ def test_the_ledger_has_the_question_of_all_rows():
     _, variance = rows_of_all(np.repeat(np.arange(9), 3), 5, log, SeededGaussian(0), 0.005)
     (spend,) = log.spends
     assert (spend.what, spend.sensitivity) == ("rows of all persons, at most 5 of each", 5.0)
-    assert (spend.sigma, variance) == (50.0, 2500.0)
+    assert (spend.sigma, variance) == (50.0 * (1 + HEADROOM), spend.sigma**2)
 
 
 def test_every_number_of_rows_has_a_class():

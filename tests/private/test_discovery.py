@@ -665,7 +665,7 @@ def test_the_command_line_says_what_was_found(tmp_path, capsys):
     assert main(["synth", str(tmp_path / "t.csv"), str(tmp_path / "o.csv"), "--epsilon", "1"]) == 0
     said = capsys.readouterr().out
     assert (
-        "looked for under privacy, for 26% of the budget and 30% of delta: values of town; bounds of age"
+        "looked for under privacy, for 25% of the budget and 30% of delta: values of town; bounds of age"
         in said
     )
     assert set(pd.read_csv(tmp_path / "o.csv")["town"].dropna()) <= {"Rome", "Oslo", "(other)"}

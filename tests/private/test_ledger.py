@@ -130,7 +130,7 @@ def test_a_written_ledger_tells_the_delta_of_thresholds() -> None:
 def test_a_ledger_that_overspends_cannot_exist() -> None:
     a_ledger([0.5, 0.5])
     with pytest.raises(ValueError, match="spent rho"):
-        a_ledger([0.5, 0.5 + 1e-8])
+        a_ledger([0.5, 0.5 + 1e-11])
     with pytest.raises(ValueError, match="spent rho"):  # the promise under a weaker accounting allows less
         replace(a_ledger([1.0]), accounting="classical")
     with pytest.raises(InputError, match="epsilon"):

@@ -325,7 +325,7 @@ def test_a_condition_that_no_synthetic_row_meets_is_not_met():
 
 def test_the_criteria_of_the_guide_fit_its_schema():
     page = (Path(__file__).parents[3] / "docs" / "publisher.md").read_text()
-    criteria = read_criteria(yaml.safe_load(re.search(r"```yaml\n(share.*?)```", page, re.S)[1]))
+    criteria = read_criteria(yaml.safe_load(re.search(r"```yaml[^\n]*\n(share.*?)```", page, re.S)[1]))
     criteria.check(read_schema(SURVEY))
     assert len(criteria.criteria) == 4
 
