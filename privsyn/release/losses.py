@@ -17,6 +17,7 @@ from privsyn.errors import plural
 from privsyn.marginals.domain import Floats
 from privsyn.private.discovery import BOUNDS, VALUES, columns_of, rows_needed
 from privsyn.release.computed import released_weights
+from privsyn.table.encoding.encoders import OrderedEncoder
 from privsyn.table.kinds.categorical import OTHER
 from privsyn.table.schema.columns import Identifier, Ordinal
 from privsyn.table.schema.schema import named_like_codes
@@ -31,6 +32,9 @@ SOME = 0.02
 
 MOST, NEARLY_ALL = 0.5, 0.95
 """Shares of the cells from which most are called lost, and nearly all. Noise leaves some cells elsewhere."""
+
+IN_ONE = 0.8
+"""Share of the cells in one of hundreds of ranges of a column from which its bounds are too far apart."""
 
 CLEAR = 3.0
 """Standard deviations of the noise that the rows at a bound exceed, beside those that neighbours explain."""
@@ -276,10 +280,10 @@ def _ends_of(release: Release, name: str) -> tuple[_End, _End] | None:
         return None
     place = codec.domain.names.index(attribute)
     cells, groups = codec.domain.ordered[place], fitted.merging.groups[place]
-    grid, measured = getattr(codec.encoders[place], "grid", None), fitted.certainties[place].measured
-    if grid is None or not cells or measured.grouping:
+    encoder, measured = codec.encoders[place], fitted.certainties[place].measured
+    if not isinstance(encoder, OrderedEncoder) or measured.grouping:
         return None
-    counts, widths = fitted.counts_of(attribute)[:cells], grid.widths
+    counts, widths = fitted.counts_of(attribute)[:cells], encoder.grid.widths
     variance = np.broadcast_to(measured.variance, measured.marginal.counts.shape)
     low, high = (sqrt(float(variance[groups[end]])) for end in (0, cells - 1))
     total = fitted.total
@@ -320,6 +324,22 @@ def _at_bounds_in_words(
         return f"the bounds {' to '.join(bounds)} were found under privacy: values beyond them are clipped"
     missing = "" if nullable or ends[0].excess <= SOME else "missing cells and "
     return f"{' and '.join(at)}: {missing}values beyond {'it' if len(at) == 1 else 'them'} are counted there"
+
+
+def _in_one_range(release: Release) -> Iterator[Loss]:
+    """Yield the columns of which most cells were counted in one range: their bounds are too far apart."""
+    codec = release.codec
+    for name, encoder in zip(codec.domain.names, codec.encoders, strict=True):
+        column = codec.column_of(name)
+        if not isinstance(encoder, OrderedEncoder) or column in (*codec.gaps, *release.accuracy_.not_found):
+            continue
+        counts = release.fitted.counts_of(name)[: encoder.size]
+        place, share = int(counts.argmax()), float(counts.max(initial=0.0) / max(release.fitted.total, 1.0))
+        low, high = (float(ends[place]) for ends in encoder.extents)
+        if share > IN_ONE and high > low:
+            where = encoder.range_words(low, high)
+            text = f"{_percent(share)} of the cells are in one range, {where}, and where in it is lost"
+            yield _loss(release, column, "in one range", share, f"{text}: narrower bounds keep it")
 
 
 def _written(bound: Any) -> str:
@@ -511,6 +531,7 @@ KINDS: dict[str, Kind] = {
         _at_bounds, "bounds found under privacy, to which other values are clipped", SOME
     ),
     "at a bound": Kind(_none, "at a bound of the schema", MOST),  # `_at_bounds` yields both
+    "in one range": Kind(_in_one_range, "nearly all in one range", MOST),
     "missing or not listed": Kind(_missing, "missing, or not in the list", MOST),
     "missing or unreadable": Kind(_none, "missing, infinite or unreadable", NEARLY_ALL),  # from `_missing`
     "first value": Kind(_first_value, "nearly always the first value listed", NEARLY_ALL),

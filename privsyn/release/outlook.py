@@ -75,7 +75,7 @@ class Outlook:
     takes_target : bool
         Whether a target may be named; not for linked rows.
     spoiled : tuple of str
-        Columns of which so many cells are lost that they cannot be called usable.
+        Columns that cannot be called usable, because many of their cells are lost.
     """
 
     columns: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import warnings
@@ -70,6 +71,11 @@ WRONG = {
         "weight",
         Numerical(40, 60),
         "1.% of the cells are at the lower bound 40 and 1.% .* upper bound 60: values beyond them",
+    ),
+    "a range": (
+        "delay",
+        Numerical(0, 1e9),
+        "100% of the cells are in one range, 0 to .* where in it is lost",
     ),
     "a value left out": (
         "group",
@@ -267,3 +273,108 @@ def test_linked_tables_name_each_loss_with_its_table(tmp_path):
     assert load(tmp_path / "m.privsyn").losses_ == model.losses_
     (fact,) = [loss for loss in model.losses_ if loss.share is None]
     assert str(fact) == "trips: rows that lead to no row of homes are left out; their number is private"
+
+
+def one_of_each(rows=10_000, seed=0):
+    """Return a table and a schema with one of each loss."""
+    rng = np.random.default_rng(seed)
+
+    def one_of(*values):
+        return rng.choice(values, rows)
+
+    def days(first, most):
+        return (pd.Timestamp(first) + pd.to_timedelta(rng.integers(0, most, rows), "D")).strftime("%Y-%m-%d")
+
+    def listed(*values, **more):
+        return {"kind": "categorical", **({"values": [*values]} if values else {}), **more}
+
+    def numbers(low=None, high=None, **more):
+        return {"kind": "numerical", **({} if low is None else {"low": low, "high": high}), **more}
+
+    columns = {
+        "id": (np.arange(rows) + 1000, {"kind": "identifier"}),
+        "age": (rng.integers(20, 81, rows), numbers(0, 1, integer=True)),
+        "sex": (one_of("f", "m"), listed("f", "m")),
+        "married": (one_of("yes", "no"), listed("Yes", "No")),
+        "group": (one_of("x", "y", "z"), listed("x", "y")),
+        "status": (one_of("open", "shut"), listed("Open", "Shut", nullable=False)),
+        "weight": (rng.normal(50, 10, rows).round(1), numbers(0, 60)),
+        "height": (rng.normal(170, 10, rows).round(), numbers(100, 220)),
+        "share": (rng.random(rows).round(3), numbers()),
+        "wait": (rng.exponential(5, rows), numbers(0, 10_000_000_000)),
+        "born": (days("1930-01-01", 27_000), {"kind": "datetime", "unit": "D"}),
+        "visit": (
+            days("2015-01-01", 3650),
+            {"kind": "datetime", "low": "2015-01-01", "high": "2023-12-31", "unit": "D"},
+        ),
+        "wage": (
+            np.where(rng.random(rows) < 0.2, 0, rng.lognormal(8, 1, rows)).round(2),
+            numbers(0, 100_000),
+        ),
+        "amount": (
+            np.where(rng.random(rows) < 0.1, "n/a", rng.integers(1, 99, rows).astype(str)),
+            numbers(0, 100, integer=True),
+        ),
+        "town": (
+            np.where(rng.random(rows) < 0.6, one_of("Rome", "Oslo"), rng.integers(0, 3000, rows).astype(str)),
+            listed(),
+        ),
+        "zipcode": (98_000 + rng.integers(0, 60, rows), numbers()),
+        "code": (
+            np.where(rng.random(rows) < 0.9, one_of("11", "12"), rng.integers(100, 999, rows).astype(str)),
+            listed(),
+        ),
+        "secret": ([f"s{place}" for place in range(rows)], listed()),
+        "notes": ([f"text {place}" for place in range(rows)], {"kind": "text"}),
+        "outcome": (np.where(rng.random(rows) < 0.002, "rare", "usual"), listed()),
+    }
+    frame = pd.DataFrame({name: cells for name, (cells, _) in columns.items()})
+    return frame, {"columns": {name: plain for name, (_, plain) in columns.items()}}
+
+
+ONE_OF_EACH = (
+    r"outcome: the target has one class; .*a class that fewer than about [0-9]+ rows have is not found, .*",
+    r"age: 100% of the cells are at the upper bound 1: values beyond it are counted there",
+    r"married: 100% of the cells are missing, or not in the list",
+    r"status: 100% of the cells have the value 'Open', which stands for missing cells and .*",
+    r"wait: (99|100)% of the cells are in one range, 0 to .*, and where in it is lost: narrower bounds keep it",
+    r"town: (39|4[01])% of the cells are '\(other\)': too few rows share their values",
+    r"group: 3[2-5]% of the cells are missing, or not in the list",
+    r"wage: (19|2[01])% of the cells are at the lower bound 0: values beyond it are counted there",
+    r"weight: 1[4-8]% of the cells are at the upper bound 60: values beyond it are counted there",
+    r"amount: (9.[0-9]|1[01])% of the cells are missing, infinite or unreadable",
+    r"code: (9.[0-9]|1[01])% of the cells are '\(other\)': .*; with this word the column of numbers is text",
+    r"visit: (9.[0-9]|1[01])% of the cells are at the upper bound 2023-12-31: values beyond it are .*",
+    r"bounds found under privacy, to which other values are clipped: share 0 to [0-9.]+, born .*, zipcode .*",
+    r"left out, because they are free text: notes",
+    r"replaced by generated IDs: id",
+    r"taken as amounts, though named like codes; \{kind: categorical\} in a schema keeps codes: zipcode",
+    r"1[0-9] columns at epsilon 1 on .*: single columns are poor, .*a model of the target likely fails; .*",
+)
+
+
+@pytest.mark.slow
+def test_one_of_each_loss_is_printed_after_the_run_and_shown_on_the_public_page(
+    tmp_path, capsys, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    frame, schema = one_of_each()
+    frame.to_csv("t.csv", index=False)
+    (tmp_path / "s.yaml").write_text(yaml.safe_dump(schema, sort_keys=False))
+    options = ("--epsilon", 1, "--schema", "s.yaml", "--seed", 1, "--target", "outcome")
+    done = run(
+        capsys, "synth", "t.csv", "o.csv", *options, "--public-report", "page.html", "--model", "m.privsyn"
+    )
+    assert done.code == 0
+    lines = done.out.splitlines()[-len(ONE_OF_EACH) :]
+    (said,) = [line for line in done.out.splitlines() if "no values or bounds were found" in line]
+    assert "secret" in said
+    for pattern in ONE_OF_EACH:
+        assert [line for line in lines if re.fullmatch(pattern, line)], pattern
+    assert re.fullmatch(ONE_OF_EACH[-1], lines[-1])
+    text = html.unescape((tmp_path / "page.html").read_text())
+    assert "What the run did to the columns" in text
+    for line in lines[:-1]:
+        assert text.count(f"<li>{line}</li>") == 1
+    again = run(capsys, "sample", "m.privsyn", "more.csv")
+    assert again.out.splitlines()[-len(lines) + 1 :] == lines[:-1]
