@@ -470,7 +470,9 @@ def test_the_ledger_says_how_rows_are_bounded():
         squares=True,
     )
     assert "rows whose squared counts sum to at most 3^2" in ledger.kept
-    assert ledger.neighbours == "add or remove one person: all rows of one 'who'"  # no bound defines neighbours
+    assert (
+        ledger.neighbours == "add or remove one person: all rows of one 'who'"
+    )  # no bound defines neighbours
 
 
 def test_rows_can_leave_out_their_last_attributes():

@@ -23,7 +23,14 @@ from privsyn.table.encoding.dtypes import TEXT, Dtype, Family, family
 from privsyn.table.encoding.encoders import missing_cells
 from privsyn.table.encoding.number_bounds import FEW_NUMBERS
 from privsyn.table.enforcement.repair import rows_that_keep
-from privsyn.table.io.csv_table import PLAIN, check_header, marks_in, read_header, read_text
+from privsyn.table.io.csv_table import (
+    PLAIN,
+    check_header,
+    follows_delimiters,
+    marks_in,
+    read_header,
+    read_text,
+)
 from privsyn.table.io.formats import CSV, Place, is_typed
 from privsyn.table.io.persons import persons_of
 from privsyn.table.io.read_in_batches import read_in_batches
@@ -186,6 +193,7 @@ def draft_with_rows(
     table: object, unit: str | None, csv: CsvFormat
 ) -> tuple[Schema, pd.DataFrame, dict[str, int]]:
     """Return the draft, the rows with texts of numbers and dates read, and how many such texts are not."""
+    csv = with_blanks(table, csv)
     form = None if csv == PLAIN else Schema({}, csv=csv)
     loaded = read_in_memory(table, form, unit=unit)
     return draft_of_rows(table, loaded, without(unit, loaded.frame), csv)
@@ -247,6 +255,19 @@ def draft_of_rows(
             columns[name] = kinds.Categorical.draft(frame[name].dropna(), column.nullable) or column
     missing = marks_in(Place.of(table), csv) if is_text(table) and columns else ()
     return Schema(columns, missing=missing, csv=csv), frame, others
+
+
+def with_blanks(table: object, csv: CsvFormat) -> CsvFormat:
+    """Return the format of a CSV, with the blanks that follow its delimiters."""
+    if not is_text(table) or Place.of(table).format is not CSV or csv.blank:
+        return csv
+    if follows_delimiters(Place.of(table), csv):
+        return replace(csv, blank=True)
+    text = read_text(Place.of(table), csv)
+    others = text.column_names[1:]
+    rows = text.num_rows * len(others)
+    begun = sum(pc.sum(pc.starts_with(text[name], " ")).as_py() or 0 for name in others)
+    return replace(csv, blank=True) if rows and begun >= UNIQUE * rows else csv
 
 
 def as_written(table: object, frame: pd.DataFrame, csv: CsvFormat) -> pd.DataFrame:

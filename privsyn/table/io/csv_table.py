@@ -60,8 +60,23 @@ def read_header(place: Place, dialect: CsvFormat) -> list[str]:
 
 
 def header(place: Place, dialect: CsvFormat) -> list[str]:
-    """Return the names in the first line of a CSV file."""
-    path = place.file
+    """Return the names in the first line of a CSV file, without blanks that follow delimiters."""
+    names = _first_row(place.file, dialect)
+    return [name.lstrip(" ") for name in names] if _has_blanks(names, dialect) else names
+
+
+def _has_blanks(names: Sequence[str], dialect: CsvFormat) -> bool:
+    """Return whether a blank follows each delimiter: the schema says so, or the header, which is public."""
+    return dialect.blank or (len(names) > 1 and all(name.startswith(" ") for name in names[1:]))
+
+
+def follows_delimiters(place: Place, dialect: CsvFormat) -> bool:
+    """Return whether the header says that a blank follows each delimiter."""
+    return _has_blanks(_first_row(place.file, dialect), dialect)
+
+
+def _first_row(path: Path, dialect: CsvFormat) -> list[str]:
+    """Return the names in the first line of a CSV file, as they are written."""
     encoding = "utf-8-sig" if dialect.encoding == "utf-8" else dialect.encoding
     with (
         replace_errors(partial(unreadable, path), DAMAGED),
@@ -257,7 +272,9 @@ def texts(
     place: Place, dialect: CsvFormat, _: Formats, _only: Collection[str] | None = None
 ) -> Iterator[pa.Table]:
     """Yield the cells of a CSV file."""
-    path, names = place.file, read_header(place, dialect)
+    read_header(place, dialect)
+    path, names = place.file, _first_row(place.file, dialect)
+    blanks = _has_blanks(names, dialect)
     with replace_errors(partial(_message, path, dialect)), ExitStack() as stack:
         batches: Iterable[pa.RecordBatch] = ()
         if _has_rows(path):
@@ -270,7 +287,14 @@ def texts(
                     f"{path}: its header cannot be read: write one name for each column, separated by"
                     f" {shown(dialect.delimiter)}"
                 )
-            yield pa.Table.from_batches([batch])
+            table = pa.Table.from_batches([batch])
+            yield _without_blanks(table) if blanks else table
+
+
+def _without_blanks(table: pa.Table) -> pa.Table:
+    """Return the cells and names without the blanks before them."""
+    cells = [pc.utf8_ltrim(column, characters=" ") for column in table.columns]
+    return pa.table(cells, names=[name.lstrip(" ") for name in table.column_names])
 
 
 def _message(path: Path, dialect: CsvFormat, error: Exception) -> str:

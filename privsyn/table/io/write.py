@@ -91,6 +91,7 @@ def write_csv(
             frame = block.frame if schema is None else formatted(block.frame, schema)
             if excel_safe:
                 frame = without_formulas(frame, block.frame.select_dtypes("number").columns)
+            frame = _with_blanks(frame) if dialect.blank else frame
             every = dialect.quoting == "all"
             bare = None if every or dialect.encoding != "utf-8" else _bare(frame, dialect.delimiter)
             rest = frame if bare is None else frame.iloc[:0]
@@ -107,6 +108,16 @@ def write_csv(
                 options = {"include_header": False, "delimiter": dialect.delimiter, "quoting_style": "none"}
                 arrow_csv.write_csv(bare, binary, arrow_csv.WriteOptions(**options))
         text.flush()
+
+
+def _with_blanks(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the table with a blank before each cell and each name but those of the first column."""
+
+    def spelled(cell: Any) -> str:
+        return " " if pd.api.types.is_scalar(cell) and pd.isna(cell) else f" {cell}"
+
+    first, *others = frame.columns
+    return pd.DataFrame({first: frame[first], **{f" {name}": frame[name].map(spelled) for name in others}})
 
 
 def _bare(frame: pd.DataFrame, delimiter: str) -> pa.Table | None:

@@ -11,7 +11,7 @@ import pandas as pd
 
 from privsyn.errors import InputError, safe_repr
 from privsyn.table.encoding.dtypes import OBJECT, family
-from privsyn.table.kinds.column_settings import normalise, one_of
+from privsyn.table.kinds.column_settings import flag, normalise, one_of
 
 ENCODINGS = ("utf-8", "latin-1", "iso-8859-15", "cp1250", "cp1251", "cp1252")
 """In each of them the bytes of a quote, a separator and a line end have no other meaning."""
@@ -35,6 +35,9 @@ class CsvFormat:
         The separator of groups of three digits, for reading and writing.
     quoting : {"minimal", "all"}
         Whether written cells are quoted where necessary only, or all text is.
+    blank : bool
+        Whether a blank follows each delimiter, as in ``a, b``. It is no part of the cell. A header that is
+        written so says it too.
 
     Examples
     --------
@@ -48,6 +51,7 @@ class CsvFormat:
     point: Literal[".", ","] = "."
     thousands: str | None = None
     quoting: Literal["minimal", "all"] = "minimal"
+    blank: bool = False
 
     def __post_init__(self) -> None:
         if self.delimiter not in DELIMITERS:
@@ -55,6 +59,7 @@ class CsvFormat:
                 f"delimiter {safe_repr(self.delimiter)} is none of comma, semicolon, tab and bar (|)"
             )
         normalise(self, encoding=_usual_name(self.encoding))
+        normalise(self, blank=flag("blank", self.blank))
         one_of("encoding", self.encoding, ENCODINGS)
         one_of("point", self.point, (".", ","))
         one_of("quoting", self.quoting, ("minimal", "all"))
