@@ -301,7 +301,7 @@ def warn_losses(lines: Sequence[str]) -> None:
     """
     if lines:
         with suppress(LossWarning):
-            warnings.warn("\n  ".join([LOST, *map(printable, lines)]), LossWarning, stacklevel=3)
+            warnings.warn("\n  ".join([LOST, *map(printable, lines)]), LossWarning, stacklevel=4)
 
 
 NOT_FOUND = "no values or bounds were found for: "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
@@ -254,7 +254,7 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
         self.feature_names_in_ = np.array(names, object)
         self.n_features_in_ = len(self.feature_names_in_)
         warn_not_found(self.not_found_)
-        warn_losses(lines_of_warning(self.losses_))
+        self._warn_of_losses()
         return self
 
     @property
@@ -288,7 +288,7 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
         self.not_found_ = self.release_.not_found
         self.counted_ = None if only is None else learned[only].learned.contribution.of_columns
         warn_not_found(self.not_found_)
-        warn_losses(lines_of_warning(self.losses_))
+        self._warn_of_losses()
         return self
 
     def _from_answers(self, opened: Opened, run: Alone | Run) -> Release:
@@ -311,15 +311,26 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
             private = PrivateTable(opened.coded(codec, tested), noise, tested, log)
         return judge(release, opened.criteria, private, noise.law.of_row(budget.tests, tested.most))
 
+    def _warn_of_losses(self) -> None:
+        """Warn of what the run did to columns. The run is paid: no defect here may lose it."""
+        lines: tuple[str, ...] = ()
+        with suppress(Exception):
+            lines = lines_of_warning(self.losses_)
+        warn_losses(lines)
+
     def _with_losses(self, release: Release, contribution: Contribution) -> Release:
-        """Return a release with the losses that follow from the settings and from numbers of rows."""
+        """Return a release with the losses that follow from the settings and from numbers of rows.
+
+        The run is paid: no defect here may lose it.
+        """
         noted: list[Loss] = []
-        if self.unit is not None:
-            noted += of_rows(self.unit, contribution, self.unit)
-            noted += of_number(self.unit, release.fitted)
-            noted += [without_owner(self.unit, self.unit)]
-        if (target := self.target) is not None:
-            noted += of_target(release, target)
+        with suppress(Exception):
+            if self.unit is not None:
+                noted += of_rows(self.unit, contribution, self.unit)
+                noted += of_number(self.unit, release.fitted)
+                noted += [without_owner(self.unit, self.unit)]
+            if (target := self.target) is not None:
+                noted += of_target(release, target)
         return replace(release, noted=tuple(noted))
 
     def _from_randomised_cells(self, opened: Opened, run: Alone | Run) -> Release:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from math import isfinite, sqrt
+from math import hypot, isfinite, sqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -51,6 +51,9 @@ FEWEST = 4
 
 UNSURE = 0.2
 """Standard deviation of the number of rows, in parts of it, from which little is known of it."""
+
+COUNTED_ALONE = 3
+"""Largest whole number that has a cell of its own where numbers are counted to find bounds."""
 
 SHOWN = 8
 """Most columns in a list of small losses of one kind."""
@@ -266,11 +269,17 @@ def _end(counts: Floats, widths: Floats, sigma: float, total: float) -> _End:
         return _End(share, 0.0)
     near = np.cumsum(widths[1:-1]) <= BESIDE * widths.sum()
     near[:2] = True
-    density = counts[1:-1] / widths[1:-1]
-    growth = density[0] * widths[1] / max(density[1] * widths[1], CLEAR * sigma)
-    explained = max(density[near].max(), density[0] * min(growth, STEEPEST)) * widths[0]
-    excess = float(counts[0] - explained)
-    return _End(share, excess / max(total, 1.0) if excess > CLEAR * sigma else 0.0)
+    density, wide = counts[1:-1] / widths[1:-1], widths[0] / widths[1]
+    growth = min(density[0] * widths[1] / max(density[1] * widths[1], CLEAR * sigma), STEEPEST)
+    # Each explanation with the noise of the excess, in standard deviations of a count: that of the end itself, of
+    # one neighbour, and of c1^2 / c2 by its derivatives 2 g and g^2.
+    explained = (
+        (float(density[near].max() * widths[0]), hypot(1.0, wide)),
+        (float(density[0] * growth * widths[0]), hypot(1.0, 2 * growth * wide, growth**2 * wide)),
+    )
+    excesses = [counts[0] - rows for rows, noise in explained if counts[0] - rows > CLEAR * noise * sigma]
+    is_clear = len(excesses) == len(explained)
+    return _End(share, float(min(excesses)) / max(total, 1.0) if is_clear else 0.0)
 
 
 def _ends_of(release: Release, name: str) -> tuple[_End, _End] | None:
@@ -302,12 +311,24 @@ def _at_bounds(release: Release) -> Iterator[Loss]:
             continue
         is_found, bounds = name in searched, (_written(column.low), _written(column.high))
         ends = _ends_of(release, name) or (NOTHING, NOTHING)
+        if is_found and column.has_numbers:
+            low, high = (_is_counted_alone(bound, column.fixed_decimals) for bound in column.bounds)
+            ends = (NOTHING if low else ends[0], NOTHING if high else ends[1])
         share = sum(end.excess for end in ends if end.excess > SOME)
         text = _at_bounds_in_words(ends, bounds, is_found=is_found, nullable=column.nullable)
         if is_found:
             yield _loss(release, name, "at a found bound", share, text, " to ".join(bounds))
         elif share:
             yield _loss(release, name, "at a bound", share, text)
+
+
+def _is_counted_alone(bound: float, decimals: int | None) -> bool:
+    """Return whether the search for bounds counts a number alone: 0, and whole numbers next to it.
+
+    If such a bound was found, its cells have the number itself, and no cell beyond it stands out. Any other
+    bound is the end of a range: few numbers are equal to it.
+    """
+    return bound == 0 or (decimals == 0 and abs(bound) <= COUNTED_ALONE)
 
 
 def _at_bounds_in_words(
