@@ -57,6 +57,17 @@ def are_codes(numbers: Floats, step: float) -> bool:
     return 2 * len(inner) * step < float(np.ptp(inner)) + step
 
 
+def are_months(numbers: Floats) -> bool:
+    """Return whether whole numbers are years and months, such as 202401, of more than one year.
+
+    >>> are_months(np.array([202311, 202312, 202401.0])), are_months(np.array([202311, 202313, 202401.0]))
+    (True, False)
+    """
+    years, months = numbers // 100, numbers % 100
+    plausible = (years >= 1900) & (years <= 2100) & (months >= 1) & (months <= 12)
+    return bool(plausible.all() and years.min() < years.max())
+
+
 def bounds_of(numbers: Floats, *, whole: bool) -> tuple[float, float]:
     """Return bounds that hold all numbers, rounded outwards to the scale on which they differ.
 

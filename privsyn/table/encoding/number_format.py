@@ -30,7 +30,7 @@ CONVENTIONS = ((",", "."), (".", ","), (" ", ","), ("\u00a0", ","), ("\u202f", "
 """Separators of groups of three digits and decimal signs that are drafted."""
 
 _AROUND = re.compile(r"([^\d.,'()]*)([\d.,' \u00a0\u202f]*\d)(.*)")
-_UNIT = re.compile(rf"[{_BLANKS}]?(%|\u2030|[^\W\d_]{{1,4}})|")
+_UNIT = re.compile(rf"[{_BLANKS}]?(%|\u2030|[^\W\d_]{{1,4}}(/[^\W\d_]{{1,3}})?)|")
 
 
 @dataclass(frozen=True)

@@ -214,6 +214,8 @@ class Numerical(Ordinal):
             decimals = next(
                 (d for d in range(MOST_DECIMALS + 1) if (np.round(numbers, d) == numbers).all()), None
             )
+        if decimals == 0 and drafts.are_months(numbers):
+            return None  # of numbers between 202312 and 202401 none is a month
         low, high = float(numbers.min()), float(numbers.max())
         if not high - low < HUGE:
             return None  # `Numerical` needs a finite range, also once bounds are rounded outwards

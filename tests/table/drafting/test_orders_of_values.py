@@ -77,3 +77,17 @@ def test_classes_of_numbers_are_proposed_though_a_few_rows_break_them(odd, propo
     text = draft_text(pd.DataFrame({"grade": grade, "letter": letter}))
     assert ("letter == 'B' iff grade >= 75 and grade < 90" in text) == proposed
     assert (f"{odd} break it" in text) == (odd > 0 and proposed)
+
+
+def test_years_and_months_in_a_number_are_listed():
+    """Bounds would give months from 13 to 99."""
+    months = pd.date_range("2021-11-01", periods=20, freq="MS").strftime("%Y%m").astype(int)
+    column = draft_schema(pd.DataFrame({"month": ROWS.choice(months, N)})).columns["month"]
+    assert column.values == tuple(months)
+
+
+def test_a_unit_may_be_a_ratio():
+    column = draft_schema(pd.DataFrame({"speed": [f"{v} km/h" for v in ROWS.integers(0, 130, N)]})).columns[
+        "speed"
+    ]
+    assert (column.format, column.integer) == ("1234 km/h", True)
