@@ -93,22 +93,36 @@ def check_between(name: str, value: object, high: float = inf) -> float:
 
 
 def check_column(
-    what: str, name: object, names: Collection[str], *, public: bool = False, read: bool = False
+    what: str,
+    name: object,
+    names: Collection[str],
+    *,
+    public: bool = False,
+    read: bool = False,
+    left_out: Collection[str] = (),
 ) -> None:
     """Refuse a name that is not one of the columns to be synthesised; list these if they are `public`.
 
     None is quoted if they were `read` from the table: without a header they are the cells of its first row.
+    `left_out` are all columns that are declared, those of free text too.
 
     >>> check_column("target", "income", ("age", "sex"))
     Traceback (most recent call last):
     privsyn.errors.InputError: target 'income' is not one of the columns to be synthesised
+    >>> check_column("target", "notes", ("age", "note"), left_out=("notes",))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    privsyn.errors.InputError: target 'notes' is free text or generated, so nothing is learnt of it: ...
     """
-    if not isinstance(name, str) or name not in names:
-        listed = (
-            f": {', '.join(map(safe_repr, list(names)[:10]))}{', ...' * (len(names) > 10)}" if public else ""
+    if isinstance(name, str) and name in names:
+        return
+    if isinstance(name, str) and name in left_out:
+        raise InputError(
+            f"{what} {safe_repr(name)} is free text or generated, so nothing is learnt of it: choose another"
+            " column, or declare another kind in the schema"
         )
-        meant = "" if read else did_you_mean(name, names) or listed
-        raise InputError(f"{what} {safe_repr(name)} is not one of the columns to be synthesised{meant}")
+    listed = f": {', '.join(map(safe_repr, list(names)[:10]))}{', ...' * (len(names) > 10)}" if public else ""
+    meant = "" if read else did_you_mean(name, names) or listed
+    raise InputError(f"{what} {safe_repr(name)} is not one of the columns to be synthesised{meant}")
 
 
 def check_release(release: object) -> Any:

@@ -170,7 +170,7 @@ class Settings:
             check_whole(spelled("seed"), self.seed)
         check_bytes(spelled("memory"), self.memory)
         if self.target is not None and public is not None:
-            check_column(spelled("target"), self.target, public.coded, public=True)
+            check_column(spelled("target"), self.target, public.coded, public=True, left_out=public.columns)
         if (important := self.matters_most) and public is not None:
             check_important(spelled("important"), important, public)
         self._check_epsilon(public)

@@ -40,7 +40,7 @@ from privsyn.release.release import Release, ReleasedModel, TableT
 from privsyn.settings import Settings
 from privsyn.table.io.read_in_memory import as_frame, with_target
 from privsyn.table.schema.database import ROWS, Database
-from privsyn.table.schema.yaml_file import SchemaOrPath
+from privsyn.table.schema.yaml_file import SchemaOrPath, about_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -243,7 +243,7 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
         table, target = (as_frame(table), self.target) if y is None else with_target(table, y)
         owners = table.run() if isinstance(table, Owners) else Alone(table, self)
         with closing_files(), owners as run:
-            with one_step(self._report, READING):
+            with one_step(self._report, READING), about_file(self.schema):
                 opened = Opened.of(as_frame(run.table), target, self, run.bits)
             self._check_criteria(opened)
             run.agree_on(opened)

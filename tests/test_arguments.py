@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privsyn import Numerical, PrivSyn, Schema, forecast, load, read_schema, report, sheet
+from privsyn import Numerical, PrivSyn, Schema, Text, forecast, load, read_schema, report, sheet
 from privsyn.arguments import check_finite, check_whole
 from privsyn.errors import InputError
 
@@ -63,3 +63,9 @@ def test_a_wrong_target_is_answered_by_the_likely_column_or_by_those_of_the_sche
         PrivSyn(1.0, schema=schema, target="town")
     with pytest.raises(InputError, match=r"to be synthesised$"):  # a header may be data: it is not listed
         PrivSyn(1.0, target="town").fit(pd.DataFrame({"age": [1], "pay": [2]}))
+
+
+def test_a_target_of_free_text_is_not_taken_for_a_misspelt_column():
+    schema = Schema({"note": Numerical(0, 9), "notes": Text()})
+    with pytest.raises(InputError, match="'notes' is free text or generated, so nothing is learnt of it"):
+        PrivSyn(1.0, schema=schema, target="notes")

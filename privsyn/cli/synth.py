@@ -98,13 +98,15 @@ def _synth_table(task: Task, report: Path | None, policy: Path | None, csv: dict
     from privsyn.cli.common.terminal import say
     from privsyn.release.acceptance.judge import SEED
     from privsyn.table.io.write import write_blocks
+    from privsyn.table.schema.yaml_file import about_file
 
     data, out, rows, results, account = task.data, task.out, task.rows, task.results, task.account
     outputs = {"OUT": out, BUDGET: account.path, **results, **task.checksums.outputs}
     _check(task, {**outputs, "--report": report}, policy)
     public = options.read_public(task.settings["schema"], csv)
     rehearsed = partial(rehearse, data, out, public, rows=rows, report=report is not None)
-    fitted = fit_recorded({**task.settings, "schema": public}, data, account, task.shown, rehearsed)
+    with about_file(task.settings["schema"]):
+        fitted = fit_recorded({**task.settings, "schema": public}, data, account, task.shown, rehearsed)
     verdict = fitted.ledger_.acceptance
     accepted = verdict is None or verdict.met
     model, ledger = results["--model"], results["--ledger"]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from privsyn.errors import InputError, about, plural
+from privsyn.errors import InputError, about, did_you_mean, plural
 from privsyn.evaluation.comparison import SEED, Comparison
 from privsyn.evaluation.encoding import Classes
 from privsyn.evaluation.integrity import Broken, broken_rules, has_rules
@@ -81,12 +81,12 @@ def read_tables(which: str, given: Any, database: Database, *, unit: str | None)
 def _check_keys(what: str, frame: pd.DataFrame, table: Table) -> None:
     for name in table.keys:
         if name not in frame.columns:
-            raise InputError(
-                f"{what} has no column {name!r}, which says which rows belong together: keep the identifiers"
-            )
+            meant = did_you_mean(name, frame.columns) or ": keep the identifiers"
+            raise InputError(f"{what} has no column {name!r}, which says which rows belong together{meant}")
         persons_of(frame.iloc[:0], name)  # refuses a dtype that cannot hold identifiers
     if table.order is not None and table.order not in frame.columns:
-        raise InputError(f"{what} has no column {table.order!r}, by which its rows are in order")
+        meant = did_you_mean(table.order, frame.columns)
+        raise InputError(f"{what} has no column {table.order!r}, by which its rows are in order{meant}")
 
 
 @dataclass(frozen=True, eq=False)

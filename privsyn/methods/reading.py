@@ -356,7 +356,13 @@ def open_schema_of(
     if open_schema.schema.randomised:
         codec_of_randomised(open_schema.schema, rows.head)  # refuses a dtype that cannot hold all values
     if target is not None:
-        check_column(spelled("target"), target, open_schema.schema.coded, read=True)
+        check_column(
+            spelled("target"),
+            target,
+            open_schema.schema.coded,
+            read=True,
+            left_out=open_schema.schema.columns,
+        )
     warn_columns(open_schema.schema.dropped, open_schema.objects, open_schema.unordered)
     warn_marks(() if rows.schema is not None else marks_of_numbers(open_schema.schema, rows.head))
     return open_schema

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from privsyn.arguments import check_column, check_release, check_whole
-from privsyn.errors import InputError, did_you_mean, printable, safe_repr
+from privsyn.errors import InputError, did_you_mean, printable, safe_repr, spelled
 from privsyn.evaluation.comparison import DEFAULT_LEARNERS, LEARNERS
 from privsyn.evaluation.encoding import Coded, View, code_together
 from privsyn.private.accounting import epsilon_for
@@ -204,7 +204,8 @@ def forecast(
     fitted: Release[Any] | None = check_release(release).of_one_table
     if fitted is None:
         raise InputError(LINKED)
-    check_column("target", target, fitted.codec.schema.coded)
+    schema = fitted.codec.schema
+    check_column(spelled("target"), target, schema.coded, left_out=schema.columns)
     if model not in LEARNERS:
         meant = did_you_mean(model, LEARNERS)
         raise InputError(f"the model {safe_repr(model)} is none of {', '.join(LEARNERS)}{meant}")

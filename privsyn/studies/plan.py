@@ -226,7 +226,13 @@ def plan(
     columns = planned_columns(table, schema, unit)
     domain, open_schema, uncounted, named = planned_domain(columns, schema, settings.matters_most)
     if target is not None:
-        check_column(spelled("target"), target, open_schema.schema.coded, read=True)
+        check_column(
+            spelled("target"),
+            target,
+            open_schema.schema.coded,
+            read=True,
+            left_out=open_schema.schema.columns,
+        )
     run = _Run(settings, open_schema, domain, named, numbers)
     criteria = run.feasible(columns)
     epsilon, delta = settings.promise

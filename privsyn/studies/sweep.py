@@ -157,7 +157,13 @@ class Bench:
         """Refuse wrong settings of any run, and metrics that fail on some rows, before the first run."""
         open_schema = OpenSchema.of(self.schema, self.train)
         if self.target is not None:
-            check_column(spelled("target"), self.target, open_schema.schema.coded, read=True)
+            check_column(
+                spelled("target"),
+                self.target,
+                open_schema.schema.coded,
+                read=True,
+                left_out=open_schema.schema.columns,
+            )
         self._check_models(runs)
         if self.metrics:
             try_own(Comparison.of(self.train, self.test, self.schema, target=self.target))

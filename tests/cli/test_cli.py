@@ -20,7 +20,7 @@ from command import CANARY, COLUMNS, Outcome, run, run_apart, table
 from numba import njit
 
 import privsyn
-from privsyn import Categorical, PrivSyn
+from privsyn import Categorical, InputError, PrivSyn
 from privsyn.cli import survey
 from privsyn.cli.common import compiling
 from privsyn.cli.common import console as screen
@@ -865,3 +865,15 @@ def test_a_wrong_name_quotes_no_cell_of_a_file_without_a_header(folder, capsys, 
     refused = run(capsys, *command, "--epsilon", 1, *wrong, "alice-smth")
     assert refused.code == 2
     assert "alice-smith" not in refused.out + refused.err
+
+
+def test_a_constraint_that_fails_when_the_run_begins_is_named_with_file_and_line(folder, capsys):
+    lines = (folder / "schema.yaml").read_text().splitlines()
+    lines[2] = "  job: {kind: categorical, values: [baker, clerk, miller]}\n  team: {kind: categorical}"
+    mapping = "constraints:\n  - {kind: determined, column: team, by: job, mapping: {baker: a, clerk: b}}\n"
+    (folder / "schema.yaml").write_text("\n".join(lines) + "\n" + mapping)
+    pd.read_csv("data.csv").assign(team="a").to_csv("data.csv", index=False)
+    said = line(run(capsys, *SYNTH), 2)
+    assert "schema.yaml, line 8: constraint 1: the mapping has no 'team' for 'job' = 'miller'" in said
+    with pytest.raises(InputError, match="line 8: constraint 1"):
+        PrivSyn(1.0, schema="schema.yaml").fit("data.csv")

@@ -137,7 +137,8 @@ FIELDS = {each.name: each for each in fields(Settings)}
 
 def spelling_of(setting: str) -> str:
     """Return the option that gives a setting."""
-    return str(FIELDS[setting].metadata.get("flag", f"--{setting.replace('_', '-')}"))
+    flag = f"--{setting.replace('_', '-')}"
+    return str(FIELDS[setting].metadata.get("flag", flag)) if setting in FIELDS else flag
 
 
 def settings_options(*names: str, required: Collection[str] = ()) -> list[Parameter]:

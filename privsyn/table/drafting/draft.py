@@ -23,6 +23,7 @@ from privsyn.table.encoding.dtypes import TEXT, Dtype, Family, family
 from privsyn.table.encoding.encoders import missing_cells
 from privsyn.table.encoding.number_bounds import FEW_NUMBERS
 from privsyn.table.enforcement.repair import rows_that_keep
+from privsyn.table.enforcement.total import Total
 from privsyn.table.io.csv_table import (
     PLAIN,
     check_header,
@@ -428,14 +429,27 @@ def _of_constraints(open_schema: OpenSchema, frame: pd.DataFrame) -> list[str]:
     """Return how many rows break each constraint."""
     if not open_schema.schema.constraints:
         return []
+    schema, numbers = numbers_of(open_schema, frame)
     return [
         Broken(
             f"constraint {place} ({kind_of(constraint)}: {', '.join(map(repr, constraint.columns))}): "
-            f"{broken} of {len(frame)} rows break it, and no synthetic row will"
+            f"{broken} of {len(frame)} rows break it{_by_how_much(schema, constraint, numbers)}, and no synthetic"
+            " row will"
         )
-        for place, (constraint, broken) in enumerate(rows_that_break(*numbers_of(open_schema, frame)), 1)
+        for place, (constraint, broken) in enumerate(rows_that_break(schema, numbers), 1)
         if broken
     ] or ["every row keeps every constraint"]
+
+
+def _by_how_much(schema: Schema, constraint: Constraint, numbers: Mapping[str, Floats]) -> str:
+    """Return the largest difference between a total of numbers and the sum of its parts, in words."""
+    if not isinstance(constraint, Total):
+        return ""
+    if not all(isinstance(schema.columns[name], kinds.Numerical) for name in constraint.columns):
+        return ""
+    parts = [factor * numbers[name] for name, factor in constraint.factors.items()]
+    off = np.abs(numbers[constraint.column] - np.sum(parts, axis=0))
+    return f", by {np.nanmax(off):.4g} at most" if np.isfinite(off).any() else ""
 
 
 def numbers_of(open_schema: OpenSchema, frame: pd.DataFrame) -> tuple[Schema, dict[str, Floats]]:

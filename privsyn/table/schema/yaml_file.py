@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields
 from os import PathLike
 from pathlib import Path
@@ -275,6 +276,19 @@ def _without_dash(text: str) -> str | None:
         if re.match(r"[^\s#-]", line) and not re.match(r"\w+:(\s|$)", line):
             return f"not YAML (line {place}): a constraint begins with '- '"
     return None
+
+
+def about_file(path: object) -> AbstractContextManager[None]:
+    """Begin the message about a constraint with the file and the line of it, if the schema has a file."""
+    if not isinstance(path, str | PathLike) or not Path(path).is_file():
+        return nullcontext()
+
+    def located(error: Exception) -> str:
+        message = str(error)
+        is_of_constraint = re.match(r"constraint [0-9]+", message)
+        return f"{path}{_located(read_text(Path(path)), message)}" if is_of_constraint else message
+
+    return replace_errors(located, InputError)
 
 
 def _located(text: str, message: str) -> str:

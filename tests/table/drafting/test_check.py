@@ -165,3 +165,11 @@ def test_a_missing_cell_that_becomes_the_lower_bound_is_said_to():
         "column 'debt': 1 of 3 cells do not fit: they are clipped to the bounds, or the lower bound if"
         " missing or unreadable"
     ]
+
+
+def test_a_total_that_is_off_says_by_how_much():
+    """Half a cent of rounding and a wrong column were the same line."""
+    columns = {name: Numerical(0, high, decimals=3) for name, high in zip("abc", (99, 99, 198), strict=True)}
+    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": [1.0, 1.0, 1.0], "c": [2.0, 3.005, 4.0]})
+    said = check_schema(frame, Schema(columns, constraints=["c == a + b"]))[-1]
+    assert said.endswith("1 of 3 rows break it, by 0.005 at most, and no synthetic row will")
