@@ -13,7 +13,7 @@ import pandas as pd
 from privsyn.errors import InputError, did_you_mean, plural, safe_repr
 from privsyn.evaluation.encoding import Coded, View, code_together
 from privsyn.marginals.domain import Floats, Integers, Mask, Records
-from privsyn.table.encoding.dtypes import OBJECT
+from privsyn.table.encoding.dtypes import OBJECT, UNCOUNTED, family
 from privsyn.table.io.read_in_memory import read_in_memory
 from privsyn.table.kinds.categorical import OTHER
 from privsyn.table.schema.columns import Categorical, Column
@@ -199,6 +199,10 @@ def left_out_line(names: Sequence[str]) -> list[str]:
 def read_together(tables: Mapping[str, Any], schema: Schema | None) -> list[pd.DataFrame]:
     """Read the tables. Refuse empty ones, and without a schema tables with different columns."""
     frames = {name: read_in_memory(table, schema).frame for name, table in tables.items()}
+    if declared(schema) is None:  # a synthetic table lacks columns of bytes, which cannot be compared anyway
+        frames = {
+            name: frame.loc[:, ~frame.dtypes.map(family).isin(UNCOUNTED)] for name, frame in frames.items()
+        }
     for name, frame in frames.items():
         if not len(frame):
             raise InputError(f"the {name} table has no rows: give a table with rows")

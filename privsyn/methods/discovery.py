@@ -283,7 +283,8 @@ class Discovered:
         yield self._round(2), near
         closer = public.closer(self._cells)
         schema = public.fill(self._values, public.bounds_of(self._cells, {}, {}))
-        lattices = public.lattices(schema) if grids else LatticeQuestion({})
+        lattices = public.lattices(schema)
+        lattices = lattices if grids else lattices.of_times
         yield (
             Question(closer, partial(public.count, grids=closer), self._use_closer_bounds),
             Question(lattices.asked, lattices.count, self._use_lattices),
@@ -294,13 +295,16 @@ class Discovered:
             schema = public.fill(self._values, bounds)
             self.schema, self.heaps = lattices.fill(schema, self._on_lattices)
             whole = public.whole(self.schema)
-        frequent = FrequentQuestion.of(public.lattices(self.schema) if grids else lattices)
+        frequent = FrequentQuestion.of(public.lattices(self.schema) if grids else LatticeQuestion({}))
         if share := self._share_of(frequent):
             use = partial(self._use_points, frequent, share)
             yield (Question(frequent.asked, frequent.count, use, one_row=True),)
         for name, of in self.frequent.items():
             single = tuple(Heap(0.0, number, 0.0) for number in of.numbers.tolist())
             self.heaps[name] = (*self.heaps.get(name, ()), *single)
+        if grids:
+            for name, found in public.crowds(self._cells).items():
+                self.heaps[name] = (*self.heaps.get(name, ()), found)
 
     def _round(self, number: int) -> Question:
         """Return the question of a round, in which a row votes for the values that are not found yet."""
@@ -318,7 +322,7 @@ class Discovered:
         share = bounds_share(size, columns, self._rho, law, rows_per_unit)
         if size < SPREAD * _tail_sigma(share * self._rho, columns, law, rows_per_unit):
             near = self._public.by_year(near)
-        self._cells = self._finder.cells(near, share * self._rho)
+        self._cells = self._public.settled(self._finder.cells(near, share * self._rho))
         self._shares += [FOR_SIZE, share]
 
     def _use_closer_bounds(self, close: Counts) -> None:

@@ -38,6 +38,7 @@ from privsyn.inference.ordered.number_intervals import (
     correlation_of,
     mean_interval,
     share_interval,
+    squarable_unit,
 )
 from privsyn.marginals.counting import Tables, block_of
 from privsyn.marginals.domain import Attributes, Floats, Ints, Records
@@ -260,7 +261,9 @@ class Agreement:
             return
         mean = float(expected @ cells.middles)
         away = np.abs(cells.middles - mean)[expected > 0]
-        widened = self._widened(float(expected[expected > 0] @ away**2), float(away.max()), numbers)
+        unit = squarable_unit(away, away)
+        away = away / unit
+        widened = unit * self._widened(float(expected[expected > 0] @ away**2), float(away.max()), numbers)
         seen = float(_shares(found[:size]) @ cells.middles)
         if abs(seen - mean) > widened:
             noise = self._ordered.noise(name)

@@ -32,7 +32,7 @@ is at most :math:`\sqrt{3} w (1 - w)`. Its square is added to the variance.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import sqrt
+from math import floor, log2, sqrt
 
 import numpy as np
 
@@ -47,6 +47,7 @@ from privsyn.marginals.recoding import Merging
 LEAST_TOTAL = 4.0
 """Standard deviations: if the noisy number of records is smaller, nothing is known."""
 
+LEAST_SQUARED, MOST_SQUARED = 1e-120, 1e120  # sums of squares of numbers in between are doubles
 EVENLY = 1 / 12  # variance of numbers that are evenly spread over a cell of length 1
 
 PARAMETERS: Floats = np.linspace(-0.99, 0.99, 199)  # of the copula; Mehler's sum is not accurate beyond
@@ -112,13 +113,30 @@ class NumberedCells:
         """
         shares = np.where(np.bincount(group, shares)[group] > 0, shares, 1.0)
         shares = shares / np.bincount(group, shares)[group]
-        places = (lows + highs) / 2
+        unit = squarable_unit(lows, highs)
+        lows, highs = lows / unit, highs / unit
+        places = lows / 2 + highs / 2
         middles = np.bincount(group, shares * places)
         drawn = np.bincount(group, shares * ((places - middles[group]) ** 2 + EVENLY * (highs - lows) ** 2))
         ends = np.flatnonzero(np.diff(group, append=-1))
         first, last = lows[np.append(0, ends[:-1] + 1)], highs[ends]
         spreads = np.sqrt(np.maximum(drawn, EVENLY * (last - first) ** 2))
-        return cls(first, last, np.clip(middles, first, last), spreads)
+        inside = np.asarray(unit * np.clip(middles, first, last), np.float64)
+        return cls(unit * first, unit * last, inside, unit * spreads)
+
+    def divided(self, unit: float) -> NumberedCells:
+        """Return the same cells in another unit."""
+        return NumberedCells(*(each / unit for each in (self.lows, self.highs, self.middles, self.spreads)))
+
+
+def squarable_unit(lows: Floats, highs: Floats) -> float:
+    """Return a power of two in which the squares of numbers neither overflow nor vanish; nearly always 1.
+
+    >>> squarable_unit(np.zeros(1), np.array([90.0])), squarable_unit(np.zeros(1), np.array([1e300])) > 1e299
+    (1.0, True)
+    """
+    largest = max(float(np.abs(lows).max(initial=0.0)), float(np.abs(highs).max(initial=0.0)))
+    return 1.0 if largest == 0 or LEAST_SQUARED < largest < MOST_SQUARED else 2.0 ** floor(log2(largest))
 
 
 def mean_interval(
@@ -147,17 +165,20 @@ def mean_interval(
     (1.0, 0.845, 1.155)
     """
     size = len(cells.middles)
+    unit = squarable_unit(cells.lows, cells.highs)
+    cells = cells.divided(unit)
     counts, factor = measured.marginal.counts[:size], factor[:size]
     shares = released.counts[:size] / max(released.counts[:size].sum(), 1e-9)
     estimate, total = float(shares @ cells.middles), float(counts.sum())
     if total <= LEAST_TOTAL * float(_deviation(np.ones(size), factor)):
-        return Interval(estimate, float(cells.lows[0]), float(cells.highs[-1]))
+        return Interval(unit * estimate, unit * float(cells.lows[0]), unit * float(cells.highs[-1]))
     mean = float(counts @ cells.middles) / total
     noise = float(noise_variance(cells.middles - mean, factor)) / total**2
     rooms = cells.middles - cells.lows, cells.highs - cells.middles
     below, above = (shares * np.minimum(TILT * cells.spreads, room) for room in rooms)
     low, high = (TWO_SIDED * sqrt(noise + float(away @ away)) for away in (below, above))
-    return Interval(estimate, max(mean - low, cells.lows[0]), min(mean + high, cells.highs[-1]))
+    ends = max(mean - low, cells.lows[0]), min(mean + high, cells.highs[-1])
+    return Interval(unit * estimate, unit * ends[0], unit * ends[1])
 
 
 def noise_variance(weights: Floats, factor: Floats) -> Floats:

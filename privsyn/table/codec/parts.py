@@ -16,7 +16,7 @@ import pandas as pd
 from privsyn.marginals.domain import Floats, Ints, Mask
 from privsyn.table.encoding.encoders import STRAY, CategoricalEncoder, Encoder
 from privsyn.table.encoding.grid import Grid
-from privsyn.table.encoding.steps import DAY
+from privsyn.table.encoding.steps import DAY, Crowd
 from privsyn.table.encoding.time_encoders import DatetimeEncoder, TimeEncoder
 from privsyn.table.enforcement.draws import Cells
 from privsyn.table.schema.columns import Coded
@@ -122,7 +122,10 @@ def _read(whole: DatetimeEncoder, cells: pd.Series) -> Floats:
 def encoders_of_parts(whole: DatetimeEncoder) -> tuple[Encoder, ...]:
     """Return the encoders of the date, the time of day and the day of the week of a column."""
     low, high = (float(np.floor(bound / DAY)) for bound in (whole.grid.low, whole.grid.high))
-    days = Grid.exact(low, high, decimals=0, bins=whole.grid.bins).fine()
+    crowds = tuple(
+        Crowd(heap.low // DAY, heap.high // DAY) for heap in whole.grid.heaps if isinstance(heap, Crowd)
+    )
+    days = replace(Grid.exact(low, high, decimals=0, bins=whole.grid.bins), heaps=crowds).fine()
     step = 1 / whole.grid.scale
     clock = Grid.exact(0, DAY - step, decimals=0, bins=1, step=step)
     bins = min(clock.points, IN_A_DAY)

@@ -6,7 +6,7 @@ from math import ceil, inf, log, sqrt
 
 import numpy as np
 
-from privsyn.marginals.domain import Ints
+from privsyn.marginals.domain import Floats, Ints, Mask
 
 Extent = tuple[int, int] | None
 """First and last cell, both included; None if no cell is significant."""
@@ -73,9 +73,20 @@ LEFT_OUT = 1.5
 """Standard deviations. If more rows lie outside the cells found, the bounds stay unchanged. By noise alone
 they do in 1 of 15 columns. In the others, a tail of up to that number of rows may be clipped."""
 
+OUTSIDE = 0.005
+"""Share of the rows that may also lie outside bounds that a second grid of powers of two narrows."""
+
 HIDDEN = 0.5
 """Share of the rows found. If noise can hide more rows outside, the bounds stay unchanged. In eight tables of
 numbers at epsilon 1, right clusters had 0.06 to 0.39, and wrong ones 0.88 to 2.6."""
+
+RARE_STANDS_OUT = 7.0
+"""Standard deviations at which a run of cells is significant that few columns use: very large and very small
+numbers, and dates before 1900 or after 2109."""
+
+CROWDED, TINY_PART, ALONE = 0.2, 256, 8
+"""A crowd has more than a fifth of the rows, in less than a 256th of the range. The next rows are more than
+eight times as far from it as it is wide."""
 
 NARROW = 1 / 2
 """Share of the cells. Bounds are narrowed only if the rows lie in fewer cells. Otherwise there is little to
@@ -192,6 +203,16 @@ def _hidden(noisy: Ints, most: int, sigma: float) -> int:
     return min(int((UNSEEN * sigma / density) ** 2), most) if density * most > UNSEEN * sigma else most
 
 
+def divided_extent(noisy: Ints, sigma: float, zero: int) -> Extent:
+    """Return the `extent` in a second grid; None if rows that the first grid has found would lie outside."""
+    found = extent(noisy, sigma, zero=zero)
+    if found is None:
+        return None
+    inside = noisy[found[0] : found[1] + 1]
+    by_chance = LEFT_OUT * sigma * sqrt(len(noisy) - len(inside))
+    return found if noisy.sum() - inside.sum() <= by_chance + OUTSIDE * noisy.sum() else None
+
+
 def _highest_run(noisy: Ints) -> tuple[float, int, int]:
     """Return the largest sum of a run over the root of its length, and the run's first cell and end."""
     sums = np.concatenate([[0], np.cumsum(noisy)])
@@ -244,15 +265,16 @@ def _thinned(noisy: Ints, end: int, sigma: float) -> int:
     return min(ceil(cells), FARTHEST, len(noisy) - end)
 
 
-def _further(noisy: Ints, sigma: float, *, alone: bool) -> int:
+def _further(noisy: Ints, sigma: float, *, alone: bool, far: bool = True) -> int:
     """Return how many of the cells next to significant ones, from the inside outwards, are included too.
 
-    With `alone` only the cell of 0 was significant.
+    With `alone` only the cell of 0 was significant. Without `far`, runs that lie far from all that was found
+    are left out.
     """
     end = 0
     while end < len(noisy):
-        height, first, last = _highest_run(noisy[end:])
-        if first >= FAR and height <= FAR_STANDS_OUT * sigma and (end or not alone):
+        height, first, last = _highest_run(noisy[end:] if far else noisy[end : end + FAR])
+        if far and first >= FAR and height <= FAR_STANDS_OUT * sigma and (end or not alone):
             height, _, last = _highest_run(noisy[end : end + FAR])
         near, _, nearest = _highest_run(noisy[end : end + 2])
         if height > STANDS_OUT * sigma:
@@ -262,6 +284,74 @@ def _further(noisy: Ints, sigma: float, *, alone: bool) -> int:
         else:
             break
     return end
+
+
+def usual(noisy: Ints, sigma: float, is_rare: Mask) -> Ints:
+    """Return counts without the noise in cells that few columns use: 0, unless rows stand out there.
+
+    Otherwise bounds of ordinary columns would more often reach to where noise looks like rows.
+
+    >>> usual(np.array([40, -8, 900, 30, -20]), 10.0, np.array([True, True, False, True, True])).tolist()
+    [0, 0, 900, 0, 0]
+    >>> usual(np.array([400, -8, 900, 30, -20]), 10.0, np.array([True, True, False, True, True])).tolist()
+    [400, -8, 900, 0, 0]
+    """
+    kept = noisy.copy()
+    ends = np.flatnonzero(np.diff(is_rare, prepend=False, append=False))
+    for first, end in ends.reshape(-1, 2).tolist():
+        if _highest_run(noisy[first:end])[0] <= RARE_STANDS_OUT * sigma:
+            kept[first:end] = 0
+    return kept
+
+
+def crowd(noisy: Ints, sigma: float, lows: Floats, highs: Floats) -> Extent:
+    """Return the cells of a crowd: many rows in a tiny part of the range, with nothing near them.
+
+    An open end such as 9999-12-31, or a code such as 1e9, makes the range so wide that nearly all other rows
+    would fall into a few cells.
+
+    Parameters
+    ----------
+    noisy : integer array of shape (cells,)
+        Counts of the cells within the bounds.
+    sigma : float
+        Standard deviation of the noise in each cell.
+    lows, highs : arrays of shape (cells,)
+
+    Returns
+    -------
+    first, last : int
+        None if there is no crowd.
+
+    Examples
+    --------
+    >>> lows = np.array([*2.0 ** np.arange(40), 2.0**40])
+    >>> noisy = np.where((lows > 30) & (lows < 200), 900, 0) + np.where(lows == 2.0**38, 90, 0)
+    >>> crowd(noisy[:-1], 5.0, lows[:-1], lows[1:])
+    (5, 7)
+    """
+    total, range_ = float(noisy.sum()), float(highs[-1] - lows[0])
+    runs = _clusters(noisy, sigma)
+    best, most = None, CROWDED * total
+    for place, (first, end) in enumerate(runs):
+        low, high, rows = float(lows[first]), float(highs[end - 1]), float(noisy[first:end].sum())
+        before = float(highs[runs[place - 1][1] - 1]) if place else -inf
+        after = float(lows[runs[place + 1][0]]) if place + 1 < len(runs) else inf
+        alone = min(low - before, after - high) > ALONE * (high - low)
+        if low < high and high - low < range_ / TINY_PART and alone and rows > most:
+            best, most = (first, end - 1), rows
+    return best
+
+
+def _clusters(noisy: Ints, sigma: float, start: int = 0) -> list[tuple[int, int]]:
+    """Return the first cell and the end of each cluster of rows, from left to right."""
+    height, first, end = _highest_run(noisy)
+    if height <= STANDS_OUT * sigma:
+        return []
+    first -= _further(noisy[:first][::-1], sigma, alone=False, far=False)
+    end += _further(noisy[end:], sigma, alone=False, far=False)
+    before, after = _clusters(noisy[:first], sigma, start), _clusters(noisy[end:], sigma, start + end)
+    return [*before, (start + first, start + end), *after]
 
 
 def cluster(noisy: Ints, sigma: float) -> Extent:

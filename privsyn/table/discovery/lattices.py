@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import sqrt
 from typing import cast
 
@@ -45,6 +45,10 @@ GRIDS = tuple(lattice for lattice in NUMBERS if lattice.step <= 1 and not lattic
 ROUNDS = 30
 """Rounds in which the columns of a table learn from each other which grids are usual. Ten are enough."""
 
+TIMES_STAND_OUT = 4.0
+"""Standard deviations by which times of day stand out of the noise. With 2, as for other grids, pure dates
+gained times in a quarter of the small tables of eight columns; with 4, in less than one of a thousand."""
+
 STANDS_OUT = 3.0
 """Standard deviations by which a heap exceeds its share of evenly spread points, and the numbers of one finer
 lattice the share that may lie off a grid."""
@@ -68,9 +72,11 @@ class LatticeQuestion:
     Parameters
     ----------
     asked : mapping of a column to the encoder that reads its numbers, and its lattices, the coarsest first
+    times : mapping of a column of dates to the one that it is if its dates have times of day
     """
 
     asked: Mapping[str, tuple[OrderedEncoder, tuple[Lattice, ...]]]
+    times: Mapping[str, Coded] = field(default_factory=dict)
 
     @classmethod
     def of(cls, schema: Schema, dtypes: Mapping[str, Dtype], finest: Mapping[str, Coded]) -> LatticeQuestion:
@@ -85,18 +91,27 @@ class LatticeQuestion:
         dtypes : mapping of each column of the table to its dtype
         finest : mapping of a column to the column that it may be, such as one of times in place of dates
         """
-        asked = {}
+        asked, times = {}, {}
         for name, column in schema.coded.items():
             dtype = dtypes.get(name, OBJECT)
             if name in schema.computed or family(dtype) == "nothing":
                 continue
             column = finest.get(name, column)
             low, high = column.bounds
+            if column != schema.coded[name]:
+                times[name] = column
             if listed := tuple(x for x in column.lattices(dtype) if x.step <= high - low):
                 encoder = cast(OrderedEncoder, column.encoder(dtype))
                 if encoder.grid.points > FINE:
                     asked[name] = encoder, listed
-        return cls(asked)
+        return cls(asked, times)
+
+    @property
+    def of_times(self) -> LatticeQuestion:
+        """The part of the question that decides which dates have times of day."""
+        return LatticeQuestion(
+            {name: self.asked[name] for name in self.times if name in self.asked}, self.times
+        )
 
     def count(self, table: pd.DataFrame) -> dict[str, Ints]:
         """Return for each column how many rows lie on each lattice and on no coarser one. Private.
@@ -124,6 +139,10 @@ class LatticeQuestion:
         likely = likely_grids({name: (*of, self.asked[name][1]) for name, of in seen.items()})
         for name, (noisy, sigma) in seen.items():
             encoder, listed = self.asked[name]
+            if name in self.times:
+                if not have_times(noisy, sigma):
+                    continue
+                schema = _with_column(schema, name, self.times[name], encoder.dtype) or schema
             base = None if encoder.grid.decimals is None else Lattice(encoder.grid.step)
             found = grid_of(noisy, sigma, listed)
             if name in likely and (found is None or found.step < likely[name].step):
@@ -133,6 +152,19 @@ class LatticeQuestion:
             if base is not None:
                 heaps[name] = heaps_of(noisy, sigma, listed, base, clear)
         return schema, {name: found for name, found in heaps.items() if found}
+
+
+def have_times(noisy: Ints, sigma: float) -> bool:
+    """Return whether dates have times of day, from the noisy counts of days, and of times on each finer grid.
+
+    Dates that have none must not gain any, also in a small table. So the counts of times must stand out.
+
+    >>> have_times(np.array([900, 40, -100, 60, -80]), 60.0), have_times(np.array([30, 40, 9, 60, 800]), 60.0)
+    (False, True)
+    """
+    times, some = noisy[1:], LEFT_OUT * max(float(noisy.sum()), 0.0)
+    clear = TIMES_STAND_OUT * sigma
+    return bool(times.max() > some + clear or times.sum() > some + clear * sqrt(len(times)))
 
 
 def grid_of(noisy: Ints, sigma: float, listed: Sequence[Lattice]) -> Lattice | None:
@@ -265,16 +297,25 @@ def _with_step(schema: Schema, name: str, found: Lattice, dtype: Dtype) -> Schem
 
     Decimals that the schema or the dtype fixes are kept. So are numbers that constraints name.
     """
+    column = schema.coded[name].on_lattice(found.step, dtype)
+    filled = None if column is None else _with_column(schema, name, column, dtype)
+    if filled is None:
+        return None
+    rules = [rule for constraint in filled.constraints for rule in constraint.rules(filled.coded)]
+    named = [x for rule in rules for of, numbers in rule.named_numbers if of == name for x in numbers]
+    return filled if _all_on(found, named) else None
+
+
+def _with_column(schema: Schema, name: str, column: Coded, dtype: Dtype) -> Schema | None:
+    """Return the schema with a column in place of another, or None if its dtype or constraints exclude it.
+
+    The column follows from what was found, so nothing may be raised.
+    """
     with suppress(InputError):
-        column = schema.coded[name].on_lattice(found.step, dtype)
-        if column is None:
-            return None
         column.encoder(dtype)
         filled = replace(schema, columns={**schema.columns, name: column})
         check_constraints(filled.coded, filled.constraints)
-        rules = [rule for constraint in filled.constraints for rule in constraint.rules(filled.coded)]
-        named = [x for rule in rules for of, numbers in rule.named_numbers if of == name for x in numbers]
-        return filled if _all_on(found, named) else None
+        return filled
     return None
 
 

@@ -16,12 +16,20 @@ import pandas as pd
 from privsyn.errors import InputError, replace_errors
 from privsyn.marginals.domain import Floats, Integers, Ints
 from privsyn.table.codec.codec import Codec
-from privsyn.table.discovery.find_bounds import cluster, extent, extent_of_dates
+from privsyn.table.discovery.find_bounds import (
+    cluster,
+    crowd,
+    divided_extent,
+    extent,
+    extent_of_dates,
+    usual,
+)
 from privsyn.table.discovery.lattices import LatticeQuestion, Released
 from privsyn.table.encoding.bounds_cells import SMALL, BoundsGrid
 from privsyn.table.encoding.dtypes import OBJECT, TEXT, Dtype, family
 from privsyn.table.encoding.encoders import STRAY
 from privsyn.table.encoding.parsing import number
+from privsyn.table.encoding.steps import Crowd
 from privsyn.table.enforcement.repair import check_constraints
 from privsyn.table.schema.columns import (
     Column,
@@ -35,6 +43,10 @@ from privsyn.table.schema.schema import Schema, check_column_names, with_identif
 FAR = 3
 """Cells of the first grid. Numbers in at most this many cells are close together and far from zero (years,
 degrees, codes), so a second grid narrows their bounds."""
+
+FARTHEST, FEW_FAR = 2.0**30, 0.1
+"""Of bounds this many times as far apart as the ends of a crowd, the grid has some 1,000 points in the crowd.
+If less than this share of the rows lie outside the crowd, the bounds are those of the crowd then."""
 
 LARGEST = 2**63
 """Numbers of this size or larger are not found."""
@@ -137,28 +149,36 @@ class OpenSchema:
 
     def by_year(self, counts: Mapping[str, Ints]) -> dict[str, Ints]:
         """Return the counts of the first grids, of dates by year. Private: a row is still in one cell."""
-        cells = {name: self.grids[name].in_a_year for name in counts}
-        return {name: of.reshape(-1, cells[name]).sum(axis=1) for name, of in counts.items()}
+        starts = {name: self.grids[name].coarser for name in counts}
+        return {
+            name: np.add.reduceat(of, starts[name]) if starts[name].size else of
+            for name, of in counts.items()
+        }
 
     def _grids_of(self, cells: Released) -> dict[str, BoundsGrid]:
         """Return the first grids, those of dates by year if they were counted so."""
-        grids = self.grids
+        grids = {name: self.grids[name] for name in cells}
         return {
-            name: grids[name].joined(len(grids[name].lows) // len(noisy))
-            for name, (noisy, _) in cells.items()
+            name: grid if len(grid.lows) == len(cells[name][0]) else grid.by_year()
+            for name, grid in grids.items()
         }
 
     def closer(self, cells: Released) -> dict[str, BoundsGrid]:
         """Return the second grids, from the released counts of the first, for columns that need them."""
         closer, grids = {}, self._grids_of(cells)
         for name, (first, last) in self._extents(cells).items():
-            low, high = grids[name].span(first, last)
-            decimals = self.schema.coded[name].exact_decimals(self._dtype(name))
-            if decimals == 0 and grids[name].around_zero and max(-low, high) < SMALL:
+            grid, decimals = grids[name], self.schema.coded[name].exact_decimals(self._dtype(name))
+            low, high = grid.span(first, last)
+            farthest = first if -low > high else last
+            if decimals == 0 and grid.around_zero and max(-low, high) < SMALL:
                 continue  # nearly each number has its own cell, and a rare next one would be lost
-            if last - first < FAR and low * high > 0 and low < high:  # a single number may be one of a flag
+            if grid.around_zero and grid.is_wide[farthest]:
+                closer[name] = grid.divided(first, last)
+            elif not grid.around_zero and grid.is_wide[[first, last]].any():
+                closer[name] = grid.between(first, last, step=1.0)
+            elif last - first < FAR and low * high > 0 and low < high:  # a single number may be one of a flag
                 step = None if decimals is None else 10.0**-decimals
-                closer[name] = grids[name].between(first, last, step=step)
+                closer[name] = grid.between(first, last, step=step)
         return closer
 
     def bounds_of(
@@ -173,9 +193,51 @@ class OpenSchema:
             margin = grids[name].widened(*found, *cells[name]) if name in whole else found
             bounds[name] = grids[name].bounds_of(*margin)
         for name, (noisy, sigma) in seen.items():
-            if narrow := cluster(noisy, sigma):
-                bounds[name] = closer[name].span(*narrow)
+            grid = closer[name]
+            narrow = divided_extent(noisy, sigma, grid.zero) if grid.around_zero else cluster(noisy, sigma)
+            if narrow:
+                bounds[name] = grid.span(*narrow)
         return bounds
+
+    def crowds(self, cells: Released) -> dict[str, Crowd]:
+        """Return the crowd of each column that has one, from released counts."""
+        grids, found = self._grids_of(cells), {}
+        for name, (first, last) in self._crowds(cells).items():
+            found[name] = Crowd(*grids[name].span(first, last))
+        return found
+
+    def settled(self, cells: Released) -> Released:
+        """Return released counts without noise in rare cells, and with few very far numbers in the crowd.
+
+        No grid of doubles tells the numbers of the crowd apart if its bounds hold the far ones, too. These
+        are clipped to the bounds of the crowd.
+        """
+        grids = self._grids_of(cells)
+        cells = {
+            name: (usual(noisy, sigma, grids[name].is_rare), sigma) for name, (noisy, sigma) in cells.items()
+        }
+        extents, moved = self._extents(cells), dict(cells)
+        for name, (first, last) in self._crowds(cells).items():
+            noisy, sigma = cells[name]
+            (low, high), (least, most) = (grids[name].span(*ends) for ends in ((first, last), extents[name]))
+            inside = noisy[first : last + 1].copy()
+            outside = float(noisy.sum() - inside.sum())
+            if (most - least) / FARTHEST > high - low and outside < FEW_FAR * float(noisy.sum()):
+                inside[0] += noisy[:first].sum()
+                inside[-1] += noisy[last + 1 :].sum()
+                moved[name] = np.pad(inside, (first, len(noisy) - last - 1)), sigma
+        return moved
+
+    def _crowds(self, cells: Released) -> dict[str, tuple[int, int]]:
+        """Return the first and the last cell of the crowd of each column that has one."""
+        grids, found = self._grids_of(cells), {}
+        for name, (first, last) in self._extents(cells).items():
+            noisy, sigma = cells[name]
+            inside = slice(first, last + 1)
+            ends = crowd(noisy[inside], sigma, grids[name].lows[inside], grids[name].highs[inside])
+            if ends is not None:
+                found[name] = ends[0] + first, ends[1] + first
+        return found
 
     def not_found(self, values: Mapping[str, Sequence[Any]], cells: Released) -> tuple[str, ...]:
         """Return the open columns of which no value and no cell is above the noise, from released counts."""
@@ -256,7 +318,12 @@ class OpenSchema:
         grids, found = self._grids_of(cells), {}
         for name, counts in cells.items():
             grid = grids[name]
-            found[name] = extent(*counts, zero=grid.zero) if grid.around_zero else extent_of_dates(*counts)
+            found[name] = extent(*counts, zero=grid.zero if grid.around_zero else None)
+            months = np.flatnonzero(~grid.is_rare)  # cells of equal width
+            run = None if grid.around_zero else found[name]
+            if run is not None and months[0] <= run[0] and run[1] <= months[-1]:
+                first, last = extent_of_dates(counts[0][months], counts[1]) or run
+                found[name] = int(months[first]), int(months[last])
         return {name: ends for name, ends in found.items() if ends is not None}
 
     def _dtype(self, name: str) -> Dtype:

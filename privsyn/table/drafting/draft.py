@@ -19,7 +19,7 @@ from privsyn.marginals.domain import Floats
 from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.open_schema import OpenSchema, by_names
 from privsyn.table.drafting.words import without_words
-from privsyn.table.encoding.dtypes import TEXT, Dtype, Family, family
+from privsyn.table.encoding.dtypes import TEXT, UNCOUNTED, Dtype, Family, family
 from privsyn.table.encoding.encoders import missing_cells
 from privsyn.table.encoding.number_bounds import FEW_NUMBERS
 from privsyn.table.enforcement.repair import rows_that_keep
@@ -323,7 +323,7 @@ def _empty(table: object, csv: CsvFormat, unit: str | None) -> tuple[pd.DataFram
 
 
 def _draft_column(cells: pd.Series, *, in_file: bool) -> kinds.Column:
-    if family(cells.dtype) == "binary":
+    if family(cells.dtype) in UNCOUNTED:
         return kinds.Text()
     present = cells.dropna()
     column = without_words(present, _draft_cells, in_file=in_file)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from math import floor, inf, log2, log10, sqrt
 
 import numpy as np
 
-from privsyn.marginals.domain import Floats, Ints
+from privsyn.marginals.domain import Floats, Ints, Mask
+from privsyn.table.encoding.dtypes import CALENDAR
 from privsyn.table.encoding.grid import GUARD
 
-FIRST_YEAR, LAST_YEAR = 1900, 2100
-"""Between these years the bounds of dates are found; dates outside belong to the first and last month."""
+YEARS = (*range(100, 1500, 100), *range(1500, 1900, 10), *range(2110, 2300, 10), *range(2300, 10_000, 100))
+"""Where cells of dates begin besides the first day: centuries, and decades nearer to the present. In between
+are months: few tables have other dates, and each cell more is one more in which noise may look like dates."""
+
+FIRST_MONTH, AFTER_MONTHS = np.datetime64("1900-01"), np.datetime64("2110-01")
+"""The first month that is a cell, and the first after them that is not."""
 
 MONTHS = 12
 """Months of a year."""
@@ -20,8 +25,14 @@ PARTS = 2
 """Cells between a power of two and the next. More cells make tighter bounds, but noisier counts. Of 1, 2, 4
 and 8, 2 did well on tables of 6,000 to 50,000 rows; 8 lost the bounds of the smallest table."""
 
-LEAST, MOST = -30, 62
-"""Powers of two where a grid of real numbers begins and ends."""
+LEAST, MOST = -30, 64
+"""Powers of two between which a grid of real numbers has `PARTS` cells each. Few columns have others."""
+
+BLOCK = 32
+"""Powers of two in a cell beyond: only a column with such numbers pays for a second grid that divides it."""
+
+LARGEST = float(np.nextafter(2.0**1023, 0))
+"""The largest bound: the distance of two such bounds is finite."""
 
 MARGIN, HIDDEN = 2.0, 0.01
 """Standard deviations of the noise in a cell, and the share of the numbers. If that much noise may hide more
@@ -46,15 +57,21 @@ class BoundsGrid:
     ----------
     lows, highs : float arrays of shape (cells,)
         The smallest and the largest number of each cell. Cells of reals share their ends.
-    in_a_year : int
-        Number of cells in a year, which may be counted as one cell; 1 if the cells are not of dates.
+    coarser : integer array
+        The first cell of each cell of the coarser grid in which years are cells; empty if there is none.
+    is_wide : boolean array
+        Which cells are so wide that a second grid divides them; empty if none is.
+    is_rare : boolean array
+        Which cells are of numbers or dates that few columns have; empty if none is.
     around_zero : bool
         Whether the cells grow on both sides of zero.
     """
 
     lows: Floats
     highs: Floats
-    in_a_year: int = 1
+    coarser: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    is_wide: Mask = field(default_factory=lambda: np.zeros(0, np.bool_))
+    is_rare: Mask = field(default_factory=lambda: np.zeros(0, np.bool_))
     around_zero: bool = True
 
     @classmethod
@@ -63,12 +80,14 @@ class BoundsGrid:
     ) -> BoundsGrid:
         """Return zero, and cells on both sides that double in width with every power of two.
 
+        Very small and very large numbers have wider cells (`BLOCK`), up to the ends of the type.
+
         Parameters
         ----------
         decimals : int or None
             Number of decimals, 0 for whole numbers; None for reals.
         dtype : numpy floating-point type
-            Type of the encoded numbers. The grid ends where the type cannot resolve them.
+            Type of the encoded numbers. Whole numbers that it cannot resolve have cells like those of reals.
         limits : pair of float
             The smallest and the largest possible number.
 
@@ -79,31 +98,43 @@ class BoundsGrid:
         >>> (cells - cells[1]).tolist(), whole.lows[cells].tolist(), whole.highs[cells].tolist()
         ([-8, 0, 1, 2, 9], [-23.0, 0.0, 1.0, 2.0, 24.0], [-16.0, 0.0, 1.0, 2.0, 31.0])
         """
-        first, last = LEAST, min(MOST, floor(log2(float(np.finfo(dtype).max))))
-        step = 1.0
-        if decimals is not None:  # so that every bound passes `check_decimals`
-            first, last = 0, np.finfo(dtype).nmant - (0 if decimals == 0 else 2 + floor(log2(GUARD)))
-            step = 10.0**-decimals
-        starts = np.array([2.0**e * (1 + part / PARTS) for e in range(first, last) for part in range(PARTS)])
-        starts = starts if decimals is None else np.unique(np.ceil(starts))
-        ends = np.append(starts[1:], 2.0**last) - (0 if decimals is None else 1)
-        lows = _tidy(np.concatenate([-ends[::-1], [0.0], starts]) * step, decimals)
-        highs = _tidy(np.concatenate([-starts[::-1], [0.0], ends]) * step, decimals)
-        kept = (highs >= limits[0]) & (lows <= limits[1])
-        return cls(np.maximum(lows[kept], limits[0]), np.minimum(highs[kept], limits[1]))
+        starts, ends, is_wide, is_rare = _above_zero(decimals, dtype)
+        lows = np.concatenate([-ends[::-1], [0.0], starts])
+        highs = np.concatenate([-starts[::-1], [0.0], ends])
+        is_wide, is_rare = (np.concatenate([of[::-1], [False], of]) for of in (is_wide, is_rare))
+        inside = (highs >= limits[0]) & (lows <= limits[1])
+        lows, highs = np.maximum(lows[inside], limits[0]), np.minimum(highs[inside], limits[1])
+        return cls(lows, highs, is_wide=is_wide[inside], is_rare=is_rare[inside])
 
     @classmethod
-    def dates(cls, unit: str) -> BoundsGrid:
-        """Return the months of two centuries, in days or seconds since 1970.
+    def dates(
+        cls, unit: str, first: np.datetime64 = CALENDAR[0], last: np.datetime64 = CALENDAR[1]
+    ) -> BoundsGrid:
+        """Return centuries, decades, and the months from 1900 to 2109, in days or seconds since 1970.
 
+        Parameters
+        ----------
+        unit : "D" or "s"
+        first, last : numpy.datetime64
+            The days that the dtype can hold.
+
+        Examples
+        --------
         >>> days = BoundsGrid.dates("D")
-        >>> len(days.lows), days.lows[[840, 841]].tolist()  # from January 1970
-        (2412, [0.0, 31.0])
+        >>> place = int(days.find(np.zeros(1))[0])
+        >>> len(days.lows), days.lows[[place, place + 1]].tolist()  # January and February of 1970
+        (2671, [0.0, 31.0])
         """
-        months = np.arange(f"{FIRST_YEAR}-01", f"{LAST_YEAR + 1}-02", dtype="datetime64[M]")
-        starts = months.astype("datetime64[D]").astype(f"datetime64[{unit}]").astype(np.int64)
-        lows, highs = starts[:-1].astype(np.float64), starts[1:].astype(np.float64) - 1
-        return cls(lows, highs, in_a_year=MONTHS, around_zero=False)
+        others = np.array([np.datetime64(f"{year:04d}-01", "M") for year in YEARS])
+        months = np.union1d(others, np.arange(FIRST_MONTH, AFTER_MONTHS))
+        days = np.union1d(months.astype("datetime64[D]"), [CALENDAR[0]])
+        days = np.append(np.maximum(days[days <= last], first), last + 1)
+        days = days[np.searchsorted(days, first, side="right") - 1 :]
+        months = days[:-1].astype("datetime64[M]")
+        inside = (months >= FIRST_MONTH) & (months < AFTER_MONTHS)
+        coarser = np.flatnonzero(~inside | (months.astype(np.int64) % MONTHS == 0))
+        starts = days.astype(f"datetime64[{unit}]").astype(np.float64)
+        return cls(starts[:-1], starts[1:] - 1, coarser, ~inside, ~inside, around_zero=False)
 
     def between(self, first: int, last: int, *, step: float | None) -> BoundsGrid:
         """Return up to `CLOSER` cells of equal width, from the first cell to the last.
@@ -122,18 +153,39 @@ class BoundsGrid:
         ([1536.0, 1544.0, 1552.0], 2047.0)
         """
         low, high = float(self.lows[first]), float(self.highs[last])
-        if step is None:
+        if step is None or (high - low) / step >= 2.0**52:
             edges = np.linspace(low, high, CLOSER + 1)
-            return BoundsGrid(edges[:-1], edges[1:])
+            return BoundsGrid(edges[:-1], edges[1:], around_zero=False)
         points = round((high - low) / step) + 1
         edges = np.unique(np.linspace(0, points, CLOSER + 1).astype(np.int64))
         decimals = max(0, -floor(log10(step)))
         lows, highs = low + edges[:-1] * step, low + (edges[1:] - 1) * step
-        return BoundsGrid(np.round(lows, decimals), np.round(highs, decimals))
+        return BoundsGrid(np.round(lows, decimals), np.round(highs, decimals), around_zero=False)
 
-    def joined(self, cells: int) -> BoundsGrid:
-        """Return the grid of which each cell is that many neighbouring cells."""
-        return replace(self, lows=self.lows[::cells], highs=self.highs[cells - 1 :: cells])
+    def divided(self, first: int, last: int) -> BoundsGrid:
+        """Return the cells from the first to the last, each wide one divided at powers of two.
+
+        >>> reals = BoundsGrid.numbers(decimals=None, dtype=np.dtype("float64"))
+        >>> first, last = reals.find(np.array([1e-300, 3.0])).tolist()
+        >>> reals.divided(first, first).lows[:3].tolist() == [2.0**-1022, 1.5 * 2.0**-1022, 2.0**-1021]
+        True
+        """
+        lows = [self.lows[first : last + 1]]
+        for cell in range(first, last + 1):
+            ends = sorted((abs(self.lows[cell]), abs(self.highs[cell])))
+            if self.is_wide[cell]:
+                inner = _halves(floor(log2(ends[0])), floor(log2(ends[1])) + 1)
+                inner = inner[(ends[0] < inner) & (inner < ends[1])]
+                lows.append(inner if self.lows[cell] >= 0 else -inner)
+        starts = np.unique(np.concatenate(lows))
+        return BoundsGrid(starts, np.append(starts[1:], self.highs[last]))
+
+    def by_year(self) -> BoundsGrid:
+        """Return the grid in which years are cells in place of months."""
+        lasts = np.append(self.coarser[1:], len(self.lows)) - 1
+        is_wide = self.is_wide[self.coarser]
+        lows, highs = self.lows[self.coarser], self.highs[lasts]
+        return BoundsGrid(lows, highs, is_wide=is_wide, is_rare=is_wide, around_zero=False)
 
     def span(self, first: int, last: int) -> tuple[float, float]:
         """Return the smallest number of one cell and the largest of another."""
@@ -193,5 +245,35 @@ class BoundsGrid:
         return np.bincount(self.find(numbers[~np.isnan(numbers)]), minlength=len(self.lows)).astype(np.int64)
 
 
-def _tidy(numbers: Floats, decimals: int | None) -> Floats:
-    return numbers if decimals is None else np.round(numbers, decimals)
+def _halves(first: int, last: int) -> Floats:
+    """Return where the `PARTS` cells of each power of two begin."""
+    return np.array([2.0**e * (1 + part / PARTS) for e in range(first, last) for part in range(PARTS)])
+
+
+def _above_zero(decimals: int | None, dtype: np.dtype) -> tuple[Floats, Floats, Mask, Mask]:
+    """Return the ends of the cells above zero, which of them are wide, and which are rare."""
+    info = np.finfo(dtype)
+    largest, step = min(float(info.max), LARGEST), 0.0 if decimals is None else 10.0**-decimals
+    wide = 2.0 ** np.arange(MOST, info.maxexp - 1, BLOCK)
+    if decimals is None:
+        exact = np.zeros(0)
+        tiny = 2.0 ** np.arange(LEAST - BLOCK, info.minexp - 1, -BLOCK)[::-1]
+        parts = tiny, _halves(LEAST, MOST), wide
+        rare = True, False, True
+    else:
+        last = info.nmant - (0 if decimals == 0 else 2 + floor(log2(GUARD)))
+        exact, after = np.unique(np.ceil(_halves(0, last))) * step, 2.0**last * step
+        halves = _halves(floor(log2(after)), MOST)
+        parts = exact, np.append(after, halves[halves > after]), wide
+        rare = False, True, True
+        if decimals > 0 and info.bits < 64:  # a type that is too coarse for decimals there
+            parts, largest = (exact, np.zeros(0), np.zeros(0)), after
+    starts = np.concatenate(parts)
+    sizes, inside = [len(part) for part in parts], starts < largest
+    is_wide, is_rare = np.repeat([decimals is None, False, True], sizes), np.repeat(rare, sizes)
+    starts, is_wide, is_rare = starts[inside], is_wide[inside], is_rare[inside]
+    ends = np.append(starts[1:], largest)
+    if decimals is not None:
+        starts[: len(exact)] = np.round(starts[: len(exact)], decimals)
+        ends[: len(exact)] = np.round(ends[: len(exact)] - step, decimals)
+    return starts, ends, is_wide, is_rare

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from contextlib import suppress
+from decimal import Decimal
 from functools import cache, lru_cache
 from typing import Any, Literal, cast
 
@@ -25,6 +27,7 @@ Family = Literal[
     "category",
     "object",
     "binary",
+    "nested",
     "nothing",
 ]
 
@@ -41,6 +44,9 @@ INDEX = pa.int32()
 
 _STORED = ("arrow.json", "arrow.uuid")
 """Extension types whose cells are read as they are stored."""
+
+UNCOUNTED: tuple[Family, ...] = ("binary", "nested")
+"""Families of cells that no kind of column encodes: bytes, and lists, records and maps."""
 
 TEXTS = ("string", "large_string", "string_view")
 
@@ -86,9 +92,18 @@ def _arrow_family(kind: pa.DataType) -> Family | None:
         ("time", pa.types.is_time),
         ("duration", pa.types.is_duration),
         ("binary", is_binary),
+        ("nested", pa.types.is_nested),
         ("nothing", pa.types.is_null),
     )
     return next((name for name, test in tests if test(kind)), None)
+
+
+def hint_of(dtype: Dtype) -> str:
+    """Return what to do about a column of a dtype that no kind of column encodes."""
+    if family(dtype) in UNCOUNTED:
+        return "convert it to numbers or text, or leave it out with kind: text"
+    common = "float64" if is_wide_float(dtype) else "numbers, text, dates or categories"
+    return f"convert it to {common}"
 
 
 def is_wide_float(dtype: Dtype) -> bool:
@@ -225,7 +240,18 @@ def largest_decimal(dtype: Dtype) -> float:
     999.99
     """
     kind, decimals = dtype.pyarrow_dtype, min(cast(int, decimals_of(dtype)), MOST_SCALE)
-    return round(10.0 ** (kind.precision - kind.scale) - 10.0**-decimals, decimals)
+    return largest_double(10 ** Decimal(kind.precision - kind.scale) - 10 ** Decimal(-decimals))
+
+
+def largest_double(number: int | Decimal) -> float:
+    """Return the largest double that is at most a number, or the one by which it is written.
+
+    >>> largest_double(2**63 - 1), largest_double(Decimal("999.99"))
+    (9.223372036854775e+18, 999.99)
+    """
+    nearest = float(number)
+    is_above = int(nearest) > number if abs(nearest) >= 2**53 else False
+    return math.nextafter(nearest, -math.inf) if is_above else nearest
 
 
 def tick(dtype: Dtype) -> str:
@@ -238,6 +264,30 @@ def tick(dtype: Dtype) -> str:
         kind = dtype.pyarrow_dtype
         return "ms" if pa.types.is_date64(kind) else getattr(kind, "unit", "D")
     return dtype.unit if isinstance(dtype, pd.DatetimeTZDtype) else np.datetime_data(dtype)[0]
+
+
+CALENDAR = np.datetime64("0001-01-01"), np.datetime64("9999-12-31")
+"""The first and the last day of the calendar of Python, of text in ISO form and of databases."""
+
+_NANOSECONDS = np.datetime64("1677-09-22"), np.datetime64("2262-04-10")
+"""The first and the last whole day that fit into nanoseconds."""
+
+
+def days_of(dtype: Dtype) -> tuple[np.datetime64, np.datetime64]:
+    """Return the first and the last day that a dtype can hold; of text, those of the calendar."""
+    in_nanoseconds = family(dtype) == "datetime" and tick(dtype) == "ns"
+    return _NANOSECONDS if in_nanoseconds else CALENDAR
+
+
+def holds_days(dtype: Dtype) -> bool:
+    """Return whether a dtype holds dates without a time of day.
+
+    >>> holds_days(pd.ArrowDtype(pa.date64())), holds_days(np.dtype("datetime64[ms]"))
+    (True, False)
+    """
+    if isinstance(dtype, pd.ArrowDtype):
+        return bool(pa.types.is_date(dtype.pyarrow_dtype))
+    return family(dtype) == "datetime" and tick(dtype) == "D"
 
 
 def zone(dtype: Dtype) -> Any:

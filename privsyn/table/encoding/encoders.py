@@ -22,9 +22,12 @@ from privsyn.marginals.domain import Floats, Integers, Ints, Mask
 from privsyn.table.encoding.dtypes import OBJECT, Dtype, family
 from privsyn.table.encoding.grid import FINE, Grid
 from privsyn.table.encoding.number_format import NumberFormat
-from privsyn.table.encoding.parsing import missing_among, numbers
+from privsyn.table.encoding.parsing import finite, infinite_among, missing_among, numbers
 from privsyn.table.encoding.steps import Heaps
 from privsyn.table.encoding.words import MISSING, bin_range, grid_words, joined
+
+INTEGERS = 2.0**62
+"""Smaller whole numbers are computed as int64, larger ones as integers of Python."""
 
 STRAY = -1
 """Code of a cell that is missing, unreadable or not listed. `Codec` replaces it."""
@@ -101,7 +104,7 @@ class CategoricalEncoder(Encoder):
         """Return the place of each cell in the list; `other`, if given, for values that are not listed."""
         found = self._encode(cells)
         if self.other is not None:
-            found[(found == STRAY) & ~missing_cells(cells)] = self.other
+            found[(found == STRAY) & ~missing_cells(cells) & ~_infinite_cells(cells)] = self.other
         return found
 
     def _encode(self, cells: pd.Series) -> Ints:
@@ -165,6 +168,15 @@ class CategoricalEncoder(Encoder):
 def missing_cells(cells: pd.Series) -> Mask:
     """Return which cells are missing. `isna` fails on objects that cannot be compared with themselves."""
     return missing_among(cells.tolist()) if cells.dtype == OBJECT else cells.isna().to_numpy()
+
+
+def _infinite_cells(cells: pd.Series) -> Mask:
+    """Return which cells are infinite numbers. They are made missing, as in a column of numbers."""
+    if family(cells.dtype) == "real":
+        return np.isinf(cells.to_numpy(dtype=np.float64, na_value=np.nan))
+    if cells.dtype == OBJECT:
+        return infinite_among(cells.tolist())
+    return np.zeros(len(cells), np.bool_)
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,7 +249,14 @@ class OrderedEncoder(Encoder):
 
 @dataclass(frozen=True, eq=False)
 class NumericalEncoder(OrderedEncoder):
-    """Encodes numbers within bounds; in a column of text they have a format."""
+    """Encodes numbers within bounds; in a column of text they have a format.
+
+    Parameters
+    ----------
+    form : NumberFormat, optional
+    decimals : int, optional
+        Those to which drawn numbers are rounded. The grid has none where doubles do not tell them apart.
+    """
 
     form: NumberFormat | None = None
     decimals: int | None = None
@@ -251,7 +270,10 @@ class NumericalEncoder(OrderedEncoder):
         return self.distance_words(low, high)
 
     def read(self, cells: pd.Series) -> Floats:
-        """Return the cells as float64."""
+        """Return the cells as float64; NaN if they are missing, unreadable or infinite."""
+        return finite(self._read(cells))
+
+    def _read(self, cells: pd.Series) -> Floats:
         with np.errstate(over="ignore", invalid="ignore"):  # a warning would reveal a cell
             if self.form is not None and family(cells.dtype) in ("text", "object"):
                 return self.form.numbers(cells.tolist())
@@ -263,19 +285,33 @@ class NumericalEncoder(OrderedEncoder):
 
     def decode(self, numbers: Floats, missing: Mask) -> pd.Series:
         """Return the numbers in the column's dtype; whole numbers in a column of objects are integers."""
+        if self.grid.decimals is None and self.decimals is not None:
+            numbers = np.clip(np.round(numbers, self.decimals), self.grid.low, self.grid.high)
         drawn = pd.Series(numbers)
         if family(self.dtype) == "decimal":
             return self._decimals(drawn, missing)
         if self.form is not None and family(self.dtype) in ("text", "object"):
             texts = [self.form.spell(number, self.decimals) for number in drawn.tolist()]
             return pd.Series(texts, dtype=self.dtype).mask(missing)
-        whole = self.grid.decimals == 0 and family(self.dtype) in ("integer", "object")
-        return (drawn.astype(np.int64) if whole else drawn).astype(self.dtype).mask(missing)
+        if self.decimals == 0 and family(self.dtype) in ("integer", "object"):
+            drawn = self._whole(drawn)
+        return drawn.astype(self.dtype).mask(missing)
+
+    def _whole(self, drawn: pd.Series) -> pd.Series:
+        """Return whole numbers, multiples of the step also where doubles are less exact."""
+        step = round(self.grid.step) if self.grid.decimals == 0 else 1
+        steps = np.rint(drawn.to_numpy() / step)
+        if max(abs(self.grid.low), abs(self.grid.high)) < INTEGERS:
+            return pd.Series(steps.astype(np.int64) * step)
+        return pd.Series([int(count) * step for count in steps.tolist()], dtype=object)
 
     def _decimals(self, drawn: pd.Series, missing: Mask) -> pd.Series:
-        """Return Arrow decimals, rounded first to those of the grid, or all digits of a float would show."""
-        decimals = self.grid.decimals
-        texts = [repr(number) if decimals is None else f"{number:.{decimals}f}" for number in drawn.tolist()]
-        exact = pa.array(map(Decimal, texts), self.dtype.pyarrow_dtype)
+        """Return Arrow decimals, rounded to those of the column, or all digits of a float would show."""
+        kind = self.dtype.pyarrow_dtype
+        if self.decimals is None:
+            texts = [np.format_float_positional(number, kind.scale) for number in drawn.tolist()]
+        else:
+            texts = [f"{number:.{self.decimals}f}" for number in drawn.tolist()]
+        exact = pa.array(map(Decimal, texts), kind)
         cells = pc.if_else(pa.array(missing), pa.scalar(None, exact.type), exact)
         return pd.Series(pd.array(cells, dtype=self.dtype))

@@ -7,13 +7,16 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from privsyn.marginals.domain import Floats, Integers, Ints
-from privsyn.table.encoding.steps import HeapedBins, Heaps
+from privsyn.table.encoding.steps import Crowd, Heap, HeapedBins, Heaps
 
 GUARD = 8
 """Points lie at least this many spacings of the floating-point type apart, so that rounding is harmless."""
 
 REAL_POINTS = 2**40
 """Number of points for reals: finer than any count can resolve, and exact in float64."""
+
+LEAST_GAP = 1e-306
+"""Least distance of two points: the number of points in one unit is a double, too."""
 
 ROUNDING = 1e-6
 """Largest distance, in steps of the grid, at which a number counts as lying on a point."""
@@ -91,7 +94,7 @@ class Grid:
         """
         low, high = float(low), float(high)
         width = high - low
-        gap = max(GUARD * spacing(low, high, dtype), 1e-300)
+        gap = max(GUARD * spacing(low, high, dtype), LEAST_GAP)
         steps = int(min(REAL_POINTS, width / gap))
         if steps < 1:
             return cls(low, high, 1.0, 1, 1, None)
@@ -105,7 +108,7 @@ class Grid:
         Otherwise half of the edges are evenly spaced. The other half are in geometric progression, away from
         zero on both sides. Zero has its own bin, and so have both bounds, to which values are clipped. So the
         bins separate spikes and small numbers, and also the parts of a long tail. Frequent numbers have bins
-        of their own, too.
+        of their own, too. If there is a crowd, half of the bins divide it, and both others are fewer.
 
         Examples
         --------
@@ -119,10 +122,28 @@ class Grid:
             even = np.arange(cells // 2 + 1) * (self.points / (cells // 2))
             alone = self._alone(cells // 4)
             first = even if alone is None else alone
-            single = self.frequent
-            parts = [first, self._widening(cells // 2), single, single + 1]
+            single, crowd = self.frequent, self._in_crowd(cells // 2)
+            if crowd.size:
+                first = even[::4]
+            parts = [first, self._widening(cells // (4 if crowd.size else 2)), single, single + 1, crowd]
             cuts = np.unique(np.concatenate(parts).astype(np.int64))
         return replace(self, bins=len(cuts) - 1, cuts=tuple(cuts.tolist()))
+
+    def _in_crowd(self, cells: int) -> Floats:
+        """Return cuts that divide the crowd evenly; none if there is no crowd.
+
+        >>> ends = replace(Grid.exact(16_000, 2_932_896, decimals=0, bins=32), heaps=(Crowd(16_100, 16_200),))
+        >>> [cut for cut in ends.fine(20).cuts if 90 < cut < 210]
+        [100, 110, 120, 130, 140, 150, 160, 170, 180, 190, 200]
+        """
+        for crowd in self.heaps:
+            if isinstance(crowd, Crowd):
+                ends = crowd.low, crowd.high
+                low, high = (
+                    (float(np.clip(end, self.low, self.high)) - self.low) * self.scale for end in ends
+                )
+                return np.rint(np.linspace(low, high, cells + 1))
+        return np.zeros(0)
 
     def _alone(self, most: int) -> Floats | None:
         """Return cuts on both sides of each point of the finest heap with few points; None if there is none.
@@ -140,8 +161,8 @@ class Grid:
         return None
 
     @property
-    def _lattices(self) -> Heaps:
-        return tuple(heap for heap in self.heaps if heap.step)
+    def _lattices(self) -> tuple[Heap, ...]:
+        return tuple(heap for heap in self.heaps if isinstance(heap, Heap) and heap.step)
 
     @property
     def frequent(self) -> Ints:
@@ -152,7 +173,7 @@ class Grid:
         >>> price.frequent.tolist()
         [299]
         """
-        numbers = np.array([heap.offset for heap in self.heaps if not heap.step])
+        numbers = np.array([heap.offset for heap in self.heaps if isinstance(heap, Heap) and not heap.step])
         inside = self.snap(numbers[: None if self.decimals is not None else 0])
         points = np.rint((inside[~np.isnan(inside)] - self.low) * self.scale)
         return np.unique(points.astype(np.int64))

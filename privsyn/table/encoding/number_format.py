@@ -13,7 +13,7 @@ import numpy as np
 
 from privsyn.errors import InputError, safe_repr
 from privsyn.marginals.domain import Floats
-from privsyn.table.encoding.parsing import alone, number
+from privsyn.table.encoding.parsing import alone, finite, number
 
 _BLANKS = " \u00a0\u202f"
 _EXAMPLE = re.compile(rf"1([,.'_{_BLANKS}]?)234(?:([.,])(5\d*))?")
@@ -95,7 +95,7 @@ class NumberFormat:
         """
         before, thousands, point, after = self._parts
         read = partial(_number, before=before, thousands=thousands, point=point, after=after)
-        return np.array([alone(read, text, np.nan) for text in texts], np.float64)
+        return finite(np.array([alone(read, text, np.nan) for text in texts], np.float64))
 
     def spell(self, number: float, decimals: int | None) -> str:
         """Return a number as text, with all its digits if `decimals` is None, and those of the example."""

@@ -11,6 +11,7 @@ from contextlib import suppress
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from functools import partial
+from math import isinf
 from numbers import Real
 from typing import Any, TypeVar
 
@@ -25,6 +26,9 @@ from privsyn.marginals.domain import Floats, Mask
 from privsyn.table.encoding.time_format import SpanFormat, digits_of, is_of_digits, on_the_clock, read_time
 
 A = TypeVar("A")
+
+LARGEST = float(np.finfo(np.float64).max)
+"""A whole number beyond all doubles is read as this one, and clipped; an infinite number is missing."""
 
 _LETTERS = re.compile("[A-Za-z]+")
 
@@ -43,16 +47,24 @@ it cannot be suppressed safely: Python's warning filters apply to all threads of
 
 
 def numbers(cells: Sequence[object]) -> Floats:
-    """Return each cell as float64; NaN where it is no number.
+    """Return each cell as float64; NaN where it is no finite number.
 
-    >>> numbers(["39", b" 4e2", "n/a", None, [1], 10**400, True]).tolist()
-    [39.0, 400.0, nan, nan, nan, inf, 1.0]
+    >>> numbers(["39", b" 4e2", "n/a", None, [1], 10**400, "-inf", True]).tolist()
+    [39.0, 400.0, nan, nan, nan, 1.7976931348623157e+308, nan, 1.0]
     """
-    return np.fromiter(map(number, cells), dtype=np.float64, count=len(cells))
+    return finite(np.fromiter(map(number, cells), dtype=np.float64, count=len(cells)))
+
+
+def finite(read: Floats) -> Floats:
+    """Return numbers with NaN in place of the infinite ones, which count as missing cells everywhere.
+
+    Each number is replaced alone. Clipped to bounds, an infinite one would pass for the largest number there.
+    """
+    return np.where(np.isfinite(read), read, np.nan)
 
 
 def number(cell: object) -> float:
-    """Return one cell as float64; NaN if it is no number, infinite if it is too large."""
+    """Return one cell as float64; NaN if it is no number, `LARGEST` if a whole one is larger."""
     return alone(_double, cell, np.nan)
 
 
@@ -70,7 +82,7 @@ def _double(cell: object) -> float:
     try:
         return float(cell)
     except OverflowError:
-        return np.inf if cell > 0 else -np.inf  # type: ignore[operator]
+        return LARGEST if cell > 0 else -LARGEST  # type: ignore[operator]
 
 
 def missing_among(cells: Sequence[object]) -> Mask:
@@ -80,6 +92,15 @@ def missing_among(cells: Sequence[object]) -> Mask:
     [True, True, True, False, False, False, False]
     """
     return np.array([alone(_is_missing, cell, False) for cell in cells], dtype=np.bool_)
+
+
+def infinite_among(cells: Sequence[object]) -> Mask:
+    """Return which cells are infinite numbers; a cell that raises when tested is none."""
+    return np.array([alone(_is_infinite, cell, False) for cell in cells], dtype=np.bool_)
+
+
+def _is_infinite(cell: object) -> bool:
+    return isinstance(cell, float) and isinf(cell)
 
 
 def _is_missing(cell: object) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, fields
 from datetime import timedelta
 from functools import cached_property
 from math import ceil, floor
@@ -192,8 +192,19 @@ class Heap:
     share: float
 
 
-Heaps = tuple[Heap, ...]
-"""The coarsest first."""
+@dataclass(frozen=True)
+class Crowd:
+    """An interval that many of the numbers lie in, of a tiny part of the range between the bounds.
+
+    Half of the cells divide it evenly.
+    """
+
+    low: float
+    high: float
+
+
+Heaps = tuple[Heap | Crowd, ...]
+"""What was found about where the numbers of a column lie: heaps, the coarsest first, and a crowd."""
 
 NO_HEAPS: Mapping[str, Heaps] = MappingProxyType({})
 
@@ -204,12 +215,16 @@ def heaps_to_plain(heaps: Mapping[str, Heaps]) -> dict[str, list[list[float]]]:
 
 
 def heaps_from_plain(plain: Mapping[str, Any]) -> dict[str, Heaps]:
-    """Return the heaps that `heaps_to_plain` wrote.
+    """Return the heaps that `heaps_to_plain` wrote; two numbers are a crowd.
 
-    >>> heaps_from_plain({"pay": [[100.0, 0.0, 0.5]]})
-    {'pay': (Heap(step=100.0, offset=0.0, share=0.5),)}
+    >>> heaps_from_plain({"pay": [[100.0, 0.0, 0.5], [64.0, 128.0]]})
+    {'pay': (Heap(step=100.0, offset=0.0, share=0.5), Crowd(low=64.0, high=128.0))}
     """
-    return {name: tuple(Heap(*map(float, heap)) for heap in of) for name, of in plain.items()}
+    return {name: tuple(_from_plain(*map(float, heap)) for heap in of) for name, of in plain.items()}
+
+
+def _from_plain(*numbers: float) -> Heap | Crowd:
+    return Crowd(*numbers) if len(numbers) == len(fields(Crowd)) else Heap(*numbers)
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,7 +242,7 @@ class HeapedBins:
 
     firsts: Ints
     ends: Ints
-    heaps: Heaps
+    heaps: tuple[Heap, ...]
     low: float
     scale: float
 

@@ -13,7 +13,7 @@ import pandas as pd
 import pyarrow as pa
 
 from privsyn.marginals.domain import Floats, Mask
-from privsyn.table.encoding.dtypes import TICKS, Dtype, family, tick, zone
+from privsyn.table.encoding.dtypes import CALENDAR, TICKS, Dtype, family, tick, zone
 from privsyn.table.encoding.encoders import OrderedEncoder
 from privsyn.table.encoding.parsing import clock_seconds, moments, span_seconds
 from privsyn.table.encoding.time_format import PANDAS_SPAN, SpanFormat, in_zone, spell_time
@@ -21,7 +21,10 @@ from privsyn.table.encoding.words import SECONDS_IN_A_DAY, date_range, number_ra
 
 Times = npt.NDArray[np.datetime64]
 
-CALENDAR = np.array(["0001-01-03", "9999-12-29"], dtype="datetime64[s]")
+DAY_BEFORE, DAY_AFTER = np.array(CALENDAR, "datetime64[s]") + np.array([-1, 2], "timedelta64[D]")
+"""A day before and after the calendar. Times outside count as missing; some programs write infinity so."""
+
+CONVERTIBLE = np.array(["0001-01-03", "9999-12-29"], dtype="datetime64[s]")
 """Range of times that pandas can convert to any time zone; beyond, it fails."""
 
 MIDNIGHT = datetime(1970, 1, 1)
@@ -63,7 +66,11 @@ class DatetimeEncoder(OrderedEncoder):
         return np.where(np.isin(seconds, marks), np.datetime64("NaT", "s"), seconds)
 
     def _near(self, seconds: Times) -> Times:
-        """Clip times to the bounds plus two days. No zone is that far from UTC, and no sum overflows."""
+        """Clip times to the bounds plus two days. No zone is that far from UTC, and no sum overflows.
+
+        Times beyond the calendar become missing, each alone.
+        """
+        seconds = np.where((seconds < DAY_BEFORE) | (seconds > DAY_AFTER), np.datetime64("NaT", "s"), seconds)
         bounds = np.array([self.grid.low, self.grid.high]).astype(np.int64).astype(f"datetime64[{self.unit}]")
         low, high = bounds.astype("datetime64[s]") + np.array([-2, 2], dtype="timedelta64[D]")
         return np.clip(seconds, low, high)
@@ -78,7 +85,9 @@ class DatetimeEncoder(OrderedEncoder):
         times = pd.Series(units.astype("datetime64[s]")).mask(missing)
         if zone(self.dtype) is not None:  # skipped times move forward; the first of two equal times
             first = np.ones(len(times), dtype=bool)
-            times = times.dt.tz_localize(zone(self.dtype), ambiguous=first, nonexistent="shift_forward")
+            inside = times.clip(*CONVERTIBLE)
+            local = inside.dt.tz_localize(zone(self.dtype), ambiguous=first, nonexistent="shift_forward")
+            times = local + (times - inside)
         return times.astype(self.dtype)
 
     def _objects(self, units: Times) -> list[Any]:
@@ -118,9 +127,10 @@ def _whole_seconds(cells: pd.Series) -> Times:
 
 
 def _on_the_wall(seconds: Times, zone: Any) -> Times:
-    """Convert times from UTC to the local time of a zone, clipped to `CALENDAR`."""
-    times = pd.Series(np.clip(seconds, *CALENDAR))
-    return times.dt.tz_localize("UTC").dt.tz_convert(zone).dt.tz_localize(None).to_numpy()
+    """Convert times from UTC to the local time of a zone; beyond `CONVERTIBLE` with the offset at its end."""
+    inside = np.clip(seconds, *CONVERTIBLE)
+    local = pd.Series(inside).dt.tz_localize("UTC").dt.tz_convert(zone).dt.tz_localize(None).to_numpy()
+    return local + (seconds - inside)
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ OWN = {"%-d": "%d", "%-m": "%m", "%-H": "%H", "%-I": "%I", "%P": "%p", "%:z": "%
 """Directives that `strftime` has not on each platform, and the standard ones that read them: numbers without
 leading zeros, am and pm in small letters, an offset with a colon, and milliseconds."""
 
-_DIRECTIVE = re.compile(r"%(?:%|-[dmHI]|P|:z|L)")
+_DIRECTIVE = re.compile(r"%(?:%|-[dmHI]|P|:z|L|Y)")
 _OFFSET = re.compile(r"([+-])(\d\d):(\d\d)")
 
 
@@ -44,12 +44,16 @@ def spell_time(at: date, pattern: str) -> str:
     '3/5/2024 2:07pm'
     >>> spell_time(datetime(2024, 3, 5, 14, 7, tzinfo=zone_of("Asia/Kolkata")), "%H:%M%:z")
     '14:07+05:30'
+    >>> spell_time(date(98, 2, 1), "%d.%m.%Y")
+    '01.02.0098'
     """
 
     def spell(found: re.Match[str]) -> str:
         directive = found[0]
         if directive == "%%":
             return directive
+        if directive == "%Y":  # `strftime` of Linux writes the year 98 with two digits
+            return f"{at.year:04d}"
         text = at.strftime(OWN[directive])
         if directive == "%P":
             return text.lower()

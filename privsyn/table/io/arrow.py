@@ -222,8 +222,8 @@ def _is_dtype_of(column: dict[str, Any], schema: pa.Schema) -> bool:
 
 def _dtype(kind: pa.DataType) -> pd.api.extensions.ExtensionDtype | None:
     """Return the dtype of an Arrow type where pandas' own choice would lose it or depend on the cells."""
-    if pa.types.is_decimal(kind) or pa.types.is_time(kind) or is_binary(kind):
-        return pd.ArrowDtype(kind)
+    if pa.types.is_decimal(kind) or pa.types.is_time(kind) or is_binary(kind) or pa.types.is_nested(kind):
+        return pd.ArrowDtype(kind)  # of lists and records, which are refused unless they are left out
     return _DTYPES.get(kind)
 
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 from privsyn.errors import InputError
 from privsyn.marginals.domain import Floats
 from privsyn.table.encoding.bounds_cells import BoundsGrid
-from privsyn.table.encoding.dtypes import TEXT, Dtype, Family, dtype_text, family, is_wide_float, its
+from privsyn.table.encoding.dtypes import TEXT, UNCOUNTED, Dtype, Family, dtype_text, family, hint_of, its
 from privsyn.table.encoding.encoders import Encoder
 from privsyn.table.encoding.parsing import convert_distinct
 from privsyn.table.encoding.steps import Lattice
@@ -248,11 +248,8 @@ class Coded(Column):
         privsyn.errors.InputError: its dtype is uint8, which cannot hold the bounds 0 to 300
         """
         kind = family(dtype)
-        if kind == "binary":
-            raise InputError(f"{its(dtype)}: convert it to numbers or text, or leave it out with kind: text")
-        if kind is None or dtype_text(dtype) is None:
-            common = "float64" if is_wide_float(dtype) else "numbers, text, dates or categories"
-            raise InputError(f"{its(dtype)}: convert it to {common}")
+        if kind is None or kind in UNCOUNTED or dtype_text(dtype) is None:
+            raise InputError(f"{its(dtype)}: {hint_of(dtype)}")
         return self.make_encoder(dtype, kind)
 
     def bounds_cells(self, dtype: Dtype) -> BoundsGrid | None:

@@ -17,7 +17,6 @@ import pandas as pd
 
 from privsyn.arguments import check_finite
 from privsyn.errors import InputError, did_you_mean, replace_errors, safe_repr
-from privsyn.table.encoding.grid import holds
 from privsyn.table.encoding.time_format import read_time, spell_time
 
 LONGEST = timedelta(days=100_000)
@@ -187,15 +186,11 @@ def clock_format(text: object) -> str:
 
 
 def check_decimals(low: float, high: float, decimals: int) -> None:
-    """Refuse bounds that have more decimals than the column, or too many digits for a double."""
+    """Refuse bounds that have more decimals than the column."""
     what = "whole numbers" if decimals == 0 else f"numbers of {decimals} decimals"
     for bound in (low, high):
         if round(bound, decimals) != bound:
             raise InputError(f"the bounds of {what} are {what}, not {safe_repr(bound)}")
-    if not holds(np.dtype(np.float64), low, high, decimals):
-        raise InputError(
-            f"{what} from {safe_repr(low)} to {safe_repr(high)} have too many digits for a double"
-        )
 
 
 def _is_hashable(value: object) -> bool:

@@ -13,9 +13,19 @@ import pandas as pd
 
 from privsyn.errors import InputError, safe_repr
 from privsyn.marginals.domain import Floats
-from privsyn.table.encoding.bounds_cells import FIRST_YEAR, LAST_YEAR, BoundsGrid
+from privsyn.table.encoding.bounds_cells import BoundsGrid
 from privsyn.table.encoding.drafted_times import date_formats, fitting_zones
-from privsyn.table.encoding.dtypes import TICKS, Dtype, Family, family, its, number_type, tick
+from privsyn.table.encoding.dtypes import (
+    TICKS,
+    Dtype,
+    Family,
+    days_of,
+    family,
+    holds_days,
+    its,
+    number_type,
+    tick,
+)
 from privsyn.table.encoding.grid import Grid
 from privsyn.table.encoding.number_bounds import FEW_ROWS, coarsest_step
 from privsyn.table.encoding.parsing import distinct, moments
@@ -35,6 +45,9 @@ from privsyn.table.kinds.ordinal import plain_grid
 from privsyn.table.kinds.times import Timed
 
 EPOCH = datetime(1970, 1, 1)
+
+FOUR_DIGITS = 1000
+"""The first year that `strftime` of every platform writes with four digits."""
 
 SOME_YEARS, MANY_YEARS = 2, 10
 """Dates that range over at least 2 years are drafted with bounds at ends of half-years; from 10, of years."""
@@ -154,8 +167,8 @@ class Datetime(Timed):
         return settings.time_bounds(value, value)[0] - EPOCH
 
     def at(self, since: timedelta) -> datetime:
-        """Return the date."""
-        return EPOCH + since
+        """Return the date; the first or the last one of the calendar beyond it."""
+        return EPOCH + min(max(since, datetime.min - EPOCH), datetime.max.replace(microsecond=0) - EPOCH)
 
     def with_bounds(self, found: tuple[float, float] | None, *, whole: bool) -> Self:
         """Return the column with these bounds, by default January 1970."""
@@ -200,9 +213,7 @@ class Datetime(Timed):
         settings["nullable"] = nullable or bool((unread | far).any())
         read = read[~unread & ~far]
         low, last = _around(read.min(), read.max())
-        if (pattern is not None and "%H" not in standard(pattern) and "%I" not in standard(pattern)) or (
-            read == read.astype("datetime64[D]")
-        ).all():
+        if _shows_days(pattern) or (read == read.astype("datetime64[D]")).all():
             return cls(low, last, **settings)
         step = coarsest_step(read.astype("datetime64[s]").astype(np.float64), TIMES, 2)
         high = datetime.combine(last, time(23, 59, 59))
@@ -304,7 +315,7 @@ class Datetime(Timed):
         """Return dates as text in the format of the column."""
         if self.format is None or family(cells.dtype) != "datetime":
             return super().write_texts(cells, csv_format)
-        if self.zone is None and standard(self.format) == self.format:
+        if self.zone is None and standard(self.format) == self.format and cells.dt.year.min() >= FOUR_DIGITS:
             return as_texts(cells, cells.dt.strftime(self.format))
         return as_texts(cells, cells.map(partial(_spelled, self.format, self.zone), na_action="ignore"))
 
@@ -318,17 +329,18 @@ class Datetime(Timed):
         return tuple(self.cycles or ("day", "week")[: 1 + (high - low > LEAST_WEEKS * 7 * DAY)])
 
     def bounds_cells(self, dtype: Dtype) -> BoundsGrid:
-        """Return the months in which dates are counted."""
-        return BoundsGrid.dates(self.unit or "D")
+        """Return the months, decades and centuries in which dates are counted."""
+        return BoundsGrid.dates(self.unit or "D", *days_of(dtype))
 
     def widest(self, dtype: Dtype) -> Self:
-        """Return the column with bounds from the first to the last year in which bounds are found."""
-        return replace(self, low=f"{FIRST_YEAR}-01-01", high=f"{LAST_YEAR}-12-31", unit=self.unit or "D")
+        """Return the column with bounds from the first to the last day that the dtype can hold."""
+        low, high = days_of(dtype)
+        return replace(self, low=low, high=high, unit=self.unit or "D")
 
     def finest(self, filled: Self, dtype: Dtype) -> Self:
         """Return the completed column; with the times of its days if nothing says that it has none."""
-        dates_only = self.unit is not None or (family(dtype) == "datetime" and tick(dtype) == "D")
-        return filled if dates_only else filled._with_times()
+        days_only = self.unit is not None or holds_days(dtype) or _shows_days(self.format)
+        return filled if days_only else filled._with_times()
 
     def _with_times(self) -> Self:
         """Return a column of dates with the times of its days, in seconds."""
@@ -336,11 +348,8 @@ class Datetime(Timed):
         return replace(self, low=low, high=datetime.combine(high, time(23, 59, 59)), unit="s", step=None)
 
     def on_lattice(self, step: float, dtype: Dtype) -> Self | None:
-        """Return the column with this step; of dates, which were counted in seconds, perhaps with times."""
-        if self.unit != "D":
-            return super().on_lattice(step, dtype)
-        text = step_text(round(step))
-        return self if text == "1d" else replace(self._with_times(), step=text)
+        """Return the column with this step, in the units of the column; dates without times are days."""
+        return super().on_lattice(step, dtype) if self.unit != "D" else None
 
     def to_plain(self, what: str) -> dict[str, Any]:
         """Leave out a unit that follows from the bounds and the step."""
@@ -348,6 +357,11 @@ class Datetime(Timed):
         if (self.is_public or self.step) and Datetime(self.low, self.high, step=self.step).unit == self.unit:
             del plain["unit"]
         return plain
+
+
+def _shows_days(pattern: str | None) -> bool:
+    """Return whether dates in this format have no time of day."""
+    return pattern is not None and not any(hour in standard(pattern) for hour in ("%H", "%I"))
 
 
 def _spelled(pattern: str, zone: str | None, at: datetime) -> str:

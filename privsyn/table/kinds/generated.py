@@ -15,7 +15,7 @@ import pandas as pd
 import pyarrow as pa
 
 from privsyn.errors import InputError, replace_errors, safe_repr
-from privsyn.table.encoding.dtypes import TEXT, Dtype, family, number_type, shown_dtype, wide_dtype
+from privsyn.table.encoding.dtypes import TEXT, UNCOUNTED, Dtype, family, number_type, shown_dtype, wide_dtype
 from privsyn.table.kinds.column import Column
 from privsyn.table.kinds.column_settings import flag, one_of
 from privsyn.table.kinds.csv_format import CsvFormat
@@ -42,7 +42,7 @@ class Generated(Column):
 
     def kept_dtype(self, dtype: Dtype) -> str | None:
         """Return the dtype as text; of bytes, that of the texts that are generated."""
-        return "object" if family(dtype) == "binary" else super().kept_dtype(dtype)
+        return "object" if family(dtype) in UNCOUNTED else super().kept_dtype(dtype)
 
     def read_cells(self, cells: pa.ChunkedArray, csv_format: CsvFormat) -> pd.Series:
         """Return missing cells, which are not read, in a dtype that follows from the schema."""

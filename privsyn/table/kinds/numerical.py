@@ -19,7 +19,7 @@ from privsyn.table.encoding.bounds_cells import BoundsGrid
 from privsyn.table.encoding.encoders import NumericalEncoder
 from privsyn.table.encoding.grid import Grid, holds, spacing
 from privsyn.table.encoding.number_format import NumberFormat, number_format
-from privsyn.table.encoding.parsing import distinct, numbers
+from privsyn.table.encoding.parsing import distinct, finite, numbers
 from privsyn.table.encoding.words import RangeWords, grid_words
 from privsyn.table.kinds import column_settings as settings
 from privsyn.table.kinds.column import FOR_FAMILY, number_in
@@ -161,8 +161,10 @@ class Numerical(Ordinal):
             self.decimals if self.step is None else self.fixed_decimals,
             dtypes.decimals_of(dtype),
         )
-        if decimals is None or scale is None:
-            return decimals if scale is None else min(scale, dtypes.MOST_SCALE)
+        if scale is None:
+            return decimals
+        if decimals is None:
+            return scale if scale <= dtypes.MOST_SCALE else None
         return min(decimals, scale)
 
     def bounds_cells(self, dtype: dtypes.Dtype) -> BoundsGrid:
@@ -170,7 +172,7 @@ class Numerical(Ordinal):
         kind, limits = dtypes.family(dtype), (-math.inf, math.inf)
         if kind == "integer":
             whole = np.iinfo(dtypes.number_type(dtype))
-            limits = float(whole.min), float(whole.max)
+            limits = float(whole.min), dtypes.largest_double(whole.max)
         elif kind == "decimal":
             limits = -dtypes.largest_decimal(dtype), dtypes.largest_decimal(dtype)
         floats = dtypes.number_type(dtype) if kind == "real" else np.dtype(np.float64)
@@ -188,7 +190,8 @@ class Numerical(Ordinal):
 
     def on_lattice(self, step: float, dtype: dtypes.Dtype) -> Self | None:
         """Return the column with this step; None if decimals are fixed by the schema or the dtype."""
-        if self.decimals is not None or dtypes.family(dtype) == "decimal":
+        scale = dtypes.decimals_of(dtype)
+        if self.decimals is not None or (scale is not None and scale <= dtypes.MOST_SCALE):
             return None
         return replace(self, step=int(step) if step == round(step) else step)
 
@@ -207,6 +210,7 @@ class Numerical(Ordinal):
         elif kind not in ("integer", "real", "decimal"):
             return None
         numbers = np.asarray(present.astype(np.float64), np.float64)
+        nullable = nullable or not np.isfinite(numbers).all()  # infinite ones count as missing
         numbers = numbers[np.isfinite(numbers)]
         if not len(numbers):
             return None
@@ -265,7 +269,7 @@ class Numerical(Ordinal):
     def measured(self, cells: pd.Series) -> Floats:
         """Return the cells as doubles; each distinct one is parsed once."""
         if dtypes.family(cells.dtype) in ("integer", "real"):
-            return cells.to_numpy(dtype=np.float64, na_value=np.nan)
+            return finite(cells.to_numpy(dtype=np.float64, na_value=np.nan))
         places, found = distinct(cells)
         return np.append(self._numbers(found), np.nan)[places]
 
@@ -307,7 +311,7 @@ class Numerical(Ordinal):
         """Return the cells as numbers."""
         if self.format is not None or dtypes.family(cells.dtype) == "text":
             return self.measured(cells)
-        return np.asarray(cells.astype("Float64").to_numpy(np.float64, na_value=np.nan))
+        return finite(np.asarray(cells.astype("Float64").to_numpy(np.float64, na_value=np.nan)))
 
     def as_typed(self, cells: pd.Series) -> pd.Series:
         """Return texts as numbers."""
@@ -315,7 +319,7 @@ class Numerical(Ordinal):
 
     def make_encoder(self, dtype: dtypes.Dtype, family: dtypes.Family) -> NumericalEncoder:
         """Return the encoder; refuse a dtype that cannot hold the bounds, or is too coarse for the step."""
-        return NumericalEncoder(self._grid(dtype, family), dtype, self.form, self.fixed_decimals)
+        return NumericalEncoder(self._grid(dtype, family), dtype, self.form, self.exact_decimals(dtype))
 
     def _grid(self, dtype: dtypes.Dtype, kind: dtypes.Family) -> Grid:
         low, high = self._ends
@@ -336,8 +340,8 @@ class Numerical(Ordinal):
         if kind == "decimal" and dtype.pyarrow_dtype.scale < 0:  # the dtype holds multiples of 10 or 100
             raise InputError(f"{dtypes.its(dtype)}, of a negative scale: convert it to integers")
         decimals = self.exact_decimals(dtype)
-        if decimals is not None:
-            return self._exact_grid(decimals, floats, dtype)
+        if decimals is not None and (grid := self._exact_grid(decimals, floats, dtype)) is not None:
+            return grid
         if np.isnan(spacing(low, high, floats)):
             raise InputError(f"{dtypes.its(dtype)}, which cannot hold the bounds {low} to {high}")
         low, high = (float(floats.type(bound)) for bound in (low, high))  # rounded as in the dtype
@@ -348,13 +352,20 @@ class Numerical(Ordinal):
         """The bounds as they were given, or the outermost multiples of the step within them."""
         return (self.low, self.high) if self.step is None else self.bounds  # type: ignore[return-value]
 
-    def _exact_grid(self, decimals: int, floats: np.dtype, dtype: dtypes.Dtype) -> Grid:
+    def _exact_grid(self, decimals: int, floats: np.dtype, dtype: dtypes.Dtype) -> Grid | None:
+        """Return the grid of all numbers with these decimals; None if doubles do not tell them apart.
+
+        Then the numbers are encoded as reals, and `decode` rounds them.
+        """
         low, high = self._ends
         settings.check_decimals(low, high, decimals)
         if self.step is not None and round(self.step, decimals) != self.step:
             raise InputError(f"{dtypes.its(dtype)}, too coarse for a step of {self.step}")
-        if not holds(floats, low, high, decimals):
+        if not holds(floats, low, high, decimals) and decimals and floats != np.float64:
             raise InputError(f"{dtypes.its(dtype)}, too coarse for {decimals} decimals from {low} to {high}")
+        step = self.step or 10.0**-decimals
+        if not holds(floats, low / step, high / step, 0) and not holds(floats, low, high, decimals):
+            return None
         return Grid.exact(low, high, decimals=decimals, bins=self.bins, step=self.step)
 
     def _numbers(self, cells: Sequence[object]) -> Floats:
@@ -367,7 +378,7 @@ class Numerical(Ordinal):
         if not csv_format.spells_plainly:
             texts = [None if text is None else csv_format.plain_number(text) for text in texts]
         try:
-            read = np.array([np.nan if text is None else float(text) for text in texts], np.float64)
+            read = finite(np.array([np.nan if text is None else float(text) for text in texts], np.float64))
         except ValueError:  # one of them is no plain number
             read = numbers(texts)
         return self._typed(read)
@@ -385,5 +396,5 @@ class Numerical(Ordinal):
         if self.fixed_decimals != 0:
             return pd.Series(read)
         missing = np.isnan(read)  # clipping keeps too large numbers out of bounds
-        whole = np.rint(np.clip(np.where(missing, 0, read), -(2.0**62), 2.0**62))
+        whole = np.rint(np.clip(np.where(missing, 0, read), -(2.0**63), dtypes.largest_double(2**63 - 1)))
         return pd.Series(pd.arrays.IntegerArray(whole.astype(np.int64), missing))

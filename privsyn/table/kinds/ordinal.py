@@ -16,7 +16,7 @@ from privsyn.marginals.domain import Floats
 from privsyn.table.encoding.bounds_cells import BoundsGrid
 from privsyn.table.encoding.dtypes import Dtype, family
 from privsyn.table.encoding.encoders import OrderedEncoder
-from privsyn.table.encoding.grid import FINE, Grid
+from privsyn.table.encoding.grid import FINE, Grid, holds
 from privsyn.table.encoding.steps import multiples_around, multiples_within
 from privsyn.table.encoding.words import RangeWords
 from privsyn.table.kinds.column import COMPARES, Coded
@@ -205,8 +205,9 @@ class Ordinal(Coded):
 def plain_grid(low: float, high: float, *, whole: bool, bins: int) -> Grid:
     """Return the grid of whole numbers, or of doubles; refuse bounds that are too far apart."""
     low, high = number_bounds(low, high)
-    if not whole:
-        return Grid.real(low, high, bins=bins, dtype=np.dtype(np.float64))
+    doubles = np.dtype(np.float64)
+    if not whole or not holds(doubles, low, high, 0):
+        return Grid.real(low, high, bins=bins, dtype=doubles)
     check_decimals(low, high, 0)
     return Grid.exact(low, high, decimals=0, bins=bins)
 

@@ -13,7 +13,7 @@ import pandas as pd
 
 from privsyn.errors import InputError, did_you_mean, safe_repr
 from privsyn.notebook import html, html_table
-from privsyn.table.encoding.dtypes import Dtype, family, shown_dtype
+from privsyn.table.encoding.dtypes import Dtype, family, hint_of, its
 from privsyn.table.kinds.column import in_words
 from privsyn.table.kinds.column_settings import marks
 from privsyn.table.kinds.csv_format import CsvFormat
@@ -288,8 +288,7 @@ def dtypes_of(schema: Schema, table: pd.DataFrame) -> tuple[str, ...]:
         column = schema.columns[str(name)]
         text = column.kept_dtype(dtype)
         if text is None:
-            its = shown_dtype(dtype)
-            raise InputError(f"column {name!r}: its dtype is {its}: convert it to a common one")
+            raise InputError(f"column {name!r}: {its(dtype)}: {hint_of(dtype)}")
         texts.append(text)
     return tuple(texts)
 
