@@ -295,7 +295,8 @@ def check_keys(settings: Collection[object], allowed: Collection[str], needed: C
     """Refuse settings whose names are not allowed, and settings without those that are needed."""
     for key in settings:
         if key not in allowed:
-            raise InputError(f"{safe_repr(key)} is not known here: allowed are {', '.join(allowed)}")
+            meant = did_you_mean(key, allowed)
+            raise InputError(f"{safe_repr(key)} is not known here: allowed are {', '.join(allowed)}{meant}")
     for key in needed:
         if key not in settings:
             raise InputError(f"{key!r} is missing")
