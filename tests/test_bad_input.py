@@ -247,10 +247,9 @@ def test_a_table_that_is_odd_but_legal_can_be_drafted_and_checked(case, folder, 
 
 
 def test_a_misspelt_key_of_a_schema_is_answered_by_the_one_that_was_meant(tmp_path):
-    for wrong, meant in (("colums: {a: {kind: text}}", "columns"), ("columns: {a: {knid: text}}", "kind")):
-        (tmp_path / "s.yaml").write_text(wrong)
-        with pytest.raises(privsyn.InputError, match=f"did you mean '{meant}'\\?$|'kind' is missing$"):
-            privsyn.read_schema(tmp_path / "s.yaml")
+    (tmp_path / "s.yaml").write_text("colums: {a: {kind: text}}")
+    with pytest.raises(privsyn.InputError, match=r"did you mean 'columns'\?$"):
+        privsyn.read_schema(tmp_path / "s.yaml")
     (tmp_path / "s.yaml").write_text("columns:\n  a: {kind: categorical, vaules: [x]}\n")
     with pytest.raises(privsyn.InputError, match=r"'vaules' is not known here.*; did you mean 'values'\?$"):
         privsyn.read_schema(tmp_path / "s.yaml")
