@@ -134,7 +134,7 @@ def lay_out(tables: Mapping[str, KeyedTable], persons: str | None = None) -> Lay
     root = roots[0] if persons is None else persons
     if not tables[root].keys:
         raise InputError(f"the table {root!r} has no key: give it a column whose cells all differ")
-    up = [link for link in up if link.table != root]
+    all_up, up = up, [link for link in up if link.table != root]
     inside = {root, *_below(root, up)}
     parents = _parents(root, [link for link in up if {link.table, link.parent} <= inside])
     private = (root, *parents)
@@ -146,7 +146,7 @@ def lay_out(tables: Mapping[str, KeyedTable], persons: str | None = None) -> Lay
         name: [*_alternatives(name, links, parents), *_rows_without(name, tables, parents)]
         for name in private
     }
-    remarks[root] = [*_other_roots(root, roots, tables, up), *remarks[root]]
+    remarks[root] = [*_other_roots(root, roots, tables, all_up), *remarks[root]]
     return Layout(
         root,
         parents,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 _STRENGTHS = ("very low", "low", "moderate", "medium", "middle", "average", "normal", "high", "very high")
 _GRADES = tuple(f"{letter}{sign}" for letter in "abcdef" for sign in ("+", "", "-"))
+_NUMERALS = ("i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x")
 
 SCALES: tuple[tuple[str, ...], ...] = (
     ("none", "minimal", *_STRENGTHS, "extreme", "critical"),
@@ -56,7 +57,7 @@ SCALES: tuple[tuple[str, ...], ...] = (
         "tertiary",
     ),
     ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"),
-    ("i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x"),
+    _NUMERALS,
     ("cold", "cool", "mild", "warm", "hot"),
     ("dry", "damp", "wet"),
     ("light", "medium", "heavy"),
@@ -112,7 +113,8 @@ def scale_of(values: Sequence[object]) -> list[str] | None:
 def _in_words(texts: Sequence[str]) -> list[Rank] | None:
     """Return the rank of each text in the first scale that has them all."""
     words = [text.strip().lower().replace("_", " ") for text in texts]
-    scale = next((scale for scale in SCALES if set(words) <= set(scale)), None)
+    known = SCALES if len(words) > 2 else [scale for scale in SCALES if scale not in (_GRADES, _NUMERALS)]
+    scale = next((scale for scale in known if set(words) <= set(scale)), None)
     return None if scale is None else [(scale.index(word), 0.0) for word in words]
 
 
