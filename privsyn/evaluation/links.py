@@ -327,6 +327,8 @@ def compare_linked(
     """
     links = {which: link(which, frames[which], database) for which in ("real", "synthetic")}
     compared = compared_columns(database, frames["real"])
+    if not compared:
+        raise InputError("no column can be compared: all tables have keys, identifiers or free text only")
     if len(compared) > 1 and (target is not None or "test" in frames):
         raise InputError("target and test are about one table: evaluate that table alone")
     tables: dict[str, Comparison] = {}
@@ -382,6 +384,7 @@ def compared_columns(database: Database, frames: Frames) -> list[str]:
 
 
 def _has_columns(table: Table, frame: pd.DataFrame) -> bool:
-    """Return whether a table has columns to compare: not if its schema is empty."""
-    says_nothing = table.schema is not None and table.schema.says_nothing
-    return not says_nothing and len(frame.columns) > len(table.keys)
+    """Return whether a table has columns to compare: not if its schema is empty or leaves all of them out."""
+    schema = table.schema
+    has_none = schema is not None and (schema.says_nothing or bool(schema.columns and not schema.coded))
+    return not has_none and len(frame.columns) > len(table.keys)
