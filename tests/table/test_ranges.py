@@ -8,7 +8,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from privsyn import InputError, PrivSyn
+from privsyn import Categorical, InputError, PrivSyn, Schema
 
 ROWS = 6000
 
@@ -184,3 +184,14 @@ def test_lists_and_records_are_refused_in_one_line(kind):
         InputError, match=r"column 'x': its dtype is .*: convert it .* leave it out with kind: text"
     ):
         PrivSyn(epsilon=1.0, seed=0).fit(table)
+
+
+def test_found_codes_of_a_column_that_is_declared_an_integer_stay_whole_numbers(tmp_path):
+    codes = random(7).choice([3, 11, 7, 250], 2000, p=[0.5, 0.3, 0.199, 0.001]).tolist()
+    with sqlite3.connect(tmp_path / "t.sqlite") as base:
+        base.execute("CREATE TABLE t (course INT, g TEXT)")
+        base.executemany("INSERT INTO t VALUES (?, 'a')", [(code,) for code in codes])
+    base.close()
+    schema = Schema({"course": Categorical(), "g": Categorical(["a"])})
+    made = sampled(tmp_path / "t.sqlite", schema=schema)["course"]
+    assert set(made.dropna()) == {3, 11, 7}

@@ -388,7 +388,10 @@ class CsvTable:
         unknown = {name: missing[name] for name in names if name not in known}
         guessed = guess_columns(walk_text(place, dialect) if unknown else (), unknown, dialect)
         columns = {name: known[name] if name in known else guessed[name] for name in names}
-        whole = {unit for unit in units if getattr(typed.get(unit), "integer", False)}
+        integers = {name for name, column in typed.items() if getattr(column, "integer", False)}
+        # Codes and keys whose values are found stay whole numbers, too: no text stands for the others then.
+        found = {name for name, column in columns.items() if column.lists_values and not column.listed}
+        whole = integers & {*units, *found}
         return cls(place, columns, missing, (*facts, *guessed_facts(guessed)), units, dialect, whole)
 
     @property
