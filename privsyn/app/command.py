@@ -10,6 +10,7 @@ from privsyn.app.choices import OUTPUTS, SCHEMA, Choices
 from privsyn.budget.account import runs_of, totals
 from privsyn.budget.files import BudgetFiles
 from privsyn.budget.policy import Policy, policy_of
+from privsyn.table.io.formats import is_csv
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,8 @@ class Command:
         pairs = [] if choices.declares else choices.important  # else the schema has them
         given = [(option, value) for option, value in options.items() if value]
         given += [("--important", ",".join(pair)) for pair in pairs]
-        return ["synth", data, choices.out, *(part for pair in given for part in _option(*pair))]
+        safe = ["--excel-safe"] if is_csv(choices.out) else []
+        return ["synth", data, choices.out, *(part for pair in given for part in _option(*pair)), *safe]
 
     @property
     def uploaded(self) -> bool:

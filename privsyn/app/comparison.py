@@ -12,9 +12,11 @@ from typing import Any
 from privsyn.app.choices import OUTPUTS
 from privsyn.app.entries import Form
 from privsyn.app.job import Job
+from privsyn.app.results import convert
 from privsyn.app.session import Session
 from privsyn.pages.sections import environment
 from privsyn.release.linked import load, one_release
+from privsyn.table.io.formats import is_csv
 from privsyn.table.schema.yaml_file import to_yaml
 
 COMPARISON = "private-comparison.html"
@@ -22,6 +24,9 @@ COMPARISON = "private-comparison.html"
 
 NUMBERS, COMPARED = "private-comparison.json", "comparison-schema.yaml"
 """The same as numbers, and the columns that are compared: those of the release."""
+
+PLAIN_COPY = "compared.csv"
+"""The synthetic table, in a CSV in which text may begin like a formula."""
 
 FIGURES = (
     *("one_way_mean", "pair_mean", "triple_mean", "query_mean", "quantiles_mean", "spearman_mean"),
@@ -66,7 +71,11 @@ def compare(session: Session, form: Form) -> str:
     options = {"--schema": COMPARED, "--report": COMPARISON, "--json": NUMBERS}
     options |= {"--target": choices.target} if choices.target else {}
     given = (part for pair in options.items() for part in pair)
-    arguments = ["evaluate", choices.data, choices.out, *given]
+    synthetic = choices.out
+    if is_csv(synthetic):  # without the apostrophes that keep a spreadsheet from running text
+        synthetic = PLAIN_COPY
+        convert(folder, folder / PLAIN_COPY)
+    arguments = ["evaluate", choices.data, synthetic, *given]
     session.comparison = Job(arguments, folder, keeps=(session.workspace.lock,))
     return "compare"
 

@@ -13,7 +13,9 @@ from privsyn.release.losses import spoiled
 from privsyn.release.outlook import COLUMNS, COLUMNS_ARE, errors_inside, level_of_column, strength
 from privsyn.release.release import Release
 from privsyn.studies.release_report import LIMITS, in_short
+from privsyn.table.io.formats import is_csv
 from privsyn.table.io.read_in_batches import read_in_batches
+from privsyn.table.io.write import with_formulas
 
 ROWS, ROWS_OF_A_SHEET = 200_000, 20_000
 """Most synthetic rows that are counted, the first ones: more would take longer than a person waits. The cells
@@ -71,6 +73,8 @@ def _counted(release: Release, table: Path) -> tuple[Agreement | None, int, bool
         nonlocal rows
         for frame in frames:
             some = frame.iloc[: most - rows]
+            if is_csv(table):
+                some = with_formulas(some)
             agreement.add(some)
             rows += len(some)
             if len(some) < len(frame):

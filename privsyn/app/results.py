@@ -39,7 +39,7 @@ def file_of(folder: Path, name: str) -> Path | None:
     if name == ALL:
         return _all(folder)
     if name in TABLES and not place.exists():
-        _convert(folder, place)
+        convert(folder, place)
     return place if name in PUBLIC and place.is_file() else None
 
 
@@ -50,11 +50,12 @@ def listed(folder: Path) -> list[tuple[str, str, int | None]]:
     return [each for each in known if each[2] is not None or each[0] in TABLES]
 
 
-def _convert(folder: Path, place: Path) -> None:
+def convert(folder: Path, place: Path) -> None:
     """Write the rows of the table in another format."""
     from privsyn.release.linked import load, one_release
     from privsyn.table.io.read_in_memory import read_in_memory
-    from privsyn.table.io.write import write_blocks
+    from privsyn.table.io.formats import is_csv
+    from privsyn.table.io.write import with_formulas, write_blocks
 
     written = next((folder / name for name in TABLES if (folder / name).exists()), None)
     if written is None:
@@ -62,7 +63,9 @@ def _convert(folder: Path, place: Path) -> None:
     release = one_release(load(folder / OUTPUTS["--model"]), "another format")
     schema = release.codec.schema
     rows = read_in_memory(written, schema).frame
-    write_blocks(iter([release.form.cast(rows, schema)]), place, schema, release.form)
+    rows = with_formulas(rows) if is_csv(written) else rows
+    safe = is_csv(place) and place.name in TABLES  # a spreadsheet would run it
+    write_blocks(iter([release.form.cast(rows, schema)]), place, schema, release.form, excel_safe=safe)
 
 
 def _all(folder: Path) -> Path:

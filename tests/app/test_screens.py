@@ -352,6 +352,14 @@ def test_an_upload_has_its_budget_and_its_policy_in_the_start_folder(session, st
     assert "1e-06 is left" in Command(session.choices).spent()[1][1]
 
 
+def test_the_csv_of_the_page_runs_nothing_in_a_spreadsheet(session):
+    press(session, "choose", "choose", file="people.csv")
+    assert session.choices.out.endswith(".csv")
+    assert "--excel-safe" in Command(session.choices).arguments("people.csv")
+    session.choices.ending = ".parquet"
+    assert "--excel-safe" not in Command(session.choices).arguments("people.csv")
+
+
 @pytest.mark.slow
 def test_the_table_can_be_taken_in_each_format_with_the_same_rows(finished):
     names = [name for name, _, _ in listed(finished.results)]

@@ -150,3 +150,12 @@ def test_a_run_without_its_end_uses_up_its_delta(path):
     Account(path, run(0.1), limits).begin()
     assert left(path, limits) == (pytest.approx(99.8), 0.0)
     assert "and 0 is left" in refusal(path, limits, run(0.1))
+
+
+def test_one_release_is_limited_also_if_it_would_take_all_that_is_left(path):
+    limits = policy(epsilon=2.0, epsilon_of_a_release=0.5)
+    assert "allows epsilon 0.5 for a release" in refusal(path, limits, run(2.0))
+    recorded(path, run(0.5), policy=limits)
+    rest = left(path, limits)[0]
+    assert rest > 0.5
+    assert "allows epsilon 0.5 for a release" in refusal(path, limits, run(rest))

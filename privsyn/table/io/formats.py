@@ -268,6 +268,15 @@ def ending_of(path: str | PathLike[str]) -> str:
     return next((ending for ending in place.format.endings[::-1] if name.endswith(ending)), ".parquet")
 
 
+def is_csv(path: str | PathLike[str]) -> bool:
+    """Return whether a path is that of a CSV file.
+
+    >>> is_csv("a.CSV"), is_csv("a.csv.gz"), is_csv("a.parquet")
+    (True, True, False)
+    """
+    return str(path).lower().endswith(CSV.endings)
+
+
 def holds_tables(path: str | PathLike[str]) -> bool:
     """Return whether a path is that of a database, which holds several tables.
 

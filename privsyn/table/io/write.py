@@ -351,9 +351,26 @@ def without_formulas(frame: pd.DataFrame, numbers: Collection[str] = ()) -> pd.D
     return pd.DataFrame(columns, copy=False)
 
 
+def with_formulas(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the table without the apostrophes of `without_formulas`.
+
+    >>> with_formulas(pd.DataFrame({"'=a": ["'=1+1", "''=b", "'c", None]})).fillna("").to_dict("list")
+    {'=a': ['=1+1', "'=b", "'c", '']}
+    """
+    columns = {
+        _unescaped(name): cells.map(_unescaped) if family(cells.dtype) in ("text", "object") else cells
+        for name, cells in frame.items()
+    }
+    return pd.DataFrame(columns, copy=False)
+
+
 def _has_text(cells: pd.Series) -> bool:
     return family(cells.dtype) in ("text", "object", "category")
 
 
 def _escaped(cell: Any) -> Any:
     return f"'{cell}" if isinstance(cell, str) and cell.lstrip("'").startswith(BEGINNINGS) else cell
+
+
+def _unescaped(cell: Any) -> Any:
+    return cell[1:] if isinstance(cell, str) and cell[:1] == "'" and _escaped(cell) != cell else cell

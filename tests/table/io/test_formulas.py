@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privsyn import Categorical, CsvFormat, Datetime, InputError, Numerical, PrivSyn, Schema
-from privsyn.table.io.write import BEGINNINGS, without_formulas, write_table
+from privsyn.table.io.write import BEGINNINGS, with_formulas, without_formulas, write_table
 
 FORMULAS = [f"{begin}cmd|' /C calc'!A0" for begin in BEGINNINGS]
 HARMLESS = ["a=1", "'s-Gravenhage", "", " =1", "7", "#", "ü"]
@@ -120,3 +120,11 @@ def test_the_commands_take_the_option(tmp_path, monkeypatch, capsys):
             "privsyn: o.parquet: only a CSV can be made safe for spreadsheets: choose .csv or .csv.gz\n",
         )
     assert set(tmp_path.iterdir()) == left
+
+
+@given(st.lists(st.text(st.sampled_from("'=+-@\t\r\na1 ＝"), max_size=4), min_size=1, unique=True))
+def test_what_was_made_safe_is_read_back_as_it_was(texts):
+    frame = pd.DataFrame([texts], columns=texts, dtype=object)
+    back = with_formulas(without_formulas(frame))
+    assert back.columns.tolist() == texts
+    assert back.to_numpy().ravel().tolist() == texts
