@@ -53,8 +53,8 @@ def listed(folder: Path) -> list[tuple[str, str, int | None]]:
 def convert(folder: Path, place: Path) -> None:
     """Write the rows of the table in another format."""
     from privsyn.release.linked import load, one_release
-    from privsyn.table.io.read_in_memory import read_in_memory
     from privsyn.table.io.formats import is_csv
+    from privsyn.table.io.read_in_memory import read_in_memory
     from privsyn.table.io.write import with_formulas, write_blocks
 
     written = next((folder / name for name in TABLES if (folder / name).exists()), None)
