@@ -152,6 +152,7 @@ def report(
         privsyn.sheet(release, sheet)
     console.show_files({"--sheet": sheet})
     console.show_privacy(release.ledger, spent_before=True)
+    console.show_losses(release.losses)
 
 
 def forecast(

@@ -179,7 +179,7 @@ def _show(fitted: PrivSyn) -> None:
             "--no-missing: a missing cell of the table counts as the lower bound, or as the first value"
             " listed; if many are missing, fill the cells of the synthetic table instead"
         )
-    console.show_privacy(fitted.ledger_)  # after all facts: it says what noise hid
+    console.show_privacy(fitted.ledger_)
 
 
 def _compare(fitted: PrivSyn, data: Path, synthetic: Any, public: Schema | None, report: Path) -> None:
@@ -267,6 +267,7 @@ def owner(
             console.show_files({"--model": model})
             say(f"{private}: private; resumes this run, and can be deleted when all owners have the model")
             console.show_privacy(fitted.ledger_)
+            console.show_losses(fitted.losses_)
             console.show_public_inputs(fitted.ledger_)
 
 

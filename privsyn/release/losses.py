@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privsyn.errors import plural
+from privsyn.errors import about_not_found, plural
 from privsyn.marginals.domain import Floats
 from privsyn.private.discovery import BOUNDS, VALUES, columns_of, rows_needed
 from privsyn.release.computed import released_weights
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from privsyn.inference.fitted import Fitted
     from privsyn.private.persons import Contribution
     from privsyn.release.release import Release
+
+NOT_FOUND = "not found"
+"""The kind of loss of a column of which nothing was found. The lines on it and its warning are others."""
 
 SOME = 0.02
 """Share of the cells of a column from which a loss is named."""
@@ -160,6 +163,8 @@ def in_order(losses: Iterable[Loss]) -> tuple[Loss, ...]:
 def lines_of(losses: Iterable[Loss]) -> tuple[str, ...]:
     r"""Return a line for each column that lost much, then one for each kind of the other losses.
 
+    The first line names all columns of which nothing was found.
+
     >>> some = [Loss("age", "missing or unreadable", 0.1, "10% of the cells are missing")]
     >>> some += [Loss("age", "at a bound", 0.3, "30% of the cells are at the upper bound 80")]
     >>> some += [Loss(name, "identifiers", None, "replaced by generated IDs") for name in ("id", "key")]
@@ -168,12 +173,14 @@ def lines_of(losses: Iterable[Loss]) -> tuple[str, ...]:
     replaced by generated IDs: id, key
     """
     ranked = in_order(losses)
-    return (*_by_column(ranked), *_by_kind(ranked))
+    invented = [loss.column for loss in ranked if loss.kind == NOT_FOUND]
+    others = [loss for loss in ranked if loss.kind != NOT_FOUND]
+    return (*([about_not_found(invented)] if invented else []), *_by_column(others), *_by_kind(others))
 
 
 def lines_of_warning(losses: Iterable[Loss]) -> tuple[str, ...]:
     """Return the lines for the columns that lost much; `fit` has another warning for those not found."""
-    return _by_column(in_order(loss for loss in losses if loss.kind != "not found"))
+    return _by_column(in_order(loss for loss in losses if loss.kind != NOT_FOUND))
 
 
 def _by_column(losses: Iterable[Loss]) -> tuple[str, ...]:
@@ -271,8 +278,8 @@ def _end(counts: Floats, widths: Floats, sigma: float, total: float) -> _End:
     near[:2] = True
     density, wide = counts[1:-1] / widths[1:-1], widths[0] / widths[1]
     growth = min(density[0] * widths[1] / max(density[1] * widths[1], CLEAR * sigma), STEEPEST)
-    # Each explanation with the noise of the excess, in standard deviations of a count: that of the end itself, of
-    # one neighbour, and of c1^2 / c2 by its derivatives 2 g and g^2.
+    # Each explanation with the noise of the excess, in standard deviations of a count: that of the end and of
+    # one neighbour, or of c1^2 / c2 by its derivatives 2 g and g^2.
     explained = (
         (float(density[near].max() * widths[0]), hypot(1.0, wide)),
         (float(density[0] * growth * widths[0]), hypot(1.0, 2 * growth * wide, growth**2 * wide)),
@@ -438,7 +445,7 @@ def _not_found(release: Release) -> Iterator[Loss]:
     """Yield the columns of which nothing was found under privacy."""
     for name in release.accuracy_.not_found:
         text = "no values or bounds were found: its cells are invented, unless it is empty"
-        yield _loss(release, name, "not found", 1.0, text)
+        yield _loss(release, name, NOT_FOUND, 1.0, text)
 
 
 # Classes of the target, and rows
@@ -546,7 +553,7 @@ def _none(release: Release) -> Iterator[Loss]:
 
 
 KINDS: dict[str, Kind] = {
-    "not found": Kind(_not_found, "no values or bounds were found, and the cells are invented", 0.0),
+    NOT_FOUND: Kind(_not_found, "no values or bounds were found, and the cells are invented", 0.0),
     "target": Kind(_none, "rare classes of the target are not found", matters=True),
     "at a found bound": Kind(
         _at_bounds, "bounds found under privacy, to which other values are clipped", SOME

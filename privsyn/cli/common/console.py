@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from privsyn.release.losses import Loss
 
 
+LONG = 400
+"""Characters of a line on losses, none of which is left out."""
+
 WIDTH = 100
 """Characters of a line of facts."""
 
@@ -142,10 +145,11 @@ def show_files(files: Mapping[str, Path | None]) -> None:
 
 
 def show_losses(losses: Sequence[Loss]) -> None:
-    """Print what the run did to the columns, the worst first; `show_privacy` says what was not found."""
+    """Print what the run did to the columns, the worst first; a line with many names goes on in the next."""
     from privsyn.release.losses import lines_of
 
-    say(*lines_of(loss for loss in losses if loss.kind != "not found"))
+    for line in map(printable, lines_of(losses)):
+        say(*wrap(line, LONG, break_long_words=False, break_on_hyphens=False))
 
 
 def show_privacy(ledger: Ledger, *, spent_before: bool = False) -> None:
@@ -170,9 +174,6 @@ def show_privacy(ledger: Ledger, *, spent_before: bool = False) -> None:
         say(RECORDED[False])
     if not spent_before and (looked_for := summary(ledger)) is not None:
         say(_shortened(looked_for))
-    for sentence in ledger.public_inputs:
-        if sentence.startswith(NOT_FOUND):
-            say(_shortened(sentence))
 
 
 def show_acceptance(ledger: Ledger) -> None:
