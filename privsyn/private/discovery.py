@@ -310,9 +310,9 @@ def summary(ledger: Ledger) -> str | None:
     delta = f" and {ledger.reserved / ledger.promised_delta:.0%} of delta" if ledger.reserved else ""
     if (rows := rows_needed(ledger)) is not None:
         least, most = rows
-        more = f", and up to {most:,} if these have other rare values" if most > least else ""
+        more = f" to {most:,}" if most > least else ""
         what.append(
-            f"a value needs some {least:,} rows to be found{more}; others are (other), or absent if few"
+            f"a value needs some {least:,}{more} rows to be found; others are (other), or absent if few"
         )
     return f"looked for under privacy, for {share:.0%} of the budget{delta}: {'; '.join(what)}"
 

@@ -716,4 +716,4 @@ def test_the_summary_says_how_many_rows_a_value_needs_at_most():
     """Of four columns a row gives each value half a vote, if none of its values is found."""
     spend = Spend("values of a, b, c, d (round 2 of 2)", 4, float(VOTE), 8.0 * VOTE, 1e-10, "gaussian")
     ledger = Ledger((spend,), 4.0, 1e-5, "gaussian", "operating system", True, (), "1.0")
-    assert "a value needs some 54 rows to be found, and up to 110 if these have" in summary(ledger)
+    assert "a value needs some 54 to 110 rows to be found; others" in summary(ledger)
