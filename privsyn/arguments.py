@@ -30,7 +30,7 @@ def is_weak(epsilon: float, delta: float) -> bool:
     >>> is_weak(100.0, 1e-3), is_weak(101.0, 1e-9), is_weak(1.0, 0.5)
     (False, True, True)
     """
-    return epsilon > MUCH_EPSILON or delta > MUCH_DELTA
+    return epsilon > MUCH_EPSILON or MUCH_DELTA < delta < 1
 
 
 def check_promise(epsilon: float, delta: float, *, allowed: bool) -> None:

@@ -273,6 +273,34 @@ def _quoted(names: Sequence[str]) -> str:
     return ", ".join(map(repr, names))
 
 
+class RefitWarning(UserWarning):
+    """A table was fitted before in this process: what both runs spend adds up."""
+
+
+def warn_refit(*, stacklevel: int) -> None:
+    """Warn the caller of `fit`, before anything is spent. It depends on paths, objects and names alone."""
+    text = (
+        "this table, or one with the same columns, was fitted before in this process. For whoever has rows in"
+        " both, the epsilons add up: Ledger.compose([first.ledger_, second.ledger_]) says to how much."
+        " To draw again costs nothing: sample()"
+    )
+    warnings.warn(text, RefitWarning, stacklevel=stacklevel + 1)
+
+
+class NoSignalWarning(UserWarning):
+    """The estimated number of rows is mostly noise: `sample` makes no table unless `n` is given."""
+
+
+def warn_no_signal(why: str | None) -> None:
+    """Warn the caller of `fit` that no table will be made. It depends on released answers alone.
+
+    The run is paid: also where warnings are errors, it ends well.
+    """
+    if why is not None:
+        with suppress(NoSignalWarning):
+            warnings.warn(why, NoSignalWarning, stacklevel=3)
+
+
 class NoiseWarning(UserWarning):
     """The settings allow no more than noise, unless the table is very large."""
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 import numpy as np
 
-from privsyn.errors import InputError, replace_errors, warn_losses, warn_not_found
+from privsyn.errors import InputError, replace_errors, warn_losses, warn_no_signal, warn_not_found
 from privsyn.estimator import Estimator
 from privsyn.files import closing_files
+from privsyn.methods.fitted_before import FITTED
 from privsyn.methods.learning import Inquiry, learn_table
 from privsyn.methods.levels import OpenedDatabase
 from privsyn.methods.methods import PUBLISHED
@@ -240,6 +241,7 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
         self.counted_: float | None = None
         if self.database is not None:
             return self._fit_database(self.database, table)
+        given = table
         table, target = (as_frame(table), self.target) if y is None else with_target(table, y)
         owners = table.run() if isinstance(table, Owners) else Alone(table, self)
         with closing_files(), owners as run:
@@ -247,6 +249,8 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
                 opened = Opened.of(as_frame(run.table), target, self, run.bits)
             self._check_criteria(opened)
             run.agree_on(opened)
+            if not isinstance(table, Owners):  # a run of several that is resumed spends nothing more
+                self._note(given, [opened.source.head.columns])
             learn = self._from_randomised_cells if self.epsilon is None else self._from_answers
             self.release_ = learn(opened, run)
             run.compare(self.release_)
@@ -254,6 +258,7 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
         self.feature_names_in_ = np.array(names, object)
         self.n_features_in_ = len(self.feature_names_in_)
         warn_not_found(self.not_found_)
+        warn_no_signal(self.release_.too_little_signal)
         self._warn_of_losses()
         return self
 
@@ -283,13 +288,20 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
             renamed = nullcontext() if only is None else replace_errors(_of_one_table, InputError)
             with renamed, one_step(self._report, READING):
                 opened = OpenedDatabase.of(database, run.table, self, run.bits)
+            self._note(tables, [level.opened.source.head.columns for level in opened.levels])
             learned, ledger = opened.learn(run, self._report)
         self.release_ = LinkedRelease.of(opened, learned, ledger, only)
         self.not_found_ = self.release_.not_found
         self.counted_ = None if only is None else learned[only].learned.contribution.of_columns
         warn_not_found(self.not_found_)
+        warn_no_signal(self.release_.too_little_signal)
         self._warn_of_losses()
         return self
+
+    def _note(self, table: Any, columns: Iterable[Iterable[object]]) -> None:
+        """Warn of a table that was fitted before, before the first question. Seeded runs have no promise."""
+        if self.seed is None and self.epsilon is not None:
+            FITTED.note(table, columns, stacklevel=4)
 
     def _from_answers(self, opened: Opened, run: Alone | Run) -> Release:
         """Discover what the schema leaves open, put questions to the rows, and estimate from the answers."""

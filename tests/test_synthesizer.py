@@ -152,7 +152,7 @@ def test_a_wrong_number_of_rows_or_seed_is_refused(name, n):
     with pytest.raises(
         InputError, match=rf"^{name} must be a whole number of at least 0; got .*$"
     ) as refused:
-        fitted(epsilon=0.1, table=people(5)).sample(**{name: n})
+        fitted(table=people(200)).sample(**{name: n})
     assert "\n" not in str(refused.value)
 
 
@@ -593,7 +593,8 @@ def test_one_column_has_its_counts(method):
 @pytest.mark.parametrize("epsilon", [0.1, LARGE])
 def test_a_table_of_hardly_a_row_goes_through(method, rows, epsilon):
     model = fitted(method, epsilon, people(rows))
-    assert len(model.sample()) >= 1
+    if model.release_.too_little_signal is None:
+        assert len(model.sample()) >= 1
     assert len(model.sample(40)) == 40
 
 

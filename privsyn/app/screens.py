@@ -234,7 +234,7 @@ def save_promise(session: Session, form: Form) -> str:
         epsilon, delta = (float(one(form, name).replace(",", ".")) for name in ("epsilon", "delta"))
     target = one(form, "target") or None
     unit_or_none = unit if protects == "person" else None
-    if is_weak(epsilon, delta) or not (epsilon > 0 and delta >= 0):
+    if is_weak(epsilon, delta) or not (epsilon > 0 and 0 <= delta < 1):
         raise InputError(
             f"give an epsilon above 0 and of {MUCH_EPSILON:g} at most, and a delta from 0 to {MUCH_DELTA:g}"
         )

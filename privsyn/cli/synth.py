@@ -92,7 +92,7 @@ def _synth_table(task: Task, report: Path | None, policy: Path | None, csv: dict
     """Make one synthetic table, and a page that compares it with the private one if there is a `report`."""
     from privsyn.cli.common import console
     from privsyn.cli.common.checksums import write_beside
-    from privsyn.cli.common.keeping import kept
+    from privsyn.cli.common.keeping import end_without_table, kept
     from privsyn.cli.common.outputs import BUDGET, exists_already, rehearse
     from privsyn.cli.common.recording import fit_recorded
     from privsyn.cli.common.terminal import say
@@ -108,11 +108,11 @@ def _synth_table(task: Task, report: Path | None, policy: Path | None, csv: dict
     with about_file(task.settings["schema"]):
         fitted = fit_recorded({**task.settings, "schema": public}, data, account, task.shown, rehearsed)
     verdict = fitted.ledger_.acceptance
-    accepted = verdict is None or verdict.met
+    accepted, noise = verdict is None or verdict.met, fitted.release_.too_little_signal
     model, ledger = results["--model"], results["--ledger"]
     with kept(fitted, account, out=out, model=model, ledger=ledger) as written:  # what was paid for is kept
         console.show_acceptance(fitted.ledger_)
-        if accepted:
+        if accepted and noise is None:
             seed = fitted.seed if verdict is None or rows is not None else SEED  # the table that was tested
             existed = exists_already(out)
             with task.shown() as bars:
@@ -136,6 +136,8 @@ def _synth_table(task: Task, report: Path | None, policy: Path | None, csv: dict
         say(*filter(None, [account.so_far]))
         console.show_refused(fitted.ledger_, out, model)
         raise typer.Exit(1)
+    if noise is not None:
+        end_without_table(task, fitted, noise)
 
 
 def _check(task: Task, outputs: Mapping[str, Path | None], policy: Path | None) -> None:

@@ -338,8 +338,13 @@ class Fitted:
     @property
     def error_of_total(self) -> float:
         """Standard deviation of the total's error: by `total_variance`, or by the noise of the one-ways."""
+        return sqrt(self.total_variance) or self.noise_of_total
+
+    @property
+    def noise_of_total(self) -> float:
+        """Standard deviation of the noise in the mean of the columns' sums."""
         columns = self.certainties[: len(self.one_ways)]
-        return sqrt(self.total_variance or variance_of_total(each.measured for each in columns))
+        return sqrt(variance_of_total(each.measured for each in columns))
 
     @property
     def tables(self) -> tuple[Marginal, ...]:

@@ -380,6 +380,16 @@ class LinkedRelease:
         """The ledger, by the name that it has in a fitted model."""
         return self.ledger
 
+    @property
+    def too_little_signal(self) -> str | None:
+        """Say why no tables are made by default, of the table without a parent; see `Release`."""
+        return self.levels[self.database.root].release.too_little_signal
+
+    @property
+    def estimated_rows(self) -> int:
+        """The private estimate of the number of rows of the table without a parent."""
+        return self.levels[self.database.root].release.estimated_rows
+
     def with_ledger(self, ledger: Ledger) -> LinkedRelease:
         """Return the release with another ledger."""
         levels = {

@@ -53,6 +53,13 @@ else:
     TableT = TypeVar("TableT")
 
 
+LEAST_SIGNAL = 2.0
+"""How many times as large as its error the estimated number of rows must be, for a table to be made.
+
+Noise alone passes in 2.3 % of runs. In 48 runs on 100 rows at epsilon 1, of 4 to 25 columns, the ratio was
+between 5.2 and 17; of 30 rows between 0.4 and 3.9; of 2,000 rows at epsilon 0.00001 at most 1.2.
+"""
+
 POOL = 50_000
 """Most records in which `sample` searches for the given values."""
 
@@ -128,7 +135,8 @@ class Release(Generic[TableT]):
         Raises
         ------
         InputError
-            If `n` or `seed` is not a whole number of at least 0, or no row can have the given values.
+            If `n` or `seed` is not a whole number of at least 0, no row can have the given values, or there
+            is no `n` and the private estimate is mostly noise (`too_little_signal`).
 
         Warns
         -----
@@ -189,7 +197,7 @@ class Release(Generic[TableT]):
         check_excel_safe(path, excel_safe=excel_safe)
         ending_of(path)
         check_target(path)
-        rows = self._rows(n)
+        rows = self.number_of_rows(n)
         domain, model = self.fitted.merging.merged, sha256(self.packed()).hexdigest()
         seed = None if seed is None else check_whole("seed", seed)
         with unfinished(path, domain, model=model, rows=rows, seed=seed) as checkpoint:
@@ -199,14 +207,39 @@ class Release(Generic[TableT]):
                 blocks, path, self.codec.schema, self.form, within=checkpoint.folder, excel_safe=excel_safe
             )
 
-    def _rows(self, n: int | None) -> int:
-        return round(self.fitted.total) if n is None else check_whole("n", n)
+    @property
+    def too_little_signal(self) -> str | None:
+        """Say why no table is made by default: its number of rows is mostly noise. None if it is not.
+
+        It follows from released counts. A table that respondents randomised has a known number of rows.
+        The caller vouches for counts that were measured elsewhere.
+        """
+        rows, error = self.fitted.total, self.fitted.noise_of_total
+        if self.ledger.all_local or self.ledger.elsewhere is not None or rows >= LEAST_SIGNAL * error:
+            return None
+        return (
+            f"too little signal: about {plural(rows, 'row')}, give or take {error:,.0f}: mostly noise. Raise"
+            " epsilon, or take a table of more rows"
+        )
+
+    def number_of_rows(self, n: int | None) -> int:
+        """Return `n`, or else the private estimate; an `InputError` if that is mostly noise."""
+        if n is not None:
+            return check_whole("n", n)
+        if (why := self.too_little_signal) is not None:
+            raise InputError(f"{why}. To look at the noise all the same, say how many rows: n (--rows)")
+        return self.estimated_rows
+
+    @property
+    def estimated_rows(self) -> int:
+        """The private estimate of the table's number of rows."""
+        return round(self.fitted.total)
 
     def blocks(
         self, n: int | None, seed: int | None, progress: Progress | None, keep: Keep = make_block
     ) -> Iterator[pd.DataFrame]:
         """Yield the table of `sample` in blocks of rows, as pandas data frames."""
-        rows = self._rows(n)
+        rows = self.number_of_rows(n)
         seeds = np.random.SeedSequence(None if seed is None else check_whole("seed", seed))
         tables = self.fitted.one_ways + self._tables
         ends = block_ends(rows, len(self.codec.domain))
@@ -235,7 +268,7 @@ class Release(Generic[TableT]):
         self, n: int | None, given: Any, balance: str | None, seed: int | None, progress: Progress | None
     ) -> pd.DataFrame:
         """Return rows that have the given values, with balanced classes if asked."""
-        rows = self._rows(n)
+        rows = self.number_of_rows(n)
         rng = np.random.default_rng(None if seed is None else check_whole("seed", seed))
         asked = Given() if given is None else read_given(self.codec, given, n, rows)
         numbers, spans = dict(asked.numbers), asked.spans

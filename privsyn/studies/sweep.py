@@ -223,7 +223,7 @@ class Bench:
             return synthetic, time.perf_counter() - start, nan
         model = self._model(run, run.preset).fit(self.train)
         fitted = time.perf_counter()
-        synthetic = model.sample()
+        synthetic = model.sample(model.release_.estimated_rows)  # a sweep shows noise too
         return synthetic, fitted - start, time.perf_counter() - fitted
 
     @property

@@ -290,7 +290,7 @@ def test_the_budget_file_is_no_other_file_and_can_be_written(folder, capsys):
     for name, words in {
         "data.csv": "is JSON Lines: let its name end in .jsonl",
         "none/b.jsonl": "the budget file none/b.jsonl: there is no folder none",
-        "folder.jsonl": "folder.jsonl: cannot be read (Is a directory)",
+        "folder.jsonl": "folder.jsonl: is a folder or device, not a file",
     }.items():
         Path("folder.jsonl").mkdir(exist_ok=True)
         assert words in refused(run(capsys, *SYNTH, "--budget", name))
@@ -375,9 +375,9 @@ def test_a_run_that_is_not_accepted_is_spent_too(folder, capsys):
 def test_persons_and_linked_tables_are_recorded_with_what_they_protect(tmp_path, monkeypatch, capsys):
     rng = np.random.default_rng(0)
     (tmp_path / "in").mkdir()
-    homes = pd.DataFrame({"home": range(200), "region": rng.choice(["n", "s"], 200)})
+    homes = pd.DataFrame({"home": range(1000), "region": rng.choice(["n", "s"], 1000)})
     homes.to_csv(tmp_path / "in" / "homes.csv", index=False)
-    trips = pd.DataFrame({"home": np.repeat(range(200), 2), "km": rng.integers(0, 10, 400)})
+    trips = pd.DataFrame({"home": np.repeat(range(1000), 2), "km": rng.integers(0, 10, 2000)})
     trips.to_csv(tmp_path / "in" / "trips.csv", index=False)
     trip = "columns: {km: {kind: numerical, low: 0, high: 9, integer: true}}"
     (tmp_path / "one.yaml").write_text(trip)
@@ -400,7 +400,7 @@ def test_persons_and_linked_tables_are_recorded_with_what_they_protect(tmp_path,
     )
     assert not Path("again").exists()
     one = ("synth", "in/trips.csv", "out.csv", "--epsilon", 1, "--schema", "one.yaml", "--policy")
-    persons = (*one, "privsyn.policy.yaml", "--unit", "home")
+    persons = (*one, "privsyn.policy.yaml", "--unit", "home", "--rows-per-unit", 2)
     mixed = refused(run(capsys, *persons))  # the rows of the folder are these
     assert "a run before protects all rows of 'homes' with one 'home'" in mixed
     Path("in.budget.jsonl").rename("before.jsonl")

@@ -196,6 +196,13 @@ def show_refused(ledger: Ledger, out: Path, model: Path | None) -> None:
     show_privacy(ledger)
 
 
+def show_no_signal(why: str, ledger: Ledger, out: Path, model: Path) -> None:
+    """Print that no table was written for want of signal, and where the model is."""
+    say(f"{out}: not written: {why}")
+    say(f"{model}: the model; its epsilon is spent. `privsyn sample {model} OUT --rows N` shows the noise")
+    show_privacy(ledger)
+
+
 def show_public_inputs(ledger: Ledger) -> None:
     """Print unusual facts that the run took as public, in two lines at most. The ledger has all in full."""
     facts = [fact for fact in ledger.public_inputs if fact not in PUBLIC and not fact.startswith(NOT_FOUND)]

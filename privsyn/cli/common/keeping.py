@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from privsyn.budget.account import Account
+    from privsyn.cli.common.task import Task
     from privsyn.synthesizer import PrivSyn
 
 
@@ -91,6 +92,22 @@ def kept(
     if model is None and place is not None:
         with suppress(OSError):
             place.unlink()
+
+
+def end_without_table(task: Task, fitted: PrivSyn, why: str) -> None:
+    """Keep the model of a run whose answers are mostly noise, say why there is no table, and exit with 1."""
+    import typer
+
+    from privsyn.cli.common.console import show_no_signal
+    from privsyn.cli.common.terminal import say
+
+    model = task.results["--model"]
+    if model is None:
+        model = rescue_of(task.out)
+        fitted.save(model)
+    say(*filter(None, [task.account.so_far]))
+    show_no_signal(why, fitted.ledger_, task.out, model)
+    raise typer.Exit(1)
 
 
 def _keep(fitted: PrivSyn, wanted: Path, out: Path) -> tuple[Path | None, Exception | None]:

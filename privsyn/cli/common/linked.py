@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from privsyn.cli.common import console
 from privsyn.cli.common.checksums import write_beside
-from privsyn.cli.common.keeping import kept
+from privsyn.cli.common.keeping import end_without_table, kept
 from privsyn.cli.common.outputs import BUDGET, check_absent, check_files, check_outputs
 from privsyn.cli.common.recording import check_recordable, fit_recorded
 from privsyn.cli.common.terminal import say
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from privsyn.cli.common.task import Task
     from privsyn.private.ledger import Ledger
     from privsyn.release.linked import LinkedRelease
+    from privsyn.synthesizer import PrivSyn
     from privsyn.table.schema.database import Database
 
 
@@ -37,21 +38,37 @@ def synth_tables(task: Task, database: Database) -> None:
     sums.check(out, seeded=settings["seed"] is not None)
     fitted = fit_recorded({**settings, "schema": database}, places, task.account, task.shown)
     model, ledger = results["--model"], results["--ledger"]
+    noise = fitted.release_.too_little_signal
     with kept(fitted, task.account, out=out, model=model, ledger=ledger) as written:
-        with task.shown() as bars:
-            ending = _ending(places.values())
-            shapes = fitted.release_.sample_into(
-                out, task.rows, ending=ending, seed=fitted.seed, excel_safe=task.excel_safe, progress=bars
-            )
-        write_beside(fitted, out, results, sums, written)
-        show_tables(fitted.release_, shapes, out)
-        console.show_files({name: path if path in written else None for name, path in others.items()})
-        console.show_public_inputs(fitted.ledger_)
-        console.show_privacy(fitted.ledger_)
-        say(*filter(None, [task.account.so_far]))
-        console.show_losses(fitted.losses_)
-        for name, outlook in fitted.release_.outlooks().items():
-            say(f"{name}: {outlook}")
+        if noise is None:
+            _write(task, fitted, places, others, written)
+    if noise is not None:
+        end_without_table(task, fitted, noise)
+
+
+def _write(
+    task: Task,
+    fitted: PrivSyn,
+    places: Mapping[str, str],
+    others: Mapping[str, Path | None],
+    written: list[Path],
+) -> None:
+    """Write the tables and what is published beside them, and print what they are."""
+    out = task.out
+    with task.shown() as bars:
+        ending = _ending(places.values())
+        shapes = fitted.release_.sample_into(
+            out, task.rows, ending=ending, seed=fitted.seed, excel_safe=task.excel_safe, progress=bars
+        )
+    write_beside(fitted, out, task.results, task.checksums, written)
+    show_tables(fitted.release_, shapes, out)
+    console.show_files({name: path if path in written else None for name, path in others.items()})
+    console.show_public_inputs(fitted.ledger_)
+    console.show_privacy(fitted.ledger_)
+    say(*filter(None, [task.account.so_far]))
+    console.show_losses(fitted.losses_)
+    for name, outlook in fitted.release_.outlooks().items():
+        say(f"{name}: {outlook}")
 
 
 def sample_tables(

@@ -114,7 +114,7 @@ def tests_of(release: Release, criteria: Criteria) -> list[Test | str]:
     tables = [np.zeros(layout.shape, np.int64) for layout in layouts]
     products = [np.zeros((1 + len(layout.summed),) * 2) for layout in layouts]
     try:
-        for block in release.blocks(None, SEED, None):
+        for block in release.blocks(release.estimated_rows, SEED, None):
             numbers = codec.read(block)
             for place, layout in enumerate(layouts):
                 tables[place] += layout.count(numbers)

@@ -64,7 +64,7 @@ class Draws(Sequence[Any]):
         progress: Progress | None = None,
     ) -> None:
         self._release, self._m = release, check_whole("m", m, least=2)
-        self._n = round(release.fitted.total) if n is None else check_whole("n", n, least=1)
+        self._n = release.number_of_rows(None) if n is None else check_whole("n", n, least=1)
         self._entropy = np.random.SeedSequence(None if seed is None else check_whole("seed", seed)).entropy
         self._report = progress or no_progress
         self._posterior = posterior_of(release)
@@ -134,7 +134,7 @@ class Draws(Sequence[Any]):
         drawn = made_up(drawn, records, self._posterior.numbers)
         # With this total, exactly n records are made. More records, thinned to n, would add sampling noise.
         release = replace(self._release, fitted=replace(drawn, total=float(self._n)))
-        return stacked(release.blocks(None, int(synthesis.generate_state(1)[0]), None))
+        return stacked(release.blocks(self._n, int(synthesis.generate_state(1)[0]), None))
 
 
 def posterior_of(release: Release) -> Posterior:

@@ -1,0 +1,102 @@
+"""A table is made of a signal and not of noise alone: the released number of rows decides."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from command import run
+
+from privsyn import Categorical, Database, InputError, Numerical, PrivSyn, Schema, Table, load
+from privsyn.errors import NoSignalWarning
+
+pytestmark = pytest.mark.filterwarnings("ignore::privsyn.errors.NoiseWarning")
+
+SCHEMA = Schema({"age": Numerical(0, 99, integer=True), "sex": Categorical(["F", "M"])})
+HOMES = Database(
+    {
+        "homes": Table(Schema({"region": Categorical(["n", "s"])}), key="home"),
+        "trips": Table(Schema({"km": Numerical(0, 9, integer=True)}), parent="homes", link="home"),
+    }
+)
+
+
+def people(rows):
+    rng = np.random.default_rng(0)
+    return pd.DataFrame({"age": rng.integers(0, 100, rows), "sex": rng.choice(["F", "M"], rows)})
+
+
+def homes(rows):
+    rng = np.random.default_rng(0)
+    region, km = rng.choice(["n", "s"], rows), rng.integers(0, 10, 2 * rows)
+    trips = pd.DataFrame({"home": np.repeat(np.arange(rows), 2), "km": km})
+    return {"homes": pd.DataFrame({"home": range(rows), "region": region}), "trips": trips}
+
+
+@pytest.mark.parametrize(
+    ("table", "schema"), [(people(2000), SCHEMA), (people(2000), None), (homes(500), HOMES)]
+)
+def test_fit_warns_and_keeps_the_model_and_sample_refuses_noise(table, schema, tmp_path):
+    model = PrivSyn(1e-5, schema=schema, seed=3)
+    with pytest.warns(NoSignalWarning, match="too little signal: about .* mostly noise"):
+        model.fit(table)
+    model.save(tmp_path / "m.privsyn")
+    for release in (model, load(tmp_path / "m.privsyn")):
+        with pytest.raises(InputError, match="too little signal"):
+            release.sample()
+        with pytest.raises(InputError, match="too little signal"):
+            release.draws(2)
+        assert len(release.sample(5)) in (2, 5)  # tables, or rows
+
+
+@pytest.mark.filterwarnings("error:too little signal")
+def test_a_warning_that_is_an_error_loses_no_paid_model():
+    model = PrivSyn(1e-5, schema=SCHEMA, seed=3).fit(people(100))
+    assert model.release_.too_little_signal is not None
+
+
+@pytest.mark.parametrize("delta", [1e-9, 0])
+def test_a_small_table_is_made(delta):
+    """Of 100 rows the ratio is 7.5 in the mean, with deviation 1: below 2 with probability 1e-8."""
+    model = PrivSyn(1.0, delta, SCHEMA).fit(people(100))
+    assert model.release_.too_little_signal is None
+    assert len(model.sample()) > 20
+
+
+@pytest.mark.slow
+def test_the_command_writes_the_model_and_no_table(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    people(2000).to_csv("t.csv", index=False)
+    settings = ("--epsilon", 1e-5, "--seed", 3)
+    done = run(capsys, "synth", "t.csv", "o.csv", *settings, "--rows", 50, "--ledger", "l.json")
+    assert (done.code, done.err) == (1, "")
+    assert "o.csv: not written: too little signal: about" in done.out
+    assert "spent on this table so far" in done.out
+    rescue = "o.csv.rescue.privsyn"
+    assert sorted(map(str, Path().iterdir())) == [
+        "l.json",
+        rescue,
+        "t.csv",
+        "t.csv.budget.jsonl",
+    ]
+    assert "say how many rows: n (--rows)" in run(capsys, "sample", rescue, "o.csv").err
+    assert run(capsys, "sample", rescue, "o.csv", "--rows", 7).code == 0
+    Path("data").mkdir()
+    for name, table in homes(500).items():
+        table.to_csv(f"data/{name}.csv", index=False)
+    Path("homes.yaml").write_text(
+        "tables:\n  homes: {key: home, columns: {region: {kind: categorical, values: [n, s]}}}\n"
+        "  trips: {parent: homes, link: home, columns: {km: {kind: numerical, low: 0, high: 9}}}\n"
+    )
+    linked = run(capsys, "synth", "data", "made", *settings, "--schema", "homes.yaml", "--model", "m.privsyn")
+    assert (linked.code, Path("made").exists(), Path("m.privsyn").exists()) == (1, False, True)
+    assert "made: not written: too little signal" in linked.out
+
+
+def test_criteria_lose_no_paid_model_of_noise():
+    accept = [{"proportion": {"sex": "F"}, "within": 0.1}]
+    model = PrivSyn(0.002, schema=SCHEMA, accept=accept, seed=3).fit(people(50))
+    assert model.ledger_.acceptance is not None
+    assert model.release_.too_little_signal is not None
