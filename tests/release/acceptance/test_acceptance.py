@@ -339,6 +339,7 @@ def test_criteria_come_from_a_file_as_from_plain_data(tmp_path):
 
 # --- the command -------------------------------------------------------------------------------------------
 
+BUDGET = "data.csv.budget.jsonl"
 SYNTH = ("synth", "data.csv", "out.csv", "--epsilon", 5, "--schema", "schema.yaml", "--accept", "c.yaml")
 LOOSE = "share: 0.5\ncriteria: [{margin: [job], error: 0.5}]\n"
 STRICT = "risk: 1.0e-9\ncriteria: [{margin: [job], error: 0.0001}]\n"  # accepted at most so often
@@ -362,7 +363,7 @@ def test_a_table_that_is_not_accepted_is_not_written_and_nothing_is_lost(folder,
     assert "NOT ACCEPTED: " in refused.out
     assert "out.csv: not written: a criterion is not met" in refused.out
     assert CANARY not in refused.out
-    assert {path.name for path in folder.iterdir()} - before == {"m.privsyn", "l.json"}
+    assert {path.name for path in folder.iterdir()} - before == {"m.privsyn", "l.json", BUDGET}
     assert json.loads(Path("l.json").read_text())["acceptance"]["met"] is False
     assert load("m.privsyn").ledger.acceptance is not None
     drawn = run(capsys, "sample", "m.privsyn", "more.csv", "--rows", 5)
@@ -374,7 +375,7 @@ def test_without_files_a_refusal_leaves_its_words_alone(folder, capsys):
     Path("c.yaml").write_text(STRICT)
     before = {path.name for path in folder.iterdir()}
     assert run(capsys, *SYNTH).code == 1
-    assert {path.name for path in folder.iterdir()} == before
+    assert {path.name for path in folder.iterdir()} == before | {BUDGET}
 
 
 def test_a_criterion_that_does_not_fit_is_the_users_mistake(folder, capsys):
