@@ -54,8 +54,8 @@ OF_PERSONS = (
 )
 
 FINGERPRINTS = (
-    "that no two identifiers have the same fingerprint, a keyed hash of 128 bits: with delta 0 this is the one"
-    " exception, of a probability of at most n / 2^128 for each identifier of a person beside n others"
+    "that no two identifiers have the same fingerprint, a keyed hash of 128 bits: with delta 0 this is the"
+    " one exception, of a probability of at most n / 2^128 for each identifier of a person beside n others"
 )
 """What the ledger of a pure run says of persons: any other delta is far above it."""
 

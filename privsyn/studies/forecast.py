@@ -46,8 +46,8 @@ KEPT = {"AUC": 0.94, "R2": 1.0}
 """The part of what a score exceeds a guess by, on rows of the release, that remains on real rows.
 
 Rows that a release makes are easier to predict than real ones: they have its noise as if it were structure,
-and no other dependence than that of its tables. By least squares over the runs of experiments/forecast.py; without one
-of the six tables each, the factor is between 0.91 and 0.95.
+and no other dependence than that of its tables. By least squares over the runs of experiments/forecast.py;
+without one of the six tables each, the factor is between 0.91 and 0.95.
 """
 
 UNSEEN = {"AUC": (-0.06, 0.09), "R2": (-0.13, 0.11)}

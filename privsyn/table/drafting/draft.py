@@ -433,8 +433,8 @@ def _of_constraints(open_schema: OpenSchema, frame: pd.DataFrame) -> list[str]:
     return [
         Broken(
             f"constraint {place} ({kind_of(constraint)}: {', '.join(map(repr, constraint.columns))}): "
-            f"{broken} of {len(frame)} rows break it{_by_how_much(schema, constraint, numbers)}, and no synthetic"
-            " row will"
+            f"{broken} of {len(frame)} rows break it{_by_how_much(schema, constraint, numbers)},"
+            " and no synthetic row will"
         )
         for place, (constraint, broken) in enumerate(rows_that_break(schema, numbers), 1)
         if broken
