@@ -132,7 +132,7 @@ def test_a_model_that_nobody_asked_for_is_kept_until_all_is_written(
 
 def test_a_run_that_ends_well_leaves_no_rescue(folder, capsys):
     assert run(capsys, *EVERYTHING).code == 0
-    assert names(folder) == {"out.csv", "r.html", "p.html"}
+    assert names(folder) == {"out.csv", "r.html", "p.html", "data.csv.budget.jsonl"}
 
 
 def test_the_model_of_a_failed_run_is_not_overwritten(folder, capsys):
@@ -265,7 +265,7 @@ def test_a_reader_that_goes_away_costs_nothing(folder):
         begun.stdout.close()
         _, err = begun.communicate(timeout=60)
     assert (begun.returncode, err) == (0, "")
-    assert names(folder) == {"out.csv", "r.html", "p.html"}
+    assert names(folder) == {"out.csv", "r.html", "p.html", "data.csv.budget.jsonl"}
 
 
 # What can be known before
