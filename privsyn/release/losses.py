@@ -55,6 +55,9 @@ FEWEST = 4
 UNSURE = 0.2
 """Standard deviation of the number of rows, in parts of it, from which little is known of it."""
 
+UNCLEAR = 2.0
+"""Standard deviations of the noise below which a class of the target may have no row at all."""
+
 COUNTED_ALONE = 3
 """Largest whole number that has a cell of its own where numbers are counted to find bounds."""
 
@@ -460,9 +463,10 @@ def of_target(release: Release, target: str) -> Iterator[Loss]:
     counts, values = release.fitted.counts_of(attribute), column.listed
     cells = len(values) or release.codec.domain.ordered[release.codec.domain.names.index(attribute)]
     pool = values.index(column.other) if column.other in values else cells
-    classes = [place for place in range(cells) if place != pool and counts[place] >= 1]
+    clear = max(UNCLEAR * release.fitted.one_way_certainty(attribute).sigma, 1.0)
+    classes = [place for place in range(cells) if place != pool and counts[place] >= clear]
     share = float(counts[pool] / max(release.fitted.total, 1.0)) if column.other in values else 0.0
-    texts = ["the target has one class"] if len(classes) < 2 else []
+    texts = ["the target has one class that stands out of the noise"] if len(classes) < 2 else []
     texts += [f"{_percent(share)} of the rows are {column.other!r}"] if share else []
     if target in columns_of(release.ledger, VALUES, release.codec.names, release.table):
         rows, _ = rows_needed(release.ledger) or (0, 0)
