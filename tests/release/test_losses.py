@@ -348,7 +348,7 @@ def one_of_each(rows=10_000, seed=0):
 
 
 ONE_OF_EACH = (
-    r"outcome: the target has one class that stands out of the noise; .*a class that fewer than .* not found.*",
+    r"outcome: the target has one class that stands out of the noise; .*a class that fewer than .*",
     r"age: 100% of the cells are at the upper bound 1: values beyond it are counted there",
     r"married: 100% of the cells are missing, or not in the list",
     r"status: 100% of the cells have the value 'Open', which stands for missing cells and .*",
