@@ -1,12 +1,13 @@
 """The experiments of the PrivSyn paper: its three tasks, and what each of its stages is worth.
 
     python experiments/paper.py --folder DATA [--data adult,nltcs] [--eps 0.2,0.5,1,2] [--seeds 0,1]
-        [--only tasks|stages]
+        [--part tasks|curves|stages]
 
 Zhang et al., "PrivSyn: Differentially Private Data Synthesis", USENIX Security 2021, Section 6: the error of
 all pair margins, of range queries over three attributes, and of classifiers that learnt from synthetic rows;
-then selection, consistency and the parts of GUM, each taken away in turn. Rows go to experiments/paper.csv
-and experiments/paper_stages.csv, means to docs/paper.md. Runs that those hold are not repeated.
+then the error of pairs from epsilon 0.1 to 10; then selection, consistency and the parts of GUM, each taken
+away in turn. Rows go to experiments/paper.csv, paper_curves.csv and paper_stages.csv, means to the second
+half of docs/paper.md. Runs that those hold are not repeated.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from privsyn.marginals.marginal import Marginal
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "docs" / "paper.md"
+MEASURED = "## Measured\n"  # what stands before it on the page is written by hand
 
 PUBLISHED = "privsyn.methods.paper.learn."
 EVERY_ROUND = 0.84 ** (1 / 20)  # a step that falls as far in a hundred rounds as the paper's
@@ -89,43 +91,52 @@ STAGES = (
 )
 
 
+CURVE = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+PARTS = ("tasks", "curves", "stages")
+
+
 def main() -> None:
     """Run what has not been run, and write the page."""
     asking = parser(__doc__, data="adult,br2000,nltcs,hmeq", eps="0.2,0.5,1,2", seeds="0,1")
-    asking.add_argument("--only", choices=["tasks", "stages"])
+    asking.add_argument("--part", choices=PARTS, nargs="+", default=PARTS, help="by default all")
     settings = asking.parse_args()
-    tasks, stages = HERE / "paper.csv", HERE / "paper_stages.csv"
-    if settings.only != "stages":
-        measured(tasks, settings, (STAGES[0], STAGES[-1]), models=True)
-    if settings.only != "tasks":
-        settings.eps = [epsilon for epsilon in settings.eps if epsilon in (0.2, 1.0)]
+    both, asked = (STAGES[0], STAGES[-1]), settings.eps
+    tasks, curves, stages = (HERE / f"paper{name}.csv" for name in ("", "_curves", "_stages"))
+    if "tasks" in settings.part:
+        measured(tasks, settings, both, models=True)
+    if "curves" in settings.part:
+        settings.eps = CURVE
+        measured(curves, settings, both, models=False)
+    if "stages" in settings.part:
+        settings.eps = [epsilon for epsilon in asked if epsilon in (0.2, 1.0)]
         measured(stages, settings, STAGES, models=False)
-    found = [pd.read_csv(path) if path.exists() else pd.DataFrame() for path in (tasks, stages)]
-    PAGE.write_text(page(*found), encoding="utf-8")
+    found = [pd.read_csv(path) if path.exists() else pd.DataFrame() for path in (tasks, curves, stages)]
+    text, _, _ = PAGE.read_text(encoding="utf-8").partition(MEASURED)
+    PAGE.write_text(text + MEASURED + page(*found), encoding="utf-8")
 
 
-def page(tasks: pd.DataFrame, stages: pd.DataFrame) -> str:
-    """Both tables of means as Markdown."""
-    seeds = pd.concat([tasks, stages])["seed"].nunique()
+def page(tasks: pd.DataFrame, curves: pd.DataFrame, stages: pd.DataFrame) -> str:
+    """The tables of means as Markdown."""
+    seeds = pd.concat([tasks, curves, stages])["seed"].nunique()
     parts = [
-        f"""# The experiments of the paper
-
-Zhang et al., "PrivSyn", USENIX Security 2021, Section 6, done again with `PrivSyn.paper` (as published) and
-beside it the default: delta {DELTA:g}, neighbours by adding or removing one record, numbers in 32 bins at
-most; seeds: {seeds} at most, privsyn {version("privsyn")}. Errors are against the rows that were learnt
-from; classifiers are tried on a fifth of the rows that no run has seen. Every number of every run is in
-`experiments/paper.csv` and `paper_stages.csv`. Made by
+        f"""
+Section 6 of the paper, done again with `PrivSyn.paper` and beside it the default: delta {DELTA:g}, neighbours
+by adding or removing one record, numbers in 32 bins at most; {seeds} seeds, privsyn {version("privsyn")}.
+Errors are against the rows that were learnt from; classifiers are tried on a fifth of the rows that no run
+has seen. Every number of every run is in `experiments/paper.csv`, `paper_curves.csv` and `paper_stages.csv`.
+Made by
 
     python experiments/paper.py --folder DATA
 
-for the tables, epsilons and seeds that the rows below show. Other than in the paper: these tables, logistic
-regression where it has an SVM, and the sensitivities of adding or removing a record (docs/proofs.md).
+for the tables, epsilons and seeds that the rows below show.
 """
     ]
     if len(tasks):
-        parts += ["## The three tasks\n", _tasks(tasks)]
+        parts += ["### The three tasks\n", _tasks(tasks)]
+    if len(curves):
+        parts += ["### Pair error from epsilon 0.1 to 10\n", _curves(curves)]
     if len(stages):
-        parts += ["## What each stage is worth\n", _stages(stages)]
+        parts += ["### What each stage is worth\n", _stages(stages)]
     return "\n".join(parts)
 
 
@@ -143,8 +154,18 @@ def _tasks(rows: pd.DataFrame) -> str:
             numbers = (means["as published"], means["the default"], *beside)
             lines.append([data, f"{epsilon:g}", *(f"{x:.4f}" for x in numbers)])
         heads = ("table", "epsilon", "as published", "default", "real rows", "columns drawn alone")
-        sections += [f"### {title[0].upper()}{title[1:]}\n", markdown(heads, lines)]
+        sections += [f"{title[0].upper()}{title[1:]}:\n", markdown(heads, lines)]
     return "\n".join(sections)
+
+
+def _curves(rows: pd.DataFrame) -> str:
+    """A line a table and method, a column an epsilon: mean total variation of all pairs."""
+    means = rows.pivot_table(index=["data", "variant"], columns="epsilon", values="pair_mean", sort=False)
+    lines = [
+        [data, variant.removeprefix("the "), *(f"{x:.4f}" for x in row)]
+        for (data, variant), row in means.sort_index(axis=1).iterrows()
+    ]
+    return markdown(["table", "method", *(f"{epsilon:g}" for epsilon in sorted(means.columns))], lines)
 
 
 def _stages(rows: pd.DataFrame) -> str:

@@ -1,9 +1,11 @@
 """Run the comparison bench and write docs/results.md: our errors beside the peers' recorded ones.
 
     python experiments/results.py BENCH [--data adult,nltcs] [--eps 0.2,1,5] [--seeds 0,1] [--paper-seeds 0]
+        [--only paper]
 
 BENCH is the folder of the bench (bench.py, peers.json, domains/); the data lie beside it. The bench uses
-privsyn's public names alone, with seeds, so its runs are repeatable and NOT PRIVATE.
+privsyn's public names alone, with seeds, so its runs are repeatable and NOT PRIVATE. With --only, the runs of
+the other preset are those that experiments/results.csv holds.
 """
 
 from __future__ import annotations
@@ -47,11 +49,20 @@ def main() -> None:
     parser.add_argument("--eps", default="0.2,1,5")
     parser.add_argument("--seeds", default="0,1,2")
     parser.add_argument("--paper-seeds", default="0,1,2", help="for PrivSyn.paper")
+    parser.add_argument("--only", choices=["default", "paper"], help="run this preset alone")
     parser.add_argument("--note", default="", help="what else the page is to say, of the machine's load say")
     settings = parser.parse_args()
     peers = json.loads((settings.bench / "peers.json").read_text())
-    runs = pd.concat([run(settings, "default", settings.seeds), run(settings, "paper", settings.paper_seeds)])
-    runs.drop(columns="peak_rss_mb").to_csv(ROWS, index=False, float_format="%.5f")
+    recorded = pd.read_csv(ROWS) if settings.only else None
+    runs = pd.concat(
+        [
+            run(settings, preset, seeds).drop(columns="peak_rss_mb")
+            if recorded is None or preset == settings.only
+            else recorded[recorded["preset"] == preset]
+            for preset, seeds in (("default", settings.seeds), ("paper", settings.paper_seeds))
+        ]
+    )
+    runs.to_csv(ROWS, index=False, float_format="%.5f")
     seeds, paper_seeds = (len(text.split(",")) for text in (settings.seeds, settings.paper_seeds))
     command = " ".join(["python experiments/results.py BENCH", *sys.argv[2:]])
     note = f" {settings.note}" if settings.note else ""
