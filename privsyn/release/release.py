@@ -10,7 +10,6 @@ from os import PathLike
 from typing import IO, TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec
 
 import numpy as np
-import pandas as pd
 
 from privsyn.arguments import check_column, check_whole
 from privsyn.errors import InputError, not_found_in, plural, spelled, warn_absent, warn_disagreements
@@ -38,12 +37,13 @@ from privsyn.release.saved.file_format import Parts, pack, write_model
 from privsyn.synthesis.synthesise import ENOUGH, Keep, block_ends, in_blocks, make_block
 from privsyn.table.codec.codec import Codec
 from privsyn.table.io.formats import ending_of
-from privsyn.table.io.output_type import PANDAS, OutputType
+from privsyn.table.io.output_type import PANDAS, OutputType, without_category
 from privsyn.table.io.read_in_memory import check_excel_safe
 from privsyn.table.io.write import stacked, write_blocks
 from privsyn.table.kinds.categorical import OTHER, Categorical
 
 if TYPE_CHECKING:
+    import pandas as pd
     from typing_extensions import TypeVar  # every type checker has it; it is not needed at run time
 
     TableT = TypeVar("TableT", default=pd.DataFrame)  # the type of the private and the synthetic table
@@ -333,9 +333,7 @@ class Release(Generic[TableT]):
                 continue
             counts = released_weights(self.codec, self.fitted, name)
             if counts[column.listed.index(OTHER)] == 0 and not (frame[name] == OTHER).any():
-                cells = frame[name].cat.remove_categories([OTHER])
-                values = pd.Index(cells.cat.categories.tolist())  # of whole numbers, if they are
-                frame[name] = cells.cat.rename_categories(values)
+                frame[name] = without_category(frame[name], OTHER)
         return frame
 
     def compared(self, n: int, seed: int) -> Agreement:

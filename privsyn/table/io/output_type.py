@@ -134,6 +134,12 @@ class OutputType:
 PANDAS = OutputType()
 
 
+def without_category(cells: pd.Series, value: str) -> pd.Series:
+    """Return a column of categories without a value that no cell has; whole numbers become numbers again."""
+    others = cells.cat.remove_categories([value])
+    return others.cat.rename_categories(pd.Index(others.cat.categories.tolist()))
+
+
 def _is_bare(kind: pa.DataType) -> bool:
     """Return whether a type has no room for metadata.
 
