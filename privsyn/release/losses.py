@@ -140,12 +140,16 @@ class Kind:
         The largest share of a loss with which the column may still be called usable.
     matters : bool
         Whether also a loss with a small share, or without one, matters.
+    may_be_true : bool
+        Whether the private cells may look the same: no released count tells a spike at a bound from values
+        beyond it, or an empty cell from one that could not be read.
     """
 
     find: Callable[[Release], Iterable[Loss]]
     heading: str
     usable: float = 1.0
     matters: bool = False
+    may_be_true: bool = False
 
 
 def losses_of(release: Release[Any]) -> tuple[Loss, ...]:
@@ -401,7 +405,7 @@ def _missing(release: Release) -> Iterator[Loss]:
         if share > SOME:
             is_listed = bool(codec.schema.coded[name].listed)
             kind = "missing or not listed" if is_listed else "missing or unreadable"
-            how = "missing, or not in the list" if is_listed else "missing, infinite or unreadable"
+            how = f"missing in the table, {'or not in the list' if is_listed else 'infinite or unreadable'}"
             yield _loss(release, name, kind, share, f"{_percent(share)} of the cells are {how}")
 
 
@@ -418,8 +422,8 @@ def _first_value(release: Release) -> Iterator[Loss]:
         share = float(weights[0] / max(weights.sum(), 1.0))
         if name in codec.domain.names and share > NEARLY_ALL:
             text = (
-                f"{_percent(share)} of the cells have the value {column.listed[0]!r}, which stands for"
-                " missing cells and for values that are not in the list"
+                f"{_percent(share)} of the cells have the value {column.listed[0]!r}, which also stands"
+                " for missing cells and for values that are not in the list"
             )
             yield _loss(release, name, "first value", share, text)
 
@@ -519,7 +523,7 @@ def without_owner(name: str, owner: str) -> Loss:
 def _dropped(release: Release) -> Iterator[Loss]:
     """Yield the columns of free text."""
     for name in release.codec.dropped:
-        yield _loss(release, name, "left out", None, "left out, because it is free text")
+        yield _loss(release, name, "left out", None, "left out, as columns of kind text are")
 
 
 def _identifiers(release: Release) -> Iterator[Loss]:
@@ -543,10 +547,24 @@ def one_class_left(release: Release, target: str) -> bool:
 
 
 def spoiled(release: Release) -> dict[str, float]:
-    """Return the columns that may not be called usable, each with the largest share of its cells lost."""
+    """Return the columns that may not be called usable, each with the largest share of its cells lost.
+
+    Those in doubt are not among them: their cells may be true.
+    """
+    return _spoiled(release, may_be_true=False)
+
+
+def in_doubt(release: Release) -> tuple[str, ...]:
+    """Return the other columns of which most cells are alike: the owner knows whether the schema fits."""
+    surely = spoiled(release)
+    return tuple(name for name in _spoiled(release, may_be_true=True) if name not in surely)
+
+
+def _spoiled(release: Release, *, may_be_true: bool) -> dict[str, float]:
+    """Return the columns with a loss of such a kind that spoils them, each with its largest share."""
     found: dict[str, float] = {}
     for loss in release.losses:
-        if loss.spoils and loss.share is not None:
+        if loss.spoils and loss.share is not None and KINDS[loss.kind].may_be_true == may_be_true:
             found.setdefault(loss.column, loss.share)
     return {name: found[of] for name in release.codec.names if (of := _name(release, name)) in found}
 
@@ -562,18 +580,22 @@ KINDS: dict[str, Kind] = {
     "at a found bound": Kind(
         _at_bounds, "bounds found under privacy, to which other values are clipped", SOME
     ),
-    "at a bound": Kind(_none, "at a bound of the schema", MOST),  # `_at_bounds` yields both
+    "at a bound": Kind(_none, "at a bound of the schema", MOST, may_be_true=True),  # `_at_bounds` yields both
     "in one range": Kind(_in_one_range, "nearly all in one range", MOST),
-    "missing or not listed": Kind(_missing, "missing, or not in the list", MOST),
-    "missing or unreadable": Kind(_none, "missing, infinite or unreadable", NEARLY_ALL),  # from `_missing`
-    "first value": Kind(_first_value, "nearly always the first value listed", NEARLY_ALL),
+    "missing or not listed": Kind(
+        _missing, "missing in the table, or not in the list", MOST, may_be_true=True
+    ),
+    "missing or unreadable": Kind(
+        _none, "missing in the table, infinite or unreadable", NEARLY_ALL, may_be_true=True
+    ),  # from `_missing`
+    "first value": Kind(_first_value, "nearly always the first value listed", NEARLY_ALL, may_be_true=True),
     "other": Kind(_other, "rare values are replaced by a word, so that a column of numbers is text", MOST),
     "rows beyond the bound": Kind(_none, "rows beyond the bound are not counted"),
     "number of rows": Kind(_none, "the noise hides the number of rows", matters=True),
     "rows without an owner": Kind(
         _none, "rows that belong to nobody are left out, and their number is private"
     ),
-    "left out": Kind(_dropped, "left out, because they are free text"),
+    "left out": Kind(_dropped, "left out, as columns of kind text are"),
     "identifiers": Kind(_identifiers, "replaced by generated IDs"),
     "taken as amounts": Kind(
         _amounts, "taken as amounts, though named like codes; {kind: categorical} in a schema keeps codes"

@@ -14,7 +14,7 @@ from privsyn.errors import plural
 from privsyn.inference.prior.dispersion import MEAN_OF_ABSOLUTE
 from privsyn.marginals.domain import Attributes, Floats
 from privsyn.marginals.statistics import total_variation
-from privsyn.release.losses import one_class_left, spoiled
+from privsyn.release.losses import in_doubt, one_class_left, spoiled
 
 if TYPE_CHECKING:
     from privsyn.inference.fitted import Fitted
@@ -76,6 +76,9 @@ class Outlook:
         Whether a target may be named; not for linked rows.
     spoiled : tuple of str
         Columns that cannot be called usable, because many of their cells are lost.
+    doubtful : tuple of str
+        Columns of which most cells are missing, at a bound of the schema or the first value listed. They are
+        usable only if these cells are true, which the owner knows.
     """
 
     columns: int
@@ -87,6 +90,7 @@ class Outlook:
     of_target: float | None = None
     takes_target: bool = True
     spoiled: tuple[str, ...] = ()
+    doubtful: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, release: Release[Any], target: str | None = None) -> Outlook:
@@ -116,12 +120,13 @@ class Outlook:
             strength=sum(s for _, s, _ in pairs) / max(sum(e for *_, e in pairs), TINY),
             of_target=of_target,
             spoiled=tuple(name for name in shares if name not in lost),
+            doubtful=tuple(name for name in in_doubt(release) if name not in lost),
         )
 
     @property
     def level_of_columns(self) -> int:
         """0 if single columns are usable, 1 if they are rough, 2 if they are poor."""
-        return max(level_of_column(self.error), int(bool(self.spoiled)))
+        return max(level_of_column(self.error), int(bool(self.spoiled or self.doubtful)))
 
     @property
     def level_of_relationships(self) -> int:
@@ -149,6 +154,11 @@ class Outlook:
             ]
         if self.spoiled:
             parts.append(f"many cells of {_listed(self.spoiled)} are lost")
+        if self.doubtful:
+            parts.append(
+                f"the schema fits only if most cells of {_listed(self.doubtful)} are missing, at a bound or"
+                " one value"
+            )
         if self.of_target is not None:
             parts.append(f"a model of the target {A_MODEL[self.level_of_target]}")
         *more, last = self._help() or [""]
@@ -158,7 +168,8 @@ class Outlook:
     def _help(self) -> list[str]:
         """Return what would make a result better that is not usable."""
         weak = self.columns > 1 and self.level_of_relationships > 0
-        if not (self.level_of_columns or weak or self.level_of_target):
+        level = level_of_column(self.error) or int(bool(self.spoiled))  # no budget helps against doubts
+        if not (level or weak or self.level_of_target):
             return []
         found = ["a schema that fits"] if self.spoiled else ["a schema"] if self.lost else []
         if self.columns >= MANY:
@@ -167,7 +178,7 @@ class Outlook:
             found += ["a target", "important pairs"] if self.takes_target else []
         if self.epsilon:
             lacking = max(
-                (self.error / COLUMNS[self.level_of_columns - 1]) if self.level_of_columns else 1.0,
+                self.error / COLUMNS[level - 1] if level else 1.0,
                 RELATIONSHIPS[self.level_of_relationships - 1] / max(self.strength, TINY) if weak else 1.0,
             )
             enough = next((e for e in EPSILONS if e > self.epsilon and e >= self.epsilon * lacking**POWER), 0)

@@ -17,7 +17,7 @@ from privsyn.marginals.marginal import Marginal
 from privsyn.pages.sections import many, percent, whole
 from privsyn.private.ledger import Ledger
 from privsyn.release.agreement import error_limit
-from privsyn.release.losses import lines_of, spoiled
+from privsyn.release.losses import in_doubt, lines_of, spoiled
 from privsyn.release.outlook import strength
 from privsyn.release.release import Release
 
@@ -59,6 +59,7 @@ def facts(release: Release) -> dict[str, Any]:
         "lost": release.accuracy_.not_found,
         "losses": lines_of(release.losses),
         "spoiled": [name for name in spoiled(release) if name not in release.accuracy_.not_found],
+        "doubtful": in_doubt(release),
         "tables": rows,
         "overview": kept,
         "typical_pair": median(row["error"] for row in rows) if rows else None,

@@ -231,7 +231,7 @@ def test_what_is_remarkable_about_a_column_names_its_table(folder, capsys):
     done = run(capsys, "synth", "in", "out", "--epsilon", 20, "--schema", "homes.yaml", "--seed", 1)
     assert done.code == 0, done.err
     assert re.search(
-        r"^trips.km: (9.|100)% of the cells are missing, infinite or unreadable$", done.out, re.M
+        r"^trips.km: (9.|100)% of the cells are missing in the table, infinite or unreadable$", done.out, re.M
     )
     assert "homes: 3 columns at epsilon 20" in done.out
     assert "may help" in done.out
