@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
@@ -31,11 +31,10 @@ from privsyn.release.acceptance.layout import check_testable
 from privsyn.release.linked import LinkedRelease, one_release
 from privsyn.release.losses import (
     Loss,
+    computed_losses,
     lines_of_warning,
-    of_number,
-    of_rows,
+    losses_of_rows,
     of_target,
-    without_owner,
 )
 from privsyn.release.release import Release, ReleasedModel, TableT
 from privsyn.settings import Settings
@@ -324,26 +323,19 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
         return judge(release, opened.criteria, private, noise.law.of_row(budget.tests, tested.most))
 
     def _warn_of_losses(self) -> None:
-        """Warn of what the run did to columns. The run is paid: no defect here may lose it."""
-        lines: tuple[str, ...] = ()
-        with suppress(Exception):
-            lines = lines_of_warning(self.losses_)
-        warn_losses(lines)
+        """Warn of what the run did to columns."""
+        warn_losses(lines_of_warning(self.losses_))
 
     def _with_losses(self, release: Release, contribution: Contribution) -> Release:
-        """Return a release with the losses that follow from the settings and from numbers of rows.
-
-        The run is paid: no defect here may lose it.
-        """
-        noted: list[Loss] = []
-        with suppress(Exception):
-            if self.unit is not None:
-                noted += of_rows(self.unit, contribution, self.unit)
-                noted += of_number(self.unit, release.fitted)
-                noted += [without_owner(self.unit, self.unit)]
-            if (target := self.target) is not None:
-                noted += of_target(release, target)
-        return replace(release, noted=tuple(noted))
+        """Return a release with the losses that follow from the settings and from numbers of rows."""
+        noted: tuple[Loss, ...] = ()
+        if self.unit is not None:
+            noted += losses_of_rows(
+                self.unit, release.fitted, contribution, person=self.unit, owner=self.unit
+            )
+        if self.target is not None:
+            noted += computed_losses("", of_target, release, self.target)
+        return replace(release, noted=noted)
 
     def _from_randomised_cells(self, opened: Opened, run: Alone | Run) -> Release:
         """Count the randomised cells. The respondents added the noise, so these counts need no more."""

@@ -22,7 +22,7 @@ from privsyn.private.ledger import Ledger
 from privsyn.progress import Progress, no_progress
 from privsyn.release.draws.linked import LinkedDraws
 from privsyn.release.linked_accuracy import LinkedAccuracy
-from privsyn.release.losses import Loss, in_order, of_number, of_rows, without_owner
+from privsyn.release.losses import Loss, in_order, losses_of_rows
 from privsyn.release.outlook import Outlook
 from privsyn.release.release import Release
 from privsyn.release.saved.file_format import members_of, parts_of, read_file, write_model
@@ -404,14 +404,11 @@ def _noted(database: Database, name: str, learned: LearnedLevel, only: str | Non
     table = database.tables[name]
     if table.parent is None:
         return ()
-    own, owner = (name, table.parent) if only is None else (table.link or name, table.link or name)
-    contribution, fitted = learned.learned.contribution, learned.learned.own
-    person = "person" if only is None else owner
-    return (
-        *of_rows(own, contribution, person),
-        *of_number(own, fitted),
-        without_owner(own, f"row of {owner}" if only is None else owner),
-    )
+    fitted, contribution = learned.learned.own, learned.learned.contribution
+    if only is None:
+        return losses_of_rows(name, fitted, contribution, person="person", owner=f"row of {table.parent}")
+    unit = table.link or name
+    return losses_of_rows(unit, fitted, contribution, person=unit, owner=unit)
 
 
 def one_release(release: Release | LinkedRelease, what: str) -> Release:

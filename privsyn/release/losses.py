@@ -1,15 +1,17 @@
 """Losses: what a run did to the cells of each column, from released counts and public facts alone.
 
-They cost no privacy. Each kind of loss is one row of `KINDS`, with a function that reads a release and
-returns the losses of this kind.
+They cost no privacy. Each kind of loss is one row of `KINDS`. Most kinds have a function that finds their
+losses in a release. The others follow from settings or numbers of rows that only `fit` knows: it notes them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import chain
 from math import hypot, isfinite, sqrt
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 import numpy as np
 
@@ -27,8 +29,13 @@ if TYPE_CHECKING:
     from privsyn.private.persons import Contribution
     from privsyn.release.release import Release
 
+P = ParamSpec("P")
+
 NOT_FOUND = "not found"
 """The kind of loss of a column of which nothing was found. The lines on it and its warning are others."""
+
+NOT_COMPUTED = "not computed"
+"""The kind of a loss that says that other losses could not be computed."""
 
 SOME = 0.02
 """Share of the cells of a column from which a loss is named."""
@@ -50,7 +57,6 @@ STEEPEST = 4.0
 
 FEWEST = 4
 """Cells of a column from which its neighbours show how many rows a bound would have."""
-
 
 UNSURE = 0.2
 """Standard deviation of the number of rows, in parts of it, from which little is known of it."""
@@ -132,10 +138,12 @@ class Kind:
 
     Parameters
     ----------
-    find : callable
-        Returns the losses of this kind of a release. It reads released answers and public facts alone.
     heading : str
         What a list of columns with small losses of this kind says before their names.
+    find : callable, optional
+        Returns the losses of this kind in a release. It reads released answers and public facts alone.
+        Default: `fit` notes them in the release (`Release.noted`), because a release alone does not show
+        them.
     usable : float
         The largest share of a loss with which the column may still be called usable.
     matters : bool
@@ -145,8 +153,8 @@ class Kind:
         beyond it, or an empty cell from one that could not be read.
     """
 
-    find: Callable[[Release], Iterable[Loss]]
     heading: str
+    find: Callable[[Release], Iterable[Loss]] | None = None
     usable: float = 1.0
     matters: bool = False
     may_be_true: bool = False
@@ -154,17 +162,46 @@ class Kind:
 
 def losses_of(release: Release[Any]) -> tuple[Loss, ...]:
     """Return all losses of a release: those with the largest shares first, then the facts without a share."""
-    return in_order([*release.noted, *(loss for kind in KINDS.values() for loss in kind.find(release))])
+    name = release.table or ""
+    computed = [computed_losses(name, kind.find, release) for kind in KINDS.values() if kind.find is not None]
+    return in_order([*release.noted, *chain.from_iterable(computed)])
+
+
+def computed_losses(
+    name: str, find: Callable[P, Iterable[Loss]], *args: P.args, **options: P.kwargs
+) -> tuple[Loss, ...]:
+    """Return the losses that a function finds. If it fails, return one loss that says so.
+
+    The run is paid when its losses are computed. A defect here must not end it, and must not be silent.
+
+    Parameters
+    ----------
+    name : str
+        The table; an empty text if there is only one.
+    find : callable
+        It is called with `args` and `options`.
+
+    Examples
+    --------
+    >>> print(*computed_losses("visits", lambda: [1 / 0]))
+    visits: some losses could not be computed (ZeroDivisionError): please report this defect of privsyn
+    """
+    try:
+        return tuple(find(*args, **options))
+    except Exception as error:
+        defect = type(error).__name__
+        text = f"some losses could not be computed ({defect}): please report this defect of privsyn"
+        return (Loss(name or "all columns", NOT_COMPUTED, None, text),)
 
 
 def in_order(losses: Iterable[Loss]) -> tuple[Loss, ...]:
     """Return losses with the largest shares first, and those without a share by kind."""
     kinds = list(KINDS)
 
-    def place(loss: Loss) -> tuple[float, int]:
+    def rank(loss: Loss) -> tuple[float, int]:
         return 1.0 if loss.share is None else -loss.share, kinds.index(loss.kind)
 
-    return tuple(sorted(losses, key=place))
+    return tuple(sorted(losses, key=rank))
 
 
 def lines_of(losses: Iterable[Loss]) -> tuple[str, ...]:
@@ -181,8 +218,8 @@ def lines_of(losses: Iterable[Loss]) -> tuple[str, ...]:
     """
     ranked = in_order(losses)
     invented = [loss.column for loss in ranked if loss.kind == NOT_FOUND]
-    others = [loss for loss in ranked if loss.kind != NOT_FOUND]
-    return (*([about_not_found(invented)] if invented else []), *_by_column(others), *_by_kind(others))
+    named = [loss for loss in ranked if loss.kind != NOT_FOUND]
+    return (*([about_not_found(invented)] if invented else []), *_by_column(named), *_by_kind(named))
 
 
 def lines_of_warning(losses: Iterable[Loss]) -> tuple[str, ...]:
@@ -313,27 +350,28 @@ def _ends_of(release: Release, name: str) -> tuple[_End, _End] | None:
     return _end(counts, widths, low, total), _end(counts[::-1], widths[::-1], high, total)
 
 
-def _at_bounds(release: Release) -> Iterator[Loss]:
-    """Yield the columns with many cells at a bound, and all of which bounds were found.
+def _at_bounds(release: Release, *, is_found: bool) -> Iterator[Loss]:
+    """Yield all columns whose bounds were found, or those with many cells at a bound of the schema.
 
     Values beyond a bound are counted there. But a spike at a bound may also be true, as incomes of 0 are. So
     the text says no more than is known.
     """
     searched = columns_of(release.ledger, BOUNDS, release.codec.names, release.table)
     for name, column in release.codec.schema.coded.items():
-        if not isinstance(column, Ordinal) or name in release.accuracy_.not_found:
+        if not isinstance(column, Ordinal) or (name in searched) is not is_found:
             continue
-        is_found, bounds = name in searched, (_written(column.low), _written(column.high))
+        if name in release.accuracy_.not_found:
+            continue
+        bounds = _written(column.low), _written(column.high)
         ends = _ends_of(release, name) or (NOTHING, NOTHING)
         if is_found and column.has_numbers:
             low, high = (_is_counted_alone(bound, column.fixed_decimals) for bound in column.bounds)
             ends = (NOTHING if low else ends[0], NOTHING if high else ends[1])
         share = sum(end.excess for end in ends if end.excess > SOME)
         text = _at_bounds_in_words(ends, bounds, is_found=is_found, nullable=column.nullable)
-        if is_found:
-            yield _loss(release, name, "at a found bound", share, text, " to ".join(bounds))
-        elif share:
-            yield _loss(release, name, "at a bound", share, text)
+        if is_found or share:
+            kind = "at a found bound" if is_found else "at a bound"
+            yield _loss(release, name, kind, share, text, " to ".join(bounds))
 
 
 def _is_counted_alone(bound: float, decimals: int | None) -> bool:
@@ -391,19 +429,18 @@ def _written(bound: Any) -> str:
 # Cells that are missing, or that a value stands for
 
 
-def _missing(release: Release) -> Iterator[Loss]:
+def _missing(release: Release, *, is_listed: bool) -> Iterator[Loss]:
     """Yield the columns with many missing cells: an encoder cannot tell whether a cell had a value.
 
-    Where values are listed, a value that is not in the list is missing too.
+    Where values are listed, a value that is not in the list is missing too. They are a kind of their own.
     """
     codec = release.codec
-    for name in codec.schema.coded:
+    for name, column in codec.schema.coded.items():
         attribute = codec.attributes_of(name)[0]
         if name in codec.gaps or attribute not in codec.nullable or name in release.accuracy_.not_found:
             continue
         share = float(release.fitted.counts_of(attribute)[-1] / max(release.fitted.total, 1.0))
-        if share > SOME:
-            is_listed = bool(codec.schema.coded[name].listed)
+        if share > SOME and bool(column.listed) is is_listed:
             kind = "missing or not listed" if is_listed else "missing or unreadable"
             how = f"missing in the table, {'or not in the list' if is_listed else 'infinite or unreadable'}"
             yield _loss(release, name, kind, share, f"{_percent(share)} of the cells are {how}")
@@ -481,40 +518,42 @@ def of_target(release: Release, target: str) -> Iterator[Loss]:
         yield _loss(release, target, "target", 1.0 if len(classes) < 2 else share or None, "; ".join(texts))
 
 
-def of_rows(name: str, contribution: Contribution, owner: str) -> Iterator[Loss]:
-    """Yield the rows that are beyond the bound of a person.
+def losses_of_rows(
+    name: str, fitted: Fitted, contribution: Contribution, *, person: str, owner: str
+) -> tuple[Loss, ...]:
+    """Return the losses of rows that belong to persons, for `fit` to note in the release.
 
     Parameters
     ----------
     name : str
         The table, or the column that identifies the person.
+    fitted : Fitted
     contribution : Contribution
-    owner : str
-        What a person is called.
+    person, owner : str
+        What a person is called, and what a row without one lacks.
     """
+    return computed_losses(name, _of_rows, name, fitted, contribution, person, owner)
+
+
+def _of_rows(
+    name: str, fitted: Fitted, contribution: Contribution, person: str, owner: str
+) -> Iterator[Loss]:
+    """Yield the rows beyond the bound, a number of rows of which little is known, and rows of nobody."""
     if contribution.of_columns is not None and (share := 1 - min(contribution.of_columns, 1.0)) > SOME:
-        most = "1 row" if contribution.most == 1 else f"{contribution.most} rows"
+        bound = "1 row" if contribution.most == 1 else f"{contribution.most} rows"
         text = (
-            f"about {_percent(share)} of the rows are not counted: at most {most} of one {owner} are; the"
+            f"about {_percent(share)} of the rows are not counted: at most {bound} of one {person} are; the"
             " synthetic rows stand for all of them"
         )
         yield Loss(name, "rows beyond the bound", share, text)
-
-
-def of_number(name: str, fitted: Fitted) -> Iterator[Loss]:
-    """Yield a table of whose number of rows little is known, for its persons may have many."""
     if fitted.total_variance and fitted.error_of_total > UNSURE * fitted.total:
         text = (
             f"about {plural(fitted.total, 'row')} are made, give or take {fitted.error_of_total:,.0f}: the"
             " noise hides how many rows a person has, and far more are missing if few have many"
         )
         yield Loss(name, "number of rows", None, text)
-
-
-def without_owner(name: str, owner: str) -> Loss:
-    """Return the fact that rows which belong to nobody are left out."""
     text = f"rows that lead to no {owner} are left out; their number is private"
-    return Loss(name, "rows without an owner", None, text)
+    yield Loss(name, "rows without an owner", None, text)
 
 
 # Facts that follow from the schema, names and types
@@ -562,43 +601,45 @@ def in_doubt(release: Release) -> tuple[str, ...]:
 
 def _spoiled(release: Release, *, may_be_true: bool) -> dict[str, float]:
     """Return the columns with a loss of such a kind that spoils them, each with its largest share."""
-    found: dict[str, float] = {}
+    shares: dict[str, float] = {}
     for loss in release.losses:
         if loss.spoils and loss.share is not None and KINDS[loss.kind].may_be_true == may_be_true:
-            found.setdefault(loss.column, loss.share)
-    return {name: found[of] for name in release.codec.names if (of := _name(release, name)) in found}
-
-
-def _none(release: Release) -> Iterator[Loss]:
-    """Yield nothing: only `fit` knows of these losses, and the release has them in `noted`."""
-    return iter(())
+            shares.setdefault(loss.column, loss.share)
+    full_names = {name: _name(release, name) for name in release.codec.names}
+    return {name: shares[full_name] for name, full_name in full_names.items() if full_name in shares}
 
 
 KINDS: dict[str, Kind] = {
-    NOT_FOUND: Kind(_not_found, "no values or bounds were found, and the cells are invented", 0.0),
-    "target": Kind(_none, "rare classes of the target are not found", matters=True),
+    NOT_FOUND: Kind("no values or bounds were found, and the cells are invented", _not_found, 0.0),
+    NOT_COMPUTED: Kind("not computed", matters=True),
+    "target": Kind("rare classes of the target are not found", matters=True),
     "at a found bound": Kind(
-        _at_bounds, "bounds found under privacy, to which other values are clipped", SOME
+        "bounds found under privacy, to which other values are clipped",
+        partial(_at_bounds, is_found=True),
+        SOME,
     ),
-    "at a bound": Kind(_none, "at a bound of the schema", MOST, may_be_true=True),  # `_at_bounds` yields both
-    "in one range": Kind(_in_one_range, "nearly all in one range", MOST),
+    "at a bound": Kind(
+        "at a bound of the schema", partial(_at_bounds, is_found=False), MOST, may_be_true=True
+    ),
+    "in one range": Kind("nearly all in one range", _in_one_range, MOST),
     "missing or not listed": Kind(
-        _missing, "missing in the table, or not in the list", MOST, may_be_true=True
+        "missing in the table, or not in the list", partial(_missing, is_listed=True), MOST, may_be_true=True
     ),
     "missing or unreadable": Kind(
-        _none, "missing in the table, infinite or unreadable", NEARLY_ALL, may_be_true=True
-    ),  # from `_missing`
-    "first value": Kind(_first_value, "nearly always the first value listed", NEARLY_ALL, may_be_true=True),
-    "other": Kind(_other, "rare values are replaced by a word, so that a column of numbers is text", MOST),
-    "rows beyond the bound": Kind(_none, "rows beyond the bound are not counted"),
-    "number of rows": Kind(_none, "the noise hides the number of rows", matters=True),
-    "rows without an owner": Kind(
-        _none, "rows that belong to nobody are left out, and their number is private"
+        "missing in the table, infinite or unreadable",
+        partial(_missing, is_listed=False),
+        NEARLY_ALL,
+        may_be_true=True,
     ),
-    "left out": Kind(_dropped, "left out, as columns of kind text are"),
-    "identifiers": Kind(_identifiers, "replaced by generated IDs"),
+    "first value": Kind("nearly always the first value listed", _first_value, NEARLY_ALL, may_be_true=True),
+    "other": Kind("rare values are replaced by a word, so that a column of numbers is text", _other, MOST),
+    "rows beyond the bound": Kind("rows beyond the bound are not counted"),
+    "number of rows": Kind("the noise hides the number of rows", matters=True),
+    "rows without an owner": Kind("rows that belong to nobody are left out, and their number is private"),
+    "left out": Kind("left out, as columns of kind text are", _dropped),
+    "identifiers": Kind("replaced by generated IDs", _identifiers),
     "taken as amounts": Kind(
-        _amounts, "taken as amounts, though named like codes; {kind: categorical} in a schema keeps codes"
+        "taken as amounts, though named like codes; {kind: categorical} in a schema keeps codes", _amounts
     ),
 }
 """All kinds of loss by name. Facts without a share are listed in this order.

@@ -13,8 +13,9 @@ import pytest
 import yaml
 from command import run
 
-from privsyn import Categorical, Database, Numerical, PrivSyn, Schema, Table, load
+from privsyn import Categorical, Database, Numerical, PrivSyn, Schema, Table, load, synthesizer
 from privsyn.errors import LossWarning
+from privsyn.release import losses
 from privsyn.release.losses import SOME
 
 ROWS = 4000
@@ -142,6 +143,22 @@ def test_a_run_that_is_paid_ends_well_also_where_warnings_are_errors():
     assert model.losses_[0].share > SOME
 
 
+@pytest.mark.parametrize("step", ["_missing", "_of_rows", "of_target"])
+def test_a_defect_in_the_losses_neither_ends_a_paid_run_nor_is_silent(step, monkeypatch):
+    def defect(*args, **options):
+        raise ZeroDivisionError
+
+    kinds = losses.KINDS if step != "_missing" else losses.KINDS | {"left out": losses.Kind("", defect)}
+    monkeypatch.setattr(losses, "KINDS", kinds)
+    if step != "_missing":
+        monkeypatch.setattr(losses if step == "_of_rows" else synthesizer, step, defect)
+    frame = people(4)[["age", "married"]].assign(who=np.arange(ROWS) // 2)
+    model = PrivSyn(1.0, 1e-9, Schema({name: FITS[name] for name in ("age", "married")}), unit="who")
+    with pytest.warns(LossWarning, match=r"could not be computed \(ZeroDivisionError\): please report"):
+        model.set_params(target="married").fit(frame)
+    assert [loss.kind for loss in model.losses_].count("not computed") == 1
+
+
 def test_a_column_of_a_wrong_kind_is_reported_after_the_run_and_by_sample(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rows = np.arange(2000)
@@ -265,9 +282,9 @@ def test_true_zeros_and_ones_are_not_lost_at_a_bound_that_was_found():
             "number": rng.choice([1, 2, 3], rows, p=[0.85, 0.1, 0.05]),
         }
     )
-    losses = fitted(frame, None).losses_
-    assert {loss.column for loss in losses} == {"wage", "flag", "number"}
-    assert not any(loss.matters for loss in losses)
+    model = fitted(frame, None)
+    assert {loss.column for loss in model.losses_} == {"wage", "flag", "number"}
+    assert not any(loss.matters for loss in model.losses_)
 
 
 @pytest.mark.parametrize("label", ["text", "number"])
