@@ -365,8 +365,13 @@ def _spelled(pattern: str, at: time) -> str:
 
 
 def _spans(seconds: Floats) -> pd.Series:
-    """Return seconds as lengths of time, NaT for NaN."""
-    return pd.Series(np.nan_to_num(seconds).astype("timedelta64[s]")).mask(np.isnan(seconds))
+    """Return seconds as lengths of time, NaT for NaN. Longer ones than any bound are clipped, each alone.
+
+    NumPy would warn of a text with too many digits, and make any length of it.
+    """
+    most = settings.LONGEST.total_seconds()
+    lengths = np.clip(np.nan_to_num(seconds), -most, most).astype("timedelta64[s]")
+    return pd.Series(lengths).mask(np.isnan(seconds))
 
 
 def _since_midnight(at: time) -> timedelta:
