@@ -147,12 +147,14 @@ class UnpackedLimit:
     ratio: int
 
     def check(self, path: Path, size: int) -> None:
-        """Refuse a file that is made to fill the memory, by the `size` in bytes to which it unpacks."""
-        packed = path.stat().st_size
-        if size > self.least + self.ratio * packed:
+        """Refuse a file that is made to fill the memory, by the `size` in bytes to which it unpacks.
+
+        That it unpacks to less is public. How large it is, is not: the message says neither size.
+        """
+        if size > self.least + self.ratio * path.stat().st_size:
             raise InputError(
-                f"{path}: is {packed / 1e6:,.1f} MB and unpacks to {size / 1e6:,.0f} MB or more, as no table"
-                " does: if it is a table, save it as .csv"
+                f"{path}: unpacks to more than {self.least / 1e6:,.0f} MB and {self.ratio} times its size, as"
+                " no table does: if it is a table, save it as .csv"
             )
 
 

@@ -53,8 +53,7 @@ def check_size(file: Path) -> None:
     texts = sum(member.file_size for member in members if "sharedstrings" in member.filename.lower())
     if texts > MOST_TEXTS:
         raise InputError(
-            f"{file}: holds {texts / 1e6:,.0f} MB of text, and at most {MOST_TEXTS / 1e6:,.0f} MB are read:"
-            " save the sheet as .csv"
+            f"{file}: holds more than {MOST_TEXTS / 1e6:,.0f} MB of text: save the sheet as .csv"
         )
 
 

@@ -230,5 +230,5 @@ def test_a_compressed_csv_without_end_is_refused_when_it_is_too_long(tmp_path, m
     with gzip.open(path, "wb") as file:
         file.write(b"a,b\n" + b"1,2\n" * 30_000_000)
     monkeypatch.setattr(csv_table, "LIMIT", UnpackedLimit(2**22, 200))
-    with pytest.raises(InputError, match=r"t\.csv\.gz: is 0\.\d MB and unpacks to \d+ MB or more"):
+    with pytest.raises(InputError, match=r"t\.csv\.gz: unpacks to more than "):
         read_in_batches(path)

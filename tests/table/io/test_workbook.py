@@ -153,7 +153,7 @@ def test_a_workbook_that_would_fill_the_memory_is_refused_before_it_does(bomb, t
     tracemalloc.start()
     try:
         with pytest.raises(
-            InputError, match=r"t\.xlsx: is .* MB and unpacks to .* MB or more.*save it as \.csv"
+            InputError, match=r"t\.xlsx: unpacks to more than 67 MB and 100 times its size.*save it as \.csv"
         ):
             read_in_memory(path, SCHEMA)
         assert tracemalloc.get_traced_memory()[1] < 2**24
