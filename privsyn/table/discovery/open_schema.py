@@ -33,6 +33,7 @@ from privsyn.table.encoding.steps import Crowd
 from privsyn.table.enforcement.repair import check_constraints
 from privsyn.table.schema.columns import (
     Column,
+    Datetime,
     Identifier,
     Ordinal,
     column_of,
@@ -435,6 +436,8 @@ def _is_sound(value: Any, marks: set[str]) -> bool:
 def marks_of_numbers(schema: Schema, head: pd.DataFrame) -> list[str]:
     """Return the columns of numbers for which the schema has a text that is a number as mark.
 
+    Dates that are written as digits are left out: their marks are read as dates.
+
     >>> from privsyn import Numerical
     >>> schema = Schema({"since": Numerical(1900, 2030, missing=["-9"]), "n": Numerical(0, 9)}, missing="?")
     >>> marks_of_numbers(schema, pd.DataFrame({"since": [-9, 2001], "n": 3}))
@@ -444,5 +447,6 @@ def marks_of_numbers(schema: Schema, head: pd.DataFrame) -> list[str]:
         name
         for name in schema.coded
         if family(head[name].dtype) in ("integer", "real")
+        and not isinstance(schema.coded[name], Datetime)
         and not all(map(isnan, map(number, schema.markers(name))))
     ]

@@ -372,7 +372,9 @@ _EXOTIC = re.compile(
 """Text of Arrow types that pandas cannot parse."""
 
 _UNIT = r"(s|ms|us|ns)"
-_ZONE = r"(?!dateutil)([A-Za-z0-9_]{1,32}([+-][0-9:]{1,5})?(/[A-Za-z0-9_+-]{1,32}){0,3}|[+-][0-9:]{2,5})"
+_ZONE = (
+    r"(?!dateutil)([A-Za-z0-9_]{1,32}([+-][A-Za-z0-9:]{1,5})?(/[A-Za-z0-9_+-]{1,32}){0,3}|[+-][0-9:]{2,5})"
+)
 _OF_NUMPY = rf"[<>=]?(i[1248]|u[1248]|f[248]|M8\[{_UNIT}\]|m8\[{_UNIT}\])|bool|object"
 _OF_PANDAS = rf"[Uu]?[Ii]nt(8|16|32|64)|[Ff]loat(16|32|64)|boolean|(datetime|timedelta)64\[{_UNIT}\]"
 _OF_ARROW = (

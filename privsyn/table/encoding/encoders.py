@@ -29,6 +29,9 @@ from privsyn.table.encoding.words import MISSING, bin_range, grid_words, joined
 INTEGERS = 2.0**62
 """Smaller whole numbers are computed as int64, larger ones as integers of Python."""
 
+WHOLE = 2.0**53
+"""From here on every double is a whole number."""
+
 STRAY = -1
 """Code of a cell that is missing, unreadable or not listed. `Codec` replaces it."""
 
@@ -286,7 +289,9 @@ class NumericalEncoder(OrderedEncoder):
     def decode(self, numbers: Floats, missing: Mask) -> pd.Series:
         """Return the numbers in the column's dtype; whole numbers in a column of objects are integers."""
         if self.grid.decimals is None and self.decimals is not None:
-            numbers = np.clip(np.round(numbers, self.decimals), self.grid.low, self.grid.high)
+            is_whole = np.abs(numbers) >= WHOLE  # rounded, they would overflow
+            rounded = np.round(np.where(is_whole, 0.0, numbers), self.decimals)
+            numbers = np.clip(np.where(is_whole, numbers, rounded), self.grid.low, self.grid.high)
         drawn = pd.Series(numbers)
         if family(self.dtype) == "decimal":
             return self._decimals(drawn, missing)

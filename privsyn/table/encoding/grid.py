@@ -162,7 +162,9 @@ class Grid:
 
     @property
     def _lattices(self) -> tuple[Heap, ...]:
-        return tuple(heap for heap in self.heaps if isinstance(heap, Heap) and heap.step)
+        """The heaps whose points the grid tells apart; without single numbers."""
+        heaps = (heap for heap in self.heaps if isinstance(heap, Heap))
+        return tuple(heap for heap in heaps if round(heap.step * self.scale) >= 1)
 
     @property
     def frequent(self) -> Ints:
@@ -301,11 +303,14 @@ def spacing(low: float, high: float, dtype: np.dtype) -> float:
 
     >>> spacing(0, 2**53, np.dtype("float64")), spacing(-1, 1, np.dtype("float32")) == 2**-23
     (2.0, True)
+    >>> spacing(0, float(np.finfo("float32").max), np.dtype("float32")) == 2.0**104
+    True
     """
-    largest = max(abs(low), abs(high))
-    if largest > float(np.finfo(dtype).max):
+    largest, most = max(abs(low), abs(high)), np.finfo(dtype).max
+    if largest > float(most):
         return np.nan
-    return float(np.spacing(dtype.type(largest)))
+    # Beyond the largest number there is no next one: it has the spacing of the one before.
+    return float(np.spacing(min(dtype.type(largest), np.nextafter(most, most.dtype.type(0)))))
 
 
 def holds(dtype: np.dtype, low: float, high: float, decimals: int) -> bool:

@@ -7,11 +7,11 @@ list, the later contains the earlier one, apart from `ENDS_IN_99`, which only wh
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields
 from datetime import timedelta
 from functools import cached_property
-from math import ceil, floor
+from math import ceil, floor, isfinite
 from types import MappingProxyType
 from typing import Any
 
@@ -113,16 +113,26 @@ def multiples_within(low: float, high: float, step: float, decimals: int) -> tup
     >>> multiples_within(17, 90, 5, 0), multiples_within(0.02, 0.31, 0.05, 2)
     ((20.0, 90.0), (0.05, 0.3))
     """
-    first, last = ceil(low / step - ON_GRID), floor(high / step + ON_GRID)
+    first, last = _nearest(ceil, low, step, -ON_GRID), _nearest(floor, high, step, ON_GRID)
     if first > last:
         raise InputError(f"no multiple of the step lies between {safe_repr(low)} and {safe_repr(high)}")
-    return round(first * float(step), decimals) + 0.0, round(last * float(step), decimals) + 0.0
+    return round(first, decimals) + 0.0, round(last, decimals) + 0.0
 
 
 def multiples_around(low: float, high: float, step: float, decimals: int) -> tuple[float, float]:
-    """Return the last multiple of a step up to one bound, and the first from the other."""
-    first, last = floor(low / step + ON_GRID), ceil(high / step - ON_GRID)
-    return round(first * float(step), decimals) + 0.0, round(last * float(step), decimals) + 0.0
+    """Return the last multiple of a step up to one bound, and the first from the other.
+
+    >>> multiples_around(17, 91, 5, 0), multiples_around(0, 1e308, 0.01, 2)
+    ((15.0, 95.0), (0.0, 1e+308))
+    """
+    first, last = _nearest(floor, low, step, ON_GRID), _nearest(ceil, high, step, -ON_GRID)
+    return round(first, decimals) + 0.0, round(last, decimals) + 0.0
+
+
+def _nearest(whole: Callable[[float], int], number: float, step: float, tolerance: float) -> float:
+    """Return the multiple of a step next to a number; the number, if it has more steps than a double."""
+    steps = number / step
+    return whole(steps + tolerance) * float(step) if isfinite(steps) else number
 
 
 ROUNDS = 30
