@@ -144,7 +144,7 @@ def test_found_values_come_in_the_order_of_their_noisy_votes():
 def test_both_looks_at_bounds_leave_with_noise(monkeypatch):
     """Each count has the 7 of the noise in it, in whatever is made of it."""
     asked = []
-    for name in ("closer", "bounds_of"):
+    for name in ("settled", "bounds_of"):
         method = getattr(OpenSchema, name)
 
         def spy(open_schema, *released, method=method):
@@ -161,7 +161,7 @@ def test_both_looks_at_bounds_leave_with_noise(monkeypatch):
         finder=Finder(StubNoise(repeat(7))),
     )
     (first,), *later = asked
-    looks = [first, *(look for cells, _, closer, *_ in later[1:] for look in (cells, closer)), later[0][0]]
+    looks = [first, *(closer for _, _, closer, *_ in later[1:])]
     for look in looks:
         counts, _ = look["year"]
         assert counts.min() >= 7
