@@ -43,7 +43,7 @@ from privsyn.table.across import (
 )
 from privsyn.table.codec.codec import Codec
 from privsyn.table.encoding.dtypes import dtype_text
-from privsyn.table.io.output_type import PANDAS, OutputType
+from privsyn.table.io.output_type import OutputType
 from privsyn.table.io.write import check_for_tables, write_blocks, write_tables
 from privsyn.table.linked import rows_of
 from privsyn.table.schema.database import Database
@@ -87,7 +87,8 @@ class LinkedRelease:
                 for column, of in opened.database.copied_keys(level.name).items()
             }
             elsewhere = {*table.elsewhere} - {*copied}
-            form = level.opened.output_type(of.learned.codec, elsewhere)
+            keys = {*table.keys, *copied, table.order or ""}
+            form = level.opened.output_type(of.learned.codec, {*elsewhere, *keys})
             method, called = opened.settings.algorithm, level.name if only is None else None
             noted = _noted(opened.database, level.name, of, only)
             release = Release(of.learned.codec, of.learned.own, ledger, method, form, noted, called)
@@ -316,7 +317,8 @@ class LinkedRelease:
             whole[name] = (form.cast(frame, schema), schema, form, declared)
         kind = self.levels[self.database.root].release.form.kind
         for name, table in self.database.public.items():
-            whole[name] = (table.public.as_kind(kind), None, PANDAS, declared_table(name, self.database, ()))
+            declared = declared_table(name, self.database, ())
+            whole[name] = (table.public.as_kind(kind), None, table.public.form, declared)
         return write_tables(whole, path, ending, excel_safe=excel_safe)
 
     def outlook(self, target: str | None = None) -> str:

@@ -16,7 +16,7 @@ from privsyn.files import check_file
 from privsyn.table.encoding.dtypes import dtype_text, parse_dtype
 from privsyn.table.io.csv_table import PLAIN, CsvTable, read_text
 from privsyn.table.io.formats import Place, plain
-from privsyn.table.io.output_type import OutputType
+from privsyn.table.io.output_type import PANDAS, OutputType
 from privsyn.table.io.read_in_memory import read_in_memory
 from privsyn.table.schema.columns import Categorical, Column
 from privsyn.table.schema.database import Database, Table
@@ -38,6 +38,8 @@ class LookupTable:
         The column whose values identify its rows.
     source : str
         The name of its file, if it was read from one: the ledger names it.
+    form : OutputType
+        The types that a database declares.
 
     Raises
     ------
@@ -54,6 +56,7 @@ class LookupTable:
     frame: pd.DataFrame
     key: str
     source: str = ""
+    form: OutputType = PANDAS
 
     def __post_init__(self) -> None:
         check_column_names(self.frame.columns)
@@ -81,11 +84,11 @@ class LookupTable:
         """
         if isinstance(public, cls):
             return public
-        frame = _read(public)
+        frame, form = _read(public)
         categories = {name: cells for name, cells in frame.items() if hasattr(cells, "cat")}
         texts = {str(name): cells.astype(cells.cat.categories.dtype) for name, cells in categories.items()}
         source = Place.of(public).file.name if isinstance(public, str | PathLike) else ""
-        found = cls(frame.assign(**texts).reset_index(drop=True), key, source)
+        found = cls(frame.assign(**texts).reset_index(drop=True), key, source, form)
         for name, cells in found.frame.items():
             with about(f"column {name!r}"):
                 back = _column(_plain_column(cells))
@@ -116,12 +119,18 @@ class LookupTable:
 
     def to_plain(self) -> dict[str, Any]:
         """Return plain data for JSON."""
-        return {str(name): _plain_column(cells) for name, cells in self.frame.items()}
+        declared = {name: {"declared": its} for name, its in self.form.declared.items()}
+        return {
+            str(name): _plain_column(cells) | declared.get(str(name), {})
+            for name, cells in self.frame.items()
+        }
 
     @classmethod
     def from_plain(cls, said: Mapping[str, Any], key: str) -> LookupTable:
         """Return the table that `to_plain` wrote."""
-        return cls(pd.DataFrame({name: _column(column) for name, column in said.items()}), key)
+        frame = pd.DataFrame({name: _column(column) for name, column in said.items()})
+        declared = {name: column["declared"] for name, column in said.items() if "declared" in column}
+        return cls(frame, key, form=OutputType(declared=declared))
 
 
 def check_size(path: Path) -> None:
@@ -133,8 +142,11 @@ def check_size(path: Path) -> None:
         raise InputError(f"{path}: is larger than {MOST_BYTES / 1e6:,.0f} MB: is it the right file?")
 
 
-def _read(public: Any) -> pd.DataFrame:
-    """Return a table. In a file of text only the empty cell is missing: NA is a country."""
+def _read(public: Any) -> tuple[pd.DataFrame, OutputType]:
+    """Return a table, and the types that a database declares.
+
+    In a file of text only the empty cell is missing: NA is a country.
+    """
     if isinstance(public, str | PathLike):
         place = Place.of(public)
         check_size(place.file)
@@ -142,8 +154,9 @@ def _read(public: Any) -> pd.DataFrame:
             text = read_text(place)
             missing = dict.fromkeys(text.column_names, ("",))
             columns = guess_columns([text], missing, PLAIN)
-            return CsvTable(place, columns, missing, (), (), PLAIN).frame(text)
-    return read_in_memory(public).frame
+            form = OutputType(declared=place.format.door.declared(place, PLAIN).types)
+            return CsvTable(place, columns, missing, (), (), PLAIN).frame(text), form
+    return read_in_memory(public).frame, PANDAS
 
 
 def is_same_table(one: Any, other: Any) -> bool:

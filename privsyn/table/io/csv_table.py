@@ -27,7 +27,8 @@ from pyarrow import csv as arrow_csv
 
 from privsyn.errors import InputError, replace_errors
 from privsyn.files import UnpackedLimit, check_no_other
-from privsyn.table.io.formats import CSV, Formats, Place
+from privsyn.table.io.formats import CSV, DeclaredColumns, Formats, Place
+from privsyn.table.io.output_type import PANDAS, OutputType
 from privsyn.table.kinds.csv_format import DELIMITERS, CsvFormat
 from privsyn.table.schema.columns import Categorical, Column, Datetime, Numerical
 from privsyn.table.schema.guesses import MARKS, blank, guess_columns, guessed_facts
@@ -98,9 +99,10 @@ def _first_row(path: Path, dialect: CsvFormat) -> list[str]:
     return names
 
 
-def declared(place: Place, dialect: CsvFormat) -> tuple[dict[str, Column], tuple[str, ...]]:
+def declared(place: Place, dialect: CsvFormat) -> DeclaredColumns:
     """Return no column, for a CSV has no types, and what is taken as public about every CSV."""
-    return {}, (well_formed(dialect), *((UNPACKED,) if is_gzip(place.file) else ()))
+    facts = (well_formed(dialect), *((UNPACKED,) if is_gzip(place.file) else ()))
+    return DeclaredColumns(public_inputs=facts)
 
 
 def check_header(place: Place, names: Sequence[str], known: Collection[str] = ()) -> None:
@@ -360,6 +362,8 @@ class CsvTable:
     dialect : CsvFormat
     whole : collection of str
         Those that the file declares to hold whole numbers.
+    form : OutputType
+        The types that the file declares.
     """
 
     place: Place
@@ -369,6 +373,7 @@ class CsvTable:
     units: tuple[str, ...]
     dialect: CsvFormat
     whole: Collection[str] = ()
+    form: OutputType = PANDAS
 
     @classmethod
     def open(cls, place: Place, schema: Schema | None, units: tuple[str, ...] = ()) -> CsvTable:
@@ -382,17 +387,18 @@ class CsvTable:
             missing = dict.fromkeys(names, (*MARKS, *schema.missing))
             missing |= {name: schema.markers(name) for name in known}
         known |= {unit: Categorical() for unit in units if unit in names}
-        typed, facts = place.format.door.declared(place, dialect)
-        known = {**typed, **known}
+        said: DeclaredColumns = place.format.door.declared(place, dialect)
+        known = {**said.columns, **known}
         check_header(place, names, known)
         unknown = {name: missing[name] for name in names if name not in known}
         guessed = guess_columns(walk_text(place, dialect) if unknown else (), unknown, dialect)
         columns = {name: known[name] if name in known else guessed[name] for name in names}
-        integers = {name for name, column in typed.items() if getattr(column, "integer", False)}
+        integers = {name for name, column in said.columns.items() if getattr(column, "integer", False)}
         # Codes and keys whose values are found stay whole numbers, too: no text stands for the others then.
         found = {name for name, column in columns.items() if column.lists_values and not column.listed}
         whole = integers & {*units, *found}
-        return cls(place, columns, missing, (*facts, *guessed_facts(guessed)), units, dialect, whole)
+        facts, form = (*said.public_inputs, *guessed_facts(guessed)), OutputType(declared=said.types)
+        return cls(place, columns, missing, facts, units, dialect, whole, form)
 
     @property
     def formats(self) -> Formats:
@@ -435,10 +441,11 @@ def whole_numbers(cells: pa.ChunkedArray) -> pd.Series:
 
 def read_csv(
     place: Place, schema: Schema | None, units: tuple[str, ...] = ()
-) -> tuple[pd.DataFrame, tuple[str, ...], Schema | None]:
-    """Return the table in a file of text, its `public_inputs`, and its columns."""
+) -> tuple[pd.DataFrame, tuple[str, ...], Schema | None, OutputType]:
+    """Return the table in a file of text, its `public_inputs`, its columns and their declared types."""
     table = CsvTable.open(place, schema, units)
-    return table.frame(read_text(place, table.dialect, table.formats)), table.public_inputs, table.schema
+    frame = table.frame(read_text(place, table.dialect, table.formats))
+    return frame, table.public_inputs, table.schema, table.form
 
 
 def no_rows(names: Iterable[str], schema: Schema | None) -> pd.DataFrame:

@@ -14,9 +14,8 @@ import pandas as pd
 import pyarrow as pa
 
 from privsyn.errors import InputError, replace_errors, unless_own
-from privsyn.table.io.formats import DeclaredTable, Formats, Labels, Place, plain, text_of
+from privsyn.table.io.formats import DeclaredColumns, DeclaredTable, Formats, Labels, Place, plain, text_of
 from privsyn.table.kinds.csv_format import CsvFormat
-from privsyn.table.schema.columns import Column
 
 AT_ONCE = 4096
 """Rows of a block. A cell takes some 15 microseconds: whoever needs the first rows does not wait for more."""
@@ -59,9 +58,9 @@ def _names(row: tuple[Any, ...]) -> list[str]:
     return ["" if cell is None else str(cell) for cell in row]
 
 
-def declared(_: Place, dialect: CsvFormat) -> tuple[dict[str, Column], tuple[str, ...]]:
+def declared(_: Place, dialect: CsvFormat) -> DeclaredColumns:
     """Return no column, for a sheet has no types, and what is taken as public about every sheet."""
-    return {}, FACTS
+    return DeclaredColumns(public_inputs=FACTS)
 
 
 def texts(

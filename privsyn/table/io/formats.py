@@ -29,6 +29,7 @@ from privsyn.table.encoding.number_format import NumberFormat
 from privsyn.table.encoding.parsing import alone, number
 from privsyn.table.encoding.time_format import spell_time
 from privsyn.table.io.parquet import is_folder, parquet_schema, parts_of
+from privsyn.table.kinds.column import Column
 from privsyn.table.kinds.csv_format import CsvFormat
 
 SEPARATOR = "::"
@@ -215,6 +216,24 @@ class TypedFile:
 
 
 @dataclass(frozen=True)
+class DeclaredColumns:
+    """What a file without a type for every cell says of its columns.
+
+    Parameters
+    ----------
+    columns : mapping of a name to its Column
+        Those whose declared type says how their cells are read.
+    types : mapping of a name to its declared type in SQL
+    public_inputs : tuple of str
+        What is taken as public about the rows.
+    """
+
+    columns: Mapping[str, Column] = field(default_factory=dict)
+    types: Mapping[str, str] = field(default_factory=dict)
+    public_inputs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class DeclaredTable:
     """What a database says of one of its tables.
 
@@ -230,6 +249,8 @@ class DeclaredTable:
         The columns that are NOT NULL, besides the key. Only stated of tables that are written.
     wide : tuple of (columns, table)
         Keys of several columns: the primary key, whose table is "", and foreign keys.
+    types : mapping of a column to its type in SQL
+        Those of a table of SQLite. Only stated of tables that are written.
     """
 
     key: str | None = None
@@ -237,6 +258,7 @@ class DeclaredTable:
     comments: Mapping[str, str] = field(default_factory=dict)
     never_missing: Collection[str] = ()
     wide: tuple[tuple[tuple[str, ...], str], ...] = ()
+    types: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def not_null(self) -> frozenset[str]:

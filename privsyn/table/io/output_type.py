@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 
@@ -34,6 +35,8 @@ class OutputType:
         The columns of type Enum in polars. Their values are those of the schema.
     labels : mapping
         The value labels of a file of Stata or SPSS, so that a synthetic file has the same codes.
+    declared : mapping of a column to text
+        The types that a table of SQLite declares, such as ``VARCHAR(20)``; a synthetic one has the same.
 
     Examples
     --------
@@ -47,6 +50,11 @@ class OutputType:
     types: pa.Schema | None = None
     enums: tuple[str, ...] = ()
     labels: Labels = field(default_factory=dict)
+    declared: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not all(isinstance(text, str) for pair in self.declared.items() for text in pair):
+            raise ValueError("a declared type that is no text")
 
     @classmethod
     def of(cls, table: pa.Table, polars: Any = None) -> OutputType:
@@ -61,7 +69,9 @@ class OutputType:
         """Return the type of some columns only. Nothing is kept of columns that are not released."""
         types = None if self.types is None else pa.schema([f for f in self.types if f.name in names])
         labels = {name: codes for name, codes in self.labels.items() if name in names}
-        return OutputType(self.kind, types, tuple(name for name in self.enums if name in names), labels)
+        declared = {name: its for name, its in self.declared.items() if name in names}
+        enums = tuple(name for name in self.enums if name in names)
+        return OutputType(self.kind, types, enums, labels, declared)
 
     def unordered(self, names: Collection[str]) -> OutputType:
         """Return the type with categories in these columns: an Enum of polars always has an order."""
@@ -96,9 +106,12 @@ class OutputType:
                 columns.append(pa.Array.from_pandas(frame[name]))
                 fields.append(pa.field(name, columns[-1].type))
                 continue
-            field = self.types.field(name)
-            nullable = field.nullable or getattr(schema.columns[name], "nullable", False)
-            its = schema.columns[name].output_type(field.type, frame[name].dtype)
+            field, column = self.types.field(name), schema.columns.get(name)
+            nullable = field.nullable or getattr(column, "nullable", False)
+            if column is None:
+                its = _type_of_keys(field.type, frame[name])
+            else:
+                its = column.output_type(field.type, frame[name].dtype)
             columns.append(_as_type(frame[name], its))
             fields.append(pa.field(name, columns[-1].type, nullable))
         return pa.Table.from_arrays(columns, schema=pa.schema(fields))
@@ -118,9 +131,10 @@ class OutputType:
     def to_plain(self) -> dict[str, Any]:
         """Return plain data for JSON."""
         encoded = None if self.types is None else base64.b64encode(self.types.serialize()).decode("ascii")
-        return {"kind": self.kind, "types": encoded, "enums": list(self.enums)} | (
-            {"labels": {name: list(codes) for name, codes in self.labels.items()}} if self.labels else {}
-        )
+        labels = {name: list(codes) for name, codes in self.labels.items()}
+        rare = {"labels": labels, "declared": dict(self.declared)}
+        needed = {key: value for key, value in rare.items() if value}
+        return {"kind": self.kind, "types": encoded, "enums": list(self.enums), **needed}
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> OutputType:
@@ -128,7 +142,7 @@ class OutputType:
         encoded = plain["types"]
         types = None if encoded is None else pa.ipc.read_schema(pa.py_buffer(base64.b64decode(encoded)))
         labels = {name: tuple(map(tuple, codes)) for name, codes in plain.get("labels", {}).items()}
-        return cls(plain["kind"], types, tuple(plain["enums"]), labels)
+        return cls(plain["kind"], types, tuple(plain["enums"]), labels, dict(plain.get("declared", {})))
 
 
 PANDAS = OutputType()
@@ -149,6 +163,17 @@ def _is_bare(kind: pa.DataType) -> bool:
         return _is_bare(kind.value_type)
     other = pa.types.is_nested(kind) or pa.types.is_fixed_size_binary(kind)  # values have any length
     return not (other or isinstance(kind, pa.BaseExtensionType))
+
+
+def _type_of_keys(kind: pa.DataType, keys: pd.Series) -> pa.DataType:
+    """Return the type of new keys, numbered from 1: that of the private keys if they fit.
+
+    >>> _type_of_keys(pa.int8(), pd.Series([1, 2])), _type_of_keys(pa.int8(), pd.Series([1, 200]))
+    (DataType(int8), DataType(int64))
+    """
+    numbered = pa.Array.from_pandas(keys)
+    fits = pa.types.is_integer(kind) and keys.max() <= np.iinfo(kind.to_pandas_dtype()).max
+    return kind if fits and pa.types.is_integer(numbered.type) else numbered.type
 
 
 def _as_type(cells: pd.Series, kind: pa.DataType) -> pa.Array:

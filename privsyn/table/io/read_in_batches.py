@@ -151,7 +151,7 @@ def _csv(place: Place, schema: Schema | None, units: tuple[str, ...]) -> Stream:
         return raw.unchanged(stamps, partial(_csv_frames, alone))
 
     stream = Stream(table.frame(empty), walk, public_inputs=table.public_inputs, of_column=of_column)
-    return replace(stream, schema=table.schema, stamps=stamps, lasting=True)
+    return replace(stream, schema=table.schema, form=table.form, stamps=stamps, lasting=True)
 
 
 def _csv_frames(table: CsvTable) -> Iterator[pd.DataFrame]:

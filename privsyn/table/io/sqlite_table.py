@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
@@ -18,6 +19,7 @@ from privsyn.table.encoding.number_format import NumberFormat
 from privsyn.table.io.formats import (
     BLOCK,
     NOTHING,
+    DeclaredColumns,
     DeclaredTable,
     Formats,
     Labels,
@@ -143,16 +145,24 @@ def header(place: Place, _: CsvFormat) -> list[str]:
         return [column[0] for column in connection.execute(f"SELECT * FROM ({query}) LIMIT 0").description]  # noqa: S608
 
 
-def declared(place: Place, _: CsvFormat) -> tuple[dict[str, Column], tuple[str, ...]]:
+def declared(place: Place, _: CsvFormat) -> DeclaredColumns:
     """Return the columns whose type the database declares, and what is taken as public. No row is read."""
     with _opened(place) as (connection, query, view):
         connection.execute(f"CREATE TEMP VIEW privsyn_query AS {query}")
         listed = connection.execute("PRAGMA table_info(privsyn_query)").fetchall()
-    types = {name.decode(): (kind or b"").decode().upper() for _, name, kind, *_ in listed}
-    known = {
-        name: next((kind for word, kind in _DECLARED if word in its), None) for name, its in types.items()
+    types = {
+        name.decode(): " ".join((its or b"").decode("utf-8", "replace").split())
+        for _, name, its, *_ in listed
     }
-    return {name: kind for name, kind in known.items() if kind is not None}, query_fact(place, view)
+    known = {
+        name: next((kind for word, kind in _DECLARED if word in its.upper()), None)
+        for name, its in types.items()
+    }
+    return DeclaredColumns(
+        {name: kind for name, kind in known.items() if kind is not None},
+        {name: its for name, its in types.items() if its},
+        query_fact(place, view),
+    )
 
 
 def texts(
@@ -207,9 +217,13 @@ def write(
     ):
         for number, frame in enumerate(frames):
             if not number:
+                types = {
+                    name: its if is_type(its := declared.types.get(name, "")) else _type(frame[name])
+                    for name in frame.columns
+                }
                 columns = [
-                    f"{quoted(str(n))} {_type(frame[n])}{' NOT NULL' * (n in declared.not_null)}"
-                    for n in frame.columns
+                    f"{quoted(str(name))} {its}{' NOT NULL' * (name in declared.not_null)}"
+                    for name, its in types.items()
                 ]
                 connection.execute(f"CREATE TABLE {name} ({', '.join(columns + declared.sql)})")
             rows = zip(*(_cells(frame[n]) for n in frame.columns), strict=True)
@@ -228,6 +242,27 @@ def drop(part: Path, place: Place, names: Collection[str]) -> None:
         connection.execute("PRAGMA secure_delete = ON")
         for name in names:
             connection.execute(f"DROP TABLE IF EXISTS {quoted(name)}")
+
+
+_TYPE = re.compile(r"[a-z_][a-z0-9_ ]{0,99}(\( ?[0-9]{1,9}( ?, ?[0-9]{1,9})? ?\))?", re.IGNORECASE)
+"""What a declared type looks like."""
+
+
+def is_type(text: str) -> bool:
+    """Return whether SQLite takes a text as the type of a column, all of it and nothing else.
+
+    A model file may hold any text, and a database may have a type of quoted keywords.
+
+    >>> is_type("DECIMAL(9, 2)"), is_type("double precision"), is_type("INT NOT NULL"), is_type("select")
+    (True, True, False, False)
+    """
+    if not _TYPE.fullmatch(text):
+        return False
+    with suppress(sqlite3.Error), closing(sqlite3.connect(":memory:")) as base:
+        base.execute(f"CREATE TABLE t (a {text})")
+        (column,) = base.execute("PRAGMA table_info(t)")
+        return "".join(column[2].split()) == "".join(text.split())
+    return False
 
 
 def _type(cells: pd.Series) -> str:

@@ -210,7 +210,8 @@ def write_blocks(
             write_parquet(read(), part, Path(path), schema)
         elif place.format is not CSV:
             blocks_of = _arrow_of if place.format.arrow else _frames_of
-            place.format.door.write(blocks_of(read(), schema), part, place, form.labels, declared)
+            known = replace(declared, types=form.declared)
+            place.format.door.write(blocks_of(read(), schema), part, place, form.labels, known)
         else:
             packed = ending_of(path) == ".csv.gz"
             write_csv(read(), part, Path(path), schema, packed=packed, excel_safe=excel_safe)
