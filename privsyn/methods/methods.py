@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from types import MappingProxyType
 from typing import Any, Protocol
 
 import numpy as np
@@ -98,7 +97,7 @@ class Method:
     takes_randomised: bool = False
     rounds: int = 1
     configure: Callable[[Mapping[str, Any]], Method] | None = None
-    parameters: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    parameters: Mapping[str, Any] = field(default_factory=dict)
 
     def with_parameters(self, given: Mapping[str, Any]) -> Method:
         """Return the method with these parameters; raise an `InputError` if one cannot work."""
