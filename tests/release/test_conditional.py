@@ -668,7 +668,7 @@ def test_a_given_column_without_a_value_is_refused():
 
 def test_a_range_on_the_command_line(model, tmp_path, capsys):
     model.save(tmp_path / "model.privsyn")
-    ran = [capsys, "sample", tmp_path / "model.privsyn", tmp_path / "out.csv", "--rows", "60"]
+    ran = [capsys, "sample", tmp_path / "model.privsyn", tmp_path / "out.csv", "--rows", "60", "--force"]
     done = run(*ran, "--given", "pay=20..40", "--given", "`from` >= '2021-01-01'")
     assert done.code == 0, done.err
     sample = pd.read_csv(tmp_path / "out.csv", parse_dates=["from"])

@@ -624,7 +624,7 @@ def test_a_format_holds_one_whole_number(text):
 
 
 def test_a_target_is_a_column_that_is_counted():
-    with pytest.raises(InputError, match="is not one of the columns to be synthesised"):
+    with pytest.raises(InputError, match="target 'id' is free text or generated, so nothing is learnt of it"):
         PrivSyn(1.0, 1e-9, Schema({"id": Identifier(), "n": WHOLE}), target="id")
 
 
