@@ -48,6 +48,9 @@ NEVER_IMPORTED = {  # tools, beside the stubs
 }
 
 
+FOR_TYPES = {"typing_extensions"}  # every type checker has it; to be imported for types alone
+
+
 def requirements(*groups: list[str]) -> set[str]:
     return {re.split(r"[<>=!~\[]", line)[0].lower() for group in groups for line in group}
 
@@ -73,9 +76,14 @@ def imported(paths: list[Path]) -> set[str]:
 
 
 def _imports(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
+    nodes = list(ast.walk(tree))
+    ifs = [node for node in nodes if isinstance(node, ast.If)]
+    types = {id(line) for node in ifs if ast.unparse(node.test) == "TYPE_CHECKING" for line in node.body}
+    for node in nodes:
         if isinstance(node, ast.Import):
             yield from (alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module in FOR_TYPES and id(node) in types:
+            continue
         elif isinstance(node, ast.ImportFrom) and node.module:
             yield node.module.split(".")[0]
         elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "importorskip":
