@@ -8,7 +8,7 @@ INSTALLED := .venv/.installed
 .PHONY: demo test private test-slow test-all coverage lint docs pictures audit mutations same fuzz results paper ablations ordered error-bars robustness constraints forecast claims judges package sbom pythons release clean
 
 demo: $(READY)
-	$(BIN)/privsyn demo --out demo-output
+	$(BIN)/privsyn demo --out demo-output --force
 
 # Three processes for two cores: one runs all tests that wait for a browser, a cluster, Spark or other programs, one
 # after the other (tests/conftest.py). One thread each for algebra is enough: OpenMP's threads wait busily for each

@@ -10,7 +10,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from errno import ENOSPC
 from io import FileIO
 from pathlib import Path
@@ -133,6 +133,10 @@ class Account:
         if self.policy is not None:
             self.policy.check(self.run, [each for each in runs if each.id != self.run.id])
 
+    def resume(self, run: str) -> None:
+        """Take the id of a run that other files keep: if it has its line already, it is counted once."""
+        self.run = replace(self.run, id=run)
+
     def watch(self, progress: Progress | None) -> Progress | None:
         """Return the progress for `fit`, which begins the run in the file before the first question."""
         if self.files is None:
@@ -174,11 +178,16 @@ class Account:
             _append(file, usual, {KEPT_IN: str(self.files.path.resolve())})
 
     def end(self, ledger: Ledger) -> None:
-        """Write the ledger of the run; if that fails, the run counts in full."""
+        """Write the ledger of the run; if that fails, the run counts in full.
+
+        A run of several owners that had ended, and is resumed, has its ledger already.
+        """
         if self.files is not None:
             path = self.files.path
             with _locked(path, os.O_APPEND) as file:
-                _append(file, path, {"ends": self.run.id, "ledger": ledger.to_dict()})
+                file.seek(0)
+                if all(run.id != self.run.id or run.ledger is None for run in parsed(path, file.read())):
+                    _append(file, path, {"ends": self.run.id, "ledger": ledger.to_dict()})
             files = self.files.counted
             self.so_far = f"{' and '.join(map(str, files))}: {SO_FAR}: {total_of(runs_of(files))}"
 

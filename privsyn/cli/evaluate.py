@@ -49,6 +49,7 @@ def evaluate(
     metric: options.Metrics = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all numbers to this file.")] = None,
     report: Annotated[Path | None, typer.Option(help="Write a web page to this file.")] = None,
+    force: options.Force = False,
     *,
     csv: options.Given,
 ) -> None:
@@ -61,7 +62,7 @@ def evaluate(
     of_one = {"--unit": unit, "--order": order, "--target": target, "--test": test, "--leave-out": leave_out}
     tables = [real, synthetic, *([] if test is None else [test])]
     public = _public(schema, csv, of_one, tables)
-    check_outputs(outputs, inputs=(*tables, schema))
+    check_outputs(outputs, inputs=(*tables, schema), force=force)
     check_page("--report", report)
     with staged(outputs) as places, waiting("comparing the tables and training models"):
         scores = privsyn.evaluate(
@@ -112,6 +113,7 @@ def attack(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the random choice of rows.")] = 0,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all numbers to this file.")] = None,
+    force: options.Force = False,
     *,
     csv: options.Given,
 ) -> None:
@@ -123,7 +125,7 @@ def attack(
     outputs = {"--json": json_file}
     tables = real, synthetic, control
     public = _public(schema, csv, {"--unit": unit, "--order": order}, tables)
-    check_outputs(outputs, inputs=(*tables, schema))
+    check_outputs(outputs, inputs=(*tables, schema), force=force)
     with staged(outputs) as places, waiting("attacking rows"):
         risks = privsyn.attack(*tables, public, unit=unit, order=order, secrets=secret, seed=seed)
         if json_file is not None:

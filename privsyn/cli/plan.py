@@ -127,6 +127,7 @@ def sweep(
         Path | None,
         typer.Option(metavar="CSV", help="Results of other programs for the plot: method, epsilon, scores."),
     ] = None,
+    force: options.Force = False,
     csv: options.Given,
 ) -> None:
     """Measure many runs on DATA, for experiments. Seeded, and it READS DATA: its results are not private."""
@@ -135,6 +136,7 @@ def sweep(
     import privsyn
     from privsyn.cli.common.console import countdown
     from privsyn.cli.common.outputs import check_outputs, check_table, staged
+    from privsyn.cli.common.recording import refuse_sweep
     from privsyn.errors import InputError, plural
     from privsyn.studies.results import check_plot, check_scores, draw, long_form, read_peers
     from privsyn.table.schema.database_file import as_database
@@ -142,7 +144,9 @@ def sweep(
     database = as_database(settings["schema"])
     if database is None:
         check_table(data)
-    check_outputs({"--out": out, "--plot": plot, "--long": long}, inputs=(data, settings["schema"], peers))
+    refuse_sweep(data)
+    outputs, inputs = {"--out": out, "--plot": plot, "--long": long}, (data, settings["schema"], peers)
+    check_outputs(outputs, inputs=inputs, force=force, appended=("--out",))
     if plot is None and (score or peers):
         raise InputError("--score and --peers are about the plot: add --plot FILE")
     settings["schema"] = database or options.read_public(settings["schema"], csv)

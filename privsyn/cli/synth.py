@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,7 +14,9 @@ from privsyn.cli.common import options
 from privsyn.settings import AGREED
 
 if TYPE_CHECKING:
+    from privsyn.budget.account import Account
     from privsyn.cli.common.task import Task
+    from privsyn.owners.owners import Owners
     from privsyn.progress import Progress
     from privsyn.synthesizer import PrivSyn
     from privsyn.table.schema.schema import Schema
@@ -239,38 +242,67 @@ def owner(
     patience: Annotated[float, typer.Option(help="Seconds to wait for another owner.")] = 3600.0,
     ledger: Annotated[Path | None, typer.Option(help="Write the ledger to this file, as JSON.")] = None,
     force: options.Force = False,
+    budget: options.BudgetFile = None,
+    no_budget: options.NoBudget = False,
+    policy: options.PolicyFile = None,
     csv: options.Given,
 ) -> None:
     """Learn from the rows of several owners, none of whom shows them to another. Each runs this command."""
-    import privsyn
-    from privsyn.cli.common import console
-    from privsyn.cli.common.outputs import check_absent, check_outputs, check_table, write_text
-    from privsyn.cli.common.terminal import say
+    from privsyn.cli.common.outputs import BUDGET, check_outputs, check_table
+    from privsyn.cli.common.recording import BudgetPlace, account_of, check_recordable
+    from privsyn.owners.journal import Journal
     from privsyn.owners.owners import Owners
 
+    private = model.with_name(f"{model.name}.run") if folder is None else folder
+    begun = Journal.open(private).name if Journal.begun(private) else None
+    place = BudgetPlace(budget, declined=no_budget)
+    account = account_of(data, model, settings, place, policy, resumed=begun)
     check_table(data)
     options.check_lookups(data, settings["schema"])
-    outputs = {"--model": model, "--ledger": ledger}
-    check_outputs(outputs, inputs=(data, settings["schema"]))
-    check_absent(outputs, force=force)
+    check_recordable(data, account)
+    outputs = {"--model": model, "--ledger": ledger, BUDGET: account.path}
+    inputs = (data, settings["schema"], policy)
+    check_outputs(outputs, inputs=inputs, force=force, appended=(BUDGET,))
     settings["schema"] = options.read_public(settings["schema"], csv)
-    private = model.with_name(f"{model.name}.run") if folder is None else folder
     owners = Owners(
         data, party=party, peers=peers.split(","), honest=honest, folder=private, tls=tls, patience=patience
     )
-    fitted = privsyn.PrivSyn(**settings, progress=_Lines())
+    account.resume(Journal.open(private).name)
+    _learn_together(owners, settings, account, model, ledger)
+
+
+def _learn_together(
+    owners: Owners, settings: Mapping[str, Any], account: Account, model: Path, ledger: Path | None
+) -> None:
+    """Fit one owner's side, record the run, and write the model and the ledger."""
+    import privsyn
+    from privsyn.cli.common import console
+    from privsyn.cli.common.outputs import write_text
+    from privsyn.cli.common.recording import end_recorded
+    from privsyn.cli.common.terminal import say
+    from privsyn.private.ledger_text import recorded_lines
+
+    fitted = privsyn.PrivSyn(**settings, progress=account.watch(_Lines()))
     try:
         fitted.fit(owners)
     finally:  # epsilon is spent as soon as there is a release: lose none, whatever the others have
         if hasattr(fitted, "release_"):
-            fitted.save(model)
+            fitted.save(
+                model
+            )  # the same bytes at each owner: so it does not say who of them keeps a budget file
+            own = replace(fitted.ledger_, recorded=account.path is not None)
             if ledger is not None:
-                write_text(ledger, fitted.ledger_.to_json())
-            console.show_files({"--model": model})
-            say(f"{private}: private; resumes this run, and can be deleted when all owners have the model")
+                write_text(ledger, own.to_json())
+            end_recorded(fitted, account)
+            console.show_files({"--model": model, "--ledger": ledger})
+            say(f"{owners.folder}: private; resumes this run; delete it when all owners have the model")
             console.show_privacy(fitted.ledger_)
+            say(*([account.so_far] if account.so_far else recorded_lines(own)))
             console.show_losses(fitted.losses_)
             console.show_public_inputs(fitted.ledger_)
+    if (noise := fitted.release_.too_little_signal) is not None:
+        say(f"{model}: {noise}. `privsyn sample {model} OUT --rows N` shows the noise")
+        raise typer.Exit(1)
 
 
 class _Lines:

@@ -23,6 +23,7 @@ from privsyn.marginals.domain import Ints
 KEY = "run.json"
 PART = 16  # bytes of this owner's part of the run's name
 SECRET = 32  # bytes that only this owner knows
+DIGITS = 16  # of the id of the run in the budget file
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,16 @@ class Journal:
     part: bytes
     secret: bytes
 
+    @property
+    def name(self) -> str:
+        """The id of the run in the budget file: the same again if the run is resumed."""
+        return self.part.hex()[:DIGITS]
+
+    @classmethod
+    def begun(cls, folder: Path) -> bool:
+        """Return whether a run was begun in this folder."""
+        return (folder / KEY).exists()
+
     @classmethod
     def open(cls, folder: Path) -> Journal:
         """Open the journal in this folder, or begin one.
@@ -57,7 +68,7 @@ class Journal:
             folder.mkdir(mode=0o700, exist_ok=True)
             _sync(folder.parent)
             _sync(folder)  # a process may have ended before it did
-            if not (folder / KEY).exists():
+            if not cls.begun(folder):
                 if any(not path.name.startswith(".") for path in folder.iterdir()):
                     raise InputError(f"{folder}: holds other files: give a folder that does not exist yet")
                 key = {"part": secrets.token_hex(PART), "secret": secrets.token_hex(SECRET)}

@@ -334,6 +334,15 @@ def test_the_command_says_what_the_file_keeps_and_refuses_another_table(folder, 
     assert "r.csv: contains runs on another table" in refused.err
 
 
+def test_a_table_with_a_policy_is_not_swept(folder, capsys, monkeypatch):
+    monkeypatch.setattr(Bench, "of", None)
+    (folder / "privsyn.policy.yaml").write_text("epsilon: 2\ndelta: 1e-8\n")
+    done = run(capsys, *QUICK)
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+    assert "privsyn.policy.yaml: allows no sweep of data.csv: its runs are seeded" in done.err
+    assert not (folder / "r.csv").exists()
+
+
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [

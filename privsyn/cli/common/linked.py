@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from privsyn.cli.common import console
 from privsyn.cli.common.checksums import write_beside
 from privsyn.cli.common.keeping import end_without_table, kept
-from privsyn.cli.common.outputs import BUDGET, check_absent, check_files, check_outputs
+from privsyn.cli.common.outputs import BUDGET, check_files, check_outputs
 from privsyn.cli.common.recording import check_recordable, fit_recorded
 from privsyn.cli.common.terminal import say
 from privsyn.errors import InputError, plural
@@ -83,8 +83,7 @@ def sample_tables(
 ) -> None:
     """Draw the tables of a model into a new folder of CSV files, or into a database."""
     outputs = _files_of(out, {})
-    check_outputs(outputs, inputs=(model,))
-    check_absent(outputs, tables=release.database.names, force=force)
+    check_outputs(outputs, inputs=(model,), force=force, tables=release.database.names)
     with console.progress() as bars:
         shapes = release.sample_into(out, rows, seed=seed, excel_safe=excel_safe, progress=bars)
     show_tables(release, shapes, out)

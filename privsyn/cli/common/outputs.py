@@ -40,8 +40,30 @@ def check_table(path: Path) -> None:
         say(f"privsyn: {path}: {what} not read, not ending in .parquet", err=True)
 
 
-def check_outputs(outputs: Outputs, *, inputs: Iterable[Path | None]) -> None:
-    """Refuse a path that cannot be written, and a file in two roles."""
+def check_outputs(
+    outputs: Outputs,
+    *,
+    inputs: Iterable[Path | None],
+    force: bool,
+    appended: Collection[str] = (),
+    tables: Collection[str] = (),
+) -> None:
+    """Refuse a path that cannot be written, a file in two roles, and files that exist already.
+
+    This is the one rule of all commands: an output that exists needs ``--force``. A database may exist,
+    without the tables to be written.
+
+    Parameters
+    ----------
+    outputs : mapping of an argument to a Path
+    inputs : iterable of Path
+    force : bool
+        Whether existing files are overwritten.
+    appended : collection of str, optional
+        Arguments whose files the command only appends to.
+    tables : collection of str, optional
+        The tables that are written into a database. Default: the one that its path names.
+    """
     taken = {file_of(path).resolve(): "an input" for path in inputs if path is not None}
     for name, path in outputs.items():
         if path is None:
@@ -51,6 +73,10 @@ def check_outputs(outputs: Outputs, *, inputs: Iterable[Path | None]) -> None:
         if (place := file.resolve()) in taken:
             raise InputError(f"{name} {path}: is {taken[place]} too: give it a name of its own")
         taken[place] = name
+    if not force:
+        for name, path in outputs.items():
+            if path is not None and name not in appended:
+                _check_absent(name, path, tables)
     _tell_of_leftovers(file_of(path) for path in outputs.values() if path is not None)
 
 
@@ -80,11 +106,10 @@ def check_files(
         Whether existing files are overwritten.
     """
     inputs = tuple(inputs)
-    check_outputs(outputs, inputs=inputs)
+    check_outputs(outputs, inputs=inputs, force=force, appended=(BUDGET,), tables=tables)
     check_page("--report", outputs.get("--report"))
     check_page("--public-report", outputs["--public-report"])
     check_markdown("--sheet", outputs["--sheet"])
-    check_absent({name: path for name, path in outputs.items() if name != BUDGET}, tables=tables, force=force)
     if outputs["--model"] is None:
         check_rescue(out, (*inputs, *outputs.values()), force=force)
 
@@ -135,32 +160,16 @@ def check_markdown(name: str, path: Path | None) -> None:
         raise InputError(f"{name} {path}: is Markdown: let its name end in .md")
 
 
-def check_new(name: str, path: Path | None, *, force: bool) -> None:
-    """Refuse to overwrite a file: a schema that a person reviewed, or results that cost privacy."""
-    if path is not None and file_of(path).exists() and not force:
-        raise InputError(f"{name} {path}: exists already: give another name, or --force to overwrite it")
-
-
-def check_absent(outputs: Outputs, *, tables: Collection[str] = (), force: bool) -> None:
-    """Refuse to overwrite any of several files. A database may exist, without the tables to be written.
-
-    Parameters
-    ----------
-    outputs : mapping of an argument to a Path
-    tables : collection of str, optional
-        The tables that are written into a database. Default: the one that its path names.
-    force : bool
-    """
-    for name, path in outputs.items():
-        if path is None or force:
-            continue
-        if not holds_tables(file_of(path)):
-            check_new(name, path, force=force)
-        elif listed := tables_there(path, tables):
-            raise InputError(
-                f"{name} {path}: has {', '.join(map(repr, listed))} already: give another name, or --force to"
-                " replace it"
-            )
+def _check_absent(name: str, path: Path, tables: Collection[str]) -> None:
+    """Refuse to overwrite a file, or a table of a database."""
+    if not holds_tables(file_of(path)):
+        if file_of(path).exists():
+            raise InputError(f"{name} {path}: exists already: give another name, or --force to overwrite it")
+    elif listed := tables_there(path, tables):
+        raise InputError(
+            f"{name} {path}: has {', '.join(map(repr, listed))} already: give another name, or --force to"
+            " replace it"
+        )
 
 
 def exists_already(path: Path) -> bool:

@@ -1,4 +1,4 @@
-"""How `privsyn synth` records a run in the budget file of its table."""
+"""How `privsyn synth` and `privsyn owner` record a run in the budget file of its table."""
 
 from __future__ import annotations
 
@@ -43,11 +43,17 @@ class BudgetPlace:
 
 
 def account_of(
-    data: Path, out: Path | None, settings: Mapping[str, Any], place: BudgetPlace, policy: Path | None
+    data: Path,
+    out: Path | None,
+    settings: Mapping[str, Any],
+    place: BudgetPlace,
+    policy: Path | None,
+    *,
+    resumed: str | None = None,
 ) -> Account:
     """Return where a run is recorded, and refuse one that the policy or the files do not allow.
 
-    Nothing of the table is read.
+    Nothing of the table is read. `resumed` is the id of a run that was begun before: it is counted once.
     """
     from privsyn.budget.account import Account
     from privsyn.budget.files import BudgetFiles
@@ -69,9 +75,22 @@ def account_of(
     limit = None if limits is None else limits.to_plain()
     name = "" if out is None else name_of(out)
     run = Run(epsilon or 0.0, settings["delta"], unit, seeded, name_of(data), name, limit, root=root)
+    run = run if resumed is None else replace(run, id=resumed)
     account = Account(files, run, limits)
     account.check()
     return account
+
+
+def refuse_sweep(data: Path) -> None:
+    """Refuse a sweep of a table that has a policy: its runs are seeded, and nothing would count them."""
+    from privsyn.budget.policy import policy_of
+    from privsyn.errors import InputError
+
+    if (limits := policy_of(data)) is not None:
+        raise InputError(
+            f"{limits.file}: allows no sweep of {data}: its runs are seeded, so they are not private: take a"
+            " public table"
+        )
 
 
 def check_recordable(data: Path, account: Account) -> None:

