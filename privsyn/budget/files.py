@@ -85,12 +85,12 @@ class BudgetFiles:
         return usual if _writable(usual.parent) else None
 
     def check_writable(self) -> None:
-        """Refuse a place beside a table at which nothing can be written."""
+        """Refuse a place beside a table at which nothing can be written; a policy allows no other."""
         if self.path.parent.is_dir() and not exists(self.path) and not _writable(self.path.parent):
-            raise InputError(
-                f"{self.path}: the budget file cannot be written there: give --budget FILE in another folder,"
-                " or --no-budget to keep none"
-            )
+            advice = ": give --budget FILE in another folder, or --no-budget to keep none"
+            if self.policy is not None:
+                advice = f", and {self.policy.file} needs the budget file there: make the folder writable"
+            raise InputError(f"{self.path}: the budget file cannot be written there{advice}")
 
 
 def _of_one_folder(data: Path, usual: Path) -> list[Path]:

@@ -18,7 +18,7 @@ from privsyn.release.linked import LinkedRelease
 from privsyn.release.losses import lines_of
 from privsyn.studies import linked_facts as linked
 from privsyn.studies.linked_facts import LinksInWords
-from privsyn.studies.release_facts import KEPT, MOST_PAIRS, in_plain_words, pair_table
+from privsyn.studies.release_facts import KEPT, MOST_PAIRS, in_plain_words, in_values, pair_table
 from privsyn.studies.release_report import LIMITS, SEED, estimates, in_short
 from privsyn.table.linked import ROW, rows_of
 
@@ -60,7 +60,7 @@ def render_linked(release: LinkedRelease) -> str:
     total, low, high = linked.persons(release)
     root, ledger = release.database.root, release.ledger
     values = {
-        "ledger": ledger.to_dict() | {"kept": ledger.kept},
+        "ledger": in_values(ledger),
         "odds": in_plain_words(ledger),
         "root": root,
         "rows": total,

@@ -16,6 +16,7 @@ from privsyn.marginals.domain import Floats
 from privsyn.marginals.marginal import Marginal
 from privsyn.pages.sections import many, percent, whole
 from privsyn.private.ledger import Ledger
+from privsyn.private.ledger_text import recorded_lines
 from privsyn.release.agreement import error_limit
 from privsyn.release.losses import in_doubt, lines_of, spoiled
 from privsyn.release.outlook import strength
@@ -54,7 +55,7 @@ def facts(release: Release) -> dict[str, Any]:
     rows = relationships(release)
     kept = overview(release.codec.domain.names, rows)
     return {
-        "ledger": release.ledger.to_dict() | {"kept": release.ledger.kept},
+        "ledger": in_values(release.ledger),
         "rows": release.fitted.total,
         "lost": release.accuracy_.not_found,
         "losses": lines_of(release.losses),
@@ -233,6 +234,11 @@ def most_frequent(
 def _kept(totals: Floats) -> np.ndarray:
     """Return the places of the most frequent values, in their order."""
     return np.sort(np.argsort(-totals, kind="stable")[:MOST_LEVELS])
+
+
+def in_values(ledger: Ledger) -> dict[str, Any]:
+    """Return what pages and sheets show of a ledger."""
+    return ledger.to_dict() | {"kept": ledger.kept, "remarks": recorded_lines(ledger)}
 
 
 def in_plain_words(ledger: Ledger) -> dict[str, Any] | None:

@@ -21,7 +21,7 @@ from privsyn.private.ledger import Ledger
 from privsyn.release.linked import LinkedRelease
 from privsyn.release.release import Release
 from privsyn.studies import linked_facts as linked
-from privsyn.studies.release_facts import facts, in_plain_words
+from privsyn.studies.release_facts import facts, in_plain_words, in_values
 from privsyn.synthesizer import PrivSyn
 from privsyn.table.across import schema_of
 from privsyn.table.io.formats import Place, holds_tables, tables_in
@@ -104,7 +104,7 @@ def render_linked(release: LinkedRelease, data: Path | None = None) -> str:
     whole = metadata_of_tables(release, data)
     total, low, high = linked.persons(release)
     values = {
-        "ledger": release.ledger.to_dict() | {"kept": release.ledger.kept},
+        "ledger": in_values(release.ledger),
         "odds": in_plain_words(release.ledger),
         "name": "synthetic tables" if data is None else data.name,
         "file": data if "recordSet" in whole else None,

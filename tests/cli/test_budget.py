@@ -63,13 +63,16 @@ def test_a_run_is_recorded_beside_its_table(folder, capsys):
 
 @pytest.mark.slow
 def test_a_run_that_is_not_recorded_says_so_in_its_ledger_and_model(folder, capsys):
-    files = ("--ledger", "ledger.json", "--model", "m.privsyn")
+    pages = ("--public-report", "public.html", "--sheet", "sheet.md")
+    files = ("--ledger", "ledger.json", "--model", "m.privsyn", *pages)
     done = run(capsys, *SYNTH, "--no-budget", *files)
     assert (done.code, FILE.exists()) == (0, False)
     assert "NOT RECORDED in a budget file" in done.out
     for ledger in (Ledger.from_json(Path("ledger.json").read_text()), load("m.privsyn").ledger):
         assert ledger.recorded is False
         assert "NOT RECORDED in a budget file" in str(ledger)
+    for page in pages[1::2]:
+        assert "NOT RECORDED in a budget file" in Path(page).read_text()
     Path("privsyn.policy.yaml").write_text(POLICY)
     declined = run(capsys, *SYNTH, "--no-budget", "--force")
     assert "privsyn.policy.yaml needs the budget file" in refused(declined)
@@ -90,6 +93,10 @@ def test_where_nothing_can_be_written_beside_the_table_one_line_says_what_to_do(
     monkeypatch.setattr("tempfile.TemporaryFile", denied)
     said = refused(run(capsys, "synth", "private/data.csv", "out.csv", *SETTINGS))
     assert "give --budget FILE in another folder, or --no-budget to keep none" in said
+    Path("private/privsyn.policy.yaml").write_text(POLICY)
+    said = refused(run(capsys, "synth", "private/data.csv", "out.csv", *SETTINGS))
+    assert "privsyn.policy.yaml needs the budget file there: make the folder writable" in said
+    Path("private/privsyn.policy.yaml").unlink()
     elsewhere = ("synth", "private/data.csv", "out.csv", *SETTINGS, "--budget", "b.jsonl")
     assert run(capsys, *elsewhere).code == 0
     assert len(runs_in(Path("b.jsonl"))) == 1
@@ -430,7 +437,7 @@ def test_randomised_columns_spend_nothing_and_beside_others_no_policy_counts_the
 def test_what_a_run_begins_with_depends_on_no_row(folder, capsys, monkeypatch):
     monkeypatch.setattr("secrets.token_hex", lambda size: "0" * 2 * size)
     lines = []
-    for rows in (300, 30):
+    for rows in (300, 150):
         pd.read_csv("data.csv")[:rows].to_csv("data.csv", index=False)
         assert run(capsys, *SYNTH, "--force").code == 0
         begins, ends = map(json.loads, FILE.read_text().splitlines())
