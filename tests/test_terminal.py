@@ -190,7 +190,7 @@ def test_no_command_lets_a_text_from_elsewhere_command_the_terminal(command, fol
     if command == "sweep":
         arguments[1] = out / "table.parquet"
     code, sent = on_terminal(monkeypatch, *arguments)
-    assert code == 0, sent
+    assert code in ((0, 1) if command == "synth without a schema" else (0,)), sent  # 1: too little signal
     assert not obeyed(sent)
     assert "\x1b[8m" not in sent  # which rich does not send
     assert (r"\e]0;owned\a\e[8m" if command == "schema" else SHOWN) in sent  # YAML has escapes of its own
