@@ -153,7 +153,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         """Refuse what cannot work, before any row is read. Every rule of the settings is here."""
-        from privsyn.arguments import check_bytes, check_column, check_finite, check_promise, check_whole
+        from privsyn.arguments import check_bytes, check_finite, check_promise, check_whole
         from privsyn.methods.budget import check_enough
         from privsyn.methods.persons import MOST_TESTED
         from privsyn.private.accounting import rho_for
@@ -170,7 +170,7 @@ class Settings:
             check_whole(spelled("seed"), self.seed)
         check_bytes(spelled("memory"), self.memory)
         if self.target is not None and public is not None:
-            check_column(spelled("target"), self.target, public.coded, public=True, left_out=public.columns)
+            public.check_coded("target", self.target, public=True)
         if (important := self.matters_most) and public is not None:
             check_important(spelled("important"), important, public)
         self._check_epsilon(public)

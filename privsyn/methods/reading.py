@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from privsyn.arguments import check_bytes, check_column
+from privsyn.arguments import check_bytes
 from privsyn.errors import spelled, warn_columns, warn_marks
 from privsyn.inference.ordered.support import Look
 from privsyn.inference.problem import FewCells, PublicFacts
@@ -356,13 +356,7 @@ def open_schema_of(
     if open_schema.schema.randomised:
         codec_of_randomised(open_schema.schema, rows.head)  # refuses a dtype that cannot hold all values
     if target is not None:
-        check_column(
-            spelled("target"),
-            target,
-            open_schema.schema.coded,
-            read=True,
-            left_out=open_schema.schema.columns,
-        )
+        open_schema.schema.check_coded("target", target, read=True)
     warn_columns(open_schema.schema.dropped, open_schema.objects, open_schema.unordered)
     warn_marks(() if rows.schema is not None else marks_of_numbers(open_schema.schema, rows.head))
     return open_schema

@@ -11,8 +11,8 @@ from typing import IO, TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec
 
 import numpy as np
 
-from privsyn.arguments import check_column, check_whole
-from privsyn.errors import InputError, not_found_in, plural, spelled, warn_absent, warn_disagreements
+from privsyn.arguments import check_whole
+from privsyn.errors import InputError, not_found_in, plural, warn_absent, warn_disagreements
 from privsyn.files import check_target
 from privsyn.inference.fitted import Fitted
 from privsyn.marginals.domain import Records
@@ -145,7 +145,7 @@ class Release(Generic[TableT]):
             with given values or balanced classes are not compared, nor fewer than 100.
         """
         if balance is not None:
-            self._check_column("balance", balance)
+            self.codec.schema.check_coded("balance", balance)
         if given is None and balance is None:
             frame = stacked(self._with_warning(self.blocks(n, seed, progress)))
         else:
@@ -286,12 +286,8 @@ class Release(Generic[TableT]):
 
     def absent(self, column: str) -> tuple[Any, ...]:
         """Return the listed values of a column with no row in the release: no sample has them."""
-        self._check_column("absent", column)
+        self.codec.schema.check_coded("absent", column)
         return absent(self.codec, self.fitted, column)
-
-    def _check_column(self, what: str, name: object) -> None:
-        schema = self.codec.schema
-        check_column(spelled(what), name, schema.coded, left_out=schema.columns)
 
     @cached_property
     def zeros(self) -> StructuralZeros:
@@ -401,7 +397,7 @@ class Release(Generic[TableT]):
         follows from released counts, so it costs no privacy. See docs/epsilon.md for how often it was right.
         """
         if target is not None:
-            self._check_column("target", target)
+            self.codec.schema.check_coded("target", target)
         return str(Outlook.of(self, target))
 
     def save(self, path: str | PathLike[str] | IO[bytes]) -> None:

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from privsyn.arguments import check_column, check_release, check_whole
-from privsyn.errors import InputError, did_you_mean, printable, safe_repr, spelled
+from privsyn.arguments import check_release, check_whole
+from privsyn.errors import InputError, did_you_mean, printable, safe_repr
 from privsyn.evaluation.comparison import DEFAULT_LEARNERS, LEARNERS
 from privsyn.evaluation.encoding import Coded, View, code_together
 from privsyn.private.accounting import epsilon_for
@@ -204,8 +204,7 @@ def forecast(
     fitted: Release[Any] | None = check_release(release).of_one_table
     if fitted is None:
         raise InputError(LINKED)
-    schema = fitted.codec.schema
-    check_column(spelled("target"), target, schema.coded, left_out=schema.columns)
+    fitted.codec.schema.check_coded("target", target)
     if model not in LEARNERS:
         meant = did_you_mean(model, LEARNERS)
         raise InputError(f"the model {safe_repr(model)} is none of {', '.join(LEARNERS)}{meant}")

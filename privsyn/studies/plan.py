@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privsyn.arguments import check_column, check_whole
+from privsyn.arguments import check_whole
 from privsyn.errors import InputError, plural, printable, spelled
 from privsyn.marginals.domain import Domain
 from privsyn.methods.discovery import ALL_FOR_BOUNDS, expected_share, reserved_delta
@@ -226,13 +226,7 @@ def plan(
     columns = planned_columns(table, schema, unit)
     domain, open_schema, uncounted, named = planned_domain(columns, schema, settings.matters_most)
     if target is not None:
-        check_column(
-            spelled("target"),
-            target,
-            open_schema.schema.coded,
-            read=True,
-            left_out=open_schema.schema.columns,
-        )
+        open_schema.schema.check_coded("target", target, read=True)
     run = _Run(settings, open_schema, domain, named, numbers)
     criteria = run.feasible(columns)
     epsilon, delta = settings.promise

@@ -23,7 +23,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 import pandas as pd
 
-from privsyn.arguments import check_between, check_column, check_whole, read_parameters
+from privsyn.arguments import check_between, check_whole, read_parameters
 from privsyn.errors import InputError, about, did_you_mean, safe_repr, spelled
 from privsyn.evaluation.comparison import TEST_SHARE, Comparison, chosen_learners
 from privsyn.evaluation.evaluate import evaluate
@@ -157,13 +157,7 @@ class Bench:
         """Refuse wrong settings of any run, and metrics that fail on some rows, before the first run."""
         open_schema = OpenSchema.of(self.schema, self.train)
         if self.target is not None:
-            check_column(
-                spelled("target"),
-                self.target,
-                open_schema.schema.coded,
-                read=True,
-                left_out=open_schema.schema.columns,
-            )
+            open_schema.schema.check_coded("target", self.target, read=True)
         self._check_models(runs)
         if self.metrics:
             try_own(Comparison.of(self.train, self.test, self.schema, target=self.target))

@@ -11,7 +11,8 @@ from typing import Any
 
 import pandas as pd
 
-from privsyn.errors import InputError, did_you_mean, safe_repr
+from privsyn.arguments import check_column
+from privsyn.errors import InputError, did_you_mean, safe_repr, spelled
 from privsyn.notebook import html, html_table
 from privsyn.table.encoding.dtypes import Dtype, family, hint_of, its
 from privsyn.table.kinds.column import in_words
@@ -169,6 +170,10 @@ class Schema:
     def coded(self) -> Mapping[str, Coded]:
         """The columns that are counted: all but identifiers and free text. Not to be changed."""
         return {name: column for name, column in self.columns.items() if isinstance(column, Coded)}
+
+    def check_coded(self, argument: str, name: object, *, public: bool = False, read: bool = False) -> None:
+        """Refuse a name that is no column to be synthesised; see `privsyn.arguments.check_column`."""
+        check_column(spelled(argument), name, self.coded, public=public, read=read, left_out=self.columns)
 
     @property
     def randomised(self) -> dict[str, float]:
