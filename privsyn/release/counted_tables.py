@@ -13,6 +13,7 @@ import pandas as pd
 
 from privsyn.arguments import check_finite
 from privsyn.errors import InputError, did_you_mean, replace_errors, safe_repr, warn_totals
+from privsyn.table.encoding.parsing import is_missing
 from privsyn.table.schema.columns import Numerical
 from privsyn.table.schema.schema import Schema
 
@@ -94,11 +95,6 @@ def names_of(table: pd.DataFrame) -> tuple[str, ...]:
 def named(table: pd.DataFrame) -> str:
     """Return the columns that a table counts, for a message."""
     return ", ".join(map(safe_repr, names_of(table))) or "of no column"
-
-
-def is_missing(value: Any) -> bool:
-    """Return whether a value of a table means a missing cell."""
-    return bool(pd.api.types.is_scalar(value) and pd.isna(value))
 
 
 def _limits(suppressed: object) -> tuple[float, float]:

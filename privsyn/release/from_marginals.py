@@ -29,10 +29,11 @@ from privsyn.marginals.recoding import Merging
 from privsyn.methods.default import fit_one_ways, fit_tables, predicted_by_pairs
 from privsyn.methods.methods import DEFAULT
 from privsyn.private.ledger import Ledger
-from privsyn.release.counted_tables import COUNT, VARIANCE, as_frames, is_missing, named, names_of
+from privsyn.release.counted_tables import COUNT, VARIANCE, as_frames, named, names_of
 from privsyn.release.release import Release
 from privsyn.table.codec.codec import Codec
 from privsyn.table.encoding.encoders import CategoricalEncoder, Encoder
+from privsyn.table.encoding.parsing import is_missing
 from privsyn.table.schema.columns import Coded
 from privsyn.table.schema.constraint import python_value
 from privsyn.table.schema.schema import Schema, declared

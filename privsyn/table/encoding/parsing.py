@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from privsyn.errors import InputError
 from privsyn.marginals.domain import Floats, Mask
-from privsyn.table.encoding.time_format import SpanFormat, digits_of, is_of_digits, on_the_clock, read_time
+from privsyn.table.encoding.time_format import SpanFormat, on_the_clock, read_time, with_digits
 
 A = TypeVar("A")
 
@@ -91,7 +91,7 @@ def missing_among(cells: Sequence[object]) -> Mask:
     >>> missing_among([None, np.nan, Decimal("NaN"), Decimal("sNaN"), [None], "", 0]).tolist()
     [True, True, True, False, False, False, False]
     """
-    return np.array([alone(_is_missing, cell, False) for cell in cells], dtype=np.bool_)
+    return np.array([alone(is_missing, cell, False) for cell in cells], dtype=np.bool_)
 
 
 def infinite_among(cells: Sequence[object]) -> Mask:
@@ -103,7 +103,8 @@ def _is_infinite(cell: object) -> bool:
     return isinstance(cell, float) and isinf(cell)
 
 
-def _is_missing(cell: object) -> bool:
+def is_missing(cell: object) -> bool:
+    """Return whether a cell is None, NaN, NaT or `pandas.NA`."""
     return bool(pd.api.types.is_scalar(cell) and pd.isna(cell))  # type: ignore[call-overload]
 
 
@@ -120,14 +121,12 @@ def moments(
     >>> moments([20150131, "20150131", 20150141], "%Y%m%d").astype("datetime64[D]").astype(str).tolist()
     ['2015-01-31', '2015-01-31', 'NaT']
     """
-    digits = is_of_digits(pattern)
-    read = partial(_moment, pattern=pattern, zone=zone, digits=digits)
+    read = partial(_moment, pattern=pattern, zone=zone)
     return np.array([alone(read, cell, None) for cell in cells], dtype="datetime64[s]")
 
 
-def _moment(cell: object, pattern: str | None, zone: str | None, *, digits: bool) -> datetime | None:
-    if pattern is not None and digits and isinstance(cell, str | Real) and not isinstance(cell, bool):
-        cell = digits_of(cell, pattern)  # type: ignore[arg-type]
+def _moment(cell: object, pattern: str | None, zone: str | None) -> datetime | None:
+    cell = with_digits(cell, pattern)
     if isinstance(cell, str):
         cell = datetime.fromisoformat(cell) if pattern is None else read_time(cell, pattern)
         cell = on_the_clock(cell, zone)
@@ -148,7 +147,7 @@ def clock_seconds(cells: Sequence[object], pattern: str | None = None) -> Floats
     >>> clock_seconds(["8:30 pm", 2030], "%I:%M %p").tolist(), clock_seconds([830, "0830"], "%H%M").tolist()
     ([73800.0, nan], [30600.0, 30600.0])
     """
-    read = partial(_since_midnight, pattern=pattern, digits=is_of_digits(pattern))
+    read = partial(_since_midnight, pattern=pattern)
     return np.array([alone(read, cell, np.nan) for cell in cells], dtype=np.float64)
 
 
@@ -162,9 +161,8 @@ def span_seconds(cells: Sequence[object], form: SpanFormat | None = None) -> Flo
     return np.array([alone(read, cell, np.nan) for cell in cells], dtype=np.float64)
 
 
-def _since_midnight(cell: object, pattern: str | None, *, digits: bool) -> float:
-    if pattern is not None and digits and isinstance(cell, str | Real) and not isinstance(cell, bool):
-        cell = digits_of(cell, pattern)  # type: ignore[arg-type]
+def _since_midnight(cell: object, pattern: str | None) -> float:
+    cell = with_digits(cell, pattern)
     if isinstance(cell, str) and pattern is not None:
         cell = read_time(cell, pattern).time()
     if isinstance(cell, str):

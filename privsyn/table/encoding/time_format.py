@@ -12,11 +12,13 @@ from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from functools import cache
 from zoneinfo import ZoneInfo
 
+import numpy as np
+
 from privsyn.errors import InputError, safe_repr
 
 OWN = {"%-d": "%d", "%-m": "%m", "%-H": "%H", "%-I": "%I", "%P": "%p", "%:z": "%z", "%L": "%f"}
-"""Directives that `strftime` has not on each platform, and the standard ones that read them: numbers without
-leading zeros, am and pm in small letters, an offset with a colon, and milliseconds."""
+"""Directives that `strftime` lacks on some platforms, and the standard directives that read them: numbers
+without leading zeros, am and pm in small letters, an offset with a colon, and milliseconds."""
 
 _DIRECTIVE = re.compile(r"%(?:%|-[dmHI]|P|:z|L|Y)")
 _OFFSET = re.compile(r"([+-])(\d\d):(\d\d)")
@@ -29,7 +31,7 @@ def standard(pattern: str) -> str:
     >>> standard("%-d.%-m.%Y %-H:%M%:z")
     '%d.%m.%Y %H:%M%z'
     """
-    return _DIRECTIVE.sub(lambda found: OWN.get(found[0], found[0]), pattern)
+    return _DIRECTIVE.sub(lambda directive: OWN.get(directive[0], directive[0]), pattern)
 
 
 def read_time(text: str, pattern: str) -> datetime:
@@ -48,8 +50,8 @@ def spell_time(at: date, pattern: str) -> str:
     '01.02.0098'
     """
 
-    def spell(found: re.Match[str]) -> str:
-        directive = found[0]
+    def spell(match: re.Match[str]) -> str:
+        directive = match[0]
         if directive == "%%":
             return directive
         if directive == "%Y":  # `strftime` of Linux writes the year 98 with two digits
@@ -75,14 +77,18 @@ def is_of_digits(pattern: str | None) -> bool:
     return pattern is not None and spell_time(datetime(2021, 12, 23, 13, 34, 45), pattern).isdigit()
 
 
-def digits_of(cell: float | str, pattern: str) -> str:
-    """Return a date that a program took for a number as the digits that it was written with.
+def with_digits(cell: object, pattern: str | None) -> object:
+    """Return a date or time that a program took for a number as the digits of a pattern; others as they are.
 
-    >>> digits_of(20240131.0, "%Y%m%d"), digits_of(1022024, "%d%m%Y")
-    ('20240131', '01022024')
+    >>> with_digits(20240131.0, "%Y%m%d"), with_digits(1022024, "%d%m%Y"), with_digits(2.5, "%d.%m.%Y")
+    ('20240131', '01022024', 2.5)
     """
+    if pattern is None or not is_of_digits(pattern) or isinstance(cell, bool):
+        return cell
     if isinstance(cell, str):
         return cell.strip().removesuffix(".0")
+    if not isinstance(cell, int | float | np.number):
+        return cell
     if cell != int(cell):
         raise ValueError
     return str(int(cell)).zfill(len(spell_time(datetime(2021, 12, 23, 13, 34, 45), pattern)))
@@ -96,10 +102,10 @@ def zone_of(name: str) -> tzinfo:
     Traceback (most recent call last):
     privsyn.errors.InputError: zone 'Nowhere' is no time zone: write it such as Europe/Berlin, UTC or +02:00
     """
-    if found := _OFFSET.fullmatch(name):
-        offset = timedelta(hours=int(found[2]), minutes=int(found[3]))
+    if match := _OFFSET.fullmatch(name):
+        offset = timedelta(hours=int(match[2]), minutes=int(match[3]))
         if offset < timedelta(days=1):
-            return timezone(-offset if found[1] == "-" else offset)
+            return timezone(-offset if match[1] == "-" else offset)
     try:
         return ZoneInfo(name)
     except Exception:  # files of zones may be missing or damaged in many ways
@@ -178,34 +184,34 @@ class SpanFormat:
 
     def seconds(self, text: str) -> float:
         """Return the seconds in a text, without parts of one; NaN if it is written in another way."""
-        found = _read_by(self.pattern).fullmatch(text.strip())
-        if found is None or not any(found.groupdict().values()):
+        match = _read_by(self.pattern).fullmatch(text.strip())
+        if match is None or not any(match.groupdict().values()):
             return float("nan")
         total, is_largest = 0.0, True
         for part, size in _SECONDS.items():
-            number = found.groupdict().get(part)
+            number = match.groupdict().get(part)
             if number is None:
                 continue
             if not is_largest and not self.is_iso and int(number) * size >= _limit(part):
                 return float("nan")
             total, is_largest = total + int(number) * size, False
-        return -total if found["sign"] else total
+        return -total if match["sign"] else total
 
     def spell(self, seconds: float) -> str:
         """Return a length of time as text."""
-        left, sign = abs(round(seconds)), "-" if round(seconds) < 0 else ""
+        rest, sign = abs(round(seconds)), "-" if round(seconds) < 0 else ""
         if self.is_iso:
-            return sign + _iso(left)
+            return sign + _iso(rest)
         texts = {}
         for part in self._parts:
             size = _SECONDS[part.lstrip("-")]
-            number, left = divmod(left, size)
+            number, rest = divmod(rest, size)
             texts[part] = str(number) if part in ("D", "-H", "-M", "-S") else f"{number:02d}"
         pattern = self.pattern
         if "%D days, " in pattern:  # as Python writes them
             days = {"0": "", "1": "%D day, "}.get(texts["D"], "%D days, ")
             pattern = pattern.replace("%D days, ", days)
-        return sign + _PART.sub(lambda found: texts[found[1]], pattern)
+        return sign + _PART.sub(lambda part: texts[part[1]], pattern)
 
 
 def _limit(part: str) -> int:
