@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pandas as pd
 
-from privsyn.table.encoding.drafted_times import OTHERS
+from privsyn.table.encoding.drafted_times import NO_DATE, OTHERS
 from privsyn.table.encoding.dtypes import family
 from privsyn.table.encoding.number_bounds import FEW_NUMBERS, FEW_ROWS
 from privsyn.table.schema.columns import Coded, Datetime, Duration, Numerical, Time
@@ -28,9 +28,6 @@ _GONE = re.compile(
     r"desconoc.*|tbd|pending"
 )
 """Words that usually mean that there is no number."""
-
-_NO_DATE = re.compile(r"9999[-./]?12[-./]?31.*|31[-./]?12[-./]?9999.*|12/31/9999.*|[0:./ -]+|[9:./ -]+")
-"""Texts that stand for no date, or for an open end."""
 
 _PLAIN = re.compile(r"[-+]?(?:0|[1-9]\d*)(?:\.\d+)?|[-+]?\.\d+")
 
@@ -60,7 +57,7 @@ def without_words(present: pd.Series, draft: Draft, *, in_file: bool) -> Coded |
     if family(present.dtype) not in ("text", "object") or not present.map(lambda c: isinstance(c, str)).all():
         return None
     counts = present.map(str.strip).value_counts()
-    for pattern, kinds in ((_WORD, (Numerical, Datetime, Time, Duration)), (_NO_DATE, (Datetime, Time))):
+    for pattern, kinds in ((_WORD, (Numerical, Datetime, Time, Duration)), (NO_DATE, (Datetime, Time))):
         words = [text for text in counts.index if pattern.fullmatch(text)]
         common = [text for text in words if counts[text] >= FEW_ROWS]
         rest = present[~present.map(str.strip).isin(words)]

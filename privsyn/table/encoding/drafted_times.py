@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
-from itertools import product
+from functools import partial
 from zoneinfo import available_timezones
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from privsyn.marginals.domain import Floats
 from privsyn.table.encoding.dtypes import family
 from privsyn.table.encoding.parsing import clock_seconds, moments, span_seconds
 from privsyn.table.encoding.time_format import (
@@ -43,8 +44,8 @@ LEAST_OF_DIGITS, MANY_DIGITS, SHORT_DIGITS = 5, 60, 6
 """Different numbers that must be dates, and how many of up to six digits if no name says so: numbers in a row
 of so few digits may all be dates."""
 
-NO_DATES = ("0", "00000000", "99999999", "99991231")
-"""Numbers that stand for no date."""
+NO_DATE = re.compile(r"9999[-./]?12[-./]?31.*|31[-./]?12[-./]?9999.*|12/31/9999.*|[0:./ -]+|[9:./ -]+")
+"""Texts and numbers that stand for no date, or for an open end."""
 
 DATED = re.compile(r"(?i)date|datum|day|(?:^|_)dt|dob|birth|tag(?:$|_)|when|time|geb|fecha|jour")
 """Names of columns of dates."""
@@ -108,10 +109,10 @@ def date_formats(present: pd.Series) -> list[str | None]:
     ['%Y%m%d']
     """
     try:
-        places, values = pd.factorize(present)
+        codes, values = pd.factorize(present)
     except TypeError:
         return []  # cells that are lists
-    cells, rows = pd.Index(values).tolist(), np.bincount(places)
+    cells, rows = pd.Index(values).tolist(), np.bincount(codes)
     kind = family(present.dtype)
     if kind in ("integer", "real"):
         return _of_digits(cells, rows, present.name)
@@ -125,43 +126,41 @@ def date_formats(present: pd.Series) -> list[str | None]:
         return [None]
     clocks = [*_clocks(cells)] if kind in ("text", "object") else [""]
     patterns = [day + clock for day in (ISO, *DATES) for clock in clocks]
-    found = _chosen(_reading(patterns, cells, rows), several=len(cells) > 1)
-    return [_as_written(pattern, cells) for pattern in found]
+    chosen = _chosen(_reading(patterns, cells, rows), several=len(cells) > 1)
+    return [_as_written(pattern, cells) for pattern in chosen]
 
 
 def _reading(
     patterns: Sequence[str], cells: Sequence[str], rows: npt.NDArray[np.int64]
 ) -> dict[str, npt.NDArray[np.datetime64]]:
     """Return the patterns that read most cells, and nearly all, each with what it reads."""
-    found: dict[str, npt.NDArray[np.datetime64]] = {}
-    others: dict[str, int] = {}
+    times: dict[str, npt.NDArray[np.datetime64]] = {}
+    unread: dict[str, int] = {}
     for pattern in patterns:
         first = np.isnat(moments(cells[:FIRST_CELLS], pattern))
         if 2 * first.sum() > len(first) or (len(cells) <= FIRST_CELLS and first.any()):
             continue
         read = moments(cells, pattern)
         count = int(rows[np.isnat(read)].sum())
-        same = any(np.array_equal(read, other, equal_nan=True) for other in found.values())
-        if count <= OTHERS * rows.sum() and not same:
-            found[pattern], others[pattern] = read, count
-    return {pattern: read for pattern, read in found.items() if others[pattern] == min(others.values())}
+        is_repeated = any(np.array_equal(read, earlier, equal_nan=True) for earlier in times.values())
+        if count <= OTHERS * rows.sum() and not is_repeated:
+            times[pattern], unread[pattern] = read, count
+    return {pattern: read for pattern, read in times.items() if unread[pattern] == min(unread.values())}
 
 
-def _chosen(found: dict[str, npt.NDArray[np.datetime64]], *, several: bool) -> list[str]:
-    """Return the patterns, or the one that makes each of several dates a first of a month."""
-    if len(found) > 1 and several:
-        monthly = [
-            pattern
-            for pattern, read in found.items()
-            if (read == read.astype("datetime64[M]"))[~np.isnat(read)].all()
-        ]
-        return monthly if len(monthly) == 1 else list(found)
-    return list(found)
+def _chosen(times: dict[str, npt.NDArray[np.datetime64]], *, several: bool) -> list[str]:
+    """Return the patterns, or the only pattern that makes each of several dates a first of a month."""
+    monthly = [
+        pattern
+        for pattern, read in times.items()
+        if several and (read == read.astype("datetime64[M]"))[~np.isnat(read)].all()
+    ]
+    return monthly if len(monthly) == 1 else list(times)
 
 
 def _of_digits(cells: Sequence[object], rows: npt.NDArray[np.int64], name: object) -> list[str | None]:
     """Return the formats in which numbers, or texts of digits, are dates."""
-    found = {}
+    times = {}
     for pattern in DIGITS:
         length = len(spell_time(datetime(2021, 12, 23), pattern))
         named = length > SHORT_DIGITS or DATED.search(str(name))
@@ -172,12 +171,12 @@ def _of_digits(cells: Sequence[object], rows: npt.NDArray[np.int64], name: objec
             years = read.astype("datetime64[Y]").astype(np.int64) + 1970
             dates = ~np.isnat(read) & (years >= PLAUSIBLE[0]) & (years <= PLAUSIBLE[1])
             dates &= np.array([_has_digits(cell, length, pattern) for cell in some])
-            given = np.array([_digits(cell) not in NO_DATES for cell in some])
-            if rows[: len(some)][dates].sum() < (1 - OTHERS) * rows[: len(some)][given].sum():
+            present = np.array([NO_DATE.fullmatch(_digits(cell)) is None for cell in some])
+            if rows[: len(some)][dates].sum() < (1 - OTHERS) * rows[: len(some)][present].sum():
                 break
         else:
-            found[pattern] = read
-    return list(_chosen(found, several=True))
+            times[pattern] = read
+    return list(_chosen(times, several=True))
 
 
 def _has_digits(cell: object, length: int, pattern: str) -> bool:
@@ -193,21 +192,21 @@ def _digits(cell: object) -> str:
 
 def _clocks(cells: Sequence[str]) -> Iterator[str]:
     """Yield what may follow the date: a time of day, written with the signs and the zone of the cells."""
-    ends = [found for found in map(_TIMED.search, map(str.strip, cells)) if found]
+    ends = [end for end in map(_TIMED.search, map(str.strip, cells)) if end]
     yield ""
     if 2 * len(ends) < len(cells):
         return
-    common = max(ends, key=lambda end: sum(end["sep"] == other["sep"] for other in ends[:FIRST_CELLS]))
+    separators = [end["sep"] for end in ends[:FIRST_CELLS]]
+    common = max(ends, key=lambda end: separators.count(end["sep"]))
     fraction = common["fraction"] or ""
     digits = "" if not fraction else f"{fraction[0]}{'%L' if len(fraction) == 4 else '%f'}"
     zones = {end["zone"] or "" for end in ends}
     blank = " " if all(zone.startswith(" ") for zone in zones) else ""
-    offsets = zones <= {""} or len(zones) == 1
-    zone = (
-        zones.pop()
-        if offsets
-        else f"{blank}{'%:z' if any(':' in each or 'Z' in each for each in zones) else '%z'}"
-    )
+    if len(zones) == 1:
+        zone = zones.pop()
+    else:
+        has_colon = any(":" in text or "Z" in text for text in zones)
+        zone = f"{blank}{'%:z' if has_colon else '%z'}"
     for clock in CLOCKS[1:]:
         seconds = clock.replace("%S", f"%S{digits}")
         yield f"{common['sep']}{seconds[1:]}{zone}"
@@ -215,26 +214,39 @@ def _clocks(cells: Sequence[str]) -> Iterator[str]:
 
 
 def _as_written(pattern: str, cells: Sequence[str]) -> str:
-    """Return the variant of a pattern, with or without leading zeros, that writes most cells as they are."""
+    """Return the variant of a pattern of dates that writes most cells as they are."""
     some = [cell.strip() for cell in cells[: 50 * FIRST_CELLS]]
+    spellings = {"%p": "%P", **{f"%{unit}": f"%-{unit}" for unit in "IHdm"}}
+    return _best_variant(pattern, spellings, some, _is_written_back)
 
-    def alike(variant: str) -> int:
-        return sum(_written_back(cell, variant) for cell in some)
 
-    best, most = pattern, alike(pattern)
-    numbers = [directive for directive in ("%m", "%d", "%H", "%I") if directive in pattern]
-    for short in product((False, True), repeat=len(numbers)):
-        for am in ("%p", "%P") if "%p" in pattern else ("",):
-            variant = pattern.replace("%p", am) if am else pattern
-            for directive, is_short in zip(numbers, short, strict=True):
-                variant = variant.replace(directive, f"%-{directive[1]}") if is_short else variant
-            if most < len(some) and (count := alike(variant)) > most:
-                best, most = variant, count
+def _best_variant(
+    pattern: str, spellings: Mapping[str, str], texts: Sequence[str], fits: Callable[[str, str], bool]
+) -> str:
+    """Return the variant of a pattern that most texts fit, with some directives spelled in the other way.
+
+    Parameters
+    ----------
+    pattern : str
+    spellings : mapping of str to str
+        The other spelling of a directive, such as without leading zeros.
+    texts : sequence of str
+    fits : callable
+        Says whether a text is written by a pattern.
+    """
+    variants = [pattern]
+    for directive, spelling in spellings.items():
+        if directive in pattern:
+            variants += [variant.replace(directive, spelling) for variant in variants]
+    best, count = pattern, -1
+    for variant in variants:
+        if count < len(texts) and (fitting := sum(fits(text, variant) for text in texts)) > count:
+            best, count = variant, fitting
     return best
 
 
-def _written_back(cell: str, pattern: str) -> bool:
-    """Return whether a text is that of the time that is read from it, but for parts of a second."""
+def _is_written_back(cell: str, pattern: str) -> bool:
+    """Return whether a pattern writes the time that it reads from a text as this text."""
     try:
         at = read_time(cell, pattern)
     except ValueError:
@@ -255,20 +267,17 @@ def fitting_zones(present: pd.Series, pattern: str) -> list[str]:
             times.append(read_time(cell, pattern))
         except ValueError:
             continue
-    found = []
-    for name in (*USUAL_ZONES, *sorted(available_timezones())):
-        if name not in found and "/" in name and _fits(times, name):
-            found.append(name)
-    return found
+    names = dict.fromkeys((*USUAL_ZONES, *sorted(available_timezones())))
+    return [name for name in names if "/" in name and _fits(times, name)]
 
 
 def _fits(times: Sequence[datetime], name: str) -> bool:
     """Return whether nearly all times have the offset of a zone."""
     there = zone_of(name)
-    missed, most = 0, OTHERS * len(times)
+    missed, bound = 0, OTHERS * len(times)
     for at in times:
         missed += at.astimezone(there).utcoffset() != at.utcoffset()
-        if missed > most:
+        if missed > bound:
             return False
     return True
 
@@ -289,32 +298,35 @@ def clock_format_of(present: pd.Series) -> str | None:
     ['%H:%M', '%-I:%M %p', '%H.%M', None, None]
     """
     texts = _texts(present)
-    found = [match for match in map(_CLOCK.fullmatch, texts) if match]
-    if (
-        not found
-        or len(found) < (1 - OTHERS) * len(texts)
-        or (not found[0]["am"] and _is_length(found, present.name))
-    ):
+    matches = [match for match in map(_CLOCK.fullmatch, texts) if match]
+    if not matches or len(matches) < (1 - OTHERS) * len(texts):
         return None
-    seconds = "second" if sum(bool(match["second"]) for match in found) > len(found) / 2 else ""
-    of_shape = next((match for match in found if bool(match["second"]) == bool(seconds)), found[0])
-    short = any(len(match["hour"]) == 1 for match in found)
-    hour = ("%-" if short else "%") + ("I" if of_shape["am"] else "H")
-    am = f"{of_shape['blank']}{'%P' if of_shape['am'].islower() else '%p'}" if of_shape["am"] else ""
-    sign = of_shape["sign"]
-    pattern = f"{hour}{sign}%M{f'{sign}%S' if seconds else ''}{am}"
+    if not matches[0]["am"] and _is_length(matches, present.name):
+        return None
+    with_seconds = sum(bool(match["second"]) for match in matches) > len(matches) / 2
+    usual = next((match for match in matches if bool(match["second"]) == with_seconds), matches[0])
+    short = any(len(match["hour"]) == 1 for match in matches)
+    hour = ("%-" if short else "%") + ("I" if usual["am"] else "H")
+    am = f"{usual['blank']}{'%P' if usual['am'].islower() else '%p'}" if usual["am"] else ""
+    sign = usual["sign"]
+    pattern = f"{hour}{sign}%M{f'{sign}%S' if with_seconds else ''}{am}"
+    return pattern if _reads_nearly_all(present, partial(clock_seconds, pattern=pattern)) else None
+
+
+def _reads_nearly_all(present: pd.Series, read: Callable[[list[str]], Floats]) -> bool:
+    """Return whether a format reads nearly all texts: it returns NaN for one that it does not read."""
     rows = present.map(str.strip).value_counts()
-    read = ~np.isnan(clock_seconds(rows.index.tolist(), pattern))
-    return pattern if rows.to_numpy()[read].sum() >= (1 - OTHERS) * len(present) else None
+    is_read = ~np.isnan(read(rows.index.tolist()))
+    return bool(rows.to_numpy()[is_read].sum() >= (1 - OTHERS) * len(present))
 
 
-def _is_length(found: Sequence[re.Match[str]], name: object) -> bool:
+def _is_length(matches: Sequence[re.Match[str]], name: object) -> bool:
     """Return whether hours and minutes are rather a length of time."""
-    hours = np.array([int(match["hour"]) for match in found])
+    hours = np.array([int(match["hour"]) for match in matches])
     if LONG.search(str(name)) or (hours > 24).mean() > OTHERS:
         return True
-    short = any(len(match["hour"]) == 1 for match in found)
-    return short and all(match["second"] for match in found) and int(hours.max()) <= 12
+    short = any(len(match["hour"]) == 1 for match in matches)
+    return short and all(match["second"] for match in matches) and int(hours.max()) <= 12
 
 
 def _texts(present: pd.Series) -> list[str]:
@@ -340,10 +352,8 @@ def span_format_of(present: pd.Series) -> str | None:
     """
     texts = _texts(present)
     for pattern in dict.fromkeys([*_spans(texts[:FIRST_CELLS]), ISO_SPAN]) if texts else ():
-        rows = present.map(str.strip).value_counts()
-        read = ~np.isnan(span_seconds(rows.index.tolist(), SpanFormat(pattern)))
-        if rows.to_numpy()[read].sum() >= (1 - OTHERS) * len(present):
-            return _short_or_long(pattern, texts)
+        if _reads_nearly_all(present, partial(span_seconds, form=SpanFormat(pattern))):
+            return _best_variant(pattern, {f"%{unit}": f"%-{unit}" for unit in "SMH"}, texts, _is_spelled)
     return None
 
 
@@ -364,21 +374,11 @@ def _spans(texts: Sequence[str]) -> Iterator[str]:
                 yield "".join(f"%{part['letter'].upper()}{part['unit']}{part['rest']}" for part in parts)
 
 
-def _short_or_long(pattern: str, texts: Sequence[str]) -> str:
-    """Return the variant of a pattern, with or without leading zeros, that writes most texts as they are."""
-    numbers = [directive for directive in ("%H", "%M", "%S") if directive in pattern]
-    best, most = pattern, -1
-    for short in product((False, True), repeat=len(numbers)):
-        variant = pattern
-        for directive, is_short in zip(numbers, short, strict=True):
-            variant = variant.replace(directive, f"%-{directive[1]}") if is_short else variant
-        form = SpanFormat(variant)
-        alike = sum(
-            form.spell(form.seconds(text)) == text for text in texts if not np.isnan(form.seconds(text))
-        )
-        if alike > most:
-            best, most = variant, alike
-    return best
+def _is_spelled(text: str, pattern: str) -> bool:
+    """Return whether a pattern writes the length that it reads from a text as this text."""
+    form = SpanFormat(pattern)
+    seconds = form.seconds(text)
+    return not np.isnan(seconds) and form.spell(seconds) == text
 
 
 def mixed_date_formats(present: pd.Series) -> list[tuple[list[str | None], float]]:
@@ -405,14 +405,14 @@ def mixed_date_formats(present: pd.Series) -> list[tuple[list[str | None], float
         for pattern in patterns
         if some[pattern].any() or len(cells) > FIRST_CELLS
     }
-    left, found = np.ones(len(cells), np.bool_), []
-    while rows[left].sum() > OTHERS * rows.sum():
-        adds = {pattern: int(rows[left & reads].sum()) for pattern, reads in read.items()}
-        most = max(adds.values(), default=0)
-        if most < LEAST_OF_MIXED * rows.sum():
+    unread, formats = np.ones(len(cells), np.bool_), []
+    while rows[unread].sum() > OTHERS * rows.sum():
+        adds = {pattern: int(rows[unread & reads].sum()) for pattern, reads in read.items()}
+        added = max(adds.values(), default=0)
+        if added < LEAST_OF_MIXED * rows.sum():
             return []
-        best = [pattern for pattern, add in adds.items() if add == most]
-        best = [pattern for pattern in best if np.array_equal(read[pattern] & left, read[best[0]] & left)]
-        found.append((best, most / int(rows.sum())))
-        left &= ~read[best[0]]
-    return found if len(found) > 1 else []
+        best = [pattern for pattern, add in adds.items() if add == added]
+        best = [pattern for pattern in best if np.array_equal(read[pattern] & unread, read[best[0]] & unread)]
+        formats.append((best, added / int(rows.sum())))
+        unread &= ~read[best[0]]
+    return formats if len(formats) > 1 else []

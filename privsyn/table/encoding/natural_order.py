@@ -113,15 +113,15 @@ def scale_of(values: Sequence[object]) -> list[str] | None:
 def _in_words(texts: Sequence[str]) -> list[Rank] | None:
     """Return the rank of each text in the first scale that has them all."""
     words = [text.strip().lower().replace("_", " ") for text in texts]
-    known = SCALES if len(words) > 2 else [scale for scale in SCALES if scale not in (_GRADES, _NUMERALS)]
-    scale = next((scale for scale in known if set(words) <= set(scale)), None)
+    scales = SCALES if len(words) > 2 else [scale for scale in SCALES if scale not in (_GRADES, _NUMERALS)]
+    scale = next((scale for scale in scales if set(words) <= set(scale)), None)
     return None if scale is None else [(scale.index(word), 0.0) for word in words]
 
 
 def _each(rank: Callable[[str], Rank | None], texts: Sequence[str]) -> list[Rank] | None:
     """Return the rank of each text, if all have one."""
-    found = [each for each in map(rank, texts) if each is not None]
-    return found if len(found) == len(texts) else None
+    ranks = [text_rank for text_rank in map(rank, texts) if text_rank is not None]
+    return ranks if len(ranks) == len(texts) else None
 
 
 def _of_band(text: str) -> Rank | None:
@@ -136,10 +136,10 @@ def _of_band(text: str) -> Rank | None:
 
 def _of_month(text: str) -> Rank | None:
     """Return the year and the month of a text such as Jan 2024."""
-    found = _MONTH.fullmatch(text.strip())
-    month = found[1].lower() if found else ""
+    match = _MONTH.fullmatch(text.strip())
+    month = match[1].lower() if match else ""
     scale = next((months for months in _MONTHS if month in months), None)
-    return None if found is None or scale is None else (float(found[2]), float(scale.index(month)))
+    return None if match is None or scale is None else (float(match[2]), float(scale.index(month)))
 
 
 def natural_key(value: object) -> tuple[object, ...]:
@@ -149,4 +149,4 @@ def natural_key(value: object) -> tuple[object, ...]:
     ['Zone', 'Zone 2', 'Zone 10']
     """
     parts = re.split(r"(\d+)", str(value))
-    return tuple((int(part), "") if place % 2 else (-1, part) for place, part in enumerate(parts))
+    return tuple((int(part), "") if index % 2 else (-1, part) for index, part in enumerate(parts))
