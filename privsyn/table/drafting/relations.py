@@ -94,10 +94,24 @@ def propose(schema: Schema, frame: pd.DataFrame) -> tuple[Schema, list[Proposal]
     with_gaps = [each for each in free_of_both if frame[each.name].isna().any()]
     proposals += _gaps(with_gaps, rest)
     whole, kept = _accepted(replace(schema, columns={**schema.columns, **open_sums}), proposals, cells)
-    wider = {
-        name: column if column.is_public else schema.columns[name] for name, column in whole.columns.items()
-    }
-    return replace(schema, columns=wider), kept
+    wider = {name: whole.columns[name] for name in open_sums if whole.columns[name].is_public}
+    return replace(schema, columns={**schema.columns, **wider, **_with_gaps(schema, kept, cells)}), kept
+
+
+def _with_gaps(schema: Schema, kept: Sequence[Proposal], cells: Sequence[Cells]) -> dict[str, Any]:
+    """Return the columns of look-ups whose keys leave out rare values: with the look-up these are missing.
+
+    A column without missing cells would have its first value in their place.
+    """
+    texts = {each.name: each for each in cells if not each.column.is_public}
+    columns: dict[str, Any] = {**schema.columns}
+    found: dict[str, Any] = {}
+    for each in kept:
+        look_up = each.constraint
+        if isinstance(look_up, Determined) and len(look_up.by) == 1 and (by := look_up.by[0]) in texts:
+            if not {row[0] for row in look_up.rows}.issuperset(texts[by].coded[1]):
+                found |= {name: replace(columns[name], nullable=True) for name in look_up.columns}
+    return found
 
 
 def _accepted(schema: Schema, found: list[Proposal], cells: list[Cells]) -> tuple[Schema, list[Proposal]]:

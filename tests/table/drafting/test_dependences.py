@@ -8,7 +8,7 @@ import pytest
 from command import run
 from drafts import draft_text
 
-from privsyn import PrivSyn
+from privsyn import Categorical, PrivSyn
 from privsyn.table.drafting import dependences
 from privsyn.table.drafting.draft import check_schema
 from privsyn.table.schema.yaml_file import from_plain, parse, read_schema
@@ -164,6 +164,28 @@ def test_a_table_of_hundreds_of_codes_is_a_look_up_beside_the_draft(codes, capsy
     given = made.dropna()
     assert len(given) > 250
     assert given["text"].map(table["section"]).eq(given["section"]).all()
+
+
+@pytest.mark.slow
+def test_rare_keys_of_a_look_up_are_missing_with_it_and_no_key_is_listed_without_it(tmp_path, capsys):
+    """The list of a column that cannot be missing would give each rare one the first value."""
+    rng = np.random.default_rng(7)
+    which = np.append(rng.integers(0, 300, 9000), 300 + np.arange(700) // 2)
+    sites = rng.integers(1, 90, 650)[which]
+    names = np.char.add("house ", which.astype(str))
+    pd.DataFrame({"name": names, "sites": sites, "n": rng.integers(0, 50, 9700)}).to_csv(
+        tmp_path / "t.csv", index=False
+    )
+    assert run(capsys, "schema", tmp_path / "t.csv", "-o", tmp_path / "s.yaml").code == 0
+    before, mark, after = (tmp_path / "s.yaml").read_text().partition("\nconstraints:\n")
+    assert "lookup: s.name.csv" in after
+    (tmp_path / "s.yaml").write_text(before)
+    assert read_schema(tmp_path / "s.yaml").columns["name"] == Categorical()
+    (tmp_path / "s.yaml").write_text(before + mark + after.replace("\n#", "\n").removeprefix("#"))
+    schema = read_schema(tmp_path / "s.yaml")
+    made = PrivSyn(3.0, 1e-9, schema, seed=0).fit(tmp_path / "t.csv").sample(9000, seed=0)
+    assert abs(made["name"].isna().mean() - 700 / 9700) < 0.01
+    assert made["name"].value_counts(normalize=True).max() < 0.01
 
 
 def test_without_a_file_the_draft_says_how_to_get_the_look_up(codes):
