@@ -13,7 +13,7 @@ from privsyn.errors import InputError, replace_errors, warn_losses, warn_no_sign
 from privsyn.estimator import Estimator
 from privsyn.files import closing_files
 from privsyn.methods.fitted_before import FITTED
-from privsyn.methods.learning import Inquiry, learn_table
+from privsyn.methods.learning import Inquiry, Learned, learn_table
 from privsyn.methods.levels import OpenedDatabase
 from privsyn.methods.methods import PUBLISHED
 from privsyn.methods.paper.parameters import PAPER, Parameters
@@ -22,7 +22,6 @@ from privsyn.methods.reading import Opened
 from privsyn.owners.owners import Owners, Run
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import Alone
-from privsyn.private.persons import Contribution
 from privsyn.private.spend import QueryLog
 from privsyn.progress import MEASURING, READING, Progress, no_progress, one_step
 from privsyn.release.acceptance.criteria import check_accept
@@ -30,7 +29,7 @@ from privsyn.release.acceptance.judge import judge
 from privsyn.release.acceptance.layout import check_testable
 from privsyn.release.linked import LinkedRelease, one_release
 from privsyn.release.losses import (
-    Loss,
+    at_found_bounds,
     computed_losses,
     lines_of_warning,
     losses_of_rows,
@@ -315,7 +314,8 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
         inputs = (*remarks, *opened.source.public_inputs, *run.public_inputs(self.unit))
         ledger = opened.ledger(log.spends, codec, noise, inputs, contribution)
         fitted, form = learned.of_all_rows.own, opened.output_type(codec)
-        release = self._with_losses(Release(codec, fitted, ledger, self.algorithm, form), contribution)
+        release = Release(codec, fitted, ledger, self.algorithm, form)
+        release = self._with_losses(release, learned)
         if opened.criteria is None:
             return release
         if (tested := sizes.tested) != contribution:
@@ -326,12 +326,12 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
         """Warn of what the run did to columns."""
         warn_losses(lines_of_warning(self.losses_))
 
-    def _with_losses(self, release: Release, contribution: Contribution) -> Release:
-        """Return a release with the losses that follow from the settings and from numbers of rows."""
-        noted: tuple[Loss, ...] = ()
+    def _with_losses(self, release: Release, learned: Learned) -> Release:
+        """Return a release with the losses that follow from settings, numbers of rows and found bounds."""
+        noted = computed_losses("", lambda: at_found_bounds(release, learned.discovered.beyond))
         if self.unit is not None:
             noted += losses_of_rows(
-                self.unit, release.fitted, contribution, person=self.unit, owner=self.unit
+                self.unit, release.fitted, learned.contribution, person=self.unit, owner=self.unit
             )
         if self.target is not None:
             noted += computed_losses("", of_target, release, self.target)

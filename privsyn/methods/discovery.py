@@ -27,6 +27,7 @@ from privsyn.private.discovery import CLOSER, FREQUENT, GRIDS, Finder, Found, ad
 from privsyn.private.laws import GAUSSIAN, Law
 from privsyn.private.spend import Spend
 from privsyn.progress import no_progress
+from privsyn.table.discovery.beyond import Beyond
 from privsyn.table.discovery.frequent import FALSE_DISCOVERY_RATE, Frequent, FrequentQuestion
 from privsyn.table.discovery.lattices import LatticeQuestion, Released
 from privsyn.table.discovery.open_schema import OpenSchema
@@ -245,7 +246,9 @@ class Discovered:
         self._of_one_row = replace(finder, rows_per_unit=1) if one_row else finder
         self._values: dict[str, tuple[Any, ...]] = dict.fromkeys(open_schema.values, ())
         self._cells: Released = {}
+        self._closer: Mapping[str, BoundsGrid] = {}
         self._closer_cells: Released = {}
+        self._whole: tuple[str, ...] = ()
         self._on_lattices: Released = {}
         self._shares = [FOR_VALUES * bool(self._values)]
 
@@ -254,6 +257,11 @@ class Discovered:
         """The first grid of each column of numbers without bounds, and its released counts."""
         grids = self._public.grids
         return {name: (grids[name], *of) for name, of in self._cells.items() if grids[name].around_zero}
+
+    @property
+    def beyond(self) -> dict[str, tuple[Beyond, Beyond]]:
+        """What the released counts show below and above the bounds that were found."""
+        return self._public.beyond(self._cells, self._closer, self._closer_cells, self._whole)
 
     @property
     def not_found(self) -> tuple[str, ...]:
@@ -281,7 +289,7 @@ class Discovered:
         near = Question(public.bounds, partial(public.count, grids=public.grids), self._use_bounds)
         yield (self._round(1),)
         yield self._round(2), near
-        closer = public.closer(self._cells)
+        closer = self._closer = public.closer(self._cells)
         schema = public.fill(self._values, public.bounds_of(self._cells, {}, {}))
         lattices = public.lattices(schema)
         lattices = lattices if grids else lattices.of_times
@@ -289,12 +297,8 @@ class Discovered:
             Question(closer, partial(public.count, grids=closer), self._use_closer_bounds),
             Question(lattices.asked, lattices.count, self._use_lattices),
         )
-        whole: tuple[str, ...] = ()
-        for _ in range(2):  # a grid shows whether numbers are whole, and these have wider bounds
-            bounds = public.bounds_of(self._cells, closer, self._closer_cells, whole)
-            schema = public.fill(self._values, bounds)
-            self.schema, self.heaps = lattices.fill(schema, self._on_lattices)
-            whole = public.whole(self.schema)
+        self._complete(lattices, ())
+        self._complete(lattices, public.whole(self.schema))  # a grid shows which numbers are whole
         frequent = FrequentQuestion.of(public.lattices(self.schema) if grids else LatticeQuestion({}))
         if share := self._share_of(frequent):
             use = partial(self._use_points, frequent, share)
@@ -305,6 +309,13 @@ class Discovered:
         if grids:
             for name, found in public.crowds(self._cells).items():
                 self.heaps[name] = (*self.heaps.get(name, ()), found)
+
+    def _complete(self, lattices: LatticeQuestion, whole: tuple[str, ...]) -> None:
+        """Complete the schema from the answers; columns of `whole` numbers have wider bounds."""
+        self._whole = whole
+        bounds = self._public.bounds_of(self._cells, self._closer, self._closer_cells, whole)
+        schema = self._public.fill(self._values, bounds)
+        self.schema, self.heaps = lattices.fill(schema, self._on_lattices)
 
     def _round(self, number: int) -> Question:
         """Return the question of a round, in which a row votes for the values that are not found yet."""

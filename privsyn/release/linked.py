@@ -22,7 +22,7 @@ from privsyn.private.ledger import Ledger
 from privsyn.progress import Progress, no_progress
 from privsyn.release.draws.linked import LinkedDraws
 from privsyn.release.linked_accuracy import LinkedAccuracy
-from privsyn.release.losses import Loss, in_order, losses_of_rows
+from privsyn.release.losses import Loss, at_found_bounds, computed_losses, in_order, losses_of_rows
 from privsyn.release.outlook import Outlook
 from privsyn.release.release import Release
 from privsyn.release.saved.file_format import members_of, parts_of, read_file, write_model
@@ -92,6 +92,8 @@ class LinkedRelease:
             method, called = opened.settings.algorithm, level.name if only is None else None
             noted = _noted(opened.database, level.name, of, only)
             release = Release(of.learned.codec, of.learned.own, ledger, method, form, noted, called)
+            at_bounds = computed_losses(called or "", _at_found_bounds, release, of)
+            release = replace(release, noted=(*noted, *at_bounds))
             named = {*table.keys, table.order, *of.learned.codec.names, *table.elsewhere}
             columns = {
                 str(name): dtype_text(dtype) or "" if name in elsewhere else dtype_of_keys(dtype)
@@ -411,6 +413,11 @@ def _noted(database: Database, name: str, learned: LearnedLevel, only: str | Non
         return losses_of_rows(name, fitted, contribution, person="person", owner=f"row of {table.parent}")
     unit = table.link or name
     return losses_of_rows(unit, fitted, contribution, person=unit, owner=unit)
+
+
+def _at_found_bounds(release: Release, level: LearnedLevel) -> Iterator[Loss]:
+    """Return the losses at the bounds of a table that were found."""
+    return at_found_bounds(release, level.learned.discovered.beyond)
 
 
 def one_release(release: Release | LinkedRelease, what: str) -> Release:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from privsyn.inference.fitted import Fitted
     from privsyn.private.persons import Contribution
     from privsyn.release.release import Release
+    from privsyn.table.discovery.beyond import Beyond
 
 P = ParamSpec("P")
 
@@ -45,6 +46,9 @@ MOST, NEARLY_ALL = 0.5, 0.95
 
 IN_ONE = 0.8
 """Share of the cells in one of hundreds of ranges of a column from which its bounds are too far apart."""
+
+CUT = 4.0
+"""Standard deviations of the noise that the rows beyond a found bound exceed which are called cut."""
 
 CLEAR = 3.0
 """Standard deviations of the noise that the rows at a bound exceed, beside those that neighbours explain."""
@@ -350,53 +354,90 @@ def _ends_of(release: Release, name: str) -> tuple[_End, _End] | None:
     return _end(counts, widths, low, total), _end(counts[::-1], widths[::-1], high, total)
 
 
-def _at_bounds(release: Release, *, is_found: bool) -> Iterator[Loss]:
-    """Yield all columns whose bounds were found, or those with many cells at a bound of the schema.
+def _at_bounds(release: Release) -> Iterator[Loss]:
+    """Yield the columns with many cells at a bound of the schema.
 
     Values beyond a bound are counted there. But a spike at a bound may also be true, as incomes of 0 are. So
     the text says no more than is known.
     """
     searched = columns_of(release.ledger, BOUNDS, release.codec.names, release.table)
     for name, column in release.codec.schema.coded.items():
-        if not isinstance(column, Ordinal) or (name in searched) is not is_found:
+        if not isinstance(column, Ordinal) or name in searched:
             continue
-        if name in release.accuracy_.not_found:
-            continue
-        bounds = _written(column.low), _written(column.high)
         ends = _ends_of(release, name) or (NOTHING, NOTHING)
-        if is_found and column.has_numbers:
-            low, high = (_is_counted_alone(bound, column.fixed_decimals) for bound in column.bounds)
-            ends = (NOTHING if low else ends[0], NOTHING if high else ends[1])
-        share = sum(end.excess for end in ends if end.excess > SOME)
-        text = _at_bounds_in_words(ends, bounds, is_found=is_found, nullable=column.nullable)
-        if is_found or share:
-            kind = "at a found bound" if is_found else "at a bound"
-            yield _loss(release, name, kind, share, text, " to ".join(bounds))
+        shares = [end.share if end.excess > SOME else 0.0 for end in ends]
+        if any(shares):
+            text = f"{_at(column, shares)}: {_beyond(column, shares)} are counted there"
+            yield _loss(
+                release, name, "at a bound", sum(end.excess for end in ends if end.excess > SOME), text
+            )
 
 
-def _is_counted_alone(bound: float, decimals: int | None) -> bool:
-    """Return whether the search for bounds counts a number alone: 0, and whole numbers next to it.
+def _at_found_bounds(release: Release) -> Iterator[Loss]:
+    """Yield the columns of which bounds were found, unless `fit` did, which knows what is beyond them."""
+    noted = {loss.column for loss in release.noted if loss.kind == "at a found bound"}
+    for loss in at_found_bounds(release, {}):
+        if loss.column not in noted:
+            yield loss
 
-    If such a bound was found, its cells have the number itself, and no cell beyond it stands out. Any other
-    bound is the end of a range: few numbers are equal to it.
+
+def at_found_bounds(release: Release, beyond: Mapping[str, tuple[Beyond, Beyond]]) -> Iterator[Loss]:
+    """Yield the columns of which bounds were found, and those with many cells at one or beyond it.
+
+    Parameters
+    ----------
+    release : Release
+    beyond : mapping of a column to a pair of Beyond
+        What the counts in which the bounds were found show beyond them, if they are known.
     """
-    return bound == 0 or (decimals == 0 and abs(bound) <= COUNTED_ALONE)
+    searched = columns_of(release.ledger, BOUNDS, release.codec.names, release.table)
+    for name, column in release.codec.schema.coded.items():
+        if not isinstance(column, Ordinal) or name not in searched or name in release.accuracy_.not_found:
+            continue
+        bounds, sides = (_written(column.low), _written(column.high)), beyond.get(name, (None, None))
+        ends = _ends_of(release, name) or (NOTHING, NOTHING)
+        cut, unsure = [0.0, 0.0], [0.0, 0.0]
+        for which, (end, side) in enumerate(zip(ends, sides, strict=True)):
+            if side is not None and side.share > max(SOME, CUT * side.deviation):
+                cut[which] = side.share
+            elif end.excess > SOME and not _is_spike(end, side, column, which):
+                unsure[which] = end.share
+        text = f"the bounds {' to '.join(bounds)} were found under privacy: values beyond them are clipped"
+        if any(cut):
+            text = f"about {_at(column, cut, 'beyond', ' that was found')}: they are counted there"
+        yield _loss(release, name, "at a found bound", sum(cut), text, " to ".join(bounds))
+        if any(unsure):
+            rest = f"they are true, or {_beyond(column, unsure)} are counted there"
+            text = f"{_at(column, unsure, how=' that was found')}: {rest}"
+            yield _loss(release, name, "perhaps at a found bound", sum(unsure), text)
 
 
-def _at_bounds_in_words(
-    ends: tuple[_End, _End], bounds: tuple[str, str], *, is_found: bool, nullable: bool
-) -> str:
-    """Return which shares of the cells are at which bounds, and what else is counted there."""
-    how = " that was found" if is_found else ""
-    at = [
-        f"{_percent(end.share)} of the cells are at the {which} bound {bound}{how}"
-        for end, which, bound in zip(ends, ("lower", "upper"), bounds, strict=True)
-        if end.excess > SOME
-    ]
-    if not at:
-        return f"the bounds {' to '.join(bounds)} were found under privacy: values beyond them are clipped"
-    missing = "" if nullable or ends[0].excess <= SOME else "missing cells and "
-    return f"{' and '.join(at)}: {missing}values beyond {'it' if len(at) == 1 else 'them'} are counted there"
+def _is_spike(end: _End, side: Beyond | None, column: Ordinal, which: int) -> bool:
+    """Return whether the cells at a found bound are true: nothing, or less than half of them, is beyond it.
+
+    The search for bounds counts 0, and whole numbers next to it, alone. If such a bound was found, its cells
+    have the number itself, and no cell beyond it stands out.
+    """
+    bound = column.bounds[which]
+    is_whole = column.fixed_decimals == 0 and abs(bound) <= COUNTED_ALONE
+    is_alone = column.has_numbers and (bound == 0 or is_whole)
+    return is_alone or (side is not None and side.most < end.excess / 2)
+
+
+def _at(column: Ordinal, shares: Sequence[float], where: str = "at", how: str = "") -> str:
+    """Return which shares of the cells are at which bounds, or beyond them."""
+    bounds = ("lower", column.low), ("upper", column.high)
+    return " and ".join(
+        f"{_percent(share)} of the cells are {where} the {which} bound {_written(bound)}{how}"
+        for share, (which, bound) in zip(shares, bounds, strict=True)
+        if share
+    )
+
+
+def _beyond(column: Ordinal, shares: Sequence[float]) -> str:
+    """Return what else is counted at the bounds with a share of the cells."""
+    missing = "missing cells and " if shares[0] and not column.nullable else ""
+    return f"{missing}values beyond {'them' if all(shares) else 'it'}"
 
 
 def _in_one_range(release: Release) -> Iterator[Loss]:
@@ -614,13 +655,10 @@ KINDS: dict[str, Kind] = {
     NOT_COMPUTED: Kind("not computed", matters=True),
     "target": Kind("rare classes of the target are not found", matters=True),
     "at a found bound": Kind(
-        "bounds found under privacy, to which other values are clipped",
-        partial(_at_bounds, is_found=True),
-        SOME,
+        "bounds found under privacy, to which other values are clipped", _at_found_bounds, SOME
     ),
-    "at a bound": Kind(
-        "at a bound of the schema", partial(_at_bounds, is_found=False), MOST, may_be_true=True
-    ),
+    "perhaps at a found bound": Kind("at a bound that was found", None, MOST, may_be_true=True),
+    "at a bound": Kind("at a bound of the schema", _at_bounds, MOST, may_be_true=True),
     "in one range": Kind("nearly all in one range", _in_one_range, MOST),
     "missing or not listed": Kind(
         "missing in the table, or not in the list", partial(_missing, is_listed=True), MOST, may_be_true=True

@@ -16,9 +16,12 @@ from command import run
 from privsyn import Categorical, Database, Numerical, PrivSyn, Schema, Table, load, synthesizer
 from privsyn.errors import LossWarning
 from privsyn.release import losses
-from privsyn.release.losses import SOME
+from privsyn.release.losses import SOME, at_found_bounds
+from privsyn.table.discovery.beyond import Beyond
 
 ROWS = 4000
+
+NO_ROW = Beyond(0.0, 0.0, 0.0)
 
 
 def people(seed, rows=ROWS):
@@ -285,6 +288,40 @@ def test_true_zeros_and_ones_are_not_lost_at_a_bound_that_was_found():
     model = fitted(frame, None)
     assert {loss.column for loss in model.losses_} == {"wage", "flag", "number"}
     assert not any(loss.matters for loss in model.losses_)
+
+
+def test_counts_beyond_found_bounds_tell_a_spike_from_a_cut(tmp_path):
+    """The bounds 64 and 1990 are found, where the cells of a spike are. Nothing is beyond them."""
+    rng = np.random.default_rng(8)
+    rows = 10_000
+    spike, days = rng.random(rows) < 0.3, rng.integers(0, 7000, rows)
+    frame = pd.DataFrame(
+        {
+            "size": np.where(spike, 64, rng.integers(64, 120, rows)),
+            "since": np.datetime64("1990-01-01", "s") + np.where(spike, 0, days).astype("timedelta64[D]"),
+        }
+    )
+    model = fitted(frame, None)
+    assert {loss.kind for loss in model.losses_} == {"at a found bound"}
+    assert not any(loss.matters for loss in model.losses_)
+    assert "lost" not in model.outlook()
+    model.save(tmp_path / "m.privsyn")
+    assert load(tmp_path / "m.privsyn").losses_ == model.losses_
+    cases = {
+        "about 8.0% of the cells are beyond the lower bound 64 that was found: they are counted there": (
+            Beyond(0.08, 0.01, 0.1),
+            NO_ROW,
+        ),
+        "(29|3[01])% of the cells are at the lower bound 64 that was found: they are true, or values .*": (
+            Beyond(0.03, 0.02, 0.2),
+            NO_ROW,
+        ),
+    }
+    for text, sides in cases.items():
+        computed = at_found_bounds(model.release_, {"size": sides, "since": (NO_ROW, NO_ROW)})
+        (loss,) = [loss for loss in computed if loss.matters]
+        assert re.fullmatch(f"size: {text}", str(loss))
+        assert loss.spoils == ("about" in text)
 
 
 @pytest.mark.parametrize("label", ["text", "number"])

@@ -16,6 +16,7 @@ import pandas as pd
 from privsyn.errors import InputError, replace_errors
 from privsyn.marginals.domain import Floats, Integers, Ints
 from privsyn.table.codec.codec import Codec
+from privsyn.table.discovery.beyond import Beyond, beyond_bounds
 from privsyn.table.discovery.find_bounds import (
     cluster,
     crowd,
@@ -199,6 +200,17 @@ class OpenSchema:
             if narrow:
                 bounds[name] = grid.span(*narrow)
         return bounds
+
+    def beyond(
+        self, cells: Released, closer: Mapping[str, BoundsGrid], seen: Released, whole: Collection[str] = ()
+    ) -> dict[str, tuple[Beyond, Beyond]]:
+        """Return what the released counts of both grids show beyond the bounds of `bounds_of`."""
+        grids, found = self._grids_of(cells), {}
+        for name, bounds in self.bounds_of(cells, closer, seen, whole).items():
+            counted = [(closer[name], *seen[name])] if name in seen else []
+            counted.append((grids[name], *cells[name]))
+            found[name] = beyond_bounds(bounds, counted)
+        return found
 
     def crowds(self, cells: Released) -> dict[str, Crowd]:
         """Return the crowd of each column that has one, from released counts."""

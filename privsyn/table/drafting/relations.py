@@ -106,11 +106,12 @@ def _with_gaps(schema: Schema, kept: Sequence[Proposal], cells: Sequence[Cells])
     texts = {each.name: each for each in cells if not each.column.is_public}
     columns: dict[str, Any] = {**schema.columns}
     found: dict[str, Any] = {}
-    for each in kept:
-        look_up = each.constraint
-        if isinstance(look_up, Determined) and len(look_up.by) == 1 and (by := look_up.by[0]) in texts:
-            if not {row[0] for row in look_up.rows}.issuperset(texts[by].coded[1]):
-                found |= {name: replace(columns[name], nullable=True) for name in look_up.columns}
+    look_ups = (each.constraint for each in kept if isinstance(each.constraint, Determined))
+    for look_up in look_ups:
+        by, *others = look_up.columns
+        keys = {row[0] for row in look_up.rows}
+        if len(others) == 1 and by in texts and not keys.issuperset(texts[by].coded[1]):
+            found |= {name: replace(columns[name], nullable=True) for name in look_up.columns}
     return found
 
 
