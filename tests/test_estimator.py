@@ -1,6 +1,8 @@
 """A model keeps scikit-learn's rules: parameters, clones, pipelines, tables with a target beside them."""
 
 import inspect
+import pickle
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -219,3 +221,11 @@ def test_a_target_that_is_computed_is_the_column_that_it_is_computed_from():
         for target in ("due", "status", None)
     }
     assert spends["due"] == spends["status"] != spends[None]
+
+
+@pytest.mark.parametrize("make", [PrivSyn, PrivSyn.paper, partial(PrivSyn.paper, rounds=3)])
+def test_a_fitted_model_and_its_release_can_be_pickled(make):
+    model = make(1.0, 1e-9, Schema({"n": Numerical(0, 9, integer=True)}), seed=1)
+    model.fit(pd.DataFrame({"n": [1, 2, 3] * 50}))
+    for kept in (model, model.release_):
+        assert pickle.loads(pickle.dumps(kept)).sample(9, seed=2).equals(kept.sample(9, seed=2))
