@@ -365,6 +365,12 @@ def _asked(ledger: Ledger, kind: str, table: str | None) -> list[tuple[Spend, st
     return asked
 
 
+def deviation_of(ledger: Ledger, kind: str, name: str, table: str | None = None) -> float:
+    """Return the standard deviation of the noise in questions of a kind about a column, at least 0."""
+    asked = (spend for spend, columns in _asked(ledger, kind, table) if f", {name}, " in columns)
+    return max((sqrt(LAWS[spend.law].variance(spend.sigma)) for spend in asked), default=0.0)
+
+
 def rows_needed(ledger: Ledger) -> tuple[int, int] | None:
     """Return how many rows reach the threshold of the last search for values; None if there was none.
 

@@ -17,11 +17,14 @@ import numpy as np
 
 from privsyn.errors import about_not_found, plural
 from privsyn.marginals.domain import Floats
-from privsyn.private.discovery import BOUNDS, VALUES, columns_of, rows_needed
+from privsyn.private.discovery import BOUNDS, GRIDS, VALUES, columns_of, deviation_of, rows_needed
 from privsyn.release.computed import released_weights
+from privsyn.table.discovery.lattices import LEFT_OUT, TIMES_STAND_OUT
+from privsyn.table.encoding.dtypes import holds_parts_of_seconds, parse_dtype
 from privsyn.table.encoding.encoders import OrderedEncoder
+from privsyn.table.encoding.steps import TIMES
 from privsyn.table.kinds.categorical import OTHER
-from privsyn.table.schema.columns import Identifier, Ordinal
+from privsyn.table.schema.columns import Datetime, Identifier, Ordinal
 from privsyn.table.schema.schema import named_like_codes
 
 if TYPE_CHECKING:
@@ -43,6 +46,9 @@ SOME = 0.02
 
 MOST, NEARLY_ALL = 0.5, 0.95
 """Shares of the cells from which most are called lost, and nearly all. Noise leaves some cells elsewhere."""
+
+SOME_TIMES = 0.1
+"""Share of the rows from which it is said that noise would hide their times of day."""
 
 IN_ONE = 0.8
 """Share of the cells in one of hundreds of ranges of a column from which its bounds are too far apart."""
@@ -518,6 +524,8 @@ def _other(release: Release) -> Iterator[Loss]:
         values = [value for value in column.listed if value != column.other]
         why = "too few rows share their values" if name in searched else "their values are not in the list"
         text = f"{_percent(share)} of the cells are {column.other!r}: {why}"
+        if name in searched and share > MOST and column.other == OTHER:
+            text += "; if they are amounts or times, `privsyn schema` drafts their format"
         is_word = name in searched and share * release.fitted.total >= 1 and column.other == OTHER
         if is_word and values and all(str(value).isdecimal() for value in values):
             text += "; with this word the column of numbers is text"
@@ -613,6 +621,49 @@ def _identifiers(release: Release) -> Iterator[Loss]:
             yield _loss(release, name, "identifiers", None, "replaced by generated IDs")
 
 
+def _times_of_day(release: Release) -> Iterator[Loss]:
+    """Yield the columns taken as dates in which the noise would hide times of day.
+
+    The question on their grids counts times, and the ledger has its noise. What it cannot hide is no loss.
+    """
+    total, codec = max(release.fitted.total, 1.0), release.codec
+    for name in columns_of(release.ledger, GRIDS, codec.names, release.table):
+        column = codec.schema.coded.get(name)
+        if not isinstance(column, Datetime) or column.unit != "D" or name in release.accuracy_.not_found:
+            continue
+        sigma = deviation_of(release.ledger, GRIDS, name, release.table)
+        share = min(LEFT_OUT + (TIMES_STAND_OUT + CLEAR) * sigma * sqrt(len(TIMES)) / total, 1.0)
+        if share > SOME_TIMES:
+            hidden = f"of up to {_percent(share)} of the rows"
+            text = (
+                f"taken as dates: the noise would hide times of day {hidden}; unit: s in a schema keeps them"
+            )
+            yield _loss(release, name, "times of day", None, text, f"({hidden})")
+
+
+def _parts_of_seconds(release: Release) -> Iterator[Loss]:
+    """Yield the columns of times whose type holds parts of a second: whole ones are counted and made."""
+    codec = release.codec
+    for name, dtype in zip(codec.names, codec.dtypes, strict=True):
+        column = codec.schema.coded.get(name)
+        is_second = isinstance(column, Datetime) and column.unit == "s" and column.step in (None, "1s")
+        if is_second and holds_parts_of_seconds(parse_dtype(dtype)):
+            yield _loss(
+                release, name, "parts of seconds", None, "in whole seconds: parts of them are left out"
+            )
+
+
+def _words_for_missing(release: Release) -> Iterator[Loss]:
+    """Yield the columns of which the schema says that a word means a missing cell."""
+    codec = release.codec
+    for name, column in codec.schema.coded.items():
+        words = [word for word in (*codec.schema.missing, *getattr(column, "missing", ())) if word]
+        if words and codec.attributes_of(name)[0] in codec.nullable:
+            listed = _listed([repr(word) for word in words])
+            text = f"missing cells are empty: the schema has {listed} for them"
+            yield _loss(release, name, "words for missing cells", None, text, f"({listed})")
+
+
 def _amounts(release: Release) -> Iterator[Loss]:
     """Yield the columns whose bounds were found, and whose names are those of codes."""
     for name in columns_of(release.ledger, BOUNDS, release.codec.names, release.table):
@@ -676,6 +727,14 @@ KINDS: dict[str, Kind] = {
     "rows without an owner": Kind("rows that belong to nobody are left out, and their number is private"),
     "left out": Kind("left out, as columns of kind text are", _dropped),
     "identifiers": Kind("replaced by generated IDs", _identifiers),
+    "times of day": Kind(
+        "taken as dates, because the noise would hide times of day; unit: s in a schema keeps them",
+        _times_of_day,
+    ),
+    "parts of seconds": Kind("in whole seconds: parts of them are left out", _parts_of_seconds),
+    "words for missing cells": Kind(
+        "missing cells are empty, not the words of the schema", _words_for_missing
+    ),
     "taken as amounts": Kind(
         "taken as amounts, though named like codes; {kind: categorical} in a schema keeps codes", _amounts
     ),

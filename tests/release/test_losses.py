@@ -13,7 +13,7 @@ import pytest
 import yaml
 from command import run
 
-from privsyn import Categorical, Database, Numerical, PrivSyn, Schema, Table, load, synthesizer
+from privsyn import Categorical, Database, Datetime, Numerical, PrivSyn, Schema, Table, load, synthesizer
 from privsyn.errors import LossWarning
 from privsyn.release import losses
 from privsyn.release.losses import SOME, at_found_bounds
@@ -248,8 +248,9 @@ def test_columns_that_are_mostly_other_are_reported_with_their_share(tmp_path, c
     options = ("--epsilon", 1, "--schema", "s.yaml", "--seed", 1)
     done = run(capsys, "synth", "t.csv", "o.csv", *options)
     said = [re.sub("7[0-9]%", "75%", line) for line in done.out.splitlines() if "of the cells" in line]
+    advice = "; if they are amounts or times, `privsyn schema` drafts their format"
     assert sorted(said) == [
-        "many: 75% of the cells are '(other)': too few rows share their values",
+        f"many: 75% of the cells are '(other)': too few rows share their values{advice}",
         "own: 75% of the cells are 'other': their values are not in the list",
         "place: 75% of the cells are 'elsewhere': too few rows share their values",
     ]
@@ -472,3 +473,49 @@ def test_one_of_each_loss_is_printed_after_the_run_and_shown_on_the_public_page(
         assert text.count(f"<li>{line}</li>") == 1
     again = run(capsys, "sample", "m.privsyn", "more.csv")
     assert again.out.splitlines()[-len(lines) + 1 :] == lines[:-1]
+
+
+def test_dates_in_which_noise_would_hide_times_of_day_are_named_with_the_share():
+    """Released answers and the noise in the ledger decide: times that stand out are kept."""
+    rng = np.random.default_rng(8)
+    for rows, is_hidden in ((300, True), (100_000, False)):
+        days = np.datetime64("2020-01-01") + rng.integers(0, 700, rows).astype("timedelta64[D]")
+        frame = pd.DataFrame(
+            {"day": pd.Series(days).astype("datetime64[ns]"), "group": rng.choice(["x", "y"], rows)}
+        )
+        named = [loss for loss in fitted(frame, None).losses_ if loss.kind == "times of day"]
+        assert [loss.column for loss in named] == ["day"] * is_hidden
+        assert all("unit: s in a schema keeps them" in loss.text for loss in named)
+    declared = Schema({"day": Datetime("2020-01-01", "2021-12-31"), "group": FITS["group"]})
+    assert not [loss for loss in fitted(frame, declared).losses_ if loss.kind == "times of day"]
+
+
+def test_parts_of_seconds_and_words_for_missing_cells_are_named():
+    times = pd.Series(pd.date_range("2020-01-01", periods=500, freq="37min"))
+    frame = pd.DataFrame({"fine": times.astype("datetime64[ms]"), "whole": times.astype("datetime64[s]")})
+    frame = frame.assign(quarter=frame["fine"], group="x", note="y")
+    bounds = ("2020-01-01 00:15", "2020-01-31 00:15")
+    columns = {
+        "fine": Datetime(*bounds),
+        "whole": Datetime(*bounds),
+        "quarter": Datetime(*bounds, step="15min"),
+        "group": Categorical(["x"], missing="unknown"),
+        "note": Categorical(["y"], missing="-", nullable=False),
+    }
+    facts = [loss for loss in fitted(frame, Schema(columns)).losses_ if loss.share is None]
+    assert [(loss.column, loss.kind) for loss in facts] == [
+        ("fine", "parts of seconds"),
+        ("group", "words for missing cells"),
+    ]
+    assert (
+        losses.lines_of(facts)[-1]
+        == "missing cells are empty, not the words of the schema: group ('unknown')"
+    )
+
+
+def test_a_column_that_is_mostly_others_says_what_reads_amounts_and_times_in_text():
+    rng = np.random.default_rng(9)
+    clock = [f"{hour:02d}:{minute:02d}" for hour, minute in rng.integers(0, (9, 60), (2000, 2))]
+    frame = pd.DataFrame({"clock": np.where(rng.random(2000) < 0.3, "08:00", clock)})
+    (loss,) = [loss for loss in fitted(frame, None).losses_ if loss.column == "clock"]
+    assert "if they are amounts or times, `privsyn schema` drafts their format" in loss.text

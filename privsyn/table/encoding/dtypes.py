@@ -290,6 +290,15 @@ def holds_days(dtype: Dtype) -> bool:
     return family(dtype) == "datetime" and tick(dtype) == "D"
 
 
+def holds_parts_of_seconds(dtype: Dtype) -> bool:
+    """Return whether a dtype of dates holds milliseconds or less.
+
+    >>> holds_parts_of_seconds(np.dtype("datetime64[ns]")), holds_parts_of_seconds(np.dtype("datetime64[s]"))
+    (True, False)
+    """
+    return family(dtype) == "datetime" and not holds_days(dtype) and tick(dtype) not in ("D", "s")
+
+
 def zone(dtype: Dtype) -> Any:
     """Return the time zone of a dtype of dates; None if it has none.
 
