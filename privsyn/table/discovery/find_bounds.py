@@ -176,11 +176,9 @@ def _with_hidden(noisy: Ints, first: int, end: int, sigma: float) -> tuple[int, 
     length = end - first
     before, after = noisy[max(first - length, 0) : first][::-1], noisy[end : end + length]
     first, end = first - _sum_goes_on(before, sigma), end + _sum_goes_on(after, sigma)
-    most = max(ceil(REACH * (end - first)), 1)
-    inside = noisy[first:end]
-    return max(first - _hidden(inside, most, sigma), 0), min(
-        end + _hidden(inside[::-1], most, sigma), len(noisy)
-    )
+    reach, inside = max(ceil(REACH * (end - first)), 1), noisy[first:end]
+    low, high = first - _hidden(inside, reach, sigma), end + _hidden(inside[::-1], reach, sigma)
+    return max(low, 0), min(high, len(noisy))
 
 
 def _sum_goes_on(noisy: Ints, sigma: float) -> int:
@@ -192,25 +190,27 @@ def _sum_goes_on(noisy: Ints, sigma: float) -> int:
     return best + 1 if heights[best] > CONTINUES * sigma else 0
 
 
-def _hidden(noisy: Ints, most: int, sigma: float) -> int:
-    """Return how many cells before the first of a run may hold rows that noise hides, at most `most`.
+def _hidden(noisy: Ints, reach: int, sigma: float) -> int:
+    """Return how many cells before the first of a run may hold rows that noise hides, at most `reach`.
 
-    Their density is that of the first quarter of the run, or smaller by as much as this is than the next.
+    Let d1 and d2 be the rows per cell in the first and the second quarter of the run. The density d before
+    the run is taken to be d1 min(d1 / d2, 1): it falls on as it fell within the run.
     """
     quarter = (len(noisy) + 3) // 4
     outer, inner = (float(noisy[part : part + quarter].sum()) / quarter for part in (0, quarter))
     density = outer * min(outer / inner, 1.0) if min(outer, inner) > 0 else outer
-    return min(int((UNSEEN * sigma / density) ** 2), most) if density * most > UNSEEN * sigma else most
+    return min(int((UNSEEN * sigma / density) ** 2), reach) if density * reach > UNSEEN * sigma else reach
 
 
 def divided_extent(noisy: Ints, sigma: float, zero: int) -> Extent:
     """Return the `extent` in a second grid; None if rows that the first grid has found would lie outside."""
-    found = extent(noisy, sigma, zero=zero)
-    if found is None:
+    cells = extent(noisy, sigma, zero=zero)
+    if cells is None:
         return None
-    inside = noisy[found[0] : found[1] + 1]
+    first, last = cells
+    inside = noisy[first : last + 1]
     by_chance = LEFT_OUT * sigma * sqrt(len(noisy) - len(inside))
-    return found if noisy.sum() - inside.sum() <= by_chance + OUTSIDE * noisy.sum() else None
+    return cells if noisy.sum() - inside.sum() <= by_chance + OUTSIDE * noisy.sum() else None
 
 
 def _highest_run(noisy: Ints) -> tuple[float, int, int]:
@@ -296,12 +296,12 @@ def usual(noisy: Ints, sigma: float, is_rare: Mask) -> Ints:
     >>> usual(np.array([400, -8, 900, 30, -20]), 10.0, np.array([True, True, False, True, True])).tolist()
     [400, -8, 900, 0, 0]
     """
-    kept = noisy.copy()
+    counts = noisy.copy()
     ends = np.flatnonzero(np.diff(is_rare, prepend=False, append=False))
     for first, end in ends.reshape(-1, 2).tolist():
         if _highest_run(noisy[first:end])[0] <= RARE_STANDS_OUT * sigma:
-            kept[first:end] = 0
-    return kept
+            counts[first:end] = 0
+    return counts
 
 
 def crowd(noisy: Ints, sigma: float, lows: Floats, highs: Floats) -> Extent:
@@ -332,15 +332,15 @@ def crowd(noisy: Ints, sigma: float, lows: Floats, highs: Floats) -> Extent:
     """
     total, range_ = float(noisy.sum()), float(highs[-1] - lows[0])
     runs = _clusters(noisy, sigma)
-    best, most = None, CROWDED * total
-    for place, (first, end) in enumerate(runs):
+    ends_before = [-inf, *(float(highs[end - 1]) for _, end in runs[:-1])]
+    starts_after = [*(float(lows[first]) for first, _ in runs[1:]), inf]
+    largest, most_rows = None, CROWDED * total
+    for (first, end), before, after in zip(runs, ends_before, starts_after, strict=False):
         low, high, rows = float(lows[first]), float(highs[end - 1]), float(noisy[first:end].sum())
-        before = float(highs[runs[place - 1][1] - 1]) if place else -inf
-        after = float(lows[runs[place + 1][0]]) if place + 1 < len(runs) else inf
-        alone = min(low - before, after - high) > ALONE * (high - low)
-        if low < high and high - low < range_ / TINY_PART and alone and rows > most:
-            best, most = (first, end - 1), rows
-    return best
+        is_alone = min(low - before, after - high) > ALONE * (high - low)
+        if low < high and high - low < range_ / TINY_PART and is_alone and rows > most_rows:
+            largest, most_rows = (first, end - 1), rows
+    return largest
 
 
 def _clusters(noisy: Ints, sigma: float, start: int = 0) -> list[tuple[int, int]]:

@@ -302,8 +302,9 @@ def _with_step(schema: Schema, name: str, found: Lattice, dtype: Dtype) -> Schem
     if filled is None:
         return None
     rules = [rule for constraint in filled.constraints for rule in constraint.rules(filled.coded)]
-    named = [x for rule in rules for of, numbers in rule.named_numbers if of == name for x in numbers]
-    return filled if _all_on(found, named) else None
+    named = [pair for rule in rules for pair in rule.named_numbers]
+    numbers = [number for column_name, listed in named if column_name == name for number in listed]
+    return filled if _all_on(found, numbers) else None
 
 
 def _with_column(schema: Schema, name: str, column: Coded, dtype: Dtype) -> Schema | None:

@@ -153,8 +153,8 @@ class OpenSchema:
         """Return the counts of the first grids, of dates by year. Private: a row is still in one cell."""
         starts = {name: self.grids[name].coarser for name in counts}
         return {
-            name: np.add.reduceat(of, starts[name]) if starts[name].size else of
-            for name, of in counts.items()
+            name: np.add.reduceat(cells, starts[name]) if starts[name].size else cells
+            for name, cells in counts.items()
         }
 
     def _grids_of(self, cells: Released) -> dict[str, BoundsGrid]:
@@ -191,8 +191,8 @@ class OpenSchema:
         Those of columns of `whole` numbers have a margin, where noise can hide numbers.
         """
         grids, bounds = self._grids_of(cells), {}
-        for name, found in self._extents(cells).items():
-            margin = grids[name].widened(*found, *cells[name]) if name in whole else found
+        for name, ends in self._extents(cells).items():
+            margin = grids[name].widened(*ends, *cells[name]) if name in whole else ends
             bounds[name] = grids[name].bounds_of(*margin)
         for name, (noisy, sigma) in seen.items():
             grid = closer[name]
@@ -214,10 +214,8 @@ class OpenSchema:
 
     def crowds(self, cells: Released) -> dict[str, Crowd]:
         """Return the crowd of each column that has one, from released counts."""
-        grids, found = self._grids_of(cells), {}
-        for name, (first, last) in self._crowds(cells).items():
-            found[name] = Crowd(*grids[name].span(first, last))
-        return found
+        grids = self._grids_of(cells)
+        return {name: Crowd(*grids[name].span(*ends)) for name, ends in self._crowds(cells).items()}
 
     def settled(self, cells: Released) -> Released:
         """Return released counts without noise in rare cells, and with few very far numbers in the crowd.
@@ -232,10 +230,10 @@ class OpenSchema:
         extents, moved = self._extents(cells), dict(cells)
         for name, (first, last) in self._crowds(cells).items():
             noisy, sigma = cells[name]
-            (low, high), (least, most) = (grids[name].span(*ends) for ends in ((first, last), extents[name]))
+            (low, high), (lowest, highest) = grids[name].span(first, last), grids[name].span(*extents[name])
             inside = noisy[first : last + 1].copy()
             outside = float(noisy.sum() - inside.sum())
-            if (most - least) / FARTHEST > high - low and outside < FEW_FAR * float(noisy.sum()):
+            if (highest - lowest) / FARTHEST > high - low and outside < FEW_FAR * float(noisy.sum()):
                 inside[0] += noisy[:first].sum()
                 inside[-1] += noisy[last + 1 :].sum()
                 moved[name] = np.pad(inside, (first, len(noisy) - last - 1)), sigma
@@ -243,14 +241,14 @@ class OpenSchema:
 
     def _crowds(self, cells: Released) -> dict[str, tuple[int, int]]:
         """Return the first and the last cell of the crowd of each column that has one."""
-        grids, found = self._grids_of(cells), {}
+        grids, crowds = self._grids_of(cells), {}
         for name, (first, last) in self._extents(cells).items():
             noisy, sigma = cells[name]
             inside = slice(first, last + 1)
             ends = crowd(noisy[inside], sigma, grids[name].lows[inside], grids[name].highs[inside])
             if ends is not None:
-                found[name] = ends[0] + first, ends[1] + first
-        return found
+                crowds[name] = ends[0] + first, ends[1] + first
+        return crowds
 
     def not_found(self, values: Mapping[str, Sequence[Any]], cells: Released) -> tuple[str, ...]:
         """Return the open columns of which no value and no cell is above the noise, from released counts."""
@@ -328,16 +326,9 @@ class OpenSchema:
 
     def _extents(self, cells: Released) -> dict[str, tuple[int, int]]:
         """Return the first and the last cell of each column with a significant cell."""
-        grids, found = self._grids_of(cells), {}
-        for name, counts in cells.items():
-            grid = grids[name]
-            found[name] = extent(*counts, zero=grid.zero if grid.around_zero else None)
-            months = np.flatnonzero(~grid.is_rare)  # cells of equal width
-            run = None if grid.around_zero else found[name]
-            if run is not None and months[0] <= run[0] and run[1] <= months[-1]:
-                first, last = extent_of_dates(counts[0][months], counts[1]) or run
-                found[name] = int(months[first]), int(months[last])
-        return {name: ends for name, ends in found.items() if ends is not None}
+        grids = self._grids_of(cells)
+        extents = {name: _extent(grids[name], *counts) for name, counts in cells.items()}
+        return {name: ends for name, ends in extents.items() if ends is not None}
 
     def _dtype(self, name: str) -> Dtype:
         return self.dtypes.get(name, OBJECT)
@@ -346,6 +337,18 @@ class OpenSchema:
         """Return a column's numbers, days or seconds. Private."""
         column, dtype = cast(Ordinal, self.schema.columns[name]), self._dtype(name)
         return column.widest(dtype).encoder(dtype).read(cells)
+
+
+def _extent(grid: BoundsGrid, noisy: Ints, sigma: float) -> tuple[int, int] | None:
+    """Return the first and the last cell of the bounds of a column; None if no cell is significant."""
+    if grid.around_zero:
+        return extent(noisy, sigma, zero=grid.zero)
+    ends = extent(noisy, sigma)
+    months = np.flatnonzero(~grid.is_rare)  # cells of equal width
+    if ends is None or ends[0] < months[0] or ends[1] > months[-1]:
+        return ends
+    within = extent_of_dates(noisy[months], sigma)
+    return ends if within is None else (int(months[within[0]]), int(months[within[1]]))
 
 
 def _covering(column: Ordinal, low: float, high: float, further: bool) -> Ordinal:
