@@ -50,14 +50,18 @@ class BudgetFiles:
         by_policy = usual if policy is None else kept_in(policy.file.resolve().with_name(usual.name))
         home = kept_in(usual) if exists(usual) else None
         if given is None:
-            places = (usual, by_policy)
-            begun = home or next((place for place in places if exists(place)), None)
-            path = begun or next((place for place in places if _writable(place.parent)), usual)
+            files = (usual, by_policy)
+            begun = home or next((file for file in files if exists(file)), None)
+            path = begun or next((file for file in files if _writable(file.parent)), usual)
             return cls(path, data, policy)
         if home is not None and not _same(given, home):
-            raise InputError(f"--budget {given}: {home} is kept already: leave out --budget")
+            raise InputError(
+                f"--budget {given}: runs on this table are recorded in {home}: leave out --budget"
+            )
         if policy is not None and not any(_same(given, path) for path in (usual, by_policy, home or usual)):
-            raise InputError(f"--budget {given}: {policy.file} needs it beside the table: leave out --budget")
+            raise InputError(
+                f"--budget {given}: {policy.file} needs the budget file beside the table: leave out --budget"
+            )
         return cls(given, data, policy)
 
     @property
@@ -66,10 +70,10 @@ class BudgetFiles:
         if self.data is None:
             return (self.path,)
         usual = beside(self.data)
-        places = [usual, *_of_one_folder(self.data, usual)]
+        candidates = [usual, *_of_one_folder(self.data, usual)]
         if self.policy is not None:
-            places.append(self.policy.file.resolve().with_name(usual.name))
-        files = [self.path, *(kept_in(place) for place in places if exists(place))]
+            candidates.append(self.policy.file.resolve().with_name(usual.name))
+        files = [self.path, *(kept_in(file) for file in candidates if exists(file))]
         distinct: dict[Path, Path] = {}
         for file in files:
             distinct.setdefault(file.resolve(), file)
@@ -94,21 +98,21 @@ class BudgetFiles:
 
 
 def _of_one_folder(data: Path, usual: Path) -> list[Path]:
-    """Return the budget files of a folder of tables and of the tables in it, if the folder has been one.
+    """Return the budget files of a folder and of its tables, if a run read the folder as linked tables.
 
-    The tables of a folder that was never made as a whole are about different people, as far as is known.
+    The tables of any other folder are taken to be about different people: only the table's own file counts.
     """
-    place = file_of(data)
+    table = file_of(data)
     with suppress(OSError, ValueError):
-        folder = place.resolve() if place.is_dir() else place.resolve().parent
-        whole = beside(folder)
-        if place.is_dir() or exists(whole):
-            return [whole, *sorted(folder.glob(f"*{ENDING}"))]
+        folder = table.resolve() if table.is_dir() else table.resolve().parent
+        of_folder = beside(folder)
+        if table.is_dir() or exists(of_folder):
+            return [of_folder, *sorted(folder.glob(f"*{ENDING}"))]
     return [usual]
 
 
-def _same(one: Path, other: Path) -> bool:
-    return one.resolve() == other.resolve()
+def _same(path: Path, second: Path) -> bool:
+    return path.resolve() == second.resolve()
 
 
 def _writable(folder: Path) -> bool:

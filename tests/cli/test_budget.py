@@ -113,7 +113,7 @@ def test_a_file_elsewhere_is_used_from_then_on(folder, capsys):
     assert len(runs_in(Path("central/b.jsonl"))) == 2
     assert "2 releases" in run(capsys, "budget", "data.csv").out
     other = refused(run(capsys, *SYNTH, "--force", "--budget", "new.jsonl"))
-    assert "central/b.jsonl is kept already: leave out --budget" in other
+    assert "central/b.jsonl: leave out --budget" in other
     Path("central/b.jsonl").rename("central/moved.jsonl")
     assert "which is not there: restore it" in refused(run(capsys, *SYNTH, "--force"))
 
@@ -264,11 +264,13 @@ def test_a_policy_is_not_evaded_by_a_new_budget_file(folder, capsys):
     Path("out.csv").unlink()
     FILE.rename("limits/data.csv.budget.jsonl")
     elsewhere = (*SYNTH, "--budget", "limits/data.csv.budget.jsonl")
-    assert "privsyn.policy.yaml needs it beside the table" in refused(run(capsys, *elsewhere))
+    assert "privsyn.policy.yaml needs the budget file beside the table" in refused(run(capsys, *elsewhere))
     Path("privsyn.policy.yaml").rename("limits/privsyn.policy.yaml")  # as of an upload
     given = ("--policy", "limits/privsyn.policy.yaml")
     assert run(capsys, *elsewhere, *given).code == 0
-    assert "is kept already" in refused(run(capsys, *SYNTH, *given, "--budget", "new.jsonl"))
+    assert "runs on this table are recorded in" in refused(
+        run(capsys, *SYNTH, *given, "--budget", "new.jsonl")
+    )
 
 
 @pytest.mark.parametrize("data", ["data.csv", "nothing.csv", "table.parquet", "shop.duckdb::orders"])
@@ -305,7 +307,7 @@ def test_the_budget_file_is_no_other_file_and_can_be_written(folder, capsys):
     assert "--ledger b.jsonl: is the budget file too: give it a name of its own" in refused(both)
     FILE.touch()
     other = refused(run(capsys, *SYNTH, "--budget", "b.jsonl"))
-    assert f"{FILE} is kept already: leave out --budget" in other
+    assert f"are recorded in {FILE}: leave out --budget" in other
     assert run(capsys, *SYNTH, "--budget", f"./{FILE}").code == 0
 
 
