@@ -1079,8 +1079,8 @@ ROWS = (
     bug(
         "guessed types of a CSV left out of the ledger",
         "privsyn/table/io/csv_table.py",
-        "(*facts, *guessed_facts(guessed))",
-        "facts",
+        "(*said.public_inputs, *guessed_facts(guessed))",
+        "said.public_inputs",
         "tests/table/io/test_read_in_memory.py::test_without_a_schema_all_types_are_read_off_the_file",
     ),
     bug(
@@ -1100,8 +1100,8 @@ ROWS = (
     bug(
         "a cell of a workbook that is not sound ends the run",
         "privsyn/table/io/workbook.py",
-        "cells[place] = alone(self._cell, cell, None)",
-        "cells[place] = self._cell(cell)",
+        "cells[column] = alone(self._cell, cell, None)",
+        "cells[column] = self._cell(cell)",
         "tests/table/io/test_workbook.py::test_a_cell_that_is_not_sound_is_missing_and_nothing_else_changes",
     ),
     bug(

@@ -1,7 +1,7 @@
-"""Workbooks of Excel, read cell by cell. No cell can make reading fail: one that is not sound is missing.
+"""Workbooks of Excel, read cell by cell. No cell can make reading fail: an invalid cell is missing.
 
-openpyxl reads what is not a row: the names of the sheets, and the styles, which say what is a date. Its own
-reader of cells raises at a number or a date that is none, and at a text that the workbook lacks.
+openpyxl reads the names of the sheets, and the styles, which say which numbers are dates. Its own reader of
+cells raises at an invalid number or date, and at a shared text that the workbook lacks.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def check_size(file: Path) -> None:
     with zipfile.ZipFile(file) as packed:
         members = packed.infolist()
     if any(member.compress_type not in PACKED for member in members):
-        raise InputError(f"{file}: is packed as no workbook is: save it again")
+        raise InputError(f"{file}: its parts are packed in a way that workbooks do not use: save it again")
     LIMIT.check(file, sum(member.file_size for member in members))
     texts = sum(member.file_size for member in members if "sharedstrings" in member.filename.lower())
     if texts > MOST_TEXTS:
@@ -83,8 +83,8 @@ class Workbook:
             self._book = reader.wb
             self._texts = self._shared_texts(reader.package.find(SHARED_STRINGS))
             sheets = [(sheet.name, part.target) for sheet, part in reader.parser.find_sheets()]
-            known = reader.archive.namelist()
-            self.sheets = {name: part for name, part in sheets if part in known and "chart" not in part}
+            parts = {*reader.archive.namelist()}
+            self.sheets = {name: part for name, part in sheets if part in parts and "chart" not in part}
         except BaseException:
             self.close()
             raise
@@ -107,13 +107,13 @@ class Workbook:
             return [alone(_text, node, None) for node in _elements(file, SHARED, SHARED_TABLE)]
 
     def _row(self, row: Element) -> Row:
-        """Return the cells of a row. One whose place is no place follows the one before it."""
+        """Return the cells of a row. A cell without a valid column follows the cell before it."""
         cells: dict[int, Any] = {}
-        place = 0
+        column = 0
         for cell in row.iterfind(CELL):
-            place = alone(_column, cell, place + 1)
-            cells[place] = alone(self._cell, cell, None)
-        return tuple(cells.get(place) for place in range(1, max(cells, default=0) + 1))
+            column = alone(_column, cell, column + 1)
+            cells[column] = alone(self._cell, cell, None)
+        return tuple(cells.get(column) for column in range(1, max(cells, default=0) + 1))
 
     def _cell(self, cell: Any) -> Any:
         """Return the value of a cell; raise any exception if it is not sound."""
@@ -126,7 +126,7 @@ class Workbook:
         if kind == "n":
             return self._number(text, int(cell.get("s", 0)))
         if kind == "s":
-            return self._texts[_place(text)]
+            return self._texts[_index(text)]
         return bool(int(text)) if kind == "b" else from_ISO8601(text)
 
     def _number(self, text: str, style: int) -> Any:
@@ -157,9 +157,9 @@ def _column(cell: Any) -> int:
     return int(coordinate_to_tuple(cell.get("r"))[1])
 
 
-def _place(text: str) -> int:
-    """Return the number of a text; raise at a negative one, which would be counted from the end."""
-    place = int(text)
-    if place < 0:
+def _index(text: str) -> int:
+    """Return the index of a shared text; raise at a negative number, which would count from the end."""
+    index = int(text)
+    if index < 0:
         raise ValueError("no text has this number")
-    return place
+    return index

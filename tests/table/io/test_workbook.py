@@ -181,7 +181,7 @@ def test_a_member_packed_in_another_way_is_refused(tmp_path):
     path = workbook(tmp_path / "t.xlsx", ["".join(GOOD)])
     with zipfile.ZipFile(path, "a", zipfile.ZIP_LZMA) as file:
         file.writestr("more.xml", " " * 1000)
-    with pytest.raises(InputError, match="packed as no workbook is"):
+    with pytest.raises(InputError, match="packed in a way that workbooks do not use"):
         read_in_memory(path, SCHEMA)
 
 
