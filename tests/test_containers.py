@@ -6,6 +6,7 @@ Two neighbouring tables are held in each kind of container, and learnt with the 
 
 from __future__ import annotations
 
+import json
 import pickle
 from collections.abc import Callable, Sequence
 from decimal import Decimal
@@ -200,6 +201,9 @@ def left_by_commands(
         run(capfd, "schema", source, "--from-dtypes"),
     ]
     assert [outcome.code for outcome in said] == [0] * 3
+    for path in Path().glob("*.budget.jsonl"):  # a run has a name and a time, of which its rows know nothing
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        path.write_text(json.dumps([line | dict.fromkeys(("begins", "ends", "when")) for line in lines]))
     return repr(said)
 
 

@@ -41,9 +41,10 @@ from privsyn.private.noise import Noise, release
 from privsyn.private.persons import Contribution
 from privsyn.private.sampler import os_entropy
 from privsyn.private.spend import QueryLog
+from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.io.source import RawTable
 
-coded, count = Opened.coded, Persons.count
+coded, count, by_year = Opened.coded, Persons.count, OpenSchema.by_year
 
 SPENT = 1 - 1e-9  # of the budget: then nothing more can be asked
 ROUNDING = 1 / 12  # the variance that rounding to whole numbers adds to that of the noise
@@ -155,9 +156,13 @@ def play(game: Game) -> Round:
 
 
 def sample(game: Game) -> tuple[bool, float]:
-    """One run to its end: the truth, and how many cells of a synthetic table are the person's."""
+    """One run to its end: the truth, and how many cells of a synthetic table are the person's.
+
+    A table is made also where noise hides how many rows there are: the refusal is no refuge.
+    """
     inside = _coin()
-    rows = game.model().fit(game.table(inside=inside)).sample()
+    model = game.model().fit(game.table(inside=inside))
+    rows = model.sample(model.release_.estimated_rows)
     return inside, float((rows == game.person[rows.columns].iloc[0]).to_numpy().sum())
 
 
@@ -181,9 +186,19 @@ def _witness(game: Game, exchanges: list[Exchange], *, inside: bool) -> Iterator
 
     def both(finder: Finder, method: Callable[..., Any], *arguments: Any, **settings: Any) -> Any:
         answer = method(finder, *arguments, **settings)
-        others = [next((twin for exact, twin in looks if exact is each), each) for each in arguments]
+        others = [twin_of(each) for each in arguments]
+        assert any(twin is not each for twin, each in zip(others, arguments, strict=True))
         method(Finder(Silence(), finder.rows_per_unit), *others, **settings)
         return answer
+
+    def twin_of(counts: Any) -> Any:
+        """The counts of the other table, or else the same argument."""
+        return next((twin for exact, twin in looks if exact is counts), counts)
+
+    def years_of_both(open_schema: OpenSchema, counts: Any) -> Any:
+        years = by_year(open_schema, counts)
+        looks.append((years, by_year(open_schema, twin_of(counts))))
+        return years
 
     def discover_both(
         open_schema: Any, table: Any, chosen: Any, *, finder: Finder, one_row: Any, **budget: Any
@@ -219,6 +234,7 @@ def _witness(game: Game, exchanges: list[Exchange], *, inside: bool) -> Iterator
         patch.object(measure, "release", spy),
         patch.object(private_persons, "release", spy),
         patch.object(discovery, "release", spy),
+        patch.object(OpenSchema, "by_year", years_of_both),
         patch.object(Finder, "values", partialmethod(both, Finder.values)),
         patch.object(Finder, "numbers", partialmethod(both, Finder.numbers)),
         patch.object(Finder, "cells", partialmethod(both, Finder.cells)),

@@ -33,7 +33,8 @@ def attack(epsilon: float, rng: np.random.Generator) -> float:
     secrets = rng.permutation(np.arange(PEOPLE) % 2)
     x, y = np.divmod(np.arange(PEOPLE), SIDE)
     table = pd.DataFrame({"x": x, "y": y, "secret": secrets})
-    released = PrivSyn(epsilon, DELTA, SCHEMA, allow_weak_privacy=True).fit(table).sample()
+    model = PrivSyn(epsilon, DELTA, SCHEMA, allow_weak_privacy=True).fit(table)
+    released = model.sample(model.release_.estimated_rows)
     ones = released[released["secret"] == 1]
     counts = np.bincount(ones["x"] * SIDE + ones["y"], minlength=PEOPLE)
     queries = rng.integers(0, 2, (QUERIES, PEOPLE))
