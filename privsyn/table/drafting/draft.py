@@ -19,6 +19,7 @@ from privsyn.marginals.domain import Floats
 from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.open_schema import OpenSchema, by_names
 from privsyn.table.drafting.words import without_words
+from privsyn.table.encoding.drafted_times import are_midnights
 from privsyn.table.encoding.dtypes import TEXT, UNCOUNTED, Dtype, Family, family
 from privsyn.table.encoding.encoders import missing_cells
 from privsyn.table.encoding.number_bounds import FEW_NUMBERS
@@ -282,7 +283,7 @@ def as_written(table: object, frame: pd.DataFrame, csv: CsvFormat) -> pd.DataFra
         cells = blank(text[name], MARKS).to_pandas()
         default = BY_DEFAULT[family(frame[name].dtype)]
         unread = cells.notna().sum() > frame[name].notna().sum()
-        if unread or not cells.dropna().str.fullmatch(default).all():
+        if unread or not cells.dropna().str.fullmatch(default).all() or are_midnights(cells.dropna()):
             frame[name] = cells.astype(TEXT).set_axis(frame.index)
     return frame
 

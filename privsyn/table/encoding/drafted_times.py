@@ -82,6 +82,9 @@ _LIKE_A_DATE = re.compile(r"(?=.{6}).*(\d\D+\d|\d{6})", re.DOTALL)
 _WRITTEN_BY_DEFAULT = re.compile(r"\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d)?")
 """Texts that need no format, as they are written so without one."""
 
+_ISO = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d([.,]\d{1,9})?)?)?")
+"""Texts that are read without a format."""
+
 _TIMED = re.compile(
     r"(?P<sep>T|,? )\d\d?:\d\d(?::\d\d(?P<fraction>[.,]\d{1,6})?)?(?: ?[AaPp][Mm])?"
     r"(?P<zone> ?(?:Z|[A-Z]{3,4}|[+-]\d\d(?::?\d\d)?))?$"
@@ -122,12 +125,24 @@ def date_formats(present: pd.Series) -> list[str | None]:
         return []  # most texts are no dates, and the first show it
     if sum(cell.strip().isdigit() for cell in cells[:FIRST_CELLS]) > len(cells[:FIRST_CELLS]) / 2:
         return _of_digits(cells, rows, present.name)
-    if all(map(_WRITTEN_BY_DEFAULT.fullmatch, cells)) and not np.isnat(moments(cells)).any():
+    by_default = all(map(_WRITTEN_BY_DEFAULT.fullmatch, cells)) and not are_midnights(present)
+    if by_default and not np.isnat(moments(cells)).any():
         return [None]
     clocks = [*_clocks(cells)] if kind in ("text", "object") else [""]
     patterns = [day + clock for day in (ISO, *DATES) for clock in clocks]
     chosen = _chosen(_reading(patterns, cells, rows), several=len(cells) > 1)
+    if not chosen and all(map(_ISO.fullmatch, cells)) and not np.isnat(moments(cells)).any():
+        return [None]  # some with a time or a part of a second, and some without
     return [_as_written(pattern, cells) for pattern in chosen]
+
+
+def are_midnights(present: pd.Series) -> bool:
+    """Return whether all texts end with the time 00:00:00: dates are written without one by default.
+
+    >>> are_midnights(pd.Series(["2020-01-31 00:00:00"])), are_midnights(pd.Series(["2020-01-31"]))
+    (True, False)
+    """
+    return not present.empty and bool(present.str.endswith(" 00:00:00").all())
 
 
 def _reading(

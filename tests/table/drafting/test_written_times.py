@@ -31,6 +31,7 @@ WRITTEN = {
     "named zone": (SECONDS.dt.strftime("%d.%m.%Y %H:%M UTC"), "kind: datetime"),
     "t": (SECONDS.dt.strftime("%Y-%m-%dT%H:%M:%S"), "kind: datetime"),
     "minutes": (SECONDS.dt.strftime("%Y-%m-%d %H:%M"), "kind: datetime"),
+    "midnights": (SECONDS.dt.strftime("%Y-%m-%d 00:00:00"), "format: '%Y-%m-%d %H:%M:%S'"),
     "no zeros": ([f"{at.month}/{at.day}/{at.year} {clock(at)}" for at in SECONDS], "kind: datetime"),
     "digits": (SECONDS.dt.strftime("%Y%m%d"), "%Y%m%d"),
     "digits from the day on": (SECONDS.dt.strftime("%d%m%Y"), "%d%m%Y"),
@@ -54,6 +55,18 @@ WRITTEN = {
 def shape(text):
     """Return a text with a sign for each number."""
     return re.sub(r"\d+", "#", text)
+
+
+def test_times_of_which_some_have_parts_of_a_second_are_drafted_as_times(tmp_path, capsys):
+    """With 10 % of them, as the time of a query in place of an end that is yet to come, it was text."""
+    texts = SECONDS.dt.strftime("%Y-%m-%d 00:00:00")
+    texts = texts.where(SECONDS.index % 10 > 0, "2024-10-01 22:20:10.165196")
+    pd.DataFrame({"end": texts, "n": range(400)}).to_csv(tmp_path / "a.csv", index=False)
+    assert main(["schema", str(tmp_path / "a.csv"), "-o", str(tmp_path / "s.yaml")]) == 0
+    draft = (tmp_path / "s.yaml").read_text()
+    assert "end: {kind: datetime, low: '2024-01-01', high: '2024-10-31 23:59:59', nullable: false}" in draft
+    assert main(["schema", str(tmp_path / "a.csv"), "--check", str(tmp_path / "s.yaml")]) == 0
+    assert "every cell fits" in capsys.readouterr().out
 
 
 @pytest.mark.slow("each case")
