@@ -520,9 +520,14 @@ def _other(release: Release) -> Iterator[Loss]:
         if column.other not in column.listed or name in release.accuracy_.not_found:
             continue
         weights = released_weights(codec, release.fitted, name)
-        share = float(weights[column.listed.index(column.other)] / max(weights.sum(), 1.0))
+        cells = release.fitted.total if name in codec.domain.names else float(weights.sum())
+        share = float(weights[column.listed.index(column.other)] / max(cells, 1.0))
         values = [value for value in column.listed if value != column.other]
-        why = "too few rows share their values" if name in searched else "their values are not in the list"
+        why = (
+            "too few rows share their values"
+            if name in searched
+            else "this one, and values that are not in the list"
+        )
         text = f"{_percent(share)} of the cells are {column.other!r}: {why}"
         if name in searched and share > MOST and column.other == OTHER:
             text += "; if they are amounts or times, `privsyn schema` drafts their format"
@@ -531,7 +536,7 @@ def _other(release: Release) -> Iterator[Loss]:
             text += "; with this word the column of numbers is text"
         elif share <= (SOME if name in searched else MOST):
             continue
-        yield _loss(release, name, "other", share, text)
+        yield _loss(release, name, "other" if name in searched else "missing or not listed", share, text)
 
 
 def _not_found(release: Release) -> Iterator[Loss]:

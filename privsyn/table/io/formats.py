@@ -110,7 +110,7 @@ FORMATS = (
     Format((".dta",), "Stata", True, "labelled", "pyreadstat", "stata"),
     Format((".sav",), "SPSS", True, "labelled", "pyreadstat", "spss"),
     Format((".duckdb",), "DuckDB", True, "duckdb_table", "duckdb", "duckdb", "table", arrow=True),
-    Format((".sqlite", ".sqlite3"), "SQLite", module="sqlite_table", inside="table"),
+    Format((".sqlite", ".sqlite3", ".db"), "SQLite", module="sqlite_table", inside="table"),
 )
 
 ENDINGS = tuple(ending for each in FORMATS for ending in each.endings)
@@ -160,7 +160,8 @@ class Place:
             meant = did_you_mean(self.inside, names)
             raise InputError(f"{self.file}: has no {what} {self.inside!r}, but {listed}{meant}")
         if len(names) > 1:
-            linked = ", or declare all of them in a schema" if what == "table" else ""
+            drafted = ", or declare all of them in a schema (`privsyn schema` drafts it)"
+            linked = drafted if what == "table" else ""
             raise InputError(
                 f"{self.file}: has {len(names)} {what}s, {listed}: name one, as"
                 f" '{self.file.name}::{names[0]}'{linked}"

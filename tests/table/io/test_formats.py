@@ -356,6 +356,15 @@ def test_a_table_and_its_synthetic_copy_are_not_in_one_database(tmp_path, monkey
     assert file_of(tmp_path / "t.sqlite::people") == tmp_path / "t.sqlite"
 
 
+def test_a_file_that_ends_with_db_is_a_sqlite_database(tmp_path, capsys):
+    write_table(people(), tmp_path / "t.sqlite")
+    (tmp_path / "t.sqlite").rename(tmp_path / "t.db")
+    assert len(read_in_memory(tmp_path / "t.db").frame) == len(people())
+    (tmp_path / "other.db").write_bytes(b"DUCK" * 2000)
+    assert main(["synth", str(tmp_path / "other.db"), str(tmp_path / "o.csv"), "--epsilon", "1"]) == 2
+    assert "not a SQLite database" in capsys.readouterr().err
+
+
 def test_a_cell_of_sqlite_that_its_type_does_not_allow_is_missing_alone(tmp_path):
     base = sqlite3.connect(tmp_path / "t.sqlite")
     base.execute("create table t (age integer, name text)")
