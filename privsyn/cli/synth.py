@@ -138,6 +138,7 @@ def _synth_table(task: Task, report: Path | None, policy: Path | None, csv: dict
     if not accepted:
         say(*filter(None, [account.so_far]))
         console.show_refused(fitted.ledger_, out, model)
+        console.show_losses(fitted.losses_)
         raise typer.Exit(1)
     if noise is not None:
         end_without_table(task, fitted, noise)

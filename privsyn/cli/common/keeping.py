@@ -98,7 +98,7 @@ def end_without_table(task: Task, fitted: PrivSyn, why: str) -> None:
     """Keep the model of a run whose answers are mostly noise, say why there is no table, and exit with 1."""
     import typer
 
-    from privsyn.cli.common.console import show_no_signal
+    from privsyn.cli.common.console import show_losses, show_no_signal
     from privsyn.cli.common.terminal import say
 
     model = task.results["--model"]
@@ -107,6 +107,7 @@ def end_without_table(task: Task, fitted: PrivSyn, why: str) -> None:
         fitted.save(model)
     say(*filter(None, [task.account.so_far]))
     show_no_signal(why, fitted.ledger_, task.out, model)
+    show_losses(fitted.losses_)
     raise typer.Exit(1)
 
 
