@@ -143,10 +143,12 @@ def _of_month(text: str) -> Rank | None:
 
 
 def natural_key(value: object) -> tuple[object, ...]:
-    """Return the key by which values are sorted: numbers within texts by their size.
+    """Return the key by which values of one type are sorted: numbers within texts by their size.
 
-    >>> sorted(["Zone 10", "Zone 2", "Zone"], key=natural_key)
-    ['Zone', 'Zone 2', 'Zone 10']
+    >>> sorted(["Zone 10", "Zone 2", "Zone"], key=natural_key), sorted([1.5, -0.5, 1e-9], key=natural_key)
+    (['Zone', 'Zone 2', 'Zone 10'], [-0.5, 1e-09, 1.5])
     """
+    if not isinstance(value, str):
+        return (value,)
     parts = re.split(r"(\d+)", str(value))
     return tuple((int(part), "") if index % 2 else (-1, part) for index, part in enumerate(parts))
