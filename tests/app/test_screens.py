@@ -346,7 +346,7 @@ def test_an_upload_has_its_budget_and_its_policy_in_the_start_folder(session, st
     upload = session.workspace.new("uploads") / "elsewhere.csv"
     upload.write_bytes((start / "people.csv").read_bytes())
     session.open(upload)
-    assert Command(session.choices).budget == start.resolve() / "elsewhere.csv.budget.jsonl"
+    assert Command(session.choices).files.path == start.resolve() / "elsewhere.csv.budget.jsonl"
     arguments = Command(session.choices).run()
     assert arguments[arguments.index("--policy") + 1] == str(start.resolve() / "privsyn.policy.yaml")
     assert "1e-06 is left" in Command(session.choices).spent()[1][1]

@@ -355,7 +355,7 @@ def test_bounds_too_close_for_their_type_are_one_bin():
         (Categorical([1000]), DECIMAL, "cannot hold the listed value 1000"),
         (Numerical(0, 1000), DECIMAL, "cannot hold the bounds 0 to 1000"),
         (Time(), "int64", "not times of day: convert it"),
-        (Duration("0:00", "1 day"), "string", "not lengths of time: convert it"),
+        (Duration("0:00", "1 day"), "int64", "not lengths of time: convert it"),
         (Categorical([1]), "complex128", "convert it"),
         (Categorical([1]), "Sparse[int64]", "convert it"),
     ],
