@@ -379,22 +379,16 @@ def _at_bounds(release: Release) -> Iterator[Loss]:
             )
 
 
-def _at_found_bounds(release: Release) -> Iterator[Loss]:
-    """Yield the columns of which bounds were found, unless `fit` did, which knows what is beyond them."""
-    noted = {loss.column for loss in release.noted if loss.kind == "at a found bound"}
-    for loss in at_found_bounds(release, {}):
-        if loss.column not in noted:
-            yield loss
-
-
 def at_found_bounds(release: Release, beyond: Mapping[str, tuple[Beyond, Beyond]]) -> Iterator[Loss]:
     """Yield the columns of which bounds were found, and those with many cells at one or beyond it.
+
+    `fit` notes them in the release, for it alone has the counts beyond the bounds.
 
     Parameters
     ----------
     release : Release
     beyond : mapping of a column to a pair of Beyond
-        What the counts in which the bounds were found show beyond them, if they are known.
+        What the counts in which the bounds were found show beyond them.
     """
     searched = columns_of(release.ledger, BOUNDS, release.codec.names, release.table)
     for name, column in release.codec.schema.coded.items():
@@ -710,10 +704,8 @@ KINDS: dict[str, Kind] = {
     NOT_FOUND: Kind("no values or bounds were found, and the cells are invented", _not_found, 0.0),
     NOT_COMPUTED: Kind("not computed", matters=True),
     "target": Kind("rare classes of the target are not found", matters=True),
-    "at a found bound": Kind(
-        "bounds found under privacy, to which other values are clipped", _at_found_bounds, SOME
-    ),
-    "perhaps at a found bound": Kind("at a bound that was found", None, MOST, may_be_true=True),
+    "at a found bound": Kind("bounds found under privacy, to which other values are clipped", usable=SOME),
+    "perhaps at a found bound": Kind("at a bound that was found", usable=MOST, may_be_true=True),
     "at a bound": Kind("at a bound of the schema", _at_bounds, MOST, may_be_true=True),
     "in one range": Kind("nearly all in one range", _in_one_range, MOST),
     "missing or not listed": Kind(
