@@ -82,7 +82,7 @@ def test_a_sample_that_is_asked_to_end_leaves_what_was_there(ending, folder):
     out = Path(f"more.{ending}")
     out.write_text("old")
     before = files(folder)
-    code, err = killed(signal.SIGTERM, "sample", "m.privsyn", out, "--rows", ROWS)
+    code, err = killed(signal.SIGTERM, "sample", "m.privsyn", out, "--rows", ROWS, "--force")
     assert (code, err) == (130, "privsyn: interrupted; no file is left half written\n")
     assert files(folder) == before
     assert out.read_text() == "old"
@@ -94,16 +94,16 @@ def test_a_sample_that_is_killed_leaves_what_was_there_and_the_next_tells_of_the
     out = Path(f"more.{ending}")
     out.write_text("old")
     before = files(folder)
-    assert killed(signal.SIGKILL, "sample", "m.privsyn", out, "--rows", ROWS) == (-9, "")
+    assert killed(signal.SIGKILL, "sample", "m.privsyn", out, "--rows", ROWS, "--force") == (-9, "")
     assert out.read_text() == "old"
     (left,) = files(folder) - before
-    done = run(capsys, "sample", "m.privsyn", out, "--rows", 5)
+    done = run(capsys, "sample", "m.privsyn", out, "--rows", 5, "--force")
     assert done.err == (
         f"privsyn: '{left}': was left beside {out} by a run that was killed,"
         " unless one is at work now: delete it\n"
     )
     Path(left).unlink()
-    assert run(capsys, "sample", "m.privsyn", out, "--rows", 5).err == ""
+    assert run(capsys, "sample", "m.privsyn", out, "--rows", 5, "--force").err == ""
 
 
 def test_what_is_called_otherwise_was_not_left(folder, capsys):
@@ -215,6 +215,7 @@ def test_a_disk_that_fills_while_synth_writes_names_the_file_and_what_is_left(si
         20,
         "--seed",
         3,
+        "--no-budget",  # its file would fill the disk before the run begins
     )
     Path(full).write_text("old")
     before = files(folder)

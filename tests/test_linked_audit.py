@@ -210,7 +210,7 @@ def test_rows_of_nobody_need_no_person():
     made = PrivSyn(5, 1e-9, database, seed=1).fit(
         {"persons": PERSONS[:0], "visits": visits[:0], "drugs": VISITS[["place", "n"]]}
     )
-    assert list(made.sample()) == ["persons", "visits", "drugs"]
+    assert list(made.sample(5)) == ["persons", "visits", "drugs"]
 
 
 def test_categories_of_links_decide_nothing():

@@ -414,7 +414,7 @@ def test_a_database_may_be_empty():
         model = PrivSyn(5.0, 1e-6, database, seed=0).fit(
             dict(zip(("persons", "visits"), tables, strict=True))
         )
-        assert set(model.sample()) == {"persons", "visits"}
+        assert set(model.sample(5)) == {"persons", "visits"}
 
 
 def test_identifiers_in_a_csv_are_compared_as_they_are_written(tmp_path, exact_answers):

@@ -122,9 +122,9 @@ class QueryLog:
     --------
     >>> from privsyn.private.laws import GAUSSIAN
     >>> log = QueryLog()
-    >>> log.charge("counts over a", 2, 1.0, cost=0.02, law=GAUSSIAN)
+    >>> round(log.charge("counts over a", 2, 1.0, cost=0.02, law=GAUSSIAN), 6)
     5.0
-    >>> log.charge("counts over a", 2, 1.0, cost=0.02, law=GAUSSIAN)
+    >>> round(log.charge("counts over a", 2, 1.0, cost=0.02, law=GAUSSIAN), 6)
     5.0
     >>> [spend.what for spend in log.spends]
     ['counts over a', 'counts over a (look 2)']
@@ -139,7 +139,7 @@ class QueryLog:
 
         >>> from privsyn.private.laws import GAUSSIAN
         >>> log = QueryLog()
-        >>> log.about("visits").charge("rows per person", 2, 1.0, cost=0.02, law=GAUSSIAN)
+        >>> round(log.about("visits").charge("rows per person", 2, 1.0, cost=0.02, law=GAUSSIAN), 6)
         5.0
         >>> log.spends[0].what
         'visits: rows per person'

@@ -54,7 +54,7 @@ def without_words(present: pd.Series, draft: Draft, *, in_file: bool) -> Coded |
     >>> column.low, column.high, column.integer, column.missing
     (0, 50, True, ('unknown',))
     """
-    if family(present.dtype) not in ("text", "object") or not present.map(lambda c: isinstance(c, str)).all():
+    if family(present.dtype) not in ("text", "object") or not all(isinstance(cell, str) for cell in present):
         return None
     counts = present.map(str.strip).value_counts()
     for pattern, kinds in ((_WORD, (Numerical, Datetime, Time, Duration)), (NO_DATE, (Datetime, Time))):
