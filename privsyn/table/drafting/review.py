@@ -47,6 +47,9 @@ MOSTLY = 0.9
 MOST_GAPS = 10
 """Gaps in a list of codes that are named."""
 
+HOURS = 8
+"""Least different hours, and minutes, of whole numbers that look like times of day."""
+
 SPARSE = 0.1
 """Numbers of one length are codes if at most this share of the numbers between their ends occurs."""
 
@@ -125,11 +128,24 @@ def _of_numbers(name: str, column: Column, present: pd.Series, has_neighbours: b
         share = math.floor(100 * _on_grid(numbers, step))
         line = f"{{kind: numerical, step: {step:g}}}"
         yield f"READ: {share} % are multiples of {step:,g}. If all should be: {line}."
+    elif not named and _are_times_of_day(column, numbers):
+        yield (
+            "READ: TIMES OF DAY? They look like hours and minutes, such as 1330, and numbers between, such as"
+            ' 1375, are drawn, too. Then {kind: time, unit: m, format: "%-H%M"}; 2400 is missing there.'
+        )
     elif not named and _are_codes(column, numbers, has_neighbours):
         yield (
             f"READ: CODES? {plural(len(np.unique(numbers)), 'different number')}, in which the next one says"
             " little. {kind: categorical} treats them as codes."
         )
+
+
+def _are_times_of_day(column: Numerical, numbers: Floats) -> bool:
+    """Return whether all whole numbers are hours and minutes, in many hours and minutes of several."""
+    values = np.unique(numbers)
+    inside = values[0] >= 0 and values[-1] <= 2400 and bool((values % 100 < 60).all())
+    parts = np.unique(values // 100), np.unique(values % 100)
+    return bool(column.integer) and inside and all(len(part) >= HOURS for part in parts)
 
 
 def _are_codes(column: Numerical, numbers: Floats, has_neighbours: bool) -> bool:

@@ -9,7 +9,7 @@ from drafts import draft_text
 from hypothesis import assume, given
 from strategies import tables
 
-from privsyn import Categorical, InputError, PrivSyn, Text
+from privsyn import Categorical, InputError, Numerical, PrivSyn, Schema, Text, Time
 from privsyn.errors import DroppedWarning
 from privsyn.table.drafting.draft import check_schema
 from privsyn.table.drafting.review import remarks_on
@@ -443,3 +443,15 @@ def test_a_column_that_leads_to_another_row_is_left_out_and_said_to(key, link, k
     assert ("SELF-REFERENCE" in text) == kept
     assert (f"{link}: {{kind: text}}" in text) == kept
     assert (f"{key}: {{kind: identifier}}" in text) or not kept
+
+
+def test_hours_and_minutes_in_whole_numbers_are_named_and_none_are_drawn_that_the_clock_lacks():
+    rng = np.random.default_rng(3)
+    minutes = rng.integers(5 * 60, 1440, 2000)
+    frame = pd.DataFrame({"dep": minutes // 60 * 100 + minutes % 60, "n": rng.integers(1, 1900, 2000)})
+    text = draft_text(frame)
+    assert text.count("READ: TIMES OF DAY?") == 1
+    assert text.index("READ: TIMES OF DAY?") < text.index("dep:") < text.index("n:")
+    times = Schema({"dep": Time(unit="m", format="%-H%M"), "n": Numerical(1, 1900, integer=True)})
+    made = PrivSyn(1.0, 1e-9, times, seed=0).fit(frame).sample(500, seed=0)
+    assert (made["dep"].dropna() % 100 < 60).all()
