@@ -5,11 +5,13 @@ import json
 import re
 import shutil
 import signal
+import sys
 from collections import defaultdict
 from functools import cache, partial
 from importlib import resources
 from itertools import compress
 from operator import not_
+from types import ModuleType
 
 import pytest
 import typer.main
@@ -20,7 +22,11 @@ from xdist.scheduler import LoadFileScheduling
 
 from privsyn.cli.common import compiling
 from privsyn.evaluation import models
+from privsyn.evaluation.registry import METRICS
+from privsyn.methods.methods import METHODS
 from privsyn.private.ledger import Ledger
+from privsyn.table.schema.columns import COLUMNS
+from privsyn.table.schema.constraint import CONSTRAINTS
 
 # A deadline would measure the machine's load, and the time to compile a kernel, not the code. Every run draws
 # other examples. `make mutations` draws more of them: pytest --hypothesis-profile=thorough. As many as thirty
@@ -139,6 +145,22 @@ def folder(tmp_path, monkeypatch):
     fill(tmp_path)
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def module(monkeypatch):
+    """A module to run the blocks of a page in, whose registrations end with the test.
+
+    Dataclasses look up their module by its name.
+    """
+    registries = [COLUMNS, CONSTRAINTS, METRICS, METHODS]
+    before = [dict(registry) for registry in registries]
+    page = ModuleType("page")
+    monkeypatch.setitem(sys.modules, "page", page)
+    yield page
+    for registry, entries in zip(registries, before, strict=True):
+        registry.clear()
+        registry.update(entries)
 
 
 @pytest.fixture(scope="session")

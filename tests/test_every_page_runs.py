@@ -34,11 +34,7 @@ from threadpoolctl import threadpool_limits
 
 from privsyn.budget import runs
 from privsyn.cli import main
-from privsyn.evaluation.registry import METRICS
-from privsyn.methods.methods import METHODS
 from privsyn.private import sampler
-from privsyn.table.schema.columns import COLUMNS
-from privsyn.table.schema.constraint import CONSTRAINTS
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/*.md")])
@@ -194,19 +190,6 @@ def programs(tmp_path):
         (folder / name).write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)}{typed} "$@"\n')
         (folder / name).chmod(0o755)
     return folder
-
-
-@pytest.fixture
-def module(request, monkeypatch):
-    """A module to run the blocks in, whose registrations end with the test."""
-    registries = [COLUMNS, CONSTRAINTS, METRICS, METHODS]
-    before = [dict(registry) for registry in registries]
-    module = ModuleType("page")
-    monkeypatch.setitem(sys.modules, "page", module)
-    yield module
-    for registry, entries in zip(registries, before, strict=True):
-        registry.clear()
-        registry.update(entries)
 
 
 @pytest.fixture

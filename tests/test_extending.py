@@ -3,32 +3,13 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 from privsyn import PrivSyn, Schema, load
-from privsyn.evaluation.registry import METRICS
-from privsyn.methods.methods import METHODS
-from privsyn.table.schema.columns import COLUMNS
-from privsyn.table.schema.constraint import CONSTRAINTS
 
 PAGE = (Path(__file__).parents[1] / "docs" / "extending.md").read_text()
-
-
-@pytest.fixture
-def module(monkeypatch):
-    """A module to run the blocks in: dataclasses look up their module by its name."""
-    registries = [COLUMNS, CONSTRAINTS, METRICS, METHODS]
-    before = [dict(registry) for registry in registries]
-    module = ModuleType("extending")
-    monkeypatch.setitem(sys.modules, "extending", module)
-    yield module
-    for registry, entries in zip(registries, before, strict=True):
-        registry.clear()
-        registry.update(entries)
 
 
 @pytest.mark.slow
