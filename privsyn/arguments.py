@@ -189,7 +189,7 @@ def values_by_name(text: str) -> dict[str, Any]:
         call = ast.parse(f"call({text})", mode="eval").body
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.args:
             raise ValueError(text)
-        values = {str(each.arg): ast.literal_eval(each.value) for each in call.keywords if each.arg}
+        values = {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords if keyword.arg}
     except (SyntaxError, TypeError, MemoryError, RecursionError) as error:
         raise ValueError(text) from error
     if len(values) < len(call.keywords):
@@ -197,18 +197,18 @@ def values_by_name(text: str) -> dict[str, Any]:
     return values
 
 
-def read_parameters(what: str, given: object) -> dict[str, Any]:
+def read_parameters(argument: str, parameters: object) -> dict[str, Any]:
     """Return the parameters of a method by name, from a mapping or from texts, as on the command line.
 
     >>> read_parameters("parameters", ["rounds=50", "gamma=1000"]), read_parameters("parameters", None)
     ({'rounds': 50, 'gamma': 1000}, {})
     """
-    if given is None:
+    if parameters is None:
         return {}
-    if isinstance(given, Mapping) and all(isinstance(name, str) for name in given):
-        return dict(given)
-    if isinstance(given, Sequence) and all(isinstance(text, str) for text in given):
-        given = given if isinstance(given, str) else ", ".join(given)
+    if isinstance(parameters, Mapping) and all(isinstance(name, str) for name in parameters):
+        return dict(parameters)
+    if isinstance(parameters, Sequence) and all(isinstance(text, str) for text in parameters):
+        text = parameters if isinstance(parameters, str) else ", ".join(parameters)
         with suppress(ValueError):
-            return values_by_name(given)
-    raise InputError(f"{what} are names and values, such as rounds=50; got {safe_repr(given)}")
+            return values_by_name(text)
+    raise InputError(f"{argument} are names and values, such as rounds=50; got {safe_repr(parameters)}")

@@ -26,7 +26,7 @@ TOTALS = frozenset(
 
 NUMBER = r"(-?\d[\d,]*(?:\.\d+)?)"
 COUNTS = {
-    rf"{NUMBER}": lambda one: (one, one),
+    rf"{NUMBER}": lambda count: (count, count),
     rf"(?:<|under|fewer than|less than)\s*{NUMBER}": lambda end: (0.0, end - 1),
     rf"(?:<=|≤|up to)\s*{NUMBER}": lambda end: (0.0, end),
     rf"{NUMBER}\s*(?:-|–|to)\s*{NUMBER}": lambda low, high: (low, high),
@@ -75,12 +75,14 @@ def as_frames(
         frame = _long(names, table, schema, variance)
         if not names_of(frame):
             raise InputError(f"a table has no column besides {COUNT!r} and {VARIANCE!r}: add one")
-        kept = _without_totals(frame, schema)
-        totals += [named(kept)] if len(kept) < len(frame) else []
-        read, number = _with_counts(kept, variance, limits)
-        if number:
-            facts.append(f"{number} suppressed counts of {named(kept)}, taken as equally likely numbers")
-        frames.append(_with_bands(read, schema))
+        parts = _without_totals(frame, schema)
+        totals += [named(parts)] if len(parts) < len(frame) else []
+        counted, suppressed_counts = _with_counts(parts, variance, limits)
+        if suppressed_counts:
+            facts.append(
+                f"{suppressed_counts} suppressed counts of {named(parts)}, taken as equally likely numbers"
+            )
+        frames.append(_with_bands(counted, schema))
     if not frames:
         raise InputError("tables is a list of data frames, or a mapping of columns to (counts, variance)")
     warn_totals(totals)
@@ -120,9 +122,9 @@ def _long(names: object, table: Any, schema: Schema, variance: float | None) -> 
         )
     axes = [table.index] if isinstance(table, pd.Series) else [table.index, table.columns]
     attributes = [name for axis in axes for name in axis.names]
-    given = (names,) if isinstance(names, str) else names
-    if isinstance(given, tuple) and not any(name in schema.columns for name in attributes):
-        attributes = list(given)
+    keyed_by = (names,) if isinstance(names, str) else names
+    if isinstance(keyed_by, tuple) and not any(name in schema.columns for name in attributes):
+        attributes = list(keyed_by)
     keys = [tuple(_several(key)) for key in axes[0]]
     if len(axes) > 1:
         keys = [(*row, *_several(column)) for row in keys for column in axes[1]]
@@ -145,17 +147,17 @@ def _of_array(names: object, cells: object, schema: Schema, variance: float | No
     attributes = (names,) if isinstance(names, str) else names
     try:
         counts, noise = cells if isinstance(cells, tuple) and len(cells) == 2 else (cells, variance)
-        found = np.asarray(counts, np.float64)
-        spread = np.broadcast_to(np.asarray(noise, np.float64), found.shape)
+        array = np.asarray(counts, np.float64)
+        spread = np.broadcast_to(np.asarray(noise, np.float64), array.shape)
     except (TypeError, ValueError):
         raise InputError(
             f"table {safe_repr(names)}: give (array of counts, variance), a data frame or a series"
         ) from None
-    if not isinstance(attributes, tuple) or found.ndim != len(attributes):
+    if not isinstance(attributes, tuple) or array.ndim != len(attributes):
         raise InputError(f"table {safe_repr(names)}: the array needs one axis for each column")
-    places = np.indices(found.shape).reshape(found.ndim, -1)
+    indices = np.indices(array.shape).reshape(array.ndim, -1)
     table = {}
-    for name, length, place in zip(attributes, found.shape, places, strict=True):
+    for name, length, index in zip(attributes, array.shape, indices, strict=True):
         column = schema.columns.get(name)
         if column is None or not column.lists_values:
             raise InputError(
@@ -167,8 +169,8 @@ def _of_array(names: object, cells: object, schema: Schema, variance: float | No
                 f"table {safe_repr(names)}: the axis of {safe_repr(name)} has {length} places:"
                 f" {len(column.listed)} values are listed"
             )
-        table[name] = pd.Series([listed[k] for k in place.tolist()], dtype=object)
-    return pd.DataFrame(table).assign(**{COUNT: found.ravel(), VARIANCE: spread.ravel()})
+        table[name] = pd.Series([listed[k] for k in index.tolist()], dtype=object)
+    return pd.DataFrame(table).assign(**{COUNT: array.ravel(), VARIANCE: spread.ravel()})
 
 
 def _without_totals(table: pd.DataFrame, schema: Schema) -> pd.DataFrame:
@@ -226,15 +228,15 @@ def _count(cell: Any) -> tuple[float, float] | None:
     if not isinstance(cell, str):
         number = float(cell)
         return number, number
-    found: tuple[float, float] | None = _read(cell.strip().casefold(), COUNTS)
-    return found
+    ends: tuple[float, float] | None = _read(cell.strip().casefold(), COUNTS)
+    return ends
 
 
 def _read(text: str, patterns: Mapping[str, Any]) -> Any:
     """Return what the first fitting pattern makes of its numbers; None if none fits."""
     for pattern, make in patterns.items():
-        if found := re.fullmatch(pattern, text):
-            return make(*(float(number.replace(",", "")) for number in found.groups()))
+        if match := re.fullmatch(pattern, text):
+            return make(*(float(number.replace(",", "")) for number in match.groups()))
     return None
 
 
@@ -264,11 +266,12 @@ def _bands(values: Sequence[Any], column: Numerical) -> list[Any]:
         text = UNITS.sub("", value.casefold()).strip()
         if number := re.fullmatch(NUMBER, text):
             read[value] = float(number[1].replace(",", ""))
-        elif found := _read(text, BANDS):
-            ends = zip(found[:2], column.bounds, strict=True)
-            left, right = (end if isfinite(end) else bound for end, bound in ends)
+        elif band := _read(text, BANDS):
+            *ends, closed = band
+            pairs = zip(ends, column.bounds, strict=True)
+            left, right = (end if isfinite(end) else bound for end, bound in pairs)
             with replace_errors(f"{safe_repr(value)} is no band of numbers: its ends are in the wrong order"):
-                read[value] = pd.Interval(left, right, found[2])
+                read[value] = pd.Interval(left, right, closed)
         else:
             raise InputError(
                 f"{safe_repr(value)} is no number or band: write 18-24, 65+, under 18, or pandas.Interval"

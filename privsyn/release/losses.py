@@ -348,9 +348,9 @@ def _ends_of(release: Release, name: str) -> tuple[_End, _End] | None:
     codec, fitted, attribute = release.codec, release.fitted, release.codec.attributes_of(name)[0]
     if name in codec.gaps or attribute not in codec.domain.names:
         return None
-    place = codec.domain.names.index(attribute)
-    cells, groups = codec.domain.ordered[place], fitted.merging.groups[place]
-    encoder, measured = codec.encoders[place], fitted.certainties[place].measured
+    index = codec.domain.names.index(attribute)
+    cells, groups = codec.domain.ordered[index], fitted.merging.groups[index]
+    encoder, measured = codec.encoders[index], fitted.certainties[index].measured
     if not isinstance(encoder, OrderedEncoder) or measured.grouping:
         return None
     counts, widths = fitted.counts_of(attribute)[:cells], encoder.grid.widths
@@ -448,8 +448,8 @@ def _in_one_range(release: Release) -> Iterator[Loss]:
         if not isinstance(encoder, OrderedEncoder) or column in (*codec.gaps, *release.accuracy_.not_found):
             continue
         counts = release.fitted.counts_of(name)[: encoder.size]
-        place, share = int(counts.argmax()), float(counts.max(initial=0.0) / max(release.fitted.total, 1.0))
-        low, high = (float(ends[place]) for ends in encoder.extents)
+        index, share = int(counts.argmax()), float(counts.max(initial=0.0) / max(release.fitted.total, 1.0))
+        low, high = (float(ends[index]) for ends in encoder.extents)
         if share > IN_ONE and high > low:
             where = encoder.range_words(low, high)
             text = f"{_percent(share)} of the cells are in one range, {where}, and where in it is lost"
@@ -553,7 +553,7 @@ def of_target(release: Release, target: str) -> Iterator[Loss]:
     cells = len(values) or release.codec.domain.ordered[release.codec.domain.names.index(attribute)]
     pool = values.index(column.other) if column.other in values else cells
     clear = max(UNCLEAR * release.fitted.one_way_certainty(attribute).sigma, 1.0)
-    classes = [place for place in range(cells) if place != pool and counts[place] >= clear]
+    classes = [index for index in range(cells) if index != pool and counts[index] >= clear]
     share = float(counts[pool] / max(release.fitted.total, 1.0)) if column.other in values else 0.0
     texts = ["the target has one class that stands out of the noise"] if len(classes) < 2 else []
     texts += [f"{_percent(share)} of the rows are {column.other!r}"] if share else []

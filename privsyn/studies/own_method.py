@@ -76,8 +76,8 @@ def own_methods(methods: Mapping[str, Any] | Iterable[str], taken: Iterable[str]
     """
     if isinstance(methods, str) or not isinstance(methods, Mapping | Iterable):
         raise InputError('methods is a mapping, as {"mine": make}, or a list of "module:function"')
-    pairs = methods.items() if isinstance(methods, Mapping) else ((None, place) for place in methods)
-    own: dict[str, OwnMethod] = {}
+    pairs = methods.items() if isinstance(methods, Mapping) else ((None, path) for path in methods)
+    by_name: dict[str, OwnMethod] = {}
     for name, make in pairs:
         if name is not None and not isinstance(name, str):
             raise InputError(f"methods: a name is text; got {safe_repr(name)}")
@@ -85,7 +85,9 @@ def own_methods(methods: Mapping[str, Any] | Iterable[str], taken: Iterable[str]
             raise InputError('methods: give functions with their names, as {"mine": make}')
         short, make = imported("method", make) if isinstance(make, str) else ("", make)
         method = OwnMethod(short if name is None else name, make)
-        if method.name in own or method.name in taken or not method.name:
+        if not method.name:
+            raise InputError("methods: the name of a method is empty: give it one")
+        if method.name in by_name or method.name in taken:
             raise InputError(f"{method}: this name is taken: give it another one")
-        own[method.name] = method
-    return tuple(own.values())
+        by_name[method.name] = method
+    return tuple(by_name.values())
