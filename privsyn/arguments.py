@@ -208,7 +208,7 @@ def read_parameters(argument: str, parameters: object) -> dict[str, Any]:
     if isinstance(parameters, Mapping) and all(isinstance(name, str) for name in parameters):
         return dict(parameters)
     if isinstance(parameters, Sequence) and all(isinstance(text, str) for text in parameters):
-        text = parameters if isinstance(parameters, str) else ", ".join(parameters)
+        parameters = parameters if isinstance(parameters, str) else ", ".join(parameters)
         with suppress(ValueError):
-            return values_by_name(text)
+            return values_by_name(parameters)
     raise InputError(f"{argument} are names and values, such as rounds=50; got {safe_repr(parameters)}")
