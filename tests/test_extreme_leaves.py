@@ -222,3 +222,20 @@ def test_every_zone_is_kept(zone, tmp_path):
     )
     model.save(tmp_path / "m.privsyn")
     assert load(tmp_path / "m.privsyn").sample(3)["at"].dtype == days.dtype
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        pd.Series([1.0, 2.0, float("inf"), -float("inf")] * 100),
+        pd.Series(pd.Categorical([1.0, 2.0, float("inf"), -float("inf")] * 100)),
+        pd.Series([1.0, 2.0, np.float32("inf"), -float("inf")] * 100, dtype=object),
+    ],
+    ids=["numbers", "categories", "objects"],
+)
+@pytest.mark.filterwarnings("ignore::privsyn.errors.ObjectsWarning")
+def test_infinite_numbers_among_values_are_missing_and_not_another_value(cells):
+    schema = Schema({"c": Categorical()})
+    made = PrivSyn(50.0, schema=schema, seed=1).fit(pd.DataFrame({"c": cells})).sample(400)["c"]
+    assert set(made.dropna().unique()) == {1.0, 2.0}
+    assert 100 < made.isna().sum() < 300

@@ -179,6 +179,9 @@ def _infinite_cells(cells: pd.Series) -> Mask:
         return np.isinf(cells.to_numpy(dtype=np.float64, na_value=np.nan))
     if cells.dtype == OBJECT:
         return infinite_among(cells.tolist())
+    if isinstance(cells.dtype, pd.CategoricalDtype):
+        of_categories = infinite_among(cells.array.categories.tolist())
+        return np.append(of_categories, False)[cells.array.codes]  # the code of missing is -1
     return np.zeros(len(cells), np.bool_)
 
 

@@ -100,7 +100,7 @@ def infinite_among(cells: Sequence[object]) -> Mask:
 
 
 def _is_infinite(cell: object) -> bool:
-    return isinstance(cell, float) and isinf(cell)
+    return isinstance(cell, float | np.floating) and isinf(cell)
 
 
 def is_missing(cell: object) -> bool:
