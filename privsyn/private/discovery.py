@@ -356,7 +356,7 @@ def columns_of(ledger: Ledger, kind: str, names: Iterable[str], table: str | Non
 
 
 def _asked(ledger: Ledger, kind: str, table: str | None) -> list[tuple[Spend, str]]:
-    """Return the questions of a kind, each with its columns between commas; of linked tables those of one."""
+    """Return the questions of a kind, about one of several tables, and the columns of each between commas."""
     begin, asked = f"{kind} " if table is None else f"{table}: {kind} ", []
     for spend in ledger.spends:
         if spend.what.startswith(begin):

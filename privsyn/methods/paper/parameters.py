@@ -81,7 +81,7 @@ class Parameters:
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Parameters:
-        """Return the parameters with some given by name; refuse a name that is none."""
+        """Return the parameters with others for some names; refuse an unknown name."""
         names = [field.name for field in fields(cls)]
         for name in given:
             if name not in names:

@@ -161,23 +161,24 @@ def lay_out(tables: Mapping[str, KeyedTable], persons: str | None = None) -> Lay
 def _roots(tables: Mapping[str, KeyedTable], up: Collection[Link]) -> list[str]:
     """Return the tables with a key whose rows may be the persons, the likeliest first.
 
-    A table with a parent may be one if its name says more of persons than that of each table above, and the
-    rows above are no households.
+    A table with a parent may have the persons if its `personality` is larger than that of all tables above,
+    and if these have too few rows to be households.
     """
-    found: dict[str, tuple[int, int, int]] = {}
+    likeliness: dict[str, tuple[int, int, int]] = {}
     for name, table in tables.items():
         rank = personality(table)
-        above = [other for other in tables.values() if name in _below(other.name, up)]
+        above = [parent for parent in tables.values() if name in _below(parent.name, up)]
         if table.keys and all(
-            rank > personality(other) and len(table.frame) >= HOUSEHOLD * len(other.frame) for other in above
+            rank > personality(parent) and len(table.frame) >= HOUSEHOLD * len(parent.frame)
+            for parent in above
         ):
-            below = sum(len(tables[each].frame) for each in _below(name, up))
-            found[name] = rank, below, len(table.frame)
-    if not found:
+            rows_below = sum(len(tables[child].frame) for child in _below(name, up))
+            likeliness[name] = rank, rows_below, len(table.frame)
+    if not likeliness:
         raise InputError(
             "no table of two or more rows has a key: give one a column without missing cells that all differ"
         )
-    return sorted(found, key=lambda name: found[name], reverse=True)
+    return sorted(likeliness, key=lambda name: likeliness[name], reverse=True)
 
 
 def _other_roots(
@@ -234,16 +235,16 @@ def _not_public(
     """Return why tables outside the tree are not proposed as public, if their rows may lead to persons.
 
     Such a table has names or addresses, or its rows lead to a table that is not proposed itself, or few rows
-    of a table of persons lead to each of its rows: these may be their homes.
+    of a table of persons lead to each of its rows, as to their homes.
     """
-    first = [each[0] for each in links.values() if each[0].parent != each[0].table]
+    first = [usable[0] for usable in links.values() if usable[0].parent != usable[0].table]
     led_to = {link.parent for link in first if link.table in private} - {*private}
     why: dict[str, str] = {}
     for name in led_to:
         if columns := traces(tables[name]):
             why[name] = f"which has {', '.join(columns)}"
         elif any(_has_few(link, tables) for link in first if link.parent == name):
-            why[name] = "of which each row is that of few persons"
+            why[name] = "each row of which belongs to few persons"
     while True:
         ways = (link for link in first if link.table in led_to and link.table not in why)
         on = {link.table: link.parent for link in ways if link.parent not in led_to or link.parent in why}
@@ -253,7 +254,7 @@ def _not_public(
 
 
 def _has_few(link: Link, tables: Mapping[str, KeyedTable]) -> bool:
-    """Return whether a table of persons has few rows for each row to which it leads."""
+    """Return whether a link leads from persons to a table with few persons for each of its rows."""
     rows = len(tables[link.table].frame) / max(len(tables[link.parent].frame), 1)
     return is_personal(tables[link.table]) and rows < ROWS_OF_KEY
 

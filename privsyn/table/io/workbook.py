@@ -137,7 +137,7 @@ class Workbook:
 
 
 def _elements(file: Any, tag: str, parent: str) -> Iterator[Element]:
-    """Yield the elements of one name in a file, each of which is forgotten when the next one is read."""
+    """Yield the elements with a tag, one after the other: memory holds one of them."""
     within: Element | None = None
     for event, element in iterparse(file, events=("start", "end")):
         if event == "start":
