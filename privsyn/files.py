@@ -146,6 +146,12 @@ class UnpackedLimit:
     least: int
     ratio: int
 
+    @property
+    def fact(self) -> str:
+        """What the ledger says about every file with this limit."""
+        most = f"{self.least / 1e9:.1f} GB and {self.ratio} times its size"
+        return f"that the file does not unpack to more than {most}"
+
     def check(self, path: Path, size: int) -> None:
         """Refuse a file that is made to fill the memory, by the `size` in bytes to which it unpacks.
 

@@ -238,9 +238,7 @@ def check_text(place: Place, dialect: CsvFormat) -> list[str]:
 LIMIT = UnpackedLimit(2**30, 200)
 """Of a compressed CSV. It is read in batches: what grows with its length is time alone."""
 
-UNPACKED = (
-    f"that the file does not unpack to more than {LIMIT.least / 1e9:.1f} GB and {LIMIT.ratio} times its size"
-)
+UNPACKED = LIMIT.fact
 """What the ledger says about every compressed CSV file."""
 
 

@@ -10,13 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from privsyn.errors import InputError, replace_errors
-from privsyn.files import check_file
+from privsyn.errors import InputError, replace_errors, unless_own
+from privsyn.files import UnpackedLimit, check_file
 from privsyn.table.encoding.dtypes import TEXTS
 from privsyn.table.io.arrow import check_types, public_columns, public_schema
 
 if TYPE_CHECKING:
-    from pyarrow.parquet import ParquetFile
+    from pyarrow.parquet import FileMetaData, ParquetFile
+
+LIMIT = UnpackedLimit(2**30, 200)
+"""A file of a real table unpacks to 1 to 30 times its size."""
+
+UNPACKED = LIMIT.fact
+"""What the ledger says about every Parquet file."""
 
 
 def is_folder(path: Path) -> bool:
@@ -82,8 +88,16 @@ def parquet_schema(files: Sequence[Path]) -> pa.Schema:
 
 def _schema_of(path: Path) -> pa.Schema:
     check_file(path)
-    with replace_errors(_damaged(path)), _open(path) as file:
+    with replace_errors(unless_own(_damaged(path))), _open(path) as file:
+        LIMIT.check(path, _unpacked(file.metadata))
         return file.schema_arrow
+
+
+def _unpacked(metadata: FileMetaData) -> int:
+    """Return to how many bytes a file unpacks, by its own account: at least one for each cell."""
+    groups = (metadata.row_group(place) for place in range(metadata.num_row_groups))
+    columns = [group.column(place) for group in groups for place in range(group.num_columns)]
+    return sum(max(column.total_uncompressed_size, column.num_values) for column in columns)
 
 
 def read_parquet(files: Sequence[Path]) -> pa.Table:

@@ -21,7 +21,7 @@ from privsyn.table.io.arrow import empty_table, frame_of, public_schema
 from privsyn.table.io.csv_table import CsvTable, walk_text
 from privsyn.table.io.formats import PARQUET, Place
 from privsyn.table.io.output_type import OutputType
-from privsyn.table.io.parquet import parquet_schema, parts_of, walk_parquet
+from privsyn.table.io.parquet import UNPACKED, parquet_schema, parts_of, walk_parquet
 from privsyn.table.io.read_in_memory import known_of, names_of_units, open_typed, read_in_memory
 from privsyn.table.schema.schema import Schema, check_column_names
 from privsyn.threads import ahead
@@ -175,7 +175,14 @@ def _parquet(files: tuple[Path, ...]) -> Stream:
         return _arrow_frames(batches, column, str(files[0]))
 
     stream = _arrow(schema, walk, str(files[0]))
-    return replace(stream, batches=frames, with_categories=frames, of_column=of_column, stamps=stamps)
+    return replace(
+        stream,
+        public_inputs=(UNPACKED,),
+        batches=frames,
+        with_categories=frames,
+        of_column=of_column,
+        stamps=stamps,
+    )
 
 
 def _scan(source: Any) -> Iterator[pa.RecordBatch]:

@@ -18,7 +18,7 @@ from privsyn.table.io.arrow import check_type, check_types, empty_table, frame_o
 from privsyn.table.io.csv_table import PLAIN, no_rows, read_csv, read_header
 from privsyn.table.io.formats import PARQUET, Place, TypedFile
 from privsyn.table.io.output_type import PANDAS, OutputType
-from privsyn.table.io.parquet import parquet_schema, parts_of, read_parquet
+from privsyn.table.io.parquet import UNPACKED, parquet_schema, parts_of, read_parquet
 from privsyn.table.schema.columns import column_of
 from privsyn.table.schema.schema import Schema
 
@@ -89,9 +89,8 @@ def read_in_memory(
         place = Place.of(source)
         if place.format is PARQUET:
             table = read_parquet(parts_of(place.file))
-            return LoadedTable(
-                frame_of(table, str(source)), form=replace(OutputType.of(table), kind="pandas")
-            )
+            form = replace(OutputType.of(table), kind="pandas")
+            return LoadedTable(frame_of(table, str(source)), (UNPACKED,), form=form)
         check_file(place.file)
         if place.format.typed:
             with closing_files():

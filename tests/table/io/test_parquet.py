@@ -9,7 +9,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from privsyn import Categorical, Datetime, Schema
+from privsyn.cli import main
+from privsyn.errors import InputError
+from privsyn.files import UnpackedLimit
 from privsyn.table.codec.codec import Codec
+from privsyn.table.io import parquet
 from privsyn.table.io.read_in_batches import read_in_batches
 from privsyn.table.io.read_in_memory import read_in_memory
 from privsyn.table.io.source import slices
@@ -99,3 +103,15 @@ def test_a_column_that_is_read_alone_is_that_of_the_table(name, tmp_path):
     (alone,) = stream.only(name).each(lambda frames: pd.concat(list(frames), ignore_index=True))
     pd.testing.assert_frame_equal(alone, whole[[name]])
     pd.testing.assert_frame_equal(stream.only(name).head, stream.head[[name]])
+
+
+def test_a_file_that_would_fill_the_memory_is_refused_before_a_row_is_read(tmp_path, capsys, monkeypatch):
+    """A few hundred bytes unpack to a long text, or to millions of cells."""
+    monkeypatch.setattr(parquet, "LIMIT", UnpackedLimit(2**20, 200))
+    for cells in (pa.array(["x" * 2**22]), pa.nulls(2**22, pa.int8())):
+        pq.write_table(pa.table({"a": cells}), tmp_path / "t.parquet", compression="zstd")
+        assert main(["synth", f"{tmp_path}/t.parquet", f"{tmp_path}/out.csv", "--epsilon", "1"]) == 2
+        assert "unpacks to more than 1 MB and 200 times its size" in capsys.readouterr().err
+        assert not (tmp_path / "out.csv").exists()
+        with pytest.raises(InputError, match="unpacks to more than 1 MB"):
+            read_in_memory(tmp_path / "t.parquet")
