@@ -326,7 +326,10 @@ def _split(table: Coded, owners: Integers | None, rng: np.random.Generator) -> t
 
 
 MOST_POOLED = 5
-"""Number of columns with pooled values that the summary names."""
+"""Number of columns with pooled values that the summary names, if their names are short."""
+
+LINE = 180
+"""Characters of the names in a line of the summary, with what is said of them."""
 
 
 def pool_rare(
@@ -406,6 +409,9 @@ def pooled_line(columns: Mapping[str, Mapping[str, float]]) -> list[str]:
 
     >>> print(*pooled_line({"a": {"pooled": 0.25, "pooled_values": 2.0}, "b": {"pooled": 0.0}}))
     pooled rare values, which the errors leave out: a 25.0% of the cells (2 values)
+    >>> many = {f"column {place}": {"pooled": 0.25, "pooled_values": 2.0} for place in range(9)}
+    >>> len(pooled_line(many)[0])
+    182
     """
     shares = {name: of["pooled"] for name, of in columns.items() if of["pooled"] > 0}
     ranked = sorted(shares, key=lambda name: -shares[name])
@@ -413,6 +419,9 @@ def pooled_line(columns: Mapping[str, Mapping[str, float]]) -> list[str]:
         f"{name} {shares[name]:.1%} of the cells ({plural(int(columns[name]['pooled_values']), 'value')})"
         for name in ranked[:MOST_POOLED]
     ]
-    words += [plural(len(ranked) - MOST_POOLED, "more column")] if len(ranked) > MOST_POOLED else []
     text = "pooled rare values, which the errors leave out: "
+    while len(words) > 1 and len(text + ", ".join(words)) > LINE:
+        words = words[:-1]
+    left_out = len(ranked) - len(words)
+    words += [plural(left_out, "more column")] if left_out else []
     return [text + ", ".join(words)] if words else []

@@ -883,3 +883,15 @@ def test_a_constraint_that_fails_when_the_run_begins_is_named_with_file_and_line
     assert "schema.yaml, line 8: constraint 1: the mapping has no 'team' for 'job' = 'miller'" in said
     with pytest.raises(InputError, match="line 8: constraint 1"):
         PrivSyn(1.0, schema="schema.yaml").fit("data.csv")
+
+
+def test_a_model_in_place_of_a_table_is_called_one_with_the_command_that_makes_rows(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    pd.DataFrame({"a": [1, 2]}).to_csv("a.csv", index=False)
+    Path("m.privsyn").write_bytes(b"a model")
+    advice = "m.privsyn: is a model, not a table: `privsyn sample m.privsyn rows.csv` makes rows of it"
+    for words in (["evaluate", "a.csv", "m.privsyn"], ["schema", "m.privsyn"], ["plan", "m.privsyn"]):
+        done = run(capsys, *words, *(["--epsilon", 1] * (words[0] == "plan")))
+        assert (done.code, advice in " ".join(done.err.split())) == (2, True)

@@ -35,6 +35,9 @@ from privsyn.table.kinds.csv_format import CsvFormat
 SEPARATOR = "::"
 """Between a file and the name of a table within it."""
 
+MODEL = ".privsyn"
+"""The ending of the file of a model, which is no table."""
+
 BLOCK = 65_536
 """Rows that are converted at a time."""
 
@@ -144,6 +147,10 @@ class Place:
             if separator and each.inside and before.lower().endswith(each.endings):
                 return cls(Path(before), inside.strip(), each)
         is_table = len(text.splitlines()) > 1 or len(text) > LONGEST_NAME  # then no cell may be shown
+        if text.lower().endswith(MODEL) and not is_table:
+            raise InputError(
+                f"{text}: is a model, not a table: `privsyn sample {text} rows.csv` makes rows of it"
+            )
         raise InputError(f"{'' if is_table else f'{text}: '}the ending is none of {', '.join(ENDINGS)}")
 
     def __str__(self) -> str:
