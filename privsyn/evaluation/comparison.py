@@ -329,7 +329,7 @@ MOST_POOLED = 5
 """Number of columns with pooled values that the summary names, if their names are short."""
 
 LINE = 180
-"""Characters of the names in a line of the summary, with what is said of them."""
+"""Characters of a line of the summary that names columns."""
 
 
 def pool_rare(

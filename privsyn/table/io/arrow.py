@@ -41,6 +41,8 @@ def plain_cells(cells: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
     """
     kind = plain_type(cells.type)
     chunked = cells if isinstance(cells, pa.ChunkedArray) else pa.chunked_array([cells])
+    if pa.types.is_dictionary(cells.type):
+        chunked = pa.chunked_array([_with_sound_indices(chunk) for chunk in chunked.chunks], cells.type)
     if kind is None or kind == cells.type:
         return chunked
     return pa.chunked_array([_plain_chunk(chunk) for chunk in chunked.chunks], kind)
@@ -57,11 +59,25 @@ def _plain_chunk(cells: pa.Array) -> pa.Array:
         return pc.not_equal(stored, 0) if kind.extension_name == "arrow.bool8" else stored
     if not pa.types.is_dictionary(kind):
         return cells
+    cells = _with_sound_indices(cells)
     if plain_type(kind) == dictionary_type(kind):
         return pa.DictionaryArray.from_arrays(
             cells.indices.cast(INDEX), cells.dictionary, ordered=kind.ordered
         )
     return _taken(_plain_chunk(cells.dictionary), cells.indices)
+
+
+def _with_sound_indices(cells: pa.DictionaryArray) -> pa.DictionaryArray:
+    """Return a dictionary's cells, with null for each whose index is outside: Arrow would refuse them all."""
+    indices = cells.indices
+    wide = pa.uint64() if pa.types.is_unsigned_integer(indices.type) else pa.int64()
+    outside = pc.greater_equal(indices.cast(wide), pa.scalar(len(cells.dictionary), wide))
+    if wide == pa.int64():
+        outside = pc.or_(outside, pc.less(indices, 0))
+    if not pc.any(outside).as_py():
+        return cells
+    inside = pc.if_else(outside, pa.scalar(None, indices.type), indices)
+    return pa.DictionaryArray.from_arrays(inside, cells.dictionary, ordered=cells.type.ordered)
 
 
 def _taken(values: pa.Array, places: pa.Array) -> pa.Array:
