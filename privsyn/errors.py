@@ -274,15 +274,18 @@ def _quoted(names: Sequence[str]) -> str:
 
 
 class RefitWarning(UserWarning):
-    """A table was fitted before in this process: what both runs spend adds up."""
+    """A table, or one with the same columns, was fitted before in this process.
+
+    If both are about the same people, what the runs spend adds up. It comes once for each table.
+    """
 
 
 def warn_refit(*, stacklevel: int) -> None:
     """Warn the caller of `fit`, before anything is spent. It depends on paths, objects and names alone."""
     text = (
-        "this table, or one with the same columns, was fitted before in this process. For whoever has rows in"
-        " both, the epsilons add up: Ledger.compose([first.ledger_, second.ledger_]) says to how much."
-        " To draw again costs nothing: sample()"
+        "this table, or one with the same columns, was fitted before in this process. If both are about the"
+        " same people, the epsilons add up: Ledger.compose([first.ledger_, second.ledger_]) says to how much."
+        " If they are about different people, they do not. To draw again costs nothing: sample()"
     )
     warnings.warn(text, RefitWarning, stacklevel=stacklevel + 1)
 

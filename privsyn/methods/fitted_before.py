@@ -1,7 +1,8 @@
 """Which tables this process has fitted already: what several runs on the same rows spend adds up.
 
 Only public facts tell tables apart: the path, the object in memory, and the names of the columns. To compare
-cells would reveal whether two tables are the same. So a table with the names of another counts as the same.
+cells would reveal whether two tables are the same. So a table with the names of another may be the same, or
+be about other people: the warning says what holds in either case, once for each table.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -26,10 +28,11 @@ class FittedTables:
 
     def __init__(self) -> None:
         self._keys: set[Key] = set()
+        self._warned: set[Key] = set()
         self._objects: dict[int, weakref.ref[Any]] = {}
 
     def note(self, table: Any, columns: Iterable[Iterable[object]], *, stacklevel: int) -> None:
-        """Warn if a table was fitted before; remember it.
+        """Warn, the first time, if a table was fitted before; remember it.
 
         Parameters
         ----------
@@ -43,22 +46,22 @@ class FittedTables:
         arrays = all(isinstance(part, np.ndarray) for part in parts)  # the names of their columns are made up
         keys = {_place(part) for part in parts if isinstance(part, str | PathLike)}
         keys |= set() if arrays else {("columns", *map(str, names)) for names in columns}
-        objects = [part for part in parts if not isinstance(part, str | PathLike)]
-        if keys & self._keys or any(self._has(part) for part in objects):
-            warn_refit(stacklevel=stacklevel + 1)
+        keys |= {self._of_object(part) for part in parts if not isinstance(part, str | PathLike)}
+        before = keys & self._keys
         self._keys |= keys
-        for part in objects:
-            self._remember(part)
+        if before and not before & self._warned:
+            self._warned |= before
+            warn_refit(stacklevel=stacklevel + 1)
 
-    def _has(self, part: object) -> bool:
-        before = self._objects.get(id(part))
-        return before is not None and before() is part
-
-    def _remember(self, part: object) -> None:
-        try:
-            self._objects[id(part)] = weakref.ref(part)
-        except TypeError:  # of a type that cannot be referred to weakly
-            return
+    def _of_object(self, part: object) -> Key:
+        """Return the key of an object in memory. One that takes the place of another is new."""
+        key, before = ("object", str(id(part))), self._objects.get(id(part))
+        if before is None or before() is not part:
+            self._keys.discard(key)
+            self._warned.discard(key)
+            with suppress(TypeError):  # of a type that cannot be referred to weakly
+                self._objects[id(part)] = weakref.ref(part)
+        return key
 
 
 def _place(path: str | PathLike[str]) -> Key:

@@ -42,9 +42,11 @@ def fit(table, **settings):
     return lambda: PrivSyn(**{"epsilon": 1.0, "schema": schema()} | settings).fit(table)
 
 
-def test_the_same_table_warns_once_for_each_further_run_and_names_the_caller():
+def test_the_same_table_warns_once_says_what_holds_in_either_case_and_names_the_caller():
     frame = people()
-    (only,) = warned(fit(frame), fit(frame))
+    (only,) = warned(*[fit(frame)] * 4, fit(people()))
+    assert "If both are about the same people, the epsilons add up" in str(only.message)
+    assert "If they are about different people, they do not" in str(only.message)
     assert "Ledger.compose([first.ledger_, second.ledger_])" in str(only.message)
     assert only.filename == __file__
 
@@ -67,7 +69,14 @@ def test_a_path_is_known_by_its_file(tmp_path, monkeypatch):
     people().to_csv("t.csv", index=False)
     Path("link.csv").symlink_to("t.csv")
     places = ("t.csv", tmp_path / "t.csv", "link.csv")
-    assert len(warned(*(fit(place) for place in places))) == 2
+    for place in places[1:]:
+        monkeypatch.setattr("privsyn.synthesizer.FITTED", FittedTables())
+        assert len(warned(fit("t.csv"), fit(place))) == 1
+
+
+def test_a_matrix_is_known_by_its_object_and_warns_once():
+    array = np.arange(40.0).reshape(20, 2)
+    assert len(warned(*[fit(array, schema=None)] * 3)) == 1
 
 
 def test_linked_tables_warn_too():
