@@ -25,6 +25,9 @@ STAGES = {
 }
 """The stages of a run in plain words, in their order."""
 
+NOT_WRITTEN = ": not written: "
+"""What stands in a line of `privsyn synth` between the table that was not made and the reason."""
+
 FREE = ("", "reading")
 """The stages before the first question. A run that stops there has spent nothing."""
 
@@ -84,6 +87,12 @@ class Job:
     def spent(self) -> bool:
         """Whether a question was asked, so that epsilon is spent."""
         return self.stage not in FREE
+
+    @property
+    def no_table(self) -> str | None:
+        """Say why a run that was paid for ended without a table; None if it failed otherwise or made one."""
+        reasons = [line.partition(NOT_WRITTEN)[2] for line in self.messages if NOT_WRITTEN in line]
+        return reasons[0] if self.code == 1 and reasons else None
 
     @property
     def place(self) -> int:

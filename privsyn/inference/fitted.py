@@ -42,6 +42,13 @@ LEAST = 1e-4  # standard deviations: smallest mean in the table of intervals
 STEPS = 2000
 HALVINGS = 50
 
+LEAST_SIGNAL = 2.0
+"""How many times as large as its error the estimated number of rows must be, for a table to be made.
+
+Noise alone passes in 2.3 % of runs. In 48 runs on 100 rows at epsilon 1, of 4 to 25 columns, the ratio was
+between 5.2 and 17; of 30 rows between 0.4 and 3.9; of 2,000 rows at epsilon 0.00001 at most 1.2.
+"""
+
 
 @dataclass(frozen=True, eq=False)
 class Certainty:
@@ -345,6 +352,11 @@ class Fitted:
         """Standard deviation of the noise in the mean of the columns' sums."""
         columns = self.certainties[: len(self.one_ways)]
         return sqrt(variance_of_total(each.measured for each in columns))
+
+    @property
+    def is_mostly_noise(self) -> bool:
+        """Whether the total is so near to its noise that there may be no row at all."""
+        return self.total < LEAST_SIGNAL * self.noise_of_total
 
     @property
     def tables(self) -> tuple[Marginal, ...]:

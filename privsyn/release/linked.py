@@ -386,7 +386,11 @@ class LinkedRelease:
 
     @property
     def too_little_signal(self) -> str | None:
-        """Say why no tables are made by default, of the table without a parent; see `Release`."""
+        """Say why no tables are made by default; see `Release`.
+
+        The table without a parent decides. A further table whose number of rows is mostly noise is made, and
+        its losses and its outlook say so: the others are no worse for it.
+        """
         return self.levels[self.database.root].release.too_little_signal
 
     @property

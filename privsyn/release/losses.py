@@ -594,7 +594,11 @@ def _of_rows(
             " synthetic rows stand for all of them"
         )
         yield Loss(name, "rows beyond the bound", share, text)
-    if fitted.total_variance and fitted.error_of_total > UNSURE * fitted.total:
+    if fitted.is_mostly_noise:
+        error = max(fitted.error_of_total, fitted.noise_of_total)
+        text = f"about {plural(fitted.total, 'row')} are made, give or take {error:,.0f}: mostly noise,"
+        yield Loss(name, "number of rows", 1.0, f"{text} so all may be invented")
+    elif fitted.total_variance and fitted.error_of_total > UNSURE * fitted.total:
         text = (
             f"about {plural(fitted.total, 'row')} are made, give or take {fitted.error_of_total:,.0f}: the"
             " noise hides how many rows a person has, and far more are missing if few have many"

@@ -79,6 +79,8 @@ class Outlook:
     doubtful : tuple of str
         Columns of which most cells are missing, at a bound of the schema or the first value listed. They are
         usable only if these cells are true, which the owner knows.
+    is_noise : bool
+        Whether the number of rows is mostly noise.
     """
 
     columns: int
@@ -91,6 +93,7 @@ class Outlook:
     takes_target: bool = True
     spoiled: tuple[str, ...] = ()
     doubtful: tuple[str, ...] = ()
+    is_noise: bool = False
 
     @classmethod
     def of(cls, release: Release[Any], target: str | None = None) -> Outlook:
@@ -121,11 +124,14 @@ class Outlook:
             of_target=of_target,
             spoiled=tuple(name for name in shares if name not in lost),
             doubtful=tuple(name for name in in_doubt(release) if name not in lost),
+            is_noise=release.is_mostly_noise,
         )
 
     @property
     def level_of_columns(self) -> int:
         """0 if single columns are usable, 1 if they are rough, 2 if they are poor."""
+        if self.is_noise:
+            return 2
         return max(level_of_column(self.error), int(bool(self.spoiled or self.doubtful)))
 
     @property
@@ -163,7 +169,8 @@ class Outlook:
             parts.append(f"a model of the target {A_MODEL[self.level_of_target]}")
         *more, last = self._help() or [""]
         advice = f"; {', '.join(more)}{' or ' if more else ''}{last} may help" if last else ""
-        return f"{shape} on about {plural(self.rows, 'row')}: {', '.join(parts)}{advice}"
+        rows = f"{plural(self.rows, 'row')}{', which are mostly noise' if self.is_noise else ''}"
+        return f"{shape} on about {rows}: {', '.join(parts)}{advice}"
 
     def _help(self) -> list[str]:
         """Return what would make a result better that is not usable."""

@@ -53,13 +53,6 @@ else:
     TableT = TypeVar("TableT")
 
 
-LEAST_SIGNAL = 2.0
-"""How many times as large as its error the estimated number of rows must be, for a table to be made.
-
-Noise alone passes in 2.3 % of runs. In 48 runs on 100 rows at epsilon 1, of 4 to 25 columns, the ratio was
-between 5.2 and 17; of 30 rows between 0.4 and 3.9; of 2,000 rows at epsilon 0.00001 at most 1.2.
-"""
-
 POOL = 50_000
 """Most records in which `sample` searches for the given values."""
 
@@ -208,15 +201,21 @@ class Release(Generic[TableT]):
             )
 
     @property
+    def is_mostly_noise(self) -> bool:
+        """Whether the number of rows is; not if it is known, or somebody else vouches for the counts."""
+        ledger = self.ledger
+        return not ledger.all_local and ledger.elsewhere is None and self.fitted.is_mostly_noise
+
+    @property
     def too_little_signal(self) -> str | None:
         """Say why no table is made by default: its number of rows is mostly noise. None if it is not.
 
         It follows from released counts. A table that respondents randomised has a known number of rows.
         The caller vouches for counts that were measured elsewhere.
         """
-        rows, error = self.fitted.total, self.fitted.noise_of_total
-        if self.ledger.all_local or self.ledger.elsewhere is not None or rows >= LEAST_SIGNAL * error:
+        if not self.is_mostly_noise:
             return None
+        rows, error = self.fitted.total, self.fitted.noise_of_total
         return (
             f"too little signal: about {plural(rows, 'row')}, give or take {error:,.0f}: mostly noise. Raise"
             " epsilon, or take a table of more rows"

@@ -76,6 +76,16 @@ sys.exit(2)
     assert run.complaints == ["privsyn: people.csv: no such column", "[1, 2]"]
 
 
+def test_a_run_without_a_table_says_why(program):
+    why = "too little signal: about 1 row, give or take 796: mostly noise. Raise epsilon, or take more rows"
+    run = program(f"print('t.csv: not written: {why}'); raise SystemExit(1)")
+    until(run, lambda: not run.running)
+    assert (run.code, run.no_table) == (1, why)
+    failed = program("raise SystemExit(1)")
+    until(failed, lambda: not failed.running)
+    assert failed.no_table is None
+
+
 def test_every_stage_of_a_run_has_words():
     assert {READING, MEASURING, ESTIMATING} <= set(STAGES)
     assert next(iter(STAGES)) == READING

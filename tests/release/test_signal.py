@@ -100,3 +100,23 @@ def test_criteria_lose_no_paid_model_of_noise():
     model = PrivSyn(0.002, schema=SCHEMA, accept=accept, seed=3).fit(people(50))
     assert model.ledger_.acceptance is not None
     assert model.release_.too_little_signal is not None
+
+
+def with_trips(homes_, rows):
+    rng = np.random.default_rng(rows)
+    trips = pd.DataFrame({"home": rng.integers(0, homes_, rows), "km": rng.integers(0, 10, rows)})
+    return {"homes": homes(homes_)["homes"], "trips": trips}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("rows", "is_noise"), [(0, True), (10, True), (1000, False)])
+def test_a_further_table_of_noise_is_made_and_named(rows, is_noise):
+    """One that nearly no row of the first table has. The ratio is below 0.6, and for 1,000 rows above 10."""
+    for seed in range(3):
+        release = PrivSyn(1.0, schema=HOMES, seed=seed).fit(with_trips(2000, rows)).release_
+        assert release.too_little_signal is None
+        assert len(release.sample()["homes"]) > 1000
+        named = [loss for loss in release.losses if "mostly noise" in loss.text]
+        assert [(loss.column, loss.kind) for loss in named] == [("trips", "number of rows")] * is_noise
+        outlook = release.outlooks()["trips"]
+        assert ("which are mostly noise: the column is poor" in outlook) is is_noise
