@@ -292,9 +292,22 @@ def texts(
 
 
 def _without_blanks(table: pa.Table) -> pa.Table:
-    """Return the cells and names without the blanks before them."""
-    cells = [pc.utf8_ltrim(column, characters=" ") for column in table.columns]
-    return pa.table(cells, names=[name.lstrip(" ") for name in table.column_names])
+    """Return the cells and names without the blanks before them, and without the quotes after these blanks.
+
+    A quote that follows a blank is text to the reader, so that a delimiter between such quotes is one too.
+    """
+    return pa.table(
+        [_without_blank(column) for column in table.columns],
+        names=[name.lstrip(" ") for name in table.column_names],
+    )
+
+
+def _without_blank(cells: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return each cell without the blanks before it; one in quotes after a blank is what they enclose."""
+    text = pc.utf8_ltrim(cells, characters=" ")
+    quoted = pc.match_substring_regex(cells, r'(?s)^ +".*"$')
+    inside = pc.replace_substring(pc.utf8_slice_codeunits(text, 1, -1), '""', '"')
+    return pc.if_else(quoted, inside, text)
 
 
 def _message(path: Path, dialect: CsvFormat, error: Exception) -> str:

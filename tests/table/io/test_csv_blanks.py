@@ -64,3 +64,12 @@ def test_a_format_with_blanks_is_read_and_written_by_a_schema(tmp_path):
     path = spaced(tmp_path / "a.csv", header=False)
     schema = Schema({}, csv=CsvFormat(blank=True))
     assert read_in_memory(path, schema).frame["gain"].tolist() == FRAME["gain"].tolist()
+
+
+def test_a_text_in_quotes_after_a_blank_is_what_they_enclose(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text('"n", city, said\n"""1""", "Oslo", "a ""b"""\n2, Rome, c\n')
+    frame = read_in_memory(path, None).frame
+    assert frame["city"].tolist() == ["Oslo", "Rome"]
+    assert frame["said"].tolist() == ['a "b"', "c"]
+    assert frame["n"].astype(str).tolist() == ['"1"', "2"]
