@@ -163,13 +163,7 @@ ODD_CSV = (
     ("lines of Windows", csv(HEADER + "\r", ROW + "\r", name="odd.csv")),
     ("infinite cells", csv(HEADER, "inf,clerk,-inf,2019-01-01", "nan,clerk,inf,", name="odd.csv")),
 )
-ODD_PARQUET = (
-    ("columns of nothing", parquet("odd.parquet", **{name: [None, None] for name in COLUMNS})),
-    (
-        "cells that are lists",
-        parquet("odd.parquet", age=[[1]], job=[["clerk"]], pay=[{"a": 1.0}], start=[["x"]]),
-    ),
-)
+ODD_PARQUET = (("columns of nothing", parquet("odd.parquet", **{name: [None, None] for name in COLUMNS})),)
 ODD = (
     *(Case(label, synth("odd.csv"), make=make) for label, make in ODD_CSV),
     *(Case(label, synth("odd.parquet"), make=make) for label, make in ODD_PARQUET),

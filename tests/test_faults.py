@@ -156,7 +156,7 @@ def test_a_run_without_resume_leaves_the_folder_and_says_so(folder, capsys):
         == "privsyn: 'more.csv.unfinished': an unfinished sample, left unchanged; --resume resumes it\n"
     )
     assert files(folder / "more.csv.unfinished") == kept
-    refused = run(capsys, "sample", "m.privsyn", "more.csv", "--rows", 5, "--resume")
+    refused = run(capsys, "sample", "m.privsyn", "more.csv", "--rows", 5, "--resume", "--force")
     assert (refused.code, refused.err.count("\n")) == (2, 1)
     assert "more.csv.unfinished: belongs to another number of rows" in refused.err
 

@@ -87,7 +87,8 @@ def _imports(tree: ast.Module) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom) and node.module:
             yield node.module.split(".")[0]
         elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "importorskip":
-            yield ast.literal_eval(node.args[0]).split(".")[0]
+            names = [part.value for part in ast.walk(node.args[0]) if isinstance(part, ast.Constant)]
+            yield from (str(name).split(".")[0] for name in names)
 
 
 def modules(packages: set[str]) -> set[str]:

@@ -205,7 +205,7 @@ def test_the_command_plots_chosen_scores_beside_those_of_others(folder, capsys):
         (["--plot", "p.svg", "--score", "none"], "no score 'none'"),
         (["--plot", "p.svg", "--peers", "survey.csv"], "method, epsilon, and scores"),
     ]:
-        refused = run(capsys, "sweep", "survey.csv", *settings, *extra)
+        refused = run(capsys, "sweep", "survey.csv", *settings, *extra, "--force")
         assert refused.code == 2
         assert words in refused.err
 

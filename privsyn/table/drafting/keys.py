@@ -261,10 +261,11 @@ class Link:
 
 
 ANOTHER_ROW = re.compile(
-    r"(?i)manager|boss|superior|supervisor|report(?:s|ed)_?to|parent|mother|father|spouse|partner|mentor|referr|previous|"
-    r"predecessor|successor|replace|head|chief|lead|vorgesetzt|vorg(?:ä|ae)nger|belongs_?to"
+    r"(?i)(?:manager|boss|superior|supervisor|report|parent|mother|father|spouse|partner|mentor|referr|previous|"
+    r"predecessor|successor|replace|head|chief|lead|vorgesetzt|vorg(?:ä|ae)nger|belongs?)"
+    r"(?:er|ed|en|s|al|d)?(?:_?(?:by|to))?[_ -]?(?:id|nr|no|num|number|key|code|person|employee|row)?$"
 )
-"""Names of columns that lead to another row of their table."""
+"""Names of columns that lead to another row of their table: `spouse_id` does, `spouse_age` does not."""
 
 
 def leads_to_own_rows(frame: pd.DataFrame) -> dict[str, str]:

@@ -434,6 +434,8 @@ def test_repeated_numbers_that_look_like_codes_may_name_persons_whatever_they_ar
         ("employee_id", "manager_id", True),
         ("code", "fits_into", True),  # not by chance: keys with gaps
         ("nr", "age", False),
+        ("customer_id", "spouse_age", False),
+        ("nr", "referred_by", True),
     ],
 )
 def test_a_column_that_leads_to_another_row_is_left_out_and_said_to(key, link, kept):
