@@ -87,8 +87,9 @@ def _imports(tree: ast.Module) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom) and node.module:
             yield node.module.split(".")[0]
         elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "importorskip":
-            names = [part.value for part in ast.walk(node.args[0]) if isinstance(part, ast.Constant)]
-            yield from (str(name).split(".")[0] for name in names)
+            name = node.args[0]
+            names = [name.body, name.orelse] if isinstance(name, ast.IfExp) else [name]
+            yield from (ast.literal_eval(package).split(".")[0] for package in names)
 
 
 def modules(packages: set[str]) -> set[str]:

@@ -317,7 +317,7 @@ def test_a_person_on_the_command_line(data, capsys):
         data / "data.csv",
         out,
         "--epsilon",
-        1,
+        50,
         *options,
         "--ledger",
         ledger,
@@ -326,7 +326,7 @@ def test_a_person_on_the_command_line(data, capsys):
     )
     assert (outcome.code, outcome.err) == (0, "")
     assert "(a private estimate of the table's own number), 4 columns" in outcome.out
-    assert "privacy: epsilon 1 at delta 1e-09 for all rows of one 'who'\n" in outcome.out
+    assert "privacy: epsilon 50 at delta 1e-09 for all rows of one 'who'\n" in outcome.out
     assert "taken as public: that one person has one identifier in 'who'" in outcome.out
     assert "that two persons never share one in 'who'" in outcome.out.replace("\n", " ")
     assert "read off the file" not in outcome.out
@@ -347,7 +347,7 @@ def test_a_person_on_the_command_line(data, capsys):
 @pytest.mark.parametrize("schema", [True, False])
 def test_a_report_compares_without_the_identifiers(data, capsys, schema):
     known = ("--schema", data / "schema.yaml") if schema else ()
-    options = ("--epsilon", 5, *known, "--unit", "who", "--rows-per-unit", 2, "--report", data / "r.html")
+    options = ("--epsilon", 50, *known, "--unit", "who", "--rows-per-unit", 2, "--report", data / "r.html")
     assert run(capsys, "synth", data / "data.csv", data / "out.csv", *options).code == 0
     assert "who" not in re.findall(r"<strong>(.*?)</strong>", (data / "r.html").read_text())
 

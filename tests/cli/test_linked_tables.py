@@ -111,10 +111,10 @@ def test_keys_and_order_of_sqlite_keep_their_types(folder, capsys):
         paid = base.execute("select count(paid) * 1.0 / count(*), avg(paid) from trips").fetchone()
     assert types == {
         "trip": "INTEGER",
-        "home": "INTEGER",
-        "day": "INTEGER",
+        "home": "bigint",
+        "day": "INT",
         "km": "INTEGER",
-        "paid": "BOOLEAN",
+        "paid": "boolean",
     }
     assert stored == [("integer", "integer", "integer")]
     assert paid[0] > 0.9  # 0 and 1 were read as missing cells

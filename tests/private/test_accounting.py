@@ -71,6 +71,8 @@ def test_a_budget_keeps_its_promise_and_leaves_nothing_on_the_table(
 @example("gaussian", 1e-3, 2e-8)  # two terms that cancel: without `CANCELLATION`, too small by 5e-12
 @example("gaussian", 1e-3, 1e3)
 @example("zcdp", 1e-3, 1e3)
+@example("classical", 5.0, 0.01)  # without `MARGIN`, too small by 7e-14
+@example("zcdp", 0.5, 1e-4)
 def test_delta_is_never_below_the_truth(way: Accounting, epsilon: float, rho: float) -> None:
     computed, truth = delta_for(rho, epsilon, way), true_delta(rho, epsilon, way)
     assert 1 >= computed >= truth

@@ -127,5 +127,5 @@ def test_the_commands_write_a_sheet(tmp_path, monkeypatch, capsys):
     assert CANARY not in Path("sheet.md").read_text()
     assert run(capsys, "report", "m.privsyn", "page.html", "--sheet", "again.md").code == 0
     assert described(Path("again.md").read_text())["name"] == "Synthetic table"
-    wrong = run(capsys, "report", "m.privsyn", "page.html", "--sheet", "again.txt")
+    wrong = run(capsys, "report", "m.privsyn", "other.html", "--sheet", "again.txt")
     assert (wrong.code, "let its name end in .md" in wrong.err) == (2, True)
