@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from itertools import combinations, pairwise
 from math import prod
 
@@ -16,6 +17,7 @@ from strategies import StubNoise
 from privsyn.marginals.counting import Packing, ranks
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import NO_GROUPS, Grouping
+from privsyn.private.acceptance import Acceptance, Verdict
 from privsyn.private.laws import HEADROOM
 from privsyn.private.ledger import Ledger
 from privsyn.private.measure import PrivateTable
