@@ -472,9 +472,10 @@ def test_the_ledger_says_how_rows_are_bounded():
         squares=True,
     )
     assert "rows whose squared counts sum to at most 3^2" in ledger.kept
-    assert (
-        ledger.neighbours == "add or remove one person: all rows of one 'who'"
-    )  # no bound defines neighbours
+    # No bound is part of the definition of neighbours.
+    assert ledger.neighbours == "add or remove one person: all rows of one 'who'"
+    tested = replace(ledger, acceptance=Acceptance(0.1, 0.05, (Verdict("pairs", met=True, bound=0.1),)))
+    assert tested.kept == f"{ledger.kept}; in tests of criteria as many as their sensitivities say"
 
 
 def test_rows_can_leave_out_their_last_attributes():
