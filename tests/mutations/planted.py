@@ -918,8 +918,9 @@ DISCOVERY = (
         "where to look again decided by exact counts",
         "privsyn/methods/discovery.py",
         "self._cells = self._public.settled(self._finder.cells(near, share * self._rho))",
-        "cells = self._public.settled(self._finder.cells(near, share * self._rho))\n"
-        "        self._cells = {name: (near[name], sigma) for name, (_, sigma) in cells.items()}",
+        "cells = self._finder.cells(near, share * self._rho)\n"
+        "        exact = {name: (near[name], sigma) for name, (_, sigma) in cells.items()}\n"
+        "        self._cells = self._public.settled(exact)",
         "tests/test_released_only.py::test_both_looks_at_bounds_leave_with_noise",
     ),
     bug(
