@@ -68,10 +68,11 @@ audit: $(INSTALLED)
 mutations: $(INSTALLED)
 	PYTHONPATH=tests $(BIN)/python -m mutations
 
-# What this checkout and another commit make of the same tables must be the same bytes: make same BASE=commit
+# What this checkout and another commit make of the same tables must be the same bytes: make same BASE=commit,
+# or a few runs alone: make same BASE=commit RUNS="linked identifiers"
 same: $(INSTALLED)
 	@test -n "$(BASE)" || { echo 'say with which commit to compare: make same BASE=commit' >&2; exit 2; }
-	$(BIN)/python tools/same "$(BASE)"
+	$(BIN)/python tools/same "$(BASE)" $(RUNS)
 
 # The quick tests on Python 3.11 to 3.14 with the newest dependencies, and on the oldest with the oldest. All tests:
 # make pythons TESTS='privsyn tests'. A Python that is not on PATH or in pyenv is listed as skipped; with STRICT=1

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from privsyn.studies.sheet import sheet
     from privsyn.studies.sweep import sweep
     from privsyn.synthesizer import PrivSyn
+    from privsyn.table.database.declared import Database, Table
     from privsyn.table.enforcement.allowed import Allowed
     from privsyn.table.enforcement.determined import Determined
     from privsyn.table.enforcement.elapsed import Elapsed
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
         Text,
         Time,
     )
-    from privsyn.table.schema.database import Database, Table
     from privsyn.table.schema.schema import Schema
     from privsyn.table.schema.yaml_file import read_schema
 
@@ -138,7 +138,7 @@ _HOMES = {
     "privsyn.table.enforcement.increasing": ("Increasing",),
     "privsyn.table.enforcement.lookup": ("Lookup",),
     "privsyn.table.enforcement.total": ("Total",),
-    "privsyn.table.schema.database": ("Database", "Table"),
+    "privsyn.table.database.declared": ("Database", "Table"),
     "privsyn.table.schema.schema": ("Schema",),
     "privsyn.table.schema.yaml_file": ("read_schema",),
 }

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from privsyn.methods.methods import Method
     from privsyn.private.laws import Law
     from privsyn.release.acceptance.criteria import Criteria
-    from privsyn.table.schema.database import Database
+    from privsyn.table.database.declared import Database
     from privsyn.table.schema.important import Sets
     from privsyn.table.schema.schema import Schema
     from privsyn.table.schema.yaml_file import SchemaOrPath
@@ -299,14 +299,14 @@ class Settings:
     @property
     def linked_tables(self) -> "Database | None":
         """The tables that the schema declares; None if it declares one table, or there is no schema."""
-        from privsyn.table.schema.database_file import as_database
+        from privsyn.table.database.yaml_form import as_database
 
         return as_database(self.schema)
 
     @property
     def database(self) -> "Database | None":
         """The same; or persons and their rows, if these belong together; None if rows are independent."""
-        from privsyn.table.schema.database_file import persons_and_rows
+        from privsyn.table.database.yaml_form import persons_and_rows
 
         if self.unit is None or not self.identifiers:
             return self.linked_tables

@@ -37,8 +37,8 @@ from privsyn.release.losses import (
 )
 from privsyn.release.release import Release, ReleasedModel, TableT
 from privsyn.settings import Settings
+from privsyn.table.database.declared import ROWS, Database
 from privsyn.table.io.read_in_memory import as_frame, with_target
-from privsyn.table.schema.database import ROWS, Database
 from privsyn.table.schema.yaml_file import SchemaOrPath, about_file
 
 if TYPE_CHECKING:

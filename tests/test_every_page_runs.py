@@ -32,7 +32,7 @@ import yaml
 from fences import Block, blocks_of
 from threadpoolctl import threadpool_limits
 
-from privsyn.budget import runs
+from privsyn.account import runs
 from privsyn.cli import main
 from privsyn.private import sampler
 

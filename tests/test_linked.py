@@ -15,7 +15,7 @@ from replay import Answers
 from privsyn import Categorical, Database, Datetime, InputError, Numerical, PrivSyn, Schema, Table, load
 from privsyn.methods import reading
 from privsyn.release.linked import LinkedRelease
-from privsyn.table.linked import open_tables, positions, rows_of
+from privsyn.table.database.opened import open_tables, positions, rows_of
 
 HOMES, TRIPS = Schema({"region": Categorical(["n", "s"])}), Schema({"km": Numerical(0, 50, integer=True)})
 DATABASE = Database(

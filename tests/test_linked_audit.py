@@ -20,9 +20,9 @@ from privsyn import (
     Table,
     Text,
 )
-from privsyn.private.persons import random_order
-from privsyn.table.io.persons import order_keys
-from privsyn.table.linked import open_tables
+from privsyn.private.bounds import random_order
+from privsyn.table.database.opened import open_tables
+from privsyn.table.io.identifiers import order_keys
 
 PERSONS = pd.DataFrame({"key": range(30), "age": 20})
 NUMBERS = pd.Series(np.random.default_rng(0).integers(0, 9, 90))

@@ -28,7 +28,7 @@ from privsyn import (
 from privsyn.evaluation.integrity import broken_rules
 from privsyn.evaluation.links import Links
 from privsyn.studies.linked_facts import rules
-from privsyn.table.schema.database_file import database_from_plain, database_to_plain
+from privsyn.table.database.yaml_form import database_from_plain, database_to_plain
 
 FORMS = {"pandas": lambda table: table, "polars": pl.from_pandas, "pyarrow": pa.Table.from_pandas}
 HOMES = Schema(

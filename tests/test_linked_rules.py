@@ -29,8 +29,8 @@ from privsyn import (
     Table,
     load,
 )
-from privsyn.table.linked import open_tables
-from privsyn.table.schema.database_file import database_from_plain, database_to_plain
+from privsyn.table.database.opened import open_tables
+from privsyn.table.database.yaml_form import database_from_plain, database_to_plain
 
 SIGNS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 

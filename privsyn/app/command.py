@@ -6,10 +6,10 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
+from privsyn.account.account import runs_of, totals
+from privsyn.account.files import BudgetFiles
+from privsyn.account.policy import Policy, policy_of
 from privsyn.app.choices import OUTPUTS, SCHEMA, Choices
-from privsyn.budget.account import runs_of, totals
-from privsyn.budget.files import BudgetFiles
-from privsyn.budget.policy import Policy, policy_of
 from privsyn.table.io.formats import is_csv
 
 

@@ -23,11 +23,11 @@ def budget(
     ] = None,
 ) -> None:
     """Print what was spent on DATA, by whom and when, and what its policy leaves. It reads no row."""
-    from privsyn.budget.account import summary
-    from privsyn.budget.account import withdraw as record
-    from privsyn.budget.files import BudgetFiles
-    from privsyn.budget.policy import policy_of
-    from privsyn.budget.runs import exists, runs_in
+    from privsyn.account.account import summary
+    from privsyn.account.account import withdraw as record
+    from privsyn.account.files import BudgetFiles
+    from privsyn.account.policy import policy_of
+    from privsyn.account.runs import exists, runs_in
     from privsyn.errors import InputError
 
     if (withdraw is None) != (reason is None):

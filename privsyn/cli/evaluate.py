@@ -12,7 +12,7 @@ from privsyn.cli.common import options
 from privsyn.cli.common.terminal import say_text
 
 if TYPE_CHECKING:
-    from privsyn.table.schema.database import Database
+    from privsyn.table.database.declared import Database
     from privsyn.table.schema.schema import Schema
 
 

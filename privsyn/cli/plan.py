@@ -48,7 +48,7 @@ def plan(
     import privsyn
     from privsyn.cli.common.outputs import check_table
     from privsyn.errors import InputError
-    from privsyn.table.schema.database_file import as_database
+    from privsyn.table.database.yaml_form import as_database
 
     database = as_database(settings["schema"])
     alone = data is not None and data.suffix.lower() in (".yaml", ".yml")
@@ -139,7 +139,7 @@ def sweep(
     from privsyn.cli.common.recording import refuse_sweep
     from privsyn.errors import InputError, plural
     from privsyn.studies.results import check_plot, check_scores, draw, long_form, read_peers
-    from privsyn.table.schema.database_file import as_database
+    from privsyn.table.database.yaml_form import as_database
 
     database = as_database(settings["schema"])
     if database is None:

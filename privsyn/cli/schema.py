@@ -119,9 +119,9 @@ def _check(
     from privsyn.cli.common.outputs import check_table
     from privsyn.errors import InputError
     from privsyn.evaluation.links import check_rules
+    from privsyn.table.database.yaml_form import as_database
     from privsyn.table.drafting.draft import check_schema
     from privsyn.table.drafting.linked import check_tables
-    from privsyn.table.schema.database_file import as_database
 
     database = as_database(check)
     if database is not None:

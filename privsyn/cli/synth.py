@@ -14,7 +14,7 @@ from privsyn.cli.common import options
 from privsyn.settings import AGREED
 
 if TYPE_CHECKING:
-    from privsyn.budget.account import Account
+    from privsyn.account.account import Account
     from privsyn.cli.common.task import Task
     from privsyn.owners.owners import Owners
     from privsyn.progress import Progress
@@ -69,7 +69,7 @@ def synth(
     from privsyn.cli.common.linked import refuse, synth_tables
     from privsyn.cli.common.recording import BudgetPlace, account_of
     from privsyn.cli.common.task import Task
-    from privsyn.table.schema.database_file import as_database
+    from privsyn.table.database.yaml_form import as_database
 
     task = Task(
         data,

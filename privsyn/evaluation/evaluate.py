@@ -12,17 +12,17 @@ import numpy as np
 
 from privsyn.evaluation import marginals
 from privsyn.evaluation.comparison import Comparison
+from privsyn.evaluation.link_metrics import METRICS_OF_PERSONS, numbers_of_rows, worst_of
 from privsyn.evaluation.linked_scores import LinkedScores
 from privsyn.evaluation.links import as_one, compare_linked, read_tables
 from privsyn.evaluation.metric import Score
 from privsyn.evaluation.numbers import SHARES, Correlations, correlations_of, shapes_of
-from privsyn.evaluation.persons import METRICS_OF_PERSONS, numbers_of_rows, worst_of
 from privsyn.evaluation.predictions import classes_of, determined_by
 from privsyn.evaluation.registry import COLUMN_ERRORS, METRICS, add_metric, compute, try_own
 from privsyn.evaluation.scores import Origin, Scores
 from privsyn.marginals.domain import Attributes, Floats
-from privsyn.table.schema.database import Database
-from privsyn.table.schema.database_file import database_from_plain
+from privsyn.table.database.declared import Database
+from privsyn.table.database.yaml_form import database_from_plain
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.yaml_file import read_public
 

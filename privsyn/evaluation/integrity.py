@@ -12,13 +12,12 @@ import pandas as pd
 
 from privsyn.errors import about
 from privsyn.marginals.domain import Floats, Ints, Mask
-from privsyn.table.across import places_above
+from privsyn.table.database.declared import Database
+from privsyn.table.database.synthetic import places_above
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.drafting.draft import draft_schema, numbers_of, rows_that_break
-from privsyn.table.enforcement.compared import ComparedRule
 from privsyn.table.enforcement.rules import ROUNDING
 from privsyn.table.schema.constraint import kind_of
-from privsyn.table.schema.database import Database
 from privsyn.table.schema.schema import Schema, declared
 
 if TYPE_CHECKING:
@@ -116,8 +115,9 @@ def _across(name: str, columns: Mapping[str, Columns], database: Database) -> It
     places = dict(places_above(database, name, links, rows_here))
     for comparison in table.compared:
         above, column = comparison.above
-        kinds = own.schema.coded[comparison.column], columns[above].schema.coded[column]
-        rule = ComparedRule.of(comparison, *kinds)
+        rule = comparison.enforced(
+            own.schema.ordinal(comparison.column), columns[above].schema.ordinal(column)
+        )
         numbers = {
             comparison.column: own.numbers[comparison.column],
             comparison.name: columns[above].numbers[column][places[above]],

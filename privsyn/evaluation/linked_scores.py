@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from privsyn.errors import plural
 from privsyn.evaluation.comparison import Comparison
 from privsyn.evaluation.integrity import broken_rules
+from privsyn.evaluation.link_metrics import BROKEN, KINDS, by_table
 from privsyn.evaluation.metric import Score
-from privsyn.evaluation.persons import BROKEN, KINDS, by_table
 
 if TYPE_CHECKING:
     from privsyn.evaluation.scores import Scores

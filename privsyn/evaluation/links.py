@@ -18,17 +18,17 @@ from privsyn.evaluation.comparison import SEED, Comparison
 from privsyn.evaluation.encoding import Classes
 from privsyn.evaluation.integrity import Broken, broken_rules, has_rules
 from privsyn.marginals.domain import Floats, Ints
-from privsyn.table.across import places_above
+from privsyn.table.database.declared import ROWS, Database, Table
+from privsyn.table.database.lookups import with_lookups
+from privsyn.table.database.synthetic import places_above
+from privsyn.table.database.yaml_form import persons_and_rows
 from privsyn.table.drafting.draft import Broken as LineOfBroken
 from privsyn.table.drafting.draft import draft_schema
 from privsyn.table.encoding.dtypes import TEXT, family
 from privsyn.table.io.formats import tables_in
-from privsyn.table.io.persons import identifiers, persons_of
+from privsyn.table.io.identifiers import identifiers, persons_of
 from privsyn.table.io.read_in_memory import read_in_memory
-from privsyn.table.lookups import with_lookups
 from privsyn.table.schema.columns import Ordinal
-from privsyn.table.schema.database import ROWS, Database, Table
-from privsyn.table.schema.database_file import persons_and_rows
 from privsyn.table.schema.schema import Schema, declared
 
 

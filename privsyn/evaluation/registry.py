@@ -11,9 +11,9 @@ from privsyn.arguments import imported
 from privsyn.errors import InputError, replace_errors, safe_repr
 from privsyn.evaluation import marginals
 from privsyn.evaluation.comparison import LEARNERS, Comparison
+from privsyn.evaluation.link_metrics import METRICS_OF_PERSONS
 from privsyn.evaluation.metric import Metric, Score, errors_in, for_each_table, mean_and_max
 from privsyn.evaluation.numbers import METHODS, correlations_of, group_means, range_means, shapes_of
-from privsyn.evaluation.persons import METRICS_OF_PERSONS
 from privsyn.evaluation.predictions import propensity_score, score_of_model
 from privsyn.marginals.domain import Floats
 

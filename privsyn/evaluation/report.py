@@ -14,10 +14,10 @@ import numpy as np
 
 from privsyn.evaluation.comparison import LEARNERS, Comparison
 from privsyn.evaluation.encoding import Levels, coarsen, recode
+from privsyn.evaluation.link_metrics import SCORES
 from privsyn.evaluation.linked_report import neighbours, scores_of, timelines
 from privsyn.evaluation.marginals import shares
 from privsyn.evaluation.numbers import METHODS
-from privsyn.evaluation.persons import SCORES
 from privsyn.evaluation.registry import METRICS
 from privsyn.evaluation.scores import Origin, Scores, shown
 from privsyn.files import atomic_path

@@ -13,11 +13,11 @@ import numpy as np
 
 from privsyn.errors import InputError, printable, replace_errors, safe_repr
 from privsyn.evaluation.comparison import LEARNERS, left_out_line, pooled_line
+from privsyn.evaluation.link_metrics import SCORES
 from privsyn.evaluation.linked_scores import LinkedScores
 from privsyn.evaluation.marginals import PairErrors
 from privsyn.evaluation.metric import STANDARD_ERRORS, TABLES, Score, legend
 from privsyn.evaluation.numbers import METHODS, Correlations
-from privsyn.evaluation.persons import SCORES
 from privsyn.evaluation.predictions import about_determining
 from privsyn.evaluation.registry import COLUMN_ERRORS, METRICS, MODELS
 from privsyn.marginals.domain import Attributes

@@ -13,9 +13,9 @@ from privsyn.marginals.domain import Floats
 from privsyn.methods.discovery import Discovered, discover
 from privsyn.methods.persons import Sizes
 from privsyn.methods.reading import Opened
+from privsyn.private.bounds import Contribution
 from privsyn.private.discovery import Finder
 from privsyn.private.measure import PrivateTable
-from privsyn.private.persons import Contribution
 from privsyn.table.codec.codec import Codec
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,18 +16,17 @@ from privsyn.methods.learning import Learned
 from privsyn.methods.links import groups_at_level
 from privsyn.methods.persons import Persons
 from privsyn.methods.reading import Opened
-from privsyn.private.persons import NOBODY
+from privsyn.private.bounds import NOBODY
 from privsyn.synthesis.chains import POSITION, SIBLINGS, Given, Links
-from privsyn.table.linked import LinkedTable, positions, rows_of
-from privsyn.table.schema.across import following
-from privsyn.table.schema.columns import Ordinal
+from privsyn.table.database.opened import LinkedTable, positions, rows_of
+from privsyn.table.database.rules import following
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from privsyn.marginals.counting import Block, Walk
+    from privsyn.table.database.declared import Table
     from privsyn.table.kinds.numerical import Numerical
-    from privsyn.table.schema.database import Table
     from privsyn.table.schema.schema import Schema
 
 POSITIONS = 4  # 1, 2, 3, and 4 and more: of a row among those of its parent
@@ -231,7 +230,7 @@ def covering(opened: Opened, table: Table, found: Mapping[str, LearnedLevel]) ->
     needed: dict[str, tuple[float, float, bool]] = {}
     for rule in table.compared:
         name, column = rule.above
-        low, high = rule.needed(cast(Ordinal, found[name].learned.codec.schema.coded[column]))
+        low, high = rule.needed(found[name].learned.codec.schema.ordinal(column))
         for each in (rule, *following(opened.schema.schema, rule)):
             lowest, highest, strict = needed.get(each.column, (inf, -inf, False))
             needed[each.column] = (min(low, lowest), max(high, highest), strict or each.strict)

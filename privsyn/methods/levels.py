@@ -33,13 +33,13 @@ from privsyn.methods.reading import (
     pairs_of,
 )
 from privsyn.private.accounting import rho_for
+from privsyn.private.bounds import ONE_ROW_EACH, Contribution, random_order
 from privsyn.private.ledger import PUBLIC, Ledger
-from privsyn.private.persons import ONE_ROW_EACH, Contribution, random_order
 from privsyn.private.spend import QueryLog
 from privsyn.progress import MEASURING, one_of
 from privsyn.synthesis.chains import EXACT, NEXT, NUMBER_OF_ROWS, OF_ROWS, POSITION, Given, Links, Previous
-from privsyn.table.linked import ROW, named_tables, number_of_rows, open_tables, rows_of
-from privsyn.table.lookups import with_lookups
+from privsyn.table.database.lookups import with_lookups
+from privsyn.table.database.opened import ROW, named_tables, number_of_rows, open_tables, rows_of
 from privsyn.table.schema.columns import Numerical
 from privsyn.table.schema.important import in_words
 
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from privsyn.private.sampler import Bits
     from privsyn.progress import Progress
     from privsyn.settings import Settings
-    from privsyn.table.schema.database import Database
+    from privsyn.table.database.declared import Database
 
 KEYS = "that one person has one key in {!r} of {!r}, and that two persons never share one"
 UNIQUE = "that no two rows of {!r} share a key in {!r}, so that no row below them belongs to two persons"

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from privsyn.inference.rows_per_person import RowsOfGroups, RowsPerPerson
 from privsyn.marginals.counting import Packing, Walk, ranks
 from privsyn.marginals.domain import NO_ATTRIBUTES, Attributes, Domain, Floats, Integers, Ints, Mask
-from privsyn.private.persons import (
+from privsyn.private.bounds import (
     MOST,
     ONE_ROW_EACH,
     Contribution,
@@ -23,7 +23,7 @@ from privsyn.private.persons import (
 )
 from privsyn.private.rows import PersonsTogether
 from privsyn.table.codec.codec import Codec
-from privsyn.table.io.persons import codes_of
+from privsyn.table.io.identifiers import codes_of
 from privsyn.table.io.source import RawTable
 
 if TYPE_CHECKING:

@@ -23,8 +23,8 @@ from privsyn.methods.discovery import Counted, reserved_delta
 from privsyn.methods.persons import FOR_ROWS, NO_SIZES, Above, Persons, Sizes, contribution_of
 from privsyn.methods.randomise import codec_of_randomised, facts_of, local_promises
 from privsyn.private.accounting import rho_for
+from privsyn.private.bounds import ONE_ROW_EACH, Contribution
 from privsyn.private.ledger import PUBLIC, Ledger
-from privsyn.private.persons import ONE_ROW_EACH, Contribution
 from privsyn.private.rows import CachedWalk, Rows
 from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.frequent import Frequent

@@ -28,10 +28,10 @@ from privsyn.marginals.domain import Attributes, Codes, Domain, Floats, Ints, Re
 from privsyn.marginals.marginal import NO_GROUPS, Grouping, Marginal, Measurement
 from privsyn.marginals.recoding import Merging
 from privsyn.private.acceptance import Excess
+from privsyn.private.bounds import ONE_ROW_EACH, Bound, Contribution
 from privsyn.private.dependence import GRID, INDIF_SENSITIVITY, indif_on_grid
 from privsyn.private.laws import GAUSSIAN, Law
 from privsyn.private.noise import Noise, SharedNoise, release
-from privsyn.private.persons import ONE_ROW_EACH, Bound, Contribution
 from privsyn.private.rows import Rows
 from privsyn.private.spend import ONE_WAY, ONE_WAYS, QueryLog, Spend
 

@@ -30,7 +30,10 @@ from privsyn.release.saved.linked_file import DATABASE, ReleasedLevel, levels_of
 from privsyn.synthesis.chains import NUMBER_OF_ROWS, POSITION, Chains
 from privsyn.synthesis.limits import Limit, One, exactly_one
 from privsyn.synthesis.linked import synthesise_linked
-from privsyn.table.across import (
+from privsyn.table.codec.codec import Codec
+from privsyn.table.database.declared import Database
+from privsyn.table.database.opened import rows_of
+from privsyn.table.database.synthetic import (
     SyntheticRows,
     cells_elsewhere,
     codes_of_ones,
@@ -41,12 +44,9 @@ from privsyn.table.across import (
     places_above,
     schema_of,
 )
-from privsyn.table.codec.codec import Codec
 from privsyn.table.encoding.dtypes import dtype_text
 from privsyn.table.io.output_type import OutputType
 from privsyn.table.io.write import check_for_tables, write_blocks, write_tables
-from privsyn.table.linked import rows_of
-from privsyn.table.schema.database import Database
 
 
 @dataclass(frozen=True, eq=False, repr=False)

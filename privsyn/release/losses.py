@@ -29,7 +29,7 @@ from privsyn.table.schema.schema import named_like_codes
 
 if TYPE_CHECKING:
     from privsyn.inference.fitted import Fitted
-    from privsyn.private.persons import Contribution
+    from privsyn.private.bounds import Contribution
     from privsyn.release.release import Release
     from privsyn.table.discovery.beyond import Beyond
 

@@ -24,20 +24,20 @@ from privsyn.methods.levels import OpenedDatabase, Share
 from privsyn.methods.links import MOST_VALUES, PREVIOUS_ROWS
 from privsyn.methods.persons import FOR_ROWS
 from privsyn.methods.reading import OF_LINKED
+from privsyn.private.bounds import MOST, classes
 from privsyn.private.laws import Law, law_of
-from privsyn.private.persons import MOST, classes
 from privsyn.studies.expectation import one_way_error, pair_error, split_for
 from privsyn.studies.planned_columns import planned_sizes
 from privsyn.synthesis.chains import NUMBER_OF_ROWS, POSITION
+from privsyn.table.database.lookups import with_lookups
+from privsyn.table.database.opened import rows_of
 from privsyn.table.io.csv_table import no_rows
-from privsyn.table.linked import rows_of
-from privsyn.table.lookups import with_lookups
 
 if TYPE_CHECKING:
     from privsyn.methods.budget import Split
     from privsyn.private.sampler import Words
     from privsyn.settings import Settings
-    from privsyn.table.schema.database import Database
+    from privsyn.table.database.declared import Database
 
 COLUMN, PAIR, NUMBER, PARENT, NEXT = "column", "pair", "children", "parent_child", "next"
 

@@ -18,9 +18,9 @@ from privsyn.release.linked import LinkedRelease
 from privsyn.studies.release_facts import KEPT, most_frequent, relationship
 from privsyn.synthesis.chains import NUMBER_OF_ROWS, Given, Previous
 from privsyn.table.codec.labels import labels_of
-from privsyn.table.linked import ROW, constants, rows_of
-from privsyn.table.schema.database import Table
-from privsyn.table.schema.summaries import Computed
+from privsyn.table.database.declared import Table
+from privsyn.table.database.opened import ROW, constants, rows_of
+from privsyn.table.database.summaries import Computed
 
 BEFORE, PLACE = "rows before", "numbers and places of rows"
 """What else than a table a row may be linked with."""

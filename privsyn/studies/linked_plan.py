@@ -22,7 +22,7 @@ from privsyn.studies.linked_expectation import (
 
 if TYPE_CHECKING:
     from privsyn.settings import Settings
-    from privsyn.table.schema.database import Database, Table
+    from privsyn.table.database.declared import Database, Table
 
 ASSUMED_PER_PARENT = 3.0
 """Assumed number of rows of a child table for each row of its parent, if none is given."""

@@ -20,7 +20,7 @@ from privsyn.studies import linked_facts as linked
 from privsyn.studies.linked_facts import LinksInWords
 from privsyn.studies.release_facts import KEPT, MOST_PAIRS, in_plain_words, in_values, pair_table
 from privsyn.studies.release_report import LIMITS, SEED, estimates, in_short
-from privsyn.table.linked import ROW, rows_of
+from privsyn.table.database.opened import ROW, rows_of
 
 SECTIONS = (
     Section("public", "In short"),

@@ -30,10 +30,10 @@ from privsyn.studies.feasibility import Feasibility, feasible
 from privsyn.studies.linked_plan import LinkedPlan, plan_linked
 from privsyn.studies.planned_columns import ASSUMED_VALUES, notes, planned_columns, planned_domain
 from privsyn.table.codec.codec import Codec
+from privsyn.table.database.declared import Database
+from privsyn.table.database.yaml_form import as_database
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.io.formats import is_typed
-from privsyn.table.schema.database import Database
-from privsyn.table.schema.database_file import as_database
 from privsyn.table.schema.schema import Schema, declared
 from privsyn.table.schema.yaml_file import SchemaOrPath, as_schema
 

@@ -15,7 +15,7 @@ from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.encoding.grid import FINE
 from privsyn.table.io.csv_table import check_header
 from privsyn.table.io.formats import Place, is_typed
-from privsyn.table.io.persons import check_unit_column
+from privsyn.table.io.identifiers import check_unit_column
 from privsyn.table.io.read_in_memory import read_columns
 from privsyn.table.schema.important import Sets, check_important, in_words
 from privsyn.table.schema.schema import Schema

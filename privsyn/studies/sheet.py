@@ -23,7 +23,7 @@ from privsyn.release.release import Release
 from privsyn.studies import linked_facts as linked
 from privsyn.studies.release_facts import facts, in_plain_words, in_values
 from privsyn.synthesizer import PrivSyn
-from privsyn.table.across import schema_of
+from privsyn.table.database.synthetic import schema_of
 from privsyn.table.io.formats import Place, holds_tables, tables_in
 from privsyn.table.schema.columns import Column
 from privsyn.table.schema.yaml_file import kind_of

@@ -36,12 +36,12 @@ from privsyn.progress import Progress
 from privsyn.studies.own_method import OwnMethod, own_methods
 from privsyn.studies.results import check_results, long_form, read_results
 from privsyn.synthesizer import PrivSyn
+from privsyn.table.database.declared import Database
+from privsyn.table.database.opened import named_tables
+from privsyn.table.database.yaml_form import as_database, database_to_plain
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.encoding.dtypes import dtype_text
 from privsyn.table.io.read_in_memory import read_in_memory
-from privsyn.table.linked import named_tables
-from privsyn.table.schema.database import Database
-from privsyn.table.schema.database_file import as_database, database_to_plain
 from privsyn.table.schema.schema import declared
 from privsyn.table.schema.yaml_file import SchemaOrPath, as_schema, to_plain
 

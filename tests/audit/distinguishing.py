@@ -34,11 +34,11 @@ from privsyn.methods.persons import Persons
 from privsyn.methods.reading import Opened
 from privsyn.private import discovery, measure
 from privsyn.private import persons as private_persons
+from privsyn.private.bounds import Contribution
 from privsyn.private.discovery import Finder
 from privsyn.private.laws import GAUSSIAN
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import Noise, release
-from privsyn.private.persons import Contribution
 from privsyn.private.sampler import os_entropy
 from privsyn.private.spend import QueryLog
 from privsyn.table.discovery.open_schema import OpenSchema

@@ -16,8 +16,8 @@ import pytest
 from command import CANARY, run, run_apart
 
 from privsyn import load
-from privsyn.budget.account import Account
-from privsyn.budget.runs import Run, Spent, runs_in, spent
+from privsyn.account.account import Account
+from privsyn.account.runs import Run, Spent, runs_in, spent
 from privsyn.private.ledger import Ledger
 
 SETTINGS = ("--epsilon", 1, "--schema", "schema.yaml")

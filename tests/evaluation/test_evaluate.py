@@ -13,6 +13,7 @@ from scipy.stats import contingency
 from privsyn import Categorical, Datetime, InputError, Numerical, Schema, evaluate
 from privsyn.evaluation import marginals as margins
 from privsyn.evaluation.encoding import MISSING, MOST_VALUES, OTHER, code_together
+from privsyn.evaluation.link_metrics import METRICS_OF_PERSONS
 from privsyn.evaluation.marginals import (
     answer,
     cramers_v,
@@ -22,7 +23,6 @@ from privsyn.evaluation.marginals import (
     wasserstein,
 )
 from privsyn.evaluation.models import Task
-from privsyn.evaluation.persons import METRICS_OF_PERSONS
 from privsyn.evaluation.registry import METRICS
 from privsyn.evaluation.scores import NOT_PRIVATE
 from privsyn.marginals.domain import Domain, Records

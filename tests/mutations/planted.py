@@ -407,7 +407,7 @@ PERSONS = (
     ),
     bug(
         "the rows of a person counted without a bound",
-        "privsyn/private/persons.py",
+        "privsyn/private/bounds.py",
         "        yield block if kept.all() else",
         "        yield block if True else",
         "tests/test_unit.py::test_no_more_rows_of_a_person_are_counted_than_may_be",
@@ -424,7 +424,7 @@ PERSONS = (
         "privsyn/marginals/_kernels.py",
         "added = 2 * times[at] + 1",
         "added = 1",
-        "tests/private/test_contribution.py::test_whoever_leaves_moves_a_table_by_no_more_than_the_bound",
+        "tests/private/test_bounds.py::test_whoever_leaves_moves_a_table_by_no_more_than_the_bound",
     ),
     bug(
         "squares of counts in codes, which are joined to groups afterwards",
@@ -433,14 +433,14 @@ PERSONS = (
         "squares = WithinSquares(self.domain, some, self.grouping, [NO_GROUPS] * len(some), most)\n"
         "            counted = self.walk(squares.count)\n"
         "            yield from (of.join(counts) for of, counts in zip(further, counted, strict=True))",
-        "tests/private/test_contribution.py::test_groups_are_bounded_as_groups",
+        "tests/private/test_bounds.py::test_groups_are_bounded_as_groups",
     ),
     bug(
         "the rows of a person in the order of the table",
-        "privsyn/private/persons.py",
+        "privsyn/private/bounds.py",
         "words, known = bits(len(persons)), np",
         "words, known = np.arange(len(persons), dtype=np.uint64), np",
-        "tests/private/test_contribution.py::test_each_choice_is_equally_likely",
+        "tests/private/test_bounds.py::test_each_choice_is_equally_likely",
     ),
     bug(
         "the rows of a person in the order of a value",
@@ -449,7 +449,7 @@ PERSONS = (
         "block = self._packing.unpack(tuple(column[first:last] for column in packed))\n"
         "                by_value = np.lexsort((block[0], np.cumsum(within[first:last] == 0)))\n"
         "                block = tuple(column[by_value] for column in block)\n",
-        "tests/private/test_contribution.py"
+        "tests/private/test_bounds.py"
         "::test_counts_within_squares_are_those_of_a_slow_twin_whatever_fits_in_memory",
     ),
     bug(
@@ -461,17 +461,17 @@ PERSONS = (
     ),
     bug(
         "rows in place of persons by their number of rows, with the sensitivity of persons",
-        "privsyn/private/persons.py",
+        "privsyn/private/bounds.py",
         "np.histogram(_numbers_of_rows(persons), ",
         "np.histogram(np.repeat(_numbers_of_rows(persons), _numbers_of_rows(persons)), ",
-        "tests/private/test_contribution.py::test_a_person_moves_the_numbers_of_rows_per_person_by_one_cell",
+        "tests/private/test_bounds.py::test_a_person_moves_the_numbers_of_rows_per_person_by_one_cell",
     ),
     bug(
         "the number of all rows, with the sensitivity of those of a bound",
-        "privsyn/private/persons.py",
+        "privsyn/private/bounds.py",
         "np.minimum(_numbers_of_rows(persons), most).sum()",
         "_numbers_of_rows(persons).sum()",
-        "tests/private/test_contribution.py::test_a_person_moves_the_number_of_all_rows_by_at_most_the_bound",
+        "tests/private/test_bounds.py::test_a_person_moves_the_number_of_all_rows_by_at_most_the_bound",
     ),
     bug(
         "tests of all rows of a person, with the cost of those within the bound",
@@ -482,17 +482,17 @@ PERSONS = (
     ),
     bug(
         "rows of nobody as those of one more person",
-        "privsyn/private/persons.py",
+        "privsyn/private/bounds.py",
         "np.bincount(persons[persons != NOBODY])",
         "np.bincount(persons - NOBODY)",
-        "tests/private/test_contribution.py::test_a_person_moves_the_numbers_of_rows_per_person_by_one_cell",
+        "tests/private/test_bounds.py::test_a_person_moves_the_numbers_of_rows_per_person_by_one_cell",
     ),
     bug(
         "a person in two blocks, and bounded in each",
         "privsyn/private/rows.py",
         'np.unique(begins[np.searchsorted(begins, wanted, side="right") - 1]).tolist()',
         "wanted.tolist()",
-        "tests/private/test_contribution.py::test_no_person_is_in_two_blocks",
+        "tests/private/test_bounds.py::test_no_person_is_in_two_blocks",
     ),
     bug(
         "a change of the table unseen where the rows of persons are kept",
@@ -503,17 +503,17 @@ PERSONS = (
     ),
     bug(
         "a row more of each person than is accounted for",
-        "privsyn/private/persons.py",
+        "privsyn/private/bounds.py",
         "kept = block[-1] < most",
         "kept = block[-1] <= most",
-        "tests/private/test_contribution.py::test_whoever_leaves_moves_a_table_by_no_more_than_the_bound",
+        "tests/private/test_bounds.py::test_whoever_leaves_moves_a_table_by_no_more_than_the_bound",
     ),
     bug(
         "all rows kept of nobody",
-        "privsyn/private/persons.py",
+        "privsyn/private/bounds.py",
         "np.flatnonzero(persons != NOBODY)",
         "np.arange(len(persons))",
-        "tests/private/test_contribution.py::test_of_each_person_as_many_rows_are_kept_as_may_be_and_none_of_nobody",
+        "tests/private/test_bounds.py::test_of_each_person_as_many_rows_are_kept_as_may_be_and_none_of_nobody",
     ),
     bug(
         "the lots of rows from a generator that all know",
@@ -524,10 +524,10 @@ PERSONS = (
     ),
     bug(
         "the rows of a person chosen, and others counted",
-        "privsyn/table/io/persons.py",
+        "privsyn/table/io/identifiers.py",
         "if start != self.rows or mark.digest() != self.mark:",
         "if start != self.rows:",
-        "tests/table/io/test_persons.py::test_rows_are_kept_only_in_the_order_and_number_that_was_decided_on",
+        "tests/table/io/test_identifiers.py::test_rows_are_kept_only_in_the_order_and_number_that_was_decided_on",
     ),
     bug(
         "as many rows of a person in each part of a table",
@@ -538,28 +538,28 @@ PERSONS = (
     ),
     bug(
         "fingerprints of identifiers that anybody can make",
-        "privsyn/table/io/persons.py",
+        "privsyn/table/io/identifiers.py",
         "np.frombuffer(key, np.uint64)",
         "np.zeros(2, np.uint64)",
-        "tests/table/io/test_persons.py::test_a_fingerprint_is_of_the_identifier_and_of_the_key",
+        "tests/table/io/test_identifiers.py::test_a_fingerprint_is_of_the_identifier_and_of_the_key",
     ),
     bug(
         "two spellings taken for one identifier, so that one person's leaving changes another's rows",
-        "privsyn/table/io/persons.py",
+        "privsyn/table/io/identifiers.py",
         "else text.encode(",
         "else text.strip().lstrip('0').encode(",
-        "tests/table/io/test_persons.py::test_texts_are_compared_character_by_character",
+        "tests/table/io/test_identifiers.py::test_texts_are_compared_character_by_character",
     ),
     bug(
         "half of a fingerprint compared",
-        "privsyn/table/io/persons.py",
+        "privsyn/table/io/identifiers.py",
         "np.ascontiguousarray(prints)",
         "np.ascontiguousarray(prints * [1, 0])",
-        "tests/table/io/test_persons.py::test_rows_are_one_persons_where_both_halves_of_the_fingerprint_are",
+        "tests/table/io/test_identifiers.py::test_rows_are_one_persons_where_both_halves_of_the_fingerprint_are",
     ),
     bug(
         "a warning of how many rows have no identifier",
-        "privsyn/private/persons.py",
+        "privsyn/private/bounds.py",
         "    words, known = bits(",
         "    __import__('warnings').warn(f'{(persons == NOBODY).sum()} rows of nobody')\n"
         "    words, known = bits(",
@@ -567,33 +567,33 @@ PERSONS = (
     ),
     bug(
         "a key of fingerprints that anybody knows",
-        "privsyn/table/io/persons.py",
+        "privsyn/table/io/identifiers.py",
         "KEY = secrets.token_bytes(16)",
         "KEY = bytes(16)",
-        "tests/table/io/test_persons.py::test_a_fingerprint_is_of_the_identifier_and_of_the_key",
+        "tests/table/io/test_identifiers.py::test_a_fingerprint_is_of_the_identifier_and_of_the_key",
     ),
     Bug(
         "a mark of all identifiers that anybody can make",
         (
             Edit(
-                "privsyn/table/io/persons.py",
+                "privsyn/table/io/identifiers.py",
                 "mark = blake2b(prints.tobytes(), digest_size=32, key=key)",
                 "mark = blake2b(prints.tobytes(), digest_size=32)",
             ),
             Edit(
-                "privsyn/table/io/persons.py",
+                "privsyn/table/io/identifiers.py",
                 "mark, start = blake2b(digest_size=32, key=self.key), 0",
                 "mark, start = blake2b(digest_size=32), 0",
             ),
         ),
-        ("tests/table/io/test_persons.py::test_the_mark_of_a_part_is_of_the_key_too",),
+        ("tests/table/io/test_identifiers.py::test_the_mark_of_a_part_is_of_the_key_too",),
     ),
     bug(
         "the rows of a person bounded in the first batch alone",
         "privsyn/table/io/source.py",
         "    yield from kept\n",
         "    yield from kept if bound is None else frames\n",
-        "tests/table/io/test_persons.py::test_a_person_who_leaves_changes_the_kept_rows_of_nobody_else",
+        "tests/table/io/test_identifiers.py::test_a_person_who_leaves_changes_the_kept_rows_of_nobody_else",
     ),
 )
 
@@ -635,14 +635,14 @@ LINKED = (
     ),
     bug(
         "rows whose link names nobody as those of the first person",
-        "privsyn/table/linked.py",
+        "privsyn/table/database/opened.py",
         "np.append(above.persons, NOBODY)[parents]",
         "np.append(above.persons, 0)[parents]",
         "tests/test_linked.py::test_rows_that_belong_to_nobody_are_not_counted",
     ),
     bug(
         "a derived column of all rows of the child table",
-        "privsyn/table/linked.py",
+        "privsyn/table/database/opened.py",
         "counts = np.bincount(child.parents[child.parents >= 0], minlength=rows)",
         "counts = np.full(rows, (child.parents >= 0).sum())",
         "tests/test_linked.py::test_a_derived_column_says_what_it_is_of_the_rows_of_each_parent",
@@ -656,7 +656,7 @@ LINKED = (
     ),
     bug(
         "private cells of a copy that are read",
-        "privsyn/table/linked.py",
+        "privsyn/table/database/opened.py",
         "_without(linked, database.tables[name].elsewhere)",
         "_without(linked, database.tables[name].constant)",
         "tests/test_linked_copies.py::test_no_private_cell_of_a_copy_is_read_and_it_costs_nothing",
@@ -670,7 +670,7 @@ LINKED = (
     ),
     bug(
         "the position of a row in the whole table",
-        "privsyn/table/linked.py",
+        "privsyn/table/database/opened.py",
         "found[order] = ranks(parents[order])",
         "found[order] = np.arange(len(parents))",
         "tests/test_linked.py::test_a_derived_column_says_what_it_is_of_the_rows_of_each_parent",
@@ -698,25 +698,25 @@ LINKED = (
     ),
     bug(
         "a constant column that parents with rows may lack",
-        "privsyn/table/linked.py",
+        "privsyn/table/database/opened.py",
         "rules += () if kind.nullable else",
         "rules += () if True else",
         "tests/test_linked_rules.py::test_who_has_rows_has_what_is_the_same_in_all_of_them",
     ),
     bug(
         "of equal keys in the root all rows, each a person",
-        "privsyn/table/linked.py",
+        "privsyn/table/database/opened.py",
         "persons[chosen] = of_keys[chosen]",
         "persons[order] = order",
         "tests/test_linked.py::test_of_equal_keys_in_the_root_one_row_has_all_that_belongs_to_them",
     ),
     bug(
         "the type of a sum that says whether all sums are whole numbers",
-        "privsyn/table/linked.py",
+        "privsyn/table/database/opened.py",
         "        return np.where(np.isnan(sums), 0.0, sums), Numerical(nullable=False)\n",
         "        whole = (sums == np.rint(sums)).all()\n"
         "        return sums.astype(np.int64) if whole else sums, Numerical(nullable=False)\n",
-        "tests/table/test_linked.py::test_no_row_decides_what_is_public_about_a_derived_column",
+        "tests/table/database/test_opened.py::test_no_row_decides_what_is_public_about_a_derived_column",
     ),
     bug(
         "a linked run with a seed whose ledger calls it private",
@@ -734,7 +734,7 @@ LINKED = (
     ),
     bug(
         "keys of a look-up table listed only if private rows have them",
-        "privsyn/table/linked.py",
+        "privsyn/table/database/opened.py",
         "    schema = _schema(database, name, source, (unit, *also))\n",
         "    schema = _schema(database, name, source, (unit, *also))\n"
         "    columns = dict(schema.columns)\n"
@@ -743,28 +743,28 @@ LINKED = (
         "        values = tuple(value for value in columns[column].values if value in rows)\n"
         "        columns[column] = replace(columns[column], values=values or columns[column].values[:1])\n"
         "    schema = replace(schema, columns=columns)\n",
-        "tests/table/test_linked.py::test_all_keys_of_a_look_up_table_are_listed_whether_or_not_a_row_has_them",
+        "tests/table/database/test_opened.py::test_all_keys_of_a_look_up_table_are_listed_whether_or_not_a_row_has_them",
     ),
     bug(
         "the largest number of child rows for the bound of their number",
-        "privsyn/table/linked.py",
+        "privsyn/table/database/opened.py",
         "number_of_rows(database.tables[what.table], MOST_ROWS)",
         "number_of_rows(database.tables[what.table], int(own.added[column].max() or 1))",
-        "tests/table/test_linked.py::test_no_row_decides_what_is_public_about_a_derived_column",
+        "tests/table/database/test_opened.py::test_no_row_decides_what_is_public_about_a_derived_column",
     ),
     bug(
         "a constant column that may be missing if a cell is",
-        "privsyn/table/linked.py",
+        "privsyn/table/database/opened.py",
         "        nullable = column.nullable and holds_missing(dtype)",
         "        nullable = column.nullable and bool(cells.isna().any())",
-        "tests/table/test_linked.py::test_no_row_decides_what_is_public_about_a_derived_column",
+        "tests/table/database/test_opened.py::test_no_row_decides_what_is_public_about_a_derived_column",
     ),
     bug(
         "the type of a first or last cell that says whether anybody has none",
-        "privsyn/table/linked.py",
+        "privsyn/table/database/opened.py",
         "    cells = with_missing(cells)\n    order",
         "    order",
-        "tests/table/test_linked.py::test_no_row_decides_what_is_public_about_a_derived_column",
+        "tests/table/database/test_opened.py::test_no_row_decides_what_is_public_about_a_derived_column",
     ),
     bug(
         "all reserved delta for each of the linked tables that search for values",
@@ -1086,10 +1086,10 @@ ROWS = (
     ),
     bug(
         "rows of persons read again in another order",
-        "privsyn/table/io/persons.py",
+        "privsyn/table/io/identifiers.py",
         "if start != self.rows or mark.digest() != self.mark:",
         "if start != self.rows:",
-        "tests/table/io/test_persons.py::test_rows_are_kept_only_in_the_order_and_number_that_was_decided_on",
+        "tests/table/io/test_identifiers.py::test_rows_are_kept_only_in_the_order_and_number_that_was_decided_on",
     ),
     bug(
         "a view of DuckDB that is run again for each walk",
@@ -1132,45 +1132,45 @@ ROWS = (
     ),
     bug(
         "two runs at once both pass the policy",
-        "privsyn/budget/runs.py",
+        "privsyn/account/runs.py",
         "fcntl.LOCK_SH if shared else fcntl.LOCK_EX",
         "fcntl.LOCK_SH",
-        "tests/budget/test_budget_file.py::test_of_processes_at_once_no_more_begin_than_the_policy_allows",
+        "tests/account/test_budget_file.py::test_of_processes_at_once_no_more_begin_than_the_policy_allows",
     ),
     bug(
         "a policy that does not limit what is left of delta",
-        "privsyn/budget/policy.py",
+        "privsyn/account/policy.py",
         "if run.delta > delta * (1 + ROUNDING):",
         "if run.delta > self.delta * (1 + ROUNDING):",
-        "tests/budget/test_policy.py::test_delta_is_limited_by_what_is_left_of_it_as_epsilon_is",
+        "tests/account/test_policy.py::test_delta_is_limited_by_what_is_left_of_it_as_epsilon_is",
     ),
     bug(
         "one release without its limit if it would take all that is left",
-        "privsyn/budget/policy.py",
+        "privsyn/account/policy.py",
         "if epsilon and run.epsilon > (most :=",
         "if run.epsilon < epsilon and run.epsilon > (most :=",
-        "tests/budget/test_policy.py::test_one_release_is_limited_also_if_it_would_take_all_that_is_left",
+        "tests/account/test_policy.py::test_one_release_is_limited_also_if_it_would_take_all_that_is_left",
     ),
     bug(
         "a run that begins in its budget file after the first question",
-        "privsyn/budget/account.py",
+        "privsyn/account/account.py",
         "if (stage, done) == (MEASURING, 0):",
         "if (stage, done) == (MEASURING, 1):",
-        "tests/budget/test_budget_file.py::test_a_refusal_at_measuring_asks_nothing",
+        "tests/account/test_budget_file.py::test_a_refusal_at_measuring_asks_nothing",
     ),
     bug(
         "a run that did not end costs nothing",
-        "privsyn/budget/runs.py",
+        "privsyn/account/runs.py",
         "if runs and len(ledgers) == len(runs):",
         "if ledgers:",
-        "tests/budget/test_budget_file.py::test_a_run_that_did_not_end_counts_in_full",
+        "tests/account/test_budget_file.py::test_a_run_that_did_not_end_counts_in_full",
     ),
     bug(
         "a run that is withdrawn costs nothing",
-        "privsyn/budget/runs.py",
+        "privsyn/account/runs.py",
         "private = [run for run in listed if not run.seeded]",
         "private = [run for run in listed if not run.seeded and run.withdrawal is None]",
-        "tests/budget/test_budget_file.py::test_a_policy_gives_nothing_back_for_a_withdrawn_run",
+        "tests/account/test_budget_file.py::test_a_policy_gives_nothing_back_for_a_withdrawn_run",
     ),
     bug(
         "a part of the table counted twice where it is asked again",

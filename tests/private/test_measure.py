@@ -21,9 +21,9 @@ from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging
 from privsyn.private import measure
+from privsyn.private.bounds import Contribution
 from privsyn.private.dependence import GRID, INDIF_SENSITIVITY
 from privsyn.private.measure import PrivateTable
-from privsyn.private.persons import Contribution
 from privsyn.private.rows import CachedWalk, Rows
 
 rhos = st.floats(1e-6, 1e3)

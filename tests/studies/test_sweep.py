@@ -15,7 +15,7 @@ import privsyn
 from privsyn import Categorical, Database, InputError, Schema, Table, sweep
 from privsyn.errors import CutWarning
 from privsyn.studies.sweep import Bench, Run
-from privsyn.table.schema.database_file import database_to_plain
+from privsyn.table.database.yaml_form import database_to_plain
 from privsyn.table.schema.yaml_file import to_yaml
 
 SCHEMA = Schema({"a": Categorical(["x", "y"]), "b": Categorical(["x", "y"]), "c": Categorical(["x", "y"])})

@@ -35,8 +35,8 @@ from privsyn import (
 from privsyn.marginals.domain import Records
 from privsyn.table.codec.codec import Codec
 from privsyn.table.codec.parts import splittable
+from privsyn.table.database.rules import orders
 from privsyn.table.enforcement.increasing import IncreasingRule
-from privsyn.table.schema.across import orders
 from privsyn.table.schema.constraint import Constraint
 from privsyn.table.schema.yaml_file import from_plain, to_plain
 

@@ -3,6 +3,7 @@
 A change of structure must change no result. The seeded runs of runs.py are done with both commits, on this
 machine and with the same packages, and all files are compared. Bytes may differ between processors and
 between versions of packages: the results of the other commit are kept in .same until the folder is deleted.
+With words, this checkout does the runs alone whose names contain one of them: `RUNS="linked identifiers"`.
 """
 
 from __future__ import annotations
@@ -21,14 +22,18 @@ SHOWN = 6
 """Runs that are named for each file that differs."""
 
 
-def main(base: str) -> int:
-    """Do all runs with a commit and with this checkout, and return 1 if a file differs."""
+def main(base: str, *words: str) -> int:
+    """Do the runs with a commit and with this checkout, and return 1 if a file differs."""
     commit = git("rev-parse", "--short", f"{base}^{{commit}}").decode().strip()
     folders = OUT / f"results-{commit}", OUT / "results"
-    codes = [run.wait() for run in (start(checkout_of(commit), folders[0]), start(ROOT, folders[1])) if run]
+    runs = start(checkout_of(commit), folders[0]), start(ROOT, folders[1], *words)
+    codes = [run.wait() for run in runs if run]
     if any(codes):
         return 1
     before, after = map(files, folders)
+    if words:
+        done = {path.partition("/")[0] for path in after}
+        before = {path: content for path, content in before.items() if path.partition("/")[0] in done}
     differ = defaultdict(list)
     for path in sorted(before.keys() | after.keys()):
         if before.get(path) != after.get(path):
@@ -56,14 +61,14 @@ def checkout_of(commit: str) -> Path:
     return folder
 
 
-def start(checkout: Path, folder: Path) -> subprocess.Popen[bytes] | None:
-    """Start all runs with the package of a checkout, unless they were done with this commit."""
+def start(checkout: Path, folder: Path, *words: str) -> subprocess.Popen[bytes] | None:
+    """Start the runs with the package of a checkout, unless they were done with this commit."""
     if checkout != ROOT and (folder / "done.txt").exists():
         return None
     rmtree(folder, ignore_errors=True)
     settings = {"PYTHONPATH": str(checkout), "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     runs = Path(__file__).with_name("runs.py")
-    return subprocess.Popen([sys.executable, str(runs), str(folder)], env=os.environ | settings)
+    return subprocess.Popen([sys.executable, str(runs), str(folder), *words], env=os.environ | settings)
 
 
 def files(folder: Path) -> dict[str, bytes]:

@@ -298,10 +298,12 @@ RUNS: dict[str, Callable[[], None]] = {
 
 
 def main() -> None:
-    """Do all runs, each in a folder of its own."""
+    """Do the runs whose names contain a word, or all, each in a folder of its own."""
     warnings.simplefilter("ignore")
-    home = Path(sys.argv[1]).absolute()
+    home, words = Path(sys.argv[1]).absolute(), sys.argv[2:] or [""]
     for name, run in RUNS.items():
+        if not any(word in name for word in words):
+            continue
         (home / name).mkdir(parents=True)
         chdir(home / name)
         run()

@@ -12,7 +12,7 @@ from threading import current_thread, main_thread
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from privsyn.budget.account import Account
+    from privsyn.account.account import Account
     from privsyn.cli.common.task import Task
     from privsyn.synthesizer import PrivSyn
 

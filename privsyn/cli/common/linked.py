@@ -14,16 +14,16 @@ from privsyn.cli.common.recording import check_recordable, fit_recorded
 from privsyn.cli.common.terminal import say
 from privsyn.errors import InputError, plural
 from privsyn.files import check_file
+from privsyn.table.database.yaml_form import as_database
 from privsyn.table.io.formats import Place, ending_of, holds_tables, tables_in
 from privsyn.table.io.write import check_for_tables
-from privsyn.table.schema.database_file import as_database
 
 if TYPE_CHECKING:
     from privsyn.cli.common.task import Task
     from privsyn.private.ledger import Ledger
     from privsyn.release.linked import LinkedRelease
     from privsyn.synthesizer import PrivSyn
-    from privsyn.table.schema.database import Database
+    from privsyn.table.database.declared import Database
 
 
 def synth_tables(task: Task, database: Database) -> None:

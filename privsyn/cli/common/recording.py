@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from privsyn.cli.common.terminal import say
 
 if TYPE_CHECKING:
-    from privsyn.budget.account import Account
-    from privsyn.budget.policy import Policy
+    from privsyn.account.account import Account
+    from privsyn.account.policy import Policy
     from privsyn.progress import Progress
     from privsyn.synthesizer import PrivSyn
 
@@ -55,10 +55,10 @@ def account_of(
 
     Nothing of the table is read. `resumed` is the id of a run that was begun before: it is counted once.
     """
-    from privsyn.budget.account import Account
-    from privsyn.budget.files import BudgetFiles
-    from privsyn.budget.policy import policy_of
-    from privsyn.budget.runs import Run, name_of
+    from privsyn.account.account import Account
+    from privsyn.account.files import BudgetFiles
+    from privsyn.account.policy import policy_of
+    from privsyn.account.runs import Run, name_of
     from privsyn.errors import InputError
 
     place.check()
@@ -83,7 +83,7 @@ def account_of(
 
 def refuse_sweep(data: Path) -> None:
     """Refuse a sweep of a table that has a policy: its runs are seeded, and nothing would count them."""
-    from privsyn.budget.policy import policy_of
+    from privsyn.account.policy import policy_of
     from privsyn.errors import InputError
 
     if (limits := policy_of(data)) is not None:
@@ -95,7 +95,7 @@ def refuse_sweep(data: Path) -> None:
 
 def check_recordable(data: Path, account: Account) -> None:
     """Refuse a run whose budget file cannot be written; a table that is not there comes first."""
-    from privsyn.budget.runs import exists
+    from privsyn.account.runs import exists
     from privsyn.errors import InputError
     from privsyn.table.io.formats import file_of
 
@@ -113,7 +113,7 @@ def _person_of(settings: Mapping[str, Any], limits: Policy | None) -> tuple[str 
     A policy counts the noise of runs. It does not know what respondents lose who randomised some columns.
     """
     from privsyn.errors import InputError
-    from privsyn.table.schema.database_file import as_database
+    from privsyn.table.database.yaml_form import as_database
     from privsyn.table.schema.yaml_file import as_schema
 
     if (database := as_database(settings["schema"])) is not None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from privsyn.budget.account import Account
+    from privsyn.account.account import Account
     from privsyn.cli.common.checksums import Checksums
     from privsyn.progress import Progress
 

@@ -30,8 +30,8 @@ from privsyn.evaluation.attacks.risks import Rate, Risk, Risks
 from privsyn.evaluation.comparison import read_together, refuse_copy
 from privsyn.evaluation.encoding import Coded, code_together
 from privsyn.marginals.domain import Floats, Integers
-from privsyn.table.schema.database import Database
-from privsyn.table.schema.database_file import database_from_plain
+from privsyn.table.database.declared import Database
+from privsyn.table.database.yaml_form import database_from_plain
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.yaml_file import read_public
 

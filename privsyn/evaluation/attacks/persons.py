@@ -11,12 +11,12 @@ import pandas as pd
 
 from privsyn.errors import InputError
 from privsyn.evaluation.encoding import Coded, code_together
+from privsyn.evaluation.link_metrics import different, summaries
 from privsyn.evaluation.links import Links, as_one, compared_columns, link, read_tables
-from privsyn.evaluation.persons import different, summaries
 from privsyn.marginals.domain import Domain, Floats, Ints, Records
-from privsyn.table.across import places_above
-from privsyn.table.io.persons import identifiers
-from privsyn.table.schema.database import Database
+from privsyn.table.database.declared import Database
+from privsyn.table.database.synthetic import places_above
+from privsyn.table.io.identifiers import identifiers
 from privsyn.table.schema.schema import Schema
 
 MOST_ROWS = 50_000

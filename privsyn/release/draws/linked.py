@@ -18,7 +18,7 @@ from privsyn.release.draws.draws import Draws, posterior_of
 if TYPE_CHECKING:
     from privsyn.release.linked import LinkedRelease
     from privsyn.release.saved.linked_file import ReleasedLevel
-    from privsyn.table.across import SyntheticRows
+    from privsyn.table.database.synthetic import SyntheticRows
 
 
 class LinkedDraws(Draws):

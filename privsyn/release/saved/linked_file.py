@@ -27,10 +27,10 @@ from privsyn.release.saved.file_format import (
     zipped,
 )
 from privsyn.synthesis.chains import OF_ROWS, Given, Links, Previous
+from privsyn.table.database.declared import Database
+from privsyn.table.database.lookups import LookupTable
+from privsyn.table.database.yaml_form import LINKS, database_from_plain, database_to_plain
 from privsyn.table.encoding.dtypes import parse_dtype
-from privsyn.table.lookups import LookupTable
-from privsyn.table.schema.database import Database
-from privsyn.table.schema.database_file import LINKS, database_from_plain, database_to_plain
 
 FORMAT = 3  # of a file with several tables
 MOST_CODE = 2**31 - 1

@@ -36,7 +36,7 @@ from privsyn.table.enforcement.increasing import rules_with_gaps
 from privsyn.table.enforcement.repair import Repair, check_constraints
 from privsyn.table.enforcement.rules import Computation, check_computed
 from privsyn.table.kinds.generated import Maker
-from privsyn.table.schema.columns import Generated, Ordinal
+from privsyn.table.schema.columns import Generated
 from privsyn.table.schema.schema import Schema, dtypes_of, match_names
 from privsyn.table.schema.yaml_file import from_plain, to_plain
 
@@ -216,7 +216,7 @@ class Codec:
     def axes(self) -> dict[str, Axis]:
         """The widths of the cells of each fine column. Public, or from released heaps."""
         ordered = {name: encoder for name, encoder in self._encoders.items() if self.fine and encoder.ordered}
-        bins = {name: cast(Ordinal, self.schema.columns[self.column_of(name)]).bins for name in ordered}
+        bins = {name: self.schema.ordinal(self.column_of(name)).bins for name in ordered}
         encoders = cast(Mapping[str, OrderedEncoder], ordered)
         return {name: Axis(of.grid.widths, bins[name], of.second) for name, of in encoders.items()}
 

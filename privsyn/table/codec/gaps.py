@@ -267,7 +267,7 @@ def choose_gaps(
     builder = _Gaps(schema, ordered, nullable, orders, fine=fine)
     settled = {name for name in orders if name in needs or name in listed}
     gaps: dict[str, Gap] = {}
-    ranks = {name: Rank.of(cast(Ordinal, schema.columns[name]), compared=name in compared) for name in orders}
+    ranks = {name: Rank.of(schema.ordinal(name), compared=name in compared) for name in orders}
     for name in complete_first(orders, nullable, ranks):
         if name in settled:
             continue
@@ -307,7 +307,7 @@ class _Gaps:
         below = self._side(name, sides[0], 1)
         above = self._side(name, dict(reversed(sides[1].items())), -1)
         side, limit = (below, above) if upward else (above, below)
-        bins = cast(Ordinal, self.schema.columns[name]).bins
+        bins = self.schema.ordinal(name).bins
         encoder = GapEncoder.between(
             side.columns,
             self.encoders[name],

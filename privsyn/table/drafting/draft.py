@@ -34,7 +34,7 @@ from privsyn.table.io.csv_table import (
     read_text,
 )
 from privsyn.table.io.formats import CSV, Place, is_typed
-from privsyn.table.io.persons import persons_of
+from privsyn.table.io.identifiers import persons_of
 from privsyn.table.io.read_in_batches import read_in_batches
 from privsyn.table.io.read_in_memory import LoadedTable, read_columns, read_in_memory
 from privsyn.table.kinds.csv_format import CsvFormat

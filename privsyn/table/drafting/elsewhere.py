@@ -14,6 +14,8 @@ import pandas as pd
 
 from privsyn.errors import InputError
 from privsyn.marginals.domain import Floats
+from privsyn.table.database.rules import EQUAL, Comparison, read_across
+from privsyn.table.database.summaries import COUNT, SUM, Computed, Derived
 from privsyn.table.drafting.candidates import HEAD, Proposal
 from privsyn.table.drafting.keys import KeyedTable
 from privsyn.table.drafting.layout import Layout
@@ -21,10 +23,8 @@ from privsyn.table.drafting.relations import sign_between
 from privsyn.table.drafting.siblings import LEAST, DraftedTable
 from privsyn.table.encoding.dtypes import family
 from privsyn.table.enforcement.rules import ROUNDING
-from privsyn.table.schema.across import EQUAL, Comparison, read_across
 from privsyn.table.schema.columns import Datetime, Numerical
 from privsyn.table.schema.schema import Schema
-from privsyn.table.schema.summaries import COUNT, SUM, Computed, Derived
 
 Elsewhere = Mapping[str, Mapping[str, Proposal]]
 """Of each table the columns that follow from another table, each with the constraint that says so."""

@@ -19,7 +19,7 @@ from privsyn.marginals.domain import Ints
 from privsyn.table.drafting.candidates import RARE
 from privsyn.table.encoding.dtypes import family
 from privsyn.table.io.formats import DeclaredTable
-from privsyn.table.io.persons import identifiers
+from privsyn.table.io.identifiers import identifiers
 from privsyn.table.schema.schema import names_rows
 
 NAMING = {"code", "fk", "guid", "id", "ident", "identifier", "key", "no", "nr", "num", "number", "pk", "ref"}

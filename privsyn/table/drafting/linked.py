@@ -14,6 +14,9 @@ import numpy as np
 
 from privsyn.errors import InputError, about, plural
 from privsyn.marginals.domain import Ints
+from privsyn.table.database.declared import Database
+from privsyn.table.database.lookups import with_lookups
+from privsyn.table.database.opened import LinkedTable, named_tables, open_tables
 from privsyn.table.drafting.candidates import Proposal
 from privsyn.table.drafting.draft import check_schema, draft_of_rows
 from privsyn.table.drafting.elsewhere import Elsewhere, copies_from_above, orders_with_above, sums_of_rows
@@ -23,13 +26,10 @@ from privsyn.table.drafting.review import MARKS_READ, READ, review, wrapped
 from privsyn.table.drafting.siblings import DraftedTable, RowOrder, Siblings
 from privsyn.table.io.csv_table import PLAIN
 from privsyn.table.io.formats import CSV, SEPARATOR, DeclaredTable, Place
-from privsyn.table.io.persons import NOBODY, codes_of
+from privsyn.table.io.identifiers import NOBODY, codes_of
 from privsyn.table.io.read_in_memory import LoadedTable, read_in_memory
 from privsyn.table.kinds.csv_format import CsvFormat
-from privsyn.table.linked import LinkedTable, named_tables, open_tables
-from privsyn.table.lookups import with_lookups
 from privsyn.table.schema.columns import Categorical, Column, Identifier, Text
-from privsyn.table.schema.database import Database
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.yaml_file import dump, to_yaml
 

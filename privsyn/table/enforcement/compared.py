@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import ClassVar
 
 import numpy as np
 
 from privsyn.marginals.domain import Floats, Integers, Ints, Mask
 from privsyn.table.enforcement.draws import Cells, DrawnRows, Grid
 from privsyn.table.enforcement.increasing import IncreasingRule
-from privsyn.table.schema.columns import Coded, Ordinal
-
-if TYPE_CHECKING:
-    from privsyn.table.schema.across import Comparison
-
+from privsyn.table.schema.columns import Coded
 
 WITHIN = 1e-3
 """Of a step: numbers of a grid that are this near to a limit are the limit itself."""
@@ -36,16 +32,6 @@ class ComparedRule(IncreasingRule):
     own: str
     beside: tuple[ComparedRule, ...] = ()
     may_be_broken: ClassVar[bool] = True
-
-    @classmethod
-    def of(cls, comparison: Comparison, own: Coded, above: Coded) -> ComparedRule:
-        """Return the rule of a comparison, given both columns."""
-        names, scales = (
-            (comparison.column, comparison.name),
-            (cast(Ordinal, own).scale, cast(Ordinal, above).scale),
-        )
-        order = -1 if comparison.sign[0] == ">" else 1
-        return cls(names[::order], comparison.strict, scales[::order], comparison.column)
 
     @property
     def above(self) -> str:

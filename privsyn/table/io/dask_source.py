@@ -18,7 +18,7 @@ from privsyn.marginals.domain import Ints
 from privsyn.table.codec.codec import Codec
 from privsyn.table.io import source as raw
 from privsyn.table.io.arrow import readable
-from privsyn.table.io.persons import KeptRows
+from privsyn.table.io.identifiers import KeptRows
 
 A = TypeVar("A")
 

@@ -18,8 +18,8 @@ from privsyn.errors import InputError, replace_errors
 from privsyn.marginals.counting import Ask, Block, Packing, Walk, block_of
 from privsyn.marginals.domain import Ints, Mask
 from privsyn.table.codec.codec import Codec
+from privsyn.table.io.identifiers import KEY, KeptRows, fingerprints, persons_of
 from privsyn.table.io.output_type import PANDAS, OutputType
-from privsyn.table.io.persons import KEY, KeptRows, fingerprints, persons_of
 from privsyn.table.schema.schema import Schema
 from privsyn.threads import ahead
 

@@ -19,7 +19,7 @@ from privsyn.table.kinds.column import in_words
 from privsyn.table.kinds.column_settings import marks
 from privsyn.table.kinds.csv_format import CsvFormat
 from privsyn.table.kinds.generated import Identifier
-from privsyn.table.schema.columns import Coded, Column
+from privsyn.table.schema.columns import Coded, Column, Ordinal
 from privsyn.table.schema.constraint import Constraint, about_constraint, computed_by, in_order
 from privsyn.table.schema.expressions import parse_expression
 from privsyn.table.schema.important import Sets, check_important, read_important
@@ -170,6 +170,19 @@ class Schema:
     def coded(self) -> Mapping[str, Coded]:
         """The columns that are counted: all but identifiers and free text. Not to be changed."""
         return {name: column for name, column in self.columns.items() if isinstance(column, Coded)}
+
+    def ordinal(self, name: str) -> Ordinal:
+        """Return a column of numbers or dates.
+
+        Raises
+        ------
+        TypeError
+            If the column is of another kind: whoever reads a rule has refused it.
+        """
+        column = self.columns[name]
+        if not isinstance(column, Ordinal):
+            raise TypeError(f"{name!r} is neither a number nor a date")
+        return column
 
     def check_coded(self, argument: str, name: object, *, public: bool = False, read: bool = False) -> None:
         """Refuse a name that is no column to be synthesised; see `privsyn.arguments.check_column`."""

@@ -29,7 +29,7 @@ from privsyn.evaluation.attacks.persons import Attacked
 from privsyn.evaluation.attacks.risks import LIMITS, Rate, Risk
 from privsyn.evaluation.encoding import code_together
 from privsyn.evaluation.scores import NOT_PRIVATE
-from privsyn.table.schema.database_file import database_to_plain
+from privsyn.table.database.yaml_form import database_to_plain
 
 ROWS = 600
 

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from privsyn import PrivSyn
 from privsyn.errors import InputError
+from privsyn.table.database.declared import Database
+from privsyn.table.database.yaml_form import database_from_plain
 from privsyn.table.drafting import linked
 from privsyn.table.drafting.draft import Unfit
 from privsyn.table.drafting.keys import KeyedTable, closeness, links_between
 from privsyn.table.drafting.layout import lay_out
 from privsyn.table.drafting.linked import Shared, Unlinked, check_tables, draft_tables
 from privsyn.table.io.formats import DeclaredTable, every_table
-from privsyn.table.schema.database import Database
-from privsyn.table.schema.database_file import database_from_plain
 from privsyn.table.schema.yaml_file import parse
 
 HOSPITAL = hospital(300)

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from privsyn import Numerical, Schema
+from privsyn.table.database.rules import Comparison
 from privsyn.table.encoding.grid import Grid
-from privsyn.table.enforcement.compared import ComparedRule
 from privsyn.table.enforcement.draws import Cells, DrawnRows
 from privsyn.table.enforcement.repair import Repair
-from privsyn.table.schema.across import Comparison
 
 GRID = Grid.exact(0, 19, decimals=0, bins=20)
 GROUPS = np.append(np.arange(20) // 4, 5)  # five groups of four numbers, and missing cells
@@ -21,7 +20,7 @@ KEEPS = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_eq
 
 def rule_of(sign):
     column = Numerical(0, 19, integer=True)
-    return ComparedRule.of(Comparison((None, "x"), sign, ("a", "x")), column, column)
+    return Comparison((None, "x"), sign, ("a", "x")).enforced(column, column)
 
 
 @pytest.mark.parametrize("sign", KEEPS)

@@ -17,7 +17,7 @@ from privsyn.table.drafting.draft import draft_schema
 from privsyn.table.encoding.dtypes import family
 from privsyn.table.io.csv_table import walk_text
 from privsyn.table.io.formats import FORMATS, Format, Place, file_of, text_of
-from privsyn.table.io.persons import persons_of
+from privsyn.table.io.identifiers import persons_of
 from privsyn.table.io.read_in_batches import read_in_batches
 from privsyn.table.io.read_in_memory import read_columns, read_in_memory
 from privsyn.table.io.write import write_blocks, write_table

@@ -23,7 +23,7 @@ from privsyn import Categorical, InputError, PrivSyn, Schema
 from privsyn.marginals.counting import Tables
 from privsyn.table.codec.codec import Codec
 from privsyn.table.io import spark_source
-from privsyn.table.io.persons import KeptRows
+from privsyn.table.io.identifiers import KeptRows
 from privsyn.table.io.read_in_batches import read_in_batches
 
 if MISSING:

@@ -20,20 +20,20 @@ import pyarrow as pa
 from privsyn.errors import InputError, about, did_you_mean, replace_errors
 from privsyn.marginals.counting import ranks
 from privsyn.marginals.domain import Floats, Ints, Mask
+from privsyn.table.database.declared import Database, Table
+from privsyn.table.database.lookups import check_all_looked_up, is_same_table, with_keys
+from privsyn.table.database.summaries import ANY, COUNT, EVER, Derived
 from privsyn.table.discovery.open_schema import declared_or_by_names
 from privsyn.table.encoding.dtypes import Dtype, family, holds_missing, shown_dtype, with_missing
 from privsyn.table.encoding.parsing import alone, number
 from privsyn.table.enforcement.forbidden import MissingWhen
 from privsyn.table.io.formats import tables_in
-from privsyn.table.io.persons import NOBODY, check_unit_column, codes_of, identifiers, order_keys
+from privsyn.table.io.identifiers import NOBODY, check_unit_column, codes_of, identifiers, order_keys
 from privsyn.table.io.read_in_batches import read_in_batches
 from privsyn.table.io.source import RawTable
-from privsyn.table.lookups import check_all_looked_up, is_same_table, with_keys
 from privsyn.table.schema.columns import Categorical, Coded, Column, Numerical, Ordinal, column_of
 from privsyn.table.schema.constraint import Constraint
-from privsyn.table.schema.database import Database, Table
 from privsyn.table.schema.schema import Schema
-from privsyn.table.schema.summaries import ANY, COUNT, EVER, Derived
 
 MOST_ROWS = 100_000
 """Upper bound of a column of numbers of child rows. Of `rows_of` a child, a released one is used instead."""

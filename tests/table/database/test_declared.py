@@ -6,8 +6,8 @@ import pickle
 import pytest
 
 from privsyn import Categorical, Database, InputError, Numerical, Schema, Table
-from privsyn.table.schema.database_file import as_database, database_from_plain, database_to_plain
-from privsyn.table.schema.summaries import Derived
+from privsyn.table.database.summaries import Derived
+from privsyn.table.database.yaml_form import as_database, database_from_plain, database_to_plain
 
 PERSONS = Table(Schema({"age": Numerical(0, 110)}), key="person")
 VISITS = Table(

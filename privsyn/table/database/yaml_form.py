@@ -7,11 +7,11 @@ from os import PathLike
 from typing import Any
 
 from privsyn.errors import InputError, about
+from privsyn.table.database.declared import PERSONS, ROWS, Database, Table
+from privsyn.table.database.rules import names_tables
+from privsyn.table.database.summaries import COUNT
 from privsyn.table.kinds.column_settings import check_keys
-from privsyn.table.schema.across import names_tables
-from privsyn.table.schema.database import PERSONS, ROWS, Database, Table
 from privsyn.table.schema.schema import Schema
-from privsyn.table.schema.summaries import COUNT
 from privsyn.table.schema.yaml_file import SETTINGS, from_plain, read_public, to_plain
 
 LINKS = ("key", "parent", "link", "order", "derive", "lookups", "constant", "one", "children", "public")

@@ -19,7 +19,7 @@ from strategies import Grumpy, OfNoType, junk
 from privsyn import InputError
 from privsyn.methods.persons import Persons
 from privsyn.table.encoding.dtypes import OBJECT, TEXT
-from privsyn.table.io.persons import (
+from privsyn.table.io.identifiers import (
     ABSENT,
     SPACES,
     UNDECODED,

@@ -12,9 +12,9 @@ import yaml
 from privsyn import Categorical, Database, Datetime, InputError, Numerical, Schema, Table, evaluate
 from privsyn.evaluation.comparison import Comparison, _split
 from privsyn.evaluation.encoding import Classes, code_together
+from privsyn.evaluation.link_metrics import BROKEN, METRICS_OF_PERSONS, SUMS, summaries
 from privsyn.evaluation.links import Broken, Links, as_one, compare_linked, read_tables
-from privsyn.evaluation.persons import BROKEN, METRICS_OF_PERSONS, SUMS, summaries
-from privsyn.table.schema.database_file import database_to_plain
+from privsyn.table.database.yaml_form import database_to_plain
 
 SCHEMA = Schema({"c": Categorical(["a", "b"]), "n": Numerical(0, 10)})
 REAL = pd.DataFrame({"who": [1, 1, 2, 2], "c": list("abaa"), "n": [1.0, 2, 3, 4]})
@@ -310,7 +310,7 @@ def test_keys_in_files_are_text(tmp_path):
 
 
 def test_of_many_columns_some_pairs_are_compared(monkeypatch):
-    monkeypatch.setattr("privsyn.evaluation.persons.MOST_PAIRS", 3)
+    monkeypatch.setattr("privsyn.evaluation.link_metrics.MOST_PAIRS", 3)
     scores = evaluate(REAL, OTHER, SCHEMA, unit="who", models=False)
     assert len(scores.worst_of_persons["next"]) == 3
 

@@ -8,8 +8,8 @@ import pytest
 from budget.test_budget_file import recorded, run
 
 from privsyn import InputError
-from privsyn.budget.account import Account, left, summary
-from privsyn.budget.policy import Policy, policy_of
+from privsyn.account.account import Account, left, summary
+from privsyn.account.policy import Policy, policy_of
 
 
 @pytest.fixture

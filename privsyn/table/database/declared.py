@@ -11,10 +11,10 @@ from types import MappingProxyType
 from typing import Any
 
 from privsyn.errors import InputError, about, did_you_mean, safe_repr
-from privsyn.table.schema.across import EQUAL, Comparison, read_rules, with_checked_rules
+from privsyn.table.database.rules import EQUAL, Comparison, read_rules, with_checked_rules
+from privsyn.table.database.summaries import Computed, Derived
 from privsyn.table.schema.columns import Text
 from privsyn.table.schema.schema import Schema
-from privsyn.table.schema.summaries import Computed, Derived
 from privsyn.table.schema.yaml_file import read_schema
 
 

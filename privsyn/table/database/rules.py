@@ -15,15 +15,16 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from privsyn.errors import InputError, about, did_you_mean, replace_errors, safe_repr
+from privsyn.table.database.siblings import OnlyOne, check_ones, read_children
+from privsyn.table.database.summaries import FORM, Computed, Side, side_of, text_of
+from privsyn.table.enforcement.compared import ComparedRule
 from privsyn.table.schema.columns import Coded, Column, Ordinal, Text
 from privsyn.table.schema.condition import MIRRORED, SIGNS, Reader
 from privsyn.table.schema.constraint import Order, check_names
 from privsyn.table.schema.schema import Schema
-from privsyn.table.schema.siblings import OnlyOne, check_ones, read_children
-from privsyn.table.schema.summaries import FORM, Computed, Side, side_of, text_of
 
 if TYPE_CHECKING:
-    from privsyn.table.schema.database import Database, Table
+    from privsyn.table.database.declared import Database, Table
 
 ORDERS, EQUAL = ("<", "<=", ">", ">="), "=="
 
@@ -76,6 +77,12 @@ class Comparison:
     def strict(self) -> bool:
         """Whether equal values are forbidden."""
         return len(self.sign) == 1
+
+    def enforced(self, own: Ordinal, above: Ordinal) -> ComparedRule:
+        """Return the rule as it is enforced on drawn rows, given both columns."""
+        order = -1 if self.sign[0] == ">" else 1
+        names, scales = (self.column, self.name), (own.scale, above.scale)
+        return ComparedRule(names[::order], self.strict, scales[::order], self.column)
 
     def of(self, table: str) -> Comparison:
         """Return the same rule of a table: its own columns have no table, and the left one is its own."""

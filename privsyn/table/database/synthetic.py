@@ -16,13 +16,13 @@ from privsyn.marginals.counting import block_of
 from privsyn.marginals.domain import Integers, Ints
 from privsyn.marginals.recoding import Merging
 from privsyn.table.codec.codec import Codec
+from privsyn.table.database.declared import Database, Table
+from privsyn.table.database.opened import constants
+from privsyn.table.database.summaries import COUNT, Derived
 from privsyn.table.encoding.dtypes import Dtype, family, holds_missing, parse_dtype
-from privsyn.table.enforcement.compared import ComparedRule, KnownAbove
+from privsyn.table.enforcement.compared import KnownAbove
 from privsyn.table.io.formats import DeclaredTable
-from privsyn.table.linked import constants
-from privsyn.table.schema.database import Database, Table
 from privsyn.table.schema.schema import Schema
-from privsyn.table.schema.summaries import COUNT, Derived
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,10 +77,10 @@ def known_above(
     for comparison in database.tables[name].compared:
         table, column = comparison.above
         codec, frame = codecs[table], made[table].frame
-        columns[comparison.name] = codec.schema.coded[column]
+        columns[comparison.name] = codec.schema.ordinal(column)
         numbers[comparison.name] = codec.read(frame[[column]])[column][places[table]]
-        own = codecs[name].schema.coded[comparison.column]
-        rules.append(ComparedRule.of(comparison, own, columns[comparison.name]))
+        own = codecs[name].schema.ordinal(comparison.column)
+        rules.append(comparison.enforced(own, columns[comparison.name]))
     return KnownAbove.of(rules, numbers, columns)
 
 

@@ -16,9 +16,9 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
-from privsyn.budget.files import BudgetFiles
-from privsyn.budget.policy import Policy
-from privsyn.budget.runs import (
+from privsyn.account.files import BudgetFiles
+from privsyn.account.policy import Policy
+from privsyn.account.runs import (
     KEPT_IN,
     SO_FAR,
     Run,

@@ -15,7 +15,7 @@ from privsyn.errors import InputError, did_you_mean, safe_repr
 from privsyn.table.schema.columns import Coded
 
 if TYPE_CHECKING:
-    from privsyn.table.schema.database import Table
+    from privsyn.table.database.declared import Table
     from privsyn.table.schema.schema import Schema
 
 

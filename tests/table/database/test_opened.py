@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from privsyn import Categorical, Database, Datetime, Numerical, Schema, Table
-from privsyn.private.persons import random_order
-from privsyn.table.linked import open_tables, rows_of
-from privsyn.table.lookups import with_lookups
+from privsyn.private.bounds import random_order
+from privsyn.table.database.lookups import with_lookups
+from privsyn.table.database.opened import open_tables, rows_of
 
 KINDS = {
     "paid": Numerical(0, 100),

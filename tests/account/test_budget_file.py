@@ -15,10 +15,10 @@ from command import forkserver
 from test_progress import RUNS, each_run
 
 from privsyn import InputError, PrivSyn
-from privsyn.budget import account
-from privsyn.budget.account import Account, summary, withdraw
-from privsyn.budget.policy import Policy
-from privsyn.budget.runs import Run, Spent, beside, name_of, runs_in, spent
+from privsyn.account import account
+from privsyn.account.account import Account, summary, withdraw
+from privsyn.account.policy import Policy
+from privsyn.account.runs import Run, Spent, beside, name_of, runs_in, spent
 from privsyn.private.ledger import Ledger
 from privsyn.private.spend import QueryLog
 
@@ -357,7 +357,7 @@ def begin_slowly(path, barrier, results):
 
 @pytest.mark.slow
 def test_of_processes_at_once_no_more_begin_than_the_policy_allows(path):
-    context = forkserver("privsyn.budget.account")
+    context = forkserver("privsyn.account.account")
     results, barrier = context.Queue(), context.Barrier(6)
     processes = [context.Process(target=begin_slowly, args=(path, barrier, results)) for _ in range(6)]
     for process in processes:
