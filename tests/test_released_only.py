@@ -19,7 +19,7 @@ from privsyn import Categorical, Datetime, InputError, Numerical, PrivSyn, Schem
 from privsyn.errors import replace_errors
 from privsyn.methods import discovery as discovering
 from privsyn.methods.persons import Persons
-from privsyn.private import discovery, measure, persons
+from privsyn.private import bounds, discovery, measure
 from privsyn.private.discovery import Finder, count_votes
 from privsyn.private.sampler import os_entropy
 from privsyn.settings import Settings
@@ -105,7 +105,7 @@ def test_tables_that_got_the_same_answers_leave_the_same_bytes(
     caplog.set_level(logging.WARNING, logger="numba")  # which tells what it compiles
     caplog.set_level(logging.DEBUG)
     monkeypatch.setattr(measure, "release", paint)
-    monkeypatch.setattr(persons, "release", paint)
+    monkeypatch.setattr(bounds, "release", paint)
     monkeypatch.setattr(discovery, "release", paint_found)
     tables = [table if people else table.drop(columns="who") for table in (FEW, MANY)]
     left = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from budget.test_budget_file import recorded, run
+from account.test_budget_file import recorded, run
 
 from privsyn import InputError
 from privsyn.account.account import Account, left, summary

@@ -32,8 +32,8 @@ from privsyn.methods import learning
 from privsyn.methods.discovery import discover
 from privsyn.methods.persons import Persons
 from privsyn.methods.reading import Opened
+from privsyn.private import bounds as private_bounds
 from privsyn.private import discovery, measure
-from privsyn.private import persons as private_persons
 from privsyn.private.bounds import Contribution
 from privsyn.private.discovery import Finder
 from privsyn.private.laws import GAUSSIAN
@@ -232,7 +232,7 @@ def _witness(game: Game, exchanges: list[Exchange], *, inside: bool) -> Iterator
         patch.object(Persons, "count", count_both),
         patch.object(learning, "PrivateTable", table),
         patch.object(measure, "release", spy),
-        patch.object(private_persons, "release", spy),
+        patch.object(private_bounds, "release", spy),
         patch.object(discovery, "release", spy),
         patch.object(OpenSchema, "by_year", years_of_both),
         patch.object(Finder, "values", partialmethod(both, Finder.values)),

@@ -83,7 +83,10 @@ def write_release(release: Any, given: Any = None, share: str | None = None) -> 
     Path("ledger.json").write_text(release.ledger_.to_json())
     Path("ledger.txt").write_text(str(release.ledger_))
     release.save("model.privsyn")
-    release.sample_to("sample.csv", seed=2)
+    try:
+        release.sample_to("sample.csv", seed=2)
+    except privsyn.InputError as error:  # too little signal
+        Path("refused.txt").write_text(str(error))
     release.sample_to("twice.parquet", 2 * ROWS, seed=3)
     if given is not None:
         release.sample(200, given=given, seed=4).to_csv("given.csv")
