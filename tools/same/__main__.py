@@ -76,6 +76,8 @@ def files(folder: Path) -> dict[str, bytes]:
     found = {}
     for path in folder.rglob("*.*"):
         name = str(path.relative_to(folder))
+        if name.endswith(".budget.jsonl"):  # it says when a run was
+            continue
         if path.suffix == ".privsyn":
             with zipfile.ZipFile(path) as archive:
                 found |= {f"{name}, {member}": archive.read(member) for member in archive.namelist()}
