@@ -26,7 +26,7 @@ from privsyn.cli.common.options import spelling_of
 from privsyn.cli.common.terminal import say, say_text
 from privsyn.cli.evaluate import attack, evaluate
 from privsyn.cli.plan import plan, sweep
-from privsyn.cli.sample import forecast, registry_entry, report, sample
+from privsyn.cli.sample import forecast, report, sample
 from privsyn.cli.schema import randomize, schema
 from privsyn.cli.survey import demo
 from privsyn.cli.synth import owner, synth
@@ -83,12 +83,11 @@ COMMANDS = (
     sweep,
     randomize,
     budget,
-    registry_entry,
     demo,
 )
 
 for command in COMMANDS:
-    app.command(command.__name__.replace("_", "-"))(command)
+    app.command(command.__name__)(command)
 
 
 def _freeze() -> None:

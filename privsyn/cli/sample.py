@@ -174,26 +174,3 @@ def forecast(
         found = privsyn.forecast(release, target, model=learner, draws=draws, seed=seed, progress=report)
     say_text(str(found))
     console.show_privacy(release.ledger, spent_before=True)
-
-
-def registry_entry(
-    source: Annotated[
-        Path, typer.Argument(metavar="SOURCE", help="A ledger (`synth --ledger`), or a model (`--model`).")
-    ],
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Write the entry here, not to standard output.")
-    ] = None,
-    force: Force = False,
-) -> None:
-    """Draft an entry for the registry of deployments of differential privacy. It reads SOURCE alone."""
-    from privsyn.cli.common.outputs import check_outputs, write_text
-    from privsyn.studies.registry_entry import TODO, ledger_in
-    from privsyn.studies.registry_entry import registry_entry as entry_of
-
-    check_outputs({"--output": output}, inputs=(source,), force=force)
-    entry = entry_of(ledger_in(source))
-    if output is None:
-        say_text(entry)
-        return
-    write_text(output, entry)
-    say(f"{output}: a draft: {entry.count(TODO)} places say {TODO!r}")
