@@ -50,8 +50,6 @@ def synth(
         Path | None,
         typer.Option(help="Write a data sheet with metadata (JSON-LD), as Markdown: may be published."),
     ] = None,
-    checksums: options.ListOfChecksums = None,
-    sign: options.SigningKey = None,
     excel_safe: options.ExcelSafe = False,
     force: options.Force = False,
     budget: options.BudgetFile = None,
@@ -65,7 +63,6 @@ def synth(
 
     compiling.compile_ahead()  # before the libraries, which take a second to import
     from privsyn.cli.common import console
-    from privsyn.cli.common.checksums import Checksums
     from privsyn.cli.common.linked import refuse, synth_tables
     from privsyn.cli.common.recording import BudgetPlace, account_of
     from privsyn.cli.common.task import Task
@@ -76,7 +73,6 @@ def synth(
         out,
         settings,
         {"--model": model, "--ledger": ledger, "--public-report": public_report, "--sheet": sheet},
-        Checksums(checksums, sign),
         account_of(data, out, settings, BudgetPlace(budget, declined=no_budget), policy),
         partial(console.progress, progress),
         rows=rows,
@@ -94,8 +90,7 @@ def synth(
 def _synth_table(task: Task, report: Path | None, policy: Path | None, csv: dict[str, Any]) -> None:
     """Make one synthetic table, and a page that compares it with the private one if there is a `report`."""
     from privsyn.cli.common import console
-    from privsyn.cli.common.checksums import write_beside
-    from privsyn.cli.common.keeping import end_without_table, kept
+    from privsyn.cli.common.keeping import end_without_table, kept, write_public_pages
     from privsyn.cli.common.outputs import BUDGET, exists_already, rehearse
     from privsyn.cli.common.recording import fit_recorded
     from privsyn.cli.common.terminal import say
@@ -104,7 +99,7 @@ def _synth_table(task: Task, report: Path | None, policy: Path | None, csv: dict
     from privsyn.table.schema.yaml_file import about_file
 
     data, out, rows, results, account = task.data, task.out, task.rows, task.results, task.account
-    outputs = {"OUT": out, BUDGET: account.path, **results, **task.checksums.outputs}
+    outputs = {"OUT": out, BUDGET: account.path, **results}
     _check(task, {**outputs, "--report": report}, policy)
     public = options.read_public(task.settings["schema"], csv)
     rehearsed = partial(rehearse, data, out, public, rows=rows, report=report is not None)
@@ -124,7 +119,7 @@ def _synth_table(task: Task, report: Path | None, policy: Path | None, csv: dict
                 release = fitted.release_of_table
                 known, form = release.codec.schema, release.form
                 shape = write_blocks(blocks, out, known, form, excel_safe=task.excel_safe)
-            write_beside(release, out, results, task.checksums, written)
+            write_public_pages(release, out, results, written)
             if existed:
                 say(f"{out} was replaced. If it was published, {ADD_UP}")
             console.show_table(shape, out, fitted.ledger_, estimated=rows is None)
@@ -152,17 +147,16 @@ def _check(task: Task, outputs: Mapping[str, Path | None], policy: Path | None) 
     from privsyn.table.io.formats import ending_of
     from privsyn.table.io.read_in_memory import check_excel_safe
 
-    data, out, settings, sums = task.data, task.out, task.settings, task.checksums
+    data, out, settings = task.data, task.out, task.settings
     check_excel_safe(out, excel_safe=task.excel_safe)
     options.check_lookups(data, settings["schema"])
     check_table(data)
     ending_of(out)
-    inputs = (data, settings["schema"], settings["accept"], policy, sums.key)
+    inputs = (data, settings["schema"], settings["accept"], policy)
     check_recordable(data, task.account)
     check_files(out, outputs, inputs, force=task.force)
     if outputs["--report"] is not None and task.rows == 0:
         raise InputError("--report compares rows, and --rows 0 makes none: leave out one of them")
-    sums.check(out, seeded=settings["seed"] is not None)
 
 
 def _blocks(

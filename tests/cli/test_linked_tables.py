@@ -213,7 +213,7 @@ def test_a_mistake_is_one_line_and_nothing_is_written(folder, capsys, typed, tex
     assert sorted(path.name for path in folder.iterdir()) == before
 
 
-@pytest.mark.parametrize("name", ["--model", "--ledger", "--sheet", "--checksums", "--budget"])
+@pytest.mark.parametrize("name", ["--model", "--ledger", "--sheet", "--budget"])
 def test_nothing_but_the_tables_is_in_their_folder(folder, capsys, name):
     """The model is written first: the folder would not be empty any more, with epsilon spent."""
     (folder / "out").mkdir()

@@ -47,9 +47,6 @@ WRITTEN = {
     "--ledger": "all queries of the table, with their noise and cost",
     "--public-report": "the released counts, with error bars",
     "--sheet": "the data sheet; complete the lines with TODO",
-    "--checksums": "the SHA-512 of each file that may be published, for `sha512sum --check`; a sheet that you"
-    " complete needs a new line",
-    "the signature": "who signed that list, for `ssh-keygen -Y verify`",
     "--json": "all the numbers. They are of the real table: not private either",
     "--report": "both tables side by side. It READS THE REAL TABLE: not private, keep it there",
 }

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import signal
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
 from threading import current_thread, main_thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from privsyn.account.account import Account
@@ -92,6 +92,34 @@ def kept(
     if model is None and place is not None:
         with suppress(OSError):
             place.unlink()
+
+
+def write_public_pages(
+    release: Any, out: Path, results: Mapping[str, Path | None], written: list[Path]
+) -> None:
+    """Write the public page and the data sheet of what is in `out`.
+
+    Parameters
+    ----------
+    release : Release or PrivSyn
+    out : Path
+        It was written just now.
+    results : mapping of an option to a Path
+    written : list of Path
+        Each file is appended as soon as it is there.
+    """
+    import privsyn
+    from privsyn.cli.common.console import waiting
+
+    written.append(out)
+    if (page := results["--public-report"]) is not None:
+        with waiting("writing the public page"):
+            privsyn.report(release, page)
+        written.append(page)
+    if (sheet := results["--sheet"]) is not None:
+        with waiting("writing the data sheet"):
+            privsyn.sheet(release, sheet, data=out)
+        written.append(sheet)
 
 
 def end_without_table(task: Task, fitted: PrivSyn, why: str) -> None:

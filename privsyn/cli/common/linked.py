@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from privsyn.cli.common import console
-from privsyn.cli.common.checksums import write_beside
-from privsyn.cli.common.keeping import end_without_table, kept
+from privsyn.cli.common.keeping import end_without_table, kept, write_public_pages
 from privsyn.cli.common.outputs import BUDGET, check_files, check_outputs
 from privsyn.cli.common.recording import check_recordable, fit_recorded
 from privsyn.cli.common.terminal import say
@@ -28,14 +27,13 @@ if TYPE_CHECKING:
 
 def synth_tables(task: Task, database: Database) -> None:
     """Make synthetic tables like those in a folder or database."""
-    data, out, settings, results, sums = task.data, task.out, task.settings, task.results, task.checksums
+    data, out, settings, results = task.data, task.out, task.settings, task.results
     places = tables_in(data, database.names)
     check_recordable(data, task.account)
     public = [Path(each.public) for each in database.public.values()]
-    others = {**results, **sums.outputs, BUDGET: task.account.path}
-    inputs = (data, settings["schema"], sums.key, *public)
+    others = {**results, BUDGET: task.account.path}
+    inputs = (data, settings["schema"], *public)
     check_files(out, _files_of(out, others), inputs, tables=database.names, force=task.force)
-    sums.check(out, seeded=settings["seed"] is not None)
     fitted = fit_recorded({**settings, "schema": database}, places, task.account, task.shown)
     model, ledger = results["--model"], results["--ledger"]
     noise = fitted.release_.too_little_signal
@@ -60,7 +58,7 @@ def _write(
         shapes = fitted.release_.sample_into(
             out, task.rows, ending=ending, seed=fitted.seed, excel_safe=task.excel_safe, progress=bars
         )
-    write_beside(fitted, out, task.results, task.checksums, written)
+    write_public_pages(fitted, out, task.results, written)
     show_tables(fitted.release_, shapes, out)
     console.show_files({name: path if path in written else None for name, path in others.items()})
     console.show_public_inputs(fitted.ledger_)

@@ -87,16 +87,6 @@ ExcelSafe = Annotated[
 
 Force = Annotated[bool, typer.Option("--force", help="Overwrite existing files, or tables of a database.")]
 
-ListOfChecksums = Annotated[
-    Path | None,
-    typer.Option(help="Write the SHA-512 of each file that may be published, for `sha512sum --check`."),
-]
-
-SigningKey = Annotated[
-    Path | None,
-    typer.Option(metavar="KEY", help="Sign that list with this SSH key, into a file ending in .sig."),
-]
-
 
 class ProgressFormat(StrEnum):
     """How progress is shown."""

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from privsyn.account.account import Account
-    from privsyn.cli.common.checksums import Checksums
     from privsyn.progress import Progress
 
 
@@ -25,8 +24,6 @@ class Task:
         As for `PrivSyn`; the schema is its path.
     results : mapping of an option to a Path
         The model, the ledger, the public page and the data sheet; None if one was not asked for.
-    checksums : Checksums
-        The list of what may be published.
     account : Account
         Where the run is recorded.
     shown : callable
@@ -41,7 +38,6 @@ class Task:
     out: Path
     settings: Mapping[str, Any]
     results: Mapping[str, Path | None]
-    checksums: Checksums
     account: Account
     shown: Callable[[], AbstractContextManager[Progress | None]]
     rows: int | None
