@@ -10,7 +10,6 @@ not spoil. The numbers of docs/performance.md are from here.
     python -m benchmarks fit big.parquet --schema schema.yaml --memory 2GB --model m.privsyn
     python -m benchmarks fit big.parquet --schema schema.yaml --engine spark
     python -m benchmarks sample m.privsyn 10000000 out.parquet
-    python -m benchmarks resume m.privsyn 3000000 out.parquet  # what keeping blocks costs
     python -m benchmarks count 1000000 15                      # the kernel against a plain twin
     python -m benchmarks against peer/bin/python adult.csv schema.yaml   # fit and sample against MST (mst.py)
 
@@ -27,7 +26,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from itertools import combinations
 from pathlib import Path
 
@@ -138,31 +137,6 @@ def sample(model: Path, n: int, out: Path) -> None:
     watch.say("sample")
 
 
-def resume(model: Path, n: int, out: Path) -> None:
-    """Sample to a file without keeping blocks, keeping them, and from nine tenths on."""
-    release, folder = load(model), out.with_name(f"{out.name}.unfinished")
-
-    def stop(_stage: str, done: int, total: int) -> None:
-        if done == total - 1:
-            raise KeyboardInterrupt
-
-    release.sample_to(out, 200_000)  # compiled
-    watch = Watch()
-    release.sample_to(out, n, seed=1)
-    watch.say("nothing kept")
-    watch = Watch()
-    release.sample_to(out, n, seed=1, resume=True)
-    watch.say("blocks kept")
-    with suppress(KeyboardInterrupt):
-        release.sample_to(out, n, seed=1, resume=True, progress=stop)
-    blocks = sorted(folder.glob("block-*"))
-    for block in blocks[len(blocks) * 9 // 10 :]:
-        block.unlink()
-    watch = Watch()
-    release.sample_to(out, n, seed=1, resume=True)
-    watch.say("going on after 90 %")
-
-
 def count(n: int, columns: int) -> None:
     """All pairs of columns: in one pass, and pair by pair with NumPy."""
     from privsyn.marginals.counting import Tables
@@ -260,12 +234,11 @@ def main() -> None:
     command.add_argument("--model", type=Path)
     command.add_argument("--engine", choices=["dask", "spark"])
     command.set_defaults(run=fit)
-    for run in (sample, resume):
-        command = work.add_parser(run.__name__)
-        command.add_argument("model", type=Path)
-        command.add_argument("n", type=int)
-        command.add_argument("out", type=Path)
-        command.set_defaults(run=run)
+    command = work.add_parser("sample")
+    command.add_argument("model", type=Path)
+    command.add_argument("n", type=int)
+    command.add_argument("out", type=Path)
+    command.set_defaults(run=sample)
     command = work.add_parser("against")
     for name in ("peer", "table", "schema"):
         command.add_argument(name, type=Path)

@@ -16,16 +16,16 @@ from privsyn.errors import InputError
 
 
 @contextmanager
-def atomic_path(path: str | PathLike[str], within: Path | None = None) -> Iterator[Path]:
+def atomic_path(path: str | PathLike[str]) -> Iterator[Path]:
     """Yield a temporary path whose file gets its real name only on success, and is removed otherwise.
 
     Yields
     ------
     Path
-        A new name with the same ending, in the same folder, or `within` another folder of the same disk.
+        A new name with the same ending, in the same folder.
     """
     target = Path(os.path.realpath(path))
-    part = (within or target.parent) / f".{secrets.token_hex(4)}-{target.name[-64:]}"
+    part = target.parent / f".{secrets.token_hex(4)}-{target.name[-64:]}"
     try:
         check_target(path)
         yield part

@@ -17,8 +17,6 @@ import pytest
 from command import CANARY, SCHEMA, fill, run, run_apart, table
 
 from privsyn import InputError, PrivSyn, read_schema
-from privsyn.cli.sample import folder_kept
-from privsyn.release.checkpoint import folder_of
 from privsyn.synthesis import synthesise as blocks
 from privsyn.table.io.source import stamps_of, unchanged
 
@@ -112,87 +110,16 @@ def test_what_is_called_otherwise_was_not_left(folder, capsys):
     assert run(capsys, "sample", "m.privsyn", "more.csv", "--rows", 5).err == ""
 
 
-@pytest.mark.slow("each case")
-@pytest.mark.parametrize(
-    ("word", "ending"), [(signal.SIGINT, "csv"), (signal.SIGTERM, "csv.gz"), (signal.SIGKILL, "parquet")]
-)
-def test_a_sample_that_is_to_be_resumed_goes_on_after_any_end(word, ending, folder, capsys):
-    command = ("sample", "m.privsyn", f"more.{ending}", "--rows", ROWS, "--seed", 7, "--resume")
-    ended = killed(word, *command)
-    said = f"finished blocks are kept in more.{ending}.unfinished: the same command resumes"
-    expected = (-9, "") if word == signal.SIGKILL else (130, f"privsyn: interrupted; {said}\n")
-    assert ended == expected
-    assert len(list(Path(f"more.{ending}.unfinished").glob("block-*"))) >= 4
-    done = run(capsys, *command)
-    assert (done.code, done.err) == (0, "")
-    run(capsys, "sample", "m.privsyn", f"whole.{ending}", "--rows", ROWS, "--seed", 7)
-    assert Path(f"more.{ending}").read_bytes() == Path(f"whole.{ending}").read_bytes()
-    assert not {name for name in files(folder) if "unfinished" in name or name.startswith(".")}
-
-
-@pytest.mark.slow
-def test_ctrl_c_tells_of_what_is_kept_whenever_it_comes_and_of_nothing_else(folder, capsys, monkeypatch):
-    command = ("sample", "m.privsyn", "more.csv", "--rows", ROWS, "--resume")
-    with monkeypatch.context() as patched:
-        patched.setattr("privsyn.load", lambda path: signal.raise_signal(signal.SIGINT))
-        nothing = run(capsys, *command)
-        assert (nothing.code, nothing.err) == (130, "privsyn: interrupted; no file is left half written\n")
-        killed(signal.SIGKILL, *command)
-        begun = run(capsys, *command)
-        said = "finished blocks are kept in more.csv.unfinished: the same command resumes"
-        assert (begun.code, begun.err) == (130, f"privsyn: interrupted; {said}\n")
-        assert "interrupted; no file" in run(capsys, *command[:-1]).err
-    assert folder_kept(Path("more.csv")) == folder_of("more.csv")
-    assert run(capsys, *command).code == 0
-
-
-@pytest.mark.slow
-def test_a_run_without_resume_leaves_the_folder_and_says_so(folder, capsys):
-    killed(signal.SIGKILL, "sample", "m.privsyn", "more.csv", "--rows", ROWS, "--resume")
-    kept = files(folder / "more.csv.unfinished")
-    done = run(capsys, "sample", "m.privsyn", "more.csv", "--rows", 5)
-    assert (
-        done.err
-        == "privsyn: 'more.csv.unfinished': an unfinished sample, left unchanged; --resume resumes it\n"
-    )
-    assert files(folder / "more.csv.unfinished") == kept
-    refused = run(capsys, "sample", "m.privsyn", "more.csv", "--rows", 5, "--resume", "--force")
-    assert (refused.code, refused.err.count("\n")) == (2, 1)
-    assert "more.csv.unfinished: belongs to another number of rows" in refused.err
-
-
-@pytest.mark.parametrize("option", [("--given", "job=baker"), ("--balance", "job")])
-def test_rows_with_something_given_are_not_resumed(option, folder, capsys):
-    before = files(folder)
-    refused = run(capsys, "sample", "m.privsyn", "more.csv", *option, "--resume")
-    assert refused.code == 2
-    assert refused.err.startswith("privsyn: --resume: does not work with conditional samples")
-    assert files(folder) == before
-
-
 # A disk that fills up
 
 
 @pytest.mark.slow("each case")
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_a_full_disk_keeps_what_is_done_for_the_next_run(ending, folder, capsys):
-    command = ("sample", "m.privsyn", f"more.{ending}", "--rows", ROWS, "--seed", 7, "--resume")
-    code, err = disk_of(40_000, *command)  # a block is some 5 kB
-    assert code == 2
-    assert err.startswith(
-        f"privsyn: more.{ending}: cannot be written (File too large); finished blocks are kept in"
-    )
-    assert not any(name.startswith(".") for name in files(folder / f"more.{ending}.unfinished"))
-    assert run(capsys, *command).code == 0
-    run(capsys, "sample", "m.privsyn", f"whole.{ending}", "--rows", ROWS, "--seed", 7)
-    assert Path(f"more.{ending}").read_bytes() == Path(f"whole.{ending}").read_bytes()
-
-
-@pytest.mark.slow
-def test_a_disk_without_room_for_a_block_is_one_line(folder):
-    code, err = disk_of(1000, "sample", "m.privsyn", "more.csv", "--rows", ROWS, "--resume")
-    assert code == 2
-    assert "cannot be written (File too large)" in err
+def test_a_full_disk_is_one_line_and_leaves_nothing(ending, folder):
+    before = files(folder)
+    code, err = disk_of(40_000, "sample", "m.privsyn", f"more.{ending}", "--rows", ROWS)
+    assert (code, err) == (2, f"privsyn: more.{ending}: cannot be written (File too large)\n")
+    assert files(folder) == before
 
 
 @pytest.mark.slow

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from privsyn.cli.common.keeping import StoppedError
 from privsyn.cli.common.options import ExcelSafe, Force, Out, Rows
 from privsyn.cli.common.terminal import say, say_text
 
@@ -41,87 +37,52 @@ def sample(
             help="M tables that differ as the noise does, one below the other; column `draw` numbers them.",
         ),
     ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="If interrupted, the same command resumes from OUT.unfinished.")
-    ] = False,
     excel_safe: ExcelSafe = False,
     force: Force = False,
 ) -> None:
     """Draw a synthetic table from a model, at no further privacy cost."""
-    with _stopped(out) if resume else nullcontext():
-        from privsyn import LinkedRelease, load
-        from privsyn.cli.common import console
-        from privsyn.cli.common.outputs import check_outputs
-        from privsyn.errors import InputError, about_absent
-        from privsyn.release.given import parse_given
-        from privsyn.release.linked import one_release
-        from privsyn.table.io.formats import ending_of
-        from privsyn.table.io.read_in_memory import check_excel_safe
-        from privsyn.table.io.write import write_table
+    from privsyn import LinkedRelease, load
+    from privsyn.cli.common import console
+    from privsyn.cli.common.outputs import check_outputs
+    from privsyn.errors import InputError, about_absent
+    from privsyn.release.given import parse_given
+    from privsyn.release.linked import one_release
+    from privsyn.table.io.formats import ending_of
+    from privsyn.table.io.read_in_memory import check_excel_safe
+    from privsyn.table.io.write import write_table
 
-        plain = not given and balance is None
-        release = load(model)
-        if isinstance(release, LinkedRelease) and release.only is None:
-            from privsyn.cli.common.linked import refuse, sample_tables
+    plain = not given and balance is None
+    release = load(model)
+    if isinstance(release, LinkedRelease) and release.only is None:
+        from privsyn.cli.common.linked import refuse, sample_tables
 
-            refuse({"--given": given, "--balance": balance, "--draws": draws, "--resume": resume})
-            sample_tables(release, model, out, rows, seed, excel_safe=excel_safe, force=force)
-            return
-        of_table = one_release(release, "this")
-        ending_of(out)
-        check_excel_safe(out, excel_safe=excel_safe)
-        check_outputs({"OUT": out}, inputs=(model,), force=force)
-        if draws is not None and (resume or not plain):
-            raise InputError("--draws: leave out --given, --balance and --resume")
-        if resume and not plain:
-            raise InputError(
-                "--resume: does not work with conditional samples: leave out --given and --balance"
-            )
-        if not resume and (begun := folder_kept(out)).is_dir():
-            say(
-                f"privsyn: {begun.name!r}: an unfinished sample, left unchanged; --resume resumes it",
-                err=True,
-            )
-        if of_table is not release and (given or balance is not None or draws is not None or resume):
-            raise InputError("leave out --given, --balance, --draws and --resume: the rows are linked")
-        asked = parse_given(of_table.codec.schema.coded, given) if given else None
-        with console.progress() as report:
-            if draws is not None:
-                made = release.draws(draws, rows, seed=seed, progress=report)
-                shape = made.to_file(out, excel_safe=excel_safe)
-            elif isinstance(release, LinkedRelease):
-                shape = release.sample_to(out, rows, seed=seed, excel_safe=excel_safe, progress=report)
-            elif plain:
-                shape = release.sample_to(
-                    out, rows, seed=seed, resume=resume, excel_safe=excel_safe, progress=report
-                )
-            else:
-                table = release.sample(rows, given=asked, balance=balance, seed=seed, progress=report)
-                shape = write_table(table, out, release.codec.schema, release.form, excel_safe=excel_safe)
-        console.show_table(shape, out, release.ledger, estimated=rows is None and plain and draws is None)
-        if balance is not None and (left_out := of_table.absent(balance)):
-            say(about_absent(balance, left_out))
-        console.show_privacy(release.ledger, spent_before=True)
-        console.show_not_accepted(release.ledger)
-        console.show_losses(release.losses)
-
-
-def folder_kept(out: Path) -> Path:
-    """Return `privsyn.release.checkpoint.folder_of(out)` without its import, which takes a second."""
-    return Path(f"{os.path.realpath(out)}.unfinished")
-
-
-@contextmanager
-def _stopped(out: Path) -> Iterator[None]:
-    """On Ctrl-C, print where the finished blocks are, if there are any."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        if not (kept := folder_kept(out)).is_dir():
-            raise
-        raise StoppedError(
-            f"interrupted; finished blocks are kept in {kept.name}: the same command resumes"
-        ) from None
+        refuse({"--given": given, "--balance": balance, "--draws": draws})
+        sample_tables(release, model, out, rows, seed, excel_safe=excel_safe, force=force)
+        return
+    of_table = one_release(release, "this")
+    ending_of(out)
+    check_excel_safe(out, excel_safe=excel_safe)
+    check_outputs({"OUT": out}, inputs=(model,), force=force)
+    if draws is not None and not plain:
+        raise InputError("--draws: leave out --given and --balance")
+    if of_table is not release and (given or balance is not None or draws is not None):
+        raise InputError("leave out --given, --balance and --draws: the rows are linked")
+    asked = parse_given(of_table.codec.schema.coded, given) if given else None
+    with console.progress() as report:
+        if draws is not None:
+            made = release.draws(draws, rows, seed=seed, progress=report)
+            shape = made.to_file(out, excel_safe=excel_safe)
+        elif plain or isinstance(release, LinkedRelease):
+            shape = release.sample_to(out, rows, seed=seed, excel_safe=excel_safe, progress=report)
+        else:
+            table = release.sample(rows, given=asked, balance=balance, seed=seed, progress=report)
+            shape = write_table(table, out, release.codec.schema, release.form, excel_safe=excel_safe)
+    console.show_table(shape, out, release.ledger, estimated=rows is None and plain and draws is None)
+    if balance is not None and (left_out := of_table.absent(balance)):
+        say(about_absent(balance, left_out))
+    console.show_privacy(release.ledger, spent_before=True)
+    console.show_not_accepted(release.ledger)
+    console.show_losses(release.losses)
 
 
 def report(

@@ -284,8 +284,8 @@ class LinkedRelease:
         path: str | PathLike[str],
         n: int | None = None,
         *,
-        seed: int | None = None,
         excel_safe: bool = False,
+        seed: int | None = None,
         progress: Progress | None = None,
     ) -> tuple[int, int]:
         """Write the one table of `sample` to a file; return its numbers of rows and columns."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, wraps
-from hashlib import sha256
 from os import PathLike
 from typing import IO, TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec
 
@@ -13,7 +12,6 @@ import numpy as np
 
 from privsyn.arguments import check_whole
 from privsyn.errors import InputError, not_found_in, plural, warn_absent, warn_disagreements
-from privsyn.files import check_target
 from privsyn.inference.fitted import Fitted
 from privsyn.marginals.domain import Records
 from privsyn.marginals.marginal import Marginal
@@ -25,7 +23,6 @@ from privsyn.private.ledger import Ledger
 from privsyn.progress import Progress, no_progress, with_progress
 from privsyn.release.accuracy import Accuracy
 from privsyn.release.agreement import Agreement
-from privsyn.release.checkpoint import unfinished
 from privsyn.release.computed import released_weights
 from privsyn.release.conditional import absent, balanced, completed
 from privsyn.release.draws.draws import Draws, frames_of
@@ -34,11 +31,9 @@ from privsyn.release.losses import Loss, losses_of
 from privsyn.release.outlook import Outlook
 from privsyn.release.pool import Pool
 from privsyn.release.saved.file_format import Parts, pack, write_model
-from privsyn.synthesis.synthesise import ENOUGH, Keep, block_ends, in_blocks, make_block
+from privsyn.synthesis.synthesise import ENOUGH, block_ends, in_blocks
 from privsyn.table.codec.codec import Codec
-from privsyn.table.io.formats import ending_of
 from privsyn.table.io.output_type import PANDAS, OutputType, without_category
-from privsyn.table.io.read_in_memory import check_excel_safe
 from privsyn.table.io.write import stacked, write_blocks
 from privsyn.table.kinds.categorical import OTHER, Categorical
 
@@ -158,7 +153,6 @@ class Release(Generic[TableT]):
         n: int | None = None,
         *,
         seed: int | None = None,
-        resume: bool = False,
         excel_safe: bool = False,
         progress: Progress | None = None,
     ) -> tuple[int, int]:
@@ -171,9 +165,6 @@ class Release(Generic[TableT]):
             workbook is ``out.duckdb::orders``.
         n, seed, progress : optional
             See `sample`.
-        resume : bool, optional
-            Keep finished blocks in the folder ``path.unfinished`` until the file is complete. If interrupted,
-            the same call resumes and writes the identical file, by default with the same seed.
         excel_safe : bool, optional
             In a CSV, put an apostrophe before text that a spreadsheet would run as a formula: text that
             begins with ``=``, ``+``, ``-``, ``@``, a tab or a line end. This changes values.
@@ -181,24 +172,10 @@ class Release(Generic[TableT]):
         Raises
         ------
         InputError
-            If the file cannot be written, or the folder belongs to another model, number of rows, seed or
-            version of privsyn.
+            If the file cannot be written.
         """
-        if not resume:
-            blocks = self.sample_blocks(n, seed=seed, progress=progress)
-            return write_blocks(blocks, path, self.codec.schema, self.form, excel_safe=excel_safe)
-        check_excel_safe(path, excel_safe=excel_safe)
-        ending_of(path)
-        check_target(path)
-        rows = self.number_of_rows(n)
-        domain, model = self.fitted.merging.merged, sha256(self.packed()).hexdigest()
-        seed = None if seed is None else check_whole("seed", seed)
-        with unfinished(path, domain, model=model, rows=rows, seed=seed) as checkpoint:
-            frames = self._with_warning(self.blocks(rows, checkpoint.seed, progress, checkpoint.block))
-            blocks = (self.form.cast(frame, self.codec.schema) for frame in frames)
-            return write_blocks(
-                blocks, path, self.codec.schema, self.form, within=checkpoint.folder, excel_safe=excel_safe
-            )
+        blocks = self.sample_blocks(n, seed=seed, progress=progress)
+        return write_blocks(blocks, path, self.codec.schema, self.form, excel_safe=excel_safe)
 
     @property
     def is_mostly_noise(self) -> bool:
@@ -234,9 +211,7 @@ class Release(Generic[TableT]):
         """The private estimate of the table's number of rows."""
         return round(self.fitted.total)
 
-    def blocks(
-        self, n: int | None, seed: int | None, progress: Progress | None, keep: Keep = make_block
-    ) -> Iterator[pd.DataFrame]:
+    def blocks(self, n: int | None, seed: int | None, progress: Progress | None) -> Iterator[pd.DataFrame]:
         """Yield the table of `sample` in blocks of rows, as pandas data frames."""
         rows = self.number_of_rows(n)
         seeds = np.random.SeedSequence(None if seed is None else check_whole("seed", seed))
@@ -247,7 +222,7 @@ class Release(Generic[TableT]):
             enough = max(rows, min(round(self.fitted.total), ENOUGH))
             yield self._decoded(self._records(tables, enough, rng, progress), rng, 0, rows)
             return
-        records = in_blocks(tables, ends, self._records, seeds, keep)
+        records = in_blocks(tables, ends, self._records, seeds)
         blocks = with_progress(records, "synthesising", len(ends), progress or no_progress)
         for start, block in zip((0, *ends), blocks, strict=False):
             yield self._decoded(block, rng, start)

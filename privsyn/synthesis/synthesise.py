@@ -3,8 +3,7 @@
 Many records are made in blocks, which together have the counts of one large sample. A cell with 30 of ten
 million records has 0.3 per hundred thousand, which every block would round away. So a cell's count is
 divided among the blocks in whole records. Threads make the blocks independently; the number of threads does
-not change the result. A block depends only on the tables, the seed and its place. So a caller can return
-stored blocks to resume an interrupted run.
+not change the result.
 
 The start draws records attribute by attribute along a tree of strong pairs.
 """
@@ -12,7 +11,6 @@ The start draws records attribute by attribute along a tree of strong pairs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from os import cpu_count
 
 import numpy as np
@@ -69,15 +67,6 @@ def synthesise(
 Make = Callable[[tuple[Marginal, ...], int, np.random.Generator], Records]
 """Returns the given number of records with counts as close as possible to the tables'."""
 
-Keep = Callable[[int, int, Callable[[], Records]], Records]
-"""Returns the block with this index and number of rows: from the function, or stored by an earlier run."""
-
-
-def make_block(_place: int, _rows: int, block: Callable[[], Records]) -> Records:
-    """Return a new block; store nothing."""
-    return block()
-
-
 MOST_ROWS, LEAST_ROWS, CELLS = 100_000, 20_000, 2**22
 """Bounds on a block's rows, and its rows times columns: enough to fit all tables, but small for the cache."""
 
@@ -87,7 +76,6 @@ def in_blocks(
     ends: Sequence[int],
     make: Make,
     seeds: np.random.SeedSequence,
-    keep: Keep = make_block,
 ) -> Iterator[Records]:
     """Return the blocks of records, made as they are taken.
 
@@ -100,8 +88,6 @@ def in_blocks(
     make : callable
     seeds : numpy.random.SeedSequence
         Each block gets its own child.
-    keep : callable, optional
-        Called from several threads.
     """
     dealing, *own = seeds.spawn(len(ends) + 1)
     rng = np.random.default_rng(dealing)
@@ -114,10 +100,7 @@ def in_blocks(
         targets = tuple(_between(*pair, start, end) for pair in zip(tables, offsets, strict=True))
         return make(targets, end - start, np.random.default_rng(own[place]))
 
-    def kept(place: int) -> Records:
-        return keep(place, starts[place + 1] - starts[place], partial(block, place))
-
-    return ahead(kept, range(len(ends)), cpu_count() or 1)
+    return ahead(block, range(len(ends)), cpu_count() or 1)
 
 
 def block_ends(n: int, columns: int) -> list[int]:

@@ -639,7 +639,6 @@ RESULTS = {
     "--report": "report.html",
     "--public-report": "public.html",
     "--sheet": "sheet.md",
-    "--checksums": "sums",
 }
 
 
@@ -663,7 +662,6 @@ def test_a_sample_and_a_page_overwrite_nothing_either(folder, capsys):
     Path("sheet.md").write_text("completed by hand")
     for command in (
         ("sample", "m.privsyn", "out.csv"),
-        ("sample", "m.privsyn", "out.csv", "--resume"),
         ("report", "m.privsyn", "page.html", "--sheet", "sheet.md"),
     ):
         assert "exists already" in line(run(capsys, *command), 2)

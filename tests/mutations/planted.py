@@ -1283,20 +1283,6 @@ RELEASE = (
         "mtime=None)",
         "tests/test_released_only.py::test_a_saved_file_does_not_tell_when_it_was_saved",
     ),
-    bug(
-        "a file resumed with the blocks of another model, which may be one with a seed",
-        "privsyn/release/checkpoint.py",
-        '    "model": "another model",\n',
-        "",
-        "tests/release/test_checkpoint.py::test_what_belongs_to_another_run_is_refused_and_left_alone",
-    ),
-    bug(
-        "blocks of a synthetic file left behind",
-        "privsyn/release/checkpoint.py",
-        "    _remove(folder, _BLOCK)\n",
-        "",
-        "tests/release/test_checkpoint.py::test_it_becomes_what_it_would_have_been",
-    ),
 )
 
 PURE = (

@@ -164,7 +164,6 @@ def write_blocks(
     schema: Schema | None = None,
     form: OutputType = PANDAS,
     *,
-    within: Path | None = None,
     excel_safe: bool = False,
     declared: DeclaredTable = NOTHING,
 ) -> tuple[int, int]:
@@ -183,8 +182,6 @@ def write_blocks(
         Says how a CSV is written: dates, decimals, separators.
     form : OutputType, optional
         The types of a Parquet file.
-    within : path, optional
-        The folder of the unfinished file, on the same disk. Default: that of `path`.
     excel_safe : bool
         In a CSV, put an apostrophe before each text that a spreadsheet would run as a formula.
     declared : DeclaredTable, optional
@@ -205,7 +202,7 @@ def write_blocks(
             rows, columns = rows + len(source.frame), len(source.frame.columns)
             yield source if form is PANDAS else replace(source, form=form)
 
-    with atomic_path(place.file, within) as part:
+    with atomic_path(place.file) as part:
         if place.format is PARQUET:
             write_parquet(read(), part, Path(path), schema)
         elif place.format is not CSV:
