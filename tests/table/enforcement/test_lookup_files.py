@@ -15,7 +15,7 @@ from command import run
 from privsyn import Categorical, Database, InputError, Lookup, Numerical, PrivSyn, Schema, Table, read_schema
 from privsyn import files as limits
 from privsyn.release.acceptance.criteria import read_criteria
-from privsyn.table import lookups
+from privsyn.table.database import lookups
 
 TOWNS = "town,country\nOslo,Norway\nRome,Italy\n"
 SCHEMA = """\
