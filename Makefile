@@ -60,7 +60,7 @@ pictures: $(INSTALLED)
 	$(BIN)/python docs/tools/screenshots.py
 
 # Longer forms of what `make test` has too: the audit takes one to three hours, and goes on where it was stopped
-# (experiments/audit.json); the mutations take some 20 minutes. One bug by a word of its name or file:
+# (experiments/audit.json); the mutations take minutes. One bug by a word of its name or function:
 # PYTHONPATH=tests .venv/bin/python -m mutations sampler
 audit: $(INSTALLED)
 	PYTHONPATH=tests $(BIN)/python -m audit docs/audit.md
