@@ -65,8 +65,8 @@ def slopes(variances: Floats, ends: Ints, rhos: Floats) -> Floats:
             fall[r] = 0.0
         for cell in range(start, ends[t]):
             for r in range(len(rhos)):
-                left = variances[cell] / (1 + 2 * rhos[r] * variances[cell])
-                fall[r] += left * np.sqrt(left)
+                posterior = variances[cell] / (1 + 2 * rhos[r] * variances[cell])
+                fall[r] += posterior * np.sqrt(posterior)
         for r in range(len(rhos)):
             fall[r] *= MEAN_OF_ABSOLUTE
         start = ends[t]
@@ -103,9 +103,9 @@ def errors(variances: Floats, ends: Ints, rhos: Floats) -> Floats:
 
     The parameters are those of `slopes`.
     """
-    left, start = np.empty((len(ends), len(rhos))), 0
+    totals, start = np.empty((len(ends), len(rhos))), 0
     for t in range(len(ends)):
-        of_table = left[t]
+        of_table = totals[t]
         for r in range(len(rhos)):
             of_table[r] = 0.0
         for cell in range(start, ends[t]):
@@ -114,7 +114,7 @@ def errors(variances: Floats, ends: Ints, rhos: Floats) -> Floats:
         for r in range(len(rhos)):
             of_table[r] *= MEAN_OF_ABSOLUTE
         start = ends[t]
-    return left
+    return totals
 
 
 class Spectra(NamedTuple):
@@ -163,23 +163,23 @@ def smooth_errors(
     for t in range(len(axes)):
         a, b, scale = axes[t, 0], axes[t, 1], scales[t]
         rows, columns = firsts[a + 1] - firsts[a], firsts[b + 1] - firsts[b]
-        left = np.empty((rows, columns))
+        posterior = np.empty((rows, columns))
         for r in range(len(rhos)):
             precision = 2 * rhos[r] + precisions[t]
             for u in range(rows):
                 for v in range(columns):
-                    left[u, v] = scale * priors[firsts[a] + u] * priors[firsts[b] + v]
+                    posterior[u, v] = scale * priors[firsts[a] + u] * priors[firsts[b] + v]
             if precision > 0:
                 for i in range(starts[a], starts[a + 1]):
                     for j in range(starts[b], starts[b + 1]):
                         gained = scale * scale * gains[i] * gains[j]
                         gained /= scale * variances[i] * variances[j] + 1 / precision
-                        left[units[i], units[j]] -= gained
+                        posterior[units[i], units[j]] -= gained
             error = 0.0
             for u in range(rows):
                 for v in range(columns):
                     size = masses[firsts[a] + u] * masses[firsts[b] + v]
-                    error += size * np.sqrt(max(left[u, v], 0.0))
+                    error += size * np.sqrt(max(posterior[u, v], 0.0))
             errors[t, r] = MEAN_OF_ABSOLUTE * error
     return errors
 
@@ -242,7 +242,7 @@ def best_tilt(
     grid: Floats,
     law: Floats,
     total: float,
-    most: float,
+    limit: float,
     halvings: int,
 ) -> float:
     """Return the tilt, between -most and most, with which the posterior means of a column sum to `total`.
@@ -253,22 +253,22 @@ def best_tilt(
     likelihood : of shape (cells that are near, counts of the grid)
     grid, law : of shape (counts of the grid,), the possible counts and their prior shares
     """
-    low, high, prior = -most, most, np.empty(len(grid))
+    low, high, prior = -limit, limit, np.empty(len(grid))
     for _ in range(halvings):
         tilt = (low + high) / 2
         largest = max(tilt * grid[-1], 0.0)
         for g in range(len(grid)):
             prior[g] = law[g] * np.exp(tilt * grid[g] - largest)
-        found, row = 0.0, 0
+        mean_sum, row = 0.0, 0
         for cell in range(len(counts)):
             if not near[cell]:
-                found += max(counts[cell] + tilt * variance[cell], 0.0)
+                mean_sum += max(counts[cell] + tilt * variance[cell], 0.0)
                 continue
             mass, mean = 0.0, 0.0
             for g in range(len(grid)):
                 mass += likelihood[row, g] * prior[g]
                 mean += likelihood[row, g] * prior[g] * grid[g]
-            found += mean / max(mass, TINIEST)
+            mean_sum += mean / max(mass, TINIEST)
             row += 1
-        low, high = (low, tilt) if found > total else (tilt, high)
+        low, high = (low, tilt) if mean_sum > total else (tilt, high)
     return (low + high) / 2

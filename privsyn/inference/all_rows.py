@@ -83,10 +83,10 @@ def answered(
     leaning = [table for table in tables if within_squares(table.attributes)]
     if not leaning:
         return problem, tables
-    others = [table for table in tables if not within_squares(table.attributes)]
+    unbiased = [table for table in tables if not within_squares(table.attributes)]
     # A second look leans as much as the first: together they show no more than one.
     margins = () if problem.margins_known else leaning_margins(problem.one_ways, leaning)
-    one_ways = combine_one_ways(problem.domain, (*problem.one_ways, *others, *margins))
+    one_ways = combine_one_ways(problem.domain, (*problem.one_ways, *unbiased, *margins))
     return replace(problem, one_ways=one_ways, margins_known=True), tables
 
 
@@ -119,26 +119,26 @@ def leaning_margins(
     >>> [margin.variance.round(-2).tolist() for margin in margins]
     [[2400.0, 2400.0], [2400.0, 2400.0]]
     """
-    found: list[Measurement] = []
-    for own in one_ways:
-        of_own = np.broadcast_to(own.variance, own.marginal.counts.shape)
+    results: list[Measurement] = []
+    for one_way in one_ways:
+        of_own = np.broadcast_to(one_way.variance, one_way.marginal.counts.shape)
         margins, up, down = [], LEAN**-2, LEAN**-4
-        for table in (table for table in tables if own.attributes[0] in table.attributes):
-            axis = table.attributes.index(own.attributes[0])
-            others = tuple(other for other in range(len(table.attributes)) if other != axis)
-            grouping, counts = table.grouping.project((axis,)), table.marginal.counts.sum(axis=others)
-            variance = np.broadcast_to(table.variance, table.marginal.counts.shape).sum(axis=others)
-            known, noise = grouping.join(own.marginal.counts), variance + grouping.join(of_own)
-            rows = np.clip(known, 0.0, None)
+        for table in (table for table in tables if one_way.attributes[0] in table.attributes):
+            axis = table.attributes.index(one_way.attributes[0])
+            summed = tuple(k for k in range(len(table.attributes)) if k != axis)
+            grouping, counts = table.grouping.project((axis,)), table.marginal.counts.sum(axis=summed)
+            variance = np.broadcast_to(table.variance, table.marginal.counts.shape).sum(axis=summed)
+            expected, noise = grouping.join(one_way.marginal.counts), variance + grouping.join(of_own)
+            rows = np.clip(expected, 0.0, None)
             unit = rows * (1 - rows / max(float(rows.sum()), TINY))  # p (1 - p), in rows
             weight = unit**2 / (2 * (noise + (LEAN * unit) ** 2) ** 2)
-            up += float((weight * ((counts - known) ** 2 - noise)).sum())
+            up += float((weight * ((counts - expected) ** 2 - noise)).sum())
             down += float((weight * unit**2).sum())
-            domain = table.marginal.domain.project(own.attributes)
+            domain = table.marginal.domain.project(one_way.attributes)
             margins.append((Measurement(Marginal(domain, counts), variance, grouping), unit))
         lean = len(margins) * max(up / down, 0.0)  # alike in all, so all together show no more than one
-        found += [replace(margin, variance=margin.variance + lean * unit**2) for margin, unit in margins]
-    return tuple(found)
+        results += [replace(margin, variance=margin.variance + lean * unit**2) for margin, unit in margins]
+    return tuple(results)
 
 
 def reweighted(
@@ -164,8 +164,10 @@ def reweighted(
     for table in fitted.one_ways:
         (name,), counts = table.attributes, weights.all_rows(table)
         if name in firsts:
-            others = counts[:-1] * (max(total - firsts[name], 0.0) / max(float(counts[:-1].sum()), TINY))
-            counts = np.append(others, firsts[name])
+            counts_after = counts[:-1] * (
+                max(total - firsts[name], 0.0) / max(float(counts[:-1].sum()), TINY)
+            )
+            counts = np.append(counts_after, firsts[name])
         columns[name] = Marginal(table.domain, counts * (total / max(float(counts.sum()), TINY)))
     weighted = [Marginal(table.domain, weights.all_rows(table)) for table in fitted.marginals]
     margins = [tuple(columns[name] for name in table.attributes) for table in weighted]
@@ -215,13 +217,13 @@ class Weights:
         """Return the weights of the classes in which the model counts kept rows."""
         if classes not in fitted.merging.original.names:
             return cls(classes, np.array([fitted.total]), rows, {}, {})
-        kept, place = fitted.one_way(classes).counts, fitted.merging.original.names.index(classes)
-        group = fitted.merging.groups[place]
-        to_merged = np.eye(len(kept))[:, group]
+        rows_kept, index = fitted.one_way(classes).counts, fitted.merging.original.names.index(classes)
+        group = fitted.merging.groups[index]
+        to_merged = np.eye(len(rows_kept))[:, group]
         merged = RowsOfGroups(
             to_merged @ rows.numbers, to_merged @ rows.covariance @ to_merged.T, to_merged @ rows.spread
         )
-        given, noise, groups, joined = {}, {}, {}, {}
+        code_shares, noise, groups, joined = {}, {}, {}, {}
         for certainty, table in fitted.measured_marginals:
             if len(table.attributes) != 2 or classes not in table.attributes:
                 continue
@@ -230,13 +232,13 @@ class Weights:
             grouping, variance = certainty.measured.grouping, certainty.measured.variance
             of_groups = np.sqrt(np.broadcast_to(variance, grouping.join(table.counts).shape))
             of_cells = grouping.scale(table.counts, of_groups, TINY) if grouping else of_groups
-            given[name] = table.project(order).counts / np.maximum(kept, TINY)
+            code_shares[name] = table.project(order).counts / np.maximum(rows_kept, TINY)
             noise[name] = Marginal(table.domain, of_cells).project(order).counts ** 2
             groups[name], joined[name] = (
-                grouping.project(table.domain.axes((each,))).of_codes((size,))[0]
-                for each, size in zip(order, given[name].shape, strict=True)
+                grouping.project(table.domain.axes((attribute,))).of_codes((size,))[0]
+                for attribute, size in zip(order, code_shares[name].shape, strict=True)
             )
-        return cls(classes, kept, merged, given, noise, groups, joined)
+        return cls(classes, rows_kept, merged, code_shares, noise, groups, joined)
 
     @cached_property
     def ratios(self) -> Floats:
@@ -250,37 +252,37 @@ class Weights:
         """
         shape = table.domain.shape
         if self.classes in table.attributes:
-            places = np.arange(len(self.kept), dtype=np.float64)
-            own = lift(Marginal(table.domain.project((self.classes,)), places), table.domain)
-            one = places.reshape(-1, *(1,) * len(shape)) == own
-            return np.where(one, table.counts, 0.0)
+            numbers = np.arange(len(self.kept), dtype=np.float64)
+            class_of_cell = lift(Marginal(table.domain.project((self.classes,)), numbers), table.domain)
+            is_in_class = numbers.reshape(-1, *(1,) * len(shape)) == class_of_cell
+            return np.where(is_in_class, table.counts, 0.0)
         parts = np.empty((len(self.kept), *shape))
-        for place, kept in enumerate(self.kept.tolist()):
-            parts[place] = kept
+        for index, number in enumerate(self.kept.tolist()):
+            parts[index] = number
             for name in table.attributes:
                 if name in self.given:
-                    share = Marginal(table.domain.project((name,)), self.given[name][:, place])
-                    parts[place] *= lift(share, table.domain)
+                    share = Marginal(table.domain.project((name,)), self.given[name][:, index])
+                    parts[index] *= lift(share, table.domain)
         sums, shares = parts.sum(axis=0), np.empty_like(parts)
         shares[...] = (self.kept / max(float(self.kept.sum()), TINY)).reshape(-1, *(1,) * len(shape))
         return table.counts * np.divide(parts, sums, out=shares, where=sums > TINY)
 
-    def all_rows(self, kept: Marginal) -> Floats:
+    def all_rows(self, table: Marginal) -> Floats:
         """Return the number of all rows in each cell."""
-        return np.tensordot(self.ratios, self.in_classes(kept), 1)
+        return np.tensordot(self.ratios, self.in_classes(table), 1)
 
-    def _within_groups(self, name: str, kept: Floats, whole: Floats) -> Floats:
+    def _within_groups(self, name: str, rows_kept: Floats, totals: Floats) -> Floats:
         """Return the variance of the number of all rows of each code that its group leaves open.
 
         Where only groups of codes were counted with the classes, the ratio of all rows to kept rows may
         differ as much between the codes of a group as it does between the groups. Of all codes of a group
         together it is known.
         """
-        group = self.groups.get(name, np.arange(len(kept), dtype=np.int32))
-        sums = np.bincount(group, kept)
-        ratios = np.bincount(group, whole) / np.maximum(sums, TINY)
+        group = self.groups.get(name, np.arange(len(rows_kept), dtype=np.int32))
+        sums = np.bincount(group, rows_kept)
+        ratios = np.bincount(group, totals) / np.maximum(sums, TINY)
         spread = np.average((ratios - np.average(ratios, weights=sums)) ** 2, weights=sums)
-        return np.asarray(spread * kept**2 * (1 - kept / np.maximum(sums[group], TINY)))
+        return np.asarray(spread * rows_kept**2 * (1 - rows_kept / np.maximum(sums[group], TINY)))
 
     def _in_groups(self, name: str) -> bool:
         """Return whether codes were counted with the classes in groups of several."""
@@ -378,17 +380,17 @@ class Weights:
             self.rows.numbers * np.maximum(self.ratios - 1, 0.0),
             self.rows.spread * np.maximum(1 - 1 / np.maximum(self.ratios, 1.0), 0.0),
         )
-        name, *others = certainty.attributes
-        sampled = parts if others or name not in self.noise else self.noise[name].T
+        name, *further = certainty.attributes
+        sampled = parts if further or name not in self.noise else self.noise[name].T
         of_class = (((self.ratios.reshape(shape) - ratio) ** 2) * sampled).sum(axis=0)
-        within = 0.0 if others else self._within_groups(name, now, then)
+        within = 0.0 if further else self._within_groups(name, now, then)
         unsure = of_class + within + np.tensordot(larger, shares * (1 - shares), 1)
 
         def of_classes(shares: Floats) -> Floats:
             return (shares * np.tensordot(self.rows.covariance, shares, 1)).sum(axis=0)
 
         more, common = unsure + of_classes(shares), NO_COMMON
-        if not others:
+        if not further:
             common = self._common(name, ratio, shares)
             alone = within + np.tensordot(larger, shares, 1) + (0.0 if self._in_groups(name) else of_class)
             more = alone + (common**2).sum(axis=1)
@@ -410,5 +412,7 @@ def only(fitted: Fitted, names: Attributes) -> Fitted:
         merging=fitted.merging.project(names),
         one_ways=tuple(map(fitted.one_way, names)),
         marginals=tuple(table for table in fitted.marginals if wanted.issuperset(table.attributes)),
-        certainties=tuple(each for each in fitted.certainties if wanted.issuperset(each.attributes)),
+        certainties=tuple(
+            certainty for certainty in fitted.certainties if wanted.issuperset(certainty.attributes)
+        ),
     )

@@ -49,8 +49,8 @@ def estimate_total(measurements: tuple[Measurement, ...]) -> float:
     12.0
     """
     sums, variances = np.empty((2, len(measurements)))
-    for places, counts, variance in _stacks(measurements):
-        sums[places], variances[places] = sums_of(counts), sums_of(variance)
+    for indices, counts, variance in _stacks(measurements):
+        sums[indices], variances[indices] = sums_of(counts), sums_of(variance)
     return max(float(np.average(sums, weights=1 / np.maximum(variances, EXACT))), 1.0)
 
 
@@ -65,7 +65,7 @@ def variance_of_total(measurements: Iterable[Measurement]) -> float:
     return 1 / fsum(1 / max(float(m.variance.sum()), EXACT) for m in measurements)
 
 
-def combine_measurements(one: Measurement, two: Measurement) -> Measurement:
+def combine_measurements(first: Measurement, second: Measurement) -> Measurement:
     """Return the precision-weighted mean of two measurements of a table.
 
     Examples
@@ -78,10 +78,10 @@ def combine_measurements(one: Measurement, two: Measurement) -> Measurement:
     ([7.0, 4.0], [0.75, 0.75])
     """
     # Two exact measurements get equal weight.
-    first_variance, second_variance = (np.maximum(m.variance, EXACT) for m in (one, two))
+    first_variance, second_variance = (np.maximum(m.variance, EXACT) for m in (first, second))
     share = second_variance / (first_variance + second_variance)
-    counts = share * one.marginal.counts + (1 - share) * two.marginal.counts
-    return Measurement(Marginal(one.marginal.domain, counts), share * one.variance, one.grouping)
+    counts = share * first.marginal.counts + (1 - share) * second.marginal.counts
+    return Measurement(Marginal(first.marginal.domain, counts), share * first.variance, first.grouping)
 
 
 def combine_one_ways(domain: Domain, measurements: tuple[Measurement, ...]) -> tuple[Measurement, ...]:
@@ -98,15 +98,15 @@ def combine_one_ways(domain: Domain, measurements: tuple[Measurement, ...]) -> t
     tuple of Measurement, one per attribute, in the domain's order.
     """
     about: dict[str, dict[int, OneWaySums]] = {name: {} for name in domain.names}
-    for places, counts, variances in _stacks(measurements):
-        some = [measurements[place] for place in places]
+    for indices, counts, variances in _stacks(measurements):
+        some = [measurements[index] for index in indices]
         for axis in range(counts.ndim - 1):
-            others = tuple(other + 1 for other in range(counts.ndim - 1) if other != axis)
-            sums = zip(places, some, counts.sum(axis=others), variances.sum(axis=others), strict=True)
-            for place, m, count, variance in sums:
-                about[m.attributes[axis]][place] = count, variance, m.grouping.project((axis,))
+            summed = tuple(k + 1 for k in range(counts.ndim - 1) if k != axis)
+            sums = zip(indices, some, counts.sum(axis=summed), variances.sum(axis=summed), strict=True)
+            for index, m, count, variance in sums:
+                about[m.attributes[axis]][index] = count, variance, m.grouping.project((axis,))
     return tuple(
-        _together(domain.project((name,)), [of for _, of in sorted(tables.items(), key=itemgetter(0))])
+        _together(domain.project((name,)), [entry for _, entry in sorted(tables.items(), key=itemgetter(0))])
         for name, tables in about.items()
     )
 
@@ -114,9 +114,9 @@ def combine_one_ways(domain: Domain, measurements: tuple[Measurement, ...]) -> t
 def _stacks(measurements: Sequence[Measurement]) -> Iterator[tuple[list[int], Counts, Floats]]:
     """Yield the places, the counts and the variances of measurements of one shape together."""
     domains = [m.marginal.domain for m in measurements]
-    for places in alike([d.shape for d in domains], [d.cells for d in domains], CELLS_AT_ONCE):
-        some = [measurements[place] for place in places]
-        yield places, np.array([m.marginal.counts for m in some]), np.array([m.variance for m in some])
+    for indices in alike([d.shape for d in domains], [d.cells for d in domains], CELLS_AT_ONCE):
+        some = [measurements[index] for index in indices]
+        yield indices, np.array([m.marginal.counts for m in some]), np.array([m.variance for m in some])
 
 
 OneWaySums = tuple[Counts, Floats, Grouping]
@@ -140,7 +140,7 @@ def _together(domain: Domain, tables: list[OneWaySums]) -> Measurement:
     for group, counts, of_groups in joined:
         sums = np.bincount(group, mean, len(counts))
         weighted += ((counts - sums) / np.maximum(of_groups, EXACT))[group]
-    covariance = covariance_of(variance, information_of((group, of) for group, _, of in joined))
+    covariance = covariance_of(variance, information_of((group, noise) for group, _, noise in joined))
     return Measurement(Marginal(domain, mean + covariance @ weighted), np.maximum(np.diag(covariance), 0.0))
 
 
@@ -226,12 +226,12 @@ def norm_sub(counts: Counts, total: float) -> Counts:
     counts = counts - counts.max()
     descending = np.sort(counts, axis=None)[::-1]
     surplus = np.cumsum(descending) - total
-    kept = np.arange(1, len(descending) + 1)
+    sizes = np.arange(1, len(descending) + 1)
     # The largest cells stay positive: those above the amount that each has to lose.
-    last = np.flatnonzero(descending * kept > surplus)
+    last = np.flatnonzero(descending * sizes > surplus)
     if not len(last):  # the total is 0
         return np.zeros(counts.shape)
-    return np.maximum(counts - surplus[last[-1]] / kept[last[-1]], 0.0)
+    return np.maximum(counts - surplus[last[-1]] / sizes[last[-1]], 0.0)
 
 
 REMOVALS = 30  # most rounds of imposing the margins and removing negative counts
@@ -278,29 +278,31 @@ def denoise_all(
     margins: Sequence[tuple[Marginal, ...]],
 ) -> list[Marginal]:
     """Return `denoise` of each table. Those of one shape are computed together, unless they have an order."""
-    found: dict[int, Marginal] = {}
+    denoised: dict[int, Marginal] = {}
     domains = [m.marginal.domain for m in measured]
     kinds = [
-        (kind_of(domain, sides), place if _has_levels(domain, sides) else -1)
-        for place, (domain, sides) in enumerate(zip(domains, margins, strict=True))
+        (kind_of(domain, sides), index if _has_levels(domain, sides) else -1)
+        for index, (domain, sides) in enumerate(zip(domains, margins, strict=True))
     ]
 
-    def settle_alike(places: list[int]) -> None:
-        seen = np.array([measured[i].marginal.counts for i in places])
-        noise = np.array([measured[i].variance for i in places])
-        mean = np.array([expected[i] for i in places])
-        prior = dispersions[places].reshape(-1, *(1,) * (mean.ndim - 1)) * mean
+    def settle_alike(indices: list[int]) -> None:
+        seen = np.array([measured[i].marginal.counts for i in indices])
+        noise = np.array([measured[i].variance for i in indices])
+        mean = np.array([expected[i] for i in indices])
+        prior = dispersions[indices].reshape(-1, *(1,) * (mean.ndim - 1)) * mean
         scatter = prior + noise
         # 0/0: keep the measured
         gain = np.divide(prior, scatter, out=np.ones_like(scatter), where=scatter > 0)
         # Expected 0, measured exactly 0: a structural zero, which stays 0.
         floor = FLOOR * (1 + mean) * ((mean > 0) | (noise > 0) | (seen != 0))
-        of = [domains[i] for i in places]
-        settled = settle(of, mean + gain * (seen - mean), gain * noise, floor, [margins[i] for i in places])
-        found.update(zip(places, settled, strict=True))
+        some = [domains[i] for i in indices]
+        settled = settle(
+            some, mean + gain * (seen - mean), gain * noise, floor, [margins[i] for i in indices]
+        )
+        denoised.update(zip(indices, settled, strict=True))
 
     for_alike(settle_alike, kinds, [domain.cells for domain in domains], CELLS_AT_ONCE)
-    return [found[i] for i in range(len(measured))]
+    return [denoised[i] for i in range(len(measured))]
 
 
 def settle(
@@ -328,20 +330,20 @@ def settle(
         Least count of each cell.
     margins : sequence of tuples of Marginal, one tuple per table
     """
-    freedom, each = variance + floor, np.arange(len(counts), dtype=np.int32)
+    freedom, tables = variance + floor, np.arange(len(counts), dtype=np.int32)
     lifted = lift_all(domains, margins)
     totals = sums_of(lifted[0])
     coarser = tuple(np.zeros(size, np.int32) for size in counts.shape[1:])
-    kept = totals.reshape(-1, *(1,) * len(coarser))
+    coarse_sums = totals.reshape(-1, *(1,) * len(coarser))
     for groups in _levels(domains[0], margins[0]):
-        joint = Grouping((each, *groups))
+        joint = Grouping((tables, *groups))
         sums = joint.join(counts)
-        limits = [(tuple(old[firsts(new)] for new, old in zip(groups, coarser, strict=True)), kept)]
+        limits = [(tuple(old[firsts(new)] for new, old in zip(groups, coarser, strict=True)), coarse_sums)]
         for side in lifted:
-            whole = [group[:size] for group, size in zip(groups, side.shape[1:], strict=True)]
-            limits.append(_as_sums(Grouping((each, *whole)).join(side), sums.shape[1:]))
-        kept, coarser = _without_negatives(sums, joint.join(freedom), limits), groups
-    return unstacked(domains, fit_alike(kept + floor, lifted, totals))
+            side_groups = [group[:size] for group, size in zip(groups, side.shape[1:], strict=True)]
+            limits.append(_as_sums(Grouping((tables, *side_groups)).join(side), sums.shape[1:]))
+        coarse_sums, coarser = _without_negatives(sums, joint.join(freedom), limits), groups
+    return unstacked(domains, fit_alike(coarse_sums + floor, lifted, totals))
 
 
 RequiredSums = tuple[tuple[Codes, ...], Floats]
@@ -378,9 +380,9 @@ def _without_negatives(counts: Floats, freedom: Floats, limits: list[RequiredSum
     for row, start, (groups, sums) in zip(labels, starts, limits, strict=False):
         row[...] = start + _cells_of(groups, sums.shape[1:])
     targets = np.concatenate([sums.reshape(tables, -1) for _, sums in limits], axis=1)
-    found, flat = counts.reshape(tables, -1).copy(), labels.reshape(len(limits), -1)
-    _kernels.remove_negatives(found, freedom.reshape(tables, -1), flat, targets, starts, REMOVALS, REMOVED)
-    return found.reshape(counts.shape)
+    cells, flat = counts.reshape(tables, -1).copy(), labels.reshape(len(limits), -1)
+    _kernels.remove_negatives(cells, freedom.reshape(tables, -1), flat, targets, starts, REMOVALS, REMOVED)
+    return cells.reshape(counts.shape)
 
 
 def _cells_of(groups: tuple[Codes, ...], shape: tuple[int, ...]) -> Ints:

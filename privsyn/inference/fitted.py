@@ -186,29 +186,29 @@ def table_certainties(tables: Sequence[Estimate], one_ways: Sequence[Measurement
     noise = {one_way.attributes[0]: one_way.variance for one_way in one_ways}
     joined = list(map(_in_groups, tables))
     errors = np.empty(len(joined))
-    for places in alike([c.shape for c, _ in joined], [c.size for c, _ in joined], CELLS_AT_ONCE):
-        some = [tables[i].measured for i in places]
-        counts, variance = map(np.array, zip(*(joined[i] for i in places), strict=True))
+    for indices in alike([c.shape for c, _ in joined], [c.size for c, _ in joined], CELLS_AT_ONCE):
+        some = [tables[i].measured for i in indices]
+        counts, variance = map(np.array, zip(*(joined[i] for i in indices), strict=True))
         variance *= prod(1 - 1 / size for size in counts.shape[1:])
         variance *= _misfits(some, variance, counts)
         for axis, size in enumerate(counts.shape[1:]):
-            others = tuple(other + 1 for other in range(counts.ndim - 1) if other != axis)
-            margin = counts.sum(axis=others, keepdims=True)
+            summed = tuple(k + 1 for k in range(counts.ndim - 1) if k != axis)
+            margin = counts.sum(axis=summed, keepdims=True)
             share = np.divide(counts, margin, out=np.zeros(counts.shape), where=margin > 0)
             side = np.array([m.grouping.project((axis,)).join(noise[m.attributes[axis]]) for m in some])
             variance += side.reshape(-1, *(1,) * axis, size, *(1,) * (counts.ndim - axis - 2)) * share**2
         deviations = MEAN_OF_ABSOLUTE * sums_of(np.sqrt(np.maximum(variance, EXACT)))
-        errors[places] = np.minimum(deviations / (2 * np.maximum(sums_of(counts), 1.0)), 1.0)
+        errors[indices] = np.minimum(deviations / (2 * np.maximum(sums_of(counts), 1.0)), 1.0)
     return list(map(Certainty, (t.measured for t in tables), errors.tolist()))
 
 
 def _in_groups(table: Estimate) -> tuple[Floats, Floats]:
     """Return the counts of a table and their posterior variance, in the groups in which it was measured."""
-    measured, left = table.measured, table.posterior_variance
-    if left.shape != measured.variance.shape:
+    measured, variance = table.measured, table.posterior_variance
+    if variance.shape != measured.variance.shape:
         # Errors inside a group may all have one sign. Their sum varies no more than the group's noise.
-        left = np.minimum(measured.grouping.join(np.sqrt(left)) ** 2, measured.variance)
-    return measured.grouping.join(table.table.counts), left
+        variance = np.minimum(measured.grouping.join(np.sqrt(variance)) ** 2, measured.variance)
+    return measured.grouping.join(table.table.counts), variance
 
 
 def _misfits(measured: Sequence[Measurement], variance: Floats, counts: Floats) -> Floats:
@@ -249,9 +249,15 @@ def count_intervals(seen: Floats, variance: Floats) -> tuple[Floats, Floats]:
     """
     sigma = np.sqrt(variance + ROUNDING)
     means, lowest, highest = _accepted()
-    places = seen / sigma
-    low = np.where(places < highest[-1], np.interp(places, highest, means, left=0.0), places - TWO_SIDED)
-    high = np.where(places < lowest[-1], np.interp(places, lowest, means), places + TWO_SIDED)
+    standardised = seen / sigma
+    low = np.where(
+        standardised < highest[-1],
+        np.interp(standardised, highest, means, left=0.0),
+        standardised - TWO_SIDED,
+    )
+    high = np.where(
+        standardised < lowest[-1], np.interp(standardised, lowest, means), standardised + TWO_SIDED
+    )
     return low * sigma, high * sigma
 
 
@@ -266,10 +272,10 @@ def laplace_intervals(seen: Floats, variance: Floats) -> tuple[Floats, Floats]:
     :math:`P(|X| > t + 1/2) \le e^{-t/b}` for whole numbers.
     """
     scale = 1 / (2 * np.arcsinh(1 / np.sqrt(2 * np.maximum(variance, EXACT))))
-    one, two = np.sqrt(2) * ONE_SIDED * scale, np.log(1 / MISSED) * scale
-    from_below, from_above = seen - one - HALF, seen - two - HALF
-    low = np.where(from_above >= two, from_above, np.minimum(from_below, two))
-    return np.maximum(low, 0.0), np.maximum(seen, 0.0) + two + HALF
+    one_sided, two_sided = np.sqrt(2) * ONE_SIDED * scale, np.log(1 / MISSED) * scale
+    from_below, from_above = seen - one_sided - HALF, seen - two_sided - HALF
+    low = np.where(from_above >= two_sided, from_above, np.minimum(from_below, two_sided))
+    return np.maximum(low, 0.0), np.maximum(seen, 0.0) + two_sided + HALF
 
 
 @cache
@@ -351,7 +357,7 @@ class Fitted:
     def noise_of_total(self) -> float:
         """Standard deviation of the noise in the mean of the columns' sums."""
         columns = self.certainties[: len(self.one_ways)]
-        return sqrt(variance_of_total(each.measured for each in columns))
+        return sqrt(variance_of_total(certainty.measured for certainty in columns))
 
     @property
     def is_mostly_noise(self) -> bool:

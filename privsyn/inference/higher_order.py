@@ -59,16 +59,16 @@ def candidates(
     numbers = {axis for axis, ordered in enumerate(domain.ordered) if ordered > 2}
     free = np.array([axis not in numbers for axis in range(len(domain))])
     wanted = free if target is None else np.array([name == target for name in domain.names])
-    found = _triples(np.array(sizes, np.float64), wanted, free) if len(domain) > 2 else []
+    chosen = _triples(np.array(sizes, np.float64), wanted, free) if len(domain) > 2 else []
     for size in range(4, LARGEST + 1):
         if comb(len(domain), size) > MOST_SETS:
             break
         sets = (axes for axes in combinations(range(len(domain)), size) if numbers.isdisjoint(axes))
         small = ((cells, axes) for axes in sets if (cells := prod(sizes[a] for a in axes)) <= MOST_CELLS)
-        found += [axes for _, axes in nsmallest(MOST_SETS, small)]
-    found = list(dict.fromkeys([*(domain.axes(s) for s in important if len(s) > 2), *found]))
-    kept = (axes for axes in found if prod(domain.sizes[axis] for axis in axes) <= MOST_CODES)
-    return tuple(tuple(domain.names[axis] for axis in axes) for axes in kept)
+        chosen += [axes for _, axes in nsmallest(MOST_SETS, small)]
+    chosen = list(dict.fromkeys([*(domain.axes(s) for s in important if len(s) > 2), *chosen]))
+    countable = (axes for axes in chosen if prod(domain.sizes[axis] for axis in axes) <= MOST_CODES)
+    return tuple(tuple(domain.names[axis] for axis in axes) for axes in countable)
 
 
 def _triples(sizes: Floats, wanted: Mask, free: Mask) -> list[tuple[int, ...]]:
@@ -82,15 +82,15 @@ def _triples(sizes: Floats, wanted: Mask, free: Mask) -> list[tuple[int, ...]]:
     one_wanted, both_free = wanted[second] | wanted[third], free[second] & free[third]
     begin = np.searchsorted(second, np.arange(len(sizes)), side="right")  # first pair after each attribute
     best, fewest = np.zeros((0, 3), np.int64), np.zeros(0)
-    least = np.minimum.accumulate(cells[::-1])[::-1]  # of each pair and all after it
+    smallest = np.minimum.accumulate(cells[::-1])[::-1]  # of each pair and all after it
     for first, start in enumerate(begin[:-2].tolist()):
-        if len(fewest) == MOST_SETS and sizes[first] * least[start] >= fewest[-1]:
+        if len(fewest) == MOST_SETS and sizes[first] * smallest[start] >= fewest[-1]:
             continue  # no set is better: 5,000 attributes have 21 billion
         all_three = sizes[first] * cells[start:]
         few = all_three < fewest[-1] if len(fewest) == MOST_SETS else all_three <= MOST_CELLS
         few &= wanted[first] | one_wanted[start:] | (free[first] & both_free[start:])
-        places = start + np.flatnonzero(few)
-        added = np.stack([np.full(len(places), first), second[places], third[places]], axis=1)
+        indices = start + np.flatnonzero(few)
+        added = np.stack([np.full(len(indices), first), second[indices], third[indices]], axis=1)
         best, fewest = np.concatenate([best, added]), np.append(fewest, all_three[few])
         order = np.argsort(fewest, kind="stable")[:MOST_SETS]
         best, fewest = best[order], fewest[order]
@@ -107,7 +107,7 @@ def expected_by(records: Records, sets: tuple[Attributes, ...], total: float) ->
 def score_higher_order(
     departures: Floats,
     sigma: float,
-    found: tuple[Marginal, ...],
+    predicted: tuple[Marginal, ...],
     one_ways: tuple[Marginal, ...],
     scatter: float,
     of_pairs: tuple[Marginal, ...] = (),
@@ -118,20 +118,20 @@ def score_higher_order(
     Parameters
     ----------
     departures : array of shape (sets,)
-        Noisy L1 distances from `found`, in records.
+        Noisy L1 distances from `predicted`, in records.
     sigma : float
         Standard deviation of their noise, in records.
-    found : tuple of Marginal, one per set
+    predicted : tuple of Marginal, one per set
     one_ways : tuple of Marginal, one per attribute
     scatter : float
-        Variance of a count in `found` over that count, from sampling the records. It adds to a departure.
+        Variance of a predicted count over that count, from sampling the records. It adds to a departure.
     of_pairs : tuple of Marginal, optional
         Variance of the cells of estimated pairs. It adds to a departure too, but no bigger table reduces it.
     important : sequence of attributes, optional
         Sets that are returned whatever their score.
     """
     one_way = {table.attributes[0]: table for table in one_ways}
-    expected = [_smoothed(table, one_way) for table in found]
+    expected = [_smoothed(table, one_way) for table in predicted]
     likelihoods = [
         departure_likelihood(
             departure, sigma, table.counts, scatter * table.counts + _variance_by(of_pairs, table)
@@ -155,19 +155,19 @@ def _variance_by(pairs: tuple[Marginal, ...], table: Marginal) -> Floats:
     return variance
 
 
-def unscored(found: tuple[Marginal, ...], one_ways: tuple[Marginal, ...]) -> tuple[Estimate, ...]:
+def unscored(predicted: tuple[Marginal, ...], one_ways: tuple[Marginal, ...]) -> tuple[Estimate, ...]:
     """Return sets of attributes of whose departure nothing is known before they are measured."""
     one_way = {table.attributes[0]: table for table in one_ways}
-    return tuple(Estimate(_smoothed(table, one_way)) for table in found)
+    return tuple(Estimate(_smoothed(table, one_way)) for table in predicted)
 
 
 def measured_as(table: Estimate, measured: Measurement) -> Estimate:
     """Return an estimate of a bigger table with its measurement, and the posterior variance."""
     scatter = table.variance + measured.variance
-    left = np.divide(
+    posterior_variance = np.divide(
         table.variance * measured.variance, scatter, out=np.zeros_like(scatter), where=scatter > 0
     )
-    return replace(table, measured=measured, posterior_variance=left)
+    return replace(table, measured=measured, posterior_variance=posterior_variance)
 
 
 def all_measured(
@@ -182,8 +182,8 @@ def all_measured(
     for answer in answers:
         independent = product(answer.marginal.domain, tuple(one_way[name] for name in answer.attributes))
         expected.append(fit_margins(independent, margins_inside(answer.attributes, pairs, one_ways)))
-    found = pooled_dispersions(deviation_likelihoods(answers, [table.counts for table in expected]))
-    scored = (Estimate(table, dispersion=d) for table, d in zip(expected, found.tolist(), strict=True))
+    dispersions = pooled_dispersions(deviation_likelihoods(answers, [table.counts for table in expected]))
+    scored = (Estimate(table, dispersion=d) for table, d in zip(expected, dispersions.tolist(), strict=True))
     return tuple(map(measured_as, scored, answers))
 
 
@@ -205,14 +205,14 @@ def denoise_higher_order(
         begun.append(replace(t, table=fit_margins(expected, sides), margins=sides))
     evidence = deviation_likelihoods([t.measured for t in begun], [t.table.counts for t in begun])
     dispersions = pooled_dispersions([t.evidence + e for t, e in zip(begun, evidence, strict=True)])
-    found = []
+    denoised = []
     for t, dispersion in zip(begun, dispersions.tolist(), strict=True):
         table = denoise(t.measured, t.table.counts, dispersion, t.margins)
         if t.measured.grouping:
             fine = margins_inside(t.attributes, pairs, one_ways)
             table = _fit_codes(table, t.measured.grouping, fine, possible)
-        found.append(replace(t, table=table))
-    return tuple(found)
+        denoised.append(replace(t, table=table))
+    return tuple(denoised)
 
 
 def _in_groups(sides: tuple[Marginal, ...], measured: Measurement) -> tuple[Marginal, ...]:
@@ -241,8 +241,8 @@ def margins_inside(
     """Return the pairs inside a set of attributes, and the one-ways of attributes in none of them."""
     names = set(attributes)
     inside = tuple(pair for pair in pairs if names.issuperset(pair.domain.names))
-    left = names.difference(*(pair.attributes for pair in inside))
-    return (*inside, *(o for o in one_ways if o.attributes[0] in left))
+    uncovered = names.difference(*(pair.attributes for pair in inside))
+    return (*inside, *(o for o in one_ways if o.attributes[0] in uncovered))
 
 
 def _smoothed(table: Marginal, one_way: dict[str, Marginal]) -> Marginal:

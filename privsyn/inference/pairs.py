@@ -90,13 +90,13 @@ def independent_pairs(
     margins = dict(zip(domain.names, one_ways, strict=True))
     shares = {name: one_way.counts / one_way.total for name, one_way in margins.items()}
     domains = [domain.project(pair) for pair in pairs or combinations(domain.names, 2)]
-    found: dict[int, Marginal] = {}
-    for places in alike([d.shape for d in domains], [d.cells for d in domains], CELLS_AT_ONCE):
-        some = [domains[i] for i in places]
+    by_index: dict[int, Marginal] = {}
+    for indices in alike([d.shape for d in domains], [d.cells for d in domains], CELLS_AT_ONCE):
+        some = [domains[i] for i in indices]
         first = np.array([margins[pair.names[0]].counts for pair in some])
         second = np.array([shares[pair.names[1]] for pair in some])
-        found.update(zip(places, unstacked(some, _outer(first, second)), strict=True))
-    tables = (found[i] for i in range(len(domains)))
+        by_index.update(zip(indices, unstacked(some, _outer(first, second)), strict=True))
+    tables = (by_index[i] for i in range(len(domains)))
     return tuple(possible.fit(t, tuple(margins[name] for name in t.attributes)) for t in tables)
 
 
@@ -114,10 +114,10 @@ def score_pairs(
         for name, group in zip(blocks.original.names, blocks.groups, strict=True)
         for s in (waves.along(name, group),)
     }
-    found = np.empty((len(expected), *DISPERSIONS.shape))
+    likelihoods = np.empty((len(expected), *DISPERSIONS.shape))
 
-    def score(places: list[int]) -> None:
-        some = [expected[place] for place in places]
+    def score(indices: list[int]) -> None:
+        some = [expected[index] for index in indices]
         counts = np.array([pair.counts for pair in some])
         signal = np.array([channels.signal(pair.attributes) for pair in some]).reshape(-1, 1, 1)
         prior = counts
@@ -127,14 +127,14 @@ def score_pairs(
             prior = np.where(ordered, _totals(counts) * _outer(*sides), counts)
         uncertainty = _uncertainty(some, counts, measured) + (1 - signal) * counts
         cells = len(some), -1
-        found[places] = departure_likelihoods(
-            departures[places], sigma, (signal * prior).reshape(cells), uncertainty.reshape(cells)
+        likelihoods[indices] = departure_likelihoods(
+            departures[indices], sigma, (signal * prior).reshape(cells), uncertainty.reshape(cells)
         )
 
     domains = [pair.domain for pair in expected]
     for_alike(score, [d.shape for d in domains], [d.cells for d in domains], CELLS_AT_ONCE)
-    found.setflags(write=False)  # so that no estimate copies its row
-    return list(found)
+    likelihoods.setflags(write=False)  # so that no estimate copies its row
+    return list(likelihoods)
 
 
 def estimate_pairs(
@@ -166,15 +166,15 @@ def estimate_pairs(
         seen = problem.channels.beside_margins(pair.measured)
         tables.append(replace(pair, table=table, margins=sides, measured=seen))
     waves = fitted_waves(margins, [pair for pair in tables if is_smooth(pair.table.domain)])
-    of = {pair.attributes: pair for pair in tables}
-    of |= {pair.attributes: pair for pair in _along_waves(problem, tables, waves, total)}
-    of |= {pair.attributes: pair for pair in _by_classes(problem, of, margins, rng)}
-    moved = with_concordances(list(of.values()), concordances)
-    found = (
+    by_attributes = {pair.attributes: pair for pair in tables}
+    by_attributes |= {pair.attributes: pair for pair in _along_waves(problem, tables, waves, total)}
+    by_attributes |= {pair.attributes: pair for pair in _by_classes(problem, by_attributes, margins, rng)}
+    moved = with_concordances(list(by_attributes.values()), concordances)
+    estimates = (
         new if new.measured is old.measured else replace(new, measured=old.measured)
         for new, old in zip(moved, measured, strict=True)
     )
-    return Pairs(total, margins, tuple(found), waves, concordances)
+    return Pairs(total, margins, tuple(estimates), waves, concordances)
 
 
 def _along_waves(problem: Problem, tables: list[Estimate], waves: Waves, total: float) -> Iterator[Estimate]:
@@ -196,8 +196,8 @@ def _along_waves(problem: Problem, tables: list[Estimate], waves: Waves, total: 
         kinds.setdefault((independent, prior), []).append((expected, evidence))
     for (_, prior), kind in kinds.items():
         dispersions = pooled_dispersions([evidence for _, evidence in kind], total)
-        for place, (pair, _) in enumerate(kind):  # one by one: in threads, so few would wait for each other
-            (new,) = _shrunk(prior, [pair], dispersions[place : place + 1])
+        for index, (pair, _) in enumerate(kind):  # one by one: in threads, so few would wait for each other
+            (new,) = _shrunk(prior, [pair], dispersions[index : index + 1])
             if problem.zeros.masks:
                 table = problem.zeros.fit(new.table, new.margins)
                 new = replace(new, table=fit_margins(table, new.margins))
@@ -240,13 +240,13 @@ def _by_classes(
 
 def _shrunk(prior: Prior, tables: list[Estimate], dispersions: Floats) -> list[Estimate]:
     """Return tables with their posterior mean and, as if codes departed independently, its variance."""
-    found = []
+    shrunk = []
     for t, d, mean in zip(tables, dispersions.tolist(), prior.mean(tables, dispersions), strict=True):
         noise = t.measured.variance.mean() if t.measured.grouping else t.measured.variance
-        left = 1 / (1 / np.maximum(d * t.table.counts, TINY) + 1 / np.maximum(noise, TINY))
-        left.setflags(write=False)  # so that the estimate needs no copy
-        found.append(replace(t, table=mean, dispersion=d, posterior_variance=left))
-    return found
+        variance = 1 / (1 / np.maximum(d * t.table.counts, TINY) + 1 / np.maximum(noise, TINY))
+        variance.setflags(write=False)  # so that the estimate needs no copy
+        shrunk.append(replace(t, table=mean, dispersion=d, posterior_variance=variance))
+    return shrunk
 
 
 def _uncertainty(alike: Sequence[Marginal], counts: Floats, one_way: dict[str, Measurement]) -> Floats:
@@ -303,8 +303,8 @@ def latent_class_pairs(
     classes = np.full(CLASSES, 1 / CLASSES)
     shapes, totals = np.array([pair.domain.shape for pair in pairs]), np.empty(len(pairs))
     groups = list(alike([pair.domain.shape for pair in pairs], shapes.prod(axis=1).tolist(), CELLS_AT_ONCE))
-    for places in groups:
-        totals[places] = sums_of(np.array([pairs[place].counts for place in places]))
+    for indices in groups:
+        totals[indices] = sums_of(np.array([pairs[index].counts for index in indices]))
     observed = np.concatenate([pair.counts.ravel() for pair in pairs])
     observed /= np.repeat(totals, shapes.prod(axis=1))
     for _ in range(CLASS_ROUNDS):
@@ -312,14 +312,14 @@ def latent_class_pairs(
         _kernels.add_class_evidence(values, classes, observed, edges, shapes, evidence)
         classes = evidence.sum(axis=0) / evidence.sum()
         values = _per_attribute(evidence + KEPT_OPEN * shares + LEAST_SHARE, starts)
-    found: dict[int, Floats] = {}
-    for places in groups:
+    by_index: dict[int, Floats] = {}
+    for indices in groups:
         first, second = (
-            values[edges[places, axis, np.newaxis] + np.arange(shapes[places[0], axis])] for axis in (0, 1)
+            values[edges[indices, axis, np.newaxis] + np.arange(shapes[indices[0], axis])] for axis in (0, 1)
         )
-        weights = totals[places, np.newaxis, np.newaxis] * (first * classes)
-        found.update(zip(places, weights @ second.transpose(0, 2, 1), strict=True))
-    return tuple(found[place] for place in range(len(pairs)))
+        weights = totals[indices, np.newaxis, np.newaxis] * (first * classes)
+        by_index.update(zip(indices, weights @ second.transpose(0, 2, 1), strict=True))
+    return tuple(by_index[index] for index in range(len(pairs)))
 
 
 def parameters(domain: Domain) -> int:

@@ -42,14 +42,14 @@ def merge_cells(
         (name,), (ordered,) = one_way.attributes, one_way.marginal.domain.ordered
         axis, weights, runs = axes.get(name), _weights(one_way, total), np.arange(ordered, dtype=np.int32)
         if axis is not None and ordered > axis.groups:
-            known = one_way.marginal.counts[:ordered], one_way.variance[:ordered]
-            expected = cells[name] if name in cells else expected_cells([known], axis.widths, total)
-            sigma = float(np.sqrt(known[1]).max())
-            alone = () if axis.second else bounds_alone(known[0], sigma, axis)
+            measured = one_way.marginal.counts[:ordered], one_way.variance[:ordered]
+            expected = cells[name] if name in cells else expected_cells([measured], axis.widths, total)
+            sigma = float(np.sqrt(measured[1]).max())
+            alone = () if axis.second else bounds_alone(measured[0], sigma, axis)
             runs = join_cells(expected, sigma, axis, alone)
             weights[:ordered] = np.maximum(expected, np.finfo(float).tiny * axis.widths)
-        others = np.arange(1, len(weights) - ordered + 1, dtype=np.int32) + runs.max(initial=-1)
-        merged.append((np.concatenate([runs, others]), weights, runs))
+        nominal = np.arange(1, len(weights) - ordered + 1, dtype=np.int32) + runs.max(initial=-1)
+        merged.append((np.concatenate([runs, nominal]), weights, runs))
     return _merging(one_ways, merged)
 
 
@@ -107,13 +107,13 @@ def merge_rare(
     for one_way in one_ways:
         counts, (name,), weights = one_way.marginal.counts, one_way.attributes, _weights(one_way, total)
         count = 0 if as_published else one_way.marginal.domain.ordered[0]
-        whole = len(counts) <= spared and name not in doubtful
-        thresholds = np.full(len(counts), -np.inf) if whole else THRESHOLD * np.sqrt(one_way.variance)
+        is_spared = len(counts) <= spared and name not in doubtful
+        thresholds = np.full(len(counts), -np.inf) if is_spared else THRESHOLD * np.sqrt(one_way.variance)
         if name in nullable:
             thresholds[-1] = nullable[name]
         some = occurs.get(name, np.ones(len(counts), np.bool_))[:count]
         runs = _join_ordered(counts[:count][some], thresholds[:count][some])
-        runs = np.arange(len(runs), dtype=np.int32) if whole else runs
+        runs = np.arange(len(runs), dtype=np.int32) if is_spared else runs
         runs = runs[np.maximum(np.cumsum(some) - 1, 0)]
         group, dropped = _pool(
             counts, thresholds, runs, total, THRESHOLD * variance**0.5, single=as_published
@@ -170,14 +170,14 @@ class Hidden(NamedTuple):
         (100.0, 0.0, 46.45)
         """
         usual, rare = np.bincount(group, shares * met)[group], shares == 0
-        most = (THRESHOLD + ONE_SIDED) * np.sqrt(measured.variance)
+        limits = (THRESHOLD + ONE_SIDED) * np.sqrt(measured.variance)
         missing, meeting = (np.unique(group[rare & some]) for some in (met < usual, met > usual))
         size = len(measured.variance)
         mixed = np.bincount(group, met, size) * np.bincount(group, 1 - met, size) > 0
         return cls(
             float(measured.variance[mixed].sum()),
-            float(np.linalg.norm(most[missing])),
-            float(np.linalg.norm(most[meeting])),
+            float(np.linalg.norm(limits[missing])),
+            float(np.linalg.norm(limits[meeting])),
         )
 
     def beyond(self, missing: float, meeting: float) -> Hidden:
@@ -213,9 +213,9 @@ def _join_ordered(counts: Floats, thresholds: Floats) -> Codes:
     clear = np.flatnonzero(counts >= thresholds)
     cuts = [clear[0], clear[-1] + 1] if clear.size else []
     group, size = np.zeros(len(counts), np.int32), 0
-    for places in np.split(np.arange(len(counts)), cuts):
-        group[places] = size + _join_runs(counts[places], thresholds[places])
-        size = int(group[places].max(initial=size - 1)) + 1
+    for indices in np.split(np.arange(len(counts)), cuts):
+        group[indices] = size + _join_runs(counts[indices], thresholds[indices])
+        size = int(group[indices].max(initial=size - 1)) + 1
     return group
 
 
@@ -227,8 +227,8 @@ def _join_runs(counts: Floats, thresholds: Floats) -> Codes:
     """
     group = np.zeros(len(counts), np.int32)
     current, held, needed = 0, 0.0, 0.0
-    for place, (count, threshold) in enumerate(zip(counts, thresholds, strict=True)):
-        group[place] = current
+    for index, (count, threshold) in enumerate(zip(counts, thresholds, strict=True)):
+        group[index] = current
         held, needed = held + count, np.hypot(needed, threshold)
         if held >= needed or count >= threshold:
             current, held, needed = current + 1, 0.0, 0.0
@@ -251,9 +251,9 @@ def _pool(
     group = np.concatenate([runs, common]).astype(np.int32)
     if rare.any() and not rare.all():
         pool, of_values = counts[rare].sum(), thresholds[rare]
-        least = of_values.max() if single else np.linalg.norm(of_values)
-        left, of_left = total - counts[~rare].sum(), np.sqrt(of_total**2 + np.sum(thresholds[~rare] ** 2))
-        too_small = left < of_left if of_left < least else pool < least
+        pool_threshold = of_values.max() if single else np.linalg.norm(of_values)
+        rest, of_left = total - counts[~rare].sum(), np.sqrt(of_total**2 + np.sum(thresholds[~rare] ** 2))
+        too_small = rest < of_left if of_left < pool_threshold else pool < pool_threshold
         largest = np.argmax(np.where(rare, -np.inf, counts))
         group[rare] = group[largest] if too_small else group.max() + 1
         return group, rare & too_small

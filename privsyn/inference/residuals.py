@@ -86,8 +86,8 @@ def residual_budgets(
         for part in _parts(attributes):
             gathered[part] += share
     parts = {s: sqrt(residual_cost(domain.project(s)) * weight) for s, weight in gathered.items()}
-    whole = fsum(parts.values())
-    return {s: rho * (part / whole) for s, part in parts.items()}
+    total = fsum(parts.values())
+    return {s: rho * (part / total) for s, part in parts.items()}
 
 
 def _parts(attributes: Attributes) -> Iterator[Attributes]:
@@ -106,16 +106,16 @@ def one_ways_with(
     is stated, so that no sum of cells is less certain than stated.
     """
     total, of_total = estimate_total(one_ways), variance_of_total(one_ways)
-    found = []
+    combined = []
     for measured in one_ways:
         residual = residuals[measured.attributes]
         size = residual.marginal.counts.size
-        known, added = np.maximum(measured.variance, EXACT), np.maximum(residual.variance, EXACT)
-        share = added / (known + added)
+        noise, added = np.maximum(measured.variance, EXACT), np.maximum(residual.variance, EXACT)
+        share = added / (noise + added)
         counts = share * measured.marginal.counts + (1 - share) * (residual.marginal.counts + total / size)
-        variance = np.maximum(share * known, share**2 * known + (1 - share**2) * (of_total / size))
-        found.append(Measurement(Marginal(measured.marginal.domain, counts), variance))
-    return tuple(found)
+        variance = np.maximum(share * noise, share**2 * noise + (1 - share**2) * (of_total / size))
+        combined.append(Measurement(Marginal(measured.marginal.domain, counts), variance))
+    return tuple(combined)
 
 
 def whole_tables(
@@ -134,16 +134,16 @@ def whole_tables(
     one_ways : tuple of Measurement, one per attribute
     """
     total, of_total = estimate_total(one_ways), variance_of_total(one_ways)
-    known = {m.attributes: m.marginal.residual for m in one_ways}
-    known |= {s: m.marginal for s, m in residuals.items() if len(s) > 1}
-    found = {}
+    parts = {m.attributes: m.marginal.residual for m in one_ways}
+    parts |= {s: m.marginal for s, m in residuals.items() if len(s) > 1}
+    tables = {}
     for attributes, measured in residuals.items():
         if len(attributes) < 2:
             continue
         domain = measured.marginal.domain
         counts = np.full(domain.shape, total / domain.cells)
         for part in _parts(attributes):
-            counts = counts + lift(known[part], domain) * (known[part].domain.cells / domain.cells)
+            counts = counts + lift(parts[part], domain) * (parts[part].domain.cells / domain.cells)
         variance = np.maximum(measured.variance, of_total / domain.cells)
-        found[attributes] = Measurement(Marginal(domain, counts), variance)
-    return found
+        tables[attributes] = Measurement(Marginal(domain, counts), variance)
+    return tables

@@ -109,13 +109,13 @@ class RowsPerPerson:
             length = min(length, int(alone[0]) + 1) if alone.size else length
             persons[end - length : end] = max(float(sums[length - 1]), 0.0) / length
             end -= length
-        found = cls(begins, persons, sigma=sigma)
-        inside, last = INSIDE * (found.lasts - begins), found.last
-        errors = (sigma * found.rows) ** 2 + (persons * inside) ** 2
+        rows = cls(begins, persons, sigma=sigma)
+        inside, last = INSIDE * (rows.lasts - begins), rows.last
+        errors = (sigma * rows.rows) ** 2 + (persons * inside) ** 2
         errors[last] = errors[last : last + 2].sum()  # those who seem to be in the next class are here
         errors[last + 1 :] = 0.0
-        found = replace(found, covariance=np.diag(errors))
-        return _geometric(begins, counts, sigma, found.last + 1) or found
+        rows = replace(rows, covariance=np.diag(errors))
+        return _geometric(begins, counts, sigma, rows.last + 1) or rows
 
     @property
     def lasts(self) -> Ints:
@@ -154,9 +154,9 @@ class RowsPerPerson:
         share = unseen / max(float(self.persons.sum()), unseen, 1.0)
         return int(last * max(sqrt(share / HIDDEN), 1.0))
 
-    def _after(self, place: int) -> int:
+    def _after(self, index: int) -> int:
         """Return the last number of rows of the class after that at a place."""
-        return int(self.lasts[min(place + 1, len(self.begins) - 1)])
+        return int(self.lasts[min(index + 1, len(self.begins) - 1)])
 
     def largest_of(self, parents: float) -> int:
         """Return the largest number of rows of a parent, of several parents to whom all rows belong.
@@ -242,13 +242,15 @@ class RowsPerPerson:
         numbers = np.maximum(numbers + gain @ (sums - weights @ numbers), 0.0)
         return replace(self, persons=numbers / self.rows, covariance=covariance - gain @ of_sums.T)
 
-    def _beyond(self, most: int) -> float:
-        """Return a bound on the rows of all persons beyond `most` of each; see `with_total`."""
-        least = max(self.sigma / CLEAR, 1.0)  # persons
-        eighth, quarter, half = (float(self.persons[self.lasts >= most / n].sum()) + least for n in (8, 4, 2))
+    def _beyond(self, bound: int) -> float:
+        """Return a bound on the rows of all persons beyond `bound` of each; see `with_total`."""
+        hidden_persons = max(self.sigma / CLEAR, 1.0)  # persons
+        eighth, quarter, half = (
+            float(self.persons[self.lasts >= bound / n].sum()) + hidden_persons for n in (8, 4, 2)
+        )
         before, now = log2(eighth / quarter), log2(quarter / half)
         exponent = max(now * sqrt(max(now / before, 1.0)) if before > 0 else now, STEEP)
-        return min(half * 2**-exponent, JOINED * self.sigma) * most / (exponent - 1)
+        return min(half * 2**-exponent, JOINED * self.sigma) * bound / (exponent - 1)
 
     @property
     def total(self) -> float:
@@ -283,7 +285,7 @@ class RowsPerPerson:
     def _summed(self, groups: Ints) -> RowsOfGroups:
         """Return the number of rows in groups of classes that begin at these places."""
         numbers, persons = (
-            np.add.reduceat(self.persons * each, groups) for each in (self.rows, np.ones_like(self.rows))
+            np.add.reduceat(self.persons * values, groups) for values in (self.rows, np.ones_like(self.rows))
         )
         means = np.repeat(numbers / np.maximum(persons, 1.0), np.diff(groups, append=len(self.begins)))
         widths = self.lasts - self.begins
@@ -292,20 +294,20 @@ class RowsPerPerson:
         sums = np.add.reduceat(np.add.reduceat(covariance, groups, axis=0), groups, axis=1)
         return RowsOfGroups(numbers, sums, np.add.reduceat(self.persons * squares, groups))
 
-    def in_groups(self, kept: Floats) -> Floats:
+    def in_groups(self, rows_of_person: Floats) -> Floats:
         """Return the number of rows in each group, given how many are kept of a person of each class."""
-        return np.add.reduceat(self.persons * kept, self.groups)
+        return np.add.reduceat(self.persons * rows_of_person, self.groups)
 
-    def kept(self, most: int) -> Floats:
-        """Return of each class how many rows of a person are kept if these are at most `most`."""
-        return np.minimum(self.rows, most)
+    def kept(self, bound: int) -> Floats:
+        """Return of each class how many rows of a person are kept if these are at most `bound`."""
+        return np.minimum(self.rows, bound)
 
-    def kept_within(self, most: int, alike: float | None = None) -> Floats:
-        """Return the same if rows are kept while the squared counts of a person sum to ``most**2``.
+    def kept_within(self, bound: int, alike: float | None = None) -> Floats:
+        """Return the same if rows are kept while the squared counts of a person sum to ``bound**2``.
 
         Parameters
         ----------
-        most : int
+        bound : int
         alike : float, optional
             Probability that two rows of a person are in the same cell. Then j rows have a sum of about
             ``j + j (j - 1) alike``. Default: `ALIKE`.
@@ -316,10 +318,10 @@ class RowsPerPerson:
         >>> [rows.kept_within(4, alike).round(1).tolist() for alike in (0.0, 0.2, 1.0)]
         [[1.0, 6.2, 16.0], [1.0, 6.2, 7.2], [1.0, 4.0, 4.0]]
         """
-        left, alike = float(most**2), ALIKE if alike is None else alike
+        number, alike = float(bound**2), ALIKE if alike is None else alike
         if alike > 0:
-            left = (sqrt((1 - alike) ** 2 + 4 * alike * most**2) - (1 - alike)) / (2 * alike)
-        return np.minimum(self.rows, left)
+            number = (sqrt((1 - alike) ** 2 + 4 * alike * bound**2) - (1 - alike)) / (2 * alike)
+        return np.minimum(self.rows, number)
 
 
 def _end(begins: Ints, counts: Floats, sigma: float) -> int:
@@ -361,28 +363,28 @@ def _geometric(begins: Ints, counts: Floats, sigma: float, classes: int) -> Rows
     numbers = np.maximum(shares @ counts, 0.0) / squares
     clear = numbers * np.sqrt(squares) / max(sigma, TINY)
     clear[clear < JOINED + FURTHER * np.log10(means)] = 0.0
-    place = int(np.argmax(clear))
-    persons = numbers[place] * shares[place]
+    index = int(np.argmax(clear))
+    persons = numbers[index] * shares[index]
     beyond = np.cumsum(persons[::-1])[::-1]
     compared = slice(max(int(np.count_nonzero(beyond >= sigma)), classes))
     excess = float(np.mean((counts - persons)[compared] ** 2)) / max(sigma, TINY) ** 2 - 1
-    hidden = CLEAR * sigma > HIDDEN * numbers[place]
-    if not clear[place] or not hidden or excess > 1:
+    hidden = CLEAR * sigma > HIDDEN * numbers[index]
+    if not clear[index] or not hidden or excess > 1:
         return None
-    around = [max(place - 1, 0), min(place + 1, MEANS - 1)]
-    by_mean = numbers[place] * np.diff(shares[around], axis=0)[0] / np.diff(np.log(means[around]))
-    slopes = np.stack([shares[place], by_mean])
+    around = [max(index - 1, 0), min(index + 1, MEANS - 1)]
+    by_mean = numbers[index] * np.diff(shares[around], axis=0)[0] / np.diff(np.log(means[around]))
+    slopes = np.stack([shares[index], by_mean])
     persons[beyond < 1] = 0.0
-    found = RowsPerPerson(begins, persons, sigma=sigma, geometric=True)
+    rows = RowsPerPerson(begins, persons, sigma=sigma, geometric=True)
     of_both = sigma**2 * slopes.T @ np.linalg.pinv(slopes @ slopes.T) @ slopes
-    inside = INSIDE * (found.lasts - begins) / found.rows
+    inside = INSIDE * (rows.lasts - begins) / rows.rows
     unsure = (persons * np.hypot(MISFIT, inside)) ** 2
-    covariance = (of_both + np.diag(unsure)) * np.outer(found.rows, found.rows)
+    covariance = (of_both + np.diag(unsure)) * np.outer(rows.rows, rows.rows)
     covariance[persons <= 0] = covariance[:, persons <= 0] = 0.0
-    return replace(found, covariance=covariance)
+    return replace(rows, covariance=covariance)
 
 
-def best_bound(rows: RowsPerPerson, rho: float, pairs: int, most: int | None = None) -> int:
+def best_bound(rows: RowsPerPerson, rho: float, pairs: int, limit: int | None = None) -> int:
     """Return the bound on the root of a person's summed squares with the smallest expected error of a table.
 
     The noise of a cell is in proportion to the bound. A small bound leaves out rows: the others are a random
@@ -398,7 +400,7 @@ def best_bound(rows: RowsPerPerson, rho: float, pairs: int, most: int | None = N
         Budget of a person for all questions.
     pairs : int
         Number of tables of two columns, at least 1.
-    most : int, optional
+    limit : int, optional
         The largest bound. Default: `MOST`.
 
     Examples
@@ -408,13 +410,13 @@ def best_bound(rows: RowsPerPerson, rho: float, pairs: int, most: int | None = N
     >>> best_bound(few, 0.01, 15), best_bound(many, 0.01, 15)
     (2, 10)
     """
-    noise, whole = FOR_TABLES * rho / pairs, rows.in_groups(rows.rows)
+    noise, totals = FOR_TABLES * rho / pairs, rows.in_groups(rows.rows)
 
     def error(bound: int) -> float:
-        kept = np.maximum(rows.in_groups(rows.kept_within(bound)), 1.0)
-        together, apart = whole.sum() / kept.sum(), sqrt(float(np.mean((whole / kept) ** 2)))
-        sampling = float(np.sum(whole * np.maximum(whole / kept - 1, 0.0))) / CELLS
+        rows_kept = np.maximum(rows.in_groups(rows.kept_within(bound)), 1.0)
+        together, apart = totals.sum() / rows_kept.sum(), sqrt(float(np.mean((totals / rows_kept) ** 2)))
+        sampling = float(np.sum(totals * np.maximum(totals / rows_kept - 1, 0.0))) / CELLS
         return bound**2 / (2 * noise) * together * apart + sampling
 
     largest = int(rows.begins[rows.last])
-    return min(range(1, min(MOST, largest, most or MOST) + 1), key=error)
+    return min(range(1, min(MOST, largest, limit or MOST) + 1), key=error)

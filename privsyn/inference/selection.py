@@ -43,9 +43,9 @@ MOST_PAIRS = 50_000  # measured pairs: those of 300 attributes. With more, synth
 
 
 def near_pairs(
-    names: Attributes, most: int, target: str | None = None, important: Sequence[Attributes] = ()
+    names: Attributes, limit: int, target: str | None = None, important: Sequence[Attributes] = ()
 ) -> tuple[Attributes, ...]:
-    """Return all pairs, in order, or at most `most` pairs of near columns, and those with the target.
+    """Return all pairs, in order, or at most `limit` pairs of near columns, and those with the target.
 
     Those inside an `important` set are always there too.
 
@@ -56,15 +56,15 @@ def near_pairs(
     >>> len(near_pairs(("a", "b", "c", "d"), 6))
     6
     """
-    width, found = 0, 0
-    while width < len(names) and found + len(names) - width - 1 <= most:
-        width, found = width + 1, found + len(names) - width - 1
-    named = {frozenset(pair) for one in important for pair in combinations(one, 2)}
+    width, number = 0, 0
+    while width < len(names) and number + len(names) - width - 1 <= limit:
+        width, number = width + 1, number + len(names) - width - 1
+    named = {frozenset(pair) for names_of_set in important for pair in combinations(names_of_set, 2)}
     reach = width if target is None and not named else len(names)
     return tuple(
         (a, b)
-        for place, a in enumerate(names)
-        for distance, b in enumerate(names[place + 1 : place + 1 + reach])
+        for index, a in enumerate(names)
+        for distance, b in enumerate(names[index + 1 : index + 1 + reach])
         if distance < width or target in (a, b) or (named and frozenset((a, b)) in named)
     )
 
@@ -218,18 +218,18 @@ def allocate_first(
     fair = allocate(gains, budget, weights=weights, jumps=jumps)
     if not named.any() or named.all():
         return fair
-    others = weights[~named]
+    weights_of_rest = weights[~named]
     fallen = np.cumsum((gains[~named, 1:] + gains[~named, :-1]) / 2 * np.diff(budget * STEPS), axis=1)
     fallen = np.insert(fallen, 0, 0.0, axis=1)
 
     def error(budgets: Floats) -> float:
-        return float(others @ (before[~named] - _at(fallen, budgets[~named] / budget)))
+        return float(weights_of_rest @ (before[~named] - _at(fallen, budgets[~named] / budget)))
 
     looks = 2 if jumps else 1  # with Laplace noise there is no second one
-    most, factor = BESIDE**looks * error(fair), IMPORTANT
+    limit, factor = BESIDE**looks * error(fair), IMPORTANT
     while factor > 1:
         budgets = allocate(gains, budget, weights=np.where(named, factor, 1.0) * weights, jumps=jumps)
-        if error(budgets) <= most:
+        if error(budgets) <= limit:
             return budgets
         factor /= FINELY
     return fair
@@ -243,10 +243,10 @@ def allocate_most(
     if np.count_nonzero(budgets) <= MOST_PAIRS:
         return budgets
     order = np.lexsort((-gains[:, 0] * weights * (budgets > 0), ~named))
-    kept, most = np.sort(order[:MOST_PAIRS]), np.zeros(len(budgets))
-    some = (gains[kept], before[kept], budget, weights[kept], named[kept])
-    most[kept] = allocate_first(*some, jumps=jumps)
-    return most
+    selected, result = np.sort(order[:MOST_PAIRS]), np.zeros(len(budgets))
+    some = (gains[selected], before[selected], budget, weights[selected], named[selected])
+    result[selected] = allocate_first(*some, jumps=jumps)
+    return result
 
 
 def _at(curves: Floats, shares: Floats) -> Floats:
@@ -300,8 +300,8 @@ class Resolutions:
 
     def groups(self, attributes: Attributes, level: int) -> Grouping:
         """Return the groups of some attributes' codes at a level, or at the finest that they have."""
-        of = (self._groups[name] for name in attributes)
-        return Grouping(tuple(levels[min(level, len(levels) - 1)] for levels in of))
+        levels_of_names = (self._groups[name] for name in attributes)
+        return Grouping(tuple(levels[min(level, len(levels) - 1)] for levels in levels_of_names))
 
     def levels(self, attributes: Attributes) -> int:
         """Return the number of levels of a table over some attributes."""
@@ -311,10 +311,10 @@ class Resolutions:
         self, level: int, pairs: Sequence[Attributes], dispersions: Floats, budget: float
     ) -> Floats:
         """Return the expected L1 error, in records, of pairs measured at a level, at each budget step."""
-        place = {
+        indices = {
             name: self._find(name, self.groups((name,), level).groups[0]) for pair in pairs for name in pair
         }
-        axes = [[place[name] for name in pair] for pair in pairs]
+        axes = [[indices[name] for name in pair] for pair in pairs]
         return self._errors(axes, dispersions, np.zeros(len(pairs)), budget)
 
     def errors_left(self, pairs: Sequence[Estimate], budget: float) -> Floats:
@@ -337,7 +337,7 @@ class Resolutions:
             return np.zeros((0, len(STEPS)))
         rhos = budget * STEPS if self._rho_of is None else self._rho_of(budget * STEPS)
         units, variances, gains, masses, priors = map(np.concatenate, zip(*self._parts, strict=True))
-        starts, firsts = (np.cumsum([0, *(len(part[of]) for part in self._parts)]) for of in (0, 3))
+        starts, firsts = (np.cumsum([0, *(len(part[field]) for part in self._parts)]) for field in (0, 3))
         spectra = _kernels.Spectra(starts, units, variances, gains, firsts, masses, priors)
         scales = dispersions * next(iter(self._one_ways.values())).total
         return _kernels.smooth_errors(
@@ -348,18 +348,18 @@ class Resolutions:
 def _levels(one_way: Marginal) -> list[Codes]:
     """Return the groups of an attribute at each level, from two groups to all codes."""
     ordered = one_way.domain.ordered[0]
-    found = [groups_at(one_way, level) for level in LEVELS if level < ordered]
-    return [*found, np.arange(one_way.domain.sizes[0], dtype=np.int32)]
+    groups = [groups_at(one_way, level) for level in LEVELS if level < ordered]
+    return [*groups, np.arange(one_way.domain.sizes[0], dtype=np.int32)]
 
 
 def _components(one_way: Marginal, group: Codes, waves: Waves) -> _Parts:
     """Return the units, variances and gains of the components, and the masses and priors of the units."""
     shares = np.maximum(one_way.counts / one_way.total, 1e-9)
     ordered = one_way.domain.ordered[0] if one_way.domain.ordered[0] > 2 else 0
-    others = shares[ordered:]
-    nominal = np.arange(len(others))
+    nominal_shares = shares[ordered:]
+    nominal = np.arange(len(nominal_shares))
     if not ordered:
-        return nominal, others, np.ones(len(others)), others, 1 / others
+        return nominal, nominal_shares, np.ones(len(nominal_shares)), nominal_shares, 1 / nominal_shares
     spectrum = waves.along(one_way.attributes[0], group)
     mass = shares[:ordered].sum()
     gains, prior = np.zeros(len(spectrum.variances)), 0.0
@@ -373,8 +373,8 @@ def _components(one_way: Marginal, group: Codes, waves: Waves) -> _Parts:
         prior += weight * float((np.diag(across.join(covariance)) / held).sum())
     return (
         np.concatenate([np.zeros(len(gains), np.int64), 1 + nominal]),
-        np.concatenate([spectrum.variances, others]),
-        np.concatenate([gains, np.ones(len(others))]),
-        np.concatenate([[mass], others]),
-        np.concatenate([[prior], 1 / others]),
+        np.concatenate([spectrum.variances, nominal_shares]),
+        np.concatenate([gains, np.ones(len(nominal_shares))]),
+        np.concatenate([[mass], nominal_shares]),
+        np.concatenate([[prior], 1 / nominal_shares]),
     )

@@ -43,17 +43,17 @@ def count_ones(context: Any, word: Any) -> Any:
 
 
 @njit(**KERNEL)
-def recode(column: Integers, group: Integers, found: Integers) -> None:
-    """Write the group of each code to `found`. In numpy, each code would first become an index of 8 bytes.
+def recode(column: Integers, group: Integers, recoded: Integers) -> None:
+    """Write the group of each code to `recoded`. In numpy, each code would first become an index of 8 bytes.
 
     Parameters
     ----------
-    column, found : arrays of shape (rows,)
+    column, recoded : arrays of shape (rows,)
     group : array of shape (codes,)
         Every code of `column` has a group: no bounds are checked.
     """
     for row in range(len(column)):
-        found[row] = group[column[row]]
+        recoded[row] = group[column[row]]
 
 
 @njit(**KERNEL)
@@ -64,7 +64,7 @@ def add_counts(
     columns: Ints,
     strides: Ints,
     starts: Ints,
-    places: Ints,
+    first_planes: Ints,
     planes: Bits,
     counts: Ints,
 ) -> None:
@@ -79,7 +79,7 @@ def add_counts(
     columns, strides : of shape (attributes of all tables,)
     starts : of shape (tables,)
         First cell of each table. A row's cell is the start plus the sum of its codes times their strides.
-    places : of shape (d,)
+    first_planes : of shape (d,)
         First plane of each column of a table of several columns and at most `SMALL` cells; -1 for the others.
     planes : of shape (planes + 1, STRETCH // 64), overwritten; the last is no column's
     counts : of shape (cells of all tables,)
@@ -89,17 +89,19 @@ def add_counts(
     cells, short = np.empty(STRETCH, np.int64), np.empty(STRETCH, np.uint16)
     for begin in range(0, n, STRETCH):
         end = min(begin + STRETCH, n)
-        set_bits(codes, begin, end, places, planes)
+        set_bits(codes, begin, end, first_planes, planes)
         for t in range(len(starts)):
             first, last = firsts[t], firsts[t + 1]
             size = sizes[columns[first]] * strides[first] if last > first else 1
-            of, steps, own = columns[first:last], strides[first:last], counts[starts[t] :]
+            attributes, steps, table_counts = columns[first:last], strides[first:last], counts[starts[t] :]
             if last - first > 1 and size <= SMALL:
-                add_small(planes, rows, (end - begin + 63) // 64, of, places, sizes, own)
+                add_small(
+                    planes, rows, (end - begin + 63) // 64, attributes, first_planes, sizes, table_counts
+                )
             elif size <= SHORT:
-                add_rows(codes, begin, end, of, steps, short, own)
+                add_rows(codes, begin, end, attributes, steps, short, table_counts)
             else:
-                add_rows(codes, begin, end, of, steps, cells, own)
+                add_rows(codes, begin, end, attributes, steps, cells, table_counts)
 
 
 @njit(**INNER)
@@ -130,28 +132,28 @@ def add_rows(
 
 
 @njit(**INNER)
-def set_bits(codes: Short, begin: int, end: int, places: Ints, planes: Bits) -> None:
+def set_bits(codes: Short, begin: int, end: int, first_planes: Ints, planes: Bits) -> None:
     """Write the planes of the columns that have a place, from the rows of a stretch.
 
     Parameters
     ----------
     codes : of shape (d, n), column by column
-    places : of shape (d,), first plane of each column, or -1
+    first_planes : of shape (d,), first plane of each column, or -1
     planes : of shape (planes, words)
     """
     for plane in range(planes.shape[0]):
         for word in range(planes.shape[1]):
             planes[plane, word] = 0
-    for c in range(len(places)):
-        column, place = codes[c][begin:end], places[c]
-        if place >= 0:
+    for c in range(len(first_planes)):
+        column, first_plane = codes[c][begin:end], first_planes[c]
+        if first_plane >= 0:
             for i in range(len(column)):
-                planes[place + np.int64(column[i]), i >> 6] |= np.uint64(1) << np.uint64(i & 63)
+                planes[first_plane + np.int64(column[i]), i >> 6] |= np.uint64(1) << np.uint64(i & 63)
 
 
 @njit(**INNER)
 def add_small(
-    planes: Bits, rows: Words, words: int, columns: Ints, places: Ints, sizes: Ints, counts: Ints
+    planes: Bits, rows: Words, words: int, columns: Ints, first_planes: Ints, sizes: Ints, counts: Ints
 ) -> None:
     """Count the rows of the first words in each cell of a table over some columns, and add to `counts`.
 
@@ -161,7 +163,7 @@ def add_small(
     rows : of shape (words or more,), overwritten
     words : number of words that have rows
     columns : of shape (attributes of the table,)
-    places, sizes : of shape (d,), first plane and number of codes of each column
+    first_planes, sizes : of shape (d,), first plane and number of codes of each column
     counts : of shape (cells of this table and of all after it,)
     """
     cells, last = 1, columns[len(columns) - 1]
@@ -173,26 +175,26 @@ def add_small(
         before = cell // sizes[last]  # the codes of all columns but the last
         for q in range(len(columns) - 2, -1, -1):
             column = columns[q]
-            plane = planes[places[column] + before % sizes[column]]
+            plane = planes[first_planes[column] + before % sizes[column]]
             before //= sizes[column]
             for w in range(words):
                 rows[w] &= plane[w]
         for code in range(sizes[last]):
-            plane = planes[places[last] + code]
-            found = np.uint64(0)
+            plane = planes[first_planes[last] + code]
+            number = np.uint64(0)
             for w in range(words):
-                found += count_ones(rows[w] & plane[w])  # type: ignore[call-arg]
-            counts[cell + code] += np.int64(found)
+                number += count_ones(rows[w] & plane[w])  # type: ignore[call-arg]
+            counts[cell + code] += np.int64(number)
 
 
 @njit(**KERNEL)
 def add_within_squares(
-    codes: Integers, before: Integers, firsts: Ints, offsets: Ints, most: int, counts: Ints
+    codes: Integers, before: Integers, firsts: Ints, offsets: Ints, bound: int, counts: Ints
 ) -> None:
     """Count rows in one table, and add to `counts` in place.
 
     The rows of a person are counted in their order until one would lift the sum of the squared counts of
-    this person over ``most**2``. This row and all later ones of the person are left out.
+    this person over ``bound**2``. This row and all later ones of the person are left out.
 
     Parameters
     ----------
@@ -203,19 +205,19 @@ def add_within_squares(
     firsts : of shape (attributes,)
         Code c of attribute q moves a row's cell by ``offsets[firsts[q] + c]``.
     offsets : flat array
-    most : root of the largest sum
+    bound : root of the largest sum
     counts : of shape (cells,)
     """
     rows = codes.shape[1]
     cells = np.empty(min(rows, STRETCH), np.uint64)
     longest = int(before.max()) + 1 if rows else 0
     slots = 4  # at least 4 times as many as a person has cells with counted rows, so few of these collide
-    while slots < 4 * min(most * most, longest, len(counts)):
+    while slots < 4 * min(bound * bound, longest, len(counts)):
         slots *= 2
     owners = np.full(slots, -1, np.int64)  # the table of a hash with open addressing: the person,
-    places = np.empty(slots, np.uint64)  # the cell,
+    cells_of_slots = np.empty(slots, np.uint64)  # the cell,
     times = np.empty(slots, np.int64)  # and how many rows of this person were counted in it
-    person, left = -1, 0
+    person, room = -1, 0
     for start in range(0, rows, STRETCH):
         end = min(start + STRETCH, rows)
         cells[:] = 0
@@ -225,21 +227,21 @@ def add_within_squares(
                 cells[row - start] += np.uint64(steps[np.uint64(codes[q, row])])
         for row in range(start, end):
             if before[row] == 0:
-                person, left = person + 1, most * most
-            if left <= 0:
+                person, room = person + 1, bound * bound
+            if room <= 0:
                 continue
             cell = cells[row - start]
             at = (cell ^ cell >> np.uint64(7)) & np.uint64(slots - 1)
-            while owners[at] == person and places[at] != cell:
+            while owners[at] == person and cells_of_slots[at] != cell:
                 at = (at + np.uint64(1)) & np.uint64(slots - 1)
             if owners[at] != person:
-                owners[at], places[at], times[at] = person, cell, 0
+                owners[at], cells_of_slots[at], times[at] = person, cell, 0
             added = 2 * times[at] + 1  # (t + 1)^2 - t^2
-            if added > left:
-                left = 0
+            if added > room:
+                room = 0
                 continue
             times[at] += 1
-            left -= added
+            room -= added
             counts[cell] += 1
 
 
@@ -268,11 +270,11 @@ def fit_pairs(
             for j in range(counts.shape[2]):
                 factors[j] = 0.0
             for i in range(counts.shape[1]):
-                found = 0.0
+                row_sum = 0.0
                 for j in range(counts.shape[2]):
-                    found += counts[t, i, j]
-                missed = max(missed, abs(found - rows[t, i]))
-                factor = rows[t, i] / found if found > 0 else 0.0
+                    row_sum += counts[t, i, j]
+                missed = max(missed, abs(row_sum - rows[t, i]))
+                factor = rows[t, i] / row_sum if row_sum > 0 else 0.0
                 for j in range(counts.shape[2]):
                     counts[t, i, j] *= factor
                     factors[j] += counts[t, i, j]
@@ -280,11 +282,11 @@ def fit_pairs(
                 missed = max(missed, abs(factors[j] - columns[t, j]))
                 factors[j] = columns[t, j] / factors[j] if factors[j] > 0 else 0.0
             for i in range(counts.shape[1]):
-                found = 0.0
+                row_sum = 0.0
                 for j in range(counts.shape[2]):
                     counts[t, i, j] *= factors[j]
-                    found += counts[t, i, j]
-                total += found
+                    row_sum += counts[t, i, j]
+                total += row_sum
             totals[t] = total
             if missed <= enough * total or before - missed <= stalled * missed:
                 break
@@ -298,8 +300,8 @@ def turn(word: np.uint64, by: int) -> np.uint64:
 
 
 @njit(**KERNEL)
-def hash_texts(letters: npt.NDArray[np.uint8], ends: Ints, key: Words, found: Words) -> None:
-    """Write the 128 bits of SipHash-2-4 of each text to `found`.
+def hash_texts(letters: npt.NDArray[np.uint8], ends: Ints, key: Words, hashes: Words) -> None:
+    """Write the 128 bits of SipHash-2-4 of each text to `hashes`.
 
     Parameters
     ----------
@@ -308,14 +310,14 @@ def hash_texts(letters: npt.NDArray[np.uint8], ends: Ints, key: Words, found: Wo
     ends : array of shape (texts + 1,)
         Where the first text begins and where each ends. No bounds are checked.
     key : array of shape (2,)
-    found : array of shape (texts, 2)
+    hashes : array of shape (texts, 2)
 
     References
     ----------
     J.-P. Aumasson, D. J. Bernstein: SipHash: a fast short-input PRF. INDOCRYPT 2012. The values of 128 bits
     are those of the authors' reference implementation and of OpenSSL.
     """
-    for row in range(len(found)):
+    for row in range(len(hashes)):
         start, size = ends[row], ends[row + 1] - ends[row]
         a = key[0] ^ np.uint64(0x736F6D6570736575)
         b = key[1] ^ np.uint64(0x646F72616E646F6D) ^ np.uint64(0xEE)
@@ -325,8 +327,8 @@ def hash_texts(letters: npt.NDArray[np.uint8], ends: Ints, key: Words, found: Wo
         for step in range(words + 2):
             word = np.uint64(0)
             if step < words:
-                for place in range(min(8, size - 8 * step)):
-                    word |= np.uint64(letters[start + 8 * step + place]) << np.uint64(8 * place)
+                for letter in range(min(8, size - 8 * step)):
+                    word |= np.uint64(letters[start + 8 * step + letter]) << np.uint64(8 * letter)
                 if step == words - 1:
                     word |= np.uint64(size & 255) << np.uint64(56)
                 d ^= word
@@ -347,4 +349,4 @@ def hash_texts(letters: npt.NDArray[np.uint8], ends: Ints, key: Words, found: Wo
             if step < words:
                 a ^= word
             else:
-                found[row, step - words] = a ^ b ^ c ^ d
+                hashes[row, step - words] = a ^ b ^ c ^ d

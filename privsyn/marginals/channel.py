@@ -111,12 +111,12 @@ class Channels:
     of: Mapping[str, Channel] = field(default_factory=lambda: MappingProxyType({}))
 
     @classmethod
-    def for_domain(cls, kept: Mapping[str, float], domain: Domain) -> Channels:
+    def for_domain(cls, retentions: Mapping[str, float], domain: Domain) -> Channels:
         """Return the channels of columns that were randomised over all codes of the domain."""
         return cls(
             {
                 name: Channel(p, np.full(domain.size_of[name], 1 / domain.size_of[name]))
-                for name, p in kept.items()
+                for name, p in retentions.items()
             }
         )
 
@@ -124,8 +124,8 @@ class Channels:
         """Return the channels of merged codes."""
         return Channels(
             {
-                name: channel.join(merging.groups[place])
-                for place, name in enumerate(merging.original)
+                name: channel.join(merging.groups[axis])
+                for axis, name in enumerate(merging.original)
                 if (channel := self.of.get(name)) is not None
             }
         )

@@ -134,18 +134,18 @@ class Tables:
     def _used(self) -> list[int]:
         """Positions of the attributes that any table needs."""
         names = {name for attributes in self.sets for name in attributes}
-        return [place for place, name in enumerate(self.domain.names) if name in names]
+        return [axis for axis, name in enumerate(self.domain.names) if name in names]
 
     def _codes(self, block: Block) -> npt.NDArray[np.unsignedinteger]:
         """Return the needed columns in the counted codes, all of one type."""
-        kind = _counted_type(max((self.domain.sizes[place] for place in self._used), default=1))
+        kind = _counted_type(max((self.domain.sizes[axis] for axis in self._used), default=1))
         codes = np.empty((len(self._used), len(block[0]) if block else 0), kind)
-        for row, place in enumerate(self._used):
+        for row, axis in enumerate(self._used):
             if self.grouping:
-                column = block[place].astype(np.promote_types(block[place].dtype, np.uint16), copy=False)
-                recode(column, self.grouping.groups[place].astype(kind), codes[row])
+                column = block[axis].astype(np.promote_types(block[axis].dtype, np.uint16), copy=False)
+                recode(column, self.grouping.groups[axis].astype(kind), codes[row])
             else:
-                codes[row] = block[place]
+                codes[row] = block[axis]
         return codes
 
     def _parts(self, sizes: list[int]) -> list[_Part]:
@@ -153,8 +153,8 @@ class Tables:
 
         Neighbouring tables take about as long, so all cores finish together.
         """
-        rows = {self.domain.names[place]: row for row, place in enumerate(self._used)}
-        of_columns = [self.domain.sizes[place] for place in self._used]
+        rows = {self.domain.names[axis]: row for row, axis in enumerate(self._used)}
+        of_columns = [self.domain.sizes[axis] for axis in self._used]
         starts = [0, *accumulate(sizes[:-1])]
         cores = min(cpu_count() or 1, len(self.sets))
         parts = []
@@ -165,10 +165,10 @@ class Tables:
             strides = [prod(shape[q + 1 :]) for shape in shapes for q in range(len(shape))]
             counted = zip(sets, sizes[core::cores], strict=True)
             small = [names for names, size in counted if len(names) > 1 and size <= SMALL]
-            places, needed = [-1] * len(rows), 0
+            first_planes, needed = [-1] * len(rows), 0
             for row in {rows[name]: None for names in small for name in names}:
-                places[row], needed = needed, needed + of_columns[row]
-            numbers = of_columns, firsts, columns, strides, starts[core::cores], places
+                first_planes[row], needed = needed, needed + of_columns[row]
+            numbers = of_columns, firsts, columns, strides, starts[core::cores], first_planes
             planes = np.empty((needed + 1, STRETCH // 64), np.uint64)
             parts.append((*(np.array(part, np.int64) for part in numbers), planes))
         return parts  # type: ignore[return-value]
@@ -216,21 +216,21 @@ class Packing:
     def groups(self) -> tuple[tuple[int, ...], ...]:
         """The places of the columns that share a byte: large columns first, each where it first fits."""
         groups: list[list[int]] = []
-        for place in sorted(range(len(self.sizes)), key=lambda place: -self.sizes[place]):
-            fitting = (g for g in groups if self.sizes[place] * prod(self.sizes[p] for p in g) <= BYTE)
+        for index in sorted(range(len(self.sizes)), key=lambda index: -self.sizes[index]):
+            fitting = (g for g in groups if self.sizes[index] * prod(self.sizes[p] for p in g) <= BYTE)
             group = next(fitting, None)
             if group is None:
                 groups.append(group := [])
-            group.append(place)
+            group.append(index)
         return tuple(map(tuple, groups))
 
     def pack(self, block: Block) -> Block:
         """Return one column for each group: the codes of a row as the digits of one number."""
         packed = []
-        for first, *others in self.groups:
+        for first, *following in self.groups:
             column = block[first]
-            for place in others:
-                column = column * column.dtype.type(self.sizes[place]) + block[place]
+            for index in following:
+                column = column * column.dtype.type(self.sizes[index]) + block[index]
             packed.append(column)
         return tuple(packed)
 
@@ -238,9 +238,9 @@ class Packing:
         """Return the columns that were packed."""
         columns = dict[int, npt.NDArray[np.unsignedinteger]]()
         for group, column in zip(self.groups, packed, strict=True):
-            for place in group[:0:-1]:
-                size = column.dtype.type(self.sizes[place])
+            for index in group[:0:-1]:
+                size = column.dtype.type(self.sizes[index])
                 rest = column // size
-                columns[place], column = column - rest * size, rest
+                columns[index], column = column - rest * size, rest
             columns[group[0]] = column
-        return tuple(columns[place] for place in range(len(columns)))
+        return tuple(columns[index] for index in range(len(columns)))

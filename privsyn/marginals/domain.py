@@ -130,12 +130,12 @@ class Domain:
 
     def axes(self, attributes: Attributes) -> tuple[int, ...]:
         """Return the positions of `attributes`; raise ``KeyError`` for an unknown one."""
-        places = self._places
-        return tuple([places[name] for name in attributes])
+        axis_of = self._places
+        return tuple([axis_of[name] for name in attributes])
 
     @cached_property
     def _places(self) -> dict[str, int]:
-        return {name: place for place, name in enumerate(self.names)}
+        return {name: axis for axis, name in enumerate(self.names)}
 
     def project(self, attributes: Attributes) -> Domain:
         """Return the domain of `attributes` alone, in the order given."""
@@ -143,17 +143,17 @@ class Domain:
         sizes, ordered = tuple([self.sizes[a] for a in axes]), tuple([self.ordered[a] for a in axes])
         if len(set(axes)) < len(axes):
             return Domain(attributes, sizes, ordered)  # raises
-        found = object.__new__(Domain)  # nothing to check: a wide table has half a million pairs
-        found.__dict__.update(names=tuple(attributes), sizes=sizes, ordered=ordered)
-        return found
+        domain = object.__new__(Domain)  # nothing to check: a wide table has half a million pairs
+        domain.__dict__.update(names=tuple(attributes), sizes=sizes, ordered=ordered)
+        return domain
 
-    def joined(self, other: Domain) -> Domain:
+    def joined(self, second: Domain) -> Domain:
         """Return the domain with the attributes of another one behind its own.
 
         >>> Domain(("age",), (10,)).joined(Domain(("sex",), (2,))).shape
         (10, 2)
         """
-        return Domain(self.names + other.names, self.sizes + other.sizes, self.ordered + other.ordered)
+        return Domain(self.names + second.names, self.sizes + second.sizes, self.ordered + second.ordered)
 
 
 NO_ATTRIBUTES = Domain((), ())

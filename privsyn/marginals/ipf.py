@@ -48,12 +48,12 @@ def fit_all(
     fitted: dict[int, Marginal] = {}
     domains = [table.domain for table in tables]
 
-    def fit(places: list[int]) -> None:
-        some = [domains[i] for i in places]
-        sides = lift_all(some, [margins[i] for i in places])
-        counts = np.array([tables[i].counts for i in places])
-        found = fit_alike(counts, sides, sums_of(sides[0]), rounds, enough)
-        fitted.update(zip(places, unstacked(some, found), strict=True))
+    def fit(indices: list[int]) -> None:
+        some = [domains[i] for i in indices]
+        sides = lift_all(some, [margins[i] for i in indices])
+        counts = np.array([tables[i].counts for i in indices])
+        counts_fitted = fit_alike(counts, sides, sums_of(sides[0]), rounds, enough)
+        fitted.update(zip(indices, unstacked(some, counts_fitted), strict=True))
 
     for_alike(fit, list(map(kind_of, domains, margins)), [d.cells for d in domains], CELLS_AT_ONCE)
     return [fitted[i] for i in range(len(tables))]
@@ -99,22 +99,22 @@ def fit_alike(
         sums = _kernels.fit_pairs(fitted, rows, columns, rounds, enough, STALLED)
         met = (sums > 0) & (np.abs(sums - totals) <= SAME * np.maximum(sums, totals))
         return fitted if met.all() else _with_totals(fitted, counts > 0, totals)
-    possible, left, missed = counts > 0, np.arange(len(counts)), np.full(len(counts), np.inf)
+    possible, unfinished, missed = counts > 0, np.arange(len(counts)), np.full(len(counts), np.inf)
     for _ in range(rounds):
-        before, missed = missed, np.zeros(len(left))
+        before, missed = missed, np.zeros(len(unfinished))
         for margin in sides:
-            others = tuple(axis for axis in range(1, counts.ndim) if margin.shape[axis] == 1)
-            sums = counts.sum(axis=others, keepdims=True)
-            missed = np.maximum(missed, np.abs(sums - margin).reshape(len(left), -1).max(axis=1))
+            summed = tuple(axis for axis in range(1, counts.ndim) if margin.shape[axis] == 1)
+            sums = counts.sum(axis=summed, keepdims=True)
+            missed = np.maximum(missed, np.abs(sums - margin).reshape(len(unfinished), -1).max(axis=1))
             counts = counts * np.divide(margin, sums, out=np.zeros_like(sums), where=sums > 0)
         done = (missed <= enough * sums_of(counts)) | (before - missed <= STALLED * missed)
         if done.any():
-            fitted[left[done]] = counts[done]
-            left, counts, missed = left[~done], counts[~done], missed[~done]
+            fitted[unfinished[done]] = counts[done]
+            unfinished, counts, missed = unfinished[~done], counts[~done], missed[~done]
             sides = [margin[~done] for margin in sides]
-            if not len(left):
+            if not len(unfinished):
                 break
-    fitted[left] = counts
+    fitted[unfinished] = counts
     return _with_totals(fitted, possible, totals)
 
 

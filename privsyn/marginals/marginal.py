@@ -55,10 +55,10 @@ class Grouping:
             cells = np.add.reduceat(cells, firsts(group), axis=axis)
         return cells
 
-    def scale(self, cells: Floats, sums: Floats, least: float = 0.0) -> Floats:
-        """Return cells scaled to the sums of their groups; those with a sum of at most `least` stay."""
+    def scale(self, cells: Floats, sums: Floats, threshold: float = 0.0) -> Floats:
+        """Return cells scaled to the sums of their groups; those with a sum of at most `threshold` stay."""
         now = self.join(cells)
-        ratio = np.divide(sums, now, out=np.ones_like(now), where=now > least)
+        ratio = np.divide(sums, now, out=np.ones_like(now), where=now > threshold)
         return cells * ratio[np.ix_(*self.groups)]
 
     def domain(self, codes: Domain) -> Domain:
@@ -111,10 +111,10 @@ def groups_at(one_way: Marginal, level: int) -> Codes:
         return np.arange(len(one_way.counts), dtype=np.int32)
     middles = (np.cumsum(counts) - counts / 2) / counts.sum()
     groups = np.minimum((level * middles).astype(np.int64), level - 1)
-    places = np.zeros(ordered, np.int64)
-    np.cumsum(groups[1:] > groups[:-1], out=places[1:])  # skip groups that hold no code
-    others = places[-1] + 1 + np.arange(len(one_way.counts) - ordered)
-    return np.concatenate([places, others]).astype(np.int32)
+    labels = np.zeros(ordered, np.int64)
+    np.cumsum(groups[1:] > groups[:-1], out=labels[1:])  # skip groups that hold no code
+    nominal = labels[-1] + 1 + np.arange(len(one_way.counts) - ordered)
+    return np.concatenate([labels, nominal]).astype(np.int32)
 
 
 def firsts(group: Codes) -> npt.NDArray[np.intp]:
@@ -176,8 +176,8 @@ class Marginal:
         if attributes == self.attributes:
             return self
         axes = self.domain.axes(attributes)
-        others = tuple(axis for axis in range(len(self.domain)) if axis not in axes)
-        summed = self.counts.sum(axis=others)
+        summed_axes = tuple(axis for axis in range(len(self.domain)) if axis not in axes)
+        summed = self.counts.sum(axis=summed_axes)
         ranks = tuple(sorted(axes).index(axis) for axis in axes)
         return Marginal(self.domain.project(attributes), np.transpose(summed, ranks))
 
@@ -241,33 +241,33 @@ def lift(table: Marginal, domain: Domain) -> Counts:
     >>> lift(Marginal(Domain(("b",), (3,)), np.arange(3)), Domain(("a", "b"), (2, 3))).shape
     (1, 3)
     """
-    kept = tuple(name for name in domain.names if name in table.attributes)
+    names = tuple(name for name in domain.names if name in table.attributes)
     shape = [size if name in table.attributes else 1 for name, size in domain.size_of.items()]
-    return table.project(kept).counts.reshape(shape)
+    return table.project(names).counts.reshape(shape)
 
 
-def alike(kinds: Sequence[Hashable], cells: Sequence[int], most: int) -> Iterator[list[int]]:
-    """Yield the places of tables of one kind, with at most `most` cells together, or of one table alone.
+def alike(kinds: Sequence[Hashable], cells: Sequence[int], limit: int) -> Iterator[list[int]]:
+    """Yield the indices of tables of one kind, with at most `limit` cells together, or of one table alone.
 
     >>> list(alike(["pair", "triple", "pair", "pair"], [4, 8, 4, 4], 10))
     [[0, 2], [3], [1]]
     """
     of_kind: dict[Hashable, list[int]] = {}
-    for place, kind in enumerate(kinds):
-        of_kind.setdefault(kind, []).append(place)
-    for places in of_kind.values():
-        step = max(most // cells[places[0]], 1)
-        yield from (places[start : start + step] for start in range(0, len(places), step))
+    for index, kind in enumerate(kinds):
+        of_kind.setdefault(kind, []).append(index)
+    for indices in of_kind.values():
+        step = max(limit // cells[indices[0]], 1)
+        yield from (indices[start : start + step] for start in range(0, len(indices), step))
 
 
 def for_alike(
-    function: Callable[[list[int]], None], kinds: Sequence[Hashable], cells: Sequence[int], most: int
+    function: Callable[[list[int]], None], kinds: Sequence[Hashable], cells: Sequence[int], limit: int
 ) -> None:
-    """Call a function with the places of each group of `alike`, in threads.
+    """Call a function with the indices of each group of `alike`, in threads.
 
     The function stores its results by place, so they do not depend on the order of the calls.
     """
-    groups = list(alike(kinds, cells, most))
+    groups = list(alike(kinds, cells, limit))
     if len(groups) < 2:
         list(map(function, groups))
         return

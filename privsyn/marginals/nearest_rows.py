@@ -27,8 +27,8 @@ def nearest_rows(
     """
     n = len(weights)
     prefixes = np.zeros((len(listed) + 1, n + len(wanted[0])), np.int64)  # ranks of the first j columns
-    for j, (known, sought) in enumerate(zip(listed, wanted, strict=True)):
-        ranks = np.unique(np.concatenate([known, sought]), return_inverse=True)[1]
+    for j, (column, sought) in enumerate(zip(listed, wanted, strict=True)):
+        ranks = np.unique(np.concatenate([column, sought]), return_inverse=True)[1]
         prefixes[j + 1] = np.unique(prefixes[j] * len(ranks) + ranks, return_inverse=True)[1]
     order = np.argsort(prefixes[-1, :n], kind="stable")
     sums = np.concatenate([[0.0], np.cumsum(weights[order])])

@@ -63,14 +63,14 @@ class Merging:
         groups = tuple([self.groups[axis] for axis in self.original.axes(attributes)])
         return Merging(original, merged, groups, shares)
 
-    def then(self, other: Merging) -> Merging:
-        """Return this merging followed by `other`, which merges this one's merged codes."""
-        groups = Grouping(self.groups).then(Grouping(other.groups)).groups
+    def then(self, later: Merging) -> Merging:
+        """Return this merging followed by `later`, which merges this one's merged codes."""
+        groups = Grouping(self.groups).then(Grouping(later.groups)).groups
         shares = tuple(
             share * further[group]
-            for share, further, group in zip(self.shares, other.shares, self.groups, strict=True)
+            for share, further, group in zip(self.shares, later.shares, self.groups, strict=True)
         )
-        return Merging(self.original, other.merged, groups, shares)
+        return Merging(self.original, later.merged, groups, shares)
 
     def merge_counts(self, table: Measurement) -> Measurement:
         """Return a measured table in merged codes; counts and variances of joined values add up."""
@@ -85,8 +85,8 @@ class Merging:
 
     def spread(self, one_way: Marginal) -> Floats:
         """Return the count of each original code of an attribute, from the counts of its merged codes."""
-        (place,) = self.merged.axes(one_way.attributes)
-        return one_way.counts[self.groups[place]] * self.shares[place]
+        (axis,) = self.merged.axes(one_way.attributes)
+        return one_way.counts[self.groups[axis]] * self.shares[axis]
 
     def grouping(self, attributes: Attributes) -> Grouping:
         """Return the merged codes of `attributes` as groups; none if all codes keep their numbers."""
@@ -107,24 +107,24 @@ class Merging:
         """Return records in original codes, each drawn by its share of the merged code."""
         return self.placed(records, (rng.random(len(records)) for _ in self.groups))
 
-    def placed(self, records: Records, places: Iterable[Floats]) -> Records:
+    def placed(self, records: Records, positions: Iterable[Floats]) -> Records:
         """Return records in original codes.
 
         Parameters
         ----------
         records : Records
-        places : iterable of arrays of shape (records,), one per attribute
-            From 0 to 1: the place in the cumulated shares of the record's merged code.
+        positions : iterable of arrays of shape (records,), one per attribute
+            From 0 to 1: the position in the cumulated shares of the record's merged code.
         """
         columns = records.codes.copy(order="F")
-        for j, (group, share, place) in enumerate(zip(self.groups, self.shares, places, strict=True)):
+        for j, (group, share, position) in enumerate(zip(self.groups, self.shares, positions, strict=True)):
             if self.original.names[j] not in self._recoded:
                 continue
             # Sort original codes by group. Each group spans a length of 1 of the cumulated shares.
             order = np.argsort(group, kind="stable")
             edges = np.cumsum(share[order])
-            found = np.searchsorted(edges, records.codes[:, j] + place, side="right")
-            columns[:, j] = _nearest_in_group(order, group, found, records.codes[:, j])
+            drawn = np.searchsorted(edges, records.codes[:, j] + position, side="right")
+            columns[:, j] = _nearest_in_group(order, group, drawn, records.codes[:, j])
         return Records(self.original, columns)
 
 
@@ -145,9 +145,9 @@ def joined(domain: Domain, one_ways: tuple[Marginal, ...], level: int) -> Mergin
 
 
 def _nearest_in_group(
-    order: npt.NDArray[np.intp], group: Codes, places: npt.NDArray[np.intp], wanted: Codes
+    order: npt.NDArray[np.intp], group: Codes, positions: npt.NDArray[np.intp], wanted: Codes
 ) -> Codes:
     """Return the drawn original codes; clip draws that rounding moved outside their group."""
     sizes = np.bincount(group)
     first = np.cumsum(sizes) - sizes
-    return order[np.clip(places, first[wanted], first[wanted] + sizes[wanted] - 1)].astype(np.int32)
+    return order[np.clip(positions, first[wanted], first[wanted] + sizes[wanted] - 1)].astype(np.int32)

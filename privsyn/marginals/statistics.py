@@ -42,8 +42,8 @@ def couplings(pairs: Sequence[Marginal]) -> Floats:
     [1.0]
     """
     a, b, both = _entropies(pairs)
-    least = np.minimum(a, b)
-    return np.clip(np.divide(a + b - both, least, out=np.zeros(len(a)), where=least > 0), 0.0, 1.0)
+    smaller = np.minimum(a, b)
+    return np.clip(np.divide(a + b - both, smaller, out=np.zeros(len(a)), where=smaller > 0), 0.0, 1.0)
 
 
 def pairs_within(tables: tuple[Marginal, ...]) -> dict[Attributes, Marginal]:
@@ -53,8 +53,8 @@ def pairs_within(tables: tuple[Marginal, ...]) -> dict[Attributes, Marginal]:
 
 def dependences(tables: Sequence[Marginal]) -> Floats:
     """Return the total variation of each table from independent attributes, as a share of its total."""
-    found = np.empty(len(tables))
-    for places, counts in _stacked(tables):
+    distances = np.empty(len(tables))
+    for indices, counts in _stacked(tables):
         sides = [counts.sum(axis=tuple(set(range(1, counts.ndim)) - {k})) for k in range(1, counts.ndim)]
         totals = [side.sum(axis=1, keepdims=True) for side in sides]
         expected = np.ones((len(counts), 1))
@@ -62,40 +62,40 @@ def dependences(tables: Sequence[Marginal]) -> Floats:
             shares = side / total
             expected = (expected[:, :, np.newaxis] * shares[:, np.newaxis, :]).reshape(len(counts), -1)
         counts = counts.reshape(len(counts), -1)
-        found[places] = np.abs(counts - totals[0] * expected).sum(axis=1) / 2 / counts.sum(axis=1)
-    return found
+        distances[indices] = np.abs(counts - totals[0] * expected).sum(axis=1) / 2 / counts.sum(axis=1)
+    return distances
 
 
 def _stacked(tables: Sequence[Marginal]) -> Iterator[tuple[list[int], Floats]]:
     """Yield the places of tables of one shape, and their counts as one array: numpy is slow one by one."""
     domains = [table.domain for table in tables]
-    for places in alike([d.shape for d in domains], [d.cells for d in domains], AT_ONCE):
-        yield places, np.stack([tables[place].counts for place in places])
+    for indices in alike([d.shape for d in domains], [d.cells for d in domains], AT_ONCE):
+        yield indices, np.stack([tables[index].counts for index in indices])
 
 
 def _entropies(pairs: Sequence[Marginal]) -> tuple[Floats, Floats, Floats]:
     """Return the entropy of each attribute, and that of both together, of each table."""
-    found = np.empty((3, len(pairs)))
-    for places, counts in _stacked(pairs):
+    entropies = np.empty((3, len(pairs)))
+    for indices, counts in _stacked(pairs):
         both = counts.reshape(len(counts), -1)
-        for k, of in enumerate((counts.sum(axis=2), counts.sum(axis=1), both)):
-            found[k, places] = _entropy(of)
-    return found[0], found[1], found[2]
+        for k, sums in enumerate((counts.sum(axis=2), counts.sum(axis=1), both)):
+            entropies[k, indices] = _entropy(sums)
+    return entropies[0], entropies[1], entropies[2]
 
 
 def _entropy(counts: Floats) -> Floats:
     """Return the entropy of each row, in nats. Rows with as many empty cells are computed together."""
     shares = counts / counts.sum(axis=1, keepdims=True)
-    positive, found = shares > 0, np.empty(len(shares))
+    positive, entropies = shares > 0, np.empty(len(shares))
     number = positive.sum(axis=1)
     for cells in np.unique(number):
         rows = number == cells
-        own = shares[rows][positive[rows]].reshape(-1, cells)
-        found[rows] = -(own * np.log(own)).sum(axis=1)
-    return found
+        positive_shares = shares[rows][positive[rows]].reshape(-1, cells)
+        entropies[rows] = -(positive_shares * np.log(positive_shares)).sum(axis=1)
+    return entropies
 
 
-def total_variation(one: Floats, other: Floats) -> float:
+def total_variation(p: Floats, q: Floats) -> float:
     """Return half the sum of absolute differences: the share of rows that would have to change.
 
     Examples
@@ -103,7 +103,7 @@ def total_variation(one: Floats, other: Floats) -> float:
     >>> total_variation(np.array([0.5, 0.5, 0.0]), np.array([0.25, 0.5, 0.25]))
     0.25
     """
-    return float(np.abs(one - other).sum() / 2)
+    return float(np.abs(p - q).sum() / 2)
 
 
 def components(groups: Iterable[Attributes]) -> list[set[str]]:
@@ -146,7 +146,7 @@ def strongest_tree(
         for parent, child in queue:  # the body appends to it
             seen.add(child)
             yield parent, child
-            queue.extend((child, other) for other in neighbours[child] if other not in seen)
+            queue.extend((child, neighbour) for neighbour in neighbours[child] if neighbour not in seen)
 
 
 class _Forest:

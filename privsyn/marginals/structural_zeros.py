@@ -55,9 +55,9 @@ class StructuralZeros:
     def of(self, domain: Domain) -> Mask:
         """Return which cells of a table over `domain` are possible, by the masks that share attributes."""
         possible = np.ones(domain.shape, np.bool_)
-        for of, mask in self.masks:
-            if set(of.names) & set(domain.names):
-                possible &= lift(Marginal(of, mask.astype(np.float64)), domain) > 0
+        for constrained, mask in self.masks:
+            if set(constrained.names) & set(domain.names):
+                possible &= lift(Marginal(constrained, mask.astype(np.float64)), domain) > 0
         return possible
 
     def clean(self, measured: Measurement) -> Measurement:
@@ -86,36 +86,36 @@ class StructuralZeros:
         Noise, or rows that break a constraint, can make margins that no such table has. Each is then moved
         half way to the margins of the nearest table, until they are compatible. Totals do not change.
         """
-        found = {table.attributes[0]: table for table in one_ways}
+        settled = {table.attributes[0]: table for table in one_ways}
         for _ in range(ROUNDS if self.masks else 0):
             missed = 0.0
             for domain, _ in self.masks:
-                sides = tuple(found[name] for name in domain.names)
+                sides = tuple(settled[name] for name in domain.names)
                 table = self.fit(product(domain, sides), sides)
                 for side in sides:
                     had = table.project(side.attributes).counts * (side.total / table.total)
                     gap = float(np.abs(had - side.counts).max())
                     if gap > MET * side.total:
                         missed = max(missed, gap)
-                        found[side.attributes[0]] = Marginal(side.domain, (had + side.counts) / 2)
+                        settled[side.attributes[0]] = Marginal(side.domain, (had + side.counts) / 2)
             if not missed:
                 break
-        return tuple(found[table.attributes[0]] for table in one_ways)
+        return tuple(settled[table.attributes[0]] for table in one_ways)
 
     def missing_from(
         self, tables: tuple[Marginal, ...], one_ways: tuple[Marginal, ...]
     ) -> tuple[Marginal, ...]:
         """Return a table with zeros, else independent, for each constrained set that no table holds."""
         one_way = {table.attributes[0]: table for table in one_ways}
-        found: dict[Attributes, Marginal] = {}
+        added: dict[Attributes, Marginal] = {}
         for domain, _ in self.masks:
             names = set(domain.names)
-            if len(names) < 2 or any(names <= set(t.attributes) for t in (*tables, *found.values())):
+            if len(names) < 2 or any(names <= set(t.attributes) for t in (*tables, *added.values())):
                 continue
             sides = tuple(one_way[name] for name in domain.names)
             inside = tuple(t for t in tables if set(t.attributes) <= names)
-            found[domain.names] = self.fit(product(domain, sides), (*sides, *inside))
-        return tuple(found.values())
+            added[domain.names] = self.fit(product(domain, sides), (*sides, *inside))
+        return tuple(added.values())
 
 
 NO_ZEROS = StructuralZeros()

@@ -29,18 +29,18 @@ STRETCH = 128
 
 @intrinsic
 def add_up(
-    context: Any, values: Any, starts: Any, first: Any, last: Any, at: Any, sums: Any, steps: Any, own: Any
+    context: Any, values: Any, starts: Any, first: Any, last: Any, at: Any, sums: Any, steps: Any, offset: Any
 ) -> Any:
     """Set ``sums[at:at + LANES]`` to the sum over t of ``values[starts[t] + at:][:LANES]``.
 
-    Here t goes from `first` to `last` - 1, in this order. Return the sum of ``steps[starts[t] + own]``: while
-    one sum waits for its last addition, the other goes on. The sums stay in registers, which the compiler
-    would write to memory and read again for each t. Nothing checks that the arrays are long enough.
+    Here t goes from `first` to `last` - 1, in this order. Return the sum of ``steps[starts[t] + offset]``:
+    while one sum waits for its last addition, the other goes on. The sums stay in registers, which the
+    compiler would write to memory and read again for each t. Nothing checks that the arrays are long enough.
     """
 
     def compile_it(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         vector = ir.VectorType(ir.FloatType(), LANES)
-        first, last, at, _, _, own = arguments[2:]
+        first, last, at, _, _, offset = arguments[2:]
 
         def place(argument: int, index: Any) -> Any:
             array = context.make_array(signature.args[argument])(context, builder, arguments[argument])
@@ -52,17 +52,17 @@ def add_up(
         none = ir.Constant(vector, [0.0] * LANES)
         total = cgutils.alloca_once_value(builder, none)  # type: ignore[no-untyped-call]
         zero = ir.Constant(ir.FloatType(), 0.0)
-        other = cgutils.alloca_once_value(builder, zero)  # type: ignore[no-untyped-call]
+        step_total = cgutils.alloca_once_value(builder, zero)  # type: ignore[no-untyped-call]
         builder.store(none, total)
-        builder.store(zero, other)
+        builder.store(zero, step_total)
         with cgutils.for_range_slice(builder, first, last, first.type(1)) as (t, _):
             start = builder.load(place(1, t))
             cells = builder.load(lanes(0, builder.add(start, at)), align=4)
             builder.store(builder.fadd(builder.load(total), cells), total)
-            step = builder.load(place(6, builder.add(start, own)))
-            builder.store(builder.fadd(builder.load(other), step), other)
+            step = builder.load(place(6, builder.add(start, offset)))
+            builder.store(builder.fadd(builder.load(step_total), step), step_total)
         builder.store(builder.load(total), lanes(5, at), align=4)
-        return builder.load(other)
+        return builder.load(step_total)
 
     number = types.uint32
     return types.float32(values, starts, number, number, number, sums, steps, number), compile_it
@@ -109,7 +109,7 @@ def resample(
     widest = 0
     for g in range(len(move.widths)):
         widest = max(widest, int(move.widths[g]))
-    found, part = np.empty(len(move.values), np.float32), np.empty(widest + LANES, np.float32)
+    total_costs, part = np.empty(len(move.values), np.float32), np.empty(widest + LANES, np.float32)
     longer = np.empty(len(costs) + LANES, np.float32)  # a vector may reach beyond the last cell
     for cell in range(len(longer)):
         longer[cell] = costs[cell] if cell < len(costs) else np.float32(0)
@@ -125,29 +125,29 @@ def resample(
         # The least cost - heat * noise is a draw from the distribution (Gumbel's method).
         drawn = np.uint32(rng.random() * (len(noise) - size)) if heat > 0 else np.uint32(0)
         for v in range(size):
-            found[v] = -warmth * noise[drawn + np.uint32(v)]
+            total_costs[v] = -warmth * noise[drawn + np.uint32(v)]
         for g in range(len(move.widths)):
-            leaves, own = np.float32(0), move.groups[g, old]
+            leaves, old_group = np.float32(0), move.groups[g, old]
             first, last = move.tables[g], move.tables[g + 1]
             for at in range(np.uint32(0), move.widths[g], np.uint32(LANES)):
-                leaves = add_up(longer, begins, first, last, np.uint32(at), part, steps, own)  # type: ignore[call-arg]
-            part[own] -= leaves  # the row leaves its cells first
+                leaves = add_up(longer, begins, first, last, np.uint32(at), part, steps, old_group)  # type: ignore[call-arg]
+            part[old_group] -= leaves  # the row leaves its cells first
             for v in range(size):
-                found[v] += part[move.groups[g, v]]
-        new, least = np.uint32(0), found[0]
+                total_costs[v] += part[move.groups[g, v]]
+        new, lowest = np.uint32(0), total_costs[0]
         for v in range(1, size):
-            if found[v] < least:
-                new, least = np.uint32(v), found[v]
+            if total_costs[v] < lowest:
+                new, lowest = np.uint32(v), total_costs[v]
         if new == old:
             continue
         codes[row, a], codes[row, b] = move.values[new, 0], move.values[new, 1]
         for g in range(len(move.widths)):
-            own, other = move.groups[g, old], move.groups[g, new]
+            old_group, new_group = move.groups[g, old], move.groups[g, new]
             for t in range(move.tables[g], move.tables[g + 1]):
-                left, entered = begins[t] + own, begins[t] + other
-                longer[left] -= steps[left]
+                cell_left, entered = begins[t] + old_group, begins[t] + new_group
+                longer[cell_left] -= steps[cell_left]
                 longer[entered] += steps[entered]
-                counts[left] -= 1
+                counts[cell_left] -= 1
                 counts[entered] += 1
     for cell in range(len(costs)):
         costs[cell] = longer[cell]
@@ -155,7 +155,7 @@ def resample(
 
 @njit(**INNER)
 def find_rows_of_cells(
-    codes: npt.NDArray[np.unsignedinteger], begin: int, move: Move, found: npt.NDArray[np.uint32]
+    codes: npt.NDArray[np.unsignedinteger], begin: int, move: Move, rows_of_cells: npt.NDArray[np.uint32]
 ) -> None:
     """Write for each row of a stretch, and each table, the first of the cells between which the row can move.
 
@@ -164,19 +164,19 @@ def find_rows_of_cells(
     codes : of shape (n, d)
     begin : first row of the stretch
     move : `privsyn.synthesis.annealing.Move`
-    found : of shape (STRETCH, tables)
+    rows_of_cells : of shape (STRETCH, tables)
     """
     rows = STRETCH if begin + STRETCH < len(codes) else len(codes) - begin
     for t in range(len(move.starts)):
         start, first, last = move.starts[t], move.others[t], move.others[t + 1]
         if first == last:
             for row in range(rows):
-                found[row, t] = start
+                rows_of_cells[row, t] = start
             continue
         axis, block = move.axes[first], move.blocks[first]
         for row in range(rows):
-            found[row, t] = start + move.offsets[block + codes[begin + row, axis]]
+            rows_of_cells[row, t] = start + move.offsets[block + codes[begin + row, axis]]
         for k in range(first + np.uint32(1), last):
             axis, block = move.axes[k], move.blocks[k]
             for row in range(rows):
-                found[row, t] += move.offsets[block + codes[begin + row, axis]]
+                rows_of_cells[row, t] += move.offsets[block + codes[begin + row, axis]]

@@ -94,8 +94,8 @@ def finish(
     """
     if not tables or not len(start):
         return start
-    most = _most_cells(tables)
-    one_ways = tuple(t for t in one_ways if t.domain.ordered[0] or _frequent(t, most, len(start)))
+    largest = _most_cells(tables)
+    one_ways = tuple(t for t in one_ways if t.domain.ordered[0] or _frequent(t, largest, len(start)))
     pairs, groupings = _coarse_pairs(tables, one_ways)
     weight = {table.attributes: w for table, w in zip(tables, dependence_weights(tables), strict=True)}
     sums = tuple(map(Marginal.join, pairs, groupings))
@@ -109,8 +109,8 @@ def finish(
     weights = np.repeat(weight_of_table, [table.domain.cells for table in fitted]) / (targets + 1)
     if possible.masks:
         masks = [
-            np.full(table.domain.cells, True) if place in joined else possible.of(table.domain).ravel()
-            for place, table in enumerate(tables)
+            np.full(table.domain.cells, True) if index in joined else possible.of(table.domain).ravel()
+            for index, table in enumerate(tables)
         ]
         is_possible = np.concatenate(masks)
         weights[: len(is_possible)][~is_possible] = NEVER
@@ -146,8 +146,8 @@ def _anneal(
     if start.codes.size < MANY_CODES:
         most_codes = max(most_codes, VALUES_OF_TWO_BYTES)
     codes = start.codes.astype(code_type(most_codes), order="F")  # the kernel reads columns
-    most = max((len(move.values) for move in moves), default=0)
-    noise = rng.gumbel(size=VARIATES + most).astype(np.float32)
+    most_values = max((len(move.values) for move in moves), default=0)
+    noise = rng.gumbel(size=VARIATES + most_values).astype(np.float32)
     for sweep in range(sweeps):
         anneal_once(codes, moves, objective, 1 - (sweep + 1) / sweeps, noise, rng)
     return codes.astype(np.int32)
@@ -165,10 +165,10 @@ def anneal_once(
     counts, targets, weights = objective
     for move in moves:
         heat = TEMPERATURE * cooling * len(move.starts)  # a cost is a sum over the tables
-        own, weight = counts[move.cells], weights[move.cells]
-        costs = (weight * (1 + 2 * (own - targets[move.cells]))).astype(np.float32)
-        _kernels.resample(codes, move, costs, (2 * weight).astype(np.float32), own, heat, noise, rng)
-        counts[move.cells] = own
+        cell_counts, weight = counts[move.cells], weights[move.cells]
+        costs = (weight * (1 + 2 * (cell_counts - targets[move.cells]))).astype(np.float32)
+        _kernels.resample(codes, move, costs, (2 * weight).astype(np.float32), cell_counts, heat, noise, rng)
+        counts[move.cells] = cell_counts
 
 
 def counted(
@@ -176,45 +176,49 @@ def counted(
 ) -> Ints:
     """Return the counts of all tables, one behind the other; those with groups are over joined codes."""
     sets = list(dict.fromkeys(table.attributes for table in tables))
-    found = dict(zip(sets, Tables(domain, sets).count([block]), strict=True))
-    counts = [joined.get(i, NO_GROUPS).join(found[table.attributes]) for i, table in enumerate(tables)]
-    if any(of.shape != table.domain.shape for of, table in zip(counts, tables, strict=True)):
+    by_attributes = dict(zip(sets, Tables(domain, sets).count([block]), strict=True))
+    counts = [
+        joined.get(i, NO_GROUPS).join(by_attributes[table.attributes]) for i, table in enumerate(tables)
+    ]
+    if any(
+        table_counts.shape != table.domain.shape for table_counts, table in zip(counts, tables, strict=True)
+    ):
         raise ValueError("a table has another shape than its counts")  # compiled loops do not look
-    return np.concatenate([of.ravel() for of in counts])
+    return np.concatenate([table_counts.ravel() for table_counts in counts])
 
 
 def _most_cells(tables: tuple[Marginal, ...]) -> dict[str, int]:
     """Return the number of cells of the largest table of each attribute."""
-    most: dict[str, int] = {}
+    largest: dict[str, int] = {}
     for table in tables:
         cells = table.domain.cells
         for name in table.attributes:
-            most[name] = max(cells, most.get(name, 0))
-    return most
+            largest[name] = max(cells, largest.get(name, 0))
+    return largest
 
 
-def _frequent(one_way: Marginal, most: Mapping[str, int], n: int) -> bool:
+def _frequent(one_way: Marginal, largest: Mapping[str, int], n: int) -> bool:
     """Return whether even the rarest value has `DENSE` records for each cell that it has in a table.
 
     A column with rarer values is left free: held to them, no value could move in a table of few records.
     """
     (name,) = one_way.attributes
     rarest = one_way.counts[one_way.counts > 0].min(initial=one_way.total) * (n / one_way.total)
-    return bool(rarest >= DENSE * (most.get(name, 0) / one_way.domain.cells))
+    return bool(rarest >= DENSE * (largest.get(name, 0) / one_way.domain.cells))
 
 
 def _sparse(tables: tuple[Marginal, ...], n: int, possible: StructuralZeros) -> dict[int, Grouping]:
     """Return the place of each sparse table of three or more attributes, and the groups to fit it in."""
-    found: dict[int, Grouping] = {}
-    for place, table in enumerate(tables):
+    groupings: dict[int, Grouping] = {}
+    for index, table in enumerate(tables):
         big = len(table.attributes) > 2 and max(table.domain.ordered) > 2
         if big and table.domain.cells * DENSE > n and possible.of(table.domain).all():
             sides = [table.project((name,)) for name in table.attributes]
             for level in LEVELS:
                 grouping = Grouping(tuple(groups_at(side, level) for side in sides))
-                if place not in found or DENSE * grouping.domain(table.domain).cells <= n:
-                    found[place] = grouping
-    return found
+                if index not in groupings or DENSE * grouping.domain(table.domain).cells <= n:
+                    groupings[index] = grouping
+    return groupings
 
 
 def _coarse_pairs(
@@ -337,19 +341,19 @@ def lay_out(
     """
     begin, holding = 0, dict[int, dict[int, _Table]]()
     codes_of = cache(partial(np.arange, dtype=np.int32))
-    for place, table in enumerate(tables):
+    for index, table in enumerate(tables):
         axes = domain.axes(table.attributes)
-        of_axes = groups.get(place, NO_GROUPS).groups or [codes_of(size) for size in table.domain.shape]
+        of_axes = groups.get(index, NO_GROUPS).groups or [codes_of(size) for size in table.domain.shape]
         cells = np.arange(begin, begin + table.domain.cells, dtype=np.uint32).reshape(table.domain.shape)
         begin += table.domain.cells
         laid_out = _Table(cells, dict(zip(axes, of_axes, strict=True)))
         for axis in axes:
-            holding.setdefault(axis, {})[place] = laid_out
+            holding.setdefault(axis, {})[index] = laid_out
     fixed = set(domain.axes(still))
     pairs = [axes for axes in map(domain.axes, together) if not fixed & set(axes)]
     alone = set(holding) - fixed - {axis for axes in pairs for axis in axes}
     moves: list[tuple[int, ...]] = [*((axis,) for axis in sorted(alone)), *pairs]
-    held = ({place: t for axis in moved for place, t in holding[axis].items()} for moved in moves)
+    held = ({index: t for axis in moved for index, t in holding[axis].items()} for moved in moves)
     return [_move(domain, codes, moved, tables.values()) for moved, tables in zip(moves, held, strict=True)]
 
 

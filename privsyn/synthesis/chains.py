@@ -73,15 +73,15 @@ class Previous:
         """The code of rows without such a row."""
         return int(self.groups.max()) + 1
 
-    def of(self, codes: Integers, places: Ints, found: Ints) -> Integers:
-        """Return the codes of the rows `found`, given the column's codes and each row's place in its parent.
+    def of(self, codes: Integers, positions: Ints, rows: Ints) -> Integers:
+        """Return the codes of some rows from the column's codes and each row's position in its parent.
 
         >>> previous = Previous("a", np.array([0, 1, 1], np.int32))
         >>> previous.of(np.array([2, 0, 1]), np.array([0, 1, 0]), np.arange(3)).tolist()
         [2, 1, 2]
         """
-        has = places[found] >= self.lag
-        return np.where(has, self.groups[codes[np.where(has, found - self.lag, 0)]], self.none)
+        has = positions[rows] >= self.lag
+        return np.where(has, self.groups[codes[np.where(has, rows - self.lag, 0)]], self.none)
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +163,7 @@ class Chains:
     @property
     def lag(self) -> int:
         """How many rows before a row have an attribute of it."""
-        return max((of.lag for of in self.previous.values()), default=1)
+        return max((previous.lag for previous in self.previous.values()), default=1)
 
     def symmetric(self, tables: Sequence[Marginal], one_ways: Mapping[str, Marginal]) -> tuple[Marginal, ...]:
         """Return the tables with those over neighbours and their mirror images, if the rows are in no order.

@@ -62,8 +62,8 @@ class One:
 
     def merged(self, merging: Merging) -> One:
         """Return the same with the merged code."""
-        (place,) = merging.original.axes((self.attribute,))
-        return replace(self, code=int(merging.groups[place][self.code]))
+        (axis,) = merging.original.axes((self.attribute,))
+        return replace(self, code=int(merging.groups[axis][self.code]))
 
     def chances(
         self, tables: Sequence[Marginal], given: str, known: Mapping[str, Integers], rows: int
@@ -118,11 +118,11 @@ class One:
         chosen = self._chosen(codes, parents, np.where(codes == self.code, 1.0, 0.0), rng)
         too = codes == self.code
         too[chosen] = False
-        found, others = np.array(codes), weights + TINY
-        others[self.code] = 0.0
-        found[too] = draw_by_quota(others, int(too.sum()), rng)
-        found[chosen] = self.code
-        return found
+        changed, weights_of_rest = np.array(codes), weights + TINY
+        weights_of_rest[self.code] = 0.0
+        changed[too] = draw_by_quota(weights_of_rest, int(too.sum()), rng)
+        changed[chosen] = self.code
+        return changed
 
 
 def exactly_one(
@@ -138,9 +138,9 @@ def exactly_one(
         return records
     codes = np.array(records.codes)
     for one in ones:
-        (place,) = records.domain.axes((one.attribute,))
-        weights = merging.spread(one_ways[place])
-        codes[:, place] = one.enforced(codes[:, place], parents, weights, rng)
+        (axis,) = records.domain.axes((one.attribute,))
+        weights = merging.spread(one_ways[axis])
+        codes[:, axis] = one.enforced(codes[:, axis], parents, weights, rng)
     return Records(records.domain, codes)
 
 
@@ -160,13 +160,15 @@ def move_into(
     rng : numpy.random.Generator
     """
     for name in dict.fromkeys(limit.attribute for limit in limits):
-        own = [limit for limit in limits if limit.attribute == name]
-        may = np.logical_and.reduce([limit.possible[rows[name], limit.kinds] for limit in own])
+        of_attribute = [limit for limit in limits if limit.attribute == name]
+        may = np.logical_and.reduce([limit.possible[rows[name], limit.kinds] for limit in of_attribute])
         wrong = np.flatnonzero(~may)
-        kinds, which = np.unique(np.stack([limit.kinds[wrong] for limit in own]), axis=1, return_inverse=True)
-        for place, kind in enumerate(kinds.T):
-            possible = [limit.possible[:, of] for limit, of in zip(own, kind, strict=True)]
+        kinds, which = np.unique(
+            np.stack([limit.kinds[wrong] for limit in of_attribute]), axis=1, return_inverse=True
+        )
+        for index, kind in enumerate(kinds.T):
+            possible = [limit.possible[:, of] for limit, of in zip(of_attribute, kind, strict=True)]
             weights = (one_ways[name].counts + TINY) * np.logical_and.reduce(possible)
-            at = wrong[which.ravel() == place]
+            at = wrong[which.ravel() == index]
             if weights.any():
                 rows[name][at] = draw_by_quota(weights, len(at), rng)

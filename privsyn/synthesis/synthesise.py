@@ -89,16 +89,16 @@ def in_blocks(
     seeds : numpy.random.SeedSequence
         Each block gets its own child.
     """
-    dealing, *own = seeds.spawn(len(ends) + 1)
+    dealing, *block_seeds = seeds.spawn(len(ends) + 1)
     rng = np.random.default_rng(dealing)
     offsets = [rng.random(table.domain.shape) for table in tables]
 
     starts = (0, *ends)
 
-    def block(place: int) -> Records:
-        start, end = starts[place : place + 2]
+    def block(index: int) -> Records:
+        start, end = starts[index : index + 2]
         targets = tuple(_between(*pair, start, end) for pair in zip(tables, offsets, strict=True))
-        return make(targets, end - start, np.random.default_rng(own[place]))
+        return make(targets, end - start, np.random.default_rng(block_seeds[index]))
 
     return ahead(block, range(len(ends)), cpu_count() or 1)
 
@@ -165,8 +165,8 @@ def independent_start(
 def stack(domain: Domain, columns: dict[str, Codes], n: int) -> Records:
     """Return records from columns, in the domain's order; `n` rows even if there is no column."""
     codes = np.empty((n, len(domain)), np.int32, order="F")
-    for place, name in enumerate(domain.names):
-        codes[:, place] = columns[name]
+    for axis, name in enumerate(domain.names):
+        codes[:, axis] = columns[name]
     return Records(domain, codes)
 
 
@@ -193,14 +193,14 @@ def draw_by_quota(weights: Floats, n: int, rng: np.random.Generator) -> Codes:
     return codes
 
 
-def draw_given(table: Marginal, given: Integers, rng: np.random.Generator) -> Codes:
+def draw_given(table: Marginal, first: Integers, rng: np.random.Generator) -> Codes:
     """Return a second attribute for rows whose first is known, by quota within each value of the first.
 
     Parameters
     ----------
     table : Marginal over two attributes, the known one first
         Non-negative counts.
-    given : array of shape (n,)
+    first : array of shape (n,)
         Codes of the known attribute.
 
     Examples
@@ -210,11 +210,11 @@ def draw_given(table: Marginal, given: Integers, rng: np.random.Generator) -> Co
     >>> draw_given(same, np.array([0, 1, 1, 0], np.int32), np.random.default_rng(0)).tolist()
     [0, 1, 1, 0]
     """
-    drawn = np.empty(len(given), np.int32)
+    drawn = np.empty(len(first), np.int32)
     overall = table.counts.sum(axis=0)
     # numpy sorts codes of 8 or 16 bits without comparing them
-    rows = np.argsort(given.astype(code_type(len(table.counts))), kind="stable")
-    ends = np.cumsum(np.bincount(given, minlength=len(table.counts)))
+    rows = np.argsort(first.astype(code_type(len(table.counts))), kind="stable")
+    ends = np.cumsum(np.bincount(first, minlength=len(table.counts)))
     for value, (start, end) in enumerate(zip(np.r_[0, ends[:-1]], ends, strict=True)):
         if end > start:
             weights = table.counts[value]

@@ -98,12 +98,12 @@ def join_cells(expected: Floats, sigma: float, axis: Axis, alone: Collection[int
     [0, 1, 1, 2, 3, 3, 3, 3, 3, 3]
     """
     if axis.second:
-        shares = [expected[of].sum() / max(expected.sum(), TINY) for of in axis.parts]
-        one, other = (
-            join_cells(expected[of], sigma, Axis(axis.widths[of], max(round(axis.groups * share), 2)))
-            for of, share in zip(axis.parts, shares, strict=True)
+        shares = [expected[part].sum() / max(expected.sum(), TINY) for part in axis.parts]
+        first, second = (
+            join_cells(expected[part], sigma, Axis(axis.widths[part], max(round(axis.groups * share), 2)))
+            for part, share in zip(axis.parts, shares, strict=True)
         )
-        return np.concatenate([one, one.max() + 1 + other]).astype(np.int32)
+        return np.concatenate([first, first.max() + 1 + second]).astype(np.int32)
     enough = expected >= max(LEAST * sigma, expected.sum() / axis.groups)
     spikes = sorted({*_spikes(expected / axis.widths, enough), *alone})
     starts = np.union1d(_intervals(expected, axis), [edge for cell in spikes for edge in (cell, cell + 1)])
@@ -197,15 +197,15 @@ def _spikes(density: Floats, enough: Mask) -> list[int]:
     return np.flatnonzero(enough & (density >= SPIKE * np.maximum(padded[:-2], padded[2:]))).tolist()
 
 
-def _halved(starts: Ints, expected: Floats, least: float) -> Ints:
-    """Cut runs where they reach half of their records, repeatedly while both parts have `least`."""
+def _halved(starts: Ints, expected: Floats, threshold: float) -> Ints:
+    """Cut runs where they reach half of their records, repeatedly while both parts have `threshold`."""
     below = np.concatenate([[0.0], np.cumsum(expected)])
     done, open_ = [], list(zip(starts.tolist(), [*starts[1:].tolist(), len(expected)], strict=True))
     while open_:
         start, end = open_.pop()
         half = (below[start] + below[end]) / 2
         cut = start + 1 + int(np.argmin(np.abs(below[start + 1 : end] - half))) if end - start > 1 else start
-        if min(below[cut] - below[start], below[end] - below[cut]) >= least:
+        if min(below[cut] - below[start], below[end] - below[cut]) >= threshold:
             open_ += [(start, cut), (cut, end)]
         else:
             done.append(start)
@@ -217,12 +217,12 @@ def _fewest_lost(starts: Ints, expected: Floats, spikes: set[int], groups: int) 
     runs, records = starts.tolist(), np.add.reduceat(expected, starts).tolist()
     while len(runs) > groups:
         costs = [
-            (runs[place] in spikes or runs[place + 1] in spikes, records[place] + records[place + 1])
-            for place in range(len(runs) - 1)
+            (runs[index] in spikes or runs[index + 1] in spikes, records[index] + records[index + 1])
+            for index in range(len(runs) - 1)
         ]
-        place = costs.index(min(costs))
-        del runs[place + 1]
-        records[place] += records.pop(place + 1)
+        index = costs.index(min(costs))
+        del runs[index + 1]
+        records[index] += records.pop(index + 1)
     return np.array(runs, np.int64)
 
 
@@ -249,8 +249,8 @@ def in_runs(domain: Domain, names: Collection[str]) -> Merging:
     groups = []
     for name, size, ordered in zip(domain.names, domain.sizes, domain.ordered, strict=True):
         group = runs(ordered) if name in names else np.arange(ordered, dtype=np.int32)
-        others = np.arange(size - ordered, dtype=np.int32) + group.max(initial=-1) + 1
-        groups.append(np.concatenate([group, others]))
+        nominal = np.arange(size - ordered, dtype=np.int32) + group.max(initial=-1) + 1
+        groups.append(np.concatenate([group, nominal]))
     shares = tuple(1 / np.bincount(group)[group] for group in groups)
     return Merging(domain, Grouping(tuple(groups)).domain(domain), tuple(groups), shares)
 
@@ -288,16 +288,16 @@ def expected_cells(
     estimates, spans = [levels[0]], [np.asarray(widths, np.float64)]
     for counts, variances in levels[1:]:
         run = runs(len(spans[-1]))
-        sums, noise = (np.bincount(run, of).astype(np.float64) for of in estimates[-1])
+        sums, noise = (np.bincount(run, values).astype(np.float64) for values in estimates[-1])
         gain = noise / np.maximum(noise + variances, SMALLEST)
         estimates.append((sums + gain * (counts - sums), gain * variances))
         spans.append(np.bincount(run, spans[-1]).astype(np.float64))
-    found = _shared(total, *estimates[-1], spans[-1])
+    cells = _shared(total, *estimates[-1], spans[-1])
     for (counts, variances), span in zip(estimates[-2::-1], spans[-2::-1], strict=True):
         starts = np.flatnonzero(np.diff(runs(len(span)), prepend=-1))[1:]
-        parts = (np.split(of, starts) for of in (counts, variances, span))
-        found = np.concatenate([_shared(*family) for family in zip(found.tolist(), *parts, strict=True)])
-    return found
+        parts = (np.split(values, starts) for values in (counts, variances, span))
+        cells = np.concatenate([_shared(*family) for family in zip(cells.tolist(), *parts, strict=True)])
+    return cells
 
 
 def _without(
@@ -310,7 +310,7 @@ def _without(
     counts[frequent], variances[frequent], thin[frequent] = 0.0, SMALLEST, SMALLEST
     for of_runs, noise in above:
         run = runs(len(taken))
-        taken, doubt = (np.bincount(run, of).astype(np.float64) for of in (taken, doubt))
+        taken, doubt = (np.bincount(run, values).astype(np.float64) for values in (taken, doubt))
         of_runs -= taken
         noise += doubt
     return [(counts, variances), *above], thin

@@ -107,22 +107,26 @@ def with_concordances(pairs: Sequence[Estimate], concordances: Sequence[Concorda
 
     Concordances of pairs without a table are left out.
     """
-    found = list(pairs)
-    of = {concordance.attributes: concordance for concordance in concordances}
-    places = [i for i, pair in enumerate(pairs) if pair.attributes in of]
-    if not places:
-        return tuple(found)
-    seen = [of[pairs[i].attributes] for i in places]
-    gaps = np.array([one.gap(pairs[i].table.counts) for one, i in zip(seen, places, strict=True)])
-    noise = np.array([one.variance for one in seen])
-    own = np.array([float(pairs[i].measured.variance.sum()) for i in places])
-    weights = 1 / (own + noise)
-    share = (SURE * USUAL + weights @ (gaps**2 - noise)) / (SURE + weights @ own)
-    own *= max(float(share), LEAST)
-    for i, one, gap, kept in zip(places, seen, gaps.tolist(), (own / (own + noise)).tolist(), strict=True):
+    moved = list(pairs)
+    by_pair = {concordance.attributes: concordance for concordance in concordances}
+    indices = [i for i, pair in enumerate(pairs) if pair.attributes in by_pair]
+    if not indices:
+        return tuple(moved)
+    seen = [by_pair[pairs[i].attributes] for i in indices]
+    gaps = np.array([answer.gap(pairs[i].table.counts) for answer, i in zip(seen, indices, strict=True)])
+    noise = np.array([answer.variance for answer in seen])
+    table_variances = np.array([float(pairs[i].measured.variance.sum()) for i in indices])
+    weights = 1 / (table_variances + noise)
+    share = (SURE * USUAL + weights @ (gaps**2 - noise)) / (SURE + weights @ table_variances)
+    table_variances *= max(float(share), LEAST)
+    for i, answer, gap, weight_of_gap in zip(
+        indices, seen, gaps.tolist(), (table_variances / (table_variances + noise)).tolist(), strict=True
+    ):
         table, sides = pairs[i].table, pairs[i].margins
-        found[i] = replace(found[i], table=one.imposed(table, one.of(table.counts) + kept * gap, sides))
-    return tuple(found)
+        moved[i] = replace(
+            moved[i], table=answer.imposed(table, answer.of(table.counts) + weight_of_gap * gap, sides)
+        )
+    return tuple(moved)
 
 
 def within_intervals(
@@ -148,8 +152,8 @@ def within_intervals(
     ranks = {
         table.attributes[0]: Ranks.after(merging, table) for table in one_ways if table.domain.ordered[0] > 1
     }
-    found = list(pairs)
-    for place, pair in enumerate(pairs):
+    moved = list(pairs)
+    for index, pair in enumerate(pairs):
         table = pair.table
         if not ranks.keys() >= set(table.attributes) or not possible.of(table.domain).all():
             continue
@@ -162,5 +166,5 @@ def within_intervals(
         direction = np.outer(*(ranks_of(side)[:, 0] for side in pair.margins))
         statistic = partial(correlation_of, sides=(a, b))
         tilted = tilted_to(table, pair.margins, direction, statistic, wanted, inside / 2)
-        found[place] = replace(pair, table=tilted)
-    return tuple(found)
+        moved[index] = replace(pair, table=tilted)
+    return tuple(moved)

@@ -115,9 +115,9 @@ class NumberedCells:
         shares = shares / np.bincount(group, shares)[group]
         unit = squarable_unit(lows, highs)
         lows, highs = lows / unit, highs / unit
-        places = lows / 2 + highs / 2
-        middles = np.bincount(group, shares * places)
-        drawn = np.bincount(group, shares * ((places - middles[group]) ** 2 + EVENLY * (highs - lows) ** 2))
+        centres = lows / 2 + highs / 2
+        middles = np.bincount(group, shares * centres)
+        drawn = np.bincount(group, shares * ((centres - middles[group]) ** 2 + EVENLY * (highs - lows) ** 2))
         ends = np.flatnonzero(np.diff(group, append=-1))
         first, last = lows[np.append(0, ends[:-1] + 1)], highs[ends]
         spreads = np.sqrt(np.maximum(drawn, EVENLY * (last - first) ** 2))
@@ -126,7 +126,9 @@ class NumberedCells:
 
     def divided(self, unit: float) -> NumberedCells:
         """Return the same cells in another unit."""
-        return NumberedCells(*(each / unit for each in (self.lows, self.highs, self.middles, self.spreads)))
+        return NumberedCells(
+            *(values / unit for values in (self.lows, self.highs, self.middles, self.spreads))
+        )
 
 
 def squarable_unit(lows: Floats, highs: Floats) -> float:
@@ -215,10 +217,10 @@ def quantile_interval(
     """
     size = len(cells.middles)
     expected = np.cumsum(released.counts[:size])
-    place = int(np.searchsorted(expected, share * expected[-1] * (1 - 1e-12)))
-    before = expected[place] - released.counts[place]
-    inside = (share * expected[-1] - before) / max(released.counts[place], 1e-9)
-    low, high = cells.lows[place], cells.highs[place]
+    cell = int(np.searchsorted(expected, share * expected[-1] * (1 - 1e-12)))
+    before = expected[cell] - released.counts[cell]
+    inside = (share * expected[-1] - before) / max(released.counts[cell], 1e-9)
+    low, high = cells.lows[cell], cells.highs[cell]
     estimate = float(low + min(max(inside, 0.0), 1.0) * (high - low))
 
     weights = np.tri(size) - share  # sum the records up to each cell, less the share of all
@@ -264,11 +266,11 @@ class Ranks:
     @classmethod
     def after(cls, merging: Merging, one_way: Marginal) -> Ranks:
         """Return the ranks of an attribute whose codes were merged; `one_way` has the merged codes."""
-        (place,), original = merging.original.axes(one_way.attributes), merging.original
-        ordered = original.ordered[place]
-        merged = merging.groups[place][:ordered]
-        counts = np.zeros(original.sizes[place])
-        counts[:ordered] = one_way.counts[merged] * merging.shares[place][:ordered]
+        (axis,), original = merging.original.axes(one_way.attributes), merging.original
+        ordered = original.ordered[axis]
+        merged = merging.groups[axis][:ordered]
+        counts = np.zeros(original.sizes[axis])
+        counts[:ordered] = one_way.counts[merged] * merging.shares[axis][:ordered]
         return cls.of(Marginal(original.project(one_way.attributes), counts), merged)
 
     def in_groups(self, groups: Codes) -> Ranks:
@@ -311,30 +313,30 @@ def correlation_interval(measured: Measurement, released: Marginal, sides: tuple
     total, spread = float(counts.sum()), coarse[0].deviation * coarse[1].deviation
     if total <= LEAST_TOTAL * sqrt(float(noise.sum())) or not spread > 0:
         return Interval(estimate, -1.0, 1.0)
-    whole = sides[0].deviation * sides[1].deviation
+    fine_spread = sides[0].deviation * sides[1].deviation
     sums = POWERS @ (coarse[0].coefficients * coarse[1].coefficients)
-    found = POWERS @ (sides[0].coefficients * sides[1].coefficients) / whole
+    correlations = POWERS @ (sides[0].coefficients * sides[1].coefficients) / fine_spread
     # At independence. Elsewhere a strong correlation may change nothing, to the last digit.
-    moved, by = (float(np.gradient(of)[len(PARAMETERS) // 2]) for of in (sums, found))
+    moved, by = (float(np.gradient(of)[len(PARAMETERS) // 2]) for of in (sums, correlations))
     if not min(moved, by) > 0:  # one of the attributes has a single group
         return Interval(estimate, -1.0, 1.0)
     slope = moved / by
     # The records' own correlation differs from the copula's by chance, less so the finer the groups.
-    chance = max(1 + (spread / slope) ** 2 - 2 * spread / slope * spread / whole, 0.0) / total
+    chance = max(1 + (spread / slope) ** 2 - 2 * spread / slope * spread / fine_spread, 0.0) / total
     seen = float((weights * counts).sum()) / total
     error = sqrt(float((noise * (weights - seen) ** 2).sum()) / total**2 + chance * slope**2)
     increasing = np.maximum.accumulate(sums)
-    low = np.interp(seen - TWO_SIDED * error, increasing, found, left=-1.0, right=found[-1])
-    high = np.interp(seen + TWO_SIDED * error, increasing, found, left=found[0], right=1.0)
+    low = np.interp(seen - TWO_SIDED * error, increasing, correlations, left=-1.0, right=correlations[-1])
+    high = np.interp(seen + TWO_SIDED * error, increasing, correlations, left=correlations[0], right=1.0)
     return Interval(estimate, float(np.clip(low, -1.0, 1.0)), float(np.clip(high, -1.0, 1.0)))
 
 
 def _by_group(side: Ranks, group: Codes) -> Floats:
     """Return the rank of each group of ordered codes, of ranks that are equal inside the groups."""
-    places = group[side.merged]
-    found = np.empty(int(places.max()) + 1)
-    found[places] = side.middles
-    return found
+    groups = group[side.merged]
+    ranks = np.empty(int(groups.max()) + 1)
+    ranks[groups] = side.middles
+    return ranks
 
 
 def correlation_of(counts: Floats, sides: tuple[Ranks, Ranks]) -> float:

@@ -96,10 +96,10 @@ class Covariance:
         """Return the standard deviation of each count's noise; above 0."""
         return np.sqrt(np.maximum(self.variances - (self.known**2).sum(axis=0), TINY))
 
-    def deviations_of_sums(self, places: Ints) -> Floats:
+    def deviations_of_sums(self, indices: Ints) -> Floats:
         """Return the standard deviations of the noise in the first of these counts, the first two, ..."""
-        removed = (self.known[:, places].cumsum(axis=1) ** 2).sum(axis=0)
-        return np.sqrt(np.maximum(self.variances[places].cumsum() - removed, TINY))
+        removed = (self.known[:, indices].cumsum(axis=1) ** 2).sum(axis=0)
+        return np.sqrt(np.maximum(self.variances[indices].cumsum() - removed, TINY))
 
 
 def occurring(
@@ -128,10 +128,10 @@ def occurring(
     [1, 2, 3, 4, 5]
     """
     clear = _clear(counts, covariance, deviations, columns)
-    found = _between_ends(clear, counts, covariance, deviations, columns, steep=STEEP)
+    present = _between_ends(clear, counts, covariance, deviations, columns, steep=STEEP)
     for before, after in zip(clear[:-1].tolist(), clear[1:].tolist(), strict=True):
-        found[before + 1 : after] = not _absent(np.arange(before + 1, after), counts, covariance)
-    return found
+        present[before + 1 : after] = not _absent(np.arange(before + 1, after), counts, covariance)
+    return present
 
 
 def occurring_groups(
@@ -179,16 +179,18 @@ def with_look(
     """
     if look is None:
         return counts, Covariance.independent(variances)
-    place, seen, variances_seen = look
-    held, place = np.unique(place, return_inverse=True)
+    count_of_cell, seen, variances_seen = look
+    held, count_of_cell = np.unique(count_of_cell, return_inverse=True)
     parts = np.zeros((len(held), len(counts)))
-    np.add.at(parts, (place, group), shares)
+    np.add.at(parts, (count_of_cell, group), shares)
     unsure = (UNSURE * 4 * parts * (1 - parts) * np.maximum(counts, 0.0)) ** 2
     both = parts * variances
     within = both @ parts.T + np.diag(np.maximum(variances_seen[held] + unsure.sum(axis=1), TINY))
     root = np.linalg.cholesky(within)  # within = root @ root.T
-    known = np.linalg.solve(root, both)
-    return counts + known.T @ np.linalg.solve(root, seen[held] - parts @ counts), Covariance(variances, known)
+    reduction = np.linalg.solve(root, both)
+    return counts + reduction.T @ np.linalg.solve(root, seen[held] - parts @ counts), Covariance(
+        variances, reduction
+    )
 
 
 def _clear(
@@ -216,23 +218,23 @@ def _between_ends(
     usual = strict if last - first < FEW else float(deviations(LONGER))
     if first == last and len(counts) > 1:  # the other value of a flag may be too rare to be seen
         first, last = (first - 1, last) if first else (0, 1)
-    places, sigmas = np.arange(len(counts)), covariance.deviations()
+    indices, sigmas = np.arange(len(counts)), covariance.deviations()
     further = [
         _further(outwards, counts, covariance, strict if counts[end] > steep * sigmas[end] else usual)
-        for end, outwards in ((first, places[:first][::-1]), (last, places[last + 1 :]))
+        for end, outwards in ((first, indices[:first][::-1]), (last, indices[last + 1 :]))
     ]
-    return (places >= first - further[0]) & (places <= last + further[1])
+    return (indices >= first - further[0]) & (indices <= last + further[1])
 
 
 def _further(outwards: Ints, counts: Floats, covariance: Covariance, needed: float) -> int:
     """Return how many of these values, going outwards, belong to the column too: they stand out together."""
-    found = 0
+    number = 0
     while True:
-        beyond = outwards[found:]
+        beyond = outwards[number:]
         clear = np.flatnonzero(np.cumsum(counts[beyond]) > needed * covariance.deviations_of_sums(beyond))
         if not len(clear):
-            return found
-        found += int(clear[0]) + 1
+            return number
+        number += int(clear[0]) + 1
 
 
 def _absent(between: Ints, counts: Floats, covariance: Covariance) -> bool:
@@ -242,16 +244,16 @@ def _absent(between: Ints, counts: Floats, covariance: Covariance) -> bool:
     sigma = covariance.deviations_of_sums(between)[-1]
     expected = min(counts[between[0] - 1], counts[between[-1] + 1]) * len(between)
     seen = counts[between].sum()
-    most = np.clip(TENTH * expected, ABSENT * sigma, SURELY * sigma)
-    return bool(seen < most and expected - seen > ABSENT * sigma)
+    limit = np.clip(TENTH * expected, ABSENT * sigma, SURELY * sigma)
+    return bool(seen < limit and expected - seen > ABSENT * sigma)
 
 
 def looks_of(levels: Sequence[tuple[Floats, Floats]]) -> list[Look]:
     """Return the looks at the cells, at their runs, at the runs of these, and so on; see `runs`."""
     looks: list[Look] = []
     for counts, variances in levels:
-        place = runs(len(looks[-1][1]))[looks[-1][0]] if looks else np.arange(len(counts))
-        looks.append((place, counts, variances))
+        groups = runs(len(looks[-1][1]))[looks[-1][0]] if looks else np.arange(len(counts))
+        looks.append((groups, counts, variances))
     return looks
 
 
@@ -291,7 +293,7 @@ def likely_shares(
     >>> found[10:16].round(2).tolist()
     [0.34, 0.33, 0.33, 0.0, 0.0, 0.0]
     """
-    found, lengths = np.array(shares), np.bincount(group, widths)
+    likely, lengths = np.array(shares), np.bincount(group, widths)
     records = np.where(occurs, np.maximum(counts, 0.0), 0.0)
     first, last = np.flatnonzero(occurs)[[0, -1]]
     for end, inner in (
@@ -304,10 +306,10 @@ def likely_shares(
         sums, noise = np.cumsum(counts[inner]), np.sqrt(np.cumsum(variances[inner]))
         near = int(np.append(np.flatnonzero(sums > NEAR * noise), len(inner) - 1)[0])
         density = float(sums[near] / lengths[inner[: near + 1]].sum())
-        elsewhere = np.where(group == end, 0.0, found * records[group])
+        elsewhere = np.where(group == end, 0.0, likely * records[group])
         expected = float(records[end] / density) if density > 0 else float(lengths[end])
-        found[cells] = _ending(float(records[end]), expected, cells, widths[cells], elsewhere, looks)
-    return found
+        likely[cells] = _ending(float(records[end]), expected, cells, widths[cells], elsewhere, looks)
+    return likely
 
 
 def _ending(

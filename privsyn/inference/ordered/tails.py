@@ -71,10 +71,10 @@ class Tails:
         if not measured.marginal.domain.ordered[0]:
             settled = posterior_counts(measured.marginal.counts, measured.variance, total)
             return Marginal(measured.marginal.domain, settled)
-        found, tail = np.array(measured.marginal.counts), np.zeros(len(measured.marginal.counts), np.bool_)
+        counts, tail = np.array(measured.marginal.counts), np.zeros(len(measured.marginal.counts), np.bool_)
         for codes, cells in self._of(measured):
             merged = self._groups(measured)[codes]
-            found[np.unique(merged)] = np.bincount(merged, cells)[np.unique(merged)]
+            counts[np.unique(merged)] = np.bincount(merged, cells)[np.unique(merged)]
             tail[merged] = True
         axis, ordered = self.axes.get(measured.attributes[0]), measured.marginal.domain.ordered[0]
         core = np.flatnonzero(~tail[:ordered])
@@ -82,19 +82,19 @@ class Tails:
             every = np.bincount(self._groups(measured)[: len(axis.widths)], axis.widths)
             widths = every.astype(np.float64)[core]
             variances = measured.variance[core]
-            steps = fit_steps(found[core], float(np.sqrt(variances.mean())), widths)
-            found[core] = steps + _kept(found[core] - steps, variances)
-        found[~tail] = norm_sub(found[~tail], max(total - found[tail].sum(), 0.0))
-        return Marginal(measured.marginal.domain, found * (total / max(found.sum(), 1e-9)))
+            steps = fit_steps(counts[core], float(np.sqrt(variances.mean())), widths)
+            counts[core] = steps + _kept(counts[core] - steps, variances)
+        counts[~tail] = norm_sub(counts[~tail], max(total - counts[tail].sum(), 0.0))
+        return Marginal(measured.marginal.domain, counts * (total / max(counts.sum(), 1e-9)))
 
     def share(self, measured: tuple[Measurement, ...]) -> Merging:
         """Return the merging in which cells of tails are drawn in proportion to their posterior means."""
         shares = [np.array(share) for share in self.merging.shares]
         for one_way, share in zip(measured, shares, strict=True):
             group = self._groups(one_way)
-            for places, cells in self._of(one_way):
+            for codes, cells in self._of(one_way):
                 weights = np.maximum(cells, np.finfo(float).tiny)
-                share[places] = weights / np.bincount(group[places], weights)[group[places]]
+                share[codes] = weights / np.bincount(group[codes], weights)[group[codes]]
         return replace(self.merging, shares=tuple(shares))
 
     def _groups(self, measured: Measurement) -> Integers:
@@ -106,10 +106,10 @@ class Tails:
         if axis is None or measured.marginal.domain.ordered[0] < 2:
             return []
         groups = self._groups(measured)[: len(axis.widths)]
-        (place,) = self.merging.original.axes(measured.attributes)
+        (column,) = self.merging.original.axes(measured.attributes)
         # Rare values at the end of one part and the start of the other may share a group, which has no tail.
         shared = groups[axis.second] if axis.second and groups[axis.second - 1] == groups[axis.second] else -1
-        found = []
+        cells_of_tails = []
         for part in axis.parts:
             codes = np.arange(len(groups))[part]
             codes = codes[groups[codes] != shared]
@@ -118,10 +118,10 @@ class Tails:
                 continue
             held, group = slice(first, last + 1), groups[codes] - first
             counts, variances = measured.marginal.counts[held], measured.variance[held]
-            shares, ended = self.merging.shares[place][codes], measured.attributes[0] in self.ended
+            shares, ended = self.merging.shares[column][codes], measured.attributes[0] in self.ended
             tails = _both_tails(counts, variances, group, axis.widths[codes], shares, ended=ended)
-            found += [(codes[tail], cells) for tail, cells in tails]
-        return found
+            cells_of_tails += [(codes[tail], cells) for tail, cells in tails]
+        return cells_of_tails
 
 
 def _both_tails(
@@ -150,20 +150,20 @@ def _both_tails(
         if before is None or not len(tail):
             continue
         first = np.flatnonzero(np.diff(group[tail], prepend=-1))
-        places = group[tail][first]
+        indices = group[tail][first]
         cells, strange = expected_tail(
-            counts[places],
-            variances[places],
+            counts[indices],
+            variances[indices],
             cell_widths[tail],
             first,
             before=before,
             usual=_usual_scale(counts, widths),
             records=max(float(counts.sum()), 1.0),
             clear=clear,
-            careless=bool(widths[places[clear:]].sum() > LONG * widths.sum()),
+            careless=bool(widths[indices[clear:]].sum() > LONG * widths.sum()),
         )
-        known = _known(shares[tail], cell_widths[tail], first) * counts[places]
-        strange[known > APART * np.sqrt(variances[places])] = 1.0
+        moved_records = _known(shares[tail], cell_widths[tail], first) * counts[indices]
+        strange[moved_records > APART * np.sqrt(variances[indices])] = 1.0
         strange[-1] = 1.0 if ended else strange[-1]
         sizes = np.diff([*first, len(tail)])
         apart, totals = np.repeat(strange, sizes), np.repeat(np.add.reduceat(cells, first), sizes)
@@ -177,10 +177,10 @@ def _known(shares: Floats, widths: Floats, first: Ints) -> Floats:
     outer half exceeds the inner one: such are years beside a 0.
     """
     even = widths / np.repeat(np.add.reduceat(widths, first), np.diff([*first, len(widths)]))
-    found = np.add.reduceat(np.abs(shares - even), first) / 2
+    moved_shares = np.add.reduceat(np.abs(shares - even), first) / 2
     last = slice(first[-1], None)
     outer = np.sign(np.cumsum(even[last]) - even[last] / 2 - 0.5)
-    return np.append(found[:-1], shares[last] @ outer)
+    return np.append(moved_shares[:-1], shares[last] @ outer)
 
 
 def _edge(counts: Floats, variances: Floats, widths: Floats) -> tuple[int, int, tuple[float, float] | None]:
@@ -221,9 +221,9 @@ def _usual_scale(counts: Floats, widths: Floats) -> float:
     first, third = _quartiles(counts, widths)
     heap = int(counts.argmax())
     if widths[heap] <= POINT and 2 * counts[heap] > counts.sum():
-        others = counts.copy()
-        others[heap] = 0.0
-        first, third = _quartiles(others, widths)
+        counts_without_heap = counts.copy()
+        counts_without_heap[heap] = 0.0
+        first, third = _quartiles(counts_without_heap, widths)
     return third - first
 
 
@@ -275,9 +275,9 @@ def expected_tail(
     False [52.1, 10.9, 6.2, 3.2]
     True [52.1, 10.0, 5.5, 2.9]
     """
-    least = LEAST_MASS * min(float(np.sqrt(variances.min())), 1.0)
-    most = max(before[0], MOST_MASS * float(np.sqrt(variances.sum())), 2 * counts.clip(0).sum(), 1.0)
-    masses = np.geomspace(least, most, MASSES)
+    lowest = LEAST_MASS * min(float(np.sqrt(variances.min())), 1.0)
+    highest = max(before[0], MOST_MASS * float(np.sqrt(variances.sum())), 2 * counts.clip(0).sum(), 1.0)
+    masses = np.geomspace(lowest, highest, MASSES)
     prior = np.exp(-0.5 * (np.log(masses / (USUAL_SHARE * records)) / VARYING) ** 2)
     cut = int(np.append(first, len(widths))[clear])
     logs, tails = [], []

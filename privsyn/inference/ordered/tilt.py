@@ -64,7 +64,7 @@ class Trend:
         cls,
         table: Marginal,
         grouping: Grouping,
-        found: Floats,
+        noisy: Floats,
         variance: Floats,
         rng: np.random.Generator,
     ) -> Trend | None:
@@ -76,7 +76,7 @@ class Trend:
             Released counts.
         grouping : Grouping
             As measured, with a group for each code.
-        found : array of the groups' shape
+        noisy : array of the groups' shape
             Measured counts plus a draw of their noise.
         variance : array of the same shape
         rng : numpy.random.Generator
@@ -94,14 +94,14 @@ class Trend:
         now = a.T @ grouping.join(table.counts) @ b
         noise = (a**2).T @ variance @ (b**2)
         wide = np.minimum.outer(*map(_records, sides, fine))
-        most = FURTHEST * wide
+        limits = FURTHEST * wide
         if both:
-            most[0, 0] = STRONGEST * table.total
-            known = min(abs(now[0, 0]) / max(table.total, 1.0), STRONGEST)
-            wide[0, 0] = table.total * (1 - known**2)
+            limits[0, 0] = STRONGEST * table.total
+            correlation = min(abs(now[0, 0]) / max(table.total, 1.0), STRONGEST)
+            wide[0, 0] = table.total * (1 - correlation**2)
         share = np.divide(wide**2, wide**2 + noise, out=np.zeros_like(noise), where=wide > 0)
         scatter = np.sqrt(share * (1 - share) * noise) * rng.standard_normal(noise.shape)
-        wanted = np.clip(now + share * (a.T @ found @ b - now) + scatter, -most, most)
+        wanted = np.clip(now + share * (a.T @ noisy @ b - now) + scatter, -limits, limits)
         enough = ENOUGH * np.sqrt(noise) + SAME * table.total
         if both:
             moved, (ra, rb) = wanted - now, map(_mean_ranks, sides, fine)
@@ -116,10 +116,10 @@ class Trend:
         every = np.isfinite(self.enough)
         if every.all():
             return fit_margins(self._tilted(table, margins, every), margins)
-        whole = np.zeros_like(every)
-        whole[0, 0] = True
-        table = self._tilted(table, margins, every & ~whole, steps=FEWER, damping=DAMPED)
-        return fit_margins(self._tilted(table, margins, whole), margins)
+        trend_of_ranks = np.zeros_like(every)
+        trend_of_ranks[0, 0] = True
+        table = self._tilted(table, margins, every & ~trend_of_ranks, steps=FEWER, damping=DAMPED)
+        return fit_margins(self._tilted(table, margins, trend_of_ranks), margins)
 
     def _tilted(
         self,
@@ -133,13 +133,13 @@ class Trend:
         (a, b), (u, v) = self.coarse, self.fine
         sides, totals = lift_all([table.domain], [margins]), np.array([margins[0].total])
         counts = best = table.counts
-        least = np.inf
+        best_gap = np.inf
         for _ in range(steps + 1):
             sums = self.grouping.join(counts)
             gap = (self.wanted - a.T @ sums @ b) * these
             missed = float((np.abs(gap) / self.enough).max())
-            if missed < least:
-                best, least = counts, missed
+            if missed < best_gap:
+                best, best_gap = counts, missed
             if missed <= 1:
                 break
             room = (a**2).T @ sums @ (b**2)
@@ -178,9 +178,9 @@ def tilted_to(
     """
     best = nearest = table
     first = wanted - statistic(table.counts)
-    least, near, far, passed = abs(first), 0.0, float(np.copysign(FIRST, first)), False
+    best_gap, near, far, passed = abs(first), 0.0, float(np.copysign(FIRST, first)), False
     for _ in range(TRIALS):
-        if least <= enough:
+        if best_gap <= enough:
             break
         tilt = (near + far) / 2 if passed else far
         counts = nearest.counts * np.exp(np.clip((tilt - near) * direction, -MOST, MOST))
@@ -188,8 +188,8 @@ def tilted_to(
         gap = wanted - statistic(tilted.counts)
         gaps = ((np.abs(tilted.project(m.attributes).counts - m.counts).max(), m.total) for m in margins)
         fits = all(missed <= MET * total for missed, total in gaps)
-        if fits and (least - abs(gap) > enough or abs(gap) <= enough):
-            best, least = tilted, abs(gap)
+        if fits and (best_gap - abs(gap) > enough or abs(gap) <= enough):
+            best, best_gap = tilted, abs(gap)
         passed = passed or not fits or gap * first < 0
         if fits and gap * first > 0:
             nearest, near, far = tilted, tilt, far if passed else 2 * tilt
@@ -225,10 +225,10 @@ def _means(functions: Floats, counts: Floats, group: Codes) -> Floats:
 
 def _records(side: Marginal, functions: Floats) -> Floats:
     """Return the number of records of each function: all ordered ones, or those of a value or a part."""
-    found = np.asarray(side.counts @ functions)
+    records = np.asarray(side.counts @ functions)
     if ordered := side.domain.ordered[0]:
-        found[0] = side.counts[:ordered].sum()
-    return found
+        records[0] = side.counts[:ordered].sum()
+    return records
 
 
 def _parts(side: Marginal, group: Codes) -> Floats:
@@ -244,11 +244,11 @@ def _mean_ranks(side: Marginal, functions: Floats) -> Floats:
     return np.asarray((side.counts * functions[:, 0]) @ parts / np.maximum(side.counts @ parts, TINY))
 
 
-def _missing(moved: Floats, noise: Floats, ranks: Floats, whole: float) -> Floats:
+def _missing(moved: Floats, noise: Floats, ranks: Floats, total_move: float) -> Floats:
     """Return what parts have to move further, so that they add up to the move of the whole trend.
 
     The margins hold the sum of all parts. Each part is corrected in proportion to its noise variance.
     """
     sums = np.stack([np.ones(len(ranks)), ranks])
-    short = np.array([0.0, whole]) - sums @ moved
+    short = np.array([0.0, total_move]) - sums @ moved
     return np.asarray(noise * (sums.T @ (np.linalg.pinv((sums * noise) @ sums.T) @ short)))

@@ -63,14 +63,14 @@ def draw_cells(
     coarse = table.join(grouping)
     variance = answers.variance * (coarse.counts > 0)
     deviation = answers.marginal.counts - coarse.counts
-    found = coarse.counts + _centred(coarse, deviation, variance, margins)
-    trend = Trend.draw(table, grouping, found, variance, rng)
+    noisy = coarse.counts + _centred(coarse, deviation, variance, margins)
+    trend = Trend.draw(table, grouping, noisy, variance, rng)
     if trend is not None:
         table = trend.impose(table, margins)
     targets: list[tuple[Grouping, Floats]] = []
     for level in _levels(coarse):
         joint = grouping.then(level)
-        drawn = _draw_sums(joint.join(table.counts), level.join(found), level.join(variance), rng)
+        drawn = _draw_sums(joint.join(table.counts), level.join(noisy), level.join(variance), rng)
         targets.append((joint, drawn))
         scaled = Marginal(table.domain, joint.scale(table.counts, drawn, TINY))
         table = fit_margins(scaled, margins, rounds=ROUNDS)
@@ -84,11 +84,11 @@ def draw_cells(
     return table if margins else Marginal(table.domain, table.counts * (released.total / table.total))
 
 
-def _draw_sums(expected: Floats, found: Floats, variance: Floats, rng: np.random.Generator) -> Floats:
+def _draw_sums(expected: Floats, noisy: Floats, variance: Floats, rng: np.random.Generator) -> Floats:
     """Return sums drawn about what was found, and about what is expected where noise exceeds that."""
     square = expected**2
     share = np.divide(square, square + variance, out=np.zeros_like(square), where=square > 0)
-    mean = np.maximum(expected + share * (found - expected), LEAST * expected)
+    mean = np.maximum(expected + share * (noisy - expected), LEAST * expected)
     scatter = share * (1 - share) * variance
     # A gamma variable is positive and has this mean and variance. A normal one clipped at 0 is larger.
     shape = np.divide(mean**2, scatter, out=np.full_like(mean, np.inf), where=scatter > 0)
@@ -100,11 +100,11 @@ def _draw_sums(expected: Floats, found: Floats, variance: Floats, rng: np.random
 def _levels(table: Marginal) -> list[Grouping]:
     """Return the groups of the codes of every attribute, from the coarsest level to single codes."""
     sides = [table.project((name,)) for name in table.attributes]
-    found = []
+    groupings = []
     for level in LEVELS:
         if any(side.domain.ordered[0] > level for side in sides):
-            found.append(Grouping(tuple(groups_at(side, level) for side in sides)))
-    return [*found, NO_GROUPS]
+            groupings.append(Grouping(tuple(groups_at(side, level) for side in sides)))
+    return [*groupings, NO_GROUPS]
 
 
 def _centred(
@@ -116,10 +116,10 @@ def _centred(
     """
     names = expected.attributes
     inside = [margin.attributes for margin in margins] or [()]
-    others = [tuple(axis for axis, name in enumerate(names) if name not in side) for side in inside]
+    summed = [tuple(axis for axis, name in enumerate(names) if name not in side) for side in inside]
     for _ in range(CENTRINGS):
         missed = 0.0
-        for axes in others:
+        for axes in summed:
             excess = deviation.sum(axis=axes, keepdims=True)
             room = variance.sum(axis=axes, keepdims=True)
             missed = max(missed, float(np.abs(excess).max()))
@@ -156,23 +156,23 @@ def draw_inside(table: Marginal, grouping: Grouping, rng: np.random.Generator) -
     rng : numpy.random.Generator
     """
     sides, groups = [table.project((name,)) for name in table.attributes], grouping.groups
-    places = [
+    inner_ranks = [
         places_in(side.counts, group, side.domain.ordered[0])
         for side, group in zip(sides, groups, strict=True)
     ]
-    if not any(place.any() for place in places):
+    if not any(inner_rank.any() for inner_rank in inner_ranks):
         return table
-    (a, b), (g, h) = places, groups
+    (a, b), (g, h) = inner_ranks, groups
     r, s = (
         f * np.minimum(1.0, FARTHEST / np.maximum(np.abs(f).max(axis=0), FEWEST))
         for f in map(ranks_of, sides)
     )
     size = [int(group.max()) + 1 for group in groups]
-    one = WITH_COLUMN * rng.standard_normal((size[0], s.shape[1]))
-    other = WITH_COLUMN * rng.standard_normal((size[1], r.shape[1]))
-    both = WITH_GROUP * rng.standard_normal(size)
-    log = a[:, np.newaxis] * (one[g] @ s.T) + (other[h] @ r.T).T * b
-    log += both[np.ix_(g, h)] * np.outer(a, b)
+    delta_a = WITH_COLUMN * rng.standard_normal((size[0], s.shape[1]))
+    delta_b = WITH_COLUMN * rng.standard_normal((size[1], r.shape[1]))
+    gamma = WITH_GROUP * rng.standard_normal(size)
+    log = a[:, np.newaxis] * (delta_a[g] @ s.T) + (delta_b[h] @ r.T).T * b
+    log += gamma[np.ix_(g, h)] * np.outer(a, b)
     changed = grouping.scale(table.counts * np.exp(log), grouping.join(table.counts))
     return Marginal(table.domain, changed)
 
@@ -188,13 +188,13 @@ def places_in(counts: Floats, group: Codes, ordered: int) -> Floats:
     ordered : int
         Number of codes with an order; they come first.
     """
-    places = np.zeros(len(counts))
+    inner_ranks = np.zeros(len(counts))
     if ordered < 2:
-        return places
-    counts, of = np.maximum(counts[:ordered], FEWEST), group[:ordered]
-    ranks, all_of = np.cumsum(counts) - counts / 2, np.bincount(of, counts)
-    ranks = ranks - (np.bincount(of, counts * ranks) / all_of)[of]
-    scale = np.sqrt(np.bincount(of, counts * ranks**2) / all_of)[of]
+        return inner_ranks
+    counts, groups = np.maximum(counts[:ordered], FEWEST), group[:ordered]
+    ranks, all_of = np.cumsum(counts) - counts / 2, np.bincount(groups, counts)
+    ranks = ranks - (np.bincount(groups, counts * ranks) / all_of)[groups]
+    scale = np.sqrt(np.bincount(groups, counts * ranks**2) / all_of)[groups]
     inside = np.divide(ranks, scale, out=np.zeros_like(ranks), where=scale > FEWEST)
-    places[:ordered] = np.clip(inside, -FARTHEST, FARTHEST)
-    return places
+    inner_ranks[:ordered] = np.clip(inside, -FARTHEST, FARTHEST)
+    return inner_ranks

@@ -112,10 +112,12 @@ def draw_linking(
         depends on them that is drawn.
     rng : numpy.random.Generator
     """
-    own = {side.attributes[0]: side for side in one_ways}
+    own_sides = {side.attributes[0]: side for side in one_ways}
     drawn = []
     for table, answers in zip(tables, measured, strict=True):
-        sides = tuple(own[name] if name in own else table.project((name,)) for name in table.attributes)
+        sides = tuple(
+            own_sides[name] if name in own_sides else table.project((name,)) for name in table.attributes
+        )
         drawn.append(draw_cells(table, _with_noise(answers, rng), sides, rng))
     return tuple(drawn)
 
@@ -144,8 +146,8 @@ def made_up(drawn: Fitted, records: Records, numbers: Mapping[str, Floats]) -> F
     for table in drawn.marginals:
         if len(table.domain) == 2 and max(table.domain.ordered) > 1:
             a, b = (functions[name] for name in table.attributes)
-            found = count(records, table.attributes) * (table.total / len(records))
-            wanted = a.T @ (2 * table.counts - found) @ b
+            synthetic = count(records, table.attributes) * (table.total / len(records))
+            wanted = a.T @ (2 * table.counts - synthetic) @ b
             enough = np.full(wanted.shape, ENOUGH * np.sqrt(table.total))
             sides = tuple(one_ways[name] for name in table.attributes)
             table = Trend((a, b), (a, b), NO_GROUPS, wanted, enough).impose(table, sides)
@@ -160,15 +162,19 @@ def _functions(side: Marginal, numbers: Floats | None) -> Floats:
         return ranks
     size = len(numbers)
     share = side.counts[:size] / max(float(side.counts[:size].sum()), 1.0)
-    places = numbers - share @ numbers
-    scale = float(np.sqrt(share @ places**2))
+    scores = numbers - share @ numbers
+    scale = float(np.sqrt(share @ scores**2))
     if not scale > 0:
         return ranks
-    places = np.clip(places / scale, -FARTHEST, FARTHEST)
+    scores = np.clip(scores / scale, -FARTHEST, FARTHEST)
     rank = ranks[:size, 0]
-    places = places - share @ places - (share @ (places * rank)) * rank
-    left = float(np.sqrt(share @ places**2))
-    return np.column_stack([ranks, np.pad(places / left, (0, len(ranks) - size))]) if left > 0 else ranks
+    scores = scores - share @ scores - (share @ (scores * rank)) * rank
+    residual_scale = float(np.sqrt(share @ scores**2))
+    return (
+        np.column_stack([ranks, np.pad(scores / residual_scale, (0, len(ranks) - size))])
+        if residual_scale > 0
+        else ranks
+    )
 
 
 TILT = 0.5
@@ -249,19 +255,19 @@ def _dependent(codes: Codes, inside: Floats, strength: float, rng: np.random.Gen
         centred /= np.maximum(centred.std(axis=0), EDGE)
         precision = np.linalg.inv(centred.T @ centred / rows + RIDGE * np.eye(columns))
         for j in range(columns):
-            own = precision[j, j]
-            mean = strength * (scores[:, j] - scores @ precision[j] / own)
-            scale = 1 / np.sqrt(own)
+            own_precision = precision[j, j]
+            mean = strength * (scores[:, j] - scores @ precision[j] / own_precision)
+            scale = 1 / np.sqrt(own_precision)
             low, high = ndtr((lows[:, j] - mean) / scale), ndtr((highs[:, j] - mean) / scale)
             drawn = mean + scale * _normal(low + (high - low) * rng.random(rows))
             scores[:, j] = np.clip(drawn, lows[:, j], highs[:, j])
-    places = np.empty((rows, columns))
+    positions = np.empty((rows, columns))
     for j in range(columns):
         order = np.lexsort((inside[:, j], scores[:, j], codes[:, j]))
         counts = np.bincount(codes[:, j])
         first = (np.cumsum(counts) - counts)[codes[order, j]]
-        places[order, j] = (np.arange(rows) - first + rng.random(rows)) / counts[codes[order, j]]
-    return places
+        positions[order, j] = (np.arange(rows) - first + rng.random(rows)) / counts[codes[order, j]]
+    return positions
 
 
 def _normal(shares: Floats) -> Floats:
@@ -341,9 +347,9 @@ def draw_margins(
     for m, table, factor in zip(measured, released, factors, strict=True):
         noise = factor @ rng.standard_normal(factor.shape[1])
         answers = Measurement(Marginal(table.domain, m.marginal.counts + noise), m.variance)
-        found = draw_cells(table, answers, (), rng)
+        cells = draw_cells(table, answers, (), rng)
         number = numbers.get(table.attributes[0])
-        drawn.append(found if number is None else _with_mean(found, answers, table, number, factor, rng))
+        drawn.append(cells if number is None else _with_mean(cells, answers, table, number, factor, rng))
     return tuple(drawn)
 
 
@@ -361,24 +367,24 @@ def _with_mean(
     are drawn near the estimate. The mean itself is drawn about its measurement.
     """
     size = len(number)
-    counts, expected, found = (t.counts[:size] for t in (drawn, released, answers.marginal))
-    if not min(expected.sum(), found.sum(), counts.sum()) > 0:
+    counts, expected, noisy = (t.counts[:size] for t in (drawn, released, answers.marginal))
+    if not min(expected.sum(), noisy.sum(), counts.sum()) > 0:
         return drawn
     middle = float(expected @ number / expected.sum())
     spread = float(np.sqrt(expected @ (number - middle) ** 2 / expected.sum()))
     if not spread > 0:
         return drawn
-    place = (number - middle) / spread
-    noise = float((((place @ factor[:size]) / expected.sum()) ** 2).sum())
+    scores = (number - middle) / spread
+    noise = float((((scores @ factor[:size]) / expected.sum()) ** 2).sum())
     share = DEPARTS**2 / (DEPARTS**2 + noise)
     scatter = float(np.sqrt(share * (1 - share) * noise)) * rng.standard_normal()
-    wanted = share * float(place @ found / found.sum()) + scatter
+    wanted = share * float(scores @ noisy / noisy.sum()) + scatter
     low, high = -STEEPEST, STEEPEST
     for _ in range(HALVINGS):
         tilt = (low + high) / 2
-        power = tilt * place
+        power = tilt * scores
         weight = counts * np.exp(np.minimum(power - power[counts > 0].max(), 0.0))
-        low, high = (tilt, high) if weight @ place < wanted * weight.sum() else (low, tilt)
+        low, high = (tilt, high) if weight @ scores < wanted * weight.sum() else (low, tilt)
     tilted = np.array(drawn.counts)
     tilted[:size] = weight * (counts.sum() / weight.sum())
     return Marginal(drawn.domain, tilted)

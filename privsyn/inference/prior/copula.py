@@ -112,10 +112,10 @@ def with_unrelated(
         gaps = even - join(cells)
         away = gaps > (1 - RARE) * even
         inner, missing = _centred(away.astype(np.float64)), float(gaps[away].sum())
-        found, noise = missing + float((inner * deviation).sum()), sigma * float(np.linalg.norm(inner))
-        if found <= CLEAR * noise:
+        excess, noise = missing + float((inner * deviation).sum()), sigma * float(np.linalg.norm(inner))
+        if excess <= CLEAR * noise:
             break
-        part = min(found / missing, MOST)
+        part = min(excess / missing, MOST)
         cells = fit(deviation / (1 - part))
     return part * unrelated + (1 - part) * cells
 
@@ -143,8 +143,8 @@ def best_gumbel(
         ((gumbel(KENDALLS, corner, (a, b)) - np.outer(a, b) - deviation) ** 2).sum(axis=(1, 2))
         for corner in CORNERS
     ]
-    corner, place = np.unravel_index(np.argmin(gaps), np.shape(gaps))
-    return float(KENDALLS[place]), CORNERS[corner]
+    corner, index = np.unravel_index(np.argmin(gaps), np.shape(gaps))
+    return float(KENDALLS[index]), CORNERS[corner]
 
 
 def gumbel(kendall: float | Floats, corner: Corner, shares: tuple[Floats, Floats]) -> Floats:

@@ -65,26 +65,26 @@ def posterior_counts(counts: Counts, variance: Floats, total: float) -> Counts:
     seen = np.maximum(counts / sigma, -FAR)[near, np.newaxis]
     likelihood = np.exp(-0.5 * (seen - grid / sigma[near, np.newaxis]) ** 2)
 
-    largest, most = float(grid[-1]), FAR / float(sigma.max())
+    largest, limit = float(grid[-1]), FAR / float(sigma.max())
 
     def tilted(law: Floats, tilt: float) -> Floats:
         return np.asarray(law * np.exp(tilt * grid - max(tilt * largest, 0.0)))
 
     def means(law: Floats, tilt: float) -> Counts:
-        found, prior = counts + tilt * variance, tilted(law, tilt)
-        found[near] = likelihood @ (prior * grid) / _evidence(likelihood, prior)
-        return np.maximum(found, 0.0)
+        settled, prior = counts + tilt * variance, tilted(law, tilt)
+        settled[near] = likelihood @ (prior * grid) / _evidence(likelihood, prior)
+        return np.maximum(settled, 0.0)
 
     def best_tilt(law: Floats) -> float:
-        return _kernels.best_tilt(counts, variance, near, likelihood, grid, law, total, most, HALVINGS)
+        return _kernels.best_tilt(counts, variance, near, likelihood, grid, law, total, limit, HALVINGS)
 
     law = start
     for _ in range(STEPS):
         prior = tilted(law, best_tilt(law))
         expected = prior * (likelihood / _evidence(likelihood, prior)[:, np.newaxis]).sum(axis=0)
         law = (expected + CELLS * start) / (near.sum() + CELLS)
-    found = means(law, best_tilt(law))
-    return found * (total / found.sum()) if found.sum() > 0 else norm_sub(counts, total)
+    settled = means(law, best_tilt(law))
+    return settled * (total / settled.sum()) if settled.sum() > 0 else norm_sub(counts, total)
 
 
 def _evidence(likelihood: Floats, prior: Floats) -> Floats:

@@ -95,16 +95,16 @@ def deviation_likelihood(deviation: Floats, expected: Floats, variance: float | 
 
 def deviation_likelihoods(measured: Sequence[Measurement], expected: Sequence[Floats]) -> list[Floats]:
     """Return `deviation_likelihood` of each table. Those of one shape are computed together."""
-    found = np.empty((len(measured), *DISPERSIONS.shape))
+    likelihoods = np.empty((len(measured), *DISPERSIONS.shape))
 
-    def compute(places: list[int]) -> None:
-        counts = np.array([expected[i] for i in places])
-        deviations = np.array([measured[i].marginal.counts for i in places]) - counts
-        variances = np.array([measured[i].variance for i in places])
-        found[places] = _deviation_likelihoods(deviations, counts, variances)
+    def compute(indices: list[int]) -> None:
+        counts = np.array([expected[i] for i in indices])
+        deviations = np.array([measured[i].marginal.counts for i in indices]) - counts
+        variances = np.array([measured[i].variance for i in indices])
+        likelihoods[indices] = _deviation_likelihoods(deviations, counts, variances)
 
     for_alike(compute, [e.shape for e in expected], [e.size for e in expected], SCORED_AT_ONCE)
-    return list(found)
+    return list(likelihoods)
 
 
 def _deviation_likelihoods(deviations: Floats, expected: Floats, variance: Floats) -> Floats:

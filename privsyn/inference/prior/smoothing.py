@@ -148,7 +148,10 @@ class Waves:
 
     def spectra(self, measured: Measurement) -> tuple[Spectrum, Spectrum]:
         """Return the components along both attributes of a measured pair."""
-        a, b = (self.along(*of) for of in zip(measured.attributes, groups_of(measured), strict=True))
+        a, b = (
+            self.along(*name_and_groups)
+            for name_and_groups in zip(measured.attributes, groups_of(measured), strict=True)
+        )
         return a, b
 
     def along(self, name: str, group: Codes) -> Spectrum:
@@ -179,13 +182,13 @@ class Waves:
         a, b = self.spectra(measured)
         scale, noise = dispersion * self._total(measured), float(measured.variance.mean())
         scatter = scale * np.outer(a.variances, b.variances) + noise
-        found = a.vectors.T @ _deviation(measured, expected) @ b.vectors
-        departure = scale * a.lift @ (found / scatter) @ b.lift.T
-        left = scale * np.outer(a.prior, b.prior) - scale**2 * a.lift**2 @ (1 / scatter) @ b.lift.T**2
+        components = a.vectors.T @ _deviation(measured, expected) @ b.vectors
+        departure = scale * a.lift @ (components / scatter) @ b.lift.T
+        posterior = scale * np.outer(a.prior, b.prior) - scale**2 * a.lift**2 @ (1 / scatter) @ b.lift.T**2
         floor = FLOOR * (1 + expected) * (expected > 0)
         counts = np.where(expected > 0, expected + departure, 0.0)
-        variance = np.where(expected > 0, left, 0.0).clip(0.0)
-        counts, variance, floor = (of[np.newaxis] for of in (counts, variance, floor))
+        variance = np.where(expected > 0, posterior, 0.0).clip(0.0)
+        counts, variance, floor = (values[np.newaxis] for values in (counts, variance, floor))
         return settle([table.table.domain], counts, variance, floor, [table.margins])[0]
 
     def left(self, table: Estimate, blocks: Grouping) -> Floats:
@@ -198,8 +201,8 @@ class Waves:
             lifts.append(along.join(spectrum.lift) ** 2)
             priors.append(np.diag(along.project((0, 0)).join(self.covariance(name))))
         scatter = scale * np.outer(*(spectrum.variances for spectrum in spectra)) + noise
-        left = scale * np.outer(*priors) - scale**2 * lifts[0] @ (1 / scatter) @ lifts[1].T
-        return np.asarray(left.clip(0.0))
+        posterior = scale * np.outer(*priors) - scale**2 * lifts[0] @ (1 / scatter) @ lifts[1].T
+        return np.asarray(posterior.clip(0.0))
 
     def expect(self, table: Estimate) -> tuple[Marginal, Floats]:
         """Return the expected counts of a pair, and their `evidence`.
@@ -220,13 +223,16 @@ class Waves:
         sigma = float(measured.variance.mean()) ** 0.5 / total
         candidates = [table.table]
         for fit in (
-            lambda left: copula(best_correlation(left, joined, (a, b)), (a, b)),
-            lambda left: gumbel(*best_gumbel(left, joined, shares), shares),
+            lambda rest: copula(best_correlation(rest, joined, (a, b)), (a, b)),
+            lambda rest: gumbel(*best_gumbel(rest, joined, shares), shares),
         ):
-            found = independent.copy()
-            found[both] = total * with_unrelated(fit, deviation, joined, shares, sigma)
-            candidates.append(fit_margins(Marginal(table.table.domain, found), sides))
-        deviations = [away, *(_deviation(measured, found.counts) for found in candidates[1:])]
+            counts_expected = independent.copy()
+            counts_expected[both] = total * with_unrelated(fit, deviation, joined, shares, sigma)
+            candidates.append(fit_margins(Marginal(table.table.domain, counts_expected), sides))
+        deviations = [
+            away,
+            *(_deviation(measured, counts_expected.counts) for counts_expected in candidates[1:]),
+        ]
         fits = self.likelihoods(measured, deviations)
         gains = np.nan_to_num([fits[0].max() + GAINED, *(fit.max() for fit in fits[1:])], nan=-np.inf)
         best = int(gains.argmax())
@@ -257,7 +263,7 @@ def covariance(one_way: Marginal, smoothness: float) -> Floats:
     """
     shares = np.maximum(one_way.counts, TINY * max(one_way.total, 1.0))
     shares = shares / shares.sum()
-    found = np.diag(shares)
+    matrix = np.diag(shares)
     ordered = one_way.domain.ordered[0]
     if ordered > 1:
         mass = shares[:ordered].sum()
@@ -265,9 +271,9 @@ def covariance(one_way: Marginal, smoothness: float) -> Floats:
         orders = np.arange(1, HARMONICS * ordered + 1)
         waves = np.sqrt(2) * mass * np.diff(np.sin(np.pi * np.outer(ends, orders)), axis=0) / (np.pi * orders)
         smooth = (waves * orders ** (-2 * smoothness)) @ waves.T
-        found[:ordered, :ordered] = (smooth + np.outer(shares[:ordered], shares[:ordered])) / mass
-    sums = found.sum(axis=1)
-    return np.asarray(found - np.outer(sums, sums) / sums.sum())
+        matrix[:ordered, :ordered] = (smooth + np.outer(shares[:ordered], shares[:ordered])) / mass
+    sums = matrix.sum(axis=1)
+    return np.asarray(matrix - np.outer(sums, sums) / sums.sum())
 
 
 def spectrum_of(prior: Floats, group: Codes) -> Spectrum:
@@ -277,20 +283,20 @@ def spectrum_of(prior: Floats, group: Codes) -> Spectrum:
     half = np.add.reduceat(prior[:, order], starts, axis=1)
     both = np.add.reduceat(half[order], starts, axis=0)
     variances, vectors = np.linalg.eigh((both + both.T) / 2)
-    kept = variances > NEGLIGIBLE * max(float(variances.max(initial=0.0)), TINY)
-    vectors = vectors[:, kept]
-    return Spectrum(vectors, variances[kept], half @ vectors, np.diag(prior))
+    significant = variances > NEGLIGIBLE * max(float(variances.max(initial=0.0)), TINY)
+    vectors = vectors[:, significant]
+    return Spectrum(vectors, variances[significant], half @ vectors, np.diag(prior))
 
 
 def fitted_waves(one_ways: Sequence[Marginal], tables: Sequence[Estimate]) -> Waves:
     """Return the waves whose smoothness explains the measured pairs best."""
     some = tables[:: -(-len(tables) // MOST_SEEN) or 1]
-    best, most = Waves(one_ways), -np.inf
+    best, best_likelihood = Waves(one_ways), -np.inf
     for smoothness in SMOOTHNESSES if some else ():
         waves = replace(best, smoothness=smoothness)  # with the results that do not depend on it
         likelihood = sum(float(evidence.max()) for evidence in waves.evidence(some))
-        if likelihood > most:
-            best, most = waves, likelihood
+        if likelihood > best_likelihood:
+            best, best_likelihood = waves, likelihood
     return best
 
 

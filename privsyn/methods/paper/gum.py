@@ -78,16 +78,16 @@ def gradually_update(
     """
     targets = [_Target.of(table, start.domain, len(start)) for table in tables]
     codes = np.array(start.codes, order="F")
-    best, least = start.codes, np.inf
+    best, best_error = start.codes, np.inf
     for round_ in range(parameters.rounds + 1):
         errors = np.array([target.error(codes) for target in targets])
-        if errors.sum() < least:
-            best, least = codes.copy(order="F"), float(errors.sum())
+        if errors.sum() < best_error:
+            best, best_error = codes.copy(order="F"), float(errors.sum())
         if round_ == parameters.rounds or not len(targets) or not len(codes):
             break
         step, copied = parameters.step_of(round_), parameters.copied_in(round_)
-        for place in np.argsort(-errors, kind="stable"):
-            target = targets[place]
+        for index in np.argsort(-errors, kind="stable"):
+            target = targets[index]
             _kernels.update_table(codes, target.columns, target.strides, target.counts, step, copied, rng)
         progress("synthesising", round_ + 1, parameters.rounds)
     return Records(start.domain, best)
@@ -136,19 +136,21 @@ def peel(tables: tuple[Marginal, ...]) -> Peeled:
     core = list(tables)
     leaves: list[Marginal] = []
     while leaf := _leaf(core):
-        place, anchor, name = leaf
-        leaves.append(core.pop(place).project((anchor, name)))
+        index, anchor, name = leaf
+        leaves.append(core.pop(index).project((anchor, name)))
     return Peeled(tuple(core), tuple(reversed(leaves)))
 
 
 def _leaf(tables: list[Marginal]) -> tuple[int, str, str] | None:
     """Return a pair of which one attribute lies in no other table: (index, anchor, leaf)."""
-    for place, table in enumerate(tables):
+    for index, table in enumerate(tables):
         if len(table.attributes) == 2:
-            others = {name for other in tables if other is not table for name in other.attributes}
+            names_elsewhere = {
+                name for candidate in tables if candidate is not table for name in candidate.attributes
+            }
             for anchor, name in (table.attributes[::-1], table.attributes):
-                if name not in others:
-                    return place, anchor, name
+                if name not in names_elsewhere:
+                    return index, anchor, name
     return None
 
 
@@ -210,7 +212,7 @@ def _component(
     )
     records = gradually_update(start, peeled.core, rng, parameters=parameters, progress=progress)
     order = rng.permutation(n)
-    columns = {name: records.codes[order, place] for place, name in enumerate(core)}
+    columns = {name: records.codes[order, position] for position, name in enumerate(core)}
     for leaf in peeled.leaves:
         anchor, name = leaf.attributes
         columns[name] = draw_given(leaf, columns[anchor], rng)

@@ -45,14 +45,14 @@ def learn(
     report(MEASURING, 1, ROUNDS)
     dependences = private.indifs(of_dependences)
     # The rest, by subtraction: shares of a split may sum to slightly more than 1.
-    left = rho - of_one_ways - (of_dependences if dependences else 0.0)
-    pairs = dense_marg(dependences, private.domain, left)
+    remaining = rho - of_one_ways - (of_dependences if dependences else 0.0)
+    pairs = dense_marg(dependences, private.domain, remaining)
     chosen = combine(pairs, private.domain, gamma=parameters.gamma, overlap=parameters.overlap)
     # If no pair is worth its noise, the rest of the budget measures the one-ways again.
-    asked = chosen or tuple((name,) for name in private.domain)
+    queries = chosen or tuple((name,) for name in private.domain)
     report(MEASURING, 2, ROUNDS)
-    cells = np.array([float(private.domain.project(attributes).cells) for attributes in asked])
-    measured = private.marginals(asked, allocate(cells, left))
+    cells = np.array([float(private.domain.project(attributes).cells) for attributes in queries])
+    measured = private.marginals(queries, allocate(cells, remaining))
     report(MEASURING, ROUNDS, ROUNDS)
     report(ESTIMATING, 0, 1)
     total = estimate_total((*one_ways, *measured))
@@ -60,11 +60,11 @@ def learn(
     margins, marginals = tables[: len(one_ways)], tables[len(one_ways) :] if chosen else ()
     # How much noise consistency removes is unknown, so the expected errors assume that it removes none.
     combined = combine_one_ways(private.domain, (*one_ways, *measured))
-    found = [
+    estimates = [
         Estimate(table, measured=m, posterior_variance=m.variance)
         for table, m in zip(marginals, measured, strict=False)
     ]
-    certainties = table_certainties(found, combined)
+    certainties = table_certainties(estimates, combined)
     report(ESTIMATING, 1, 1)
     return Fitted(
         merging, margins, marginals, total, (*map(one_way_certainty, combined, margins), *certainties)
@@ -179,8 +179,8 @@ def combine(
     while clique := _largest_clique(graph, domain, covered, gamma, overlap):
         taken.append(clique)
         covered.update(clique)
-    kept = [pair for pair in pairs if not any(set(pair) <= set(clique) for clique in taken)]
-    return (*taken, *kept)
+    remaining = [pair for pair in pairs if not any(set(pair) <= set(clique) for clique in taken)]
+    return (*taken, *remaining)
 
 
 def _largest_clique(
@@ -189,7 +189,7 @@ def _largest_clique(
     """Return the clique that `combine` takes next, or () if there is none."""
     size = domain.size_of
     best: Attributes = ()
-    least = 0  # number of cells of the best
+    fewest_cells = 0  # number of cells of the best
     steps = 0
 
     def promising(length: int, cells: int, room: int, candidates: list[str]) -> bool:
@@ -200,20 +200,20 @@ def _largest_clique(
             if cells * size[name] > gamma:
                 break
             length, cells, room = length + 1, cells * size[name], room - (name in covered)
-        return length > 2 and (-length, cells) < (-len(best), least)
+        return length > 2 and (-length, cells) < (-len(best), fewest_cells)
 
     def grow(clique: Attributes, cells: int, room: int, candidates: list[str]) -> None:
-        nonlocal best, least, steps
+        nonlocal best, fewest_cells, steps
         steps += 1
-        if len(clique) > 2 and (-len(clique), cells) < (-len(best), least):
-            best, least = clique, cells
-        for place, name in enumerate(candidates):
-            if steps > SEARCH_STEPS or not promising(len(clique), cells, room, candidates[place:]):
+        if len(clique) > 2 and (-len(clique), cells) < (-len(best), fewest_cells):
+            best, fewest_cells = clique, cells
+        for index, name in enumerate(candidates):
+            if steps > SEARCH_STEPS or not promising(len(clique), cells, room, candidates[index:]):
                 return
-            left = room - (name in covered)
-            if cells * size[name] <= gamma and left >= 0:
-                later = [other for other in candidates[place + 1 :] if other in graph[name]]
-                grow((*clique, name), cells * size[name], left, later)
+            room_after = room - (name in covered)
+            if cells * size[name] <= gamma and room_after >= 0:
+                later = [neighbour for neighbour in candidates[index + 1 :] if neighbour in graph[name]]
+                grow((*clique, name), cells * size[name], room_after, later)
 
     by_size = sorted(graph, key=lambda name: (size[name], domain.axes((name,))))
     grow((), 1, overlap, by_size)
@@ -260,8 +260,8 @@ def make_consistent(measurements: tuple[Measurement, ...], total: float) -> tupl
     shared = _shared_sets(tuple(m.attributes for m in measurements))
     weights = {
         attributes: {
-            place: _precision(measurement, attributes)
-            for place, measurement in enumerate(measurements)
+            index: _precision(measurement, attributes)
+            for index, measurement in enumerate(measurements)
             if set(attributes) <= set(measurement.attributes)
         }
         for attributes in shared

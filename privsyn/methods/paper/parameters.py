@@ -80,14 +80,14 @@ class Parameters:
             object.__setattr__(self, name, value)
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> Parameters:
+    def of(cls, changes: Mapping[str, Any]) -> Parameters:
         """Return the parameters with others for some names; refuse an unknown name."""
         names = [field.name for field in fields(cls)]
-        for name in given:
+        for name in changes:
             if name not in names:
                 meant = did_you_mean(name, names) or f": choose from {', '.join(names)}"
                 raise InputError(f"the published method has no parameter {safe_repr(name)}{meant}")
-        return cls(**given)
+        return cls(**changes)
 
     @property
     def changed(self) -> dict[str, Any]:
@@ -95,8 +95,8 @@ class Parameters:
         names, usual = [field.name for field in fields(self)], astuple(Parameters())
         return {
             name: value
-            for name, value, other in zip(names, astuple(self), usual, strict=True)
-            if value != other
+            for name, value, default in zip(names, astuple(self), usual, strict=True)
+            if value != default
         }
 
     @property
@@ -121,11 +121,11 @@ class Parameters:
         return float(shares[round_ % len(shares)])
 
 
-def _at_most(name: str, value: object, least: int, most: int) -> int:
+def _at_most(name: str, value: object, lowest: int, highest: int) -> int:
     """Return a whole number between two others."""
-    number = check_whole(name, value, least=least)
-    if number > most:
-        raise InputError(f"{name} must be at most {most:,}; got {number}")
+    number = check_whole(name, value, least=lowest)
+    if number > highest:
+        raise InputError(f"{name} must be at most {highest:,}; got {number}")
     return number
 
 
