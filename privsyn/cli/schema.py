@@ -142,7 +142,8 @@ def _check(
 
 def _show(check: Path, findings: list[str]) -> None:
     """Print what was counted; exit with 1 if the schema is wrong."""
-    from privsyn.table.drafting.draft import Broken, Unfit
+    from privsyn.table.discovery.broken_constraints import Broken
+    from privsyn.table.drafting.draft import Unfit
     from privsyn.table.drafting.linked import Shared, Unlinked, Unordered
 
     say("privsyn: NOT PRIVATE, for the owner's eyes only: this was counted in the private rows", err=True)

@@ -18,12 +18,12 @@ import pandas as pd
 
 from privsyn.errors import InputError
 from privsyn.marginals.domain import Codes, Domain, Floats, Integers, Ints, Records, keep
-from privsyn.table.drafting.draft import draft_schema
 from privsyn.table.encoding.dtypes import OBJECT
 from privsyn.table.encoding.grid import Grid
 from privsyn.table.encoding.parsing import distinct
 from privsyn.table.encoding.words import MISSING, RangeWords, bin_labels, date_range, number_range
 from privsyn.table.encoding.words import SECONDS_IN_A_DAY as DAY
+from privsyn.table.inferred.columns import infer_schema
 from privsyn.table.schema.columns import Ordinal
 from privsyn.table.schema.schema import Schema, called_identifiers, declared
 
@@ -274,7 +274,7 @@ def code_together(
     (('x', 'y', 'z', '(missing)'), [[0, 1, 3]], [[0, 2]])
     """
     schema = declared(schema)
-    chosen = draft_schema(tables[0]) if schema is None else schema
+    chosen = infer_schema(tables[0]) if schema is None else schema
     coded_columns = chosen.coded
     if not coded_columns:
         raise InputError("no column can be compared: all are identifiers or free text")

@@ -14,9 +14,10 @@ from privsyn.errors import about
 from privsyn.marginals.domain import Floats, Ints, Mask
 from privsyn.table.database.declared import Database
 from privsyn.table.database.synthetic import places_above
+from privsyn.table.discovery.broken_constraints import numbers_of, rows_that_break
 from privsyn.table.discovery.open_schema import OpenSchema
-from privsyn.table.drafting.draft import draft_schema, numbers_of, rows_that_break
 from privsyn.table.enforcement.rules import ROUNDING
+from privsyn.table.inferred.columns import infer_schema
 from privsyn.table.schema.constraint import kind_of
 from privsyn.table.schema.schema import Schema, declared
 
@@ -76,7 +77,7 @@ class Columns:
         data = cells.drop(columns=[*table.keys, *table.copied]) if schema is None else cells[[*schema.coded]]
         if not len(data.columns) or (schema is None and table.schema is not None):  # it has keys alone
             return cls(Schema({}), cells, {}, parent)
-        whole = draft_schema(data) if schema is None else replace(schema, columns=schema.coded)
+        whole = infer_schema(data) if schema is None else replace(schema, columns=schema.coded)
         with about(f"table {name!r}"):
             filled, numbers = numbers_of(OpenSchema.of(whole, data), data)
         return cls(filled, cells, numbers, parent)

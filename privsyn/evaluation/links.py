@@ -22,9 +22,9 @@ from privsyn.table.database.declared import ROWS, Database, Table
 from privsyn.table.database.lookups import with_lookups
 from privsyn.table.database.synthetic import places_above
 from privsyn.table.database.yaml_form import persons_and_rows
-from privsyn.table.drafting.draft import Broken as LineOfBroken
-from privsyn.table.drafting.draft import draft_schema
+from privsyn.table.discovery.broken_constraints import Broken as LineOfBroken
 from privsyn.table.encoding.dtypes import TEXT, family
+from privsyn.table.inferred.columns import infer_schema
 from privsyn.table.io.formats import tables_in
 from privsyn.table.io.identifiers import identifiers, persons_of
 from privsyn.table.io.read_in_memory import read_in_memory
@@ -200,7 +200,7 @@ def _order(frame: pd.DataFrame, table: Table) -> Floats:
         return np.random.default_rng(SEED).random(len(frame))
     cells = frame[table.order]
     with about(f"column {table.order!r}"):
-        column = (declared(table.schema) or draft_schema(cells.to_frame())).columns.get(table.order)
+        column = (declared(table.schema) or infer_schema(cells.to_frame())).columns.get(table.order)
         if isinstance(column, Ordinal):
             return column.measured(cells)
     if family(cells.dtype) in ("integer", "real"):

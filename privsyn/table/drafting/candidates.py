@@ -19,7 +19,7 @@ from scipy.optimize import nnls
 
 from privsyn.errors import plural
 from privsyn.marginals.domain import Floats, Ints, Mask
-from privsyn.table.encoding.number_bounds import FEW_ROWS
+from privsyn.table.inferred.number_bounds import FEW_ROWS
 from privsyn.table.schema.columns import Coded
 from privsyn.table.schema.constraint import Constraint, constraint_from_plain
 

@@ -15,8 +15,8 @@ import numpy as np
 from privsyn.errors import InputError
 from privsyn.marginals.domain import Codes, Floats, Ints, Mask
 from privsyn.table.drafting.candidates import ACCIDENT, Cells, Proposal, roundest
-from privsyn.table.encoding.number_bounds import FEW_NUMBERS, FEW_ROWS
 from privsyn.table.enforcement.determined import Determined
+from privsyn.table.inferred.number_bounds import FEW_NUMBERS, FEW_ROWS
 from privsyn.table.schema.columns import Categorical, Datetime, Numerical
 from privsyn.table.schema.constraint import constraint_to_plain
 

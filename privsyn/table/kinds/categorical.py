@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -12,12 +11,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from privsyn.errors import InputError, did_you_mean, plural, replace_errors, safe_repr
+from privsyn.errors import InputError, did_you_mean, replace_errors, safe_repr
 from privsyn.marginals.domain import Floats
 from privsyn.table.encoding import dtypes
 from privsyn.table.encoding.encoders import CategoricalEncoder
-from privsyn.table.encoding.natural_order import natural_key, scale_of
-from privsyn.table.encoding.number_bounds import FEW_NUMBERS, FEW_ROWS, FEW_TEXTS
 from privsyn.table.encoding.parsing import convert_distinct, number
 from privsyn.table.kinds.column import COMPARES, FOR_FAMILY, Coded, in_words, number_in
 from privsyn.table.kinds.column_settings import distinct_values, normalise, normalise_shared, probability
@@ -28,9 +25,6 @@ OTHER = "(other)"
 
 MOST_SHOWN = 12
 """Listed values that the sheet of a release names."""
-
-MANY_NUMBERS = 5
-"""Numbers in a list. A list this long may show the value of a single row."""
 
 
 @dataclass(frozen=True)
@@ -144,35 +138,6 @@ class Categorical(Coded):
             values = dict.fromkeys(["" if is_text else 0])
         return replace(self, values=tuple(values), other=other)
 
-    @classmethod
-    def draft(cls, present: pd.Series, nullable: bool) -> Self | None:
-        """Return a column for few distinct values, sorted or in the order of its categories; none is rare."""
-        kind = dtypes.family(present.dtype)
-        if kind == "boolean":
-            return cls([False, True], nullable=nullable)
-        try:
-            rows_of = dict(present.value_counts(sort=False).items())
-        except TypeError:
-            return None  # cells that are lists
-        values = present.cat.categories.tolist() if kind == "category" else present.drop_duplicates().tolist()
-        values = [value for value in values if not isinstance(value, float) or math.isfinite(value)]
-        if not values or not {type(value) for value in values} <= {str, bool, int, float}:
-            return None
-        if len(values) > FEW_TEXTS or (len(values) > FEW_NUMBERS and 10 * len(values) > len(present)):
-            return None
-        rare = {value for value in values if rows_of[value] < FEW_ROWS}
-        # Categories without rows are listed if no other is rare; beside rare ones they would show which are.
-        if any(rows_of[value] for value in rare) and set(values) != {0, 1}:  # these two reveal nothing
-            values, nullable = [value for value in values if value not in rare], True
-            if len(values) < 2:
-                return None
-        if kind == "real" and all(value == round(value) and abs(value) < 2**53 for value in values):
-            values = [int(value) for value in values]
-        if kind != "category":
-            values.sort(key=lambda value: (type(value).__name__, natural_key(value)))
-            values = scale_of(values) or values
-        return cls(values, nullable=nullable)
-
     lists_values = True
 
     @property
@@ -228,29 +193,6 @@ class Categorical(Coded):
         if found is not None:
             return found
         return number_in(text) if any(isinstance(value, int | float) for value in self.listed) else text
-
-    def facts_read(self, cells: pd.Series) -> list[str]:
-        """Return how many values are listed."""
-        ordered = ", in their order" if scale_of(self.listed) == list(self.listed) else ""
-        return [] if self.values is None else [f"{plural(len(self.values), 'value')}{ordered}"]
-
-    @property
-    def doubt(self) -> str:
-        """Whether the column is free text, or has amounts."""
-        if self.values is None:
-            return "Common values are found. Free text? {kind: text} leaves it out."
-        if sum(type(value) in (int, float) for value in self.values) >= MANY_NUMBERS:
-            return "Counts or amounts? Then bounds reveal less: {kind: numerical, low: , high: }."
-        if len(self.values) > 2 and all(type(value) is int for value in self.values):
-            bounds = f"low: {self.values[0]}, high: {self.values[-1]}"
-            return f"In an order? Then numbers keep it: {{kind: numerical, {bounds}, integer: true}}."
-        return ""
-
-    @property
-    def facts_wanted(self) -> str:
-        """The list of values, or another kind."""
-        wanted = "values: ? Or is it {kind: numerical}, {kind: datetime}, {kind: text}?"
-        return "" if self.is_public else wanted
 
     @property
     def fate(self) -> str:

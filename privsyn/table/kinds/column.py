@@ -83,15 +83,6 @@ class Column(ABC):  # a kind that is never counted needs no method
         """Return the column with what a dtype makes public."""
         return self
 
-    @classmethod
-    def draft(cls, present: pd.Series, nullable: bool) -> Coded | None:
-        """Return a column of this kind that fits cells, none of them missing; None if the kind does not."""
-        return None
-
-    def review(self, cells: pd.Series | None) -> str:
-        """Return the comment above the column in a draft from its cells, or from its name and dtype alone."""
-        return ""
-
     @property
     def sentence(self) -> str:
         """What the column does, in a sentence or two of `Schema.explain`."""
@@ -165,29 +156,6 @@ class Coded(Column):
             return f"{self.values_sentence} No cell is missing."
         also = f"; {in_words(self.missing)} mean that in a file" if self.missing else ""
         return f"{self.values_sentence} A cell may be missing{also}."
-
-    def review(self, cells: pd.Series | None) -> str:
-        """Return what was read from the rows, and a question to the reviewer."""
-        if cells is None:
-            return self.facts_wanted
-        if cells.isna().all():
-            return ""
-        facts = [*self.facts_read(cells), *([] if self.nullable else ["no cell missing"])]
-        return " ".join(filter(None, (f"READ: {', '.join(facts)}." if facts else "", self.doubt)))
-
-    def facts_read(self, cells: pd.Series) -> list[str]:
-        """Return which settings of a draft were read from the rows."""
-        return []
-
-    @property
-    def facts_wanted(self) -> str:
-        """Which public facts the reviewer may add; empty if none is missing."""
-        return ""
-
-    @property
-    def doubt(self) -> str:
-        """The question to the reviewer whether another kind fits better; empty if there is none."""
-        return ""
 
     @property
     @abstractmethod

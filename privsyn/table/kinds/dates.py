@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time, timedelta
 from functools import partial
@@ -14,7 +14,6 @@ import pandas as pd
 from privsyn.errors import InputError, safe_repr
 from privsyn.marginals.domain import Floats
 from privsyn.table.encoding.bounds_cells import BoundsGrid
-from privsyn.table.encoding.drafted_times import date_formats, fitting_zones
 from privsyn.table.encoding.dtypes import (
     TICKS,
     Dtype,
@@ -27,9 +26,8 @@ from privsyn.table.encoding.dtypes import (
     tick,
 )
 from privsyn.table.encoding.grid import Grid
-from privsyn.table.encoding.number_bounds import FEW_ROWS, coarsest_step
 from privsyn.table.encoding.parsing import distinct, moments
-from privsyn.table.encoding.steps import DAY, TIMES, step_text, time_step
+from privsyn.table.encoding.steps import DAY, time_step
 from privsyn.table.encoding.time_encoders import DatetimeEncoder
 from privsyn.table.encoding.time_format import (
     has_offset,
@@ -48,17 +46,6 @@ EPOCH = datetime(1970, 1, 1)
 
 FOUR_DIGITS = 1000
 """The first year that `strftime` of every platform writes with four digits."""
-
-SOME_YEARS, MANY_YEARS = 2, 10
-"""Dates that range over at least 2 years are drafted with bounds at ends of half-years; from 10, of years."""
-
-EARLIEST, LATEST = 1800, 2200
-"""Years between which dates are taken for dates: 9999-12-31 and 0001-01-01 usually stand for no date."""
-
-MOST_MARKS, LEAST_BESIDE = 3, 5
-"""Most marks for no date, and how many times as many dates there are as different ones of other years."""
-
-PERIODS = {1: "month", 6: "half-year", 12: "year"}
 
 CYCLES: tuple[list[str], ...] = ([], ["day"], ["day", "week"])
 
@@ -178,48 +165,6 @@ class Datetime(Timed):
         low, high = np.array(found).astype(np.int64).astype(f"datetime64[{unit}]")
         return replace(self, low=low, high=high, unit=unit)
 
-    @classmethod
-    def draft(cls, present: pd.Series, nullable: bool, known: Collection[str | None] = ()) -> Self | None:
-        """Return a column for dates or times, with bounds at ends of months, half-years or years.
-
-        `known` are formats of other columns: they say which number is the day if the cells do not.
-        """
-        kind = family(present.dtype)
-        if present.empty or kind not in ("datetime", "text", "object", "integer", "real"):
-            return None
-        formats = date_formats(present)
-        if len(formats) > 1:
-            read_alike = {standard(pattern) for pattern in known if pattern is not None}
-            formats = [pattern for pattern in formats if pattern and standard(pattern) in read_alike]
-        if len(formats) != 1:
-            return None
-        pattern, zone = formats[0], None
-        if pattern is not None and has_offset(pattern):
-            zone = next(iter(fitting_zones(present, pattern)), "UTC")
-        counts = present.value_counts(sort=False)
-        read = moments(counts.index.tolist(), pattern, zone)
-        years = read.astype("datetime64[Y]").astype(np.int64) + 1970
-        unread, far = np.isnat(read), (years < EARLIEST) | (years > LATEST)
-        far = far & ~unread if LEAST_BESIDE * (far & ~unread).sum() < (~far).sum() else np.zeros_like(far)
-        are_days = (read[~unread] == read[~unread].astype("datetime64[D]")).all()
-        length = 10 if are_days else 19  # strftime writes the year 1 as 1
-        common = np.sort(read[far & (counts >= FEW_ROWS)]).tolist()
-        marks = [
-            at.isoformat(" ")[:length] if pattern is None else _spelled(pattern, zone, at) for at in common
-        ]
-        if kind in ("integer", "real"):
-            marks += [f"{int(number)}" for number in counts.index[unread & (counts >= FEW_ROWS)]]
-        settings: dict[str, Any] = {"format": pattern, "missing": marks[:MOST_MARKS]}
-        settings["nullable"] = nullable or bool((unread | far).any())
-        read = read[~unread & ~far]
-        low, last = _around(read.min(), read.max())
-        if _shows_days(pattern) or (read == read.astype("datetime64[D]")).all():
-            return cls(low, last, **settings)
-        step = coarsest_step(read.astype("datetime64[s]").astype(np.float64), TIMES, 2)
-        high = datetime.combine(last, time(23, 59, 59))
-        text = None if step is None else step_text(int(step))
-        return cls(low, high, step=text, zone=zone, **settings)
-
     @property
     def data_type(self) -> str:
         """Whether the dates have times."""
@@ -253,24 +198,6 @@ class Datetime(Timed):
     def grid_around(self, low: float, high: float, *, whole: bool) -> Grid:
         """Return the grid of the days."""
         return plain_grid(np.floor(low), np.floor(high), whole=True, bins=self.bins)
-
-    def facts_read(self, cells: pd.Series) -> list[str]:
-        """Return the format, the years and the step."""
-        offsets = f"the offsets are those of {self.zone}, and perhaps of other zones"
-        return [
-            *([] if self.format is None else ["format"]),
-            *([] if self.zone is None else [offsets]),
-            f"first and last {PERIODS[_months_between(*self._ends(cells))]}",
-            *([] if self.step is None else [f"all multiples of {self.step}"]),
-        ]
-
-    def _ends(self, cells: pd.Series) -> tuple[np.datetime64, np.datetime64]:
-        """Return the first and the last date within the bounds."""
-        seconds = self.numbers(cells)
-        low, high = (self.since(bound).total_seconds() for bound in (self.low, self.high))
-        inside = seconds[(seconds >= low) & (seconds <= high)]
-        first, last = (inside.min(), inside.max()) if len(inside) else (low, high)
-        return np.datetime64(int(first), "s"), np.datetime64(int(last), "s")
 
     def numbers(self, cells: pd.Series) -> Floats:
         """Return the seconds since 1970."""
@@ -317,7 +244,7 @@ class Datetime(Timed):
             return super().write_texts(cells, csv_format)
         if self.zone is None and standard(self.format) == self.format and cells.dt.year.min() >= FOUR_DIGITS:
             return as_texts(cells, cells.dt.strftime(self.format))
-        return as_texts(cells, cells.map(partial(_spelled, self.format, self.zone), na_action="ignore"))
+        return as_texts(cells, cells.map(partial(spell_date, self.format, self.zone), na_action="ignore"))
 
     @property
     def counted_cycles(self) -> tuple[str, ...]:
@@ -339,7 +266,7 @@ class Datetime(Timed):
 
     def finest(self, filled: Self, dtype: Dtype) -> Self:
         """Return the completed column; with the times of its days if nothing says that it has none."""
-        days_only = self.unit is not None or holds_days(dtype) or _shows_days(self.format)
+        days_only = self.unit is not None or holds_days(dtype) or shows_days(self.format)
         return filled if days_only else filled._with_times()
 
     def _with_times(self) -> Self:
@@ -359,34 +286,12 @@ class Datetime(Timed):
         return plain
 
 
-def _shows_days(pattern: str | None) -> bool:
+def shows_days(pattern: str | None) -> bool:
     """Return whether dates in this format have no time of day."""
     return pattern is not None and not any(hour in standard(pattern) for hour in ("%H", "%I"))
 
 
-def _spelled(pattern: str, zone: str | None, at: datetime) -> str:
+def spell_date(pattern: str, zone: str | None, at: datetime) -> str:
+    """Return a date as text in a format, on the clock of a zone."""
     moment = at.to_pydatetime(warn=False) if isinstance(at, pd.Timestamp) else at
     return spell_time(in_zone(moment, zone), pattern)
-
-
-def _months_between(first: np.datetime64, last: np.datetime64) -> int:
-    """Return the months to whose ends bounds around two dates are rounded."""
-    years = (last - first) / np.timedelta64(365, "D")
-    return 1 if years < SOME_YEARS else 6 if years < MANY_YEARS else 12
-
-
-def _around(first: np.datetime64, last: np.datetime64) -> tuple[datetime, datetime]:
-    """Return the first day of the first month, half-year or year, and the last day of the last one.
-
-    >>> _around(np.datetime64("2019-10-02"), np.datetime64("2020-03-28"))
-    (datetime.datetime(2019, 10, 1, 0, 0), datetime.datetime(2020, 3, 31, 0, 0))
-    >>> _around(np.datetime64("2014-10-17"), np.datetime64("9999-12-31"))
-    (datetime.datetime(2014, 1, 1, 0, 0), datetime.datetime(9999, 12, 31, 0, 0))
-    """
-    months = _months_between(first, last)
-    # The months are counted from January 1970, so half-years and years begin at their multiples.
-    low = first.astype("datetime64[M]").astype(np.int64) // months * months
-    high = last.astype("datetime64[M]").astype(np.int64) // months * months + months
-    ends = np.array([low, high]).astype("datetime64[M]").astype("datetime64[D]") - np.array([0, 1])
-    first_day, last_day = ends.astype("datetime64[s]").tolist()
-    return first_day, last_day

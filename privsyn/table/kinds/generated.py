@@ -86,12 +86,6 @@ class Identifier(Generated):
                 f"format {safe_repr(self.format)} is not text around one number, such as 'CUST-{{:06d}}'"
             )
 
-    def review(self, cells: pd.Series | None) -> str:
-        """Return why the column is not read."""
-        return (
-            "NAMED LIKE AN IDENTIFIER: not read, new ones are generated. If it is none, say which kind it is."
-        )
-
     @property
     def sentence(self) -> str:
         """What synthetic rows get."""

@@ -11,25 +11,19 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from privsyn.errors import InputError, plural, safe_repr
+from privsyn.errors import InputError, safe_repr
 from privsyn.marginals.domain import Floats
 from privsyn.table.encoding import dtypes, steps
-from privsyn.table.encoding import number_bounds as drafts
 from privsyn.table.encoding.bounds_cells import BoundsGrid
 from privsyn.table.encoding.encoders import NumericalEncoder
 from privsyn.table.encoding.grid import Grid, holds, spacing
-from privsyn.table.encoding.number_format import NumberFormat, number_format
+from privsyn.table.encoding.number_format import NumberFormat
 from privsyn.table.encoding.parsing import distinct, finite, numbers
 from privsyn.table.encoding.words import RangeWords, grid_words
 from privsyn.table.kinds import column_settings as settings
 from privsyn.table.kinds.column import FOR_FAMILY, number_in
 from privsyn.table.kinds.csv_format import CsvFormat, as_texts
 from privsyn.table.kinds.ordinal import Ordinal
-
-HUGE = 1e300
-"""Range of numbers that are drafted: larger ones may overflow when their bounds are rounded."""
-
-MOST_DECIMALS = 6
 
 
 @dataclass(frozen=True)
@@ -195,58 +189,6 @@ class Numerical(Ordinal):
             return None
         return replace(self, step=int(step) if step == round(step) else step)
 
-    @classmethod
-    def draft(cls, present: pd.Series, nullable: bool) -> Self | None:
-        """Return a column for numbers, with bounds; None for two numbers, or for codes."""
-        kind = dtypes.family(present.dtype)
-        cells = present.tolist() if kind in ("text", "object") else []
-        is_text = kind == "text" or all(isinstance(cell, str) for cell in cells)
-        if is_text and (form := number_format(cells)) is not None:
-            read = pd.Series(form.numbers(cells)).dropna()
-            drafted = cls.draft(read, nullable or len(read) < len(present))
-            return None if drafted is None else replace(drafted, format=form.example)
-        if kind == "object":
-            present = present if present.map(lambda cell: type(cell) in (int, float)).all() else present[:0]
-        elif kind not in ("integer", "real", "decimal"):
-            return None
-        numbers = np.asarray(present.astype(np.float64), np.float64)
-        nullable = nullable or not np.isfinite(numbers).all()  # infinite ones count as missing
-        numbers = numbers[np.isfinite(numbers)]
-        if not len(numbers):
-            return None
-        with np.errstate(over="ignore"):
-            decimals = next(
-                (d for d in range(MOST_DECIMALS + 1) if (np.round(numbers, d) == numbers).all()), None
-            )
-        if decimals == 0 and drafts.are_months(numbers):
-            return None  # of numbers between 202312 and 202401 none is a month
-        low, high = float(numbers.min()), float(numbers.max())
-        if not high - low < HUGE:
-            return None  # `Numerical` needs a finite range, also once bounds are rounded outwards
-        step = None
-        if decimals is not None and kind != "decimal":
-            step = drafts.coarsest_step(numbers, drafts.STEPS, drafts.COARSE / 10**decimals)
-        if kind != "decimal" and drafts.are_codes(
-            numbers, step or (0.0 if decimals is None else 10.0**-decimals)
-        ):
-            return None
-        low, high = drafts.bounds_of(numbers, whole=decimals == 0 and kind != "decimal")
-        if step is not None:  # to the grid: multiples of the step that hold all numbers
-            first, last = math.ceil(round(low / step, 6)), math.floor(round(high / step, 6))
-            low, high = round(first * step, decimals), round(last * step, decimals)
-        if kind == "integer":
-            limits = np.iinfo(dtypes.number_type(present.dtype))
-            low, high = max(low, limits.min), min(high, limits.max)
-        try:
-            if decimals == 0 and kind != "decimal":
-                step = None if step is None else int(step)
-                return cls(int(low), int(high), integer=True, step=step, nullable=nullable)
-            whole = None if kind == "decimal" else False
-            decimals = decimals if step is None else None
-            return cls(low, high, integer=whole, decimals=decimals, step=step, nullable=nullable)
-        except InputError:
-            return None  # too many digits to be a quantity
-
     @property
     def data_type(self) -> str:
         """Whether the numbers are whole."""
@@ -282,30 +224,6 @@ class Numerical(Ordinal):
     def words_on(self, grid: Grid, dtype: dtypes.Dtype) -> RangeWords:
         """Return the function that writes ranges of numbers."""
         return grid_words(grid)
-
-    def facts_read(self, cells: pd.Series) -> list[str]:
-        """Return whether bounds are exact, and what all numbers have in common."""
-        is_plain = not self.integer and not self.decimals
-        exact = self.integer and drafts.is_exact(self.low, self.high, cells.dropna().to_numpy(np.float64))
-        digits = "all whole" if self.integer else plural(self.decimals or 0, "decimal")
-        return [
-            *([] if self.format is None else ["format"]),
-            "exact bounds" if exact else "bounds",
-            *([] if is_plain else [digits]),
-            *([] if self.step is None else [f"all multiples of {self.step:,}"]),
-        ]
-
-    @property
-    def doubt(self) -> str:
-        """Whether whole numbers in a short range are codes."""
-        if (
-            not self.integer
-            or self.low is None
-            or self.high is None
-            or self.high - self.low >= drafts.FEW_NUMBERS
-        ):
-            return ""
-        return "Codes or classes? Then list them: {kind: categorical, values: [ ]}."
 
     def numbers(self, cells: pd.Series) -> Floats:
         """Return the cells as numbers."""

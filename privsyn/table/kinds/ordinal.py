@@ -144,11 +144,6 @@ class Ordinal(Coded):
         return cast(OrderedEncoder, self.widest(dtype).encoder(dtype)).range_words
 
     @property
-    def facts_wanted(self) -> str:
-        """The bounds."""
-        return "" if self.is_public else "low: , high: ?"
-
-    @property
     def fate(self) -> str:
         """What cells become that are out of bounds, or cannot be read."""
         other = "missing if unreadable" if self.nullable else "the lower bound if missing or unreadable"

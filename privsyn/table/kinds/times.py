@@ -16,21 +16,14 @@ import pyarrow as pa
 from privsyn.errors import InputError, about, safe_repr
 from privsyn.marginals.domain import Floats
 from privsyn.table.encoding import steps
-from privsyn.table.encoding.drafted_times import clock_format_of, span_format_of
 from privsyn.table.encoding.dtypes import Dtype, Family, family, its
 from privsyn.table.encoding.grid import Grid
-from privsyn.table.encoding.number_bounds import coarsest_step
 from privsyn.table.encoding.parsing import clock_seconds, span_seconds
 from privsyn.table.encoding.time_encoders import MIDNIGHT, DurationEncoder, TimeEncoder
 from privsyn.table.encoding.time_format import SpanFormat, is_of_digits, spell_time
 from privsyn.table.kinds import column_settings as settings
 from privsyn.table.kinds.csv_format import CsvFormat, as_texts
 from privsyn.table.kinds.ordinal import Ordinal
-
-SPAN_UNITS: dict[int, Literal["s", "m", "h", "D"]] = {1: "s", 60: "m", 3600: "h", 86_400: "D"}
-
-MOST_STEP = 3600
-"""Longest step of times of day that is drafted, in seconds."""
 
 UNITS = {"s": "whole seconds", "m": "whole minutes", "h": "whole hours", "D": "whole days"}
 
@@ -160,27 +153,6 @@ class Time(Timed):
         """Return the time of day."""
         return settings.clock_time(str(since))
 
-    @classmethod
-    def draft(cls, present: pd.Series, nullable: bool) -> Self | None:
-        """Return a column for a dtype of times of day, or for texts that are times in one format."""
-        if family(present.dtype) == "time":
-            return cls(nullable=nullable)
-        written = clock_format_of(present)
-        if written is None:
-            return None
-        seconds = clock_seconds(present.drop_duplicates().tolist(), written)
-        read = seconds[~np.isnan(seconds)]
-        unit: Literal["s", "m"] = "m" if (read % 60 == 0).all() else "s"
-        step = coarsest_step(read, steps.TIMES, 2 * steps.SECONDS[unit])
-        text = None if step is None or step > MOST_STEP else steps.step_text(int(step))
-        nullable = nullable or len(read) < len(seconds)
-        return cls(unit=unit, step=text, format=written, nullable=nullable)
-
-    def facts_read(self, cells: pd.Series) -> list[str]:
-        """Return the format and the step."""
-        step = [] if self.step is None else [f"all multiples of {self.step}"]
-        return [] if self.format is None else [f"times of day, format {self.format}", *step]
-
     def as_typed(self, cells: pd.Series) -> pd.Series:
         """Return texts as times of day."""
         return self._times(clock_seconds(cells.tolist(), self.format)).set_axis(cells.index)
@@ -281,47 +253,6 @@ class Duration(Timed):
     def at(self, since: timedelta) -> timedelta:
         """Return the length of time."""
         return since
-
-    @classmethod
-    def draft(cls, present: pd.Series, nullable: bool) -> Self | None:
-        """Return a column of lengths of time; bounds are rounded outwards to days, or hours below a day."""
-        if present.empty:
-            return None
-        written = span_format_of(present)
-        unit: Literal["s", "m", "h", "D"] = "s"
-        if family(present.dtype) == "duration":
-            lengths = present.astype("timedelta64[s]")
-            low, high = lengths.min().to_pytimedelta(), lengths.max().to_pytimedelta()
-        elif written is not None:
-            seconds = span_seconds(present.drop_duplicates().tolist(), SpanFormat(written))
-            nullable = nullable or bool(np.isnan(seconds).any())
-            low, high = (timedelta(seconds=float(end(seconds))) for end in (np.nanmin, np.nanmax))
-            unit = SPAN_UNITS[SpanFormat(written).step]
-        else:
-            return None
-        step = timedelta(days=1) if max(high, -low) > timedelta(days=1) else timedelta(hours=1)
-        try:
-            bounds = low // step * step, -(-high // step) * step
-            return cls(*bounds, unit=unit, format=written, nullable=nullable)
-        except InputError:
-            return None  # longer than `Duration` allows
-
-    def facts_read(self, cells: pd.Series) -> list[str]:
-        """Return the format and the bounds."""
-        written = [] if self.format is None else [f"lengths of time, format {self.format}"]
-        return [*written, "bounds"]
-
-    @property
-    def doubt(self) -> str:
-        """Whether lengths below a day are times of day."""
-        if self.format is None or ":" not in self.format or "%D" in self.format:
-            return ""
-        clock = (
-            self.format
-            if self.format.count(":") > 1
-            else self.format.replace("%-M", "%-H").replace("%S", "%M")
-        )
-        return f'Times of day? Then {{kind: time, format: "{clock}"}}.'
 
     def as_typed(self, cells: pd.Series) -> pd.Series:
         """Return texts as lengths of time."""

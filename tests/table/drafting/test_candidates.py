@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from privsyn.table.drafting.candidates import Drivers, LookUps, driver, possible_sums
-from privsyn.table.drafting.draft import MOST, Order
+from privsyn.table.inferred.ranks import MOST, Order
 
 SEEDS = range(20)
 

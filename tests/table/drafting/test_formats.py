@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from privsyn import Categorical, CsvFormat, Numerical, PrivSyn
 from privsyn.table.drafting.draft import check_schema, draft_schema
-from privsyn.table.encoding import drafted_times, parsing
+from privsyn.table.encoding import parsing
+from privsyn.table.inferred import time_formats
 from privsyn.table.schema.yaml_file import from_plain, parse
 
 
@@ -43,7 +44,7 @@ ISO = ("%Y-%m-%d", "%Y%m%d", "%Y%m%dT%H%M", "%G-W%V", "%GW%V", "%G-W%V-%u")
 @given(
     when=st.datetimes(),
     pattern=st.sampled_from(
-        [*ISO, *(day + clock for day in drafted_times.DATES for clock in drafted_times.CLOCKS)]
+        [*ISO, *(day + clock for day in time_formats.DATES for clock in time_formats.CLOCKS)]
     ),
     padded=st.booleans(),
 )
@@ -51,7 +52,7 @@ def test_no_text_that_a_format_reads_is_left_out_before_formats_are_tried(when, 
     text = when.strftime(pattern)
     text = text if padded or pattern in ISO else re.sub(r"\b0(?=\d)", "", text)
     if not np.isnat(parsing.moments([text], None if pattern in ISO else pattern)[0]):
-        assert drafted_times._may_be_dates([f" {text} "]) == 1
+        assert time_formats._may_be_dates([f" {text} "]) == 1
 
 
 def test_dates_are_rounded_outwards_to_months_half_years_or_years():

@@ -8,9 +8,10 @@ from dataclasses import replace
 
 import pandas as pd
 
-from privsyn.table.encoding.drafted_times import NO_DATE, OTHERS
 from privsyn.table.encoding.dtypes import family
-from privsyn.table.encoding.number_bounds import FEW_NUMBERS, FEW_ROWS
+from privsyn.table.inferred.number_bounds import FEW_NUMBERS, FEW_ROWS
+from privsyn.table.inferred.numbers import infer_numbers
+from privsyn.table.inferred.time_formats import NO_DATE, OTHERS
 from privsyn.table.schema.columns import Coded, Datetime, Duration, Numerical, Time
 
 MOST_WORDS = 5
@@ -48,7 +49,8 @@ def without_words(present: pd.Series, draft: Draft, *, in_file: bool) -> Coded |
 
     Examples
     --------
-    >>> from privsyn.table.schema.columns import Categorical
+    >>> from privsyn.table.inferred.numbers import infer_numbers
+    from privsyn.table.schema.columns import Categorical
     >>> cells = pd.Series([*map(str, range(50)), *["unknown"] * 5])
     >>> column = without_words(cells, lambda rest: Categorical(), in_file=True)
     >>> column.low, column.high, column.integer, column.missing
@@ -79,7 +81,7 @@ def _numbers(rest: pd.Series, words: list[str], *, in_file: bool) -> Numerical |
     if plain.nunique() <= FEW_NUMBERS and not all(map(_GONE.fullmatch, words)):
         return None
     numbers = pd.to_numeric(plain)
-    column = Numerical.draft(numbers, nullable=True)
+    column = infer_numbers(numbers, nullable=True)
     if column is None or in_file:
         return column
     decimals = column.fixed_decimals

@@ -1,0 +1,52 @@
+"""How many rows of a table break the constraints of its schema. It counts rows: NOT PRIVATE."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import cast
+
+import numpy as np
+import pandas as pd
+
+from privsyn.marginals.domain import Floats
+from privsyn.table.codec.codec import Codec
+from privsyn.table.discovery.open_schema import OpenSchema
+from privsyn.table.encoding.encoders import missing_cells
+from privsyn.table.enforcement.repair import rows_that_keep
+from privsyn.table.schema.columns import Ordinal
+from privsyn.table.schema.constraint import Constraint
+from privsyn.table.schema.schema import Schema
+
+
+class Broken(str):
+    """A line about a constraint that rows break: the schema says what is not true."""
+
+    __slots__ = ()
+
+
+def numbers_of(open_schema: OpenSchema, frame: pd.DataFrame) -> tuple[Schema, dict[str, Floats]]:
+    """Return the schema with all values and bounds, and the cells of each column as constraints read them."""
+    schema = open_schema.fill({}, _widest(open_schema))
+    numbers = Codec.for_table(schema, frame).read(frame)
+    for name, column in schema.coded.items():
+        if column.fixed_decimals is not None:  # single precision is off
+            with np.errstate(over="ignore"):  # a warning would be about a cell
+                numbers[name] = np.round(numbers[name], column.fixed_decimals)
+    for name in open_schema.values:  # a value that is left to be found is no missing cell
+        unlisted = np.isnan(numbers[name]) & ~missing_cells(frame[name])
+        numbers[name] = np.where(unlisted, -1.0, numbers[name])
+    return schema, numbers
+
+
+def rows_that_break(schema: Schema, numbers: Mapping[str, Floats]) -> list[tuple[Constraint, int]]:
+    """Return each constraint, and how many rows break it, given what `numbers_of` returns. Not private."""
+    return [
+        (constraint, int((~rows_that_keep(schema.coded, constraint, numbers)).sum()))
+        for constraint in schema.constraints
+    ]
+
+
+def _widest(open_schema: OpenSchema) -> dict[str, tuple[float, float]]:
+    """Return bounds for columns that have none, in which every cell can be read."""
+    columns, dtypes = cast(Mapping[str, Ordinal], open_schema.schema.columns), open_schema.dtypes
+    return {name: columns[name].widest(dtypes[name]).bounds for name in open_schema.bounds}

@@ -1,0 +1,148 @@
+"""The comment above a column of a draft: what was read from the rows, and a question to the reviewer."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+
+import numpy as np
+import pandas as pd
+
+from privsyn.errors import plural
+from privsyn.table.encoding.natural_order import scale_of
+from privsyn.table.inferred.dates import PERIODS, months_between
+from privsyn.table.inferred.number_bounds import FEW_NUMBERS, is_exact
+from privsyn.table.schema.columns import (
+    Categorical,
+    Coded,
+    Column,
+    Datetime,
+    Duration,
+    Identifier,
+    Numerical,
+    Ordinal,
+    Time,
+)
+
+MANY_NUMBERS = 5
+"""Numbers in a list. A list this long may show the value of a single row."""
+
+
+def comment_on(column: Column, cells: pd.Series | None) -> str:
+    """Return the comment above a drafted column, from its cells, or without them from its name and dtype."""
+    if isinstance(column, Identifier):
+        return (
+            "NAMED LIKE AN IDENTIFIER: not read, new ones are generated. If it is none, say which kind it is."
+        )
+    if not isinstance(column, Coded):
+        return ""
+    if cells is None:
+        return facts_wanted(column)
+    if cells.isna().all():
+        return ""
+    facts = [*facts_read(column, cells), *([] if column.nullable else ["no cell missing"])]
+    return " ".join(filter(None, (f"READ: {', '.join(facts)}." if facts else "", doubt(column))))
+
+
+@singledispatch
+def facts_wanted(column: Coded) -> str:
+    """Return which public facts the reviewer may add; an empty text if none is missing."""
+    return ""
+
+
+@facts_wanted.register
+def _(column: Categorical) -> str:
+    wanted = "values: ? Or is it {kind: numerical}, {kind: datetime}, {kind: text}?"
+    return "" if column.is_public else wanted
+
+
+@facts_wanted.register
+def _(column: Ordinal) -> str:
+    return "" if column.is_public else "low: , high: ?"
+
+
+@singledispatch
+def facts_read(column: Coded, cells: pd.Series) -> list[str]:
+    """Return which settings of a drafted column were read from the rows."""
+    return []
+
+
+@facts_read.register
+def _(column: Categorical, cells: pd.Series) -> list[str]:
+    ordered = ", in their order" if scale_of(column.listed) == list(column.listed) else ""
+    return [] if column.values is None else [f"{plural(len(column.values), 'value')}{ordered}"]
+
+
+@facts_read.register
+def _(column: Numerical, cells: pd.Series) -> list[str]:
+    is_plain = not column.integer and not column.decimals
+    exact = column.integer and is_exact(column.low, column.high, cells.dropna().to_numpy(np.float64))
+    digits = "all whole" if column.integer else plural(column.decimals or 0, "decimal")
+    return [
+        *([] if column.format is None else ["format"]),
+        "exact bounds" if exact else "bounds",
+        *([] if is_plain else [digits]),
+        *([] if column.step is None else [f"all multiples of {column.step:,}"]),
+    ]
+
+
+@facts_read.register
+def _(column: Datetime, cells: pd.Series) -> list[str]:
+    seconds = column.numbers(cells)
+    low, high = (column.since(bound).total_seconds() for bound in (column.low, column.high))
+    inside = seconds[(seconds >= low) & (seconds <= high)]
+    first, last = (inside.min(), inside.max()) if len(inside) else (low, high)
+    months = months_between(np.datetime64(int(first), "s"), np.datetime64(int(last), "s"))
+    offsets = f"the offsets are those of {column.zone}, and perhaps of other zones"
+    return [
+        *([] if column.format is None else ["format"]),
+        *([] if column.zone is None else [offsets]),
+        f"first and last {PERIODS[months]}",
+        *([] if column.step is None else [f"all multiples of {column.step}"]),
+    ]
+
+
+@facts_read.register
+def _(column: Time, cells: pd.Series) -> list[str]:
+    step = [] if column.step is None else [f"all multiples of {column.step}"]
+    return [] if column.format is None else [f"times of day, format {column.format}", *step]
+
+
+@facts_read.register
+def _(column: Duration, cells: pd.Series) -> list[str]:
+    return [*([] if column.format is None else [f"lengths of time, format {column.format}"]), "bounds"]
+
+
+@singledispatch
+def doubt(column: Coded) -> str:
+    """Return the question whether another kind fits better; an empty text if there is none."""
+    return ""
+
+
+@doubt.register
+def _(column: Categorical) -> str:
+    if column.values is None:
+        return "Common values are found. Free text? {kind: text} leaves it out."
+    if sum(type(value) in (int, float) for value in column.values) >= MANY_NUMBERS:
+        return "Counts or amounts? Then bounds reveal less: {kind: numerical, low: , high: }."
+    if len(column.values) > 2 and all(type(value) is int for value in column.values):
+        bounds = f"low: {column.values[0]}, high: {column.values[-1]}"
+        return f"In an order? Then numbers keep it: {{kind: numerical, {bounds}, integer: true}}."
+    return ""
+
+
+@doubt.register
+def _(column: Numerical) -> str:
+    if column.low is None or column.high is None or not column.integer:
+        return ""
+    if column.high - column.low >= FEW_NUMBERS:
+        return ""
+    return "Codes or classes? Then list them: {kind: categorical, values: [ ]}."
+
+
+@doubt.register
+def _(column: Duration) -> str:
+    pattern = column.format
+    if pattern is None or ":" not in pattern or "%D" in pattern:
+        return ""
+    clock = pattern if pattern.count(":") > 1 else pattern.replace("%-M", "%-H").replace("%S", "%M")
+    return f'Times of day? Then {{kind: time, format: "{clock}"}}.'

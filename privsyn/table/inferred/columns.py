@@ -1,0 +1,156 @@
+"""The columns of a table, inferred from its cells. Not private."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import pandas as pd
+
+from privsyn.errors import InputError
+from privsyn.table.encoding.dtypes import UNCOUNTED, Dtype, family
+from privsyn.table.inferred.categories import infer_categories
+from privsyn.table.inferred.dates import infer_dates
+from privsyn.table.inferred.number_bounds import FEW_NUMBERS
+from privsyn.table.inferred.numbers import infer_numbers
+from privsyn.table.inferred.ranks import Order
+from privsyn.table.inferred.times import infer_durations, infer_times
+from privsyn.table.inferred.words import without_words
+from privsyn.table.schema.columns import (
+    Categorical,
+    Coded,
+    Column,
+    Datetime,
+    Duration,
+    Identifier,
+    Numerical,
+    Text,
+    Time,
+)
+from privsyn.table.schema.schema import Schema, can_name, names_rows
+
+UNIQUE = 0.99
+"""Share of different cells from which a column may name rows."""
+
+INFERRED: list[Callable[[pd.Series, bool], Coded | None]] = [
+    infer_dates,  # first, as dates may be written as numbers
+    infer_numbers,
+    infer_times,
+    infer_durations,
+    infer_categories,  # last, as a list fits any cells
+]
+"""What returns a column of one kind for the cells that are not missing, and whether others are; or None."""
+
+
+class InferredColumns(NamedTuple):
+    """The columns of a table, as its cells show them.
+
+    Parameters
+    ----------
+    columns : dict
+        The kind of each column.
+    frame : pandas.DataFrame
+        The rows, with texts of numbers and times read.
+    unread : dict
+        For each column of such texts how many are not in its format.
+    """
+
+    columns: dict[str, Column]
+    frame: pd.DataFrame
+    unread: dict[str, int]
+
+
+def infer_schema(frame: pd.DataFrame) -> Schema:
+    """Return a schema that fits the cells of a data frame.
+
+    >>> infer_schema(pd.DataFrame({"age": [*range(17, 93)] * 5})).columns["age"].high
+    92
+    """
+    return Schema(infer_columns(frame.copy(deep=False), in_file=False).columns)
+
+
+def infer_columns(
+    frame: pd.DataFrame,
+    *,
+    in_file: bool,
+    labelled: Mapping[str, Column] | None = None,
+    declared: Mapping[str, Column] | None = None,
+) -> InferredColumns:
+    """Return the kind of each column of a table. Columns of `frame` are replaced where texts are read.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+    in_file : bool
+        Whether the table is a file whose cells are read as text.
+    labelled : mapping of a column to its kind, optional
+        What the value labels of a file say.
+    declared : mapping of a column to its kind, optional
+        Of a table of several, whose keys are known: columns that are named like identifiers are identifiers
+        only if nearly all cells differ.
+    """
+    has_keys, declared = declared is not None, declared or {}
+    columns: dict[str, Column] = {}
+    for name, cells in frame.items():
+        if str(name) in declared:
+            columns[str(name)] = declared[str(name)]
+        elif names_rows(str(name)) and can_name(cells.dtype) and (not has_keys or names_each_row(cells)):
+            columns[str(name)] = Identifier()
+        else:
+            columns[str(name)] = _infer_column(cells, in_file=in_file)
+    formats = {column.format for column in columns.values() if isinstance(column, Datetime)} - {None}
+    unread = {}
+    for name, column in [*columns.items()]:
+        kind = family(frame[name].dtype)
+        digits = isinstance(column, Datetime) and kind in ("integer", "real")
+        if not (digits or kind in ("text", "object")) or name in declared:
+            continue
+        if formats and isinstance(column, Categorical):
+            dates = infer_dates(frame[name].dropna(), column.nullable, formats)
+            columns[name] = column = dates or column
+        if isinstance(column, Numerical | Datetime | Time | Duration):
+            texts, present = frame[name], frame[name].notna()
+            frame[name] = column.as_typed(frame[name])
+            words = 0 if not column.missing else int(texts.isin(column.missing).sum())
+            unread[name] = int((present & frame[name].isna()).sum()) - words
+    columns |= {name: column for name, column in (labelled or {}).items() if name in columns}
+    order = Order(frame)
+    for name, column in columns.items():
+        if (
+            isinstance(column, Numerical)
+            and frame[name].nunique() <= FEW_NUMBERS
+            and order.is_code(name)
+            and not order.has_neighbours(name, least=1)
+        ):
+            columns[name] = infer_categories(frame[name].dropna(), column.nullable) or column
+    return InferredColumns(columns, frame, unread)
+
+
+def names_each_row(cells: pd.Series) -> bool:
+    """Return whether nearly all cells differ, as names of rows do."""
+    present = cells.dropna()
+    return len(present) > 0 and present.nunique() >= UNIQUE * len(present)
+
+
+def _infer_column(cells: pd.Series, *, in_file: bool) -> Column:
+    """Return the column of numbers or times whose words stand for missing cells, or else of all cells."""
+    if family(cells.dtype) in UNCOUNTED:
+        return Text()
+    return without_words(cells.dropna(), _infer_from_all, in_file=in_file) or _infer_from_all(cells)
+
+
+def _infer_from_all(cells: pd.Series) -> Coded:
+    """Return the column of the first kind that fits the cells."""
+    present = cells.dropna()
+    nullable = len(present) < len(cells)
+    columns = (infer(present, nullable) for infer in INFERRED)
+    fitting = (column for column in columns if column is not None and _can_hold(column, cells.dtype))
+    return next(fitting, Categorical(nullable=nullable))
+
+
+def _can_hold(column: Coded, dtype: Dtype) -> bool:
+    try:
+        column.encoder(dtype)
+    except InputError:
+        return False
+    return True

@@ -1,0 +1,89 @@
+"""The format in which texts are numbers, inferred from the texts. Not private."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+
+from privsyn.table.encoding.number_format import BLANKS, SIGNS, NumberFormat
+
+MOSTLY = 0.95
+"""Least share of the texts that a drafted format reads."""
+
+FIRST = 20
+"""Texts that are read first: if fewer than half of them are numbers, no other is read."""
+
+CONVENTIONS = ((",", "."), (".", ","), (" ", ","), ("\u00a0", ","), ("\u202f", ","), ("'", "."), (" ", "."))
+"""Separators of groups of three digits and decimal signs that are drafted."""
+
+_AROUND = re.compile(r"([^\d.,'()]*)([\d.,' \u00a0\u202f]*\d)(.*)")
+
+_UNIT = re.compile(rf"[{BLANKS}]?(%|\u2030|[^\W\d_]{{1,4}}(/[^\W\d_]{{1,3}})?)|")
+
+
+def number_format(texts: Sequence[str]) -> NumberFormat | None:
+    """Return the format in which nearly all texts are numbers; None if there is none.
+
+    >>> number_format(["$7.25", "-$1,234.50"]), number_format(["950 kg", "1.200 kg"])
+    (NumberFormat(example='$1,234.50'), NumberFormat(example='1.234 kg'))
+    >>> number_format(["12,5 %", "7 %"]), number_format(["A12", "A13"]), number_format(["10.1.2020"])
+    (NumberFormat(example='1234,5 %'), None, None)
+    """
+    first = texts[:FIRST]
+    if 2 * sum(_around(text) is not None for text in first) < len(first):
+        return None  # most texts are no numbers, and the first show it
+    counts = Counter(texts)  # a column often has few distinct texts
+    found = [(parts, count) for text, count in counts.items() if (parts := _around(text))]
+    if not found or sum(count for _, count in found) < MOSTLY * len(texts):
+        return None
+    digits: dict[tuple[str, str], Counter[str]] = {}
+    for (before, middle, after), count in found:
+        digits.setdefault((before, after), Counter())[middle] += count
+    before, after = around = max(digits, key=lambda pair: digits[pair].total())
+    if not _is_unit(before, after):
+        return None
+    if any(text.strip().startswith("(") for text in counts):
+        before, after = f"({before}", f"{after})"
+    return _by_convention(digits[around], len(texts), before, after)
+
+
+def _around(text: str) -> tuple[str, str, str] | None:
+    """Return what stands before a number, its digits, and what stands after; None if it is no number."""
+    found = _AROUND.fullmatch(text.strip().strip("()").lstrip(SIGNS + "+"))
+    return (found[1].rstrip(SIGNS + "+"), found[2], found[3]) if found else None
+
+
+def _is_unit(before: str, after: str) -> bool:
+    """Return whether texts around a number are a currency, a per cent sign, a unit, or empty."""
+    currency = any(unicodedata.category(sign) == "Sc" for sign in before + after)
+    if currency:
+        return len(before.strip()) <= 3 and len(after.strip()) <= 3
+    code = re.fullmatch(rf"([A-Z]{{3}}|Fr\.|kr\.?)[{BLANKS}]|", before)
+    return code is not None and _UNIT.fullmatch(after) is not None
+
+
+def _by_convention(digits: Counter[str], rows: int, before: str, after: str) -> NumberFormat | None:
+    """Return the format of digits. A sign that is always followed by three digits separates groups."""
+    choices = []
+    for thousands, point in CONVENTIONS:
+        group, dot = re.escape(thousands), re.escape(point)
+        grouped = re.compile(rf"([1-9]\d{{0,2}}({group}\d{{3}})+|0|[1-9]\d{{0,2}})({dot}(?P<decimals>\d+))?")
+        plain = re.compile(rf"(0|[1-9]\d*)({dot}(?P<decimals>\d+))?")
+        for pattern, sign in ((grouped, thousands), (plain, "")):
+            matches = [match for match in map(pattern.fullmatch, digits) if match]
+            read = sum(digits[match[0]] for match in matches)
+            if read < MOSTLY * rows or (sign and not any(sign in match[1] for match in matches)):
+                continue
+            if sign and "%" in before + after:
+                continue  # interest rates have three decimals rather than thousands of per cent
+            decimals = max(len(match["decimals"] or "") for match in matches)
+            choices.append((decimals > 0 and not sign, digits.total() - read, sign, point, decimals))
+    if not choices:
+        return None
+    _, _, sign, point, decimals = min(choices, key=lambda choice: choice[:2])
+    fraction = f"{point}5{'0' * (decimals - 1)}" if decimals else ""
+    if not (before or after or sign or (decimals and point == ",")):
+        return None  # a plain number, or a code
+    return NumberFormat(f"{before}1{sign}234{fraction}{after}")
