@@ -160,7 +160,6 @@ class Settings:
         from privsyn.release.acceptance.criteria import check_accept
         from privsyn.release.acceptance.layout import check_affordable
         from privsyn.table.kinds.column_settings import flag
-        from privsyn.table.schema.important import check_important
 
         self._check_method(check_finite(spelled("delta"), self.delta))
         public = self.public
@@ -172,7 +171,7 @@ class Settings:
         if self.target is not None and public is not None:
             public.check_coded("target", self.target, public=True)
         if (important := self.matters_most) and public is not None:
-            check_important(spelled("important"), important, public)
+            public.check_important(spelled("important"), important)
         self._check_epsilon(public)
         if (criteria := self.criteria) is not None:
             check_accept(criteria, public, self.epsilon)

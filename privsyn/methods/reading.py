@@ -35,7 +35,7 @@ from privsyn.table.enforcement.determined import Determined
 from privsyn.table.io.output_type import OutputType
 from privsyn.table.io.read_in_batches import read_in_batches
 from privsyn.table.io.source import RawTable
-from privsyn.table.schema.important import Sets, check_important, in_words
+from privsyn.table.schema.important import Sets, in_words
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.yaml_file import as_schema
 
@@ -129,7 +129,7 @@ class Opened:
         rows = source if persons is None else persons.bounded(source, 0)
         open_schema = open_schema_of(rows, schema, source.schema, target, nullable=settings.nullable)
         if important := settings.matters_most:
-            check_important(spelled("important"), important, open_schema.schema, read=True)
+            open_schema.schema.check_important(spelled("important"), important, read=True)
             whole = replace(open_schema.schema, important=important)  # so that the release names them
             open_schema = replace(open_schema, schema=whole)
         rows = rows.unordered(open_schema.unordered)

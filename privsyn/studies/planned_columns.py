@@ -17,7 +17,7 @@ from privsyn.table.io.csv_table import check_header
 from privsyn.table.io.formats import Place, is_typed
 from privsyn.table.io.identifiers import check_unit_column
 from privsyn.table.io.read_in_memory import read_columns
-from privsyn.table.schema.important import Sets, check_important, in_words
+from privsyn.table.schema.important import Sets, in_words
 from privsyn.table.schema.schema import Schema
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def planned_domain(
     The last are the sets of attributes of the columns that matter most together.
     """
     open_schema = OpenSchema.of(schema, columns)
-    check_important(spelled("important"), important, open_schema.schema, read=True)
+    open_schema.schema.check_important(spelled("important"), important, read=True)
     codec, sizes = planned_sizes(open_schema, columns)
     counted = set(map(codec.column_of, codec.domain.names))
     others = ", ".join(name for name in columns.columns if name not in counted)

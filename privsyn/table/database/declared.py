@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, fields
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from functools import partial
+from itertools import product
 from os import PathLike
 from types import MappingProxyType
 from typing import Any
 
 from privsyn.errors import InputError, about, did_you_mean, safe_repr
-from privsyn.table.database.rules import EQUAL, Comparison, read_rules, with_checked_rules
+from privsyn.table.database.rules import (
+    EQUAL,
+    Comparison,
+    check_between,
+    check_column,
+    following,
+    orders,
+    read_across,
+)
+from privsyn.table.database.siblings import OnlyOne, check_only_ones, read_children
 from privsyn.table.database.summaries import Computed, Derived
-from privsyn.table.schema.columns import Text
+from privsyn.table.schema.columns import Column, Text
+from privsyn.table.schema.constraint import check_names
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.yaml_file import read_schema
 
@@ -128,7 +139,47 @@ class Table:
             if name in (*self.keys, self.order):
                 raise InputError(f"lookups: {name!r} is the key, link or order of the table, no data")
         object.__setattr__(self, "lookups", MappingProxyType(dict(self.lookups)))
-        read_rules(self)
+        self._read_rules()
+
+    def _read_rules(self) -> None:
+        """Read the rules. Those on columns of this table alone join its schema."""
+        rules, own = read_across(self.constraints)
+        object.__setattr__(self, "constraints", rules)
+        if len(self.computed) < sum(isinstance(rule, Computed) for rule in rules):
+            raise InputError("two constraints compute the same column from rows below: drop one")
+        if own and self.schema is None:
+            raise InputError(f"constraint {own[0]!r}: declare the columns that it names in a schema")
+        schema = self.schema
+        if own and schema is not None:
+            schema = replace(schema, constraints=(*schema.constraints, *own))
+            object.__setattr__(self, "schema", schema)
+        object.__setattr__(self, "constant", check_names("constant", self.constant) if self.constant else ())
+        ones = self.one if isinstance(self.one, list | tuple) else [self.one]
+        object.__setattr__(self, "one", tuple(map(OnlyOne.read, ones)))
+        check_only_ones(self.one, self.order, schema)
+        about_parent = [f"constraint {str(rule)!r}" for rule in (*self.compared, *self.copied.values())] + [
+            what for what in ("children", "constant", "one") if getattr(self, what) not in (None, ())
+        ]
+        if about_parent and self.parent is None:
+            raise InputError(f"{about_parent[0]} is about the rows above: this table has no parent")
+        if self.children is not None:
+            object.__setattr__(self, "children", read_children(self.children))
+        named = {name for rule in (() if schema is None else schema.constraints) for name in rule.columns}
+        named |= {rule.column for rule in (*self.compared, *self.one)}
+        named |= {*self.keys, self.order, *self.lookups}
+        equal = (rule for rule in rules if isinstance(rule, Comparison) and rule.sign == EQUAL)
+        copies = [rule for rule in equal if None in (rule.left[0], rule.right[0])]
+        if len({*self.elsewhere}) < len(self.constant) + len(self.computed) + len(copies):
+            raise InputError("two rules say from which other table a column follows: drop one")
+        for name in self.elsewhere:
+            if schema is not None and schema.columns and name not in (*schema.coded, *self.copied):
+                meant = did_you_mean(name, schema.coded)
+                raise InputError(f"{name!r} is no column of the table that is counted{meant}")
+            if name in named:
+                raise InputError(
+                    f"{name!r} follows from another table, as constant, a copy or a sum says: no other rule"
+                    " or setting can name it; leave out one of them"
+                )
 
     @property
     def compared(self) -> tuple[Comparison, ...]:
@@ -301,16 +352,92 @@ class Database:
             raise InputError(f"the rows of {said.table!r} have no order")
 
     def _with_rules(self, name: str, table: Table) -> Table:
-        """Return a table whose rules name its own column first, and one of a table above."""
-        for column, said in table.computed.items():
+        """Return a table whose rules name its own column first, and a column of a table above second.
+
+        Raises
+        ------
+        InputError
+            If a rule names no table above or no column of it, or two rules leave some row no value.
+        """
+        for column, summary in table.computed.items():
             with about(repr(column)):
-                self._check_summary(name, said)
+                self._check_summary(name, summary)
         for rule in table.constraints:
             if isinstance(rule, Computed) and rule.side[0] not in (None, name):
                 raise InputError(f"{str(rule)!r}: it computes no column of {name!r}: move it to its table")
-        return with_checked_rules(self, name, table)
+        computed = [Computed((None, column), summary) for column, summary in table.computed.items()]
+        rules = [rule.seen_from(name) for rule in table.constraints if isinstance(rule, Comparison)]
+        across = [rule for rule in rules if not rule.is_within_table]
+        for rule in across:
+            self._check_comparison(name, table, rule)
+        for floor, ceiling in () if self.bare else product(across, across):
+            if floor.column == ceiling.column and floor.sign[0] == ">" and ceiling.sign[0] == "<":
+                signs = self._signs_between(floor.above, ceiling.above)
+                check_between(floor, ceiling, ordered=bool(signs), strictly="<" in signs)
+        for only_one in table.one:
+            check_column(name, only_one.column, self.data_columns(name))
+            only_one.check(None if table.schema is None else table.schema.coded.get(only_one.column))
+        if not table.constraints:
+            return table
+        within = (str(rule) for rule in rules if rule.is_within_table)
+        table = replace(table, constraints=[*across, *computed, *within])
+        copies = self._kinds_of_copies(table)
+        if table.schema is None or not table.schema.columns or not copies:
+            return table
+        return replace(table, schema=replace(table.schema, columns={**table.schema.columns, **copies}))
 
-    def known(self, name: str) -> list[str] | None:
+    def _check_comparison(self, name: str, table: Table, rule: Comparison) -> None:
+        """Refuse a rule that names no table above a table, or no column of it, or contradicts its column."""
+        above, column = rule.above
+        columns = {table_name: self.data_columns(table_name) for table_name in (name, *self.above(name))}
+        for table_name in (rule.left[0] or name, above):
+            if table_name not in columns:
+                meant = did_you_mean(table_name, columns)
+                raise InputError(f"{str(rule)!r}: {table_name!r} is no table above {name!r}{meant}")
+        if column in self.tables[above].elsewhere:
+            raise InputError(f"{str(rule)!r}: {column!r} follows from another table itself: name that one")
+        if rule.sign == EQUAL:
+            if rule.left[0] is not None:
+                raise InputError(f"{str(rule)!r}: it names no column of {name!r}, which would be the copy")
+            if column not in self.tables[above].keys:
+                check_column(above, column, columns[above])
+            return
+        check_column(name, rule.column, columns[name])
+        check_column(above, column, columns[above])
+        coded, coded_above = (
+            {} if schema is None else schema.coded for schema in (table.schema, self.tables[above].schema)
+        )
+        for comparison in (rule, *following(table.schema, rule)):
+            comparison.check(coded.get(comparison.column), coded_above.get(column))
+
+    def _kinds_of_copies(self, table: Table) -> dict[str, Column]:
+        """Return the kind of each column that is a copy: the kind of the column above; a key is no data."""
+        kinds: dict[str, Column] = {}
+        for copy, rule in table.copied.items():
+            above, column = rule.above
+            schema = self.tables[above].schema
+            if column in self.tables[above].keys:
+                kinds[copy] = Text()
+            elif schema is not None and column in schema.columns:
+                kinds[copy] = schema.columns[column]
+        return kinds
+
+    def _signs_between(self, low: tuple[str, str], high: tuple[str, str]) -> set[str]:
+        """Return how rules relate two columns, of one table or of a table and one above it: "<" or "<="."""
+        signs = {"<="} if low == high else set[str]()
+        if low[0] == high[0]:
+            signs |= {
+                "<" if strict else "<="
+                for lower, upper, strict in orders(self.tables[low[0]].schema)
+                if (lower, upper) == (low[1], high[1])
+            }
+        for (table, column), above, sign in ((low, high, "<"), (high, low, ">")):
+            for rule in (rule.seen_from(table) for rule in self.tables[table].compared):
+                if rule.column == column and rule.above == above and rule.sign[0] == sign:
+                    signs.add("<" if rule.strict else "<=")
+        return signs
+
+    def data_columns(self, name: str) -> list[str] | None:
         """Return the columns of data of a table; None if they follow from the data."""
         table = self.tables[name]
         return None if table.schema is None else [*table.schema.coded, *table.lookups]

@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from privsyn.errors import InputError, did_you_mean, safe_repr
 from privsyn.table.schema.columns import Coded
-
-if TYPE_CHECKING:
-    from privsyn.table.database.declared import Table
-    from privsyn.table.schema.schema import Schema
+from privsyn.table.schema.schema import Schema
 
 
 @dataclass(frozen=True)
@@ -85,12 +83,15 @@ def read_children(said: object) -> tuple[int, int | None]:
     raise InputError(f"children is a number or a range such as 1.. or 1..4, not {safe_repr(said)}")
 
 
-def check_ones(table: Table, schema: Schema | None) -> None:
-    """Refuse values that no single row of a parent could have, or not for certain the first."""
-    if len({one.column for one in table.one}) < len(table.one):
+def check_only_ones(rules: Sequence[OnlyOne], order: str | None, schema: Schema | None) -> None:
+    """Refuse values that no single row of a parent could have, or not for certain the first.
+
+    `order` is the column by which the rows of a parent are in order.
+    """
+    if len({rule.column for rule in rules}) < len(rules):
         raise InputError("one: a column can have one value that one row of each parent has")
-    firsts = [one for one in table.one if one.first]
-    if firsts and table.order is None:
+    firsts = [rule for rule in rules if rule.first]
+    if firsts and order is None:
         raise InputError(f"one {str(firsts[0])!r}: the rows of the table have no order, so none is the first")
-    if firsts and schema is not None and schema.constraints and table.order in schema.columns:
+    if firsts and schema is not None and schema.constraints and order in schema.columns:
         raise InputError("one: constraints move rows in the order, so none stays first: leave out first()")

@@ -123,7 +123,7 @@ def orders_with_above(
         for low, high in pairs:
             implied = any({(low, one), (one, high)} <= known[name] for one in dates)
             if (low, high) in known[name] and low[0] != high[0] and not implied:
-                rule = Comparison(low, "<=", high).of(name)
+                rule = Comparison(low, "<=", high).seen_from(name)
                 if _can_be_read(rule):
                     rows = int(np.isfinite(dates[low] - dates[high]).sum())
                     note = _of_bounds(rule, table.schema, tables[rule.above[0]].schema)

@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from privsyn.arguments import check_column
 from privsyn.errors import InputError, safe_repr
-
-if TYPE_CHECKING:
-    from privsyn.table.schema.schema import Schema
 
 Sets = tuple[tuple[str, ...], ...]
 
@@ -51,16 +46,6 @@ def read_important(what: str, said: object) -> Sets:
     if len(found) > MOST_SETS:
         raise InputError(f"{what} lists {len(found)} sets of columns: give at most {MOST_SETS}")
     return tuple(found.values())
-
-
-def check_important(what: str, sets: Sets, schema: Schema, *, read: bool = False) -> None:
-    """Refuse a column that is not counted; the schema's names are not shown if they were `read`."""
-    for name in (name for names in sets for name in names):
-        if name in schema.columns and name not in schema.coded:
-            raise InputError(f"{what} {name!r} is never counted, as an identifier or free text: leave it out")
-        check_column(what, name, schema.coded, public=True, read=read)
-        if name in schema.computed:
-            raise InputError(f"{what} {name!r} is computed from other columns: name one of these instead")
 
 
 def in_words(sets: Sets) -> str:

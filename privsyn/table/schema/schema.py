@@ -22,7 +22,7 @@ from privsyn.table.kinds.generated import Identifier
 from privsyn.table.schema.columns import Coded, Column, Ordinal
 from privsyn.table.schema.constraint import Constraint, about_constraint, computed_by, in_order
 from privsyn.table.schema.expressions import parse_expression
-from privsyn.table.schema.important import Sets, check_important, read_important
+from privsyn.table.schema.important import Sets, read_important
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Schema:
         object.__setattr__(self, "constraints", constraints)
         object.__setattr__(self, "important", read_important("important", self.important))
         if self.columns:
-            check_important("important", self.important, self)
+            self.check_important("important", self.important)
 
     def __reduce__(self) -> tuple[Callable[..., Schema], tuple[object, ...]]:
         # A read-only mapping cannot be copied or pickled; a plain one can.
@@ -187,6 +187,17 @@ class Schema:
     def check_coded(self, argument: str, name: object, *, public: bool = False, read: bool = False) -> None:
         """Refuse a name that is no column to be synthesised; see `privsyn.arguments.check_column`."""
         check_column(spelled(argument), name, self.coded, public=public, read=read, left_out=self.columns)
+
+    def check_important(self, what: str, sets: Sets, *, read: bool = False) -> None:
+        """Refuse sets with a column that is not counted; the names are not shown if they were `read`."""
+        for name in (name for names in sets for name in names):
+            if name in self.columns and name not in self.coded:
+                raise InputError(
+                    f"{what} {name!r} is never counted, as an identifier or free text: leave it out"
+                )
+            check_column(what, name, self.coded, public=True, read=read)
+            if name in self.computed:
+                raise InputError(f"{what} {name!r} is computed from other columns: name one of these instead")
 
     @property
     def randomised(self) -> dict[str, float]:
