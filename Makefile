@@ -110,7 +110,7 @@ claims: $(INSTALLED)
 	$(EXPERIMENT)/claims.py $(if $(SLOW),--slow)
 
 # Packages of others judge a synthetic Adult, each in an environment of its own, which is made once; they need an
-# older Python. Some 15 minutes on two quiet cores: docs/judges.md.
+# older Python. Some 15 minutes on two quiet cores: docs/results.md#what-packages-of-others-say.
 JUDGE_PACKAGES := sdnist-2.4 sdmetrics-0.32.0 anonymeter-1.1.0
 JUDGE_PYTHON ?= python3.11
 

@@ -1,6 +1,6 @@
 """How time and memory of linked tables grow: processor seconds and peak memory of a fit and of sampling.
 
-    python -m benchmarks.linked_speed                              # all lines of docs/linked.md
+    python -m benchmarks.linked_speed                              # all lines of docs/performance.md
     python -m benchmarks.linked_speed --roots 100000 --columns 4
 
 Persons have 10 visits each on average, and visits 3 prescriptions. Half of the columns of a table are texts

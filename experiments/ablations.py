@@ -2,9 +2,9 @@
 
     python experiments/ablations.py --folder DATA [--data adult] [--eps 0.2,1,5] [--seeds 0] [--only STEP]
 
-One tidy row a run goes to experiments/ablations.csv, the means to docs/ablations.md. Runs that the CSV holds
-are not repeated. Steps named by --only, those of ordered.py too, go to experiments/steps.csv instead, and to
-the end of the page.
+One tidy row a run goes to experiments/ablations.csv, the means to docs/algorithm.md. Runs that the CSV holds
+are not repeated. Steps named by --only, those of ordered.py too, go to experiments/steps.csv and a table of
+their own.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from ordered import STEPS
-from runs import DELTA, Variant, command, markdown, measured, parser
+from runs import DELTA, Variant, command, markdown, measured, parser, write_section
 
 from privsyn.inference.consistency import norm_sub
 from privsyn.marginals.ipf import fit_margins
@@ -25,8 +25,6 @@ from privsyn.methods.budget import DEPARTURES
 from privsyn.methods.paper.gum import gradually_update
 
 HERE = Path(__file__).parent
-PAGE = HERE.parent / "docs" / "ablations.md"
-STEPS_ALONE = "\n## Single steps on more tables\n"
 MEASURES = {
     "one_way_mean": "columns",
     "pair_mean": "pairs",
@@ -117,27 +115,22 @@ ABLATIONS = (
 def main() -> None:
     """Run every ablation on every table, and write the rows and their means."""
     settings = parser(__doc__, data="adult,br2000,nltcs,hmeq", eps="0.2,1,5", seeds="0,1").parse_args()
-    before, _, alone = PAGE.read_text(encoding="utf-8").partition(STEPS_ALONE)
     if settings.only:
-        alone = steps_alone(measured(HERE / "steps.csv", settings, (*ABLATIONS, *STEPS), models=False))
+        rows = measured(HERE / "steps.csv", settings, (*ABLATIONS, *STEPS), models=False)
+        write_section("algorithm.md", "steps", steps_alone(rows))
     else:
-        before = page(measured(HERE / "ablations.csv", settings, ABLATIONS, models=False))
-    PAGE.write_text(before + STEPS_ALONE + alone, encoding="utf-8")
+        rows = measured(HERE / "ablations.csv", settings, ABLATIONS, models=False)
+        write_section("algorithm.md", "ablations", section(rows))
 
 
-def page(rows: pd.DataFrame) -> str:
+def section(rows: pd.DataFrame) -> str:
     """The means of pair error over the default's, a line an ablation and a column a table and epsilon."""
     means = rows.pivot_table(index="variant", columns=["data", "epsilon"], values="pair_mean", sort=False)
     first, ratios = means.loc["the default"], means / means.loc["the default"]
     lines = [["pair error of the default", *(f"{x:.4f}" for x in first)]]
     lines += [[name, *(f"{x:.2f}" for x in row)] for name, row in ratios.drop(index="the default").iterrows()]
     heads = ["", *(f"{data} {epsilon:g}" for data, epsilon in means.columns)]
-    return f"""# What each stage is worth
-
-Mean pair error with one stage removed, over that of the default (above 1: worse without it), by table and
-epsilon; delta {DELTA:g}, {rows["seed"].nunique()} seeds, privsyn {version("privsyn")}. Triples, queries
-and seconds are in `experiments/ablations.csv`. Two seeds tell differences of 2 or 3 in a hundred from chance,
-one seed of 5; smaller ones say nothing. Made by
+    return f"""Delta {DELTA:g}, {rows["seed"].nunique()} seeds, privsyn {version("privsyn")}; made by
 
     {command()}
 
@@ -160,10 +153,7 @@ def steps_alone(rows: pd.DataFrame) -> str:
         lines.append(
             ["worst table", *(f"{np.exp(x.iloc[0]):.2f} {x.index[0]}" if len(x) else "" for x in worst)]
         )
-    return f"""
-Error without a step over error with it: geometric means over tables, epsilons and seeds, over the tables
-that the step changes. Below each, the table that is worst without the step, if by more than two standard
-errors over its runs. Made by
+    return f"""Made by
 
     {command()}
 

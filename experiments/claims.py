@@ -22,14 +22,13 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import yaml
-from runs import markdown
+from runs import markdown, today
 from tables import NotAtHandError
 
 ROOT = Path(__file__).parents[1]
@@ -286,13 +285,7 @@ def shown(claim: Claim) -> str:
 
 def record(rows: Iterable[Mapping[str, Any]]) -> None:
     """Keep what was measured, beside what earlier runs measured."""
-    described = subprocess.run(
-        ["git", "-C", str(ROOT), "describe", "--always", "--dirty"],  # noqa: S607
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    about = {"date": f"{datetime.now(UTC):%Y-%m-%d}", "commit": described.stdout.strip() or "unknown"}
+    about = today()
     found = pd.DataFrame(
         [{"claim": row["claim"], "measured": row["measured"]} | about for row in rows if "measured" in row],
         columns=["claim", "measured", "date", "commit"],

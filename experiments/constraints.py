@@ -3,8 +3,8 @@
     python experiments/constraints.py [--rows 1000000]
 
 Ten sets of constraints on one made-up table, each beside the same run without them: the share of rows that
-keep them, the time, and the mean error of the pairs of columns that they join. docs/constraints-measured.md
-gets the page.
+keep them, the time, and the mean error of the pairs of columns that they join. The table goes to
+docs/constraints.md.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import time
 from collections.abc import Callable
 from importlib.metadata import version
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from runs import write_section
 
 from privsyn import (
     Allowed,
@@ -33,7 +33,6 @@ from privsyn import (
     Total,
 )
 
-PAGE = Path(__file__).parent.parent / "docs" / "constraints-measured.md"
 ROWS = 20_000  # of the table that is learnt
 EPSILON, DELTA = 1.0, 1e-9
 COMPARED = 50_000  # rows of which the error is taken
@@ -190,13 +189,11 @@ def main() -> None:
             + " |"
         )
         print(lines[-1], flush=True)  # noqa: T201
-    PAGE.write_text(
-        f"""# Constraints, measured
-
-Ten sets of constraints on a made-up table of {ROWS:,} rows and {len(COLUMNS)} columns, epsilon {EPSILON:g} at
-delta {DELTA:g}, one seed, {rows:,} rows sampled; `without` is one run with no constraints. Time is that of
-the processor, in parts of the run without. Error is the mean total variation over pairs of columns, numbers
-in {CELLS} cells: of the pairs that the constraints join, and of all. privsyn {version("privsyn")}; made by
+    write_section(
+        "constraints.md",
+        "constraints",
+        f"""{ROWS:,} rows, {len(COLUMNS)} columns, epsilon {EPSILON:g} at delta {DELTA:g}, one seed,
+{rows:,} rows sampled; privsyn {version("privsyn")}, made by
 
     python experiments/constraints.py --rows {rows}
 
@@ -205,9 +202,7 @@ in {CELLS} cells: of the pairs that the constraints join, and of all. privsyn {v
         "| joined pairs, without | with | all pairs, without | with |\n|---"
         + 8 * "|---"
         + "|\n"
-        + "\n".join(lines)
-        + "\n",
-        encoding="utf-8",
+        + "\n".join(lines),
     )
 
 

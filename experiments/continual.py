@@ -1,4 +1,4 @@
-"""A table that grows by month, published each month: a table of docs/continual.md.
+"""A table that grows by month, published each month: a table of docs/composition.md.
 
     python experiments/continual.py --folder DATA [--months 2,12] [--seeds 0,1]
 

@@ -1,4 +1,4 @@
-"""How often intervals from draws hold: writes docs/draws-measured.md.
+"""How often intervals from draws hold: writes a section of docs/inference.md.
 
     python experiments/coverage_of_draws.py [--runs 200] [--draws 10] [--folder DATA]
 
@@ -20,14 +20,14 @@ import numpy as np
 import pandas as pd
 from known_truth import Copula, Network, chain
 from real_populations import ADULT, HOUSES, Rows
-from runs import DELTA, Row, command, markdown, resumed
+from runs import DELTA, Row, command, markdown, resumed, write_section
 from statistics_of_tables import Statistic, correlation, difference, logistic, mean, odds
 from tables import add_data_argument
 
 from privsyn import PrivSyn, pool
 
 HERE = Path(__file__).parent
-PAGE, ROWS_FILE = HERE.parent / "docs" / "draws-measured.md", HERE / "coverage_of_draws.csv"
+ROWS_FILE = HERE / "coverage_of_draws.csv"
 ROWS = 5000
 POPULATION = 2_000_000
 HEADS = (
@@ -129,7 +129,7 @@ def run(population: Population, truth: pd.Series, seed: int, draws: int) -> Iter
         }
 
 
-def page(rows: pd.DataFrame) -> str:
+def section(rows: pd.DataFrame) -> str:
     """Return the page: what its columns are, and the means as Markdown."""
     lines = []
     keys = ["population", "statistic", "measured"]
@@ -144,20 +144,7 @@ def page(rows: pd.DataFrame) -> str:
             f"{group['width'].mean():.1f}",
         ]
         lines.append([population, statistic, "yes" if measured else "no", *numbers])
-    return f"""# Do the intervals from draws hold?
-
-How often 95 % intervals from [draws of a release](inference.md) hold.
-[Do the intervals hold?](inference.md#do-the-intervals-hold) describes the populations and says what follows
-from the numbers.
-
-- *holds (population)*: share of the intervals of `pool` that contain the truth of the population.
-- *holds (private table)*: the same with variances of 0, for the estimate from the private rows.
-- *bias / standard error*: mean error against the private estimate over the mean standard error.
-- *width*: mean width over that of the interval from the private rows.
-
-{markdown(HEADS, lines)}
-Made by `{command()}`.
-"""
+    return f"{markdown(HEADS, lines)}\nMade by `{command()}`."
 
 
 def main() -> None:
@@ -184,7 +171,7 @@ def main() -> None:
         asked,
         lambda one: run(populations[one["population"]], truths[one["population"]], one["seed"], one["draws"]),
     )
-    PAGE.write_text(page(rows), encoding="utf-8")
+    write_section("inference.md", "draws", section(rows))
 
 
 if __name__ == "__main__":

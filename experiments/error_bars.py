@@ -1,4 +1,4 @@
-"""How often the error bars of a release hold: writes docs/coverage.md.
+"""How often the error bars of a release hold: writes a section of docs/inference.md.
 
     python experiments/error_bars.py --folder DATA [--data adult,nltcs,hmeq,hmeq:found] [--runs 200] [--eps 1]
 
@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
-from runs import DELTA, Row, command, markdown, parser, resumed
+from runs import DELTA, Row, command, markdown, parser, resumed, write_section
 from tables import Table, read
 
 from privsyn import Numerical, PrivSyn, Release
@@ -39,15 +39,15 @@ HEADS = (
 FOUND, NUMBERS = ":found", ("means", "quantiles", "correlations")
 HEADS_OF_NUMBERS = "table", "bounds", "epsilon", "of", "runs", "intervals", "hold", "+-"
 OF_NUMBERS = """
-## Means, quantiles and correlations
+### Means, quantiles and correlations
 
-The same for [numbers](numbers.md#how-far-off-may-it-be), clipped to the bounds of the release. The bounds
+The same for [numbers](#how-far-off-may-it-be), clipped to the bounds of the release. The bounds
 are those of the table itself, as if they were public, or were found under privacy. The interval of a quantile
 ends where cells end, and so holds more often. Found bounds leave out rows at ends that noise hides, and no
 interval knows of these.
 
 """
-PAGE, ROWS = HERE.parent / "docs" / "coverage.md", HERE / "error_bars.csv"
+ROWS = HERE / "error_bars.csv"
 
 
 def run(table: Table, epsilon: float, seed: int) -> Iterator[Row]:
@@ -115,7 +115,7 @@ def true_counts(release: Release, frame: pd.DataFrame, columns: tuple[str, ...])
     return grouping.join(counts)
 
 
-def page(rows: pd.DataFrame) -> str:
+def section(rows: pd.DataFrame) -> str:
     """The means as Markdown."""
     lines, of_numbers = [], []
     for (name, epsilon, what), group in rows.groupby(["data", "epsilon", "columns"], sort=False):
@@ -130,33 +130,7 @@ def page(rows: pd.DataFrame) -> str:
         errors = f"{expected:.4f}", f"{found:.4f}", f"{expected / found:.2f}"
         each = f"{group['tables'].mean():.0f}"
         lines.append([name, f"{epsilon:g}", what, runs, each, *holds, *errors])
-    head = f"""# Do the error bars hold?
-
-Every release says how far it may be off (`model.accuracy_`). Here its 95 % intervals are looked up in the
-true counts of real tables, over many runs with noise of their own: the share that holds, of all cells of all
-tables with that number of columns, with the standard error of that share (over runs). Beside it stands the
-total variation that was expected of the estimates, and that which came about. Intervals come from known noise
-and hold in 95 % of runs whatever the table is like. The expected error comes from a model of the table;
-the last column says how far it may be trusted. Tables of three and more columns are measured where they pay,
-and expected errors of those are only rough.
-
-What an interval is: it holds the number of real rows in one cell (after clipping), computed
-from the measurement of that table and its noise ([and more](persons.md), if persons have many rows). It never
-reaches below 0 (Feldman and Cousins 1998). The estimate uses all measurements, and is usually closer to the
-truth. Where it lies outside, the interval is extended to it. About one interval in twenty does not hold its
-number. The intervals do not include the chance in drawing synthetic rows. They are arithmetic on released
-answers and cost no privacy.
-
-Intervals of one column hold whether or not the private rows keep the constraints of the schema. Tables of
-two and more columns do not count rows that break a constraint on them. The expected error of a column
-includes what the constraints change in its estimate. `privsyn report` draws synthetic rows as well: the
-errors on its page include what the constraints and the drawing change in them.
-
-Tables of few cells, such as those of nltcs, are measured by their [residuals](how.md#what-is-asked). They
-state the noise of independent cells, which is more than theirs: their intervals hold more often than 95
-times in a hundred.
-
-delta {DELTA:g}, privsyn {", ".join(sorted(rows["version"].unique()))}; made by
+    head = f"""Delta {DELTA:g}, privsyn {", ".join(sorted(rows["version"].unique()))}; made by
 
     {command()}
 
@@ -183,7 +157,7 @@ def main() -> None:
         for seed in range(settings.runs)
     )
     rows = resumed(ROWS, asked, lambda one: run(table(one["data"]), one["epsilon"], one["seed"]))
-    PAGE.write_text(page(rows), encoding="utf-8")
+    write_section("inference.md", "error-bars", section(rows))
 
 
 if __name__ == "__main__":

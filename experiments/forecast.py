@@ -1,4 +1,4 @@
-"""How good are forecasts of what models learn? Writes docs/forecast-measured.md.
+"""How good are forecasts of what models learn? Writes a section of docs/engineer.md.
 
     python experiments/forecast.py --folder DATA [--data adult,hmeq] [--eps 0.2,1,5] [--seeds 0,1,2]
 
@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from runs import DELTA, Row, command, markdown, parser, resumed
+from runs import DELTA, Row, command, markdown, parser, resumed, write_section
 from tables import Table, read
 
 from privsyn import Categorical, Numerical, PrivSyn, Schema, forecast
@@ -28,7 +28,7 @@ from privsyn.evaluation.encoding import code_together
 from privsyn.evaluation.models import Task, learning
 
 HERE = Path(__file__).parent
-PAGE, RUNS = HERE.parent / "docs" / "forecast-measured.md", HERE / "forecast.csv"
+RUNS = HERE / "forecast.csv"
 DATA = "insurance,obesity,hmeq,abalone,wine,kc-house,nltcs,br2000,adult"
 MOST_ROWS = 10_000
 GUESS = {"auc": 0.5, "r2": 0.0}
@@ -91,22 +91,16 @@ def main() -> None:
 
     keys = ("data", "epsilon", "seed")
     runs = (dict(zip(keys, run, strict=True)) for run in product(asked.data, asked.eps, asked.seeds))
-    PAGE.write_text(page(resumed(RUNS, runs, make)), encoding="utf-8")
+    write_section("engineer.md", "forecast", section(resumed(RUNS, runs, make)))
 
 
-def page(rows: pd.DataFrame) -> str:
+def section(rows: pd.DataFrame) -> str:
     """Return how well the forecasts agree, and the means of each table and epsilon."""
     heads = ("table", "epsilon", "observed score", "expected score", "observed drop", "expected drop")
     means = rows.groupby(["data", "epsilon"])[["found_score", "score", "found_drop", "drop"]].mean()
     lines = [[data, f"{eps:g}", *(f"{x:.3f}" for x in row)] for (data, eps), *row in means.itertuples()]
     hopeless = rows[rows["useless"]]
-    return f"""# Forecasts of what models learn, measured
-
-`privsyn.forecast` [expects a score and a drop](engineer.md#may-i-train-on-this) from the release alone. Here
-they stand beside what was observed on held-out real rows. Scores are AUC or R2 of gradient boosting. A drop
-is the score from real rows minus the score from synthetic rows.
-
-{agreement(rows)}
+    return f"""{agreement(rows)}
 These were {len(rows)} runs with {rows["data"].nunique()} tables. Drops are compared where the forecast does
 not call the table useless. It does so in {len(hopeless)} runs, in which models reached {means_of(hopeless)}.
 Means over up to {rows["seed"].nunique()} seeds:

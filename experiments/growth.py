@@ -20,11 +20,10 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import yaml
-from runs import Row, markdown, resumed
+from runs import Row, markdown, resumed, write_section
 
 ROOT = Path(__file__).parents[1]
-PAGE, CSV = ROOT / "docs" / "performance.md", Path(__file__).with_suffix(".csv")
-BEGIN, END = "<!-- growth: begin -->\n", "<!-- growth: end -->\n"
+CSV = Path(__file__).with_suffix(".csv")
 COLUMNS, ROWS = 20, 50_000
 """Columns of the tables that grow in rows, and rows of those that grow in columns."""
 
@@ -89,7 +88,7 @@ def series(found: pd.DataFrame) -> dict[str, pd.DataFrame]:
     return {size: runs.sort_values(size) for size, runs in grown.items()}
 
 
-def page(found: pd.DataFrame) -> str:
+def section(found: pd.DataFrame) -> str:
     """Return the tables of runs and of exponents."""
     lines = [
         [
@@ -126,9 +125,7 @@ def main() -> None:
     tables = [{"rows": n, "columns": COLUMNS} for n in settings.rows]
     tables += [{"rows": ROWS, "columns": d} for d in settings.columns]
     found = resumed(CSV, tables, lambda one: [make(one, settings.scratch)])
-    text = PAGE.read_text()
-    before, after = text[: text.index(BEGIN)], text[text.index(END) :]
-    PAGE.write_text(f"{before}{BEGIN}{page(found)}{after}")
+    write_section("performance.md", "growth", section(found))
 
 
 if __name__ == "__main__":

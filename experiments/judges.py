@@ -5,7 +5,8 @@
 
 The table is made as a stranger would make it: by the command line, with no schema. Beside it stand real rows
 drawn again with replacement, and columns drawn alone. Each judge runs in an environment of its own, without
-the network. Writes docs/judges.md, and ends with status 1 if a figure of any seed does not meet its floor.
+the network. Writes a section of docs/results.md, and ends with status 1 if a figure of any seed does not
+meet its floor.
 """
 
 from __future__ import annotations
@@ -23,12 +24,11 @@ from statistics import median
 
 import numpy as np
 import pandas as pd
-from runs import Row, markdown
+from runs import Row, markdown, write_section
 from tables import add_data_argument, fetched
 
 ROOT = Path(__file__).parents[1]
-PAGE, ENVIRONMENTS = ROOT / "docs" / "judges.md", Path(os.environ.get("JUDGES", ROOT / ".judges"))
-BEGIN, END = "<!-- judges: begin -->\n", "<!-- judges: end -->\n"
+ENVIRONMENTS = Path(os.environ.get("JUDGES", ROOT / ".judges"))
 EPSILON = 1
 HELD_OUT = 0.2
 """Share of the rows that attacks need for comparison; for other judges the table is made of all rows."""
@@ -210,8 +210,7 @@ def main() -> int:
     found = list(judged(rows, settings.judges, settings.seeds, folder))
     print(text := table_of(found))  # noqa: T201
     if set(settings.judges) == set(JUDGES):
-        before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
-        PAGE.write_text(before + BEGIN + text + END + rest.split(END)[1], encoding="utf-8")
+        write_section("results.md", "judges", text)
     missed = breaches(found)
     sys.stderr.writelines(f"{line}\n" for line in missed)
     return 1 if missed else 0

@@ -1,4 +1,4 @@
-"""Compare the errors that `plan` expects of linked tables with those of runs: the table in docs/linked.md.
+"""Compare the errors that `plan` expects of linked tables with those of runs: a table in docs/persons.md.
 
     python experiments/linked_plan.py BENCH
 

@@ -3,7 +3,7 @@
     python experiments/ordered.py --folder DATA [--data households,kc-house] [--eps 1,5] [--seeds 0,1]
 
 The table `households` is generated here; others are read as in tables.py. One row for each run goes to
-experiments/ordered.csv, the means to docs/numbers-measured.md. Runs that the CSV holds are not repeated.
+experiments/ordered.csv, the means to docs/algorithm.md. Runs that the CSV holds are not repeated.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from runs import DELTA, Row, Variant, command, markdown, parser, resumed
+from runs import DELTA, Row, Variant, command, markdown, parser, resumed, write_section
 from scipy.stats import norm, wasserstein_distance
 from tables import Table, read
 
@@ -24,7 +24,6 @@ from privsyn.inference.ordered.tails import Tails
 from privsyn.marginals.marginal import groups_at
 
 HERE = Path(__file__).parent
-PAGE = HERE.parent / "docs" / "numbers-measured.md"
 
 NAMES = ("age", "income", "rent", "savings", "hours")
 CORRELATION = np.array(
@@ -152,11 +151,11 @@ def main() -> None:
 
     keys = ("data", "epsilon", "seed", "variant")
     runs = (dict(zip(keys, run, strict=True)) for run in product(asked.data, asked.eps, asked.seeds, steps))
-    PAGE.write_text(page(resumed(HERE / "ordered.csv", runs, make)), encoding="utf-8")
+    write_section("algorithm.md", "ordered", section(resumed(HERE / "ordered.csv", runs, make)))
 
 
-def page(rows: pd.DataFrame) -> str:
-    """Return the page: a table for each score, with a line for each step and a column for each run."""
+def section(rows: pd.DataFrame) -> str:
+    """Return a table for each score, with a line for each step and a column for each run."""
     parts = []
     for score, title in SCORES.items():
         means = rows.pivot_table(index="variant", columns=["data", "epsilon"], values=score, sort=False)
@@ -164,11 +163,7 @@ def page(rows: pd.DataFrame) -> str:
         lines = [[name, *(f"{x:.3f}" for x in row)] for name, row in means.iterrows()]
         parts.append(f"**{title[0].upper()}{title[1:]}**\n\n{markdown(heads, lines)}")
     text = "\n".join(parts)
-    return f"""# What each step for numbers is worth
-
-Errors of ordered columns with one step removed, by table and epsilon; lower is better. Delta {DELTA:g},
-{rows["seed"].nunique()} seeds, privsyn {version("privsyn")}. `households` is generated.
-[Numbers](numbers.md) explains the steps. Made by
+    return f"""Delta {DELTA:g}, {rows["seed"].nunique()} seeds, privsyn {version("privsyn")}; made by
 
     {command()}
 

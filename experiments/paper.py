@@ -6,8 +6,8 @@
 Zhang et al., "PrivSyn: Differentially Private Data Synthesis", USENIX Security 2021, Section 6: the error of
 all pair margins, of range queries over three attributes, and of classifiers that learnt from synthetic rows;
 then the error of pairs from epsilon 0.1 to 10; then selection, consistency and the parts of GUM, each taken
-away in turn. Rows go to experiments/paper.csv, paper_curves.csv and paper_stages.csv, means to the second
-half of docs/paper.md. Runs that those hold are not repeated.
+away in turn. Rows go to experiments/paper.csv, paper_curves.csv and paper_stages.csv, means to the
+end of docs/paper.md. Runs that those hold are not repeated.
 """
 
 from __future__ import annotations
@@ -17,14 +17,12 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from runs import DELTA, Variant, markdown, measured, parser
+from runs import DELTA, Variant, markdown, measured, parser, write_section
 
 from privsyn.inference.consistency import norm_sub
 from privsyn.marginals.marginal import Marginal
 
 HERE = Path(__file__).parent
-PAGE = HERE.parent / "docs" / "paper.md"
-MEASURED = "## Measured\n"  # what stands before it on the page is written by hand
 
 PUBLISHED = "privsyn.methods.paper.learn."
 EVERY_ROUND = 0.84 ** (1 / 20)  # a step that falls as far in a hundred rounds as the paper's
@@ -111,11 +109,10 @@ def main() -> None:
         settings.eps = [epsilon for epsilon in asked if epsilon in (0.2, 1.0)]
         measured(stages, settings, STAGES, models=False)
     found = [pd.read_csv(path) if path.exists() else pd.DataFrame() for path in (tasks, curves, stages)]
-    text, _, _ = PAGE.read_text(encoding="utf-8").partition(MEASURED)
-    PAGE.write_text(text + MEASURED + page(*found), encoding="utf-8")
+    write_section("paper.md", "paper", section(*found))
 
 
-def page(tasks: pd.DataFrame, curves: pd.DataFrame, stages: pd.DataFrame) -> str:
+def section(tasks: pd.DataFrame, curves: pd.DataFrame, stages: pd.DataFrame) -> str:
     """The tables of means as Markdown."""
     seeds = pd.concat([tasks, curves, stages])["seed"].nunique()
     parts = [

@@ -4,7 +4,7 @@
 
 Three tables in the folder, `hotel-bookings.csv.gz`, `kc-house.csv.gz` and `hmeq.csv.gz`, with the schemas in
 `datasets/`, which a person wrote from what is published of them; no other work by hand. It prints the table
-that stands in docs/types.md.
+that stands in docs/robustness.md.
 """
 
 from __future__ import annotations

@@ -16,15 +16,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from error_bars import true_counts
-from runs import DELTA, Row, markdown, parser, resumed
+from runs import DELTA, Row, markdown, parser, resumed, write_section
 from tables import Table, read
 
 from privsyn import PrivSyn
 from privsyn.studies.release_facts import KEPT, relationships, strength
 
 HERE = Path(__file__).parent
-PAGE, ROWS = HERE.parent / "docs" / "publisher.md", HERE / "relationships.csv"
-BEGIN, END = "<!-- relationships: begin -->\n", "<!-- relationships: end -->\n"
+ROWS = HERE / "relationships.csv"
 HEADS = (
     "words",
     "pairs",
@@ -65,7 +64,7 @@ def run(table: Table, epsilon: float, seed: int) -> Iterator[Row]:
         yield {"words": word} | dict(zip(HEADS[1:], numbers.tolist(), strict=True))
 
 
-def page(rows: pd.DataFrame) -> str:
+def section(rows: pd.DataFrame) -> str:
     """The sums as Markdown."""
     lines = []
     for word in KEPT:
@@ -85,9 +84,7 @@ def main() -> None:
         for seed in settings.seeds
     )
     rows = resumed(ROWS, asked, lambda one: run(table(one["data"]), one["epsilon"], one["seed"]))
-    text = PAGE.read_text(encoding="utf-8")
-    before, after = text.split(BEGIN)[0], text.split(END)[1]
-    PAGE.write_text(before + BEGIN + page(rows) + END + after, encoding="utf-8")
+    write_section("publisher.md", "relationships", section(rows))
 
 
 if __name__ == "__main__":

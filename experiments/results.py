@@ -1,11 +1,10 @@
 """Run the comparison bench and write docs/results.md: our errors beside the peers' recorded ones.
 
-    python experiments/results.py BENCH [--data adult,nltcs] [--eps 0.2,1,5] [--seeds 0,1] [--paper-seeds 0]
-        [--only paper]
+    python experiments/results.py BENCH [--data adult,nltcs] [--eps 0.2,1,5] [--seeds 0,1] [--presets paper]
 
 BENCH is the folder of the bench (bench.py, peers.json, domains/); the data lie beside it. The bench uses
-privsyn's public names alone, with seeds, so its runs are repeatable and NOT PRIVATE. With --only, the runs of
-the other preset are those that experiments/results.csv holds.
+privsyn's public names alone, with seeds, so its runs are repeatable and NOT PRIVATE. Runs that are not asked
+for keep their rows in experiments/results.csv. The page says which commit made which.
 """
 
 from __future__ import annotations
@@ -15,32 +14,20 @@ import json
 import subprocess
 import sys
 import tempfile
-from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
+from runs import markdown, today, write_section
 
 METRICS = {"tvd2_mean": "pairs", "tvd3_mean": "triples", "gb_auc": "AUC", "run_s": "seconds"}
-PAGE = Path(__file__).parents[1] / "docs" / "results.md"
 ROWS = Path(__file__).parent / "results.csv"
-HEAD = """# Results
-
-Mean total variation distance between the synthetic and the training table over all pairs and 100 fixed
-triples, AUC of gradient boosting trained on synthetic rows and tested on real ones, and seconds for fit and
-sample. delta 1e-9, neighbours by adding or removing one record, categorical columns and numbers in 32 equal
-bins; the mean of {seeds} seeds, for PrivSyn.paper of {paper_seeds}. `floor-resample` draws as many rows
-from the real table, with replacement, and `floor-indep` draws its columns alone: for comparison, not
-private. The peers' numbers are as recorded with the bench, their seconds on another machine; a `-` was not
-recorded.{note}
-
-privsyn {version}; made by
-
-    {command}
-"""
+RUN = ["data", "eps", "seed", "preset"]
+"""The columns that name a run."""
 
 
 def main() -> None:
-    """Run what the command line asks for and write the page."""
+    """Run what the command line asks for, and write the page from all rows."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -48,40 +35,35 @@ def main() -> None:
     parser.add_argument("--data", default="adult,br2000,nltcs,hmeq,hotel-bookings")
     parser.add_argument("--eps", default="0.2,1,5")
     parser.add_argument("--seeds", default="0,1,2")
-    parser.add_argument("--paper-seeds", default="0,1,2", help="for PrivSyn.paper")
-    parser.add_argument("--only", choices=["default", "paper"], help="run this preset alone")
-    parser.add_argument("--note", default="", help="what else the page is to say, of the machine's load say")
+    parser.add_argument("--presets", type=lambda text: text.split(","), default=["default", "paper"])
     settings = parser.parse_args()
     peers = json.loads((settings.bench / "peers.json").read_text())
-    recorded = pd.read_csv(ROWS) if settings.only else None
-    runs = pd.concat(
-        [
-            run(settings, preset, seeds).drop(columns="peak_rss_mb")
-            if recorded is None or preset == settings.only
-            else recorded[recorded["preset"] == preset]
-            for preset, seeds in (("default", settings.seeds), ("paper", settings.paper_seeds))
-        ]
-    )
-    runs.to_csv(ROWS, index=False, float_format="%.5f")
-    seeds, paper_seeds = (len(text.split(",")) for text in (settings.seeds, settings.paper_seeds))
-    command = " ".join(["python experiments/results.py BENCH", *sys.argv[2:]])
-    note = f" {settings.note}" if settings.note else ""
+    new = pd.concat([run(settings, preset) for preset in settings.presets])
+    kept = [pd.read_csv(ROWS)] if ROWS.exists() else []
+    rows = pd.concat([*kept, new]).drop_duplicates(RUN, keep="last", ignore_index=True)
+    rows.to_csv(ROWS, index=False, float_format="%.5f")
+    write_section("results.md", "results", section(rows, peers))
+
+
+def section(rows: pd.DataFrame, peers: dict[str, Any]) -> str:
+    """Return which commits made the rows, and a table for each data set and epsilon."""
+    days = rows.groupby(["commit", "date", "preset"], sort=False)["data"].unique()
+    made = [[commit, date, preset, ", ".join(tables)] for (commit, date, preset), tables in days.items()]
     sections = [
-        HEAD.format(
-            seeds=seeds, paper_seeds=paper_seeds, note=note, version=version("privsyn"), command=command
-        )
+        f"{rows['seed'].nunique()} seeds; a row is of the last run of its table and method:\n\n"
+        + markdown(("commit", "date", "method", "tables"), made)
     ]
-    for (data, epsilon), group in runs.groupby(["data", "eps"], sort=False):
-        rows = {f"**privsyn** ({preset})": r[list(METRICS)].mean() for preset, r in group.groupby("preset")}
-        rows |= {name: pd.Series(row) for name, row in peers.get(data, {}).get(f"{epsilon:g}", {}).items()}
+    for (data, epsilon), group in rows.groupby(["data", "eps"], sort=False):
+        means = {f"**privsyn** ({preset})": r[list(METRICS)].mean() for preset, r in group.groupby("preset")}
+        means |= {name: pd.Series(row) for name, row in peers.get(data, {}).get(f"{epsilon:g}", {}).items()}
         real = peers.get(data, {}).get("real", {}).get("gb_auc", float("nan"))
         head = f"## {data}, epsilon {epsilon:g}\n\nTrained on real rows: AUC {real:.4f}.\n\n"
-        sections.append(head + table(rows))
-    PAGE.write_text("\n".join(sections), encoding="utf-8")
+        sections.append(head + table(means))
+    return "\n".join(sections)
 
 
-def run(settings: argparse.Namespace, preset: str, seeds: str) -> pd.DataFrame:
-    """One row a run of the bench."""
+def run(settings: argparse.Namespace, preset: str) -> pd.DataFrame:
+    """Return a row for each run of the bench, with date and commit."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "runs.jsonl"
         options = [
@@ -90,12 +72,13 @@ def run(settings: argparse.Namespace, preset: str, seeds: str) -> pd.DataFrame:
             "--eps",
             settings.eps,
             "--seeds",
-            seeds,
+            settings.seeds,
             "--preset",
             preset,
         ]
         subprocess.run([sys.executable, settings.bench / "bench.py", *options, "--out", out], check=True)
-        return pd.read_json(out, lines=True)
+        rows = pd.read_json(out, lines=True).drop(columns="peak_rss_mb")
+    return rows.assign(**today())
 
 
 def table(rows: dict[str, pd.Series]) -> str:

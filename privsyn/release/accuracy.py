@@ -155,8 +155,9 @@ class Accuracy:
         that of the release by half a standard deviation, or so. It is extended to the estimate where this,
         which uses all answers and the constraints, lies outside. ``within_cells`` is how far the mean can
         move at most; it is large where bounds are far beyond the numbers. With bounds that were found,
-        intervals hold less often: see docs/numbers.md. Times are cells of the table. ``covered`` is False if
-        the column follows from others, or its bounds were not found, or rare numbers far apart were pooled.
+        intervals hold less often: see docs/inference.md#how-far-off-may-it-be. Times are cells of the table.
+        ``covered`` is False if the column follows from others, or its bounds were not found, or rare numbers
+        far apart were pooled.
         """
         return self._ordered.means()
 

@@ -44,7 +44,7 @@ COLUMN, PAIR, NUMBER, PARENT, NEXT = "column", "pair", "children", "parent_child
 USUAL = {PAIR: 0.2, NUMBER: 0.1, PARENT: 0.15, NEXT: 0.2}
 """Assumed total variation between a table of two columns and the product of its margins. The means in three
 public databases, with numbers in eighths, are .20 to .23 (two columns), .13 to .28 (children), .13 to .19
-(parent and child) and .14 to .20 (next). docs/linked.md has planned and measured errors."""
+(parent and child) and .14 to .20 (next). docs/persons.md#linked-tables has planned and measured errors."""
 
 OF_ANOTHER_ROW = "previous "
 """How the attributes of the row before are called here."""

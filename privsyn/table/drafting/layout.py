@@ -216,13 +216,13 @@ def _other_links(
                 left_out[name, column] = (
                     f"READ: leads to {link.parent}, a second private parent if its rows are persons: it is"
                     f" left out, and these are not protected. If {link.parent} is public, see lookups in"
-                    " docs/linked.md."
+                    " docs/persons.md#look-up-tables."
                 )
             elif why := not_public.get(link.parent):
                 left_out[name, column] = (
                     f"READ: leads to {link.parent}, {why}: its rows may concern persons, so it is not"
                     " proposed as public, and the column is left out. If everybody may know"
-                    f" {link.parent}, see lookups in docs/linked.md."
+                    f" {link.parent}, see lookups in docs/persons.md#look-up-tables."
                 )
             else:
                 lookups[name, column] = link
