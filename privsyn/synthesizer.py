@@ -13,18 +13,18 @@ from privsyn.errors import InputError, replace_errors, warn_losses, warn_no_sign
 from privsyn.estimator import Estimator
 from privsyn.files import closing_files
 from privsyn.methods.fitted_before import FITTED
-from privsyn.methods.learning import Inquiry, Learned, learn_table
+from privsyn.methods.learning import Inquiry, Learned, table_for_tests
+from privsyn.methods.level import LearnedLevel
 from privsyn.methods.levels import OpenedDatabase
 from privsyn.methods.methods import PUBLISHED
 from privsyn.methods.paper.parameters import PAPER, Parameters
-from privsyn.methods.randomise import facts_of, learn_randomised, ledger_of_randomised, local_promises
 from privsyn.methods.reading import Opened
 from privsyn.owners.owners import Owners, Run
-from privsyn.private.measure import PrivateTable
+from privsyn.private.ledger import Ledger
 from privsyn.private.noise import Alone
 from privsyn.private.spend import QueryLog
-from privsyn.progress import MEASURING, READING, Progress, no_progress, one_step
-from privsyn.release.acceptance.criteria import check_accept
+from privsyn.progress import READING, Progress, no_progress, one_step
+from privsyn.release.acceptance.criteria import Criteria, check_accept
 from privsyn.release.acceptance.judge import judge
 from privsyn.release.acceptance.layout import check_testable
 from privsyn.release.linked import LinkedRelease, one_release
@@ -235,29 +235,32 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
             If the table does not have the columns of the schema, or its file is damaged or not well-formed
             (CSV: an open quote, or a row not as long as the header). No error depends on the value of a cell.
         """
-        self.not_found_: tuple[str, ...] = ()
-        self.counted_: float | None = None
-        if self.database is not None:
-            return self._fit_database(self.database, table)
-        given = table
-        table, target = (as_frame(table), self.target) if y is None else with_target(table, y)
-        owners = table.run() if isinstance(table, Owners) else Alone(table, self)
-        with closing_files(), owners as run:
-            with one_step(self._report, READING), about_file(self.schema):
-                opened = Opened.of(as_frame(run.table), target, self, run.bits)
-            self._check_criteria(opened)
-            run.agree_on(opened)
+        private, database, target = table, self.database, self.target
+        if database is None:
+            table, target = (as_frame(table), target) if y is None else with_target(table, y)
+        elif isinstance(table, Owners):
+            raise InputError("linked tables are learnt from one owner")
+        elif self.linked_tables is None:
+            table = {ROWS: as_frame(table)}
+        criteria = self.criteria
+        with closing_files(), table.run() if isinstance(table, Owners) else Alone(table, self) as run:
+            opened = self._opened(database, run, target, criteria)
+            run.agree_on(opened.levels[0].opened)
             if not isinstance(table, Owners):  # a run of several that is resumed spends nothing more
-                self._note(given, [opened.source.head.columns])
-            learn = self._from_randomised_cells if self.epsilon is None else self._from_answers
-            self.release_ = learn(opened, run)
+                self._note(private, [level.opened.source.head.columns for level in opened.levels])
+            inquiry = Inquiry(run.noise, QueryLog(), run.generator(), self._report)
+            learned, ledger = opened.learn(inquiry, run.public_inputs(self.unit))
+            self.release_ = self._released(opened, learned, ledger, inquiry, criteria)
             run.compare(self.release_)
-        names = opened.source.head.columns.drop([] if y is None else [target])
-        self.feature_names_in_ = np.array(names, object)
-        self.n_features_in_ = len(self.feature_names_in_)
+        self.not_found_ = opened.not_found(learned)
+        self.counted_ = None if self.unit is None else learned[ROWS].learned.contribution.of_columns
+        if database is None:
+            names = opened.levels[0].opened.source.head.columns.drop([] if y is None else [target])
+            self.feature_names_in_ = np.array(names, object)
+            self.n_features_in_ = len(self.feature_names_in_)
         warn_not_found(self.not_found_)
         warn_no_signal(self.release_.too_little_signal)
-        self._warn_of_losses()
+        warn_losses(lines_of_warning(self.losses_))
         return self
 
     @property
@@ -277,58 +280,51 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
         """What is called with each step, if anything is."""
         return self.progress or no_progress
 
-    def _fit_database(self, database: Database, tables: Any) -> Self:
-        """Learn from the tables of a database."""
-        if isinstance(tables, Owners):
-            raise InputError("linked tables are learnt from one owner")
-        only = None if self.unit is None else ROWS
-        with closing_files(), Alone(tables if only is None else {only: as_frame(tables)}, self) as run:
-            renamed = nullcontext() if only is None else replace_errors(_of_one_table, InputError)
-            with renamed, one_step(self._report, READING):
-                opened = OpenedDatabase.of(database, run.table, self, run.bits)
-            self._note(tables, [level.opened.source.head.columns for level in opened.levels])
-            learned, ledger = opened.learn(run, self._report)
-        self.release_ = LinkedRelease.of(opened, learned, ledger, only)
-        self.not_found_ = self.release_.not_found
-        self.counted_ = None if only is None else learned[only].learned.contribution.of_columns
-        warn_not_found(self.not_found_)
-        warn_no_signal(self.release_.too_little_signal)
-        self._warn_of_losses()
-        return self
-
     def _note(self, table: Any, columns: Iterable[Iterable[object]]) -> None:
         """Warn of a table that was fitted before, before the first question. Seeded runs have no promise."""
         if self.seed is None and self.epsilon is not None:
             FITTED.note(table, columns, stacklevel=4)
 
-    def _from_answers(self, opened: Opened, run: Alone | Run) -> Release:
-        """Discover what the schema leaves open, put questions to the rows, and estimate from the answers."""
-        noise, log, budget = run.noise, QueryLog(), opened.budget(run.noise.law)
-        self._report(MEASURING, 0, self.algorithm.rounds)  # before any question
-        sizes, contribution, left = opened.contribution(noise, log, budget.questions)
-        inquiry = Inquiry(noise, log, run.generator(), self._report)
-        learned = learn_table(opened, sizes, contribution, inquiry, rho=left, delta=budget.reserved)
-        self.not_found_, self.counted_ = learned.discovered.not_found, contribution.of_columns
-        codec, private = learned.codec, learned.private
-        remarks = learned.discovered.remarks
-        inputs = (*remarks, *opened.source.public_inputs, *run.public_inputs(self.unit))
-        ledger = opened.ledger(log.spends, codec, noise, inputs, contribution)
-        fitted, form = learned.of_all_rows.own, opened.output_type(codec)
-        release = Release(codec, fitted, ledger, self.algorithm, form)
-        release = self._with_losses(release, learned)
-        if opened.criteria is None:
-            return release
-        if (tested := sizes.tested) != contribution:
-            private = PrivateTable(opened.coded(codec, tested), noise, tested, log)
-        return judge(release, opened.criteria, private, noise.law.of_row(budget.tests, tested.most))
+    def _opened(
+        self, database: Database | None, run: Alone | Run, target: str | None, criteria: Criteria | None
+    ) -> OpenedDatabase:
+        """Open the table, or all tables of a database. No row is counted."""
+        if database is not None:
+            renamed = nullcontext() if self.unit is None else replace_errors(_of_one_table, InputError)
+            with renamed, one_step(self._report, READING):
+                return OpenedDatabase.of(database, run.table, self, run.bits)
+        with one_step(self._report, READING), about_file(self.schema):
+            opened = Opened.of(as_frame(run.table), target, self, run.bits)
+        if criteria is None:
+            return OpenedDatabase.of_one(opened)
+        check_accept(criteria, opened.schema.schema, self.epsilon)
+        check_testable(opened.codec(opened.schema.fill({}, {})), criteria)
+        return OpenedDatabase.of_one(opened, criteria.share)
 
-    def _warn_of_losses(self) -> None:
-        """Warn of what the run did to columns."""
-        warn_losses(lines_of_warning(self.losses_))
+    def _released(
+        self,
+        opened: OpenedDatabase,
+        learned: Mapping[str, LearnedLevel],
+        ledger: Ledger,
+        inquiry: Inquiry,
+        criteria: Criteria | None,
+    ) -> Any:
+        """Return the release of what was learnt, with its losses, judged by the criteria."""
+        if self.database is not None:
+            return LinkedRelease.of(opened, learned, ledger, None if self.unit is None else ROWS)
+        table, of_table = opened.levels[0].opened, learned[ROWS].learned
+        form = table.output_type(of_table.codec)
+        release = Release(of_table.codec, of_table.own, ledger, self.algorithm, form)
+        release = self._with_losses(release, of_table)
+        if criteria is None:
+            return release
+        private, law = table_for_tests(table, of_table, inquiry), inquiry.noise.law
+        rho = law.of_row(opened.budget(law).tests, private.contribution.most)
+        return judge(release, criteria, private, rho)
 
     def _with_losses(self, release: Release, learned: Learned) -> Release:
         """Return a release with the losses that follow from settings, numbers of rows and found bounds."""
-        noted = computed_losses("", lambda: at_found_bounds(release, learned.discovered.beyond))
+        noted = computed_losses("", lambda: at_found_bounds(release, learned.beyond))
         if self.unit is not None:
             noted += losses_of_rows(
                 self.unit, release.fitted, learned.contribution, person=self.unit, owner=self.unit
@@ -336,20 +332,6 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
         if self.target is not None:
             noted += computed_losses("", of_target, release, self.target)
         return replace(release, noted=noted)
-
-    def _from_randomised_cells(self, opened: Opened, run: Alone | Run) -> Release:
-        """Count the randomised cells. The respondents added the noise, so these counts need no more."""
-        codec = opened.codec(opened.schema.schema)
-        fitted = learn_randomised(opened.coded(codec), run.generator(), self._report, opened.facts(codec))
-        inputs = (*facts_of(local_promises(codec)), *opened.source.public_inputs)
-        ledger = ledger_of_randomised(codec, inputs)
-        return Release(codec, fitted, ledger, self.algorithm, opened.output_type(codec))
-
-    def _check_criteria(self, opened: Opened) -> None:
-        """Refuse criteria that do not fit the table, before any question."""
-        if (criteria := opened.criteria) is not None:
-            check_accept(criteria, opened.schema.schema, self.epsilon)
-            check_testable(opened.codec(opened.schema.fill({}, {})), criteria)
 
 
 def _of_one_table(error: Exception) -> str:

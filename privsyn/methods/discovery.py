@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privsyn.errors import InputError, about_not_found
+from privsyn.errors import InputError
 from privsyn.marginals.domain import Ints
 from privsyn.private.discovery import CLOSER, FREQUENT, GRIDS, Finder, Found, add_parts, by_kind, count_votes
 from privsyn.private.laws import GAUSSIAN, Law
@@ -267,11 +267,6 @@ class Discovered:
     def not_found(self) -> tuple[str, ...]:
         """Columns of which no value and no bound exceeded the noise."""
         return self._public.not_found(self._values, self._cells)
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """The line of the ledger on what was not found, which every reader of the release must know."""
-        return (about_not_found(self.not_found),) if self.not_found else ()
 
     @property
     def spends(self) -> tuple[Spend, ...]:

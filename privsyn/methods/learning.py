@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -11,12 +12,14 @@ from privsyn.inference.all_rows import only, reweighted
 from privsyn.inference.fitted import Fitted
 from privsyn.marginals.domain import Floats
 from privsyn.methods.discovery import Discovered, discover
-from privsyn.methods.persons import Sizes
+from privsyn.methods.persons import NO_SIZES, Sizes
+from privsyn.methods.randomise import learn_randomised
 from privsyn.methods.reading import Opened
-from privsyn.private.bounds import Contribution
+from privsyn.private.bounds import ONE_ROW_EACH, Contribution
 from privsyn.private.discovery import Finder
 from privsyn.private.measure import PrivateTable
 from privsyn.table.codec.codec import Codec
+from privsyn.table.discovery.beyond import Beyond
 
 if TYPE_CHECKING:
     from privsyn.private.noise import Noise
@@ -43,8 +46,8 @@ class Inquiry:
     report: Progress
 
     def about(self, table: str) -> Inquiry:
-        """Return the same for the questions to one of several tables, each of which names the table."""
-        return replace(self, log=self.log.about(table))
+        """Return the same for the questions to a table, each of which names the table if it has a name."""
+        return replace(self, log=self.log.about(table)) if table else self
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,19 +59,30 @@ class Learned:
     codec : Codec
     fitted : Fitted
         Of the counted rows. Besides the columns it has attributes of the person and of linked rows.
-    private : PrivateTable
-        For further questions.
-    discovered : Discovered
+    private : PrivateTable, optional
+        For further questions. Default: the respondents randomised all cells, and none is private.
     sizes : Sizes
     contribution : Contribution
+    discovered : Discovered, optional
+        What was found of what the schema leaves open. Default: it was not asked.
     """
 
     codec: Codec
     fitted: Fitted
-    private: PrivateTable
-    discovered: Discovered
-    sizes: Sizes
-    contribution: Contribution
+    private: PrivateTable | None = None
+    sizes: Sizes = NO_SIZES
+    contribution: Contribution = ONE_ROW_EACH
+    discovered: Discovered | None = None
+
+    @property
+    def not_found(self) -> tuple[str, ...]:
+        """Columns of which no value and no bound exceeded the noise."""
+        return () if self.discovered is None else self.discovered.not_found
+
+    @property
+    def beyond(self) -> Mapping[str, tuple[Beyond, Beyond]]:
+        """What the released counts show below and above the bounds of each column that were found."""
+        return {} if self.discovered is None else self.discovered.beyond
 
     @property
     def of_all_rows(self) -> Learned:
@@ -136,4 +150,19 @@ def learn_table(
     frequent = {name: of.scaled(contribution.of_person) for name, of in discovered.frequent.items()}
     facts = opened.facts(codec, discovered.counted, sizes, frequent)
     fitted = opened.settings.algorithm.learn(private, left, inquiry.rng, inquiry.report, facts)
-    return Learned(codec, fitted, private, discovered, sizes, contribution)
+    return Learned(codec, fitted, private, sizes, contribution, discovered)
+
+
+def learn_randomised_table(opened: Opened, inquiry: Inquiry) -> Learned:
+    """Count a table of which the respondents randomised every column, and estimate its model."""
+    codec = opened.codec(opened.schema.schema)
+    rows, facts = opened.coded(codec), opened.facts(codec)
+    return Learned(codec, learn_randomised(rows, inquiry.rng, inquiry.report, facts))
+
+
+def table_for_tests(opened: Opened, learned: Learned, inquiry: Inquiry) -> PrivateTable:
+    """Return the private table that the tests of criteria compare with a synthetic one; see `tested_of`."""
+    tested = learned.sizes.tested
+    if learned.private is not None and tested == learned.contribution:
+        return learned.private
+    return PrivateTable(opened.coded(learned.codec, tested), inquiry.noise, tested, inquiry.log)

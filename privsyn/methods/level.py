@@ -79,7 +79,8 @@ class OpenedLevel:
     ----------
     name : str
     table : Table
-    rows : LinkedTable
+    rows : LinkedTable, optional
+        How its rows are linked. Default: it is the only table of the run.
     opened : Opened
     pairs : int
         Number of tables of two columns among which the method chooses: of two own ones, or of one own and one
@@ -90,10 +91,22 @@ class OpenedLevel:
 
     name: str
     table: Table
-    rows: LinkedTable
+    rows: LinkedTable | None
     opened: Opened
     pairs: int
-    children: tuple[str, ...]
+    children: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """How questions name the table: not at all, if it is the only one."""
+        return "" if self.rows is None else self.name
+
+    @property
+    def linked(self) -> LinkedTable:
+        """How its rows are linked."""
+        if self.rows is None:
+            raise ValueError(f"{self.name}: the only table of the run")
+        return self.rows
 
     @property
     def persons(self) -> Persons:
@@ -115,6 +128,8 @@ class OpenedLevel:
         ----------
         columns : mapping of a child table to the column of its numbers, whose bounds are released
         """
+        if not columns:
+            return self
         schema = self.opened.schema
         most = {rows_of(child): column for child, column in columns.items()}
         whole = replace(schema.schema, columns={**schema.schema.columns, **most})
@@ -126,9 +141,9 @@ class OpenedLevel:
 
     def below(self, parent: FromAbove, lags: int) -> Opened:
         """Return the table, whose rows have the codes of rows above, and of `lags` rows before. Private."""
-        known = self.known(parent).at(self.rows.parents)
+        known = self.known(parent).at(self.linked.parents)
         if self.table.order is not None:
-            places = np.minimum(positions(self.rows.parents, self.rows.keys), POSITIONS - 1)
+            places = np.minimum(positions(self.linked.parents, self.linked.keys), POSITIONS - 1)
             domain = Domain((POSITION,), (POSITIONS,), (POSITIONS,))
             known = known.joined(FromAbove((places.astype(np.uint8),), domain))
         above = self.persons.above
@@ -149,14 +164,14 @@ class OpenedLevel:
             Largest number of groups of a column with an order; see `groups_at_level` for the others.
         """
         codec, fitted, found = learned.codec, learned.fitted, NOTHING
-        kept = np.flatnonzero(self.rows.persons != NOBODY)
+        kept = np.flatnonzero(self.linked.persons != NOBODY)
         columns = _columns(self.opened.bounded(None).walk(codec))
         for place, attribute in enumerate(codec.domain.names):
             one_way = fitted.one_way(attribute)
             groups = groups_at_level(one_way, most)
             if not groups.any():
                 continue
-            codes = np.zeros(len(self.rows.persons), np.uint8)
+            codes = np.zeros(len(self.linked.persons), np.uint8)
             codes[kept] = groups[fitted.merging.groups[place][columns[place]]]
             name, coarse = f"{self.name}.{attribute}", Grouping((groups,)).domain(one_way.domain)
             given = {name: Given(self.name, attribute, groups)}

@@ -1,4 +1,4 @@
-"""Learn the tables of a database, level by level from the root, for one promise.
+"""Learn one table, or the tables of a database, level by level from the root, for one promise.
 
 A row of a child table has more than its own columns: those of the rows above it, in groups that released
 counts make; the class of the number of rows that its person has in the table; its position among the rows of
@@ -8,6 +8,7 @@ its parent; and the columns of the rows before it. Counts over these are what li
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from math import sqrt
 from typing import TYPE_CHECKING
@@ -18,26 +19,19 @@ from privsyn.errors import InputError, about, about_not_found
 from privsyn.inference.all_rows import reweighted
 from privsyn.inference.child_rows import agreed, largest_if_geometric
 from privsyn.inference.rows_per_person import RowsPerPerson
-from privsyn.methods.discovery import THRESHOLDS, reserved_delta
-from privsyn.methods.learning import Inquiry, Learned, learn_table
+from privsyn.methods.discovery import reserved_delta
+from privsyn.methods.learning import Inquiry, Learned, learn_randomised_table, learn_table
 from privsyn.methods.level import NOTHING, LearnedLevel, OpenedLevel, check_compared, covering
 from privsyn.methods.links import OF_PREVIOUS, groups_for, lags_for, rows_before
 from privsyn.methods.persons import FOR_ROWS, NO_SIZES, Above, Persons, Sizes
-from privsyn.methods.reading import (
-    FINGERPRINTS,
-    MATTERS,
-    OF_PERSONS,
-    Opened,
-    looked_up,
-    open_schema_of,
-    pairs_of,
-)
+from privsyn.methods.randomise import facts_of, ledger_of_randomised, local_promises
+from privsyn.methods.reading import Opened, looked_up, open_schema_of, pairs_of
 from privsyn.private.accounting import rho_for
 from privsyn.private.bounds import ONE_ROW_EACH, Contribution, random_order
 from privsyn.private.ledger import PUBLIC, Ledger
-from privsyn.private.spend import QueryLog
 from privsyn.progress import MEASURING, one_of
 from privsyn.synthesis.chains import EXACT, NEXT, NUMBER_OF_ROWS, OF_ROWS, POSITION, Given, Links, Previous
+from privsyn.table.database.declared import ROWS, Database, Table
 from privsyn.table.database.lookups import with_lookups
 from privsyn.table.database.opened import ROW, named_tables, number_of_rows, open_tables, rows_of
 from privsyn.table.schema.columns import Numerical
@@ -45,12 +39,23 @@ from privsyn.table.schema.important import in_words
 
 if TYPE_CHECKING:
     from privsyn.private.laws import Law
-    from privsyn.private.noise import Alone, Noise
     from privsyn.private.sampler import Bits
-    from privsyn.progress import Progress
     from privsyn.settings import Settings
-    from privsyn.table.database.declared import Database
 
+# The bound on each person's rows relies on these facts too.
+OF_PERSONS = (
+    "that one person has one identifier in {!r}",
+    "that two persons never share one in {!r}, where 7 and 007 are two identifiers",
+)
+
+FINGERPRINTS = (
+    "that no two identifiers have the same fingerprint, a keyed hash of 128 bits: with delta 0 this is the"
+    " one exception, of a probability of at most n / 2^128 for each identifier of a person beside n others"
+)
+"""What the ledger of a pure run says of persons: any other delta is far above it."""
+
+PARAMETERS = "parameters of the method that are not its defaults: {}"
+MATTERS = "which columns matter most together, so that more of the budget goes to their counts: {}"
 KEYS = "that one person has one key in {!r} of {!r}, and that two persons never share one"
 UNIQUE = "that no two rows of {!r} share a key in {!r}, so that no row below them belongs to two persons"
 LOOKUP = "the table {!r}{}: it is among the synthetic tables as it is"
@@ -76,9 +81,25 @@ class Share:
     lags: int
 
 
+@dataclass(frozen=True)
+class Budget:
+    """What a run may cost, for all rows of a person.
+
+    Parameters
+    ----------
+    questions, tests : float
+        Cost of all questions of discovery and of the method, and of the tests of criteria.
+    deltas : mapping of a table to its delta for the thresholds of values
+    """
+
+    questions: float
+    tests: float
+    deltas: Mapping[str, float]
+
+
 @dataclass(frozen=True, eq=False)
 class OpenedDatabase:
-    """The tables of a database before the first question.
+    """The tables of a run before the first question: those of a database, or a single one.
 
     Parameters
     ----------
@@ -86,11 +107,20 @@ class OpenedDatabase:
     levels : tuple of OpenedLevel
         Each after its parent.
     settings : Settings
+    tests : float
+        Share of the budget for the tests of criteria.
     """
 
     database: Database
     levels: tuple[OpenedLevel, ...]
     settings: Settings
+    tests: float = 0.0
+
+    @classmethod
+    def of_one(cls, opened: Opened, tests: float = 0.0) -> OpenedDatabase:
+        """Return the run of a single table, whose rows are persons or belong to persons."""
+        level = OpenedLevel(ROWS, Table(), None, opened, pairs_of(len(opened.schema.schema.coded)))
+        return cls(Database({ROWS: level.table}), (level,), opened.settings, tests)
 
     @classmethod
     def of(cls, database: Database, tables: object, settings: Settings, bits: Bits) -> OpenedDatabase:
@@ -119,7 +149,7 @@ class OpenedDatabase:
                 _check_names(own, (*columns_above, *OF_ROWS, *neighbours))
             compared = tuple(rule.column for rule in table.compared)
             opened = Opened(
-                rows.source, bare.unordered(schema.unordered), persons, schema, None, settings, None, compared
+                rows.source, bare.unordered(schema.unordered), persons, schema, None, settings, compared
             )
             with about(f"table {name!r}"):
                 check_compared(opened, table, {each.name: each.opened.schema.schema for each in levels})
@@ -128,49 +158,71 @@ class OpenedDatabase:
             levels.append(OpenedLevel(name, table, rows, opened, pairs, database.children(name)))
         return cls(database, tuple(levels), settings)
 
-    def learn(self, run: Alone, report: Progress) -> tuple[dict[str, LearnedLevel], Ledger]:
+    def learn(
+        self, inquiry: Inquiry, public_inputs: tuple[str, ...] = ()
+    ) -> tuple[dict[str, LearnedLevel], Ledger]:
         """Ask and learn each table after its parent; return what was learnt, and the ledger.
 
         The numbers of rows per person are asked first in all tables, because they decide how the rest of the
         budget is divided among the tables.
+
+        Parameters
+        ----------
+        inquiry : Inquiry
+        public_inputs : tuple of str
+            What else the ledger says is public.
         """
-        log, noise = QueryLog(), run.noise
-        inquiry = Inquiry(noise, log, run.generator(), report)
+        learn = self._from_randomised_cells if self.settings.epsilon is None else self._from_answers
+        learned = learn(inquiry)
+        return learned, self._ledger(inquiry, learned, public_inputs)
+
+    def _from_randomised_cells(self, inquiry: Inquiry) -> dict[str, LearnedLevel]:
+        """Count the randomised cells. The respondents added the noise, so these counts need no more."""
+        return {
+            level.name: LearnedLevel(learn_randomised_table(level.opened, inquiry), None, NOTHING)
+            for level in self.levels
+        }
+
+    def _from_answers(self, inquiry: Inquiry) -> dict[str, LearnedLevel]:
+        """Discover what schemas leave open, put questions to the rows, and estimate from the answers."""
+        law, report = inquiry.noise.law, inquiry.report
         report(MEASURING, 0, self.settings.algorithm.rounds * len(self.levels))  # before any question
-        rho, deltas = self.budget(noise.law)
-        rows_per_person = self._rows_per_person(log, noise, rho)
-        shares = self.shares(rows_per_person, noise.law, (1 - FOR_ROWS * bool(rows_per_person)) * rho)
+        budget = self.budget(law)
+        rows_per_person = self._rows_per_person(inquiry, budget.questions)
+        shares = self.shares(rows_per_person, law, (1 - FOR_ROWS * bool(rows_per_person)) * budget.questions)
         found: dict[str, LearnedLevel] = {}
         for place, whole in enumerate(self.levels):
             level = whole.with_most(self.numbers_of(whole.name, rows_per_person))
-            name, share = level.name, shares[level.name]
-            opened, sizes, contribution = self._bounded(level, found, rows_per_person, noise.law, share)
+            name, rho, delta = level.name, shares[level.name].cost, budget.deltas[level.name]
+            opened, sizes, contribution = self._bounded(level, found, rows_per_person, law, shares[name])
             opened = covering(opened, level.table, found)
-            asked = replace(inquiry.about(name), report=one_of(report, place, len(self.levels)))
-            with about(f"table {name!r}"):
-                learned = learn_table(opened, sizes, contribution, asked, rho=share.cost, delta=deltas[name])
+            asked = replace(inquiry.about(level.title), report=one_of(report, place, len(self.levels)))
+            with about(f"table {name!r}") if level.title else nullcontext():
+                learned = learn_table(opened, sizes, contribution, asked, rho=rho, delta=delta)
             learned, rows_per_person = self._with_rows(learned, name, rows_per_person)
             found[name] = self._linked(level, learned, found, shares)
-        return found, self._ledger(log, noise, found)
+        return found
 
-    def budget(self, law: Law) -> tuple[float, dict[str, float]]:
-        """Return the budget of all questions, and what each table has of delta for thresholds.
+    def budget(self, law: Law) -> Budget:
+        """Return what the run may cost. It follows from public facts alone.
 
-        Both follow from public facts. Tables that search for values share what is reserved.
+        Tables that search for values share the delta that is reserved.
         """
         epsilon, delta = self.settings.promise
-        searching = [level.name for level in self.levels if level.opened.schema.values]
-        reserved = THRESHOLDS * delta if searching else 0.0
-        rho = rho_for(epsilon, delta - reserved, self.settings.algorithm.accounting_of(law))
-        deltas = dict.fromkeys((level.name for level in self.levels), 0.0)
-        return rho, deltas | {name: reserved / len(searching) for name in searching}
+        reserved = {level.name: reserved_delta(delta, level.opened.schema) for level in self.levels}
+        rho = rho_for(epsilon, delta - max(reserved.values()), self.settings.algorithm.accounting_of(law))
+        searching = max(sum(part > 0 for part in reserved.values()), 1)
+        deltas = {name: part / searching for name, part in reserved.items()}
+        return Budget(rho - self.tests * rho, self.tests * rho, deltas)
 
-    def _rows_per_person(self, log: QueryLog, noise: Noise, rho: float) -> dict[str, RowsPerPerson]:
+    def _rows_per_person(self, inquiry: Inquiry, rho: float) -> dict[str, RowsPerPerson]:
         """Return the released numbers of rows per person of each table but the root; `rho` is of the run."""
-        children = self.levels[1:]
+        counted = [level for level in self.levels if level.opened.counts_rows]
         return {
-            each.name: each.persons.count(log.about(each.name), noise, FOR_ROWS * rho / len(children))
-            for each in children
+            level.name: level.persons.count(
+                inquiry.about(level.title).log, inquiry.noise, FOR_ROWS * rho / len(counted)
+            )
+            for level in counted
         }
 
     def numbers_of(self, name: str, rows_per_person: Mapping[str, RowsPerPerson]) -> dict[str, Numerical]:
@@ -221,7 +273,9 @@ class OpenedDatabase:
         shares = {}
         for level in self.levels:
             bound, rows = counted[level.name]
-            cost = rho * weights[level.name] / sum(weights.values())
+            cost = rho  # exactly, for a single table
+            if len(weights) > 1:
+                cost = rho * weights[level.name] / sum(weights.values())
             sigma = bound * sqrt(level.pairs / (2 * law.rho(cost)))
             lags = 1
             if level.table.order is not None:  # in random order, any two rows are alike
@@ -256,10 +310,12 @@ class OpenedDatabase:
         share: Share,
     ) -> tuple[Opened, Sizes, Contribution]:
         """Return a table with the codes of the rows above, and how a person is bounded in it."""
-        if level.table.parent is None:
+        if level.name not in rows_per_person:
             return level.opened, NO_SIZES, ONE_ROW_EACH
         rows = rows_per_person[level.name]
         sizes, contribution = level.opened.sizes_and_contribution(rows, law, share.cost, level.pairs)
+        if level.table.parent is None:
+            return level.opened, sizes, contribution
         sizes = replace(sizes, name=NUMBER_OF_ROWS) if sizes else sizes
         return level.below(found[level.table.parent].below, share.lags), sizes, contribution
 
@@ -272,34 +328,71 @@ class OpenedDatabase:
     ) -> LearnedLevel:
         """Return the model of all rows of a table, how they are linked, and what the tables below need."""
         links, known = None, NOTHING
-        if level.table.parent is not None:
+        if level.table.parent is None:
+            learned = learned.of_all_rows
+        else:
             parent = found[level.table.parent]
             learned = _of_all_rows(learned, parent.learned, rows_of(level.name))
             links = _links_of(learned, level.known(parent.below).given)
-            known = parent.below.at(level.rows.parents)
+            known = parent.below.at(level.linked.parents)
         below = NOTHING
         if level.children:
             most = max(shares[child].groups for child in level.children)
             below = level.for_below(learned, most).joined(known)
         return LearnedLevel(learned, links, below)
 
-    def _ledger(self, log: QueryLog, noise: Noise, found: Mapping[str, LearnedLevel]) -> Ledger:
+    def _ledger(
+        self, inquiry: Inquiry, learned: Mapping[str, LearnedLevel], public_inputs: tuple[str, ...]
+    ) -> Ledger:
         """Return the ledger of all questions, and of what is public of the tables."""
-        epsilon, delta = self.settings.promise
-        contributions = [each.learned.contribution for each in found.values()]
+        tables, settings, noise = [level.learned for level in learned.values()], self.settings, inquiry.noise
+        local = tuple(promise for table in tables for promise in local_promises(table.codec))
+        inputs = dict.fromkeys(
+            [
+                *self._method_and_columns(tables),
+                *self._promises(),
+                *facts_of(local),
+                *([about_not_found(lost)] if (lost := self.not_found(learned)) else []),
+                *(fact for level in self.levels for fact in level.opened.source.public_inputs),
+                *public_inputs,
+            ]
+        )
+        if settings.epsilon is None:
+            return ledger_of_randomised(local, tuple(inputs))
+        epsilon, delta = settings.promise
+        unit = settings.unit or self.database.tables[self.database.root].key
         return Ledger(
-            log.spends,
+            (*inquiry.log.spends, *local),
             promised_epsilon=epsilon,
             promised_delta=delta,
-            accounting=self.settings.algorithm.accounting_of(noise.law),
+            accounting=settings.algorithm.accounting_of(noise.law),
             randomness=noise.name,
             private=noise.private,
-            public_inputs=(*PUBLIC, *self._promises(), *self._inputs(found)),
-            unit=self.database.tables[self.database.root].key,
-            rows_per_unit=max(each.most for each in contributions),
-            squares=any(each.squares for each in contributions),
-            root=self.database.root if self.settings.unit is None else None,
+            public_inputs=(*PUBLIC, *inputs),
+            unit=unit,
+            rows_per_unit=None if unit is None else max(table.contribution.most for table in tables),
+            squares=any(table.contribution.squares for table in tables),
+            root=None if settings.linked_tables is None else self.database.root,
         )
+
+    def _method_and_columns(self, tables: list[Learned]) -> list[str]:
+        """Return the ledger's sentences on the method, what matters most, and where values are looked up."""
+        parameters = self.settings.algorithm.parameters_in_words
+        sets = [
+            tuple(self._named(name, column) for column in columns)
+            for name, table in zip(self.database.names, tables, strict=True)
+            for columns in table.codec.schema.important
+        ]
+        lookups = [
+            LOOKUP.format(name, f" of the file {table.public.source!r}" if table.public.source else "")
+            for name, table in self.database.public.items()
+        ]
+        return [
+            *([PARAMETERS.format(parameters)] if parameters else []),
+            *([MATTERS.format(in_words(tuple(sets)))] if sets else []),
+            *lookups,
+            *(fact for table in tables for fact in looked_up(table.codec.schema)),
+        ]
 
     def _promises(self) -> tuple[str, ...]:
         """Return the sentences for the ledger on what keys promise."""
@@ -307,32 +400,21 @@ class OpenedDatabase:
         exception = () if self.settings.delta else (FINGERPRINTS,)
         if (unit := self.settings.unit) is not None:
             return (*(fact.format(unit) for fact in OF_PERSONS), *exception)
+        if self.settings.linked_tables is None:
+            return ()
         inner = [name for name in self.database.names[1:] if self.database.children(name)]
         unique = (UNIQUE.format(name, tables[name].key) for name in inner)
-        return (KEYS.format(self.levels[0].rows.unit, root), *unique, *exception)
+        return (KEYS.format(self.levels[0].linked.unit, root), *unique, *exception)
 
-    def _inputs(self, found: Mapping[str, LearnedLevel]) -> tuple[str, ...]:
-        """Return the ledger's sentences on what was not found, what matters, and how tables were read."""
-        table = "{}." if self.settings.unit is None else ""  # two tables may have a column of one name
-        lost = [
-            table.format(name) + column
-            for name, each in found.items()
-            for column in each.learned.discovered.not_found
-        ]
-        remarks = [about_not_found(lost)] if lost else []
-        sets = [
-            tuple(table.format(name) + column for column in one)
-            for name, each in found.items()
-            for one in each.learned.codec.schema.important
-        ]
-        remarks += [MATTERS.format(in_words(tuple(sets)))] if sets else []
-        public = [fact for level in self.levels for fact in level.opened.source.public_inputs]
-        lookups = [
-            LOOKUP.format(name, f" of the file {table.public.source!r}" if table.public.source else "")
-            for name, table in self.database.public.items()
-        ]
-        lookups += [fact for each in found.values() for fact in looked_up(each.learned.codec.schema)]
-        return tuple(dict.fromkeys([*remarks, *lookups, *public]))
+    def not_found(self, learned: Mapping[str, LearnedLevel]) -> tuple[str, ...]:
+        """Return the columns of which no value and no bound exceeded the noise."""
+        return tuple(
+            self._named(name, column) for name, level in learned.items() for column in level.learned.not_found
+        )
+
+    def _named(self, table: str, column: str) -> str:
+        """Return how a column is called: two linked tables may have a column of one name."""
+        return column if self.settings.linked_tables is None else f"{table}.{column}"
 
 
 def _check_names(own: tuple[str, ...], linking: tuple[str, ...]) -> None:

@@ -135,7 +135,7 @@ def randomize(
     drawn.index = source.frame.index
     frame = source.frame.assign(**{name: drawn[name] for name in names})
     unchanged = tuple(name for name in frame.columns if name not in names)
-    ledger = ledger_of_randomised(codec, source.public_inputs, NOW, unchanged)
+    ledger = ledger_of_randomised(local_promises(codec), source.public_inputs, NOW, unchanged)
     return Randomised(source.form.cast(frame, settled), settled, ledger, source.form)
 
 
@@ -185,13 +185,15 @@ def local_promises(codec: Codec) -> tuple[LocalPromise, ...]:
 
 
 def ledger_of_randomised(
-    codec: Codec, inputs: tuple[str, ...], randomness: str = BEFORE, unchanged: tuple[str, ...] = ()
+    local: tuple[LocalPromise, ...],
+    inputs: tuple[str, ...],
+    randomness: str = BEFORE,
+    unchanged: tuple[str, ...] = (),
 ) -> Ledger:
     """Return the ledger of randomised columns without any question to a private table.
 
     It is not private if columns leave `unchanged`.
     """
-    local = local_promises(codec)
     return Ledger(
         (*local, *map(Unchanged, unchanged)),
         promised_epsilon=local_epsilon(local),

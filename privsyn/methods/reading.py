@@ -19,12 +19,10 @@ from privsyn.marginals.counting import Packing
 from privsyn.marginals.domain import Attributes, Domain
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.structural_zeros import StructuralZeros
-from privsyn.methods.discovery import Counted, reserved_delta
-from privsyn.methods.persons import FOR_ROWS, NO_SIZES, Above, Persons, Sizes, contribution_of
-from privsyn.methods.randomise import codec_of_randomised, facts_of, local_promises
-from privsyn.private.accounting import rho_for
+from privsyn.methods.discovery import Counted
+from privsyn.methods.persons import NO_SIZES, Above, Persons, Sizes, contribution_of
+from privsyn.methods.randomise import codec_of_randomised
 from privsyn.private.bounds import ONE_ROW_EACH, Contribution
-from privsyn.private.ledger import PUBLIC, Ledger
 from privsyn.private.rows import CachedWalk, Rows
 from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.frequent import Frequent
@@ -35,29 +33,14 @@ from privsyn.table.enforcement.determined import Determined
 from privsyn.table.io.output_type import OutputType
 from privsyn.table.io.read_in_batches import read_in_batches
 from privsyn.table.io.source import RawTable
-from privsyn.table.schema.important import Sets, in_words
+from privsyn.table.schema.important import Sets
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.yaml_file import as_schema
 
 if TYPE_CHECKING:
     from privsyn.private.laws import Law
-    from privsyn.private.noise import Noise
     from privsyn.private.sampler import Bits
-    from privsyn.private.spend import QueryLog, Spend
-    from privsyn.release.acceptance.criteria import Criteria
     from privsyn.settings import Settings
-
-# The bound on each person's rows relies on these facts too.
-OF_PERSONS = (
-    "that one person has one identifier in {!r}",
-    "that two persons never share one in {!r}, where 7 and 007 are two identifiers",
-)
-
-FINGERPRINTS = (
-    "that no two identifiers have the same fingerprint, a keyed hash of 128 bits: with delta 0 this is the"
-    " one exception, of a probability of at most n / 2^128 for each identifier of a person beside n others"
-)
-"""What the ledger of a pure run says of persons: any other delta is far above it."""
 
 OF_PERSON = 3.0  # weight of an error in a table with the class of the number of rows: it reweights all others
 OF_LINKED = 10.0  # the same if rows are linked: it also reweights their tables with previous rows
@@ -65,26 +48,7 @@ OF_LINKED = 10.0  # the same if rows are linked: it also reweights their tables 
 
 NOTHING_COUNTED: Mapping[str, Counted] = MappingProxyType({})
 NONE_FREQUENT: Mapping[str, Frequent] = MappingProxyType({})
-PARAMETERS = "parameters of the method that are not its defaults: {}"
 LOOKED_UP = "the table in the file {!r}, in which values are looked up: they are in the synthetic table"
-MATTERS = "which columns matter most together, so that more of the budget goes to their counts: {}"
-
-
-@dataclass(frozen=True)
-class Budget:
-    """What a run may cost, for all rows of a person.
-
-    Parameters
-    ----------
-    reserved : float
-        Delta of all thresholds.
-    questions, tests : float
-        Cost of all questions of discovery and of the method, and of the tests of criteria.
-    """
-
-    reserved: float
-    questions: float
-    tests: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,8 +69,6 @@ class Opened:
     target : str, optional
         The column to be predicted.
     settings : Settings
-    criteria : Criteria, optional
-        What the release must meet, read once.
     compared : tuple of str
         Columns that rules across tables name: each is counted as one attribute.
     """
@@ -117,7 +79,6 @@ class Opened:
     schema: OpenSchema
     target: str | None
     settings: Settings
-    criteria: Criteria | None
     compared: tuple[str, ...] = ()
 
     @classmethod
@@ -133,16 +94,7 @@ class Opened:
             whole = replace(open_schema.schema, important=important)  # so that the release names them
             open_schema = replace(open_schema, schema=whole)
         rows = rows.unordered(open_schema.unordered)
-        return cls(source, rows, persons, open_schema, target, settings, settings.criteria)
-
-    def budget(self, law: Law) -> Budget:
-        """Return what the run may cost. It follows from public facts alone."""
-        settings = self.settings
-        epsilon, delta = settings.promise
-        reserved = reserved_delta(delta, self.schema)
-        whole = rho_for(epsilon, delta - reserved, settings.algorithm.accounting_of(law))
-        tests = 0.0 if self.criteria is None else self.criteria.share * whole
-        return Budget(reserved, whole - tests, tests)
+        return cls(source, rows, persons, open_schema, target, settings)
 
     def codec(self, schema: Schema, heaps: Mapping[str, Heaps] = NO_HEAPS) -> Codec:
         """Return the codec of the rows under a complete schema."""
@@ -155,16 +107,15 @@ class Opened:
         """Whether the rows of a person are put together. It decides which questions are asked."""
         return self.persons is not None and self.rows.near and self.settings.algorithm.accounting is None
 
-    def contribution(self, noise: Noise, log: QueryLog, rho: float) -> tuple[Sizes, Contribution, float]:
-        """Return classes of the number of rows per person, a person's contribution, and the budget left.
+    @property
+    def counts_rows(self) -> bool:
+        """Whether the numbers of rows per person are asked: one row of each person needs no choice.
 
-        Persons have one row each by default. One row of each person needs no choice.
+        In linked tables they also say how many rows each row above has.
         """
-        if self.persons is None or self.settings.most_rows == 1:
-            return NO_SIZES, ONE_ROW_EACH, rho
-        rows = self.persons.count(log, noise, FOR_ROWS * rho)
-        left, pairs = (1 - FOR_ROWS) * rho, pairs_of(len(self.schema.schema.coded))
-        return *self.sizes_and_contribution(rows, noise.law, left, pairs), left
+        if self.persons is None:
+            return False
+        return self.settings.most_rows != 1 if self.above is None else self.is_linked
 
     def sizes_and_contribution(
         self, rows: RowsPerPerson, law: Law, rho: float, pairs: int
@@ -258,36 +209,6 @@ class Opened:
             previous=codec.domain.names if self.is_linked else (),
             lags=1 if self.above is None else self.above.lags,
             whole=() if self.above is None else self.above.numbers,
-        )
-
-    def ledger(
-        self,
-        spends: tuple[Spend, ...],
-        codec: Codec,
-        noise: Noise,
-        inputs: tuple[str, ...],
-        contribution: Contribution,
-    ) -> Ledger:
-        """Return the ledger of a run that put questions to the private table."""
-        settings, local = self.settings, local_promises(codec)
-        epsilon, delta = settings.promise
-        unit, important = settings.unit, codec.schema.important
-        method = [PARAMETERS.format(known)] if (known := settings.algorithm.parameters_in_words) else []
-        most = [MATTERS.format(in_words(important))] if important else []
-        most += looked_up(codec.schema)
-        of_persons = [] if unit is None else [fact.format(unit) for fact in OF_PERSONS]
-        of_persons += [FINGERPRINTS] if of_persons and delta == 0 else []
-        return Ledger(
-            (*spends, *local),
-            promised_epsilon=epsilon,
-            promised_delta=delta,
-            accounting=settings.algorithm.accounting_of(noise.law),
-            randomness=noise.name,
-            private=noise.private,
-            public_inputs=(*PUBLIC, *method, *most, *of_persons, *facts_of(local), *inputs),
-            unit=unit,
-            rows_per_unit=None if unit is None else contribution.most,
-            squares=contribution.squares,
         )
 
     def output_type(self, codec: Codec, others: Collection[str] = ()) -> OutputType:

@@ -233,7 +233,7 @@ class Alone:
     @property
     def noise(self) -> Noise:
         """The noise of all answers."""
-        return noise_source(self._seed, self._settings.promise[1])
+        return noise_source(self._seed, self._settings.delta)
 
     def agree_on(self, opened: object) -> None:
         """Agree on what is public: there is nobody else."""

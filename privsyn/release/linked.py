@@ -421,7 +421,7 @@ def _noted(database: Database, name: str, learned: LearnedLevel, only: str | Non
 
 def _at_found_bounds(release: Release, level: LearnedLevel) -> Iterator[Loss]:
     """Return the losses at the bounds of a table that were found."""
-    return at_found_bounds(release, level.learned.discovered.beyond)
+    return at_found_bounds(release, level.learned.beyond)
 
 
 def one_release(release: Release | LinkedRelease, what: str) -> Release:

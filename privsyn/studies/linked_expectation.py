@@ -157,7 +157,7 @@ class ExpectedRun:
     def of(cls, opened: OpenedDatabase, per_parent: Mapping[str, float], roots: int) -> ExpectedRun:
         """Return the run for a number of persons, and for numbers of rows per parent."""
         database, law = opened.database, law_of(opened.settings.promise[1])
-        rho, _ = opened.budget(law)
+        rho = opened.budget(law).questions
         means, least, found = {database.root: 1.0}, {database.root: 1}, {}
         for name, number in per_parent.items():
             table = database.tables[name]

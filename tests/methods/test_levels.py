@@ -43,8 +43,8 @@ def learned(settings):
     kept = {}
     learn = OpenedDatabase.learn
 
-    def watched(self, run, report):
-        levels, ledger = learn(self, run, report)
+    def watched(self, *inquiry):
+        levels, ledger = learn(self, *inquiry)
         kept.update({name: level.learned.contribution for name, level in levels.items()})
         return levels, ledger
 

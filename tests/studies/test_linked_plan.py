@@ -6,11 +6,13 @@ import pytest
 from command import run
 
 from privsyn import Categorical, Database, InputError, Numerical, PrivSyn, Schema, Table, evaluate, plan
+from privsyn.methods.learning import Inquiry
 from privsyn.methods.levels import OpenedDatabase
 from privsyn.methods.persons import FOR_ROWS
 from privsyn.private.laws import law_of
 from privsyn.private.noise import Alone
 from privsyn.private.spend import QueryLog
+from privsyn.progress import no_progress
 from privsyn.settings import Settings
 from privsyn.studies.linked_expectation import NEXT, NUMBER, PARENT, ExpectedRun, opened_without_rows
 from privsyn.studies.linked_plan import KEPT
@@ -52,8 +54,9 @@ def test_the_budget_is_divided_as_in_a_run(epsilon):
     law, tables = law_of(1e-9), tables_of()
     with Alone(tables, settings) as alone:
         opened = OpenedDatabase.of(DATABASE, tables, settings, alone.bits)
-        rho, _ = opened.budget(law)
-        of_run = opened._rows_per_person(QueryLog(), alone.noise, rho)
+        rho = opened.budget(law).questions
+        inquiry = Inquiry(alone.noise, QueryLog(), alone.generator(), no_progress)
+        of_run = opened._rows_per_person(inquiry, rho)
     shares = opened.shares(of_run, law, (1 - FOR_ROWS) * rho)
     planned = ExpectedRun.of(opened_without_rows(settings, DATABASE), PER_PARENT, 6000)
     for table in planned.expected:
