@@ -5,7 +5,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 INSTALLED := .venv/.installed
 
-.PHONY: demo test private test-slow test-all coverage lint docs pictures audit mutations same fuzz results paper ablations ordered error-bars robustness constraints forecast claims judges package sbom pythons release clean
+.PHONY: demo check test private test-slow test-all coverage lint docs pictures audit mutations same fuzz results paper ablations ordered error-bars robustness constraints forecast claims judges package sbom pythons release clean
 
 demo: $(READY)
 	$(BIN)/privsyn demo --out demo-output --force
@@ -16,6 +16,11 @@ demo: $(READY)
 ALONE := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/pytest
 PYTEST := $(ALONE) -n 3 --dist loadfile --no-loadscope-reorder
 PRIVATE := privsyn/private tests/private
+
+# For every save: of each file two tests that neither fit nor draw examples.
+check: $(INSTALLED)
+	$(BIN)/ruff check --quiet
+	$(ALONE) -n 2 --lane check tests
 
 test: $(INSTALLED)
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint private

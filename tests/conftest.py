@@ -9,8 +9,10 @@ import sys
 from collections import defaultdict
 from functools import cache, partial
 from importlib import resources
+from inspect import iscode, isfunction
 from itertools import compress
 from operator import not_
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -45,6 +47,8 @@ BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
 OFFLINE = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 
 
+TESTS = Path(__file__).parent
+
 HEAVY = re.compile(r"test_(spark|dask|pages_in|report|release_report|page|processes|wheel)")
 """Files whose tests start Spark, a cluster, a browser, other processes or a build, and then wait for them."""
 
@@ -64,8 +68,9 @@ def pytest_xdist_make_scheduler(config, log):
 def pytest_addoption(parser):
     parser.addoption(
         "--lane",
-        choices=["quick", "slow"],
-        help="quick: no tests marked slow, but the first case of those that have several; slow: the rest",
+        choices=["check", "quick", "slow"],
+        help="quick: no tests marked slow, but the first case of those that have several; slow: the rest;"
+        " check: of each file, two quick tests that neither fit nor draw examples",
     )
 
 
@@ -73,7 +78,8 @@ def pytest_collection_modifyitems(config, items):
     """Keep the tests of one lane. Start with the heavy files: others fill the time until they are done."""
     if lane := config.getoption("lane"):
         quick = _quick(items)
-        chosen = [(item in quick) == (lane == "quick") for item in items]
+        inner = _check(items) if lane == "check" else quick
+        chosen = [(item in inner) == (lane != "slow") for item in items]
         config.hook.pytest_deselected(items=list(compress(items, map(not_, chosen))))
         items[:] = compress(items, chosen)
     items.sort(key=lambda item: not HEAVY.search(item.nodeid.split("::")[0]))
@@ -90,6 +96,65 @@ def _quick(items):
         if "chromium" not in item.fixturenames and not any("each case" in mark.args for mark in slow):
             cases[item.nodeid.partition("[")[0] if slow else item].append(item)
     return {case[0] for name, case in cases.items() if len(case) > 1 or name is case[0]}
+
+
+FITS = {
+    "PrivSyn",
+    "Popen",
+    "attack",
+    "evaluate",
+    "fit",
+    "learn",
+    "main",
+    "plan",
+    "plan_linked",
+    "report",
+    "sweep",
+}
+"""Whatever calls one of these takes its time, and a command ends in `main`."""
+
+
+def _check(items):
+    """Return, of each light file, the first cases of two tests that neither fit nor draw examples.
+
+    A session's fixtures may fit: all tests share what they return.
+    """
+    chosen = defaultdict(dict)
+    for item in items:
+        file, _, name = item.nodeid.partition("::")
+        tests = chosen[file]
+        if name.partition("[")[0] in tests or len(tests) == 2 or HEAVY.search(file):
+            continue
+        if not isinstance(item, pytest.Function) or next(item.iter_markers("slow"), None) or _fits(item):
+            continue
+        tests[name.partition("[")[0]] = item
+    return {item for tests in chosen.values() for item in tests.values()}
+
+
+def _fits(item):
+    """Return whether a test, a helper or one of its fixtures fits, runs a command or draws examples."""
+    fixtures = (item._fixtureinfo.name2fixturedefs.get(name, [None])[-1] for name in item.fixturenames)
+    functions = [
+        item.function,
+        *(fixture.func for fixture in fixtures if fixture and fixture.scope != "session"),
+    ]
+    return hasattr(item.function, "hypothesis") or not FITS.isdisjoint(_names(*functions))
+
+
+def _names(*functions):
+    """Return the names that functions use, and the functions of the tests that they call."""
+    names, codes = set(), [(each.__code__, each.__globals__) for each in functions if isfunction(each)]
+    while codes:
+        code, module = codes.pop()
+        called = [module.get(name) for name in set(code.co_names) - names]
+        codes += [(each.__code__, each.__globals__) for each in called if _is_of_tests(each)]
+        codes += [(constant, module) for constant in code.co_consts if iscode(constant)]
+        names |= {*code.co_names}
+    return names
+
+
+def _is_of_tests(function):
+    return isfunction(function) and Path(function.__code__.co_filename).is_relative_to(TESTS)
 
 
 def pytest_collection_finish():
