@@ -30,8 +30,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from privsyn.errors import InputError, plural, replace_errors
-from privsyn.private.ledger import VERSION, Ledger
-from privsyn.private.ledger_text import protects
+from privsyn.private.ledger import VERSION, Ledger, protects
 from privsyn.table.io.formats import file_of
 
 try:

@@ -275,7 +275,7 @@ def _learn_together(
     from privsyn.cli.common.outputs import write_text
     from privsyn.cli.common.recording import end_recorded
     from privsyn.cli.common.terminal import say
-    from privsyn.private.ledger_text import recorded_lines
+    from privsyn.private.ledger import recorded_lines
 
     fitted = privsyn.PrivSyn(**settings, progress=account.watch(_Lines()))
     try:

@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, isfinite, isnan
-from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 from markupsafe import Markup, escape
 
-if TYPE_CHECKING:
-    from privsyn.marginals.domain import Floats
+Floats = npt.NDArray[np.float64]
 
 WIDTH, HEIGHT = 320, 120
 BASE, TOP = HEIGHT - 18, 14

@@ -25,21 +25,16 @@ an earlier release, only a limit that was fixed in advance is a promise (docs/co
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import exp, expm1, fsum, inf, log, log1p, sqrt, tanh
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import gammaln
 
 from privsyn.errors import InputError, plural
 from privsyn.marginals.domain import Floats
-from privsyn.private.accounting import delta_for, epsilon_for
-from privsyn.private.ledger_text import protects
-
-if TYPE_CHECKING:
-    from privsyn.private.ledger import Ledger
+from privsyn.private.accounting import Accounting, delta_for, epsilon_for
 
 MOST_POINTS, MOST_BESIDE_GAUSSIAN = 2**16, 2**11
 """Most privacy losses that are kept. With more, losses are rounded up to a grid of this length."""
@@ -52,6 +47,30 @@ LEAST = 1e-300
 
 HALVINGS = 60
 """Bisection steps for epsilon: from a sum of 1,000 down to less than a rounding error."""
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What one release promises, in numbers.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+    accounting : "gaussian", "zcdp", "classical" or "pure"
+    budget : float
+        The cost that the promise allows: rho, or epsilon with pure accounting.
+    reserved : float
+        The delta of all thresholds together.
+    local_epsilon : float, optional
+        The epsilon of the columns that the respondents randomised. Default: there is none.
+    """
+
+    epsilon: float
+    delta: float
+    accounting: Accounting
+    budget: float
+    reserved: float
+    local_epsilon: float | None = None
 
 
 @dataclass(frozen=True)
@@ -113,82 +132,31 @@ class Composition:
         return "\n".join([lines[0], f"  {'theorem':<12}{'epsilon':>10}{'delta':>10}  from", *lines[1:]])
 
 
-def compose(ledgers: Iterable[Ledger], delta: float | None = None, *, disjoint: bool = False) -> Composition:
-    """Return what several releases from one table promise together, by several theorems.
-
-    Parameters
-    ----------
-    ledgers : iterable of Ledger
-        All protect the same: a row, or persons that the same column identifies, of the same root if tables
-        are linked. Bounds on the rows of a person may differ.
-    delta : float, optional
-        The delta of the joint promise. Default: the sum of all deltas. A larger one lowers epsilon.
-    disjoint : bool
-        Your statement that no person's row is in the tables of two releases (disjoint filters). It cannot
-        be checked.
-
-    Raises
-    ------
-    InputError
-        If a ledger is not private or is of a randomised table, or ledgers protect different units.
-
-    Examples
-    --------
-    >>> from privsyn.private.ledger import Ledger
-    >>> def release(epsilon):
-    ...     return Ledger((), epsilon, 1e-9, "gaussian", "operating system", True, (), "1.0")
-    >>> joint = Ledger.compose([release(1.0), release(0.5)])
-    >>> joint.best.theorem, f"{joint.epsilon:.3f}", joint.delta
-    ('exact', '1.106', 2e-09)
-    """
-    runs = list(ledgers)
-    _check(runs)
-    target = fsum(run.promised_delta for run in runs) if delta is None else delta
+def compose(
+    promises: Sequence[Promise], neighbours: str, delta: float | None = None, *, disjoint: bool = False
+) -> Composition:
+    """Return what several promises about one table say together; see `Ledger.compose`."""
+    most = fsum(promise.delta for promise in promises)
+    target = most if delta is None else delta
     if not 0 <= target < 1:
         raise InputError(f"delta must be from 0 to below 1; got {target:g}")
-    most = fsum(run.promised_delta for run in runs)
-    local = len(runs) > 1 and any(run.local for run in runs)
+    local = len(promises) > 1 and any(promise.local_epsilon is not None for promise in promises)
     # Local epsilons are added whether or not the runs read the same randomised cells: this is safe.
-    epsilons = [run.promised_epsilon + local * run.local_epsilon for run in runs]
+    epsilons = [promise.epsilon + local * (promise.local_epsilon or 0.0) for promise in promises]
     needs = f"the promises{', and those of randomised cells' * local}: epsilons and deltas add up"
     bounds = [_promised("sequential", fsum(epsilons), most, target, needs)]
     if not local:  # the other theorems are about the noise of questions alone
         bounds += [
-            Bound("advanced", _advanced(runs, target), target, "the promises"),
-            Bound("optimal", _optimal(runs, target), target, "the promises: no less follows from them"),
-            Bound("zCDP", _zcdp(runs, target), target, "the noise: rhos add up"),
-            Bound("exact", _exact(runs, target), target, "the noise: squares of mu add up"),
+            Bound("advanced", _advanced(promises, target), target, "the promises"),
+            Bound("optimal", _optimal(promises, target), target, "the promises: no less follows from them"),
+            Bound("zCDP", _zcdp(promises, target), target, "the noise: rhos add up"),
+            Bound("exact", _exact(promises, target), target, "the noise: squares of mu add up"),
         ]
     if disjoint:
-        most = max(run.promised_delta for run in runs)
+        most = max(promise.delta for promise in promises)
         needs = "the caller's statement that no person is in two of the tables"
         bounds.append(_promised("parallel", max(epsilons), most, target, needs))
-    return Composition(tuple(bounds), len(runs), runs[0].neighbours)
-
-
-def _check(runs: Sequence[Ledger]) -> None:
-    """Refuse ledgers that have no joint promise."""
-    if not runs:
-        raise InputError("there is no ledger to compose: give at least one")
-    for number, run in enumerate(runs, start=1):
-        if run.elsewhere is not None:
-            raise InputError("counts measured elsewhere have no promise of ours to add up")
-        if run.unchanged:
-            raise InputError(f"ledger {number} is NOT PRIVATE: it is of a table with unchanged columns")
-        if not run.private:
-            raise InputError(f"ledger {number} is NOT PRIVATE: the noise can be repeated")
-        if run.all_local:
-            raise InputError(
-                f"ledger {number} is of a randomised table: leave it out only if all other releases are made"
-                " from that randomised table; otherwise epsilons add, also those of two randomisations of"
-                " the same answers"
-            )
-        if (run.unit, run.root) != (runs[0].unit, runs[0].root):
-            raise InputError(
-                f"ledger {number} protects {protects(run.unit, run.root)}, ledger 1"
-                f" {protects(runs[0].unit, runs[0].root)}: releases have a joint promise only if they protect"
-                " the same: compose them apart"
-            )
+    return Composition(tuple(bounds), len(promises), neighbours)
 
 
 def _promised(theorem: str, epsilon: float, delta: float, target: float, needs: str) -> Bound:
@@ -196,20 +164,20 @@ def _promised(theorem: str, epsilon: float, delta: float, target: float, needs: 
     return Bound(theorem, epsilon if delta <= target else inf, delta, needs)
 
 
-def _advanced(runs: Sequence[Ledger], delta: float) -> float:
+def _advanced(promises: Sequence[Promise], delta: float) -> float:
     """Return the sum of e_i tanh(e_i / 2), plus sqrt(2 ln(1 / slack) sum of e_i^2) for a slack in delta."""
-    slack = delta - fsum(run.promised_delta for run in runs)
+    slack = delta - fsum(promise.delta for promise in promises)
     if not slack > 0:
         return inf
-    drift = fsum(run.promised_epsilon * tanh(run.promised_epsilon / 2) for run in runs)
-    spread = fsum(run.promised_epsilon**2 for run in runs)
+    drift = fsum(promise.epsilon * tanh(promise.epsilon / 2) for promise in promises)
+    spread = fsum(promise.epsilon**2 for promise in promises)
     return drift + sqrt(2 * log(1 / slack) * spread)
 
 
-def _optimal(runs: Sequence[Ledger], delta: float) -> float:
+def _optimal(promises: Sequence[Promise], delta: float) -> float:
     """Compose the randomised responses of all promises."""
-    losses, chances = responses([run.promised_epsilon for run in runs])
-    sure = -expm1(fsum(log1p(-run.promised_delta) for run in runs))  # 1 - prod(1 - delta_i)
+    losses, chances = responses([promise.epsilon for promise in promises])
+    sure = -expm1(fsum(log1p(-promise.delta) for promise in promises))  # 1 - prod(1 - delta_i)
     left = (delta - sure) / (1 - sure)
 
     def beyond(epsilon: float) -> float:
@@ -218,22 +186,24 @@ def _optimal(runs: Sequence[Ledger], delta: float) -> float:
     return _least(beyond, left, float(losses[-1]))
 
 
-def _zcdp(runs: Sequence[Ledger], delta: float) -> float:
+def _zcdp(promises: Sequence[Promise], delta: float) -> float:
     """Add the rhos of the budgets; reserved deltas are taken off. Pure runs alone need no delta."""
-    rho = fsum(run.budget**2 / 2 if run.accounting == "pure" else run.budget for run in runs)
-    left = delta - fsum(run.reserved for run in runs)
+    rho = fsum(
+        promise.budget**2 / 2 if promise.accounting == "pure" else promise.budget for promise in promises
+    )
+    left = delta - fsum(promise.reserved for promise in promises)
     return epsilon_for(rho, left, "zcdp") if left > 0 else inf
 
 
-def _exact(runs: Sequence[Ledger], delta: float) -> float:
+def _exact(promises: Sequence[Promise], delta: float) -> float:
     """Compose all Gaussian runs to one Gaussian answer, and the others to randomised responses with it."""
-    gaussian = [run for run in runs if run.accounting == "gaussian"]
-    others = [run for run in runs if run.accounting != "gaussian"]
-    rho = fsum(run.budget for run in gaussian)
-    kept = fsum(log1p(-run.promised_delta) for run in others)
+    gaussian = [promise for promise in promises if promise.accounting == "gaussian"]
+    others = [promise for promise in promises if promise.accounting != "gaussian"]
+    rho = fsum(promise.budget for promise in gaussian)
+    kept = fsum(log1p(-promise.delta) for promise in others)
     sure = -expm1(kept)
-    left = (delta - fsum(run.reserved for run in gaussian) - sure) / (1 - sure)
-    losses, chances = responses([run.promised_epsilon for run in others], MOST_BESIDE_GAUSSIAN)
+    left = (delta - fsum(promise.reserved for promise in gaussian) - sure) / (1 - sure)
+    losses, chances = responses([promise.epsilon for promise in others], MOST_BESIDE_GAUSSIAN)
     points = list(zip(losses.tolist(), chances.tolist(), strict=True))
 
     def beyond(epsilon: float) -> float:

@@ -8,31 +8,25 @@ compute the price again.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from importlib.metadata import version
 from math import fsum, inf, sqrt
+from textwrap import shorten
 from typing import Any, TypeVar
 
 import numpy as np
 from scipy.special import ndtri_exp
 
-from privsyn.errors import printable, replace_errors
+from privsyn.errors import InputError, printable, replace_errors
+from privsyn.notebook import html, html_table
 from privsyn.private.acceptance import Acceptance
 from privsyn.private.accounting import Accounting, epsilon_for, rho_for
-from privsyn.private.composition import compose
+from privsyn.private.composition import Composition, Promise, compose
 from privsyn.private.laws import SHARED_NOISE, LawName, epsilon_of
-from privsyn.private.ledger_text import (
-    names_of,
-    not_randomised,
-    protects,
-    randomised_cells,
-    to_html,
-    to_lines,
-)
 from privsyn.private.randomised_response import LocalPromise, Unchanged, local_epsilon
-from privsyn.private.spend import TERMS, Elsewhere, Spend
+from privsyn.private.spend import ONE_WAYS, TERMS, Elsewhere, Spend
 
 T = TypeVar("T")
 
@@ -63,6 +57,13 @@ stay below the budget."""
 
 Charge = Spend | LocalPromise | Unchanged | Elsewhere
 """What one line of a ledger charges: a question, a column of the respondents, or nothing of its own."""
+
+
+LINES = 8
+"""Number of spends that are printed one by one. The others are printed as one line."""
+
+WIDTH = 52
+"""Printed characters of a question."""
 
 
 @dataclass(frozen=True)
@@ -148,8 +149,6 @@ class Ledger:
     acceptance: Acceptance | None = None
     root: str | None = None
     recorded: bool | None = None
-
-    compose = staticmethod(compose)
 
     def __post_init__(self) -> None:
         # Spends first, so that a ledger equals the one that is read from its text.
@@ -308,6 +307,51 @@ class Ledger:
             return inf
         return epsilon_for(max(self.cost, self.budget), delta - self.reserved, self.accounting)
 
+    @staticmethod
+    def compose(
+        ledgers: Iterable[Ledger], delta: float | None = None, *, disjoint: bool = False
+    ) -> Composition:
+        """Return what several releases from one table promise together, by several theorems.
+
+        Parameters
+        ----------
+        ledgers : iterable of Ledger
+            All protect the same: a row, or persons that the same column identifies, of the same root if
+            tables are linked. Bounds on the rows of a person may differ.
+        delta : float, optional
+            The delta of the joint promise. Default: the sum of all deltas. A larger one lowers epsilon.
+        disjoint : bool
+            Your statement that no person's row is in the tables of two releases (disjoint filters). It cannot
+            be checked.
+
+        Raises
+        ------
+        InputError
+            If a ledger is not private or is of a randomised table, or ledgers protect different units.
+
+        Examples
+        --------
+        >>> def release(epsilon):
+        ...     return Ledger((), epsilon, 1e-9, "gaussian", "operating system", True, (), "1.0")
+        >>> joint = Ledger.compose([release(1.0), release(0.5)])
+        >>> joint.best.theorem, f"{joint.epsilon:.3f}", joint.delta
+        ('exact', '1.106', 2e-09)
+        """
+        runs = list(ledgers)
+        _check_joint(runs)
+        promises = [
+            Promise(
+                run.promised_epsilon,
+                run.promised_delta,
+                run.accounting,
+                run.budget,
+                run.reserved,
+                run.local_epsilon if run.local else None,
+            )
+            for run in runs
+        ]
+        return compose(promises, runs[0].neighbours, delta, disjoint=disjoint)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the ledger as plain data for JSON. If the run is not private, the first entry says so."""
         if self.elsewhere is not None:
@@ -421,6 +465,150 @@ class Ledger:
     def __str__(self) -> str:
         lines = to_lines(self)
         return "\n".join(map(printable, lines if self.warning is None else [self.warning, *lines]))
+
+
+def _check_joint(runs: Sequence[Ledger]) -> None:
+    """Refuse ledgers that have no joint promise."""
+    if not runs:
+        raise InputError("there is no ledger to compose: give at least one")
+    for number, run in enumerate(runs, start=1):
+        if run.elsewhere is not None:
+            raise InputError("counts measured elsewhere have no promise of ours to add up")
+        if run.unchanged:
+            raise InputError(f"ledger {number} is NOT PRIVATE: it is of a table with unchanged columns")
+        if not run.private:
+            raise InputError(f"ledger {number} is NOT PRIVATE: the noise can be repeated")
+        if run.all_local:
+            raise InputError(
+                f"ledger {number} is of a randomised table: leave it out only if all other releases are made"
+                " from that randomised table; otherwise epsilons add, also those of two randomisations of"
+                " the same answers"
+            )
+        if (run.unit, run.root) != (runs[0].unit, runs[0].root):
+            raise InputError(
+                f"ledger {number} protects {protects(run.unit, run.root)}, ledger 1"
+                f" {protects(runs[0].unit, runs[0].root)}: releases have a joint promise only if they protect"
+                " the same: compose them apart"
+            )
+
+
+def to_lines(ledger: Ledger) -> list[str]:
+    """Return the lines of a printed ledger."""
+    rows = _table(ledger)
+    width = max((len(what) for what, *_ in rows), default=0)
+    table = [f"{what:<{width}}" + "".join(f"{cell:>12}" for cell in cells) for what, *cells in rows]
+    return [*_promise(ledger), *table, *_public(ledger)]
+
+
+def to_html(ledger: Ledger) -> str:
+    """Return the same for a notebook."""
+    warning = [] if ledger.warning is None else [ledger.warning]
+    rows = _table(ledger)
+    table = [html_table(rows[0], rows[1:])] if rows else []
+    return html("Privacy ledger", [*warning, *_promise(ledger), *_public(ledger)], *table)
+
+
+def _promise(ledger: Ledger) -> list[str]:
+    if ledger.elsewhere is not None:
+        return [*map(str, ledger.charges), f"privsyn {ledger.version} read no private row"]
+    return [
+        f"epsilon {ledger.promised_epsilon!r}, delta {ledger.promised_delta!r};"
+        f" neighbours: {ledger.neighbours}",
+        *([] if ledger.unit is None else [f"counted of a person: {ledger.kept}"]),
+        f"{ledger.randomness}; {ledger.accounting} accounting; privsyn {ledger.version}",
+        *_local_lines(ledger),
+    ]
+
+
+RECORDED = {
+    True: "recorded in the budget file of the table",
+    False: "NOT RECORDED in a budget file: whoever adds up what was spent on the table must add this run",
+}
+"""What a ledger says of the budget file."""
+
+
+def recorded_lines(ledger: Ledger) -> list[str]:
+    """Return a line on whether the run is recorded in a budget file; none if the ledger does not say."""
+    return [] if ledger.recorded is None else [RECORDED[ledger.recorded]]
+
+
+def _public(ledger: Ledger) -> list[str]:
+    return [
+        *recorded_lines(ledger),
+        *acceptance_lines(ledger),
+        *([f"reserved for thresholds: delta {ledger.reserved:.4g}"] if ledger.reserved else []),
+        *(f"public: {sentence}" for sentence in ledger.public_inputs),
+    ]
+
+
+def _local_lines(ledger: Ledger) -> list[str]:
+    """Return a line for each column that the respondents randomised, and one for all together."""
+    if not ledger.local:
+        return []
+    together = f"all randomised cells of a record together: epsilon {ledger.local_epsilon:.4f}, delta 0"
+    return [*map(str, ledger.local), together]
+
+
+def acceptance_lines(ledger: Ledger) -> list[str]:
+    """Return the verdict on all criteria, and on each; no line if there are none."""
+    acceptance = ledger.acceptance
+    return [] if acceptance is None else [str(acceptance), *map(str, acceptance.criteria)]
+
+
+def names_of(columns: Iterable[str]) -> str:
+    """Return column names, quoted, as a list in a sentence."""
+    return ", ".join(map(repr, columns))
+
+
+def protects(unit: str | None, root: str | None = None) -> str:
+    """Say who is protected: one row, or all that belongs to one person.
+
+    Of several rows of the root with one key, one is counted, with all rows that lead to them. So a part of
+    them alone is no person: if it left, another row could take its place.
+
+    >>> protects(None), protects("who")
+    ('one row', "all rows of one 'who'")
+    >>> protects("who", "people")
+    "all rows of 'people' with one 'who', and all rows that lead to them"
+    """
+    if unit is None:
+        return "one row"
+    if root is None:
+        return f"all rows of one {unit!r}"
+    return f"all rows of {root!r} with one {unit!r}, and all rows that lead to them"
+
+
+def randomised_cells(ledger: Ledger) -> str:
+    """Say which cells of a record randomised response protects."""
+    return f"the randomised cells of one record ({names_of(each.column for each in ledger.local)})"
+
+
+def not_randomised(ledger: Ledger) -> str:
+    """Say which columns of a randomised table it does not protect."""
+    return f"NOT RANDOMISED, exact: {names_of(ledger.unchanged)}"
+
+
+def _table(ledger: Ledger) -> list[tuple[str, ...]]:
+    """Return the cells to print: a header, the first spends, one row for the others, and the total."""
+    if ledger.all_local or ledger.elsewhere is not None:
+        return []
+    total = ledger.cost
+    rows: list[tuple[str, ...]] = [("what", "sensitivity", *TERMS[ledger.law], "share")]
+    spends = sorted(ledger.spends, key=_place)
+    for spend in spends[:LINES]:
+        what = shorten(spend.what, WIDTH, placeholder=" ...")
+        share = f"{spend.cost / total:.1%}"
+        rows.append((what, f"{spend.sensitivity:.4g}", f"{spend.sigma:.4g}", f"{spend.cost:.4g}", share))
+    if rest := spends[LINES:]:
+        cost = fsum(spend.cost for spend in rest)
+        rows.append((f"and {len(rest)} more, in to_json()", "", "", f"{cost:.4g}", f"{cost / total:.1%}"))
+    return [*rows, ("total", "", "", f"{total:.4g}", f"of {ledger.budget:.4g}")]
+
+
+def _place(spend: Spend) -> tuple[bool, float]:
+    """Sort one-ways first, in their order, because all else builds on them; then the most expensive."""
+    one_ways = spend.what.startswith(ONE_WAYS)
+    return not one_ways, 0.0 if one_ways else -spend.cost
 
 
 def _exactly(kind: type[T], value: object) -> T:

@@ -15,8 +15,7 @@ from privsyn.inference.fitted import Certainty
 from privsyn.marginals.domain import Floats
 from privsyn.marginals.marginal import Marginal
 from privsyn.pages.sections import many, percent, whole
-from privsyn.private.ledger import Ledger
-from privsyn.private.ledger_text import recorded_lines
+from privsyn.private.ledger import Ledger, recorded_lines
 from privsyn.release.agreement import error_limit
 from privsyn.release.losses import in_doubt, lines_of, spoiled
 from privsyn.release.outlook import strength

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,14 +17,62 @@ from numba.extending import intrinsic
 from privsyn.compiled import INNER, KERNEL
 from privsyn.marginals.domain import Floats, Ints
 
-if TYPE_CHECKING:
-    from privsyn.synthesis.annealing import Move
-
 LANES = 16
 """Numbers that are added at once, as a vector: 64 bytes, as much as memory delivers at once."""
 
 STRETCH = 128
 """Rows whose cells are found together, table by table. Their places stay in the cache."""
+
+Indices = npt.NDArray[np.uint32]
+"""Unsigned: compiled code need not look whether an index is negative."""
+
+
+class Move(NamedTuple):
+    """One or two attributes that are drawn again, and the tables that hold them, for `_kernels.resample`.
+
+    Here a table's cells lie in rows: one for each combination of its other attributes, with a cell for each
+    group of the moved attributes' codes. So the cells that a record could move to lie next to each other.
+    Tables with the same groups follow each other.
+
+    Parameters
+    ----------
+    moved : of shape (2,)
+        The attributes; equal if it is one.
+    values : of shape (values, 2)
+        Their codes in the start. No others are drawn: they are too rare for a record.
+    strides : of shape (2,)
+    places : flat array
+        Place in `values` of codes c and d, at ``c * strides[0] + d * strides[1]``; their number if not there.
+    groups : of shape (groupings, values)
+        Group of each value.
+    widths : of shape (groupings,)
+        Number of groups.
+    tables : of shape (groupings + 1,)
+        First table of each grouping.
+    starts : of shape (tables,)
+        First cell of each table.
+    others : of shape (tables + 1,)
+        First of the other attributes of each table, in `axes` and `blocks`.
+    axes, blocks : of shape (other attributes of all tables,)
+        The attribute. Its code c moves the row of cells by ``offsets[block + c]``.
+    offsets : flat array
+    cells : of shape (cells,)
+        Place of each cell among those of all tables.
+    """
+
+    moved: Indices
+    values: Indices
+    strides: Indices
+    places: Indices
+    groups: Indices
+    widths: Indices
+    tables: Indices
+    starts: Indices
+    others: Indices
+    axes: Indices
+    blocks: Indices
+    offsets: Indices
+    cells: Indices
 
 
 @intrinsic
@@ -98,7 +146,7 @@ def resample(
     Parameters
     ----------
     codes : of shape (n, d), column by column, of an unsigned type: an index that cannot be negative is faster
-    move : `privsyn.synthesis.annealing.Move`
+    move : Move
     costs, steps : of shape (cells,), in the order of `move.cells`
         By how much one row more raises the misfit, and by how much this grows with each row.
     counts : of shape (cells,)
@@ -163,7 +211,7 @@ def find_rows_of_cells(
     ----------
     codes : of shape (n, d)
     begin : first row of the stretch
-    move : `privsyn.synthesis.annealing.Move`
+    move : Move
     rows_of_cells : of shape (STRETCH, tables)
     """
     rows = STRETCH if begin + STRETCH < len(codes) else len(codes) - begin

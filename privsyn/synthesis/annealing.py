@@ -27,6 +27,7 @@ from privsyn.marginals.marginal import LEVELS, NO_GROUPS, Grouping, Marginal, gr
 from privsyn.marginals.statistics import couplings, dependences, pairs_within
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
 from privsyn.synthesis import _kernels
+from privsyn.synthesis._kernels import Indices, Move
 
 SWEEPS = 5  # fewer fit wide tables poorly; with more, models learnt from the rows are no better
 TEMPERATURE = (
@@ -256,58 +257,6 @@ def tightly_coupled(tables: tuple[Marginal, ...]) -> tuple[Attributes, ...]:
         for name in pair if strength >= TIGHT else ():
             strongest[name] = max(strongest.get(name, (TIGHT, ())), (strength, pair))
     return tuple(sorted({pair for _, pair in strongest.values() if pair}))
-
-
-Indices = npt.NDArray[np.uint32]
-"""Unsigned: compiled code need not look whether an index is negative."""
-
-
-class Move(NamedTuple):
-    """One or two attributes that are drawn again, and the tables that hold them, for `_kernels.resample`.
-
-    Here a table's cells lie in rows: one for each combination of its other attributes, with a cell for each
-    group of the moved attributes' codes. So the cells that a record could move to lie next to each other.
-    Tables with the same groups follow each other.
-
-    Parameters
-    ----------
-    moved : of shape (2,)
-        The attributes; equal if it is one.
-    values : of shape (values, 2)
-        Their codes in the start. No others are drawn: they are too rare for a record.
-    strides : of shape (2,)
-    places : flat array
-        Place in `values` of codes c and d, at ``c * strides[0] + d * strides[1]``; their number if not there.
-    groups : of shape (groupings, values)
-        Group of each value.
-    widths : of shape (groupings,)
-        Number of groups.
-    tables : of shape (groupings + 1,)
-        First table of each grouping.
-    starts : of shape (tables,)
-        First cell of each table.
-    others : of shape (tables + 1,)
-        First of the other attributes of each table, in `axes` and `blocks`.
-    axes, blocks : of shape (other attributes of all tables,)
-        The attribute. Its code c moves the row of cells by ``offsets[block + c]``.
-    offsets : flat array
-    cells : of shape (cells,)
-        Place of each cell among those of all tables.
-    """
-
-    moved: Indices
-    values: Indices
-    strides: Indices
-    places: Indices
-    groups: Indices
-    widths: Indices
-    tables: Indices
-    starts: Indices
-    others: Indices
-    axes: Indices
-    blocks: Indices
-    offsets: Indices
-    cells: Indices
 
 
 class _Table(NamedTuple):

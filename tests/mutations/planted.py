@@ -95,11 +95,11 @@ ACCOUNTING = (
     bug("a composed epsilon rounded down", "privsyn.private.composition._least",
         "return high", "return low",
         "tests/private/test_composition.py::test_a_composed_epsilon_is_rounded_up"),
-    bug("counts measured elsewhere composed as if they cost nothing", "privsyn.private.composition._check",
+    bug("counts measured elsewhere composed as if they cost nothing", "privsyn.private.ledger._check_joint",
         "A.elsewhere is not None", "False",
         "tests/private/test_composition.py::test_what_has_no_joint_promise_is_refused"),
     bug("the epsilon of randomised cells left out of a composition", "privsyn.private.composition.compose",
-        "A.promised_epsilon + B * A.local_epsilon", "A.promised_epsilon",
+        "A.epsilon + B * (A.local_epsilon or 0.0)", "A.epsilon",
         "tests/private/test_composition.py"
         "::test_the_local_epsilon_is_added_if_a_run_has_randomised_columns_beside_others"),
 )

@@ -18,8 +18,7 @@ from privsyn.errors import InputError
 from privsyn.private.acceptance import Acceptance, Verdict
 from privsyn.private.accounting import Accounting, delta_for, epsilon_for, rho_for, sigma_for
 from privsyn.private.laws import GAUSSIAN
-from privsyn.private.ledger import CURVE, NOT_PRIVATE, Ledger
-from privsyn.private.ledger_text import LINES
+from privsyn.private.ledger import CURVE, LINES, NOT_PRIVATE, Ledger
 from privsyn.private.noise import ExactGaussian, SharedNoise
 from privsyn.private.randomised_response import LocalPromise
 from privsyn.private.spend import ONE_WAYS, Elsewhere, QueryLog, Spend

@@ -77,13 +77,12 @@ def loops_compiled_ahead() -> Iterator[tuple[Any, tuple[Any, ...]]]:
     from privsyn.inference import _kernels as inference
     from privsyn.marginals import _kernels as marginals
     from privsyn.synthesis import _kernels as synthesis
-    from privsyn.synthesis.annealing import Move
 
     ints, int_table = types.int64[::1], types.int64[:, ::1]
     floats, table, tables = types.float64[::1], types.float64[:, ::1], types.float64[:, :, ::1]
     codes, index, index_table = types.uint16[::1, :], types.uint32[::1], types.uint32[:, ::1]
     singles, number, fraction = types.float32[::1], types.int64, types.float64
-    move = _named(Move, index, dict.fromkeys(("values", "groups"), index_table))
+    move = _named(synthesis.Move, index, dict.fromkeys(("values", "groups"), index_table))
     spectra = _named(inference.Spectra, floats, dict.fromkeys(("starts", "units", "firsts"), ints))
     yield synthesis.resample, (codes, move, singles, singles, ints, fraction, singles, types.npy_rng)
     yield inference.smooth_errors, (int_table, floats, floats, spectra, floats)

@@ -18,9 +18,10 @@ from privsyn.cli.common.options import ProgressFormat
 from privsyn.cli.common.terminal import Lasting, say
 from privsyn.errors import NOT_FOUND, plural, printable
 from privsyn.private.discovery import summary
-from privsyn.private.ledger import PUBLIC, Ledger
-from privsyn.private.ledger_text import (
+from privsyn.private.ledger import (
+    PUBLIC,
     RECORDED,
+    Ledger,
     acceptance_lines,
     not_randomised,
     protects,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
@@ -27,25 +27,6 @@ class Note(str):
     __slots__ = ()
 
 
-def rescue_of(out: Path) -> Path:
-    """Return the temporary place of the model, used if `--model` is not given."""
-    return out.with_name(f"{out.name}.rescue.privsyn")
-
-
-def check_rescue(out: Path, others: Iterable[Path | None], *, force: bool) -> None:
-    """Refuse to overwrite the model of a failed run, or another file with the name of the rescue model."""
-    from privsyn.errors import InputError
-
-    place = rescue_of(out)
-    if any(other is not None and other.resolve() == place.resolve() for other in others):
-        raise InputError(f"{place}: the model is kept there until all is written: choose another name")
-    if place.exists() and not force:
-        raise InputError(
-            f"{place}: is the model of an earlier run that failed: draw from it with `privsyn sample` at no"
-            " cost in privacy, or delete it, or give --force"
-        )
-
-
 @contextmanager
 def kept(
     fitted: PrivSyn, account: Account, *, out: Path, model: Path | None, ledger: Path | None
@@ -63,7 +44,7 @@ def kept(
     list of Path
         The files written so far. The caller appends to it.
     """
-    from privsyn.cli.common.outputs import write_text
+    from privsyn.cli.common.outputs import rescue_of, write_text
     from privsyn.cli.common.recording import end_recorded
 
     written: list[Path] = []
@@ -127,6 +108,7 @@ def end_without_table(task: Task, fitted: PrivSyn, why: str) -> None:
     import typer
 
     from privsyn.cli.common.console import show_losses, show_no_signal
+    from privsyn.cli.common.outputs import rescue_of
     from privsyn.cli.common.terminal import say
 
     model = task.results["--model"]

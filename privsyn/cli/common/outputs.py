@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from privsyn.cli.common.keeping import check_rescue
 from privsyn.cli.common.terminal import say
 from privsyn.errors import InputError, plural
 from privsyn.files import atomic_path, closing_files
@@ -112,6 +111,23 @@ def check_files(
     check_markdown("--sheet", outputs["--sheet"])
     if outputs["--model"] is None:
         check_rescue(out, (*inputs, *outputs.values()), force=force)
+
+
+def rescue_of(out: Path) -> Path:
+    """Return the temporary place of the model, used if `--model` is not given."""
+    return out.with_name(f"{out.name}.rescue.privsyn")
+
+
+def check_rescue(out: Path, others: Iterable[Path | None], *, force: bool) -> None:
+    """Refuse to overwrite the model of a failed run, or another file with the name of the rescue model."""
+    place = rescue_of(out)
+    if any(other is not None and other.resolve() == place.resolve() for other in others):
+        raise InputError(f"{place}: the model is kept there until all is written: choose another name")
+    if place.exists() and not force:
+        raise InputError(
+            f"{place}: is the model of an earlier run that failed: draw from it with `privsyn sample` at no"
+            " cost in privacy, or delete it, or give --force"
+        )
 
 
 def _check_output(name: str, path: Path) -> None:
