@@ -239,7 +239,7 @@ def schema_of_visits() -> Schema:
 
 def draws_kept() -> dict[str, float]:
     """Return the share of intervals of draws that hold, by population, in the rows that are kept."""
-    rows = pd.read_csv(ROOT / "experiments" / "coverage_of_draws.csv")
+    rows = pd.read_csv(ROOT / "experiments" / "draws.csv")
     return {str(name): 100 * share for name, share in rows.groupby("population")["holds"].mean().items()}
 
 

@@ -5,6 +5,7 @@
     python experiments/linked_scores.py ours BENCH FOLDER    # or separate, alone, boot
     python experiments/linked_scores.py page BENCH FOLDER    # last: scores, and the page
     python experiments/linked_scores.py again BENCH          # only ours; of the others the scores are kept
+    python experiments/linked_scores.py plan BENCH           # what `plan` expects, beside what runs find
 
 BENCH is the folder of the bench (linked.py); its data lie beside it. Scores are explained in its first lines.
 The seed makes the runs repeatable and NOT PRIVATE.
@@ -15,8 +16,10 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import sys
 import tempfile
 from importlib.metadata import version
+from itertools import product
 from pathlib import Path
 from types import ModuleType
 
@@ -24,6 +27,8 @@ import numpy as np
 import pandas as pd
 from linked_peers import DELTA, EPSILON, SEED, Tables, note, read, seconds, write
 from runs import write_section
+
+from privsyn import Database, Schema, Table, plan
 
 OWN = ("ours", "separate", "alone", "boot")
 METHODS = {
@@ -39,6 +44,14 @@ METHODS = {
 }
 SCORES = ("children", "within", "parent_child", "next", "later", "profile", "sums", "detection", "keys")
 ROWS = Path(__file__).parent / "linked_scores.csv"
+EPSILONS, SEEDS = (1.0, 5.0), (0, 1, 2)  # of plans
+SHAPES = {  # public facts for a plan: rows of the root, and rows of each parent
+    "cdnow": (18_856, {"purchases": 2.96}),
+    "semcog": (15_638, {"persons": 1.83}),
+    "travel": (1_600, {"persons": 2.63, "tours": 1.33, "trips": 2.52}),
+}
+MAY_BE_NONE = ("tours",)  # all other child tables have at least one row for each parent
+PLANNED = {"pair": "within", "parent_child": "parent_child", "next": "next", "children": "children"}
 HEAD = """Seed {seed}, one run: small differences are chance. Delta {delta:g}, privsyn {version}; made by
 
     python experiments/linked_scores.py split BENCH FOLDER
@@ -144,16 +157,81 @@ def replaced(rows: pd.DataFrame) -> pd.DataFrame:
     return both.loc[list(kept[of].itertuples(index=False, name=None))].reset_index()[kept.columns]
 
 
+def database_of(bench, side: dict) -> Database:
+    """Return what is public about the tables of a set."""
+    return Database(
+        {
+            name: Table(
+                Schema(bench.columns_of(table)),
+                **{part: table.get(part) for part in ("key", "parent", "link", "order")},
+                children="1.." if "parent" in table and name not in MAY_BE_NONE else None,
+            )
+            for name, table in side["tables"].items()
+        }
+    )
+
+
+def planned(side: dict, database: Database, data: str, epsilon: float) -> dict[str, float]:
+    """Return the expected scores: means over as many pairs of columns as the bench compares."""
+    rows, per_parent = SHAPES[data]
+    tables = plan(database, epsilon, DELTA, rows=rows, rows_per_parent=per_parent).expectations[0].tables
+    columns = {name: len(table["columns"]) for name, table in side["tables"].items()}
+    found: dict[str, list[tuple[float, int]]] = {}
+    for table in tables:
+        own, above = columns[table.name], columns.get(table.parent or "", 0)
+        pairs = {
+            "pair": own * (own - 1) // 2,
+            "parent_child": own * above,
+            "next": own**2,
+            "children": 1 + above,
+        }
+        for what, number in pairs.items():
+            if what in table.errors:
+                found.setdefault(what, []).append((table.errors[what], number))
+    means = {}
+    for what, each in found.items():
+        errors, weights = zip(*each, strict=True)
+        means[PLANNED[what]] = float(np.average(errors, weights=weights))
+    return means
+
+
+def measured(bench, side: dict, train: dict, test: dict, epsilon: float) -> dict[str, float]:
+    """Return the mean scores of runs."""
+    runs = []
+    for seed in SEEDS:
+        made = bench.ours(side, train, epsilon, DELTA, seed)
+        made = {name: bench.typed(made[name], table) for name, table in side["tables"].items()}
+        runs.append(bench.score(side, train, made, test))
+    known = [score for score in PLANNED.values() if score in runs[0]]
+    return {score: float(np.mean([run[score] for run in runs])) for score in known}
+
+
+def plans(bench: ModuleType) -> None:
+    """Print the errors that `plan` expects beside those of runs."""
+    sys.stdout.write("| | " + " | ".join(PLANNED.values()) + " |\n|" + "---|" * (len(PLANNED) + 1) + "\n")
+    for data, epsilon in product(SHAPES, EPSILONS):
+        side, train, test = halves(bench, data)
+        database = database_of(bench, side)
+        expected = planned(side, database, data, epsilon)
+        found = measured(bench, side, train, test, epsilon)
+        both = [f"{expected[s]:.3f} / {found[s]:.3f}" if s in expected else "" for s in PLANNED.values()]
+        sys.stdout.write(f"| {data}, epsilon {epsilon:g} | " + " | ".join(both) + " |\n")
+        sys.stdout.flush()
+
+
 def main() -> None:
     """Carry out one step."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("step", choices=["split", *OWN, "page", "again"])
+    parser.add_argument("step", choices=["split", *OWN, "page", "again", "plan"])
     parser.add_argument("bench", type=Path)
     parser.add_argument("folder", type=Path, nargs="?")
     parser.add_argument("--data", default="semcog,cdnow")
     settings = parser.parse_args()
+    if settings.step == "plan":
+        plans(bench_of(settings.bench))
+        return
     with tempfile.TemporaryDirectory() as empty:
         again = settings.step == "again"
         settings.folder = Path(empty) if again else settings.folder
