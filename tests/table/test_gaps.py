@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 import pytest
-from dates import constrained, days, free, monthly_error, stays
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_claims import constrained, days, free, monthly_error, stays
 
 from privsyn import (
     Allowed,

@@ -30,7 +30,7 @@ RARE = 0.1  # of what independence expects: where a copula expects less, records
 
 CLEAR = 2.5
 """Standard deviations of noise from which there are unrelated records. With 2, correlations of abalone have
-2 % more error; with 3, those with unrelated rows of `experiments/contaminated.py` have 10 % more."""
+2 % more error; with 3, those with unrelated rows of `experiments/small_claims.py` have 10 % more."""
 
 MOST = 0.9  # largest share of unrelated records
 ROUNDS = 3  # of their share, and of the copula of the others
