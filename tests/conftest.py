@@ -36,6 +36,7 @@ from privsyn.table.schema.constraint import CONSTRAINTS
 settings.register_profile("thorough", deadline=None, max_examples=100)
 settings.register_profile("thirty", deadline=None, max_examples=900)
 settings.register_profile("privsyn", deadline=None, max_examples=30)
+settings.register_profile("quick", deadline=None, max_examples=10)
 settings.load_profile("privsyn")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell lets its background jobs ignore it
