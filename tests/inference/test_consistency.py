@@ -127,16 +127,6 @@ def test_no_pair_pays_for_the_empty_cells_of_a_large_table(sigma):
 
 @settings(deadline=None)
 @given(seeds, shapes)
-def test_exact_tables_stay_as_they_are(seed, shape):
-    exact, _ = measure(seed, shape, 1.0)
-    for variance in (0.0, 4.0):
-        tables = make_consistent(tuple(Measurement(table, variance) for table in exact), 200.0)
-        for before, after in zip(exact, tables, strict=True):
-            np.testing.assert_allclose(after.counts, before.counts, atol=1e-6)
-
-
-@settings(deadline=None)
-@given(seeds, shapes)
 @example(0, "duplicates")
 def test_without_negatives_one_pass_of_plain_averaging_is_all(seed, shape):
     """Tables lifted far above zero: what is left is the weighted mean of everything that is shared."""
@@ -199,22 +189,6 @@ def test_a_single_table_with_a_negative_total_is_overruled():
     assert all(table.counts.min() >= 0 for table in tables)
 
 
-def test_tables_of_one_shape_weigh_by_their_own_noise():
-    sums, variances = np.array([10.0, 40.0, 70.0]), np.array([1.0, 4.0, 16.0])
-    noisy = tuple(
-        Measurement(Marginal(Domain((name,), (2,)), np.full(2, total / 2)), variance)
-        for name, total, variance in zip("abc", sums, variances, strict=True)
-    )
-    assert estimate_total(noisy) == pytest.approx(np.average(sums, weights=1 / variances))
-
-
-def test_the_measurements_are_left_as_they_were():
-    _, noisy = measure(0, "cycle", 30.0)
-    before = [m.marginal.counts.copy() for m in noisy]
-    make_consistent(noisy, 200.0)
-    assert all(np.array_equal(m.marginal.counts, b) for m, b in zip(noisy, before, strict=True))
-
-
 @settings(deadline=None)
 @given(seeds, sigmas)
 def test_one_ways_are_averaged_over_all_that_tell_of_them(seed, sigma):
@@ -260,13 +234,6 @@ def test_the_total_is_weighted_by_precision():
     a = Measurement(Marginal(Domain(("a",), (2,)), np.array([4.0, 6.0])), 1.0)
     b = Measurement(Marginal(Domain(("b",), (4,)), np.full(4, 5.0)), 2.0)
     assert estimate_total((a, b)) == pytest.approx((10 / 2 + 20 / 8) / (1 / 2 + 1 / 8))
-
-
-def test_the_total_of_many_exact_tables_is_theirs():
-    tables = tuple(
-        Measurement(Marginal(Domain((name,), (2,)), np.array([4.0, 6.0])), 0.0) for name in "abcdefgh"
-    )
-    assert estimate_total(tables) == pytest.approx(10.0)
 
 
 def test_there_is_at_least_one_record():

@@ -12,7 +12,6 @@ from privsyn.inference import higher_order as bigger
 from privsyn.inference.higher_order import (
     candidates,
     denoise_higher_order,
-    expected_by,
     measured_as,
     score_higher_order,
 )
@@ -45,12 +44,6 @@ def test_sets_with_a_number_are_of_three_and_hold_the_target_or_a_nominal_attrib
     assert len(candidates(domain, target)) == len(small)
 
 
-def test_without_target_and_nominal_attributes_no_set_is_scored():
-    assert candidates(Domain(tuple("abcd"), (32,) * 4, (32,) * 4)) == ()
-    wide = Domain(("a", "b", "c"), (800, 800, 2), (800, 800, 0))
-    assert candidates(wide) == ()  # 16 cells in groups, but 1.3 million over all codes
-
-
 def exclusive_or(n=4000, seed=0):
     """z is x or y but not both: no pair tells of it."""
     x, y = np.random.default_rng(seed).integers(0, 2, (2, n))
@@ -74,13 +67,6 @@ def test_of_many_attributes_no_more_sets_are_scored_than_there_is_time_for():
     cells = [domain.project(s).cells for s in combinations(domain.names, 3)]
     assert {len(s) for s in found} == {3}
     assert [domain.project(s).cells for s in found] == sorted(cells)[: bigger.MOST_SETS]
-
-
-def test_records_are_counted_and_scaled():
-    records = exclusive_or()
-    (table,) = expected_by(records, (("x", "z"),), 100.0)
-    exact = reference.count(records, ("x", "z")).counts
-    np.testing.assert_allclose(table.counts, exact * (100.0 / len(records)))
 
 
 def test_the_set_that_departs_most_comes_first():

@@ -26,27 +26,10 @@ def test_it_takes_the_same_from_every_cell_that_stays(counts, total):
 
 
 @given(tables, totals)
-def test_no_cell_is_negative(counts, total):
-    assert (norm_sub(counts, total) >= 0).all()
-
-
-@given(tables, totals)
 @example(np.array([1e18]), 1.0)
 @example(np.array([3e16, 2e16, 3e16]), 1.0)
 def test_the_total_is_the_one_asked_for(counts, total):
     assert norm_sub(counts, total).sum() == pytest.approx(total, rel=1e-12, abs=1e-9)
-
-
-@given(tables, totals)
-def test_doing_it_twice_changes_nothing_more(counts, total):
-    once = norm_sub(counts, total)
-    np.testing.assert_allclose(norm_sub(once, total), once, rtol=1e-12, atol=1e-9)
-
-
-@given(tables, totals)
-def test_the_order_of_the_cells_is_kept(counts, total):
-    ranked = norm_sub(counts, total)[np.argsort(counts)]
-    assert (np.diff(ranked) >= 0).all()
 
 
 @given(st.lists(st.floats(-50, 50), min_size=2, max_size=5).map(np.array), st.floats(0.1, 50))
@@ -62,12 +45,6 @@ def test_no_table_with_that_total_is_nearer(counts, total):
     )
     nearest = norm_sub(counts, total)
     assert ((nearest - counts) ** 2).sum() <= ((solved.x - counts) ** 2).sum() + 1e-4
-
-
-def test_the_shape_stays_and_the_argument_is_left_alone():
-    counts = np.array([[5.0, -3.0], [2.0, 0.0]])
-    assert norm_sub(counts, 5.0).shape == (2, 2)
-    assert counts.tolist() == [[5.0, -3.0], [2.0, 0.0]]
 
 
 @pytest.mark.parametrize("total", [-1.0, np.nan])

@@ -139,14 +139,6 @@ def test_what_is_left_is_less_than_the_noise_and_less_than_was_expected():
         assert (pair.posterior_variance <= m.variance).all()
 
 
-def test_without_pairs_the_one_ways_stand():
-    records, rng = hidden(), np.random.default_rng(3)
-    found = estimated(measured(records, DOMAIN.names, 1e-6, rng), (), rng)
-    assert found.tables == ()
-    assert found.total == pytest.approx(len(records))
-    assert error(found.one_ways, records) < 1e-3
-
-
 @pytest.mark.parametrize("ordered", [(), (0, 5, 0, 0, 4, 0)])
 def test_pairs_scored_together_have_the_scores_of_each_alone(ordered, monkeypatch):
     """Bit for bit: scores do not depend on which pairs are computed together."""

@@ -13,7 +13,6 @@ from strategies import coded_tables
 
 from privsyn.inference.rare_values import merge_rare
 from privsyn.marginals import counting
-from privsyn.marginals._kernels import STRETCH
 from privsyn.marginals.counting import Packing, Tables, block_of, code_type
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.marginal import Grouping, Marginal, Measurement
@@ -78,12 +77,6 @@ def test_an_error_in_a_thread_or_in_the_rows_ends_the_count(monkeypatch):
     for blocks in ([block], [block, block]):
         with pytest.raises(OSError, match="lost"):
             Tables(DOMAIN, SETS).count(blocks)
-
-
-@pytest.mark.parametrize("n", [0, 1, STRETCH, 2 * STRETCH + 1])
-def test_no_row_is_lost_between_stretches(n):
-    records = draw(n)
-    assert alike(Tables(DOMAIN, SETS).count([block_of(records)]), expected(records))
 
 
 def test_two_threads_count_as_one(monkeypatch):

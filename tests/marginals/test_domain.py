@@ -24,13 +24,6 @@ def test_cells_are_those_of_a_table_of_that_shape(domain):
     assert len(domain) == len(domain.shape) == len(list(domain))
 
 
-@given(domains())
-def test_strides_lead_from_cell_to_cell_of_a_table_laid_flat(domain):
-    flat = np.arange(domain.cells).reshape(domain.shape)
-    for cell in np.ndindex(domain.shape):
-        assert flat[cell] == sum(code * stride for code, stride in zip(cell, domain.strides, strict=True))
-
-
 def test_the_number_of_cells_does_not_overflow():
     assert Domain(tuple(map(str, range(100))), (1000,) * 100).cells == 1000**100
 
@@ -73,11 +66,6 @@ def test_a_domain_that_contradicts_itself_is_refused(names, sizes, ordered, comp
         Domain(names, sizes, ordered)
 
 
-def test_domains_are_values():
-    assert Domain(["a"], [np.int64(2)]) == binary("a")
-    assert len({binary("a"), binary("a"), binary("b")}) == 2
-
-
 @given(coded_tables(), st.data())
 def test_projected_records_have_the_columns_asked_for(records, data):
     attributes = some_of(data, records.domain)
@@ -87,31 +75,6 @@ def test_projected_records_have_the_columns_asked_for(records, data):
     assert projected.codes.tolist() == [
         [row[j] for j in records.domain.axes(attributes)] for row in records.codes
     ]
-
-
-@given(coded_tables(), st.data())
-def test_projecting_twice_is_projecting_once(records, data):
-    first = some_of(data, records.domain)
-    then = some_of(data, records.domain.project(first)) if first else ()
-    assert np.array_equal(records.project(first).project(then).codes, records.project(then).codes)
-
-
-def test_records_are_a_copy_that_nobody_can_change():
-    codes = np.array([[0, 1], [1, 0]], np.int32, order="F")
-    older = codes[:]
-    codes.setflags(write=False)
-    records = Records(binary("ab"), codes)
-    older[0, 0] = 1
-    assert records.codes.tolist() == [[0, 1], [1, 0]]
-    assert records.codes.dtype == np.int32
-    assert records.codes.flags.f_contiguous
-    with pytest.raises(ValueError, match="read-only"):
-        records.codes[0, 0] = 1
-
-
-def test_records_may_have_no_rows_or_no_columns():
-    assert len(Records(binary("ab"), np.empty((0, 2)))) == 0
-    assert len(Records(Domain((), ()), np.empty((5, 0)))) == 5
 
 
 @pytest.mark.parametrize("codes", [[0, 1], [[0, 1, 1]], [[[0, 1]]]])

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from reference import binary
 from strategies import domains
 
-from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Marginal, Measurement, lift, unstacked
 
 counts_in_records = st.floats(-1e6, 1e6)
@@ -38,19 +37,6 @@ def test_projection_sums_the_other_attributes_out(case):
     np.testing.assert_allclose(projected.counts, slow.counts, **CLOSE)
 
 
-@given(marginals_and_attributes())
-def test_projection_keeps_the_total(case):
-    table, attributes = case
-    assert table.project(attributes).total == pytest.approx(table.total, abs=1e-6)
-
-
-@given(marginals())
-def test_projection_to_all_attributes_in_another_order_only_turns_the_table(table):
-    backwards = table.attributes[::-1]
-    assert np.array_equal(table.project(backwards).counts, table.counts.T)
-    assert np.array_equal(table.project(backwards).project(table.attributes).counts, table.counts)
-
-
 @given(marginals_and_attributes(), st.data())
 def test_spread_is_the_mirror_of_project(case, data):
     table, attributes = case
@@ -60,13 +46,6 @@ def test_spread_is_the_mirror_of_project(case, data):
         table.project(attributes).counts + delta.counts,
         **CLOSE,
     )
-
-
-@given(marginals_and_attributes(), st.data())
-def test_spread_is_even_over_the_cells_that_share(case, data):
-    table, attributes = case
-    delta = data.draw(marginals(table.domain.project(attributes)))
-    np.testing.assert_allclose(table.spread(delta).counts, reference.spread(table, delta).counts, **CLOSE)
 
 
 @given(marginals_and_attributes())
@@ -79,34 +58,12 @@ def test_lift_repeats_a_table_over_the_attributes_it_lacks(case):
         assert lifted[cell] == part.counts[tuple(cell[axis] for axis in axes)]
 
 
-def test_a_marginal_is_a_copy_that_nobody_can_change():
-    counts = np.array([1.0, 2.0])
-    table = Marginal(binary("a"), counts)
-    counts[0] = 5.0
-    assert table.counts.tolist() == [1.0, 2.0]
-    assert table.total == 3.0
-    with pytest.raises(ValueError, match="read-only"):
-        table.counts[0] = 5.0
-
-
-def test_projection_and_spread_leave_the_table_as_it_was():
-    table = Marginal(binary("ab"), np.arange(4.0).reshape(2, 2))
-    table.spread(Marginal(binary("a"), np.ones(2))).project(())
-    assert table.counts.tolist() == [[0.0, 1.0], [2.0, 3.0]]
-
-
 def test_unstacked_tables_share_counts_that_nobody_can_change():
     counts = np.arange(4.0).reshape(2, 2)
     one, two = unstacked([binary("a"), binary("b")], counts)
     assert two.counts.tolist() == [2.0, 3.0]
     with pytest.raises(ValueError, match="read-only"):
         one.counts[0] = 5.0
-
-
-@pytest.mark.parametrize("names", ["a", "abc"])
-def test_as_many_tables_as_counts_are_unstacked(names):
-    with pytest.raises(ValueError, match=rf"counts \(2, 2\) over {len(names)} domains"):
-        unstacked([binary(name) for name in names], np.ones((2, 2)))
 
 
 def test_counts_of_another_shape_are_refused():
@@ -128,22 +85,6 @@ def test_variances_of_a_sum_add_up(case, data):
     assert measurement.attributes == table.attributes
     assert np.array_equal(projected.marginal.counts, table.project(attributes).counts)
     np.testing.assert_allclose(projected.variance, reference.project(variance, attributes).counts, **CLOSE)
-
-
-def test_one_variance_serves_every_cell():
-    table = Marginal(Domain(("a", "b"), (2, 3)), np.zeros((2, 3)))
-    measurement = Measurement(table, 4.0)
-    assert measurement.variance.tolist() == [[4.0] * 3] * 2
-    assert measurement.project(("a",)).variance.tolist() == [12.0, 12.0]
-    with pytest.raises(ValueError, match="read-only"):
-        measurement.variance[0] = 1.0
-
-
-def test_a_measurement_keeps_its_own_variance():
-    variance = np.array([1.0, 2.0])
-    measurement = Measurement(Marginal(binary("a"), np.zeros(2)), variance)
-    variance[0] = 5.0
-    assert measurement.variance.tolist() == [1.0, 2.0]
 
 
 @pytest.mark.parametrize("variance", [-1.0, np.nan, np.inf])

@@ -220,26 +220,6 @@ def test_a_missing_value_too_rare_joins_the_largest_bin_and_is_dropped():
     assert merged([40.0, 60.0, 2.0], 25.0, ordered=2) == ([0, 1, 1], [1.0, 1.0, 0.0])
 
 
-def test_a_common_missing_value_keeps_its_code():
-    assert merged([40.0, 60.0, 50.0], 25.0, ordered=2) == ([0, 1, 2], [1.0, 1.0, 1.0])
-
-
-@pytest.mark.parametrize("ordered", [0, 3])
-def test_where_everything_is_rare_there_is_one_group(ordered):
-    group, shares = merged([3.0, 4.0, -2.0], 400.0, ordered=ordered, total=7.0)
-    assert group == [0, 0, 0]
-    assert shares == pytest.approx([3 / 7, 4 / 7, 0.0])
-
-
-def test_a_group_of_which_nothing_is_known_is_shared_out_evenly():
-    _, shares = merged([-5.0, -5.0, -6.0, 200.0], 400.0, ordered=3, total=194.0)
-    assert shares == pytest.approx([1 / 3, 1 / 3, 1 / 3, 1.0])
-
-
-def test_a_constant_column_stays_as_it_is():
-    assert merged([100.0], 25.0) == ([0], [1.0])
-
-
 @given(one_ways(), st.integers(0, 8))
 def test_attributes_of_few_values_may_be_spared(answers, spared):
     merging, strict = merge_rare(answers, 100.0, spared=spared), merge_rare(answers, 100.0)
@@ -249,12 +229,6 @@ def test_attributes_of_few_values_may_be_spared(answers, spared):
             assert merging.merged.ordered[j] == merging.original.ordered[j]
         else:
             assert np.array_equal(merging.groups[j], strict.groups[j])
-
-
-def test_no_columns_merge_to_no_columns():
-    merging = merge_rare((), 10.0)
-    nothing = Records(Domain((), ()), np.empty((3, 0)))
-    assert len(merging.restore(merging.merge(nothing), np.random.default_rng(0))) == 3
 
 
 def test_a_pool_is_shared_out_by_its_shares():
@@ -269,16 +243,6 @@ def test_a_pool_is_shared_out_by_its_shares():
     pool = [0, 2, 3]
     deviation = np.sqrt(n * shares[pool] * (1 - shares[pool]))
     assert (np.abs(drawn[pool] - n * shares[pool]) < 5.5 * deviation).all()
-
-
-def test_a_merging_is_a_copy_that_nobody_can_change():
-    domain = Domain(("x",), (2,))
-    group, share = np.array([0, 1], np.int32), np.ones(2)
-    merging = Merging(domain, domain, (group,), (share,))
-    group[0], share[0] = 1, 0.5
-    assert (merging.groups[0].tolist(), merging.shares[0].tolist()) == ([0, 1], [1.0, 1.0])
-    with pytest.raises(ValueError, match="read-only"):
-        merging.groups[0][0] = 1
 
 
 @pytest.mark.parametrize(

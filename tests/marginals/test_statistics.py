@@ -46,11 +46,6 @@ def test_coupling_is_symmetric_and_a_share(records):
     assert 0 <= coupling(forwards) <= 1
 
 
-def test_what_is_known_needs_no_telling_and_independence_tells_nothing():
-    assert coupling(Marginal(PAIR, np.outer([0, 5, 0], [1, 2, 3, 4]))) == 0
-    assert coupling(Marginal(PAIR, np.outer([1, 5, 2], [1, 2, 3, 4]))) == pytest.approx(0, abs=1e-9)
-
-
 def test_a_function_is_coupled_whole_and_a_noisy_copy_by_half():
     assert coupling(Marginal(PAIR, np.eye(3, 4))) == pytest.approx(1)
     copy = Marginal(Domain(("a", "b"), (2, 2)), np.array([[0.89, 0.11], [0.11, 0.89]]))

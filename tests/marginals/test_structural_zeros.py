@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import permutations
-
 import numpy as np
 import pytest
 import reference
@@ -51,19 +49,6 @@ def test_a_cell_is_possible_where_every_mask_has_a_cell_beside_it(known, data):
             for of, mask in possible.masks
             if set(of.names) & set(at)
         )
-
-
-@given(zeros())
-def test_the_order_of_attributes_makes_no_difference(known):
-    domain, possible = known
-    turned = StructuralZeros(
-        tuple((of.project(of.names[::-1]), mask.transpose()) for of, mask in possible.masks)
-    )
-    for order in permutations(range(len(domain))):
-        names = tuple(domain.names[axis] for axis in order)
-        expected = possible.of(domain).transpose(order)
-        assert np.array_equal(possible.of(domain.project(names)), expected)
-        assert np.array_equal(turned.of(domain.project(names)), expected)
 
 
 @given(zeros(), st.integers(0, 99))

@@ -10,7 +10,7 @@ import pytest
 from privsyn.evaluation.encoding import Levels
 from privsyn.inference.ordered.binning import Axis
 from privsyn.inference.problem import Estimate
-from privsyn.marginals.domain import Domain, Floats, keep
+from privsyn.marginals.domain import Domain, Floats, Records, keep
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.structural_zeros import StructuralZeros
 from privsyn.table.enforcement.determined import MappingOf
@@ -50,6 +50,8 @@ GIVEN = {
         Estimate(TABLE, posterior_variance=np.resize(array, (2, 2))),
         "posterior_variance",
     ),
+    "Marginal": lambda array: (Marginal(SQUARE, np.resize(array, (2, 2))), "counts"),
+    "Records": lambda array: (Records(SQUARE, np.resize(array.astype(int) % 2, (2, 2))), "codes"),
     "Span": lambda array: (Span(array, array, missing=False), "lows"),
     "Levels": lambda array: (Levels(("x", "y"), array.astype(int) % 2), "of_code"),
 }

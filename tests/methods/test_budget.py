@@ -87,19 +87,6 @@ def test_departures_are_clear_or_get_the_most(rho, attributes, total):
     assert share == MOST_DEPARTURES or noise <= CLEAR * total * (1 + 1e-9)
 
 
-def test_few_records_leave_more_of_the_budget_for_departures():
-    domain = Domain(tuple("abcdefg"), (8,) * 7, (8,) * 7)
-    few, many = (Split.for_domain(0.01, domain, rows, np.full(7, 8.0)) for rows in (800, 80_000))
-    assert few.departures / (few.departures + few.pairs) > 4 * many.departures / (
-        many.departures + many.pairs
-    )
-
-
-@pytest.mark.parametrize("rho", [0.0, 1e-320, 1e-300])
-def test_departures_get_their_share_of_next_to_nothing(rho):
-    assert departures_share(rho, 7, 1.0) == MOST_DEPARTURES
-
-
 @given(st.floats(1e-6, 1.0), st.integers(2, 300), st.floats(10, 1e7), st.sampled_from([GAUSSIAN, LAPLACE]))
 def test_concordances_are_clear_or_get_the_most_or_are_not_asked(cost, columns, total, law):
     pairs = columns * (columns - 1) / 2
@@ -113,20 +100,3 @@ def test_concordances_are_clear_or_get_the_most_or_are_not_asked(cost, columns, 
     else:
         assert LEAST_CONCORDANCES <= share <= MOST_CONCORDANCES
         assert noise(share) <= (UNCERTAIN if share == MOST_CONCORDANCES else CERTAIN)
-
-
-def test_few_records_leave_more_of_the_budget_for_concordances():
-    domain = Domain(tuple("abcdefg"), (8,) * 7, (8,) * 7)
-    few, many = (Split.for_domain(0.01, domain, rows, np.full(7, 8.0)) for rows in (1200, 80_000))
-    parts = [split.concordances / (split.concordances + split.pairs) for split in (few, many)]
-    assert parts == pytest.approx([MOST_CONCORDANCES, LEAST_CONCORDANCES])
-
-
-@pytest.mark.parametrize("rho", [0.0, 1e-320, 1e-300])
-def test_next_to_nothing_is_not_spent_on_concordances(rho):
-    assert concordances_share(rho, 7, 1.0) == 0
-
-
-@pytest.mark.parametrize("numbers", [0, 1])
-def test_without_pairs_of_numbers_there_are_no_concordances(numbers):
-    assert concordances_share(1.0, numbers, 1e6) == 0

@@ -90,18 +90,6 @@ def test_groups_of_a_column_stand_out_of_their_noise(cost, total, most, law):
     assert groups == most or total / (groups + 1) < THRESHOLD * noise * (1 + 1e-9)
 
 
-def test_a_column_that_is_counted_once_keeps_its_groups():
-    assert grouped({"a": Axis(np.ones(512), 32)}, {"a": 0.0}, 50.0, GAUSSIAN)["a"].groups == 32
-
-
-def test_few_cells_of_whole_columns_are_not_joined():
-    costs = {"a": 1e-6}
-    for cells, groups in ((18, 32), (512, 6)):
-        axes = {"a": Axis(np.ones(cells), 32)}
-        assert grouped(axes, costs, 50.0, GAUSSIAN)["a"].groups == 6
-        assert grouped(axes, costs, 50.0, GAUSSIAN, ["a"])["a"].groups == groups
-
-
 def test_tables_with_a_column_of_fewest_values_count_more_if_no_target_is_named():
     domain = Domain(tuple("abcd"), (2, 2, 5, 5))
     tables = (("a", "c"), ("b", "c"), ("c", "d"), ("a", "b"))

@@ -276,9 +276,3 @@ def test_a_plan_says_that_randomised_columns_have_larger_errors():
     assert "randomised by the respondents, so their errors are larger than planned: a" in str(
         plan(MIXED, 1.0, rows=1000)
     )
-
-
-def test_settings_of_a_randomised_table_are_copied():
-    model = PrivSyn(schema=SCHEMA)
-    assert PrivSyn(**model.get_params()).epsilon is None
-    assert repr(model).startswith("PrivSyn(schema=")

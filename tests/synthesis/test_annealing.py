@@ -327,26 +327,6 @@ def test_cold_no_sweep_makes_the_fit_worse(start, aimed_at, sets, seed):
     assert (np.diff(misfits) <= 1e-4).all()  # costs are in single precision
 
 
-def test_the_same_seed_ends_in_the_same_records():
-    exact, shuffled = dependent(200)
-    tables = tables_of(exact, ["ab", "cd"])
-    first, second, other = (run(shuffled, tables, seed).codes for seed in (1, 1, 2))
-    assert np.array_equal(first, second)
-    assert not np.array_equal(first, other)
-
-
-@pytest.mark.parametrize("n", [0, 1])
-def test_with_no_other_row_there_is_nothing_to_offer(n):
-    start = Records(DOMAIN, np.zeros((n, 4), np.int64))
-    table = Marginal(DOMAIN.project(("a", "b")), np.arange(6.0).reshape(3, 2))
-    assert np.array_equal(run(start, (table,), 0).codes, start.codes)
-
-
-def test_without_tables_nothing_is_finished():
-    start = Records(DOMAIN, np.zeros((3, 4), np.int64))
-    assert finish(start, (), np.random.default_rng(0)) is start
-
-
 def test_tables_are_scaled_to_the_rows():
     """A table of half a record, three to one, for 200 rows."""
     domain = Domain(("a",), (2,))

@@ -76,12 +76,6 @@ def test_the_order_is_random():
     assert (np.abs(np.bincount(places, minlength=50) - 100) < 5.5 * np.sqrt(100)).all()
 
 
-def test_the_same_seed_draws_the_same():
-    weight = np.arange(7.0)
-    one, other = (draw_by_quota(weight, 100, np.random.default_rng(5)) for _ in range(2))
-    assert np.array_equal(one, other)
-
-
 @st.composite
 def tables_and_given(draw):
     shape = draw(st.tuples(st.integers(1, 5), st.integers(1, 5)))
@@ -119,9 +113,3 @@ def test_of_exact_counts_the_pairs_come_back_exactly():
     again = np.zeros((4, 6))
     np.add.at(again, (known, drawn), 1)
     assert np.array_equal(again, counts)
-
-
-@pytest.mark.parametrize("n", [0, 1])
-def test_few_rows_are_no_trouble(n):
-    table = Marginal(Domain(("a", "b"), (1, 1)), np.zeros((1, 1)))
-    assert draw_given(table, np.zeros(n, np.int32), np.random.default_rng(0)).tolist() == [0] * n

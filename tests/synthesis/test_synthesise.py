@@ -96,27 +96,6 @@ def test_a_few_rows_are_as_many_as_asked_for(method, shape, n):
 
 
 @both
-@pytest.mark.parametrize("n", [0, 1, 5, 10_000])
-def test_one_column_has_its_counts(method, n):
-    one = PRIVATE.project(("a",))
-    records = synthesised(method, [], n, records=one)
-    table = reference.count(one, ("a",))
-    assert reference.distance(records, table) <= min(n, 1) * table.domain.cells
-
-
-@both
-def test_a_constant_column_stays_constant(method):
-    constant = Records(Domain(("a", "b"), (1, 3)), np.tile([0, 2], (50, 1)))
-    records = synthesised(method, ["ab"], 100, records=constant)
-    assert np.array_equal(records.codes, np.tile([0, 2], (100, 1)))
-
-
-@both
-def test_no_columns_make_empty_rows(method):
-    assert len(SYNTHESISERS[method](Domain((), ()), (), (), 7, np.random.default_rng(0))) == 7
-
-
-@both
 def test_attributes_that_no_table_links_are_independent(method):
     """a is b, d is e in the tables, and the groups have nothing to do with each other.
 
@@ -128,13 +107,6 @@ def test_attributes_that_no_table_links_are_independent(method):
     assert np.array_equal(codes[:, 0], codes[:, 1])
     assert np.array_equal(codes[:, 2], codes[:, 3])
     assert abs((codes[:, 0] == codes[:, 2]).sum() - n / 2) < 5.5 * np.sqrt(n / 4)
-
-
-@both
-def test_the_same_seed_gives_the_same_records(method):
-    runs = [synthesised(method, SHAPES["cycle with leaves"], 500, seed) for seed in (1, 1, 2)]
-    assert np.array_equal(runs[0].codes, runs[1].codes)
-    assert not np.array_equal(runs[0].codes, runs[2].codes)
 
 
 @both

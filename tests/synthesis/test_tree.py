@@ -15,7 +15,7 @@ from strategies import coded_tables
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.statistics import couplings
-from privsyn.synthesis.synthesise import independent_start, stack, tree_start
+from privsyn.synthesis.synthesise import independent_start, tree_start
 
 TREES = {
     "chain": ["ab", "bc", "cd"],
@@ -128,16 +128,3 @@ def test_the_order_of_rows_is_random():
     rng = np.random.default_rng(1)
     places = [int(np.argmin(tree_start(odd.domain, (odd,), (), 20, rng).codes)) for _ in range(2000)]
     assert (np.abs(np.bincount(places, minlength=20) - 100) < 5.5 * np.sqrt(100)).all()
-
-
-def test_columns_are_stacked_in_the_order_of_the_domain():
-    domain = Domain(("a", "b"), (5, 5))
-    stacked = stack(domain, {"b": np.array([3, 4], np.int32), "a": np.array([1, 2], np.int32)}, 2)
-    assert stacked.codes.tolist() == [[1, 3], [2, 4]]
-    assert len(stack(Domain((), ()), {}, 7)) == 7
-
-
-def test_the_same_seed_gives_the_same_records():
-    records = dependent_records()
-    one, other = (start(records, ["ab", "bc", "cd"], 333, seed=2) for _ in range(2))
-    assert np.array_equal(one.codes, other.codes)

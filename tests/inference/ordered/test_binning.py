@@ -10,9 +10,6 @@ from hypothesis import strategies as st
 
 from privsyn import Categorical, Numerical, PrivSyn, Schema
 from privsyn.inference.ordered.binning import STEP, Axis, fit_steps, join_cells
-from privsyn.inference.rare_values import merge_cells
-from privsyn.marginals.domain import Domain
-from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.table.encoding.grid import FINE, Grid
 
 cells = st.integers(1, 60).flatmap(
@@ -45,37 +42,12 @@ def test_no_other_steps_fit_better(counts, sigma):
     )
 
 
-def test_narrow_cells_beside_wide_ones_keep_their_counts():
-    widths = np.array([2.0**38, 1.0, 2.0**38, 2.0**38])
-    expected = fit_steps(np.array([10.0, 5000.0, 12.0, 11.0]), 2.0, widths)
-    assert expected[1] == pytest.approx(5000.0)
-
-
-@settings(max_examples=50, deadline=None)
-@given(cells, st.floats(0.1, 100), st.integers(1, 12))
-def test_groups_are_runs_of_neighbours_and_no_more_than_allowed(table, sigma, groups):
-    counts, widths = map(np.array, table)
-    group = join_cells(np.maximum(counts, 0), sigma, Axis(widths, groups))
-    assert group[0] == 0
-    assert set(np.diff(group)) <= {0, 1}
-    assert group[-1] < groups
-
-
 def test_a_spike_stands_alone_and_bounds_far_away_cost_few_groups():
     expected = np.concatenate([[9000.0], np.full(30, 100.0), np.zeros(1969)])
     group = join_cells(expected, 10.0, Axis(np.ones(2000), 16))
     assert (group == group[0]).sum() == 1
     assert group[-1] - group[30] <= 6  # each of twice the length of the one before
     assert group[30] >= 6
-
-
-def test_cells_as_few_as_groups_are_left_alone():
-    domain = Domain(("a",), (5,), (4,))
-    one_way = Measurement(Marginal(domain, np.array([1.0, 0, 50, 2, 3])), 100.0)
-    assert merge_cells((one_way,), 56.0, {"a": Axis(np.ones(4), 4)}).merged == domain
-    merged = merge_cells((one_way,), 56.0, {"a": Axis(np.ones(4), 2)})
-    assert (merged.merged.sizes, merged.merged.ordered) == ((3,), (2,))
-    assert merged.groups[0][-1] == 2  # missing stays by itself
 
 
 GRIDS = {

@@ -31,12 +31,6 @@ def test_expected_cells_are_not_negative_and_have_the_total(cells, sigma, seed):
     assert found.sum() == pytest.approx(77.0)
 
 
-def test_without_noise_the_counts_stand():
-    counts = np.random.default_rng(0).poisson(5.0, CELLS).astype(float)
-    found = expected_cells(levels_of(counts, 1e-6, 0), np.ones(CELLS), counts.sum())
-    np.testing.assert_allclose(found, counts, atol=1e-3)
-
-
 def test_a_row_lies_in_one_run():
     """So the counts of a level have the sensitivity of one-ways."""
     domain = Domain(("a", "b"), (21, 4), (20, 0))

@@ -8,7 +8,7 @@ import pytest
 from privsyn.inference.consistency import combine_one_ways
 from privsyn.inference.prior.smoothing import Waves
 from privsyn.inference.problem import Estimate
-from privsyn.inference.selection import STEPS, Resolutions, allocate, slopes_along
+from privsyn.inference.selection import STEPS, Resolutions, slopes_along
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Grouping, Marginal, Measurement
 
@@ -59,11 +59,6 @@ def test_slopes_are_those_of_the_convex_hull():
     inner = slice(30, 70)
     np.testing.assert_allclose(slopes[0, inner], (3 / (1 + 3 * STEPS) ** 2 / rho)[inner], rtol=0.02)
     assert (np.diff(slopes, axis=1) <= 1e-12).all()
-
-
-def test_equal_tables_get_equal_budgets():
-    slopes = slopes_along(np.tile(1 / (1 + 3 * STEPS), (4, 1)), 1.0)
-    np.testing.assert_allclose(allocate(slopes, 1.0), 0.25)
 
 
 def test_counts_in_groups_make_one_ways_certain_as_least_squares_do():

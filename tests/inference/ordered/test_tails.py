@@ -73,18 +73,6 @@ def test_a_tail_within_careful_bounds_keeps_its_records_on_average():
     assert abs(np.mean(gaps)) < 5 * np.std(gaps) / np.sqrt(len(gaps))
 
 
-def test_without_noise_the_counts_stand():
-    for true in (BULK, HEAVY):
-        found = TAILS.settle(noisy(true, 1e-3, 0), true.sum()).counts
-        np.testing.assert_allclose(found, true, atol=0.1)
-
-
-def test_columns_without_an_order_are_made_non_negative_as_before():
-    measured = noisy(BULK, 30.0, 0)
-    found = Tails(MERGING, {}).settle(measured, 1050.0).counts
-    np.testing.assert_allclose(found, norm_sub(measured.marginal.counts, 1050.0))
-
-
 @given(st.integers(0, 2**32 - 1), st.floats(0.1, 1e3))
 def test_counts_are_non_negative_and_have_the_total(seed, sigma):
     rng = np.random.default_rng(seed)

@@ -42,7 +42,6 @@ def even_sides(ordered):
 
 FLAT = product(square(True), even_sides(True)).counts
 SMOOTH = FLAT * (1 + 3 * np.outer(PLACES, PLACES))  # a rank correlation of a quarter
-CHECKERED = FLAT * (1 + 0.3 * np.outer((-1) ** np.arange(SIZE), (-1) ** np.arange(SIZE)))
 
 
 def errors(true, **settings):
@@ -72,19 +71,6 @@ def estimated(true, *, ordered=True, level=SIZE, sigma=SIGMA):
 def test_what_is_smooth_is_estimated_with_less_error_than_cell_by_cell():
     """The cells' own noise is as large as what they depart by."""
     assert errors(SMOOTH).mean() < 0.4 * errors(SMOOTH, ordered=False).mean()
-
-
-def test_few_groups_say_more_than_many_where_noise_is_large():
-    assert errors(SMOOTH, level=4, sigma=60.0).mean() < 0.9 * errors(SMOOTH, sigma=60.0).mean()
-
-
-def test_without_noise_the_measurement_stands():
-    """Cells that alternate are as far from smooth as can be."""
-    assert (errors(CHECKERED, sigma=0.1) < 0.02).all()
-
-
-def test_where_there_is_nothing_little_is_made_up():
-    assert errors(FLAT).mean() < 0.03  # the noise of the cells is 0.24 of the records
 
 
 @pytest.mark.parametrize("level", [4, SIZE])
@@ -211,12 +197,6 @@ def test_unrelated_records_beside_a_copula_stay_as_many(correlation, unrelated):
     true, found = shares_far_off(correlation, unrelated, 25.0)
     assert (0.6 * true < found).all()
     assert (found < 1.5 * true).all()
-
-
-def test_beside_a_copula_few_unrelated_records_are_made_up():
-    _, found = shares_far_off(0.97, 0.0, 25.0)
-    assert np.median(found) < 0.002
-    assert found.max() < 0.01
 
 
 @pytest.mark.parametrize("unrelated", [0.0, 0.1, 0.5])

@@ -41,59 +41,15 @@ def test_it_takes_what_the_paper_takes_from_a_list_of_all_cliques(case):
     assert combine(*case) == reference.combine(*case)
 
 
-@given(graphs())
-def test_every_pair_lies_in_a_table(case):
-    pairs, domain = case
-    tables = combine(pairs, domain)
-    assert all(any(set(pair) <= set(table) for table in tables) for pair in pairs)
-
-
-@given(graphs())
-def test_a_combined_table_is_a_clique_and_small_and_apart(case):
-    pairs, domain = case
-    covered: set[str] = set()
-    for clique in cliques(combine(pairs, domain)):
-        assert set(combinations(clique, 2)) <= set(pairs)
-        assert domain.project(clique).cells <= PAPER.gamma
-        assert len(covered & set(clique)) <= PAPER.overlap
-        covered |= set(clique)
-
-
 @given(graphs(), st.sampled_from([1, 8, 50, 10_000]), st.integers(0, 3))
 def test_other_bounds_are_those_of_the_list_too(case, gamma, overlap):
     assert combine(*case, gamma=gamma, overlap=overlap) == reference.combine(*case, gamma, overlap)
 
 
 @given(graphs())
-def test_a_table_lists_its_attributes_in_the_order_of_the_domain(case):
-    pairs, domain = case
-    for table in combine(pairs, domain):
-        assert table == tuple(sorted(table, key=domain.names.index))
-
-
-@given(graphs())
 def test_the_order_of_the_pairs_does_not_change_what_is_combined(case):
     pairs, domain = case
     assert cliques(combine(pairs, domain)) == cliques(combine(pairs[::-1], domain))
-
-
-def test_larger_cliques_come_first_then_smaller_tables():
-    domain = Domain(tuple("abcdefg"), (2, 9, 9, 2, 2, 2, 3))
-    pairs = (*combinations("abc", 2), *combinations("defg", 2), *combinations("dea", 2))
-    assert combine(pairs, domain) == (("d", "e", "f", "g"), ("a", "d", "e"), ("a", "b", "c"))
-
-
-def test_of_cliques_alike_the_one_of_smaller_attributes_comes_first():
-    """36 cells each: that with the attribute of 2 values; then that which the domain names first."""
-    domain = Domain(tuple("abcdefghi"), (3, 3, 4, 2, 3, 6, 2, 3, 6))
-    pairs = (*combinations("abc", 2), *combinations("ghi", 2), *combinations("def", 2))
-    assert combine(pairs, domain) == (("d", "e", "f"), ("g", "h", "i"), ("a", "b", "c"))
-
-
-def test_pairs_alone_stay_as_they_came():
-    pairs = (("b", "a"), ("c", "d"))
-    assert combine(pairs, binary("abcd")) == pairs
-    assert combine((), binary("ab")) == ()
 
 
 @settings(deadline=None)

@@ -25,17 +25,6 @@ def tables_of(sets):
     return tuple(Marginal(domain, np.arange(domain.cells).reshape(domain.shape)) for domain in domains)
 
 
-@st.composite
-def forests(draw):
-    """Pairs, each of which brings a new attribute, in any order and either way round."""
-    pairs = []
-    for place in range(1, len(NAMES)):
-        parent = draw(st.none() | st.sampled_from(NAMES[:place]))
-        if parent is not None:
-            pairs.append(tuple(draw(st.permutations([parent, NAMES[place]]))))
-    return draw(st.permutations(pairs))
-
-
 @given(some_sets)
 def test_no_table_is_lost_and_a_leaf_is_only_turned(sets):
     tables = tables_of(sets)
@@ -76,25 +65,6 @@ def test_nothing_that_hangs_on_one_pair_is_left(sets):
             assert set(table.attributes) <= others
 
 
-@given(forests())
-def test_a_forest_is_peeled_entirely(pairs):
-    peeled = peel(tables_of(pairs))
-    assert peeled.core == ()
-    assert len(peeled.leaves) == len(pairs)
-
-
-def test_a_cycle_stays_and_what_hangs_on_it_goes():
-    peeled = peel(tables_of([("f", "e"), ("a", "b"), ("b", "c"), ("a", "c"), ("c", "e"), ("d", "a")]))
-    assert [table.attributes for table in peeled.core] == [("a", "b"), ("b", "c"), ("a", "c")]
-    assert [leaf.attributes for leaf in peeled.leaves] == [("a", "d"), ("c", "e"), ("e", "f")]
-
-
-def test_a_table_of_three_attributes_stays():
-    peeled = peel(tables_of([("a", "b", "c"), ("c", "d")]))
-    assert [table.attributes for table in peeled.core] == [("a", "b", "c")]
-    assert [leaf.attributes for leaf in peeled.leaves] == [("c", "d")]
-
-
 @given(some_sets)
 def test_components_are_the_parts_that_no_table_links(sets):
     parts = components(NAMES, tables_of(sets))
@@ -105,8 +75,3 @@ def test_components_are_the_parts_that_no_table_links(sets):
     links = nx.Graph([pair for attributes in sets for pair in combinations(attributes, 2)])
     for part in parts:
         assert len(part) == 1 or nx.is_connected(links.subgraph(part))
-
-
-def test_there_may_be_no_attributes():
-    assert components((), ()) == []
-    assert peel(()).core == peel(()).leaves == ()
