@@ -190,11 +190,11 @@ class Weights:
     ----------
     classes : str
         Their attribute.
-    kept : array of shape (classes,)
+    kept_rows : array of shape (classes,)
         Number of kept rows.
     rows : RowsOfGroups
         All rows.
-    given : mapping of an attribute to an array of shape (codes, classes)
+    code_shares : mapping of an attribute to an array of shape (codes, classes)
         The share of each code among the kept rows of a class. Without an entry it is the same in all classes.
     noise : mapping of the same attributes to arrays of the same shape
         Noise variance of the kept rows with each code in each class.
@@ -205,9 +205,9 @@ class Weights:
     """
 
     classes: str
-    kept: Floats
+    kept_rows: Floats
     rows: RowsOfGroups
-    given: Mapping[str, Floats]
+    code_shares: Mapping[str, Floats]
     noise: Mapping[str, Floats]
     groups: Mapping[str, Codes] = field(default_factory=dict)
     joined: Mapping[str, Codes] = field(default_factory=dict)
@@ -243,7 +243,7 @@ class Weights:
     @cached_property
     def ratios(self) -> Floats:
         """All rows over kept rows in each class."""
-        return np.clip(self.rows.numbers / np.maximum(self.kept, TINY), 0.0, MOST)
+        return np.clip(self.rows.numbers / np.maximum(self.kept_rows, TINY), 0.0, MOST)
 
     def in_classes(self, table: Marginal) -> Floats:
         """Return the kept rows of a table in each class: an array of shape (classes, ...).
@@ -252,19 +252,21 @@ class Weights:
         """
         shape = table.domain.shape
         if self.classes in table.attributes:
-            numbers = np.arange(len(self.kept), dtype=np.float64)
+            numbers = np.arange(len(self.kept_rows), dtype=np.float64)
             class_of_cell = lift(Marginal(table.domain.project((self.classes,)), numbers), table.domain)
             is_in_class = numbers.reshape(-1, *(1,) * len(shape)) == class_of_cell
             return np.where(is_in_class, table.counts, 0.0)
-        parts = np.empty((len(self.kept), *shape))
-        for index, number in enumerate(self.kept.tolist()):
+        parts = np.empty((len(self.kept_rows), *shape))
+        for index, number in enumerate(self.kept_rows.tolist()):
             parts[index] = number
             for name in table.attributes:
-                if name in self.given:
-                    share = Marginal(table.domain.project((name,)), self.given[name][:, index])
+                if name in self.code_shares:
+                    share = Marginal(table.domain.project((name,)), self.code_shares[name][:, index])
                     parts[index] *= lift(share, table.domain)
         sums, shares = parts.sum(axis=0), np.empty_like(parts)
-        shares[...] = (self.kept / max(float(self.kept.sum()), TINY)).reshape(-1, *(1,) * len(shape))
+        shares[...] = (self.kept_rows / max(float(self.kept_rows.sum()), TINY)).reshape(
+            -1, *(1,) * len(shape)
+        )
         return table.counts * np.divide(parts, sums, out=shares, where=sums > TINY)
 
     def all_rows(self, table: Marginal) -> Floats:
@@ -375,7 +377,7 @@ class Weights:
         ratio = np.divide(then, now, out=np.ones_like(now), where=now > TINY)
         counts = Marginal(measured.marginal.domain, measured.marginal.counts * ratio)
 
-        shares = np.minimum(parts / np.maximum(self.kept.reshape(shape), TINY), 1.0)
+        shares = np.minimum(parts / np.maximum(self.kept_rows.reshape(shape), TINY), 1.0)
         larger = np.maximum(
             self.rows.numbers * np.maximum(self.ratios - 1, 0.0),
             self.rows.spread * np.maximum(1 - 1 / np.maximum(self.ratios, 1.0), 0.0),

@@ -74,7 +74,10 @@ class Pairs:
 def variances_in(blocks: Merging, pairs: Pairs) -> tuple[Marginal, ...]:
     """Return the posterior variance of each measured pair with an ordered attribute, in blocks of codes."""
     return tuple(
-        Marginal(blocks.merged.project(e.attributes), pairs.waves.left(e, blocks.grouping(e.attributes)))
+        Marginal(
+            blocks.merged.project(e.attributes),
+            pairs.waves.posterior_variance(e, blocks.grouping(e.attributes)),
+        )
         for e in pairs.estimates
         if is_smooth(e.table.domain)
     )

@@ -42,7 +42,7 @@ class PublicFacts:
     doubtful : collection of attributes
         Attributes whose values or bounds were found under privacy. No row may hold the code that stands for
         all other values, or lie near the bounds.
-    kept : mapping of an attribute to a probability
+    retention : mapping of an attribute to a probability
         The attributes that the respondents randomised, and the probability that a cell was kept.
     nullable : collection of attributes
         The attributes whose last code is that of missing cells.
@@ -52,14 +52,14 @@ class PublicFacts:
         The released counts by which bounds were found, and in which of them each fine cell lies.
     frequent : mapping of an attribute to some of its fine cells
         Those of frequent numbers: the codes, their released counts in records, and the variances.
-    given : mapping of an attribute to a weight
+    context : mapping of an attribute to a weight
         Attributes that a synthetic row has before its own columns are made: of its person, and of the rows
         above it. An error in a table with them weighs so much more than in others.
     previous : tuple of attributes
         Those whose value in the previous row of the same parent is an attribute, too.
     lags : int
         How many rows before each row are looked at.
-    whole : collection of attributes
+    unjoined : collection of attributes
         Ordered ones whose cells are not joined because of noise, as long as they are few.
     """
 
@@ -67,15 +67,15 @@ class PublicFacts:
     axes: Mapping[str, Axis] = field(default_factory=lambda: MappingProxyType({}))
     zeros_after: Callable[[Merging], StructuralZeros] = lambda _: NO_ZEROS
     doubtful: Collection[str] = ()
-    kept: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    retention: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     nullable: Collection[str] = ()
     important: tuple[Attributes, ...] = ()
     looks: Mapping[str, Look] = field(default_factory=lambda: MappingProxyType({}))
     frequent: Mapping[str, FewCells] = field(default_factory=lambda: MappingProxyType({}))
-    given: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    context: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     previous: Attributes = ()
     lags: int = 1
-    whole: Collection[str] = ()
+    unjoined: Collection[str] = ()
 
 
 GROUPS = 4  # blocks of the ordered codes of an attribute: in departures, and in tables of three to five
@@ -107,7 +107,7 @@ class Problem:
         they show is in `one_ways`.
     important : tuple of attributes, optional
         Sets of two or three, in the domain's order. Their counts matter most.
-    given : mapping of an attribute to a weight, optional
+    context : mapping of an attribute to a weight, optional
         As in `PublicFacts`.
     """
 
@@ -119,7 +119,7 @@ class Problem:
     one_ways: tuple[Measurement, ...] = ()
     margins_known: bool = False
     important: tuple[Attributes, ...] = ()
-    given: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    context: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def domain(self) -> Domain:

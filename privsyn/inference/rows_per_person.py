@@ -1,4 +1,4 @@
-"""How many rows the persons have, from released counts, and the bounds on a person's rows that follow."""
+"""The number of rows per person, estimated from released counts, and the bounds on a person's rows."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ MISFIT = 0.5  # standard deviation of the true number in a class about the geome
 
 @dataclass(frozen=True, eq=False)
 class RowsOfGroups:
-    """Estimated numbers of all rows of the persons in each group of them, and how certain they are.
+    """Estimated numbers of rows of groups of persons, and how certain they are.
 
     Parameters
     ----------
     numbers : array of shape (groups,)
-        Rows of all persons of each group.
+        All rows of the persons of each group.
     covariance : array of shape (groups, groups)
-        Of the errors of these numbers.
+        Covariance of the errors of these numbers.
     spread : array of shape (groups,)
         Sum over the persons of a group of the squared difference of their number of rows from its mean.
     """
@@ -46,8 +46,8 @@ class RowsOfGroups:
     spread: Floats
 
     @classmethod
-    def known(cls, numbers: Floats) -> RowsOfGroups:
-        """Return numbers without errors, of persons with equally many rows in each group."""
+    def exact(cls, numbers: Floats) -> RowsOfGroups:
+        """Return exact numbers of groups in which all persons have equally many rows."""
         return cls(numbers, np.zeros((len(numbers),) * 2), np.zeros(len(numbers)))
 
     def scaled_to(self, total: float) -> RowsOfGroups:
@@ -65,13 +65,13 @@ class RowsPerPerson:
     begins : integer array of shape (classes,)
         The first number of rows of each class.
     persons : array of shape (classes,)
-        Estimated number of persons in each, at least 0.
+        Estimated number of persons in each class, at least 0.
     covariance : array of shape (classes, classes), optional
-        Of the errors of the number of rows in each. Default: no errors.
+        Covariance of the errors of the number of rows in each class. Default: no errors.
     sigma : float
         Standard deviation of the noise in the number of persons of a class.
     geometric : bool
-        Whether the noise hides the shape, so that a geometric distribution was taken.
+        Whether the distribution is geometric, because the noise hides its shape.
     """
 
     begins: Ints
@@ -85,12 +85,12 @@ class RowsPerPerson:
         """Return the estimate from noisy counts of the classes.
 
         In the tail few persons have many rows each, so noise there would change the number of rows most. The
-        last class with persons is the last at which a sum of neighbouring classes stands out of the noise.
-        From there on, classes are joined until their sum stands out, or the next class alone. The persons of
-        joined classes are spread evenly over them.
+        last class with persons is the last at which a sum of neighbouring classes stands out of the noise
+        (`_end`). Downwards from this class, classes are joined until their sum exceeds `JOINED` standard
+        deviations, or until the next class does so alone. The persons of joined classes are spread evenly.
 
-        Of few persons, the noise hides most classes, and so most persons. Together the classes may still show
-        how many persons there are and how many rows they have on average: see `_geometric`.
+        If there are few persons, the noise hides most classes. Together the classes may still show the number
+        of persons and their mean number of rows: see `_geometric`.
 
         Examples
         --------
@@ -105,14 +105,14 @@ class RowsPerPerson:
             sums = np.cumsum(counts[:end][::-1])
             clear = sums > JOINED * sigma * np.sqrt(np.arange(1, end + 1))
             length = int(np.argmax(clear)) + 1 if clear.any() else end
-            alone = np.flatnonzero(counts[: end - 1][::-1] > JOINED * sigma)  # these are not spread
+            alone = np.flatnonzero(counts[: end - 1][::-1] > JOINED * sigma)  # classes that are not spread
             length = min(length, int(alone[0]) + 1) if alone.size else length
             persons[end - length : end] = max(float(sums[length - 1]), 0.0) / length
             end -= length
         rows = cls(begins, persons, sigma=sigma)
         inside, last = INSIDE * (rows.lasts - begins), rows.last
         errors = (sigma * rows.rows) ** 2 + (persons * inside) ** 2
-        errors[last] = errors[last : last + 2].sum()  # those who seem to be in the next class are here
+        errors[last] = errors[last : last + 2].sum()  # persons of the next class may be counted in the last
         errors[last + 1 :] = 0.0
         rows = replace(rows, covariance=np.diag(errors))
         return _geometric(begins, counts, sigma, rows.last + 1) or rows
@@ -133,37 +133,37 @@ class RowsPerPerson:
 
     @property
     def last(self) -> int:
-        """The place of the last class with persons."""
+        """The index of the last class with persons."""
         return int(np.flatnonzero(self.persons > 0).max(initial=0))
 
     @property
     def largest(self) -> int:
-        """The last number of rows of the class after the last with persons: hardly anybody has more.
+        """The largest number of rows to expect of a person.
 
-        Where noise could hide more than `HIDDEN` of the persons, these are taken to be in a tail in which
-        their number falls with the square of that of their rows. So a larger number is taken.
+        It is the last number b of the class after the last class with persons. Noise may hide up to
+        ``CLEAR * sigma`` persons. Let x be their share of all persons. If x exceeds `HIDDEN`, we assume that
+        the number of persons with over n rows falls as n^-2. So b grows by the factor sqrt(x / `HIDDEN`).
 
-        A geometric distribution says how many persons are beyond. A few are accepted, fewer than the standard
-        deviation of the noise: a bound for all would add more noise to the number of all rows.
+        For a geometric distribution it is the last number of the class after the last class that sigma
+        persons or more reach. A bound for all persons would add more noise to the number of all rows.
         """
         if self.geometric:
             beyond = np.cumsum(self.persons[::-1])[::-1]
             return self._after(int(np.flatnonzero(beyond >= self.sigma).max(initial=0)))
         last = self._after(self.last)
-        unseen = CLEAR * self.sigma
-        share = unseen / max(float(self.persons.sum()), unseen, 1.0)
+        hidden = CLEAR * self.sigma
+        share = hidden / max(float(self.persons.sum()), hidden, 1.0)
         return int(last * max(sqrt(share / HIDDEN), 1.0))
 
     def _after(self, index: int) -> int:
-        """Return the last number of rows of the class after that at a place."""
+        """Return the last number of rows of the class after the class with this index."""
         return int(self.lasts[min(index + 1, len(self.begins) - 1)])
 
     def largest_of(self, parents: float) -> int:
-        """Return the largest number of rows of a parent, of several parents to whom all rows belong.
+        """Return the largest number of rows to expect of a parent, if all rows belong to `parents` parents.
 
-        It is that of a person, if the noise does not hide the shape. Else the numbers of rows of the parents
-        are taken to be geometric, as those of the persons are, and fewer parents are beyond than the standard
-        deviation of the noise.
+        It is `largest`, unless the distribution is geometric. Then the numbers of rows of the parents are
+        geometric too, and fewer than sigma parents have more rows than the largest number.
         """
         parents = max(parents, float(self.persons.sum()))  # each person with rows has a parent of them
         if not self.geometric or not self.total > 0:
@@ -172,25 +172,30 @@ class RowsPerPerson:
         return min(max(ceil(beyond), 1), self.largest)
 
     def with_total(self, total: float, variance: float) -> RowsPerPerson:
-        """Return the estimate given also a noisy number of rows, of which each person has at most `largest`.
+        r"""Return the estimate, updated by a noisy total of which each person has at most `largest` rows.
 
         In the histogram, the noise of a class counts once for each row of a person in it. In the total it
-        counts `largest` times, and no person is lost who is alone in a class of the tail. The total differs
-        from the sum of the classes by the noise of both. It is divided among the classes in proportion to
-        their variances, which is the least-squares (Kalman) update.
+        counts `largest` times, but the total also counts persons who are alone in a class of the tail. The
+        difference of the total from the sum of the classes is divided among the classes in proportion to
+        their variances: the least-squares (Kalman) update.
 
-        The covariance then has no error of persons beyond b = `largest` rows, who are not seen. A bound on
-        their rows is added to the standard deviation of the last class, as if the number of persons with more
-        than n rows went on as a power of n: N of them have ``N b / (a - 1)`` rows beyond b. N is at most
-        `JOINED` standard deviations of the noise of a class, or they would be seen. The exponent a is that
-        between b / 4 and b / 2. If it is larger than between b / 8 and b / 4, as in all light tails, it is
-        taken to grow on, half as much. It is at least `STEEP`.
+        *The tail.* No answer counts rows beyond b = `largest` of a person. Let S(n) be the number of persons
+        with n rows or more, and :math:`a(n) = \log_2 (S(n / 2) / S(n))` its local exponent. Beyond b we
+        assume :math:`S(n) = N (n / b)^{-a}`. So there are :math:`N b / (a - 1)` rows beyond b, with
+
+        .. math::
+            a &= \max(\mathtt{STEEP}, a(b/2) \sqrt{\max(1, a(b/2) / a(b/4))}) \\
+            N &= \min(S(b/2)\, 2^{-a}, \mathtt{JOINED}\, \sigma).
+
+        In a light tail the exponent grows from b / 4 to b / 2, and a goes on growing by half of that, in
+        logarithms. More persons than ``JOINED * sigma`` would be seen in spite of the noise. The number of
+        rows is added to the standard deviation of the last class.
 
         Parameters
         ----------
         total : float
         variance : float
-            Of its noise.
+            Variance of its noise.
 
         Examples
         --------
@@ -200,18 +205,19 @@ class RowsPerPerson:
         (1500, [602.0, 305.0, 120.0, 0.0, 0.0], 1571)
         """
         seen = np.minimum(self.rows, self.largest) / self.rows
-        found = self._given(seen[np.newaxis], np.array([total]), np.array([variance]))
-        found.covariance[self.last, self.last] += found._beyond(self.largest) ** 2
-        return found
+        updated = self._updated(seen[np.newaxis], np.array([total]), np.array([variance]))
+        updated.covariance[self.last, self.last] += updated._beyond(self.largest) ** 2
+        return updated
 
     def with_all(self, total: float, variance: float) -> RowsPerPerson:
-        """Return the estimate given also a noisy number of all rows."""
-        return self._given(np.ones((1, len(self.begins))), np.array([total]), np.array([variance]))
+        """Return the estimate, updated by a noisy number of all rows."""
+        return self._updated(np.ones((1, len(self.begins))), np.array([total]), np.array([variance]))
 
     def with_persons(self, parts: Floats, persons: Floats, variance: Floats) -> RowsPerPerson:
-        """Return the estimate given also noisy numbers of persons in groups of classes.
+        """Return the estimate, updated by noisy numbers of persons in groups of classes.
 
-        In later classes of which a group holds a part, noise hid up to `JOINED` standard deviations.
+        Noise may hide up to `JOINED` standard deviations of persons in each class after the last. These are
+        added to the errors of the classes that a group holds.
 
         Parameters
         ----------
@@ -221,13 +227,13 @@ class RowsPerPerson:
         after = parts.any(axis=0) & (np.arange(len(self.begins)) > self.last)
         hidden = np.where(after, JOINED * self.sigma * self.rows, 0.0)
         unsure = replace(self, covariance=self.covariance + np.diag(hidden**2))
-        return unsure._given(parts / self.rows, persons, variance)
+        return unsure._updated(parts / self.rows, persons, variance)
 
     def with_sum_of_persons(self, persons: float, variance: float) -> RowsPerPerson:
-        """Return the estimate given also a noisy number of all persons."""
-        return self._given(1 / self.rows[np.newaxis], np.array([persons]), np.array([variance]))
+        """Return the estimate, updated by a noisy number of all persons."""
+        return self._updated(1 / self.rows[np.newaxis], np.array([persons]), np.array([variance]))
 
-    def _given(self, weights: Floats, sums: Floats, variance: Floats) -> RowsPerPerson:
+    def _updated(self, weights: Floats, sums: Floats, variance: Floats) -> RowsPerPerson:
         """Return the least-squares (Kalman) update with noisy sums of the numbers of rows of the classes.
 
         Parameters
@@ -243,10 +249,10 @@ class RowsPerPerson:
         return replace(self, persons=numbers / self.rows, covariance=covariance - gain @ of_sums.T)
 
     def _beyond(self, bound: int) -> float:
-        """Return a bound on the rows of all persons beyond `bound` of each; see `with_total`."""
-        hidden_persons = max(self.sigma / CLEAR, 1.0)  # persons
+        """Return the number of rows beyond `bound` of a person that noise may hide; see `with_total`."""
+        hidden = max(self.sigma / CLEAR, 1.0)  # persons
         eighth, quarter, half = (
-            float(self.persons[self.lasts >= bound / n].sum()) + hidden_persons for n in (8, 4, 2)
+            float(self.persons[self.lasts >= bound / n].sum()) + hidden for n in (8, 4, 2)
         )
         before, now = log2(eighth / quarter), log2(quarter / half)
         exponent = max(now * sqrt(max(now / before, 1.0)) if before > 0 else now, STEEP)
@@ -259,7 +265,7 @@ class RowsPerPerson:
 
     @cached_property
     def groups(self) -> Ints:
-        """The places of at most `GROUPS` classes at which groups with about equally many rows begin.
+        """The first classes of at most `GROUPS` groups that hold about equally many rows.
 
         >>> RowsPerPerson(np.array([1, 2, 3, 4, 5]), np.array([600.0, 50.0, 50.0, 25.0, 0.0])).groups.tolist()
         [0, 1, 3]
@@ -283,7 +289,7 @@ class RowsPerPerson:
         return self._summed(np.zeros(1, np.int64))
 
     def _summed(self, groups: Ints) -> RowsOfGroups:
-        """Return the number of rows in groups of classes that begin at these places."""
+        """Return the number of rows in groups of classes that begin at these classes."""
         numbers, persons = (
             np.add.reduceat(self.persons * values, groups) for values in (self.rows, np.ones_like(self.rows))
         )
@@ -295,15 +301,15 @@ class RowsPerPerson:
         return RowsOfGroups(numbers, sums, np.add.reduceat(self.persons * squares, groups))
 
     def in_groups(self, rows_of_person: Floats) -> Floats:
-        """Return the number of rows in each group, given how many are kept of a person of each class."""
+        """Return the number of rows in each group, if a person of each class has `rows_of_person` rows."""
         return np.add.reduceat(self.persons * rows_of_person, self.groups)
 
-    def kept(self, bound: int) -> Floats:
-        """Return of each class how many rows of a person are kept if these are at most `bound`."""
+    def rows_within(self, bound: int) -> Floats:
+        """Return the number of counted rows of a person of each class, if at most `bound` are counted."""
         return np.minimum(self.rows, bound)
 
-    def kept_within(self, bound: int, alike: float | None = None) -> Floats:
-        """Return the same if rows are kept while the squared counts of a person sum to ``bound**2``.
+    def rows_within_squares(self, bound: int, alike: float | None = None) -> Floats:
+        """Return the same number, if rows are counted while a person's squared counts sum to ``bound**2``.
 
         Parameters
         ----------
@@ -315,7 +321,7 @@ class RowsPerPerson:
         Examples
         --------
         >>> rows = RowsPerPerson(np.array([1, 2, 20]), np.array([1.0, 0.0, 9.0]))
-        >>> [rows.kept_within(4, alike).round(1).tolist() for alike in (0.0, 0.2, 1.0)]
+        >>> [rows.rows_within_squares(4, alike).round(1).tolist() for alike in (0.0, 0.2, 1.0)]
         [[1.0, 6.2, 16.0], [1.0, 6.2, 7.2], [1.0, 4.0, 4.0]]
         """
         number, alike = float(bound**2), ALIKE if alike is None else alike
@@ -325,7 +331,7 @@ class RowsPerPerson:
 
 
 def _end(begins: Ints, counts: Floats, sigma: float) -> int:
-    """Return how many classes there are up to the last that stands out of the noise, alone or with others."""
+    """Return the number of classes up to the last that stands out of the noise, alone or with neighbours."""
     for end in range(len(counts), 0, -1):
         lengths = np.arange(1, min(WINDOW, end) + 1)
         sums = np.cumsum(counts[end - len(lengths) : end][::-1]) / (sigma * np.sqrt(lengths))
@@ -337,25 +343,25 @@ def _end(begins: Ints, counts: Floats, sigma: float) -> int:
 
 
 def _geometric(begins: Ints, counts: Floats, sigma: float, classes: int) -> RowsPerPerson | None:
-    """Return a geometric distribution of the numbers of rows if the noise hides their own one, or None.
+    """Return a geometric distribution of the numbers of rows, or None if the counts show another shape.
 
-    Its mean and the number of persons are those of the least squares, and must stand out of the noise, a mean
-    of many rows by more: see `FURTHER`. The noise hides the shape if it could hide more than `HIDDEN` of the
-    persons, and if the squared differences from the counts exceed those by noise alone by less than these:
-    then the geometric distribution errs less.
+    Its mean and the number of persons are fitted by least squares. They must stand out of the noise, and a
+    larger mean by more: see `FURTHER`. The geometric distribution is returned on two conditions. The noise
+    could hide more than `HIDDEN` of the persons. And the mean squared difference of counts and fit is at most
+    twice the noise variance: then the fit errs less than the counts.
 
-    Its errors are those of mean and number, and what it may miss itself: see `MISFIT`. So more answers, such
-    as the number of all rows, move it along geometric distributions first.
+    Its covariance has the errors of mean and number, and `MISFIT` for other shapes. So later answers, such as
+    the number of all rows, move the estimate along geometric distributions first.
 
     Parameters
     ----------
     begins : integer array of shape (classes,)
     counts : array of shape (classes,)
-        Noisy.
+        Noisy counts.
     sigma : float
-        Standard deviation of their noise.
+        Standard deviation of the noise in a count.
     classes : int
-        How many of the first classes are compared at least.
+        The least number of classes, from the first, that are compared with the fit.
     """
     means = np.geomspace(1.0, begins[-1], MEANS + 1)[1:]
     shares = -np.diff((1 - 1 / means[:, np.newaxis]) ** (begins - 1), axis=1, append=0.0)
@@ -387,11 +393,13 @@ def _geometric(begins: Ints, counts: Floats, sigma: float, classes: int) -> Rows
 def best_bound(rows: RowsPerPerson, rho: float, pairs: int, limit: int | None = None) -> int:
     """Return the bound on the root of a person's summed squares with the smallest expected error of a table.
 
-    The noise of a cell is in proportion to the bound. A small bound leaves out rows: the others are a random
-    sample, and those of persons with many rows are too few. Where a column depends on the number of rows,
-    each group of persons is weighted with all rows over kept rows (see `reweighted`), and so are its noise
-    and its sampling error. Elsewhere all rows over kept rows count, of all groups together. The geometric
-    mean of both is taken.
+    The noise of a cell is in proportion to the bound b. But with a small bound few rows of a group of persons
+    are counted. Let r_g be the ratio of all rows to counted rows of group g, and r that of all persons. In a
+    column that depends on the number of rows each group is weighted by r_g (see `reweighted`), and its noise
+    too. In other columns all rows are weighted by r. The expected squared error takes the geometric mean of
+    both, and the error of sampling rows:
+
+        b^2 / (2 rho_of_a_table) * r * sqrt(mean r_g^2) + sum_g R_g max(r_g - 1, 0) / CELLS
 
     Parameters
     ----------
@@ -413,7 +421,7 @@ def best_bound(rows: RowsPerPerson, rho: float, pairs: int, limit: int | None = 
     noise, totals = FOR_TABLES * rho / pairs, rows.in_groups(rows.rows)
 
     def error(bound: int) -> float:
-        rows_kept = np.maximum(rows.in_groups(rows.kept_within(bound)), 1.0)
+        rows_kept = np.maximum(rows.in_groups(rows.rows_within_squares(bound)), 1.0)
         together, apart = totals.sum() / rows_kept.sum(), sqrt(float(np.mean((totals / rows_kept) ** 2)))
         sampling = float(np.sum(totals * np.maximum(totals / rows_kept - 1, 0.0))) / CELLS
         return bound**2 / (2 * noise) * together * apart + sampling

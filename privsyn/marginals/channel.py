@@ -45,7 +45,7 @@ class Channel:
 
     Parameters
     ----------
-    kept : float
+    retention : float
         Probability that a cell is kept.
     shares : array of shape (codes,)
         Probability of each code if it is not.
@@ -59,7 +59,7 @@ class Channel:
     [80.0, 0.0]
     """
 
-    kept: float
+    retention: float
     shares: Floats
 
     def __post_init__(self) -> None:
@@ -67,15 +67,15 @@ class Channel:
 
     def join(self, group: Codes) -> Channel:
         """Return the channel of joined codes."""
-        return Channel(self.kept, np.bincount(group, self.shares).astype(np.float64))
+        return Channel(self.retention, np.bincount(group, self.shares).astype(np.float64))
 
     def observed(self, counts: Floats, axis: int) -> Floats:
         """Return the expected counts after randomisation of this axis."""
-        return self.kept * counts + (1 - self.kept) * self._spread(counts, axis)
+        return self.retention * counts + (1 - self.retention) * self._spread(counts, axis)
 
     def inverse(self, counts: Floats, axis: int) -> Floats:
         """Return the unbiased counts before randomisation of this axis."""
-        return (counts - (1 - self.kept) * self._spread(counts, axis)) / self.kept
+        return (counts - (1 - self.retention) * self._spread(counts, axis)) / self.retention
 
     def inverse_squared(self, variances: Floats, axis: int, *, centred: bool = False) -> Floats:
         """Return the variances of the unbiased counts, from those of independent cells.
@@ -83,14 +83,14 @@ class Channel:
         The inverse has -b off the diagonal and 1/p - b on it, where b = w (1 - p) / p. If the counts are
         then centred along the axis, b is larger by its share of what the mean takes away.
         """
-        off = self.shares * (1 - self.kept)
+        off = self.shares * (1 - self.retention)
         if centred:
             off = off + (1 - off.sum()) / len(off)
         shape = [1] * variances.ndim
         shape[axis] = -1
-        off = off.reshape(shape) / self.kept
+        off = off.reshape(shape) / self.retention
         total = variances.sum(axis=axis, keepdims=True)
-        return ((1 / self.kept - off) ** 2 - off**2) * variances + off**2 * total
+        return ((1 / self.retention - off) ** 2 - off**2) * variances + off**2 * total
 
     def _spread(self, counts: Floats, axis: int) -> Floats:
         """Return the sums along an axis, spread over its codes by their shares."""
@@ -105,10 +105,10 @@ class Channels:
 
     Parameters
     ----------
-    of : mapping of an attribute to its Channel
+    by_attribute : mapping of an attribute to its Channel
     """
 
-    of: Mapping[str, Channel] = field(default_factory=lambda: MappingProxyType({}))
+    by_attribute: Mapping[str, Channel] = field(default_factory=lambda: MappingProxyType({}))
 
     @classmethod
     def for_domain(cls, retentions: Mapping[str, float], domain: Domain) -> Channels:
@@ -126,17 +126,19 @@ class Channels:
             {
                 name: channel.join(merging.groups[axis])
                 for axis, name in enumerate(merging.original)
-                if (channel := self.of.get(name)) is not None
+                if (channel := self.by_attribute.get(name)) is not None
             }
         )
 
     def random(self, attributes: Attributes) -> bool:
         """Return whether any of the attributes was randomised."""
-        return any(name in self.of for name in attributes)
+        return any(name in self.by_attribute for name in attributes)
 
     def signal(self, attributes: Attributes) -> float:
         """Return the share of a table's variance about independence that is left after randomisation."""
-        return prod(self.of[name].kept ** 2 for name in attributes if name in self.of)
+        return prod(
+            self.by_attribute[name].retention ** 2 for name in attributes if name in self.by_attribute
+        )
 
     def observed(self, table: Marginal) -> Marginal:
         """Return the expected counts of a table after randomisation."""
@@ -144,8 +146,8 @@ class Channels:
             return table
         counts = table.counts
         for axis, name in enumerate(table.attributes):
-            if name in self.of:
-                counts = self.of[name].observed(counts, axis)
+            if name in self.by_attribute:
+                counts = self.by_attribute[name].observed(counts, axis)
         return Marginal(table.domain, counts)
 
     def unbiased(self, measured: Measurement) -> Measurement:
@@ -190,7 +192,11 @@ class Channels:
 
     def _along(self, measured: Measurement) -> dict[int, Channel]:
         """Return the channel of each randomised axis, for its groups of codes if they were joined."""
-        channels = {axis: self.of[name] for axis, name in enumerate(measured.attributes) if name in self.of}
+        channels = {
+            axis: self.by_attribute[name]
+            for axis, name in enumerate(measured.attributes)
+            if name in self.by_attribute
+        }
         if not measured.grouping:
             return channels
         return {axis: channel.join(measured.grouping.groups[axis]) for axis, channel in channels.items()}

@@ -37,7 +37,7 @@ class StructuralZeros:
 
     >>> pair = Domain(("sex", "pregnant"), (2, 2))
     >>> known = StructuralZeros(((pair, np.array([[True, True], [True, False]])),))
-    >>> known.of(Domain(("pregnant", "sex"), (2, 2))).tolist(), known.of(Domain(("age",), (3,))).tolist()
+    >>> known.mask(Domain(("pregnant", "sex"), (2, 2))).tolist(), known.mask(Domain(("age",), (3,))).tolist()
     ([[True, True], [True, False]], [True, True, True])
     """
 
@@ -52,7 +52,7 @@ class StructuralZeros:
             if mask.shape != domain.shape:
                 raise ValueError(f"a mask {mask.shape} over a domain of {domain.shape}")
 
-    def of(self, domain: Domain) -> Mask:
+    def mask(self, domain: Domain) -> Mask:
         """Return which cells of a table over `domain` are possible, by the masks that share attributes."""
         possible = np.ones(domain.shape, np.bool_)
         for constrained, mask in self.masks:
@@ -64,7 +64,7 @@ class StructuralZeros:
         """Return a measurement with exact zeros in impossible cells."""
         if not self.masks or measured.grouping:  # a whole group is rarely impossible
             return measured
-        mask = self.of(measured.marginal.domain)
+        mask = self.mask(measured.marginal.domain)
         counts = Marginal(measured.marginal.domain, measured.marginal.counts * mask)
         return Measurement(counts, measured.variance * mask)
 
@@ -73,7 +73,7 @@ class StructuralZeros:
 
         If all its counts lie in structural zeros, fitting starts from equal counts in the other cells.
         """
-        if not self.masks or (mask := self.of(table.domain)).all() or not mask.any():
+        if not self.masks or (mask := self.mask(table.domain)).all() or not mask.any():
             return table
         rounds = min(max(FITTINGS // table.domain.cells, LEAST), MOST)
         counts = table.counts * mask

@@ -80,10 +80,10 @@ def _two_looks(private: PrivateTable, rho: float, facts: PublicFacts) -> tuple[P
     first, cells, levels = _first_look(private, cost, facts)
     # From the first look alone:
     total = estimate_total(first)
-    unbiased = tuple(map(Channels.for_domain(facts.kept, private.domain).unbiased, first))
+    unbiased = tuple(map(Channels.for_domain(facts.retention, private.domain).unbiased, first))
     split, shares = _split(private, rho, facts, unbiased, total, cells)
     costs = dict(zip(private.domain.names, (split.one_ways * shares).tolist(), strict=True))
-    axes = grouped(facts.axes, costs, total, private.law, facts.whole)
+    axes = grouped(facts.axes, costs, total, private.law, facts.unjoined)
     joined = merge_cells(unbiased, total, axes, cells)
     private, one_ways = private.merge(joined), tuple(map(joined.merge_counts, first))
     if split.one_ways:
@@ -96,14 +96,14 @@ def _pooled(looks: _Looks, facts: PublicFacts, law: Law) -> tuple[Merging, Probl
 
     Both looks together decide. No row is read.
     """
-    channels = Channels.for_domain(facts.kept, looks.joined.original).merge(looks.joined)
+    channels = Channels.for_domain(facts.retention, looks.joined.original).merge(looks.joined)
     unbiased = tuple(map(channels.unbiased, looks.one_ways))
-    total, nullable = estimate_total(looks.one_ways), set(facts.nullable).difference(facts.kept)
+    total, nullable = estimate_total(looks.one_ways), set(facts.nullable).difference(facts.retention)
     rate = FALSE_DISCOVERY if nullable.isdisjoint(facts.doubtful) else OF_OPEN
     thresholds = missing_thresholds(unbiased, total, nullable, law, facts.target, discovery=rate)
     # An order of values and distances has two parts, and randomised cells have another noise.
     two = {name for name, axis in facts.axes.items() if axis.second}
-    ended = set(looks.levels).intersection(facts.doubtful).difference(facts.kept, two)
+    ended = set(looks.levels).intersection(facts.doubtful).difference(facts.retention, two)
     levels = {name: looks.levels[name] for name in ended}
     axes, occurs, joined = _found_axes(unbiased, facts, law, looks.joined, levels)
     emptied = tuple(_emptied(m, occurs[m.attributes[0]]) for m in looks.one_ways)
@@ -120,11 +120,11 @@ def _pooled(looks: _Looks, facts: PublicFacts, law: Law) -> tuple[Merging, Probl
         merging,
         facts.zeros_after(merging),
         Tails(merging, axes, ended),
-        Channels.for_domain(facts.kept, merging.original).merge(merging),
+        Channels.for_domain(facts.retention, merging.original).merge(merging),
         facts.target,
         tuple(map(pooled.merge_counts, emptied)),
         important=facts.important,
-        given=facts.given,
+        context=facts.context,
     )
 
 
@@ -145,8 +145,8 @@ def _split(
     kept = merge_rare(tuple(map(fewest.merge_counts, first)), total, spared=MANY_VALUES).merged
     split = Split.for_domain(rho, kept, total, informative_cells(first, total), law=private.law)
     shares = column_shares(first, total, {name: reach(cells[name], facts.axes[name]) for name in cells})
-    if facts.given:
-        less = np.where(np.isin(names, [*facts.given]), OF_ABOVE, 1.0) * shares
+    if facts.context:
+        less = np.where(np.isin(names, [*facts.context]), OF_ABOVE, 1.0) * shares
         shares = less / less.sum()
     if split.pairs and facts.important:
         named = np.isin(names, [name for one in facts.important for name in one])

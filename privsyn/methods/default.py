@@ -92,7 +92,7 @@ def learn(
     facts : PublicFacts
     """
     private, problem, split = measure_columns(private, rho, facts)
-    own = tuple(name for name in private.domain.names if name not in facts.given)
+    own = tuple(name for name in private.domain.names if name not in facts.context)
     found = candidates(private.domain.project(own), facts.target, facts.important)
     found += linking_sets(private.domain, facts) if facts.previous else ()
     sets = tuple(s for s in found if not problem.channels.random(s))
@@ -185,7 +185,7 @@ def _concordances(private: PrivateTable, problem: Problem, pairs: Pairs, rho: fl
     asked = {
         place: pair.attributes
         for place, pair in enumerate(pairs.estimates)
-        if halved >= set(pair.attributes) and problem.zeros.of(pair.table.domain).all()
+        if halved >= set(pair.attributes) and problem.zeros.mask(pair.table.domain).all()
     }
     if not asked:
         return pairs
@@ -215,7 +215,7 @@ def _measure_pairs(
     variances = [dispersions[i] * tables[i].table.counts for i in np.flatnonzero(~smooth).tolist()]
     gains, before = curves_of(variances, errors.min(axis=0), smooth, budget, private.rho_of)
     weights = weights_of(problem.domain, attributes, problem.target)
-    weights = weights * [prod(problem.given.get(name, 1.0) for name in pair) for pair in attributes]
+    weights = weights * [prod(problem.context.get(name, 1.0) for name in pair) for pair in attributes]
     named = important_in(attributes, problem.important)
     budgets = allocate_most(gains, before, budget, weights, named, jumps=private.law.name == "laplace")
     chosen = np.flatnonzero(budgets).tolist()
@@ -373,7 +373,7 @@ def fit_tables(
     domain, zeros, unbiased = problem.domain, problem.zeros, problem.channels.unbiased
     pairs = estimate_pairs(problem, measured, rng, concordances)
     # A table with structural zeros omits rows that break a constraint: error bars of one-ways do not use it.
-    whole = (m.measured for m in measured if zeros.of(domain.project(m.attributes)).all())
+    whole = (m.measured for m in measured if zeros.mask(domain.project(m.attributes)).all())
     combined = tuple(map(unbiased, combine_one_ways(domain, problem.about_one_ways(whole))))
     shared = problem.shared(combined)
     two_way = tuple(replace(pair, measured=unbiased(pair.measured)) for pair in pairs.estimates)

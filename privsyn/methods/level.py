@@ -17,7 +17,7 @@ from privsyn.methods.links import groups_at_level
 from privsyn.methods.persons import Persons
 from privsyn.methods.reading import Opened
 from privsyn.private.bounds import NOBODY
-from privsyn.synthesis.chains import POSITION, SIBLINGS, Given, Links
+from privsyn.synthesis.chains import POSITION, SIBLINGS, Context, Links
 from privsyn.table.database.opened import LinkedTable, positions, rows_of
 from privsyn.table.database.rules import following
 
@@ -42,13 +42,13 @@ class FromAbove:
         Private: a code for each row of the table.
     domain : Domain
         Of the codes.
-    given : mapping of an attribute to a Given
+    given : mapping of an attribute to a Context
         The table and the column of each attribute. Released.
     """
 
     codes: tuple[Integers, ...] = ()
     domain: Domain = NO_ATTRIBUTES
-    given: Mapping[str, Given] = field(default_factory=dict)
+    given: Mapping[str, Context] = field(default_factory=dict)
 
     def joined(self, other: FromAbove) -> FromAbove:
         """Return both together."""
@@ -174,7 +174,7 @@ class OpenedLevel:
             codes = np.zeros(len(self.linked.persons), np.uint8)
             codes[kept] = groups[fitted.merging.groups[place][columns[place]]]
             name, coarse = f"{self.name}.{attribute}", Grouping((groups,)).domain(one_way.domain)
-            given = {name: Given(self.name, attribute, groups)}
+            given = {name: Context(self.name, attribute, groups)}
             domain = Domain((name,), coarse.sizes, coarse.ordered)
             found = found.joined(FromAbove((codes,), domain, given))
         return found

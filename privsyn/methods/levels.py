@@ -30,7 +30,7 @@ from privsyn.private.accounting import rho_for
 from privsyn.private.bounds import ONE_ROW_EACH, Contribution, random_order
 from privsyn.private.ledger import PUBLIC, Ledger
 from privsyn.progress import MEASURING, one_of
-from privsyn.synthesis.chains import EXACT, NEXT, NUMBER_OF_ROWS, OF_ROWS, POSITION, Given, Links, Previous
+from privsyn.synthesis.chains import EXACT, NEXT, NUMBER_OF_ROWS, OF_ROWS, POSITION, Context, Links, Previous
 from privsyn.table.database.declared import ROWS, Database, Table
 from privsyn.table.database.lookups import with_lookups
 from privsyn.table.database.opened import ROW, named_tables, number_of_rows, open_tables, rows_of
@@ -292,7 +292,7 @@ class OpenedDatabase:
             return 1, max(persons, 1.0)
         of = rows_per_person[level.name]
         bound = level.opened.sizes_and_contribution(of, law, rho, level.pairs)[1].most
-        return bound, max(float(of.persons @ of.kept_within(bound)), 1.0)
+        return bound, max(float(of.persons @ of.rows_within_squares(bound)), 1.0)
 
     def _weight(self, level: OpenedLevel, bound: int, rows: float) -> float:
         """Return what a table gets of the budget relative to others: see `shares`."""
@@ -439,12 +439,12 @@ def _of_all_rows(learned: Learned, parent: Learned, column: str) -> Learned:
     return replace(learned, fitted=reweighted(fitted, sizes.name, rows, firsts if sizes else {}))
 
 
-def _links_of(learned: Learned, above: Mapping[str, Given]) -> Links:
+def _links_of(learned: Learned, above: Mapping[str, Context]) -> Links:
     """Return how the rows are linked: tables with attributes of other rows, and where these come from."""
     merging, own, sizes = learned.fitted.merging, learned.codec.domain.names, learned.sizes
     merged = dict(zip(merging.original.names, merging.groups, strict=True))
     before = rows_before(own, len(OF_PREVIOUS))
-    given: dict[str, Given] = {}
+    given: dict[str, Context] = {}
     previous: dict[str, Previous] = {}
     for name, groups in merged.items():
         if name in own:
@@ -456,9 +456,9 @@ def _links_of(learned: Learned, above: Mapping[str, Given]) -> Links:
             previous[name] = Previous(column, of_column, lag)
         elif name == NUMBER_OF_ROWS:
             numbers = np.maximum(np.arange(int(sizes.begins[-1]) + 1), 1)
-            given[name] = Given("", NUMBER_OF_ROWS, groups[sizes.codes(numbers)].astype(np.int32))
+            given[name] = Context("", NUMBER_OF_ROWS, groups[sizes.codes(numbers)].astype(np.int32))
         elif name == POSITION:
-            given[name] = Given("", POSITION, groups)
+            given[name] = Context("", POSITION, groups)
         else:
             given[name] = replace(above[name], groups=groups[above[name].groups].astype(np.int32))
     fitted, first = learned.fitted, len(learned.fitted.one_ways)

@@ -77,7 +77,7 @@ def worth_asking(pairs: tuple[Attributes, ...], facts: PublicFacts) -> tuple[Att
     Of the second row before, each column is paired with itself: so a column that stays the same shows itself.
     """
     before = rows_before(facts.previous, facts.lags)
-    others = {*facts.given, *before}
+    others = {*facts.context, *before}
     far = {name: column for name, (column, lag) in before.items() if lag > 1}
     return tuple(
         pair
@@ -92,10 +92,10 @@ def linking_sets(domain: Domain, facts: PublicFacts) -> tuple[Attributes, ...]:
     So the first person of a household may be as old as the household says its head is, and the others need
     not be. Those with the fewest cells are returned, at most `MOST_SETS`.
     """
-    if POSITION not in facts.given:
+    if POSITION not in facts.context:
         return ()
-    above = [name for name in facts.given if name not in OF_ROWS]
-    own = [name for name in domain.names if name not in facts.given]
+    above = [name for name in facts.context if name not in OF_ROWS]
+    own = [name for name in domain.names if name not in facts.context]
     sizes, place = domain.size_of, domain.names.index
     sets = [tuple(sorted((*pair, POSITION), key=place)) for pair in product(own, above)]
     cells = {one: prod(sizes[name] for name in one) for one in sets}

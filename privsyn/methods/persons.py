@@ -219,7 +219,7 @@ class Sizes:
         return Domain((self.name,), (classes,), (classes,)) if self else NO_ATTRIBUTES
 
 
-NO_SIZES = Sizes("", np.ones(1, np.int64), RowsOfGroups.known(np.zeros(1)))
+NO_SIZES = Sizes("", np.ones(1, np.int64), RowsOfGroups.exact(np.zeros(1)))
 
 
 def contribution_of(rows: RowsPerPerson, bound: int, law: Law, *, together: bool) -> Contribution:
@@ -235,7 +235,7 @@ def contribution_of(rows: RowsPerPerson, bound: int, law: Law, *, together: bool
     """
     in_tables, in_columns, alone, of_all = (
         max(float(rows.persons @ kept), 1.0)
-        for kept in (rows.kept_within(bound), rows.kept(bound), rows.kept(1), rows.rows)
+        for kept in (rows.rows_within_squares(bound), rows.rows_within(bound), rows.rows_within(1), rows.rows)
     )
     bounded = Contribution(bound, of_columns=in_columns / of_all, of_person=in_columns / alone)
     if not together or law.name == "laplace" or bound == 1:  # one row is within squares of 1
@@ -251,4 +251,6 @@ def tested_of(rows: RowsPerPerson) -> Contribution:
     its excess is no sum over classes, and the chance of which rows are kept has no place in its stated risk.
     """
     most = min(rows.largest, MOST_TESTED)
-    return Contribution(most, of_columns=float(rows.persons @ rows.kept(most)) / max(rows.total, 1.0) or 1.0)
+    return Contribution(
+        most, of_columns=float(rows.persons @ rows.rows_within(most)) / max(rows.total, 1.0) or 1.0
+    )

@@ -223,13 +223,13 @@ def learn_randomised(rows: Rows, rng: np.random.Generator, report: Progress, fac
     facts : PublicFacts
     """
     report(MEASURING, 0, 1)  # nothing is asked of a private row: what was sent is counted
-    channels = Channels.for_domain(facts.kept, rows.domain)
-    first = exact_counts(rows, tuple((name,) for name in rows.domain), facts.kept)
+    channels = Channels.for_domain(facts.retention, rows.domain)
+    first = exact_counts(rows, tuple((name,) for name in rows.domain), facts.retention)
     merging = merge_rare(tuple(map(channels.unbiased, first)), estimate_total(first), spared=MANY_VALUES)
     rows, one_ways = rows.merge(merging), tuple(map(merging.merge_counts, first))
     problem = Problem(merging, channels=channels.merge(merging), one_ways=one_ways)
     unbiased = problem.channels.unbiased
-    measured = exact_counts(rows, tuple(combinations(rows.domain.names, 2)), facts.kept)
+    measured = exact_counts(rows, tuple(combinations(rows.domain.names, 2)), facts.retention)
     report(MEASURING, 1, 1)
     report(ESTIMATING, 0, 1)
     pairs = estimate_pairs(problem, tuple(Estimate(m.marginal, measured=m) for m in measured), rng)

@@ -204,11 +204,11 @@ class Opened:
             important,
             looks,
             frequent={name: cells_of(codec, name, of) for name, of in frequent.items() if name in axes},
-            given=dict.fromkeys(self.given(sizes), 1.0)
+            context=dict.fromkeys(self.given(sizes), 1.0)
             | dict.fromkeys(sizes.domain, OF_LINKED if self.is_linked else OF_PERSON),
             previous=codec.domain.names if self.is_linked else (),
             lags=1 if self.above is None else self.above.lags,
-            whole=() if self.above is None else self.above.numbers,
+            unjoined=() if self.above is None else self.above.numbers,
         )
 
     def output_type(self, codec: Codec, others: Collection[str] = ()) -> OutputType:

@@ -28,7 +28,7 @@ from privsyn.release.release import Release
 from privsyn.release.saved.file_format import members_of, parts_of, read_file, write_model
 from privsyn.release.saved.linked_file import DATABASE, ReleasedLevel, levels_of, pack_levels
 from privsyn.synthesis.chains import NUMBER_OF_ROWS, POSITION, Chains
-from privsyn.synthesis.limits import Limit, One, exactly_one
+from privsyn.synthesis.limits import Limit, UniqueCode, exactly_one
 from privsyn.synthesis.linked import synthesise_linked
 from privsyn.table.codec.codec import Codec
 from privsyn.table.database.declared import Database
@@ -203,9 +203,9 @@ class LinkedRelease:
         above = known_above(name, self.database, self._codecs, made, places)
         limits = [Limit(*of) for of in above.allowed(codec.cells(merging))]
         tables = (*release.fitted.marginals, *links.tables)
-        ones = [One(*of) for of in codes_of_ones(table, codec)]
+        ones = [UniqueCode(*of) for of in codes_of_ones(table, codec)]
         merged = [one.merged(merging) for one in ones]
-        codes = synthesise_linked(own, tables, chains, rng, zeros=release.zeros, limits=limits, ones=merged)
+        codes = synthesise_linked(own, tables, chains, rng, zeros=release.zeros, limits=limits, unique=merged)
         records = Records(merging.merged, np.stack([codes[each] for each in own], axis=1))
         records = exactly_one(
             ones, merging.restore(records, rng), release.fitted.one_ways, merging, parents, rng

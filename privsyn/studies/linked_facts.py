@@ -16,7 +16,7 @@ from privsyn.pages.diagram import Box
 from privsyn.pages.sections import interval, many, whole
 from privsyn.release.linked import LinkedRelease
 from privsyn.studies.release_facts import KEPT, most_frequent, relationship
-from privsyn.synthesis.chains import NUMBER_OF_ROWS, Given, Previous
+from privsyn.synthesis.chains import NUMBER_OF_ROWS, Context, Previous
 from privsyn.table.codec.labels import labels_of
 from privsyn.table.database.declared import Table
 from privsyn.table.database.opened import ROW, constants, rows_of
@@ -169,7 +169,7 @@ class LinksInWords:
         """For each table above, and for the rows before: how many pairs are kept how well, in words."""
         above = {name: len(self._columns(name)) for name in self._release.database.above(self._name)}
         own = len(self._columns(self._name))
-        of_rows = sum(not given.table for given in self._links.given.values())
+        of_rows = sum(not given.table for given in self._links.context.values())
         further = own * (max((of.lag for of in self._links.previous.values()), default=1) - 1)
         possible = {name: own * many for name, many in above.items()}
         possible |= {PLACE: own * of_rows, BEFORE: own**2 + further}  # two rows before: itself alone
@@ -183,7 +183,7 @@ class LinksInWords:
 
     def called(self, attribute: str) -> str:
         """Return what pages call an attribute of a row of the table."""
-        if (given := self._links.given.get(attribute)) is not None:
+        if (given := self._links.context.get(attribute)) is not None:
             parent = self._release.database.tables[self._name].parent
             if given.table:
                 return f"{given.table}.{given.attribute}"
@@ -200,7 +200,7 @@ class LinksInWords:
         """Return the table above with which a table of counts links, or what else."""
         if self._links.previous.keys() & set(table.attributes):
             return BEFORE
-        above = {self._links.given[name].table for name in table.attributes if name in self._links.given}
+        above = {self._links.context[name].table for name in table.attributes if name in self._links.context}
         return next(filter(None, above), PLACE)
 
     def _lost(self, table: Marginal) -> bool:
@@ -213,7 +213,7 @@ class LinksInWords:
 
     def _home(self, name: str) -> tuple[Any, str]:
         """Return the release that has the column of an attribute, or None, and its name there."""
-        if (given := self._links.given.get(name)) is not None:
+        if (given := self._links.context.get(name)) is not None:
             return (self._release.tables[given.table] if given.table else None), given.attribute
         previous = self._links.previous.get(name)
         return self._own, name if previous is None else previous.column
@@ -251,8 +251,8 @@ class LinksInWords:
     def _words(self, name: str, group: Codes) -> list[str]:
         """Return a label for each group of the codes of an attribute."""
         release, attribute = self._home(name)
-        source = self._links.given.get(name) or self._links.previous.get(name)
-        if isinstance(source, Given) and not source.table:
+        source = self._links.context.get(name) or self._links.previous.get(name)
+        if isinstance(source, Context) and not source.table:
             return _numbers(group[source.groups], first=source.attribute != NUMBER_OF_ROWS)
         place = release.codec.domain.names.index(attribute)
         merging, encoder = release.fitted.merging, release.codec.encoders[place]

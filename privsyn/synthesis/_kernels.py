@@ -41,7 +41,7 @@ class Move(NamedTuple):
     values : of shape (values, 2)
         Their codes in the start. No others are drawn: they are too rare for a record.
     strides : of shape (2,)
-    places : flat array
+    indices : flat array
         Place in `values` of codes c and d, at ``c * strides[0] + d * strides[1]``; their number if not there.
     groups : of shape (groupings, values)
         Group of each value.
@@ -51,7 +51,7 @@ class Move(NamedTuple):
         First table of each grouping.
     starts : of shape (tables,)
         First cell of each table.
-    others : of shape (tables + 1,)
+    axis_starts : of shape (tables + 1,)
         First of the other attributes of each table, in `axes` and `blocks`.
     axes, blocks : of shape (other attributes of all tables,)
         The attribute. Its code c moves the row of cells by ``offsets[block + c]``.
@@ -63,12 +63,12 @@ class Move(NamedTuple):
     moved: Indices
     values: Indices
     strides: Indices
-    places: Indices
+    indices: Indices
     groups: Indices
     widths: Indices
     tables: Indices
     starts: Indices
-    others: Indices
+    axis_starts: Indices
     axes: Indices
     blocks: Indices
     offsets: Indices
@@ -90,12 +90,12 @@ def add_up(
         vector = ir.VectorType(ir.FloatType(), LANES)
         first, last, at, _, _, offset = arguments[2:]
 
-        def place(argument: int, index: Any) -> Any:
+        def address(argument: int, index: Any) -> Any:
             array = context.make_array(signature.args[argument])(context, builder, arguments[argument])
             return builder.gep(array.data, [builder.zext(index, ir.IntType(64))])
 
         def lanes(argument: int, index: Any) -> Any:
-            return builder.bitcast(place(argument, index), vector.as_pointer())
+            return builder.bitcast(address(argument, index), vector.as_pointer())
 
         none = ir.Constant(vector, [0.0] * LANES)
         total = cgutils.alloca_once_value(builder, none)  # type: ignore[no-untyped-call]
@@ -104,10 +104,10 @@ def add_up(
         builder.store(none, total)
         builder.store(zero, step_total)
         with cgutils.for_range_slice(builder, first, last, first.type(1)) as (t, _):
-            start = builder.load(place(1, t))
+            start = builder.load(address(1, t))
             cells = builder.load(lanes(0, builder.add(start, at)), align=4)
             builder.store(builder.fadd(builder.load(total), cells), total)
-            step = builder.load(place(6, builder.add(start, offset)))
+            step = builder.load(address(6, builder.add(start, offset)))
             builder.store(builder.fadd(builder.load(step_total), step), step_total)
         builder.store(builder.load(total), lanes(5, at), align=4)
         return builder.load(step_total)
@@ -167,7 +167,7 @@ def resample(
         if row % STRETCH == 0:  # the codes that are read do not change
             find_rows_of_cells(codes, row, move, rows_of_cells)
         begins = rows_of_cells[row % STRETCH]
-        old = move.places[codes[row, a] * move.strides[0] + codes[row, b] * move.strides[1]]
+        old = move.indices[codes[row, a] * move.strides[0] + codes[row, b] * move.strides[1]]
         if old == size:
             continue
         # The least cost - heat * noise is a draw from the distribution (Gumbel's method).
@@ -216,7 +216,7 @@ def find_rows_of_cells(
     """
     rows = STRETCH if begin + STRETCH < len(codes) else len(codes) - begin
     for t in range(len(move.starts)):
-        start, first, last = move.starts[t], move.others[t], move.others[t + 1]
+        start, first, last = move.starts[t], move.axis_starts[t], move.axis_starts[t + 1]
         if first == last:
             for row in range(rows):
                 rows_of_cells[row, t] = start

@@ -110,7 +110,7 @@ def finish(
     weights = np.repeat(weight_of_table, [table.domain.cells for table in fitted]) / (targets + 1)
     if possible.masks:
         masks = [
-            np.full(table.domain.cells, True) if index in joined else possible.of(table.domain).ravel()
+            np.full(table.domain.cells, True) if index in joined else possible.mask(table.domain).ravel()
             for index, table in enumerate(tables)
         ]
         is_possible = np.concatenate(masks)
@@ -213,7 +213,7 @@ def _sparse(tables: tuple[Marginal, ...], n: int, possible: StructuralZeros) -> 
     groupings: dict[int, Grouping] = {}
     for index, table in enumerate(tables):
         big = len(table.attributes) > 2 and max(table.domain.ordered) > 2
-        if big and table.domain.cells * DENSE > n and possible.of(table.domain).all():
+        if big and table.domain.cells * DENSE > n and possible.mask(table.domain).all():
             sides = [table.project((name,)) for name in table.attributes]
             for level in LEVELS:
                 grouping = Grouping(tuple(groups_at(side, level) for side in sides))
@@ -309,10 +309,10 @@ def lay_out(
 def _move(domain: Domain, codes: Integers, moved: tuple[int, ...], tables: Iterable[_Table]) -> Move:
     sizes = [domain.sizes[axis] for axis in moved]
     cells_of_rows = np.ravel_multi_index([codes[:, axis] for axis in moved], sizes)
-    found = np.flatnonzero(np.bincount(cells_of_rows, minlength=prod(sizes)))
-    values = dict(zip(moved, np.unravel_index(found, sizes), strict=True))
-    places = np.full(prod(sizes), len(found))
-    places[found] = np.arange(len(found))
+    cells_used = np.flatnonzero(np.bincount(cells_of_rows, minlength=prod(sizes)))
+    values = dict(zip(moved, np.unravel_index(cells_used, sizes), strict=True))
+    indices = np.full(prod(sizes), len(cells_used))
+    indices[cells_used] = np.arange(len(cells_used))
     alike: dict[tuple[int, bytes], list[_Table]] = {}
     for table in tables:
         grouping, moved_last = _rows_of_cells(table, values)
@@ -327,12 +327,12 @@ def _move(domain: Domain, codes: Integers, moved: tuple[int, ...], tables: Itera
         moved=np.array([moved[0], moved[-1]]),
         values=np.stack([values[moved[0]], values[moved[-1]]], axis=1),
         strides=np.array([sizes[1], 1] if len(moved) > 1 else [1, 0]),
-        places=places,
+        indices=indices,
         groups=np.array([np.frombuffer(group, np.int64) for _, group in alike]),
         widths=np.array([width for width, _ in alike]),
         tables=np.cumsum([0, *map(len, alike.values())]),
         starts=np.cumsum([0, *(cells.size for cells, _ in held[:-1])]),
-        others=np.cumsum([0, *(len(groups) for _, groups in held)]),
+        axis_starts=np.cumsum([0, *(len(groups) for _, groups in held)]),
         axes=np.array([axis for _, groups in held for axis in groups]),
         blocks=np.cumsum([0, *map(len, offsets)])[:-1],
         offsets=np.concatenate([[], *offsets]),
@@ -347,10 +347,10 @@ def _rows_of_cells(
     """Return the number of groups and the group of each value; the table with the moved attributes last."""
     axes = list(table.groups)
     inner = [axis for axis in values if axis in table.groups]
-    others = {axis: group for axis, group in table.groups.items() if axis not in inner}
-    cells = table.cells.transpose([axes.index(axis) for axis in (*others, *inner)])
-    shape = cells.shape[len(others) :]
+    fixed = {axis: group for axis, group in table.groups.items() if axis not in inner}
+    cells = table.cells.transpose([axes.index(axis) for axis in (*fixed, *inner)])
+    shape = cells.shape[len(fixed) :]
     codes = [table.groups[axis][values[axis]] for axis in inner]
     group = codes[0] if len(codes) == 1 else np.ravel_multi_index(codes, shape)
-    rows = cells if len(codes) == 1 else cells.reshape(*cells.shape[: len(others)], prod(shape))
-    return (prod(shape), group.astype(np.int64).tobytes()), _Table(rows, others)
+    rows = cells if len(codes) == 1 else cells.reshape(*cells.shape[: len(fixed)], prod(shape))
+    return (prod(shape), group.astype(np.int64).tobytes()), _Table(rows, fixed)

@@ -1,4 +1,4 @@
-"""Which rows have the same parent, and what each row has from the rows above and before it."""
+"""Chains: the rows of one parent in their order, and the attributes of a row that are of other rows."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from privsyn.marginals.marginal import Grouping, Marginal, Measurement
 TINY = 1e-9  # records
 NUMBER_OF_ROWS, SIBLINGS, POSITION = "rows of the person", "rows of the parent", "position"
 OF_ROWS = (NUMBER_OF_ROWS, SIBLINGS, POSITION)
-"""Attributes of a row: the class of the number of rows of its person, that of the rows of its parent, and its
-place among the latter."""
+"""Attributes of a row that are no columns: the class of the number of rows of its person, the class of the
+number of rows of its parent, and its position among the rows of its parent."""
 NEXT = "next row's ", "second next row's "
-"""How the names of the attributes of the next row begin, and of the row after that."""
+"""Prefixes of the names of attributes of the next row, and of the row after the next."""
 EXACT = "exact previous "
-"""How the name of an attribute of the previous row begins that has all codes, not groups of them."""
+"""Prefix of the name of an attribute of the previous row that has all codes of the column, not groups."""
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
-    """Where the values of an attribute come from that each row has before its own columns are made.
+class Context:
+    """An attribute that each row has before its own columns are made, and where its values come from.
 
     Parameters
     ----------
     table : str
         The table above that has the column. Empty if it is no column.
     attribute : str
-        The column; else `NUMBER_OF_ROWS` or `POSITION`.
+        The column, or one of `OF_ROWS`.
     groups : integer array
         The code of each merged code of the column, or of each number from 0. Larger numbers have the last.
     """
@@ -41,10 +41,10 @@ class Given:
     attribute: str
     groups: Codes
 
-    def of(self, numbers: Integers) -> Integers:
+    def codes(self, numbers: Integers) -> Integers:
         """Return the codes of rows.
 
-        >>> Given("", POSITION, np.array([0, 1, 2], np.int32)).of(np.array([1, 9], np.uint8)).tolist()
+        >>> Context("", POSITION, np.array([0, 1, 2], np.int32)).codes(np.array([1, 9], np.uint8)).tolist()
         [1, 2]
         """
         return self.groups.astype(code_type(int(self.groups.max()) + 1)).take(numbers, mode="clip")
@@ -52,16 +52,16 @@ class Given:
 
 @dataclass(frozen=True, eq=False)
 class Previous:
-    """Where the values of an attribute come from that each row has from one before it, of the same parent.
+    """An attribute that each row has from an earlier row of the same parent.
 
     Parameters
     ----------
     column : str
-        The own attribute.
+        The column of the earlier row.
     groups : integer array
-        The code of each code of the column. One code more stands for rows without such a row.
+        The code of each code of the column. One code more stands for rows without an earlier row.
     lag : int
-        How many rows before: 1 or 2.
+        1 for the previous row, 2 for the row before that.
     """
 
     column: str
@@ -70,14 +70,14 @@ class Previous:
 
     @property
     def none(self) -> int:
-        """The code of rows without such a row."""
+        """The code of rows without an earlier row."""
         return int(self.groups.max()) + 1
 
-    def of(self, codes: Integers, positions: Ints, rows: Ints) -> Integers:
+    def codes(self, codes: Integers, positions: Ints, rows: Ints) -> Integers:
         """Return the codes of some rows from the column's codes and each row's position in its parent.
 
         >>> previous = Previous("a", np.array([0, 1, 1], np.int32))
-        >>> previous.of(np.array([2, 0, 1]), np.array([0, 1, 0]), np.arange(3)).tolist()
+        >>> previous.codes(np.array([2, 0, 1]), np.array([0, 1, 0]), np.arange(3)).tolist()
         [2, 1, 2]
         """
         has = positions[rows] >= self.lag
@@ -90,17 +90,17 @@ class Links:
 
     Parameters
     ----------
-    given : mapping of an attribute to a Given
+    context : mapping of an attribute to a Context
     previous : mapping of an attribute to a Previous
     tables : tuple of Marginal
-        Each over own attributes and one of `given` or `previous`.
+        Each over own attributes and one of `context` or `previous`.
     measured : tuple of Measurement
-        Of each table: draws need the noise in it.
+        The measurement of each table: draws need its noise.
     errors : tuple of float
-        Of each table: the share of rows that would have to change to make it the private one. Pages show it.
+        The share of rows that would have to change to make each table the private one. Pages show it.
     """
 
-    given: Mapping[str, Given]
+    context: Mapping[str, Context]
     previous: Mapping[str, Previous]
     tables: tuple[Marginal, ...]
     measured: tuple[Measurement, ...]
@@ -115,18 +115,18 @@ class Chains:
     ----------
     parents : integer array of shape (rows,)
         A code of each row's parent. The rows of a parent stand together, in order.
-    given : mapping of an attribute to its codes
-        What is known of each row before it is made, such as the columns of its parent.
+    context : mapping of an attribute to its codes
+        Attributes that each row has before it is made, such as the columns of its parent.
     previous : mapping of an attribute to a Previous
     order : str, optional
         An own attribute whose codes never decrease among the rows of a parent.
     in_order : bool
-        Whether the order of the rows of a parent means anything. If not, `given` is the same in all of them,
-        and attributes are of the previous row alone.
+        Whether the rows of a parent have an order. If not, `context` is the same in all rows of a parent,
+        and each attribute of `previous` has a lag of 1.
     """
 
     parents: Ints
-    given: Mapping[str, Integers]
+    context: Mapping[str, Integers]
     previous: Mapping[str, Previous]
     order: str | None = None
     in_order: bool = True
@@ -136,17 +136,17 @@ class Chains:
         cls,
         parents: Ints,
         links: Links,
-        known: Mapping[tuple[str, str], Integers],
+        numbers: Mapping[tuple[str, str], Integers],
         order: str | None = None,
         *,
         in_order: bool = True,
     ) -> Chains:
-        """Return the chains of rows of the same parent; `known` has what `Given` may be of."""
-        given = {name: of.of(known[of.table, of.attribute]) for name, of in links.given.items()}
-        return cls(parents, given, links.previous, order, in_order)
+        """Return the chains of rows of the same parent; `numbers` has those that a `Context` groups."""
+        context = {name: c.codes(numbers[c.table, c.attribute]) for name, c in links.context.items()}
+        return cls(parents, context, links.previous, order, in_order)
 
     def with_exact(self, codes: int) -> Chains:
-        """Return the same with the exact code of `order` in the previous row, of which there are `codes`."""
+        """Return the chains with the code of `order` in the previous row as one more attribute."""
         exact = {EXACT + str(self.order): Previous(str(self.order), np.arange(codes, dtype=np.int32))}
         return replace(self, previous={**self.previous, **exact})
 
@@ -162,46 +162,52 @@ class Chains:
 
     @property
     def lag(self) -> int:
-        """How many rows before a row have an attribute of it."""
+        """The largest lag of an attribute of an earlier row; 1 if there is none."""
         return max((previous.lag for previous in self.previous.values()), default=1)
 
     def symmetric(self, tables: Sequence[Marginal], one_ways: Mapping[str, Marginal]) -> tuple[Marginal, ...]:
-        """Return the tables with those over neighbours and their mirror images, if the rows are in no order.
+        """Return the tables; if the rows have no order, each table over neighbours averaged with its image.
 
         In a random order, two neighbours are as likely the other way round. So the table of a column a and
-        the previous row's b, and that of b and the previous row's a, are two estimates of the same counts.
-        Both become their mean, with half the noise variance. If only one was measured, it is the estimate of
-        the other. Where a is b, the table becomes symmetric.
+        the previous row's b, and the table of b and the previous row's a, estimate the same counts. Both
+        become their mean, with half the noise variance. If only one of them was measured, its image stands
+        for the other. If a is b, the table becomes symmetric.
 
         Parameters
         ----------
         tables : sequence of Marginal
-            Those with an attribute of the previous row have one other attribute, an own one.
-        one_ways : mapping of an own attribute to its counts
+            A table with an attribute of the previous row has only one other attribute, an own column.
+        one_ways : mapping of an own column to its counts
         """
         if self.in_order:
             return tuple(tables)
-        found: dict[frozenset[str], list[Marginal]] = {}
+        estimates: dict[frozenset[str], list[Marginal]] = {}
         for table in tables:
             images = [self.image_of(table, one_ways)] if self.previous.keys() & table.attributes else []
-            for each in (table, *images):
-                found.setdefault(frozenset(each.attributes), []).append(each)
+            for estimate in (table, *images):
+                estimates.setdefault(frozenset(estimate.attributes), []).append(estimate)
         means = []
-        for first, *others in found.values():
-            counts = [first.counts, *(other.project(first.attributes).counts for other in others)]
+        for first, *further in estimates.values():
+            counts = [first.counts, *(estimate.project(first.attributes).counts for estimate in further)]
             means.append(Marginal(first.domain, np.mean(counts, axis=0)))
         return tuple(means)
 
     def image_of(self, table: Marginal, one_ways: Mapping[str, Marginal]) -> Marginal:
-        """Return what a table over neighbours says of them if they change places.
+        r"""Return the table that a table over neighbours becomes if both rows change places.
 
-        The own attribute is that of the previous row then, and its codes are joined to groups. The other one
-        is now in codes: those of a group have shares as in all rows. As many rows of each code have no
-        previous row as have no next one: all rows of the code but those that are the previous row of another.
+        Let :math:`T_{ag}` be the number of rows with code a of one column, after a row with a code of group g
+        of another column. The image counts rows with code b of that other column, after a row with a code of
+        group h of the first:
+
+        .. math:: I_{bh} = \frac{n_b}{\sum_{b' \in g(b)} n_{b'}} \sum_{a \in h} T_{a g(b)}.
+
+        Here :math:`n_b` is the count of b, because no table over neighbours shows the codes of a group. The
+        last column of the image counts rows without a previous row. In a random order these are as many as
+        the rows without a next row: :math:`n_b - \sum_h I_{bh}`, at least 0.
 
         Examples
         --------
-        The value 0 is followed by 0 or 1, and 1 by 1. So whoever has 1 comes after 0 or 1:
+        The value 0 is followed by 0 or 1, and 1 by 1. So a row with a 1 comes after a 0 or a 1:
 
         >>> chains = Chains(np.zeros(0, np.int64), {}, {"before": Previous("a", np.array([0, 1], np.int32))})
         >>> table = Marginal(Domain(("a", "before"), (2, 3)), np.array([[6.0, 0, 4], [2, 1, 2]]))
@@ -209,15 +215,15 @@ class Chains:
         >>> image.attributes, image.counts.tolist()
         (('a', 'before'), [[6.0, 2.0, 2.0], [0.0, 1.0, 4.0]])
         """
-        (name,) = (each for each in table.attributes if each in self.previous)
-        (own,) = (each for each in table.attributes if each != name)
+        (name,) = (name for name in table.attributes if name in self.previous)
+        (column,) = (column for column in table.attributes if column != name)
         before = self.previous[name]
-        ((image, of_own),) = ((each, of) for each, of in self.previous.items() if of.column == own)
-        column, counts = one_ways[before.column].counts, table.project((own, name)).counts[:, :-1]
-        shares = Grouping((before.groups,)).scale(column, np.ones(before.none))
-        joint = Grouping((of_own.groups, np.arange(before.none, dtype=np.int32))).join(counts)
+        ((image, groups),) = ((n, p.groups) for n, p in self.previous.items() if p.column == column)
+        counts, neighbours = one_ways[before.column].counts, table.project((column, name)).counts[:, :-1]
+        shares = Grouping((before.groups,)).scale(counts, np.ones(before.none))
+        joint = Grouping((groups, np.arange(before.none, dtype=np.int32))).join(neighbours)
         following = joint[:, before.groups] * shares
-        everyone = column * (table.total / max(float(column.sum()), TINY))
-        first = np.maximum(everyone - following.sum(axis=0), 0.0)
-        domain = Domain((before.column, image), (len(column), of_own.none + 1))
+        rows = counts * (table.total / max(float(counts.sum()), TINY))
+        first = np.maximum(rows - following.sum(axis=0), 0.0)
+        domain = Domain((before.column, image), (len(counts), self.previous[image].none + 1))
         return Marginal(domain, np.vstack([following, first]).T)

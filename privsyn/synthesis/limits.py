@@ -1,4 +1,4 @@
-"""Limits: codes that single rows may not have, because of what is known of other rows."""
+"""Limits: codes that single rows may not have, because of the codes of other rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from privsyn.synthesis.annealing import NEVER
 from privsyn.synthesis.chains import TINY
 from privsyn.synthesis.synthesise import draw_by_quota
 
-LESS = -5.0  # log of how much less likely a row is chosen that did not have the code at the start
+LESS = -5.0  # added to the log weight with which a row is chosen, if it did not have the code at the start
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,17 +35,17 @@ class Limit:
     possible: Mask
 
     def table(self, name: str) -> Marginal:
-        """Return a table over the attribute and the kind, which is called `name`. No count is known of it."""
+        """Return an empty table over the attribute and the kind, which is called `name`."""
         return Marginal(Domain((self.attribute, name), self.possible.shape), np.zeros(self.possible.shape))
 
     @property
     def weights(self) -> Floats:
-        """The weight of a record in each cell of this table: 0 where it may be."""
+        """The weight of a record in each cell of `table`: 0 where it may be."""
         return np.where(self.possible.ravel(), 0.0, NEVER)
 
 
 @dataclass(frozen=True, eq=False)
-class One:
+class UniqueCode:
     """A code of an attribute that exactly one of the rows of each parent has.
 
     Parameters
@@ -53,42 +53,42 @@ class One:
     attribute : str
     code : int
     first : bool
-        Whether it is the first of them.
+        Whether that row is the first row of its parent.
     """
 
     attribute: str
     code: int
     first: bool
 
-    def merged(self, merging: Merging) -> One:
-        """Return the same with the merged code."""
+    def merged(self, merging: Merging) -> UniqueCode:
+        """Return the same condition on the merged code."""
         (axis,) = merging.original.axes((self.attribute,))
         return replace(self, code=int(merging.groups[axis][self.code]))
 
     def chances(
-        self, tables: Sequence[Marginal], given: str, known: Mapping[str, Integers], rows: int
+        self, tables: Sequence[Marginal], attribute: str, codes: Mapping[str, Integers], rows: int
     ) -> Floats:
-        """Return how likely each row has the code, by a table with an attribute that is `given`."""
+        """Return how likely each row has the code, by a table over it and `attribute`; else 1."""
         for table in tables:
-            if set(table.attributes) == {given, self.attribute}:
-                counts = table.project((given, self.attribute)).counts
+            if set(table.attributes) == {attribute, self.attribute}:
+                counts = table.project((attribute, self.attribute)).counts
                 shares = counts[:, self.code] / np.maximum(counts.sum(axis=1), TINY)
-                return np.asarray(shares[known[given]], np.float64)
+                return np.asarray(shares[codes[attribute]], np.float64)
         return np.ones(rows)
 
     def limit(
         self, codes: Integers, parents: Ints, chances: Floats, size: int, rng: np.random.Generator
     ) -> Limit:
-        """Return which rows must have the code, and that no others may.
+        """Return the limit by which one row of each parent must have the code and no other row may have it.
 
         Parameters
         ----------
         codes : array of shape (rows,)
-            At the start. Of each parent a row is chosen that has the code, if there is one.
+            At the start. If a row of a parent has the code, one of these rows is chosen.
         parents : array of shape (rows,)
             Rows of the same parent stand together.
         chances : array of shape (rows,)
-            How likely each row has the code, by what is known of it.
+            How likely each row has the code; see `chances`.
         size : int
             Number of codes.
         rng : numpy.random.Generator
@@ -99,34 +99,34 @@ class One:
         return Limit(self.attribute, kinds, np.stack([~has, has], axis=1))
 
     def _chosen(self, codes: Integers, parents: Ints, chances: Floats, rng: np.random.Generator) -> Integers:
-        """Return the place of one row of each parent."""
+        """Return the index of one row of each parent."""
         likely = np.log(chances + TINY) + np.where(codes == self.code, 0.0, LESS)
         score = -ranks(parents).astype(np.float64) if self.first else likely + rng.gumbel(size=len(parents))
         order = np.lexsort((score, parents))
         return order[np.diff(parents[order], append=-1) != 0]
 
     def enforced(self, codes: Integers, parents: Ints, weights: Floats, rng: np.random.Generator) -> Integers:
-        """Return codes of which exactly one of each parent is the one.
+        """Return codes in which exactly one row of each parent has the code.
 
         Parameters
         ----------
         codes, parents : arrays of shape (rows,)
         weights : array of shape (codes,)
-            How often a row gets another code that had this one too.
+            Weights of the codes from which the surplus rows with the code draw another.
         rng : numpy.random.Generator
         """
         chosen = self._chosen(codes, parents, np.where(codes == self.code, 1.0, 0.0), rng)
-        too = codes == self.code
-        too[chosen] = False
+        surplus = codes == self.code
+        surplus[chosen] = False
         changed, weights_of_rest = np.array(codes), weights + TINY
         weights_of_rest[self.code] = 0.0
-        changed[too] = draw_by_quota(weights_of_rest, int(too.sum()), rng)
+        changed[surplus] = draw_by_quota(weights_of_rest, int(surplus.sum()), rng)
         changed[chosen] = self.code
         return changed
 
 
 def exactly_one(
-    ones: Sequence[One],
+    ones: Sequence[UniqueCode],
     records: Records,
     one_ways: Sequence[Marginal],
     merging: Merging,
@@ -137,10 +137,10 @@ def exactly_one(
     if not ones:
         return records
     codes = np.array(records.codes)
-    for one in ones:
-        (axis,) = records.domain.axes((one.attribute,))
+    for unique in ones:
+        (axis,) = records.domain.axes((unique.attribute,))
         weights = merging.spread(one_ways[axis])
-        codes[:, axis] = one.enforced(codes[:, axis], parents, weights, rng)
+        codes[:, axis] = unique.enforced(codes[:, axis], parents, weights, rng)
     return Records(records.domain, codes)
 
 
@@ -150,7 +150,7 @@ def move_into(
     one_ways: Mapping[str, Marginal],
     rng: np.random.Generator,
 ) -> None:
-    """Draw codes again that rows may not have, in place. In an order, rows could else block each other.
+    """Draw codes again that limits exclude, in place: rows in an order could otherwise block each other.
 
     Parameters
     ----------
@@ -160,14 +160,14 @@ def move_into(
     rng : numpy.random.Generator
     """
     for name in dict.fromkeys(limit.attribute for limit in limits):
-        of_attribute = [limit for limit in limits if limit.attribute == name]
-        may = np.logical_and.reduce([limit.possible[rows[name], limit.kinds] for limit in of_attribute])
-        wrong = np.flatnonzero(~may)
+        excluding = [limit for limit in limits if limit.attribute == name]
+        allowed = np.logical_and.reduce([limit.possible[rows[name], limit.kinds] for limit in excluding])
+        wrong = np.flatnonzero(~allowed)
         kinds, which = np.unique(
-            np.stack([limit.kinds[wrong] for limit in of_attribute]), axis=1, return_inverse=True
+            np.stack([limit.kinds[wrong] for limit in excluding]), axis=1, return_inverse=True
         )
         for index, kind in enumerate(kinds.T):
-            possible = [limit.possible[:, of] for limit, of in zip(of_attribute, kind, strict=True)]
+            possible = [limit.possible[:, column] for limit, column in zip(excluding, kind, strict=True)]
             weights = (one_ways[name].counts + TINY) * np.logical_and.reduce(possible)
             at = wrong[which.ravel() == index]
             if weights.any():

@@ -76,7 +76,7 @@ def test_the_variance_of_all_rows_has_the_noise_the_number_of_rows_and_the_sampl
         expected = 4 * 50 + (90 * shares) ** 2 + factor * shares
         assert whole.certainties[0].measured.variance == pytest.approx(expected)
         assert whole.certainties[0].error > certainty.error  # the sampling, and not the number of rows
-    known = reweighted(kept, "none", RowsOfGroups.known(np.array([400.0])))
+    known = reweighted(kept, "none", RowsOfGroups.exact(np.array([400.0])))
     assert known.certainties[0].measured.variance == pytest.approx([50, 50])
     assert known.certainties[0].error == pytest.approx(certainty.error)
 
@@ -87,7 +87,7 @@ def test_codes_of_one_group_may_have_other_classes_of_persons():
     before = Marginal(domain, np.array([100.0, 300.0, 200.0, 200.0]))
     after = Marginal(domain, before.counts * [1.5, 1.5, 2.5, 2.5])
     certainty = one_way_certainty(Measurement(before, np.full(4, 50.0)), before)
-    rows = RowsOfGroups.known(np.array([1600.0]))
+    rows = RowsOfGroups.exact(np.array([1600.0]))
     alone = Weights("none", np.array([800.0]), rows, {}, {})
     joined = replace(alone, groups={"a": np.array([0, 0, 1, 1], np.int32)})
     more = joined.certainty(certainty, before, after).measured.variance

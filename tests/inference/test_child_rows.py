@@ -76,6 +76,28 @@ def test_codes_merged_by_noise_are_divided_as_the_persons_are():
     assert shares[3] > shares[4] > shares[5]
 
 
+def test_the_share_of_a_class_in_a_merged_code_is_as_unsure_as_a_share_from_0_to_1(monkeypatch):
+    """Two codes divide the class of 12 to 17 rows: a count has the variance (N h (1 - h))^2 more."""
+    persons, numbers = np.array([50.0, 0, 0, 400, 200]), np.arange(5.0)
+    numbers[3:] = 12.0, 16.0
+    seen = {}
+    update = RowsPerPerson.with_persons
+
+    def with_persons(rows, parts, counts, variance):
+        seen.update(rows=rows, parts=parts, variance=variance)
+        return update(rows, parts, counts, variance)
+
+    monkeypatch.setattr(RowsPerPerson, "with_persons", with_persons)
+    noisy = np.zeros(12, np.int64)
+    noisy[11] = 600
+    agreed(model(persons), "number", numbers, rows_of(noisy))
+    h = 12.0**-2 / (12.0**-2 + 16.0**-2)
+    assert seen["rows"].begins[11] == 12
+    np.testing.assert_allclose(seen["parts"][2:, 11], [h, 1 - h])
+    expected = 100.0 + (seen["rows"].persons[11] * h * (1 - h)) ** 2
+    np.testing.assert_allclose(seen["variance"][2:], expected)
+
+
 def test_nobody_vanishes_because_a_code_is_drawn_as_one_number():
     """A merged code is shared out by noisy counts. A share of 0 once took all persons of a class."""
     one = model(np.array([50.0, 400, 300, 350]))

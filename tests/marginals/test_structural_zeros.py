@@ -37,7 +37,7 @@ def test_a_cell_is_possible_where_every_mask_has_a_cell_beside_it(known, data):
     domain, possible = known
     names = data.draw(st.lists(st.sampled_from(domain.names), min_size=1, unique=True))
     some = domain.project(tuple(names))
-    found = possible.of(some)
+    found = possible.mask(some)
     for cell in reference.cells_of(some.shape):
         at = dict(zip(some.names, cell, strict=True))
         assert found[cell] == all(
@@ -55,7 +55,7 @@ def test_a_cell_is_possible_where_every_mask_has_a_cell_beside_it(known, data):
 def test_what_is_impossible_is_counted_exactly_zero_and_nothing_else_is_changed(known, seed):
     domain, possible = known
     measured = Measurement(Marginal(domain, counts(domain, seed)), 4.0)
-    cleaned, mask = possible.clean(measured), possible.of(domain)
+    cleaned, mask = possible.clean(measured), possible.mask(domain)
     assert (cleaned.marginal.counts[~mask] == 0).all()
     assert (np.broadcast_to(cleaned.variance, mask.shape)[~mask] == 0).all()
     assert np.array_equal(cleaned.marginal.counts[mask], measured.marginal.counts[mask])
@@ -67,7 +67,7 @@ def test_a_fitted_table_has_nothing_in_its_zeros_and_the_total_of_its_margins(kn
     """Also where all that was counted lies in public zeros, and where no table with them has the margins."""
     domain, possible = known
     sides = _sides(domain, seed, empty)
-    mask = possible.of(domain)
+    mask = possible.mask(domain)
     start = np.random.default_rng(seed).random(domain.shape) * (
         np.random.default_rng(seed + 1).random() > empty
     )

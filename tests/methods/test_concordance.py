@@ -52,7 +52,7 @@ def test_a_concordance_is_the_difference_of_two_numbers_of_rows(records):
     assert [one.attributes for one in found] == [*combinations("abc", 2)]
     for one in found:
         both = np.prod([signs(records, name) for name in one.attributes], axis=0)
-        assert one.found == (both == 1).sum() - (both == -1).sum()
+        assert one.measured == (both == 1).sum() - (both == -1).sum()
         assert one.variance == spend.sigma**2
 
 

@@ -411,7 +411,7 @@ LINKED = (
     bug("rows that may have any code", "privsyn.synthesis.limits.Limit.weights",
         "np.where(A, 0.0, NEVER)", "np.zeros(A.size)",
         "tests/synthesis/test_linked.py::test_no_row_has_a_code_that_its_kind_may_not_have_and_tables_stay"),
-    bug("two rows of a parent with what one has", "privsyn.synthesis.limits.One.enforced",
+    bug("two rows of a parent with what one has", "privsyn.synthesis.limits.UniqueCode.enforced",
         "A[B] = draw_by_quota(*R)", "",
         "tests/synthesis/test_linked.py::test_one_row_of_each_parent_keeps_a_code_and_others_get_another"),
     bug("all reserved delta for each of the linked tables that search for values",

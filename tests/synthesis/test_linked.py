@@ -11,7 +11,7 @@ import pytest
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Marginal
 from privsyn.synthesis.chains import Chains, Previous
-from privsyn.synthesis.limits import Limit, One
+from privsyn.synthesis.limits import Limit, UniqueCode
 from privsyn.synthesis.linked import synthesise_linked
 
 
@@ -33,7 +33,7 @@ def test_neighbours_and_persons_have_the_dependence_of_the_tables():
     n, first = len(of.parents), int((of.positions == 0).sum())
     sticky = np.array([[0.35, 0.05, 0.0], [0.05, 0.25, 0.3]])
     sticky = np.vstack([sticky * (n - first), np.array([0.4, 0.3, 0.3]) * first])
-    kinds = np.bincount(of.given["kind"]) / n
+    kinds = np.bincount(of.context["kind"]) / n
     tables = (
         Marginal(Domain(("previous a", "a"), (3, 3)), sticky),
         Marginal(Domain(("kind", b), (2, 2)), n * kinds[:, np.newaxis] * np.array([[0.9, 0.1], [0.2, 0.8]])),
@@ -52,7 +52,7 @@ def test_neighbours_and_persons_have_the_dependence_of_the_tables():
     wanted = sticky[:2] / sticky[:2].sum()
     assert np.abs(found - wanted).sum() / 2 < 0.03
     both = np.zeros((2, 2))
-    np.add.at(both, (of.given["kind"], rows[b]), 1 / n)
+    np.add.at(both, (of.context["kind"], rows[b]), 1 / n)
     assert np.abs(both - tables[1].counts / n).sum() / 2 < 0.01
     assert np.mean(rows[b] == rows["c"]) == pytest.approx(0.9, abs=0.02)
     for name, one_way in one_ways.items():
@@ -67,10 +67,10 @@ def test_tables_that_the_start_does_not_follow_are_fitted():
     a, after = rng.integers(0, 3, len(of.parents)), of.positions > 0
     before = np.where(after, np.array([0, 1, 1])[np.roll(a, 1)], 2)
     other = np.where(after, before, rng.integers(0, 2, len(a)))
-    b = np.where(rng.random(len(a)) < 0.7, of.given["kind"], other)
+    b = np.where(rng.random(len(a)) < 0.7, of.context["kind"], other)
     shown = np.zeros((3, 2)), np.zeros((2, 2))
     np.add.at(shown[0], (before, b), 1.0)
-    np.add.at(shown[1], (of.given["kind"], b), 1.0)
+    np.add.at(shown[1], (of.context["kind"], b), 1.0)
     names = ("previous a", "b"), ("kind", "b")
     tables = tuple(Marginal(Domain(n, t.shape), t) for n, t in zip(names, shown, strict=True))
     columns = {"a": a, "b": b}
@@ -161,7 +161,7 @@ def test_no_row_has_a_code_that_its_kind_may_not_have_and_tables_stay():
 @pytest.mark.parametrize("first", [False, True])
 def test_one_row_of_each_parent_keeps_a_code_and_others_get_another(first):
     of, rng = chains(), np.random.default_rng(0)
-    codes, one = rng.integers(0, 3, len(of.parents)), One("a", 1, first)
+    codes, one = rng.integers(0, 3, len(of.parents)), UniqueCode("a", 1, first)
     weights = np.array([3.0, 100.0, 1.0])
     found = one.enforced(codes, of.parents, weights, rng)
     has = np.bincount(of.parents, found == 1)
@@ -198,6 +198,8 @@ def test_in_random_order_the_row_with_the_code_of_one_keeps_what_goes_with_it():
     one_ways = {name: counted(columns, name) for name in columns}
     tables = [counted(columns, *pair) for pair in combinations(columns, 2)]
     of = Chains(np.arange(n) // 3, {}, {}, in_order=False)
-    rows = synthesise_linked(one_ways, tables, of, np.random.default_rng(0), ones=[One("a", 1, False)])
+    rows = synthesise_linked(
+        one_ways, tables, of, np.random.default_rng(0), unique=[UniqueCode("a", 1, False)]
+    )
     apart = [np.abs(counted(rows, *table.attributes).counts - table.counts).sum() / 2 / n for table in tables]
     assert np.mean(apart) < 0.018

@@ -50,7 +50,7 @@ class Concordance:
     attributes : pair of str
     signs : pair of integer arrays of shape (codes,)
         1 for the codes of the upper half, -1 for those of the lower half, 0 for codes without an order.
-    found : float
+    measured : float
         Concordant records minus discordant ones, with noise.
     variance : float
         Noise variance, in records squared.
@@ -58,14 +58,14 @@ class Concordance:
 
     attributes: Attributes
     signs: tuple[Ints, Ints]
-    found: float
+    measured: float
     variance: float
 
     def gap(self, counts: Floats) -> float:
         """Return by how many records the concordance of a table falls short of the measured one."""
-        return self.found - self.of(counts)
+        return self.measured - self.concordance_of(counts)
 
-    def of(self, counts: Floats) -> float:
+    def concordance_of(self, counts: Floats) -> float:
         """Return the concordance of a table of shape (codes, codes), in records."""
         return float(self.signs[0] @ counts @ self.signs[1])
 
@@ -82,7 +82,7 @@ class Concordance:
         """Return the table, tilted to the wanted concordance (in records), with the given margins."""
         a, b = (ranks_of(side)[:, 0] + sign for side, sign in zip(margins, self.signs, strict=True))
         enough = ENOUGH * self.variance**0.5 + SAME * table.total
-        return tilted_to(table, margins, np.outer(a, b), self.of, wanted, enough)
+        return tilted_to(table, margins, np.outer(a, b), self.concordance_of, wanted, enough)
 
 
 def signs_of(side: Marginal) -> Ints:
@@ -124,7 +124,8 @@ def with_concordances(pairs: Sequence[Estimate], concordances: Sequence[Concorda
     ):
         table, sides = pairs[i].table, pairs[i].margins
         moved[i] = replace(
-            moved[i], table=answer.imposed(table, answer.of(table.counts) + weight_of_gap * gap, sides)
+            moved[i],
+            table=answer.imposed(table, answer.concordance_of(table.counts) + weight_of_gap * gap, sides),
         )
     return tuple(moved)
 
@@ -155,7 +156,7 @@ def within_intervals(
     moved = list(pairs)
     for index, pair in enumerate(pairs):
         table = pair.table
-        if not ranks.keys() >= set(table.attributes) or not possible.of(table.domain).all():
+        if not ranks.keys() >= set(table.attributes) or not possible.mask(table.domain).all():
             continue
         a, b = (ranks[name] for name in table.attributes)
         interval = correlation_interval(pair.measured, table, (a, b))

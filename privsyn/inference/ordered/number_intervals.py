@@ -317,7 +317,7 @@ def correlation_interval(measured: Measurement, released: Marginal, sides: tuple
     sums = POWERS @ (coarse[0].coefficients * coarse[1].coefficients)
     correlations = POWERS @ (sides[0].coefficients * sides[1].coefficients) / fine_spread
     # At independence. Elsewhere a strong correlation may change nothing, to the last digit.
-    moved, by = (float(np.gradient(of)[len(PARAMETERS) // 2]) for of in (sums, correlations))
+    moved, by = (float(np.gradient(curve)[len(PARAMETERS) // 2]) for curve in (sums, correlations))
     if not min(moved, by) > 0:  # one of the attributes has a single group
         return Interval(estimate, -1.0, 1.0)
     slope = moved / by

@@ -72,7 +72,7 @@ where the end hardly ever is; with 0.5, half of the columns are cut."""
 
 @dataclass(frozen=True, eq=False)
 class Covariance:
-    """Covariance of the noise of some counts: ``diag(variances) - known.T @ known``.
+    """Covariance of the noise of some counts: ``diag(variances) - reduction.T @ reduction``.
 
     As a matrix it would take 7 GB for a column of 30,000 values.
 
@@ -80,12 +80,12 @@ class Covariance:
     ----------
     variances : array of shape (counts,)
         Without another look.
-    known : array of shape (seen, counts)
+    reduction : array of shape (seen, counts)
         What the counts of another look say about the noise; see `with_look`.
     """
 
     variances: Floats
-    known: Floats
+    reduction: Floats
 
     @classmethod
     def independent(cls, variances: Floats) -> Covariance:
@@ -94,11 +94,11 @@ class Covariance:
 
     def deviations(self) -> Floats:
         """Return the standard deviation of each count's noise; above 0."""
-        return np.sqrt(np.maximum(self.variances - (self.known**2).sum(axis=0), TINY))
+        return np.sqrt(np.maximum(self.variances - (self.reduction**2).sum(axis=0), TINY))
 
     def deviations_of_sums(self, indices: Ints) -> Floats:
         """Return the standard deviations of the noise in the first of these counts, the first two, ..."""
-        removed = (self.known[:, indices].cumsum(axis=1) ** 2).sum(axis=0)
+        removed = (self.reduction[:, indices].cumsum(axis=1) ** 2).sum(axis=0)
         return np.sqrt(np.maximum(self.variances[indices].cumsum() - removed, TINY))
 
 
@@ -342,10 +342,10 @@ def _ending(
     # as dense as its neighbours only at its start, and so twice as long.
     usual = np.array([expected, expected, 2 * expected])[:, np.newaxis]
     log = np.log(widths / lengths) - 0.5 * (np.log(lengths / usual) / SPREAD) ** 2
-    for place, counts, variances in looks:
-        starts = np.flatnonzero(np.diff(place[cells], prepend=-1))
-        at = place[cells][starts]
-        seen = counts[at] - np.bincount(place, elsewhere, minlength=len(counts))[at]
+    for count_of_cell, counts, variances in looks:
+        starts = np.flatnonzero(np.diff(count_of_cell[cells], prepend=-1))
+        at = count_of_cell[cells][starts]
+        seen = counts[at] - np.bincount(count_of_cell, elsewhere, minlength=len(counts))[at]
         predicted = records * np.add.reduceat(shapes, starts, axis=2)
         log -= 0.5 * ((seen - predicted) ** 2 / np.maximum(variances[at], TINY)).sum(axis=2)
     likely = np.exp(log - log.max())

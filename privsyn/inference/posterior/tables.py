@@ -328,7 +328,7 @@ def noise_of(fitted: Fitted, possible: StructuralZeros, name: str) -> Floats:
         return np.hstack([np.diag(np.sqrt(np.maximum(alone, EXACT))), certainty.common])
     answers = [c.measured for c in fitted.certainties[first:] if name in c.attributes]
     # Tables with structural zeros did not contribute to the one-way tables.
-    used = [m for m in answers if possible.of(domain.project(m.attributes)).all()]
+    used = [m for m in answers if possible.mask(domain.project(m.attributes)).all()]
     return noise_factor(certainty.measured, used)
 
 

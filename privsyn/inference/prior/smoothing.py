@@ -191,7 +191,7 @@ class Waves:
         counts, variance, floor = (values[np.newaxis] for values in (counts, variance, floor))
         return settle([table.table.domain], counts, variance, floor, [table.margins])[0]
 
-    def left(self, table: Estimate, blocks: Grouping) -> Floats:
+    def posterior_variance(self, table: Estimate, blocks: Grouping) -> Floats:
         """Return the posterior variance of a measured pair's counts in blocks of codes."""
         measured = table.measured
         scale, noise = table.dispersion * self._total(measured), float(measured.variance.mean())

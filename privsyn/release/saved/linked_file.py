@@ -26,7 +26,7 @@ from privsyn.release.saved.file_format import (
     parts_in,
     zipped,
 )
-from privsyn.synthesis.chains import OF_ROWS, Given, Links, Previous
+from privsyn.synthesis.chains import OF_ROWS, Context, Links, Previous
 from privsyn.table.database.declared import Database
 from privsyn.table.database.lookups import LookupTable
 from privsyn.table.database.yaml_form import LINKS, database_from_plain, database_to_plain
@@ -119,7 +119,7 @@ def unlinked(links: Links) -> tuple[dict[str, Any], dict[str, Array]]:
     """Return the links as plain data and arrays."""
     arrays: dict[str, Array] = {}
     parts: tuple[tuple[str, list[Array]], ...] = (
-        ("given", [of.groups for of in links.given.values()]),
+        ("given", [of.groups for of in links.context.values()]),
         ("previous", [of.groups for of in links.previous.values()]),
         ("table", [table.counts for table in links.tables]),
         ("measured", [measured.marginal.counts for measured in links.measured]),
@@ -131,7 +131,7 @@ def unlinked(links: Links) -> tuple[dict[str, Any], dict[str, Array]]:
     for j, measured in enumerate(links.measured):
         arrays |= {f"measured_{j}_{axis}": group for axis, group in enumerate(measured.grouping.groups)}
     plain = {
-        "given": {name: [of.table, of.attribute] for name, of in links.given.items()},
+        "given": {name: [of.table, of.attribute] for name, of in links.context.items()},
         "previous": {name: [of.column, of.lag] for name, of in links.previous.items()},
         "tables": [list(table.attributes) for table in links.tables],
         "ordered": [list(table.domain.ordered) for table in links.tables],
@@ -193,7 +193,7 @@ def _links(
             raise ValueError(f"{name}: other groups than the table above")
         if not table and attribute not in OF_ROWS:
             raise ValueError(f"{name}: of no column, and of no number of rows")
-        given[name] = Given(str(table), str(attribute), groups.astype(np.int32))
+        given[name] = Context(str(table), str(attribute), groups.astype(np.int32))
         linking[name] = int(groups.max()) + 1, MOST_CODE
     for j, (name, (own, lag)) in enumerate(text["previous"].items()):
         previous[name] = Previous(str(own), check_groups(reader.read(f"previous_{j}"), sizes[own]), lag)

@@ -78,9 +78,9 @@ def test_a_tilt_meets_what_is_wanted_or_comes_as_close_as_the_margins_allow(seed
     one = Concordance(("a", "b"), signs, 0.0, rng.uniform(1, 100) ** 2)
     p, q = (float(side.counts[sign > 0].sum()) for side, sign in zip(margins, signs, strict=True))
     least, most = (table.total - 2 * p - 2 * q + 4 * both for both in (max(0, p + q - total), min(p, q)))
-    now = one.of(table.counts)
+    now = one.concordance_of(table.counts)
     wanted = now + one.variance**0.5 * rng.standard_normal() * 10 ** rng.uniform(-1, 1)
-    found = one.of(one.imposed(table, wanted, margins).counts)
+    found = one.concordance_of(one.imposed(table, wanted, margins).counts)
     enough = 2 * ENOUGH * one.variance**0.5 + 1e-3 * total
     assert min(now, wanted) - enough <= found <= max(now, wanted) + enough
     # Proportional fitting to margins that allow hardly any other table does not converge: 4 % are left.
@@ -120,7 +120,7 @@ def test_a_table_moves_by_inverse_variance(own, noise, gap):
     weight = 1 / (own + noise)
     share = max((SURE * USUAL + weight * (gap**2 - noise)) / (SURE + weight * own), LEAST)
     expected = share * own / (share * own + noise) * gap
-    assert one.of(found.table.counts) == pytest.approx(expected, abs=0.06 * noise**0.5 + 2.0)
+    assert one.concordance_of(found.table.counts) == pytest.approx(expected, abs=0.06 * noise**0.5 + 2.0)
 
 
 def test_noise_moves_nothing_and_pairs_without_a_concordance_stay():
@@ -136,7 +136,7 @@ def test_codes_without_an_order_keep_their_counts():
     table, margins = even(720.0, domain)
     one = concordance(table, 200.0, 1e-6)
     found = one.imposed(table, 200.0, margins)
-    assert one.of(found.counts) == pytest.approx(200.0, abs=0.5)
+    assert one.concordance_of(found.counts) == pytest.approx(200.0, abs=0.5)
     assert found.counts.sum(axis=1) == pytest.approx(table.counts.sum(axis=1), rel=1e-3)
 
 

@@ -299,4 +299,6 @@ def test_the_variance_left_in_blocks_is_that_of_the_posterior():
     seen, asked = (np.kron(*(np.eye(g.max() + 1)[:, g] for g in of.groups)) for of in (groups, blocks))
     gain = prior @ seen.T @ np.linalg.inv(seen @ prior @ seen.T + 7.0 * np.eye(len(seen)))
     left = asked @ (prior - gain @ seen @ prior) @ asked.T
-    np.testing.assert_allclose(waves.left(pair, blocks).ravel(), np.diag(left), rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(
+        waves.posterior_variance(pair, blocks).ravel(), np.diag(left), rtol=1e-6, atol=1e-9
+    )
