@@ -7,11 +7,12 @@ from dataclasses import KW_ONLY, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from privsyn.abilities import APART, LINKED, METHOD, NOBODY, RANDOMISED, TOGETHER, check_abilities
 from privsyn.errors import InputError, safe_repr, spelled
 from privsyn.progress import Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from privsyn.methods.methods import Method
     from privsyn.private.laws import Law
@@ -161,17 +162,18 @@ class Settings:
         from privsyn.release.acceptance.layout import check_affordable
         from privsyn.table.kinds.column_settings import flag
 
-        self._check_method(check_finite(spelled("delta"), self.delta))
-        public = self.public
-        self._check_unit(() if public is None else public.columns)
-        self._check_database()
+        check_finite(spelled("delta"), self.delta)
+        self._check_abilities()
+        self._check_unit()
+        _ = self.database  # refuses a summary that cannot be read
         if self.seed is not None:
             check_whole(spelled("seed"), self.seed)
         check_bytes(spelled("memory"), self.memory)
-        if self.target is not None and public is not None:
-            public.check_coded("target", self.target, public=True)
-        if (important := self.matters_most) and public is not None:
-            public.check_important(spelled("important"), important)
+        if (public := self.public) is not None:
+            if self.target is not None:
+                public.check_coded("target", self.target, public=True)
+            if important := self.matters_most:
+                public.check_important(spelled("important"), important)
         self._check_epsilon(public)
         if (criteria := self.criteria) is not None:
             check_accept(criteria, public, self.epsilon)
@@ -183,107 +185,80 @@ class Settings:
                 share = criteria.share
             check_enough((1 - share) * cost, self.law, self.epsilon, self.largest_bound)
 
-    def _check_method(self, delta: float) -> None:
-        """Refuse a method that does not exist, and settings that it does not take."""
+    def _check_abilities(self) -> None:
+        """Refuse a method that does not exist, and settings that such a run does not take."""
         from privsyn.methods.methods import METHODS
 
         if not isinstance(self.method, str) or self.method not in METHODS:
-            names = " or ".join(f'"{known}"' for known in METHODS)
+            names = " or ".join(f'"{name}"' for name in METHODS)
             raise InputError(f"method must be {names}; got {safe_repr(self.method)}")
-        if self.algorithm.accounting is not None and delta == 0:
-            raise InputError(
-                f"method {self.method!r} needs a {spelled('delta')} above 0: give one such as 1e-9"
-            )
-        if self.target is not None and not self.algorithm.takes_target:
-            target, method = spelled("target"), spelled("method")
-            raise InputError(f"method {self.method!r} takes no {target}: leave out {target}, or {method}")
-        if not self.algorithm.takes_important and self.matters_most:
-            important, method = spelled("important"), spelled("method")
-            raise InputError(
-                f"method {self.method!r} takes no {important}: leave out {important}, also in the schema,"
-                f" or {method}"
-            )
+        asked, method = self.asked, self.algorithm
+        taken = {
+            "pure": method.accounting is None,
+            "target": method.takes_target,
+            "matters_most": method.takes_important,
+            "keep": method.takes_randomised,
+        }
+        lacking = {name: asked[name] for name, takes in taken.items() if not takes}
+        check_abilities([METHOD], lacking, algorithm=self.method)
+        check_abilities(self.kinds, asked)
 
-    def _check_database(self) -> None:
-        """Refuse settings that linked tables do not take."""
-        together, unit, tables = spelled("identifiers"), spelled("unit"), self.linked_tables
-        if tables is not None:
-            for name, instead in INSTEAD.items():
-                if getattr(self, name) not in (None, False):
-                    raise InputError(f"leave out {spelled(name)}: {instead.format(root=tables.root)}")
-        for name in ("order", "derive"):
-            if getattr(self, name) is not None and not self.identifiers:
-                raise InputError(f"{spelled(name)} is about rows that belong together: give {together} too")
-        if self.identifiers and self.unit is None:
-            raise InputError(f"{together} needs {unit}, the column that identifies the person")
-        if self.database is None:
-            return
-        given = [name for name in ("target", "important", "accept") if getattr(self, name) is not None]
-        given += ["method"] if self.algorithm.accounting is not None else []
-        if given:
-            rows = f"rows that belong together ({together})" if tables is None else "linked tables"
-            raise InputError(f"leave out {spelled(given[0])}: {rows} do not take it")
-
-    def _check_unit(self, names: "Collection[str]") -> None:
-        """Refuse a bound on the rows of a unit without a unit, and a unit among `names` of the schema."""
+    def _check_unit(self) -> None:
+        """Refuse a unit that is no name or a column of the schema, and a bound that is no number."""
         from privsyn.arguments import check_whole
 
-        unit, rows_per_unit = spelled("unit"), spelled("rows_per_unit")
-        if self.unit is None:
-            if self.rows_per_unit is not None and self.linked_tables is None:
-                raise InputError(
-                    f"{rows_per_unit} needs {unit}, the column that identifies the person: give both, or"
-                    f" {unit} alone, or neither"
-                )
-            if self.rows_per_unit is not None:  # of linked tables
-                check_whole(rows_per_unit, self.rows_per_unit, least=1)
-            return
-        if not isinstance(self.unit, str):
-            raise InputError(f"{unit} must be the name of a column; got {safe_repr(self.unit)}")
+        if self.unit is not None and not isinstance(self.unit, str):
+            raise InputError(f"{spelled('unit')} must be the name of a column; got {safe_repr(self.unit)}")
         if self.rows_per_unit is not None:
-            check_whole(rows_per_unit, self.rows_per_unit, least=1)
-        if self.unit in names:
+            check_whole(spelled("rows_per_unit"), self.rows_per_unit, least=1)
+        if (public := self.public) is not None and self.unit in public.columns:
             raise InputError(
-                f"{unit} {self.unit!r} is a column of the schema: remove it there, identifiers are not"
-                " synthesised"
+                f"{spelled('unit')} {self.unit!r} is a column of the schema: remove it there, identifiers are"
+                " not synthesised"
             )
 
     def _check_epsilon(self, public: "Schema | None") -> None:
-        """Refuse a run without epsilon of columns that are not randomised, and one with epsilon if all are.
+        """Refuse a run without epsilon of columns that are not randomised.
 
         >>> from privsyn import Categorical, Schema
         >>> Settings(schema=Schema({"sex": Categorical(["F", "M"])}))
         Traceback (most recent call last):
         privsyn.errors.InputError: give epsilon, the privacy budget
         """
-        if public is None:
-            if self.epsilon is None:
-                raise InputError(f"give {spelled('epsilon')}, the privacy budget")
+        if self.epsilon is not None:
             return
-        if public.randomised and not self.algorithm.takes_randomised:
-            raise InputError(
-                f"method {self.method!r} takes no randomised columns: leave out keep, or the method"
-            )
-        others = [name for name in public.coded if name not in public.randomised]
-        if self.epsilon is None and others:
+        if public is None:
+            raise InputError(f"give {spelled('epsilon')}, the privacy budget")
+        if others := [name for name in public.coded if name not in public.randomised]:
             why = f": column {others[0]!r} is not randomised" if public.randomised else ""
             raise InputError(f"give {spelled('epsilon')}, the privacy budget{why}")
-        if others or not public.coded:
-            return
-        if self.matters_most:
-            raise InputError(
-                f"leave out {spelled('important')}, also in the schema: the respondents randomised all"
-                " columns, so there is no budget to share out"
-            )
-        if self.epsilon is not None:
-            raise InputError(
-                f"leave out {spelled('epsilon')}: the respondents randomised all columns, so their counts"
-                " need no further noise"
-            )
-        if self.unit is not None:
-            raise InputError(
-                f"leave out {spelled('unit')}: randomised response protects each record on its own"
-            )
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of run that these settings ask for, as `abilities` calls them."""
+        one, public = self.linked_tables is None, self.public
+        coded = () if public is None else public.coded
+        asked = {
+            LINKED: not one,
+            TOGETHER: one and self.identifiers and self.unit is not None,
+            APART: one and not self.identifiers,
+            NOBODY: one and self.unit is None,
+            RANDOMISED: public is not None and coded and set(coded) <= set(public.randomised),
+        }
+        return tuple(kind for kind, is_asked in asked.items() if is_asked)
+
+    @property
+    def asked(self) -> dict[str, object]:
+        """What these settings ask for, by the names that `abilities` uses."""
+        public = self.public
+        return {each.name: getattr(self, each.name) for each in fields(self)} | {
+            "matters_most": self.matters_most,
+            "method": self.algorithm.accounting is not None,
+            "pure": self.delta == 0,
+            "keep": public is not None and public.randomised,
+            "randomised": self.epsilon is None,
+            "tables": self.linked_tables is not None,
+        }
 
     @property
     def public(self) -> "Schema | None":
@@ -372,15 +347,6 @@ class Settings:
         exact["important"] = self.matters_most
         return {name: exact.get(name, getattr(self, name)) for name in AGREED}
 
-
-INSTEAD = {
-    "unit": "the persons are the rows of the table without a parent, {root!r}",
-    "identifiers": "keys are made for all tables that have one",
-    "order": "the schema names the order of each table",
-    "derive": "the schema has the summaries of each table",
-    "important": "name the columns in the schema, under `important:` of their table",
-}
-"""What there is in place of a setting that linked tables do not take."""
 
 AGREED = tuple(each.name for each in fields(Settings) if "agreed" in each.metadata)
 """The settings that are the same at all owners."""

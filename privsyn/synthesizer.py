@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 import numpy as np
 
+from privsyn.abilities import OWNERS, check_abilities
 from privsyn.errors import InputError, replace_errors, warn_losses, warn_no_signal, warn_not_found
 from privsyn.estimator import Estimator
 from privsyn.files import closing_files
@@ -236,10 +237,11 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
             (CSV: an open quote, or a row not as long as the header). No error depends on the value of a cell.
         """
         private, database, target = table, self.database, self.target
+        check_abilities(self.kinds, {"y": y})
+        if isinstance(table, Owners):
+            check_abilities([OWNERS], self.asked)
         if database is None:
             table, target = (as_frame(table), target) if y is None else with_target(table, y)
-        elif isinstance(table, Owners):
-            raise InputError("linked tables are learnt from one owner")
         elif self.linked_tables is None:
             table = {ROWS: as_frame(table)}
         criteria = self.criteria

@@ -373,13 +373,13 @@ def test_tables_that_do_not_fit_are_refused_in_one_line(tables, complaint):
 @pytest.mark.parametrize(
     ("settings", "complaint"),
     [
-        ({"schema": DATABASE, "unit": "home"}, "leave out unit: the persons are the rows .*'homes'"),
-        ({"schema": DATABASE, "target": "km"}, "leave out target"),
-        ({"schema": DATABASE, "important": [["km", "region"]]}, "leave out important"),
-        ({"schema": DATABASE, "method": "published"}, "leave out method"),
+        ({"schema": DATABASE, "unit": "home"}, "linked tables take no unit: the persons are the rows"),
+        ({"schema": DATABASE, "target": "km"}, "linked tables take no target"),
+        ({"schema": DATABASE, "important": [["km", "region"]]}, "linked tables take no important"),
+        ({"schema": DATABASE, "method": "published"}, "linked tables take no method"),
         ({"identifiers": True}, "identifiers needs unit"),
-        ({"unit": "who", "order": "t"}, "order is about rows that belong together: give identifiers"),
-        ({"unit": "who", "derive": {"a": "sum(b)"}}, "derive is about rows that belong together"),
+        ({"unit": "who", "order": "t"}, "order needs identifiers: it is about rows that belong together"),
+        ({"unit": "who", "derive": {"a": "sum(b)"}}, "derive needs identifiers"),
         ({"unit": "who", "identifiers": True, "derive": {"a": "half(b)"}}, "no summary of rows"),
     ],
 )

@@ -383,7 +383,7 @@ def test_a_draft_and_a_check_leave_the_unit_out(data, capsys):
         ),
         (
             ("--unit", "who", "--target", "age"),
-            "privsyn: leave out --target: rows that belong together (--identifiers) do not take it",
+            "privsyn: rows that belong together (--identifiers) take no --target: leave it out",
         ),
         (("--unit", "who", "--schema", "with.yaml"), "privsyn: --unit 'who' is a column of the schema"),
         (

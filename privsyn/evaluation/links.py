@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from privsyn.abilities import LINKED, NOBODY, check_abilities, refused
 from privsyn.errors import InputError, about, did_you_mean, plural
 from privsyn.evaluation.comparison import SEED, Comparison
 from privsyn.evaluation.encoding import Classes
@@ -35,11 +36,10 @@ from privsyn.table.schema.schema import Schema, declared
 def as_one(schema: Schema | Database | None, unit: str | None, order: str | None) -> Database:
     """Return the database; for one table whose rows belong to persons that of a root, and of the rows."""
     if isinstance(schema, Database):
-        if unit is not None or order is not None:
-            raise InputError("leave out unit and order: the database says which rows belong together")
+        check_abilities([LINKED], {"unit": unit, "order": order})
         return with_lookups(schema)
     if unit is None:
-        raise InputError("order needs unit: it is about the rows of one person")
+        raise refused(NOBODY, "order")
     return persons_and_rows(unit, schema, order)
 
 
@@ -329,8 +329,8 @@ def compare_linked(
     compared = compared_columns(database, frames["real"])
     if not compared:
         raise InputError("no column can be compared: all tables have keys, identifiers or free text only")
-    if len(compared) > 1 and (target is not None or "test" in frames):
-        raise InputError("target and test are about one table: evaluate that table alone")
+    if len(compared) > 1:
+        check_abilities([LINKED], {"target": target, "test": frames.get("test")})
     tables: dict[str, Comparison] = {}
     for name in compared:
         table = database.tables[name]

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privsyn.errors import InputError
+from privsyn.abilities import PURE, check_abilities
 from privsyn.marginals.domain import Ints
 from privsyn.private.discovery import CLOSER, FREQUENT, GRIDS, Finder, Found, add_parts, by_kind, count_votes
 from privsyn.private.laws import GAUSSIAN, Law
@@ -187,11 +187,9 @@ def reserved_delta(delta: float, open_schema: OpenSchema) -> float:
         If values are to be found with a delta of 0. A search adds noise only to values that occur, so a value
         that one person has is found with some probability, and nobody else's table could release it.
     """
-    if open_schema.values and delta == 0:
-        names = ", ".join(map(repr, open_schema.values))
-        raise InputError(
-            f"delta 0 cannot find the values of {names}: list them in the schema, or give a delta (1e-9)"
-        )
+    if delta == 0:
+        columns = ", ".join(map(repr, open_schema.values))
+        check_abilities([PURE], {"values": [*open_schema.values]}, columns=columns)
     return THRESHOLDS * delta if open_schema.values else 0.0
 
 

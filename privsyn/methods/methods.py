@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from privsyn.errors import InputError, spelled
+from privsyn.abilities import METHOD, refused
 from privsyn.inference.fitted import Fitted
 from privsyn.inference.problem import PublicFacts
 from privsyn.marginals.domain import Domain, Records
@@ -104,10 +104,7 @@ class Method:
         if not given:
             return self
         if self.configure is None:
-            parameters, method = spelled("parameters"), spelled("method")
-            raise InputError(
-                f"method {self.name!r} takes no {parameters}: leave out {parameters}, or add {method}"
-            )
+            raise refused(METHOD, "parameters", algorithm=self.name)
         return self.configure(given)
 
     @property

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from privsyn.abilities import OWNERS, check_abilities
 from privsyn.arguments import check_whole
 from privsyn.errors import InputError, safe_repr
 from privsyn.owners.journal import Journal
@@ -235,19 +236,9 @@ class Run:
 
 def _check(open_schema: OpenSchema, settings: Settings) -> None:
     """Refuse what several owners cannot do."""
-    if settings.epsilon is None:
-        raise InputError("several owners add noise: give epsilon")
-    if settings.criteria is not None:
-        raise InputError("accept is for one owner: a distance is not a sum over the rows of several owners")
-    if settings.seed is not None:
-        raise InputError("several owners take no seed: who knows it could subtract all noise")
-    if settings.delta == 0:
-        raise InputError("several owners add Gaussian noise: give a delta above 0, such as 1e-9")
-    if settings.method != "default":
-        raise InputError("several owners cannot compute the scores of the published method: take the default")
-    if open_schema.values:
-        names = ", ".join(map(repr, open_schema.values))
-        raise InputError(f"several owners need all values listed in the schema: list those of {names}")
+    columns = ", ".join(map(repr, open_schema.values))
+    asked = settings.asked | {"values": [*open_schema.values], "method": settings.method != "default"}
+    check_abilities([OWNERS], asked, columns=columns)
 
 
 def _secret_words(secret: bytes, calls: Any, size: int) -> Words:

@@ -12,6 +12,7 @@ from typing import IO, Any
 import numpy as np
 import pandas as pd
 
+from privsyn.abilities import LINKED, TOGETHER, check_abilities
 from privsyn.arguments import check_whole
 from privsyn.errors import InputError, about, plural
 from privsyn.marginals.counting import ranks
@@ -125,6 +126,7 @@ class LinkedRelease:
         n: int | None = None,
         *,
         given: Any = None,
+        balance: None = None,
         seed: int | None = None,
         progress: Progress | None = None,
     ) -> Any:
@@ -137,6 +139,8 @@ class LinkedRelease:
             estimate.
         given : mapping of a column to a value, range or list, str, or data frame, optional
             Values of the root's rows; see `Release.sample`.
+        balance : None
+            Linked rows take none.
         seed : int, optional
             Makes the sample repeatable. Sampling adds no noise, so privacy is the same.
         progress : callable, optional
@@ -146,6 +150,7 @@ class LinkedRelease:
         dict of a table to its rows, of the type that the private table has. A link in a child table is a key
         of its parent's table. Look-up tables are as they are.
         """
+        check_abilities(self.kinds, {"given": given, "balance": balance})
         return self.tables_of(self.rows(n, given, seed, progress or no_progress))
 
     def rows(self, n: int | None, given: Any, seed: int | None, report: Progress) -> dict[str, SyntheticRows]:
@@ -344,6 +349,11 @@ class LinkedRelease:
             )
         parents = {name: table.parent for name, table in self.database.private.items() if table.parent}
         return LinkedAccuracy(found, parents) if self.only is None else found[self.only]
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of run that it comes from, as `abilities` calls them."""
+        return (LINKED if self.only is None else TOGETHER,)
 
     @property
     def of_one_table(self) -> Release | None:

@@ -341,6 +341,11 @@ class Release(Generic[TableT]):
         return replace(self, ledger=ledger)
 
     @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of run that it comes from, as `abilities` calls them."""
+        return ()
+
+    @property
     def of_one_table(self) -> Release[TableT]:
         """The release itself; see `LinkedRelease.of_one_table`."""
         return self

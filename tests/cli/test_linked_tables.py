@@ -193,15 +193,21 @@ def test_a_look_up_table_is_not_the_private_one_nor_written_over(folder, capsys)
         (("in", "out", "--epsilon", 2), "of linked tables give a schema too, which `privsyn schema` drafts"),
         (
             ("in", "out", *EPSILON, "--unit", "home"),
-            "leave out --unit: the persons are the rows of the table",
+            "linked tables take no --unit: the persons are the rows of the table",
         ),
-        (("in", "out", *EPSILON, "--identifiers"), "leave out --identifiers: keys are made for all tables"),
-        (("in", "out", *EPSILON, "--order", "day"), "leave out --order: the schema names the order"),
+        (
+            ("in", "out", *EPSILON, "--identifiers"),
+            "take no --identifiers: keys are made for all tables",
+        ),
+        (
+            ("in", "out", *EPSILON, "--order", "day"),
+            "take no --order: the schema names the order",
+        ),
         (
             ("in", "out", *EPSILON, "--important", "km,day"),
             "in the schema, under `important:` of their table",
         ),
-        (("in", "out", *EPSILON, "--target", "km"), "leave out --target"),
+        (("in", "out", *EPSILON, "--target", "km"), "linked tables take no --target"),
     ],
 )
 def test_a_mistake_is_one_line_and_nothing_is_written(folder, capsys, typed, text):

@@ -460,7 +460,7 @@ def test_test_rows_may_have_identifiers(dealt):
         ((REAL, OTHER.assign(who=None), SCHEMA), "object|nobody"),
         ((REAL, OTHER.assign(who=np.nan), SCHEMA), "the synthetic table has nobody"),
         ((REAL, OTHER, Schema({"who": Categorical(), "c": Categorical()})), "the key 'who' is a column of"),
-        ((REAL, OTHER, HOMES), "leave out unit and order"),
+        ((REAL, OTHER, HOMES), "linked tables take no unit"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(arguments, words):
@@ -475,8 +475,8 @@ def test_what_a_database_cannot_do_is_refused():
         (tables["homes"], {}, "synthetic: give a mapping of the names"),
         (lacking, {}, "the synthetic tables lack 'jobs'"),
         (tables | {"jobs": tables["jobs"].drop(columns="year")}, {}, "'jobs' has no column 'year', by which"),
-        (tables, {"target": "c"}, "target and test are about one table"),
-        (tables, {"order": "year"}, "leave out unit and order"),
+        (tables, {"target": "c"}, "linked tables take no target: take one table alone"),
+        (tables, {"order": "year"}, "linked tables take no order"),
     ):
         with pytest.raises(InputError, match=words):
             evaluate(tables, other, HOMES, models=False, **more)

@@ -155,7 +155,7 @@ NOISE = (
         "epsilon_of(*R)", "Fraction(1 - 1e-9) * epsilon_of(*R)",
         "tests/private/test_pure.py::test_a_ledger_that_overspends_by_the_last_bit_cannot_exist"),
     bug("values searched for without a delta", "privsyn.methods.discovery.reserved_delta",
-        "A.values and B == 0", "False",
+        "delta == 0", "False",
         "tests/private/test_pure.py::test_what_pure_epsilon_cannot_do_is_refused_in_one_line"),
     bug("a pure ledger that is called twice as private in mu", "privsyn.private.ledger.Ledger.mu",
         "-2 * A", "-1 * A",
@@ -629,7 +629,7 @@ LOCAL = (
         "{A: B[A] for A in C}", "{A: B[A] for A in C[:len(C) - (len(C) > 1)]}",
         "tests/methods/test_randomised.py::test_a_randomised_table_has_the_same_form_and_other_cells"),
     bug("no epsilon needed for columns that nobody randomised", "privsyn.settings.Settings._check_epsilon",
-        "self.epsilon is None and A", "self.epsilon is None and not public.randomised",
+        "self.epsilon is not None", "self.epsilon is not None or (public and public.randomised)",
         "tests/methods/test_randomised.py::test_what_cannot_be_randomised_is_refused_in_one_line"),
 )
 
@@ -676,8 +676,8 @@ OWNERS = (
     bug("an owner with a certificate that poses as another", "privsyn.owners.network.Connection._connect",
         "self._check_name(A)", "",
         "tests/owners/test_processes.py::test_an_owner_cannot_pose_as_another_with_a_certificate_of_its_own"),
-    bug("a seed for the noise of several owners", "privsyn.owners.owners._check",
-        "A.seed is not None", "False",
+    bug("a seed for the noise of several owners", "privsyn.abilities",
+        "Refusal(OWNERS, 'seed', A)", "Refusal(OWNERS, 'a seed', A)",
         "tests/owners/test_rounds.py::test_what_several_owners_cannot_do_is_refused_in_one_line"),
     bug("owners who keep different numbers of rows of a person", "privsyn.settings.Settings",
         '_option("With --unit, the largest bound on a person\'s rows, which follows from noisy counts. '

@@ -352,9 +352,12 @@ def test_every_question_to_several_owners_is_a_sum_over_rows(tmp_path):
     ("settings", "message"),
     [
         ({"seed": 1}, "take no seed"),
-        ({"delta": 0}, "delta above 0"),
+        ({"delta": 0}, "take no delta of 0"),
         ({"method": "published"}, "take the default"),
-        ({"accept": [{"margin": ["sex"], "error": 0.1}]}, "accept is for one owner"),
+        (
+            {"accept": [{"margin": ["sex"], "error": 0.1}]},
+            "owners take no accept: a distance is not a sum",
+        ),
         ({"schema": Schema({"sex": Categorical(), "age": Numerical(0, 9)})}, "list those of 'sex'"),
     ],
 )

@@ -157,7 +157,7 @@ def test_the_written_ledger_follows_its_schema_and_speaks_of_epsilon():
 @pytest.mark.parametrize(
     ("make", "why"),
     [
-        (lambda: PrivSyn.paper(1.0, 0, SCHEMA), "needs a delta above 0: give one such as 1e-9"),
+        (lambda: PrivSyn.paper(1.0, 0, SCHEMA), "takes no delta of 0: give one such as 1e-9"),
         (
             lambda: PrivSyn(1.0, 0).fit(table().astype(str)),
             "delta 0 cannot find the values of 'a', 'b', 'c': list",

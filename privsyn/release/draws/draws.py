@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 import numpy as np
 import pandas as pd
 
+from privsyn.abilities import check_abilities
 from privsyn.arguments import check_whole
 from privsyn.errors import InputError
 from privsyn.inference.fitted import Fitted
@@ -67,7 +68,7 @@ class Draws(Sequence[Any]):
         self._n = release.number_of_rows(None) if n is None else check_whole("n", n, least=1)
         self._entropy = np.random.SeedSequence(None if seed is None else check_whole("seed", seed)).entropy
         self._report = progress or no_progress
-        self._posterior = posterior_of(release)
+        self._posterior, self._kinds = posterior_of(release), release.kinds
 
     def __len__(self) -> int:
         return self._m
@@ -114,8 +115,9 @@ class Draws(Sequence[Any]):
         Raises
         ------
         InputError
-            If the file cannot be written, or the table has a column of that name.
+            If the file cannot be written, the table has a column of that name, or its rows are linked.
         """
+        check_abilities(self._kinds, {"draws": self})
         codec, form = self._release.codec, self._release.form
         if NUMBER in codec.names:
             raise InputError(f"a column is called {NUMBER!r}, as is that of the draws: save them one by one")

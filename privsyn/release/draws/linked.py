@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privsyn.errors import InputError, about
+from privsyn.errors import about
 from privsyn.inference.posterior.tables import Posterior, draw_linking, made_up
 from privsyn.marginals.domain import Records
 from privsyn.progress import Progress, no_progress
@@ -47,17 +46,13 @@ class LinkedDraws(Draws):
         progress: Progress | None = None,
     ) -> None:
         super().__init__(release.levels[release.database.root].release, m, n, seed, progress)
-        self._linked = release
+        self._linked, self._kinds = release, release.kinds
         below = {name: level for name, level in release.levels.items() if level.links is not None}
         self._below = {name: posterior_of(level.release) for name, level in below.items()}
 
     def __repr__(self) -> str:
         root = self._linked.database.root
         return f"<LinkedDraws: {len(self)} of {self._n} rows of {root!r} each, from {self._linked!r}>"
-
-    def to_file(self, path: str | PathLike[str], *, excel_safe: bool = False) -> tuple[int, int]:
-        """Refuse: the keys of all draws are alike."""
-        raise InputError("draws of linked tables are saved one by one: their keys are alike")
 
     def _table(self, k: int) -> Any:
         return self._linked.tables_of(self._rows(k))

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from privsyn.abilities import CLUSTER, check_abilities
 from privsyn.errors import InputError, about, did_you_mean, replace_errors
 from privsyn.marginals.counting import ranks
 from privsyn.marginals.domain import Floats, Ints, Mask
@@ -186,8 +187,7 @@ def _source(table: Table, given: Any) -> RawTable:
     schema = table.schema if table.has_data or table.schema != Schema({}) else None  # it may say how to read
     order = () if table.only_order is None else (table.only_order,)  # its type is not guessed either
     source = read_in_batches(given, schema, unit=(*table.keys, *order, *table.copied))
-    if not source.near:
-        raise InputError("several tables cannot be read from a cluster: give files or frames")
+    check_abilities([CLUSTER], {"tables": not source.near})
     for what in ("key", "link", "order"):
         if (name := getattr(table, what)) is not None:
             check_unit_column(source.head.columns, name, what)

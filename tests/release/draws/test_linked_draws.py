@@ -129,7 +129,7 @@ def test_draws_without_a_row_below():
 
 def test_a_mistake_is_one_line(model, draws, tmp_path):
     for call, complaint in (
-        (lambda: draws.to_file(tmp_path / "draws.csv"), "saved one by one"),
+        (lambda: draws.to_file(tmp_path / "draws.csv"), "save the draws one by one"),
         (lambda: model.draws(1), "m must be"),
         (lambda: model.draws(2, 0), "n must be"),
     ):

@@ -1,0 +1,181 @@
+"""Abilities: which settings and arguments a kind of run does not take, and the sentence that refuses each.
+
+Python, the command line and the page ask this table. `spelled` names settings as the user wrote them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from privsyn.errors import InputError, spelled
+
+LINKED = "linked tables take no {this}"
+TOGETHER = "rows that belong together ({identifiers}) take no {this}"
+METHOD = "method {algorithm!r} takes no {this}"
+RANDOMISED = "columns that the respondents randomised take no {this}"
+PURE = "{delta} 0 cannot find the {this}"
+OWNERS = "several owners take no {this}"
+CLUSTER = "a cluster takes no {this}"
+DRAWS = "{draws} takes no {this}"
+CHECK = "{check} takes no {this}"
+APART = "{this} needs {identifiers}: it is about rows that belong together"
+NOBODY = "{this} needs {unit}, the column that identifies the person"
+"""The kinds of run, each as the sentence with which it refuses a setting."""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A setting or an argument that a kind of run does not take.
+
+    Parameters
+    ----------
+    kind : str
+        One of the kinds of run above.
+    name : str
+        The setting or argument.
+    advice : str
+        What to do, or why.
+    label : str
+        What the sentence calls it, where that is not its name.
+    """
+
+    kind: str
+    name: str
+    advice: str = "leave it out"
+    label: str = ""
+
+    def sentence(self, **facts: object) -> str:
+        """Return what the user reads; `facts` are words that only the caller knows.
+
+        >>> Refusal(LINKED, "balance").sentence()
+        'linked tables take no balance: leave it out'
+        """
+        words = _Words(facts)
+        words["this"] = (self.label or f"{{{self.name}}}").format_map(words)
+        advice = "" if self.kind in (APART, NOBODY) else f": {self.advice}"
+        return f"{self.kind}{advice}".format_map(words)
+
+
+class _Words(dict[str, Any]):
+    """Facts, and settings as the user wrote them."""
+
+    def __missing__(self, setting: str) -> str:
+        return spelled(setting)
+
+
+CSV = "say it in the schema, under `csv:` of each table"
+
+ABILITIES = (
+    Refusal(LINKED, "unit", "the persons are the rows of the table without a parent"),
+    Refusal(LINKED, "identifiers", "keys are made for all tables that have one"),
+    Refusal(LINKED, "order", "the schema names the order of each table"),
+    Refusal(LINKED, "derive", "the schema has the summaries of each table"),
+    Refusal(LINKED, "important", "name the columns in the schema, under `important:` of their table"),
+    Refusal(LINKED, "target", "take one table alone"),
+    Refusal(LINKED, "y", "take one table alone"),
+    Refusal(LINKED, "test", "take one table alone"),
+    Refusal(LINKED, "accept"),
+    Refusal(LINKED, "method"),
+    Refusal(LINKED, "balance"),
+    Refusal(LINKED, "draws", "save the draws one by one: their keys are alike", "{draws} in one file"),
+    Refusal(LINKED, "delimiter", CSV),
+    Refusal(LINKED, "encoding", CSV),
+    Refusal(LINKED, "decimal", CSV),
+    Refusal(LINKED, "thousands", CSV),
+    Refusal(TOGETHER, "target"),
+    Refusal(TOGETHER, "y"),
+    Refusal(TOGETHER, "important"),
+    Refusal(TOGETHER, "accept"),
+    Refusal(TOGETHER, "method"),
+    Refusal(TOGETHER, "given"),
+    Refusal(TOGETHER, "balance"),
+    Refusal(TOGETHER, "draws", "save the draws one by one: their keys are alike", "{draws} in one file"),
+    Refusal(APART, "order"),
+    Refusal(APART, "derive"),
+    Refusal(NOBODY, "identifiers"),
+    Refusal(NOBODY, "rows_per_unit"),
+    Refusal(NOBODY, "order"),
+    Refusal(METHOD, "target", "leave out {target}, or {method}"),
+    Refusal(
+        METHOD, "matters_most", "leave out {important}, also in the schema, or {method}", label="{important}"
+    ),
+    Refusal(METHOD, "pure", "give one such as 1e-9", label="{delta} of 0"),
+    Refusal(METHOD, "keep", "leave out keep, or {method}", label="randomised columns"),
+    Refusal(METHOD, "parameters", "leave out {parameters}, or add {method}"),
+    Refusal(
+        RANDOMISED,
+        "matters_most",
+        "leave out {important}, also in the schema: there is no budget to share out",
+        label="{important}",
+    ),
+    Refusal(RANDOMISED, "epsilon", "their counts need no further noise"),
+    Refusal(RANDOMISED, "unit", "randomised response protects each record on its own"),
+    Refusal(
+        PURE,
+        "values",
+        "list them in the schema, or give one above 0, such as 1e-9",
+        label="values of {columns}",
+    ),
+    Refusal(OWNERS, "tables", "give one table", label="linked tables"),
+    Refusal(OWNERS, "identifiers"),
+    Refusal(OWNERS, "randomised", "give {epsilon}: they add noise", label="randomised columns alone"),
+    Refusal(OWNERS, "accept", "a distance is not a sum over the rows of several owners"),
+    Refusal(OWNERS, "seed", "who knows it could subtract all noise"),
+    Refusal(OWNERS, "pure", "they add Gaussian noise; give one such as 1e-9", label="{delta} of 0"),
+    Refusal(OWNERS, "method", "they cannot compute its scores; take the default"),
+    Refusal(OWNERS, "values", "list those of {columns} in the schema", label="values to be found"),
+    Refusal(CLUSTER, "tables", "give files or frames", label="linked rows"),
+    Refusal(DRAWS, "given"),
+    Refusal(DRAWS, "balance"),
+    Refusal(CHECK, "output", "it writes no file"),
+    Refusal(CHECK, "from_dtypes", "it counts in the rows"),
+    Refusal(CHECK, "persons", "the schema says whose rows they are"),
+)
+"""Every combination that is refused. The first that applies is what the user reads."""
+
+
+def check_abilities(kinds: Iterable[str], asked: Mapping[str, object], **facts: object) -> None:
+    """Refuse the first setting or argument that the kinds of a run do not take.
+
+    Parameters
+    ----------
+    kinds : iterable of str
+    asked : mapping of a setting or argument to its value
+        What is None, False or empty is not asked for.
+    **facts
+        Words of the sentence that only the caller knows.
+
+    Raises
+    ------
+    InputError
+        Before anything is read or spent.
+
+    Examples
+    --------
+    >>> check_abilities([LINKED], {"unit": None, "target": "ward"})
+    Traceback (most recent call last):
+    privsyn.errors.InputError: linked tables take no target: take one table alone
+    """
+    kinds = {*kinds}
+    for refusal in ABILITIES:
+        if refusal.kind in kinds and _is_given(asked.get(refusal.name)):
+            raise InputError(refusal.sentence(**facts))
+
+
+def refused(kind: str, name: str, **facts: object) -> InputError:
+    """Return the error that refuses one setting or argument.
+
+    >>> refused(METHOD, "parameters", algorithm="default")
+    InputError("method 'default' takes no parameters: leave out parameters, or add method")
+    """
+    (refusal,) = (row for row in ABILITIES if (row.kind, row.name) == (kind, name))
+    return InputError(refusal.sentence(**facts))
+
+
+def _is_given(value: object) -> bool:
+    """Return whether a setting has a value. A data frame has one, whatever its rows."""
+    if value is None or value is False:
+        return False
+    return not isinstance(value, str | list | tuple | dict | set | frozenset) or len(value) > 0
