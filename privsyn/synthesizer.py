@@ -20,9 +20,9 @@ from privsyn.methods.levels import OpenedDatabase
 from privsyn.methods.methods import PUBLISHED
 from privsyn.methods.paper.parameters import PAPER, Parameters
 from privsyn.methods.reading import Opened
-from privsyn.owners.owners import Owners, Run
+from privsyn.owners.owners import Owners
+from privsyn.owners.party import Alone, Party
 from privsyn.private.ledger import Ledger
-from privsyn.private.noise import Alone
 from privsyn.private.spend import QueryLog
 from privsyn.progress import READING, Progress, no_progress, one_step
 from privsyn.release.acceptance.criteria import Criteria, check_accept
@@ -253,7 +253,7 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
             inquiry = Inquiry(run.noise, QueryLog(), run.generator(), self._report)
             learned, ledger = opened.learn(inquiry, run.public_inputs(self.unit))
             self.release_ = self._released(opened, learned, ledger, inquiry, criteria)
-            run.compare(self.release_)
+            run.compare(self.release_.packed)
         self.not_found_ = opened.not_found(learned)
         self.counted_ = None if self.unit is None else learned[ROWS].learned.contribution.of_columns
         if database is None:
@@ -288,7 +288,7 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
             FITTED.note(table, columns, stacklevel=4)
 
     def _opened(
-        self, database: Database | None, run: Alone | Run, target: str | None, criteria: Criteria | None
+        self, database: Database | None, run: Party, target: str | None, criteria: Criteria | None
     ) -> OpenedDatabase:
         """Open the table, or all tables of a database. No row is counted."""
         if database is not None:

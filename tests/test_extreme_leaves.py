@@ -19,7 +19,7 @@ from replay import Answers, moved
 from privsyn import Categorical, Datetime, Duration, Numerical, PrivSyn, Schema, Time, load
 from privsyn.errors import LossWarning, NoSignalWarning, NotFoundWarning, RefitWarning
 from privsyn.methods import reading
-from privsyn.private.noise import Alone
+from privsyn.owners.party import Alone
 
 ROWS, MANY = 400, 30
 LARGEST = float(np.finfo(np.float64).max)

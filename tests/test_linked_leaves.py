@@ -20,8 +20,8 @@ from replay import Answers, moved
 
 from privsyn import Categorical, Database, Datetime, Numerical, PrivSyn, Schema, Table
 from privsyn.methods import discovery, levels, reading
+from privsyn.owners.party import Alone
 from privsyn.private import rows
-from privsyn.private.noise import Alone
 
 MANY, TWICE, CHILDLESS, FEW = 900, 901, 902, 3
 """Homes: with many rows, all alike; with two rows of one key; the only one without a row below; as others."""

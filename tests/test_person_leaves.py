@@ -16,8 +16,8 @@ from replay import Answers, moved
 
 from privsyn import Categorical, Numerical, PrivSyn, Schema
 from privsyn.methods import reading
+from privsyn.owners.party import Alone
 from privsyn.private import rows
-from privsyn.private.noise import Alone
 
 OPEN = {
     "job": Categorical(["baker", "clerk", "cook"], nullable=False),

@@ -37,7 +37,7 @@ from privsyn.table.encoding.steps import Heap, Heaps
 if TYPE_CHECKING:
     import pandas as pd
 
-    from privsyn.settings import Settings
+    from privsyn.methods.run_settings import RunSettings
     from privsyn.table.io.source import RawTable
 
 Counted = tuple[BoundsGrid, Ints, float]
@@ -355,7 +355,7 @@ class Discovered:
 def discover(
     open_schema: OpenSchema,
     table: RawTable,
-    settings: Settings,
+    settings: RunSettings,
     *,
     rho: float,
     delta: float,

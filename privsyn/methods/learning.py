@@ -22,7 +22,7 @@ from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.beyond import Beyond
 
 if TYPE_CHECKING:
-    from privsyn.private.noise import Noise
+    from privsyn.private.randomness import Noise
     from privsyn.private.spend import QueryLog
     from privsyn.progress import Progress
 

@@ -38,9 +38,9 @@ from privsyn.table.schema.columns import Numerical
 from privsyn.table.schema.important import in_words
 
 if TYPE_CHECKING:
+    from privsyn.methods.run_settings import RunSettings
     from privsyn.private.laws import Law
-    from privsyn.private.sampler import Bits
-    from privsyn.settings import Settings
+    from privsyn.private.randomness import Bits
 
 # The bound on each person's rows relies on these facts too.
 OF_PERSONS = (
@@ -113,7 +113,7 @@ class OpenedDatabase:
 
     database: Database
     levels: tuple[OpenedLevel, ...]
-    settings: Settings
+    settings: RunSettings
     tests: float = 0.0
 
     @classmethod
@@ -123,7 +123,7 @@ class OpenedDatabase:
         return cls(Database({ROWS: level.table}), (level,), opened.settings, tests)
 
     @classmethod
-    def of(cls, database: Database, tables: object, settings: Settings, bits: Bits) -> OpenedDatabase:
+    def of(cls, database: Database, tables: object, settings: RunSettings, bits: Bits) -> OpenedDatabase:
         """Open all tables, with random `bits` for the order of each person's rows. No row is counted."""
         levels: list[OpenedLevel] = []
         declared, database = database, with_lookups(database)
@@ -157,6 +157,11 @@ class OpenedDatabase:
             pairs = pairs_of(len(own)) + links
             levels.append(OpenedLevel(name, table, rows, opened, pairs, database.children(name)))
         return cls(database, tuple(levels), settings)
+
+    @property
+    def is_declared(self) -> bool:
+        """Whether a user declared the tables: not those of rows of persons, nor a single one."""
+        return self.settings.unit is None and self.levels[0].rows is not None
 
     def learn(
         self, inquiry: Inquiry, public_inputs: tuple[str, ...] = ()
@@ -372,7 +377,7 @@ class OpenedDatabase:
             unit=unit,
             rows_per_unit=None if unit is None else max(table.contribution.most for table in tables),
             squares=any(table.contribution.squares for table in tables),
-            root=None if settings.linked_tables is None else self.database.root,
+            root=self.database.root if self.is_declared else None,
         )
 
     def _method_and_columns(self, tables: list[Learned]) -> list[str]:
@@ -400,7 +405,7 @@ class OpenedDatabase:
         exception = () if self.settings.delta else (FINGERPRINTS,)
         if (unit := self.settings.unit) is not None:
             return (*(fact.format(unit) for fact in OF_PERSONS), *exception)
-        if self.settings.linked_tables is None:
+        if not self.is_declared:
             return ()
         inner = [name for name in self.database.names[1:] if self.database.children(name)]
         unique = (UNIQUE.format(name, tables[name].key) for name in inner)
@@ -414,7 +419,7 @@ class OpenedDatabase:
 
     def _named(self, table: str, column: str) -> str:
         """Return how a column is called: two linked tables may have a column of one name."""
-        return column if self.settings.linked_tables is None else f"{table}.{column}"
+        return f"{table}.{column}" if self.is_declared else column
 
 
 def _check_names(own: tuple[str, ...], linking: tuple[str, ...]) -> None:

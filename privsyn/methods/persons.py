@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from privsyn.private.laws import Law
-    from privsyn.private.noise import Noise
-    from privsyn.private.sampler import Bits
+    from privsyn.private.randomness import Bits, Noise
     from privsyn.private.spend import QueryLog
 
 FOR_ROWS = 0.02  # share of the budget for the numbers of rows per person

@@ -38,9 +38,9 @@ from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.yaml_file import as_schema
 
 if TYPE_CHECKING:
+    from privsyn.methods.run_settings import RunSettings
     from privsyn.private.laws import Law
-    from privsyn.private.sampler import Bits
-    from privsyn.settings import Settings
+    from privsyn.private.randomness import Bits
 
 OF_PERSON = 3.0  # weight of an error in a table with the class of the number of rows: it reweights all others
 OF_LINKED = 10.0  # the same if rows are linked: it also reweights their tables with previous rows
@@ -78,11 +78,11 @@ class Opened:
     persons: Persons | None
     schema: OpenSchema
     target: str | None
-    settings: Settings
+    settings: RunSettings
     compared: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, table: Any, target: str | None, settings: Settings, bits: Bits) -> Opened:
+    def of(cls, table: Any, target: str | None, settings: RunSettings, bits: Bits) -> Opened:
         """Open a table, with random `bits` to choose the rows of each person. No row is counted."""
         schema = as_schema(settings.schema)
         source = read_in_batches(table, schema, unit=settings.unit)

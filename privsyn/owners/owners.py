@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from hashlib import shake_256
@@ -22,15 +22,14 @@ from privsyn.arguments import check_whole
 from privsyn.errors import InputError, safe_repr
 from privsyn.owners.journal import Journal
 from privsyn.private.noise import SharedNoise
-from privsyn.private.sampler import Bits, Words
+from privsyn.private.randomness import Bits, Words
 from privsyn.progress import Progress, no_progress
 from privsyn.table.schema.yaml_file import to_plain
 
 if TYPE_CHECKING:
     from privsyn.methods.reading import Opened
+    from privsyn.methods.run_settings import RunSettings
     from privsyn.owners.sums import SecureSums
-    from privsyn.release.release import Release
-    from privsyn.settings import Settings
     from privsyn.table.discovery.open_schema import OpenSchema
 
 LEAST, MOST = 3, 63
@@ -112,13 +111,13 @@ class Owners:
         """Host and port of each owner."""
         return list(map(_address, self.peers))
 
-    def run(self) -> Run:
+    def run(self) -> Peer:
         """Open this owner's side of the run: begin it, or resume what is in the folder."""
-        return Run(self, Journal.open(Path(self.folder or f"owner-{self.party}.run")))
+        return Peer(self, Journal.open(Path(self.folder or f"owner-{self.party}.run")))
 
 
-class Run:
-    """One owner's side of a run. It is a context manager, which closes all connections at the end."""
+class Peer:
+    """One of several owners in a run. It is a context manager, which closes all connections at the end."""
 
     def __init__(self, owners: Owners, journal: Journal) -> None:
         self._owners, self._journal = owners, journal
@@ -221,11 +220,11 @@ class Run:
             facts.append(f"{rows}: each owner bounds its own")
         return tuple(facts)
 
-    def compare(self, release: Release) -> None:
+    def compare(self, packed: Callable[[], bytes]) -> None:
         """Compare the model with those of the others, and close the connections."""
         from privsyn.owners.sums import digest
 
-        self._connected.end(digest(release.packed()))
+        self._connected.end(digest(packed()))
 
     @property
     def _connected(self) -> SecureSums:
@@ -234,7 +233,7 @@ class Run:
         return self._sums
 
 
-def _check(open_schema: OpenSchema, settings: Settings) -> None:
+def _check(open_schema: OpenSchema, settings: RunSettings) -> None:
     """Refuse what several owners cannot do."""
     columns = ", ".join(map(repr, open_schema.values))
     asked = settings.asked | {"values": [*open_schema.values], "method": settings.method != "default"}

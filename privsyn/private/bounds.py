@@ -26,11 +26,12 @@ from privsyn.marginals._kernels import add_within_squares
 from privsyn.marginals.counting import Block
 from privsyn.marginals.domain import Attributes, Domain, Floats, Integers, Ints
 from privsyn.marginals.marginal import Grouping
-from privsyn.private.noise import Noise, release
+from privsyn.private.noise import release
+from privsyn.private.randomness import Noise
 from privsyn.private.spend import ROWS_OF_ALL, ROWS_PER_PERSON
 
 if TYPE_CHECKING:
-    from privsyn.private.sampler import Bits
+    from privsyn.private.randomness import Bits
     from privsyn.private.spend import QueryLog
 
 NOBODY = -1

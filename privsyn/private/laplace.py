@@ -21,7 +21,8 @@ import numpy as np
 from mpmath import libmp
 
 from privsyn.marginals.domain import Ints
-from privsyn.private.sampler import FEWEST, GUARD, Bits, Tail, Words, check_scale, in_blocks
+from privsyn.private.randomness import Bits, Words
+from privsyn.private.sampler import FEWEST, GUARD, Tail, check_scale, in_blocks
 
 TOLERANCE = 1e-10
 """Bound on the error of |x| / scale in double precision, for every k of at least `FEWEST`.

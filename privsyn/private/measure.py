@@ -31,7 +31,8 @@ from privsyn.private.acceptance import Excess
 from privsyn.private.bounds import ONE_ROW_EACH, Bound, Contribution
 from privsyn.private.dependence import GRID, INDIF_SENSITIVITY, indif_on_grid
 from privsyn.private.laws import GAUSSIAN, Law
-from privsyn.private.noise import Noise, SharedNoise, release
+from privsyn.private.noise import SharedNoise, release
+from privsyn.private.randomness import Noise
 from privsyn.private.rows import Rows
 from privsyn.private.spend import ONE_WAY, ONE_WAYS, QueryLog, Spend
 

@@ -2,16 +2,16 @@
 
 The release is ``q + round(Z)``, where ``q`` is an exact integer and ``Z ~ N(0, sigma^2)``. Because ``q`` is
 an integer, this equals ``round(q + Z)``. Rounding is post-processing of the Gaussian mechanism, so the
-accounting of that mechanism holds exactly. `privsyn.private.sampler` draws ``round(Z)`` exactly. This module
-says where the random bits come from (`Alone`). With a delta of 0 the noise is discrete Laplace
-(`privsyn.private.laplace`), which needs no rounding. Several owners add a share each (`SharedNoise`).
+accounting of that mechanism holds exactly. `privsyn.private.sampler` draws ``round(Z)`` exactly. With a delta
+of 0 the noise is discrete Laplace (`privsyn.private.laplace`), which needs no rounding. Several owners add a
+share each (`SharedNoise`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from typing import ClassVar
 
 import numpy as np
 
@@ -19,33 +19,8 @@ from privsyn.arguments import check_whole
 from privsyn.marginals.domain import Integers, Ints
 from privsyn.private.laplace import discrete_laplace
 from privsyn.private.laws import GAUSSIAN, LAPLACE, SHARED_NOISE, Law, LawName, share_sigma, shared_gaussian
-from privsyn.private.sampler import Bits, os_entropy, rounded_gaussian, seeded_bits
-
-if TYPE_CHECKING:
-    from privsyn.settings import Settings
-
-
-class Noise(Protocol):
-    """A kind of noise: its law and its source of randomness."""
-
-    @property
-    def law(self) -> Law:
-        """The law: what an answer costs, and its variance."""
-        ...
-
-    @property
-    def name(self) -> str:
-        """Distribution and source of randomness, for the ledger."""
-        ...
-
-    @property
-    def private(self) -> bool:
-        """False if the randomness can be repeated, because the noise can then be subtracted."""
-        ...
-
-    def draw(self, scale: float, size: int) -> Ints:
-        """Draw `size` independent integers of this scale."""
-        ...
+from privsyn.private.randomness import Bits, Noise
+from privsyn.private.sampler import os_entropy, rounded_gaussian, seeded_bits
 
 
 @dataclass(frozen=True)
@@ -208,47 +183,3 @@ def release(exact: Integers, scale: float, noise: Noise) -> Ints:
     if isinstance(noise, SharedNoise):
         return noise.answer(exact, scale)
     return exact + noise.draw(scale, exact.size).reshape(exact.shape)
-
-
-class Alone:
-    """A run on the table of one owner, who needs nobody else; `privsyn.owners` has that of several.
-
-    Streams 0 to 2 of a seed are noise, computations, and rows of persons.
-    """
-
-    def __init__(self, table: Any, settings: Settings) -> None:
-        self.table = table
-        self._seed, self._settings = settings.seed, settings
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None: ...
-
-    @property
-    def bits(self) -> Bits:
-        """Random words that decide which rows of a person are kept."""
-        return os_entropy if self._seed is None else seeded_bits(self._stream(2))
-
-    @property
-    def noise(self) -> Noise:
-        """The noise of all answers."""
-        return noise_source(self._seed, self._settings.delta)
-
-    def agree_on(self, opened: object) -> None:
-        """Agree on what is public: there is nobody else."""
-
-    def generator(self) -> np.random.Generator:
-        """Return the generator for computations on answers."""
-        return self._stream(1)
-
-    def public_inputs(self, unit: str | None) -> tuple[str, ...]:
-        """Return sentences for the ledger: none."""
-        return ()
-
-    def compare(self, release: object) -> None:
-        """Compare the model with those of others: there are none."""
-
-    def _stream(self, number: int) -> np.random.Generator:
-        seeds = None if self._seed is None else np.random.SeedSequence(self._seed, spawn_key=(number,))
-        return np.random.default_rng(seeds)

@@ -18,16 +18,12 @@ from functools import partial
 from math import isfinite, sqrt
 
 import numpy as np
-import numpy.typing as npt
 from mpmath import libmp
 from scipy.special import ndtri
 
 from privsyn.errors import InputError, safe_repr
 from privsyn.marginals.domain import Ints
-
-Words = npt.NDArray[np.uint64]
-Bits = Callable[[int], Words]
-"""A source of randomness: ``bits(n)`` returns n fresh words of 64 independent fair bits."""
+from privsyn.private.randomness import Bits, Words
 
 BLOCK = 2**15
 """Words drawn at a time, so that the working arrays stay in the processor's cache."""

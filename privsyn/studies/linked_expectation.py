@@ -35,7 +35,7 @@ from privsyn.table.io.csv_table import no_rows
 
 if TYPE_CHECKING:
     from privsyn.methods.budget import Split
-    from privsyn.private.sampler import Words
+    from privsyn.private.randomness import Words
     from privsyn.settings import Settings
     from privsyn.table.database.declared import Database
 

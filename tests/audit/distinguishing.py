@@ -38,7 +38,8 @@ from privsyn.private.bounds import Contribution
 from privsyn.private.discovery import Finder
 from privsyn.private.laws import GAUSSIAN
 from privsyn.private.measure import PrivateTable
-from privsyn.private.noise import Noise, release
+from privsyn.private.noise import release
+from privsyn.private.randomness import Noise
 from privsyn.private.sampler import os_entropy
 from privsyn.private.spend import QueryLog
 from privsyn.table.discovery.open_schema import OpenSchema

@@ -134,7 +134,7 @@ NOISE = (
     bug("noise that repeats after a block of cells", "privsyn.private.sampler.in_blocks",
         "A[B:B + BLOCK] = C", "A[B:B + BLOCK] = C\nA[B:B + BLOCK] = A[:min(BLOCK, len(A) - B)]",
         "tests/private/test_sampler.py::test_blocks_join_without_a_seam"),
-    bug("the draws that choose rows from a generator that all know", "privsyn.private.noise.Alone.bits",
+    bug("the draws that choose rows from a generator that all know", "privsyn.owners.party.Alone.bits",
         "os_entropy if A else B", f"{SEEDED} if A else B",
         "tests/test_unit.py::test_a_seed_repeats_the_choice_of_rows_and_no_seed_does_not"),
     bug("a Laplace scale of half the size", "privsyn.private.noise.ExactGaussian.draw",

@@ -7,13 +7,8 @@ import pytest
 from scipy.stats import chi2_contingency
 
 from privsyn.errors import InputError
-from privsyn.private.noise import (
-    ExactGaussian,
-    Noise,
-    SeededGaussian,
-    noise_source,
-    release,
-)
+from privsyn.private.noise import ExactGaussian, SeededGaussian, noise_source, release
+from privsyn.private.randomness import Noise
 
 CHANCE = 1e-8
 """Probability with which a test of a distribution fails although the distribution is right."""

@@ -9,8 +9,8 @@ from privsyn import Categorical, Database, InputError, Numerical, PrivSyn, Schem
 from privsyn.methods.learning import Inquiry
 from privsyn.methods.levels import OpenedDatabase
 from privsyn.methods.persons import FOR_ROWS
+from privsyn.owners.party import Alone
 from privsyn.private.laws import law_of
-from privsyn.private.noise import Alone
 from privsyn.private.spend import QueryLog
 from privsyn.progress import no_progress
 from privsyn.settings import Settings
