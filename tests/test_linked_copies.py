@@ -26,7 +26,7 @@ from privsyn import (
     load,
 )
 from privsyn.evaluation.integrity import broken_rules
-from privsyn.evaluation.links import Links
+from privsyn.evaluation.linked_rows import LinkedRows
 from privsyn.studies.linked_facts import rules
 from privsyn.table.database.yaml_form import database_from_plain, database_to_plain
 
@@ -149,7 +149,7 @@ def test_the_page_says_so_and_rows_that_differ_are_counted():
     tables["people"].loc[:4, "zone"] = 99
     counted = []
     for frames in (tables, model.sample(seed=2)):
-        found = broken_rules(frames, Links.of(frames, COPIES)[0], COPIES)
+        found = broken_rules(frames, LinkedRows.of(frames, COPIES)[0], COPIES)
         counted.append([found["people: zone == homes.zone"], found["people: `class` == homes.kind"]])
     assert counted == [[5, 0], [0, 0]]
 

@@ -118,7 +118,7 @@ def _check(
     from privsyn.cli.common.linked import refuse
     from privsyn.cli.common.outputs import check_table
     from privsyn.errors import InputError
-    from privsyn.evaluation.links import check_rules
+    from privsyn.evaluation.integrity import check_rules
     from privsyn.table.database.yaml_form import as_database
     from privsyn.table.drafting.draft import check_schema
     from privsyn.table.drafting.linked import check_tables

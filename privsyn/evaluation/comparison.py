@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 import pandas as pd
@@ -18,9 +18,6 @@ from privsyn.table.io.read_in_memory import read_in_memory
 from privsyn.table.kinds.categorical import OTHER
 from privsyn.table.schema.columns import Categorical, Column
 from privsyn.table.schema.schema import Schema, declared
-
-if TYPE_CHECKING:
-    from privsyn.evaluation.links import Persons
 
 SEED = 20240607
 """Seed of every sample of rows, marginals and queries: fixed, so that runs can be compared."""
@@ -48,7 +45,20 @@ Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class Results:
+    """What was computed from a comparison, once for all metrics that share it."""
+
+    _results: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
+
+    def once(self, compute: Callable[[Self], Found]) -> Found:
+        """Return `compute(self)`, computed once: several metrics share it."""
+        if compute not in self._results:
+            self._results[compute] = compute(self)
+        return cast(Found, self._results[compute])
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison(Results):
     """The tables in the same codes, and reference tables from the real one.
 
     Parameters
@@ -70,8 +80,6 @@ class Comparison:
         For each column with values that the synthetic table pools: the share of the real cells of each value.
     leave_out : tuple of str
         Columns from which models do not learn.
-    persons : Persons or None
-        The rows of all tables of a database as they belong together, if they belong to persons.
     """
 
     view: View
@@ -86,8 +94,6 @@ class Comparison:
     remarks: tuple[str, ...] | None = None
     pooled: Mapping[str, Floats] = field(default_factory=dict)
     leave_out: tuple[str, ...] = ()
-    persons: Persons | None = None
-    _results: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def of(
@@ -161,12 +167,6 @@ class Comparison:
         return self.compare(
             lambda real, others: measure(real.records, {name: t.records for name, t in others.items()})
         )
-
-    def once(self, compute: Callable[[Comparison], Found]) -> Found:
-        """Return `compute(self)`, computed once: several metrics share it."""
-        if compute not in self._results:
-            self._results[compute] = compute(self)
-        return cast(Found, self._results[compute])
 
 
 def chosen_learners(models: bool | Sequence[str]) -> tuple[str, ...]:

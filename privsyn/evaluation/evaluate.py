@@ -13,8 +13,9 @@ import numpy as np
 from privsyn.evaluation import marginals
 from privsyn.evaluation.comparison import Comparison
 from privsyn.evaluation.link_metrics import METRICS_OF_PERSONS, numbers_of_rows, worst_of
+from privsyn.evaluation.linked_comparison import LinkedComparison
+from privsyn.evaluation.linked_rows import as_one, read_tables
 from privsyn.evaluation.linked_scores import LinkedScores
-from privsyn.evaluation.links import as_one, compare_linked, read_tables
 from privsyn.evaluation.metric import Score
 from privsyn.evaluation.numbers import SHARES, Correlations, correlations_of, shapes_of
 from privsyn.evaluation.predictions import classes_of, determined_by
@@ -102,31 +103,37 @@ def evaluate(
         add_metric(metric)
     if isinstance(schema, str | PathLike):
         schema = read_public(schema, database_from_plain)
-    tables: dict[str, Comparison] = {}
+    linked: LinkedComparison | None = None
     if unit is None and order is None and not isinstance(schema, Database):
-        whole = Comparison.of(
+        comparison = Comparison.of(
             real, synthetic, schema, test=test, target=target, models=models, leave_out=leave_out
         )
+        comparisons: Mapping[str, Comparison] = {"": comparison}
     else:
         database = as_one(schema, unit, order)
         given = {"real": real, "synthetic": synthetic} | ({} if test is None else {"test": test})
         frames = {which: read_tables(which, each, database, unit=unit) for which, each in given.items()}
-        whole, tables = compare_linked(frames, database, target=target, models=models, leave_out=leave_out)
-    for comparison in tables.values() or [whole]:
+        linked = LinkedComparison.of(frames, database, target=target, models=models, leave_out=leave_out)
+        comparisons = linked.comparisons
+    for comparison in comparisons.values():
         try_own(comparison)
-    scores = of_tables(whole, tables) if tables else score(whole)
-    if isinstance(schema, Database):
-        scores = replace(scores, linked=LinkedScores.of(whole, scores.tables or {"": scores}))
+    tables = {name: score(comparison) for name, comparison in comparisons.items()}
+    scores = next(iter(tables.values())) if len(tables) == 1 else joined(tables)
+    if linked is not None:
+        scores = with_persons(scores, linked)
+        if isinstance(schema, Database):
+            within = {name: scores_within.pair_mean for name, scores_within in tables.items()}
+            scores = replace(scores, linked=LinkedScores.of(linked, within))
     if report is not None:
         from privsyn.evaluation.report import write_report
 
-        linked = whole.persons and (tables or dict.fromkeys(whole.persons.classes, whole))
-        write_report(report, whole, scores, ledger=ledger, origins=origins, tables=linked or {})
+        comparison = next(iter(comparisons.values()))
+        write_report(report, comparison, scores, ledger=ledger, origins=origins, linked=linked)
     return scores
 
 
 def score(comparison: Comparison) -> Scores:
-    """Return the scores of all registered metrics, and where the errors are largest."""
+    """Return the scores of all metrics of rows, and where the errors are largest."""
     names = comparison.view.domain.names
     errors = {
         1: comparison.once(marginals.one_way_errors)["synthetic"],
@@ -134,14 +141,16 @@ def score(comparison: Comparison) -> Scores:
         3: comparison.once(marginals.triple_errors)["synthetic"],
     }
     correlations = comparison.once(correlations_of)["synthetic"]
-    found = Scores(
+    return Scores(
         real_rows=len(comparison.real),
         synthetic_rows=len(comparison.synthetic),
         test_rows=len(comparison.test),
         columns=names,
         left_out=comparison.view.left_out,
         target=comparison.target,
-        values={name: compute(name, comparison) for name in METRICS},
+        values={
+            name: Score(nan) if name in METRICS_OF_PERSONS else compute(name, comparison) for name in METRICS
+        },
         worst={order: _worst(marginals.marginals_of(names, order), found) for order, found in errors.items()},
         column_errors=_of_columns(comparison, errors[1]),
         pairs=comparison.once(marginals.pairs_of)["synthetic"],
@@ -153,40 +162,36 @@ def score(comparison: Comparison) -> Scores:
         leave_out=comparison.leave_out,
         remarks=comparison.remarks,
     )
-    return _with_persons(found, comparison)
 
 
-def of_tables(whole: Comparison, tables: Mapping[str, Comparison]) -> Scores:
-    """Return the scores of the rows in all tables that belong together, and with them those of each table."""
-    found = {name: score(table) for name, table in tables.items()}
+def joined(tables: Mapping[str, Scores]) -> Scores:
+    """Return the scores of several tables as those of one, which has no score of its own."""
     nothing = np.empty((0, 0))
-    every = Scores(
-        real_rows=sum(each.real_rows for each in found.values()),
-        synthetic_rows=sum(each.synthetic_rows for each in found.values()),
-        test_rows=sum(each.test_rows for each in found.values()),
-        columns=tuple(f"{name}.{column}" for name, each in found.items() for column in each.columns),
-        left_out=tuple(f"{name}.{column}" for name, each in found.items() for column in each.left_out),
+    return Scores(
+        real_rows=sum(scores.real_rows for scores in tables.values()),
+        synthetic_rows=sum(scores.synthetic_rows for scores in tables.values()),
+        test_rows=sum(scores.test_rows for scores in tables.values()),
+        columns=tuple(f"{name}.{column}" for name, scores in tables.items() for column in scores.columns),
+        left_out=tuple(f"{name}.{column}" for name, scores in tables.items() for column in scores.left_out),
         target=None,
-        values={name: compute(name, whole) if name in METRICS_OF_PERSONS else Score(nan) for name in METRICS},
+        values=dict.fromkeys(METRICS, Score(nan)),
         worst={},
         column_errors={},
         pairs=marginals.PairErrors(nothing, nothing, nothing),
         correlations=Correlations(nothing, nothing, nothing, nothing),
-        tables=found,
+        tables=tables,
     )
-    return _with_persons(every, whole)
 
 
-def _with_persons(scores: Scores, comparison: Comparison) -> Scores:
-    """Return the scores with what is known about rows that belong together."""
-    if (persons := comparison.persons) is None:
-        return scores
-    sides, root = (persons.truth, persons.others["synthetic"]), persons.database.root
+def with_persons(scores: Scores, linked: LinkedComparison) -> Scores:
+    """Return the scores with those of rows that belong together."""
+    sides, root = (linked.truth, linked.sides["synthetic"]), linked.database.root
     return replace(
         scores,
+        values={**scores.values, **{name: compute(name, linked) for name in METRICS_OF_PERSONS}},
         persons=tuple(side.size(root) for side in sides),
-        numbers_of_rows=numbers_of_rows(persons),
-        worst_of_persons=worst_of(comparison),
+        numbers_of_rows=numbers_of_rows(linked),
+        worst_of_persons=worst_of(linked),
     )
 
 

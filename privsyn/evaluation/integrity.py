@@ -4,47 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from operator import add
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from privsyn.errors import about
+from privsyn.errors import about, plural
+from privsyn.evaluation.linked_rows import Frames, LinkedRows, read_tables
 from privsyn.marginals.domain import Floats, Ints, Mask
 from privsyn.table.database.declared import Database
+from privsyn.table.database.lookups import with_lookups
 from privsyn.table.database.synthetic import places_above
-from privsyn.table.discovery.broken_constraints import numbers_of, rows_that_break
+from privsyn.table.discovery.broken_constraints import Broken, numbers_of, rows_that_break
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.enforcement.rules import ROUNDING
 from privsyn.table.inferred.columns import infer_schema
 from privsyn.table.schema.constraint import kind_of
 from privsyn.table.schema.schema import Schema, declared
-
-if TYPE_CHECKING:
-    from privsyn.evaluation.links import Frames, Links
-
-
-@dataclass(frozen=True)
-class Broken:
-    """What keys and order of a database should not have.
-
-    Parameters
-    ----------
-    duplicate_keys : int
-        Rows whose key an earlier row has.
-    orphans : int
-        Rows whose link is missing, or the key of no row; and those of the root without a key.
-    out_of_order : int
-        Parents whose rows do not stand in their order.
-    """
-
-    duplicate_keys: int = 0
-    orphans: int = 0
-    out_of_order: int = 0
-
-    def __add__(self, other: Broken) -> Broken:
-        return Broken(*map(add, vars(self).values(), vars(other).values()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +45,7 @@ class Columns:
     parent: Ints
 
     @classmethod
-    def of(cls, name: str, frames: Frames, links: Links, database: Database) -> Columns:
+    def of(cls, name: str, frames: Frames, links: LinkedRows, database: Database) -> Columns:
         """Return the rows of a table."""
         table, cells = database.tables[name], frames[name].take(links.rows[name])
         schema, parent = declared(table.schema), links.parent[name]
@@ -83,7 +59,9 @@ class Columns:
         return cls(filled, cells, numbers, parent)
 
 
-def broken_rules(frames: Frames, links: Links, database: Database, *, within: bool = True) -> dict[str, int]:
+def broken_rules(
+    frames: Frames, links: LinkedRows, database: Database, *, within: bool = True
+) -> dict[str, int]:
     """Return each rule that a database declares, with its table, and how often it is broken.
 
     Comparisons and constraints within a table are broken by rows, all others by rows of the parent. A row
@@ -165,3 +143,20 @@ def _equal(own: Columns, name: str, value: object) -> Mask:
     if value in column.listed:
         return np.asarray(own.numbers[name] == column.number_of(value))
     return np.asarray(own.cells[name].astype(str) == str(value))
+
+
+def check_rules(tables: Any, database: Database) -> list[str]:
+    """Return how often the private rows break each rule about several rows that a database declares.
+
+    NOT PRIVATE: each line counts private rows, and is for the owner only. `check_tables` counts all else.
+    """
+    if not has_rules(database, within=False):  # no row is read
+        return []
+    database = with_lookups(database)
+    frames = read_tables("private", tables, database, unit=None)
+    rules = broken_rules(frames, LinkedRows.of(frames, database)[0], database, within=False)
+    return [
+        Broken(f"table {name!r}:{rule}: broken {plural(times, 'time')}, and by no synthetic row")
+        for (name, _, rule), times in ((words.partition(":"), times) for words, times in rules.items())
+        if times
+    ] or ["every row keeps every rule about several rows"]

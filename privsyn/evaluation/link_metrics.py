@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from privsyn.evaluation.comparison import SEED, Comparison
-from privsyn.evaluation.links import Persons, Side
+from privsyn.evaluation.comparison import SEED
+from privsyn.evaluation.linked_comparison import LinkedComparison, Side
 from privsyn.evaluation.marginals import MOST_PAIRS, wasserstein
 from privsyn.evaluation.metric import SHARE, Metric, Score, mean_and_max
 from privsyn.marginals.domain import Floats, Integers, Ints
@@ -49,45 +49,47 @@ def _some(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
     return [pairs[place] for place in np.sort(chosen)]
 
 
-def rows_of_parents(persons: Persons, side: Side, table: str) -> Ints:
+def rows_of_parents(linked: LinkedComparison, side: Side, table: str) -> Ints:
     """Return the number of rows of each row of the parent's table."""
-    parents = side.size(persons.database.above(table)[0])
-    return np.bincount(side.links.parent[table], minlength=parents)
+    parents = side.size(linked.database.above(table)[0])
+    return np.bincount(side.linked.parent[table], minlength=parents)
 
 
-def _children(persons: Persons, side: Side, table: str) -> Iterator[Part]:
+def _children(linked: LinkedComparison, side: Side, table: str) -> Iterator[Part]:
     """Yield the number of rows, and each column of the parent with its class."""
-    up, number = persons.database.above(table)[0], rows_of_parents(persons, side, table)
+    up, number = linked.database.above(table)[0], rows_of_parents(linked, side, table)
     yield "number of rows", np.bincount(np.minimum(number, MOST_ROWS), minlength=MOST_ROWS + 1)
     classes = np.digitize(number, CLASSES)
-    for name, size in persons.sizes(up).items():
+    for name, size in linked.sizes(up).items():
         yield (
             f"{up}.{name} x number of rows",
             _joint(side.codes[up][name], classes, (size, len(CLASSES) + 1)),
         )
 
 
-def _ancestors(persons: Persons, side: Side, table: str, *, first: int, last: int | None) -> Iterator[Part]:
+def _ancestors(
+    linked: LinkedComparison, side: Side, table: str, *, first: int, last: int | None
+) -> Iterator[Part]:
     """Yield each column of an ancestor with each own column; the ancestors from `first` to `last`."""
     places = np.arange(side.size(table))
-    for hops, (below, up) in enumerate(_upwards(persons, table)):
-        places = side.links.parent[below][places]
+    for hops, (below, up) in enumerate(_upwards(linked, table)):
+        places = side.linked.parent[below][places]
         if hops < first or (last is not None and hops > last):
             continue
-        sizes = persons.sizes(up), persons.sizes(table)
+        sizes = linked.sizes(up), linked.sizes(table)
         for one, name in _some([*product(*sizes)]):
             codes = side.codes[up][one][places], side.codes[table][name]
             yield f"{up}.{one} x {name}", _joint(*codes, (sizes[0][one], sizes[1][name]))
 
 
-def _upwards(persons: Persons, table: str) -> Iterator[tuple[str, str]]:
-    above = persons.database.above(table)
+def _upwards(linked: LinkedComparison, table: str) -> Iterator[tuple[str, str]]:
+    above = linked.database.above(table)
     return zip((table, *above[:-1]), above, strict=True)
 
 
-def _apart(persons: Persons, side: Side, table: str, *, steps: int) -> Iterator[Part]:
+def _apart(linked: LinkedComparison, side: Side, table: str, *, steps: int) -> Iterator[Part]:
     """Yield columns of a row and of the row `steps` later: all pairs of columns if it is the next one."""
-    parent, sizes = side.links.parent[table], persons.sizes(table)
+    parent, sizes = side.linked.parent[table], linked.sizes(table)
     here = np.flatnonzero(parent[steps:] == parent[:-steps])
     pairs = [*product(sizes, sizes)] if steps == 1 else [(name, name) for name in sizes]
     for one, other in _some(pairs):
@@ -95,16 +97,16 @@ def _apart(persons: Persons, side: Side, table: str, *, steps: int) -> Iterator[
         yield f"{one}, then {other}", _joint(*codes, (sizes[one], sizes[other]))
 
 
-def _profile(persons: Persons, side: Side, table: str) -> Iterator[Part]:
+def _profile(linked: LinkedComparison, side: Side, table: str) -> Iterator[Part]:
     """Yield, for each value that a real row has, the number of rows of a parent that have it."""
-    parent, parents = side.links.parent[table], side.size(persons.database.above(table)[0])
-    for name, of in persons.classes.get(table, {}).items():
+    parent, parents = side.linked.parent[table], side.size(linked.database.above(table)[0])
+    for name, of in linked.classes.get(table, {}).items():
         size = len(of.words)
         cells, rows = np.unique(parent * size + side.codes[table][name], return_counts=True)
         number = np.minimum(rows, MOST_ALIKE)
         counts = _joint(cells % size, number, (size, MOST_ALIKE + 1)).reshape(size, MOST_ALIKE + 1)
         counts[:, 0] = parents - counts.sum(axis=1)
-        real = np.bincount(persons.truth.codes[table][name], minlength=size)
+        real = np.bincount(linked.truth.codes[table][name], minlength=size)
         for value in np.flatnonzero(real):
             yield f"{name} = {of.words[value]}", counts[value]
 
@@ -150,11 +152,11 @@ def summaries(numbers: Floats, owner: Ints, owners: int) -> dict[str, Floats]:
     return found
 
 
-def _sums(persons: Persons, side: Side, table: str) -> Iterator[Part]:
-    parents = side.size(persons.database.above(table)[0])
-    for name in persons.truth.numbers[table]:
+def _sums(linked: LinkedComparison, side: Side, table: str) -> Iterator[Part]:
+    parents = side.size(linked.database.above(table)[0])
+    for name in linked.truth.numbers[table]:
         numbers = side.numbers[table][name]
-        for how, of in summaries(numbers, side.links.parent[table], parents).items():
+        for how, of in summaries(numbers, side.linked.parent[table], parents).items():
             yield f"{how} of {name}", of
 
 
@@ -168,7 +170,7 @@ def _off(truth: Ints, other: Ints) -> float:
 class Kind(NamedTuple):
     """What is compared: its parts for each side and child table, and the distance of two parts."""
 
-    parts: Callable[[Persons, Side, str], Iterator[Part]]
+    parts: Callable[[LinkedComparison, Side, str], Iterator[Part]]
     distance: Callable[[Any, Any], float] = _off
 
 
@@ -199,31 +201,29 @@ class Found(NamedTuple):
         return tuple((self.labels[place], float(errors[place])) for place in order)
 
 
-def _compare(comparison: Comparison, kind: Kind) -> Found:
-    """Return the errors of all parts; no part without persons."""
-    if (persons := comparison.persons) is None:
-        return Found((), {"synthetic": np.empty(0)})
-    sides, labels, errors, tables = (persons.truth, *persons.others.values()), [], [], []
-    for table in persons.children:
-        for (label, truth), *rest in zip(*(kind.parts(persons, of, table) for of in sides), strict=True):
+def _compare(linked: LinkedComparison, kind: Kind) -> Found:
+    """Return the errors of all parts."""
+    sides, labels, errors, tables = (linked.truth, *linked.sides.values()), [], [], []
+    for table in linked.children:
+        for (label, truth), *rest in zip(*(kind.parts(linked, of, table) for of in sides), strict=True):
             found = [kind.distance(truth, other) for _, other in rest]
             if not np.isnan(found).any():
-                labels.append(persons.label(table, label))
+                labels.append(linked.label(table, label))
                 errors.append(found)
                 tables.append(table)
-    columns = np.array(errors).reshape(-1, len(persons.others)).T
-    return Found(tuple(labels), dict(zip(persons.others, columns, strict=True)), tuple(tables))
+    columns = np.array(errors).reshape(-1, len(linked.sides)).T
+    return Found(tuple(labels), dict(zip(linked.sides, columns, strict=True)), tuple(tables))
 
 
 COMPARE = {name: partial(_compare, kind=kind) for name, kind in KINDS.items()}
-"""Each score, as `Comparison.once` computes it."""
+"""Each score, as `LinkedComparison.once` computes it."""
 
 
-def by_table(comparison: Comparison) -> dict[str, dict[str, Score]]:
-    """Return for each child table the mean error of each score that it has; nothing without persons."""
+def by_table(linked: LinkedComparison) -> dict[str, dict[str, Score]]:
+    """Return for each child table the mean error of each score that it has."""
     scores: dict[str, dict[str, Score]] = {}
     for kind, compare in COMPARE.items():
-        found = comparison.once(compare)
+        found = linked.once(compare)
         for table in dict.fromkeys(found.tables):
             here = np.array(found.tables) == table
             means = {which: float(of[here].mean()) for which, of in found.errors.items()}
@@ -231,21 +231,21 @@ def by_table(comparison: Comparison) -> dict[str, dict[str, Score]]:
     return scores
 
 
-def worst_of(comparison: Comparison) -> dict[str, tuple[tuple[str, float], ...]]:
-    """Return for each score what is worst, in words, and its error; nothing without persons."""
-    found = {name: comparison.once(compare).worst for name, compare in COMPARE.items()}
+def worst_of(linked: LinkedComparison) -> dict[str, tuple[tuple[str, float], ...]]:
+    """Return for each score what is worst, in words, and its error."""
+    found = {name: linked.once(compare).worst for name, compare in COMPARE.items()}
     return {name: worst for name, worst in found.items() if worst}
 
 
-def numbers_of_rows(persons: Persons) -> dict[str, tuple[tuple[float, ...], tuple[float, ...]]]:
+def numbers_of_rows(linked: LinkedComparison) -> dict[str, tuple[tuple[float, ...], tuple[float, ...]]]:
     """Return for each child table the shares of parents with 0, 1, 2, ... rows, real and synthetic."""
 
     def shares(side: Side, table: str) -> tuple[float, ...]:
-        _, counts = next(_children(persons, side, table))
+        _, counts = next(_children(linked, side, table))
         return tuple((counts / max(counts.sum(), 1)).tolist())
 
-    sides = persons.truth, persons.others["synthetic"]
-    return {table: (shares(sides[0], table), shares(sides[1], table)) for table in persons.children}
+    sides = linked.truth, linked.sides["synthetic"]
+    return {table: (shares(sides[0], table), shares(sides[1], table)) for table in linked.children}
 
 
 def different(codes: Integers, owner: Ints, size: int, owners: int) -> Ints:
@@ -253,16 +253,16 @@ def different(codes: Integers, owner: Ints, size: int, owners: int) -> Ints:
     return np.bincount(np.unique(owner * size + codes) // size, minlength=owners)
 
 
-def features(persons: Persons, side: Side) -> Floats:
+def features(linked: LinkedComparison, side: Side) -> Floats:
     """Return one row for each root: its cells, and the number and summaries of its rows in other tables."""
-    root = persons.database.root
+    root = linked.database.root
     roots, columns = side.size(root), []
     cells = {name: side.numbers[root].get(name, codes) for name, codes in side.codes[root].items()}
     columns += [*cells.values()]
-    for table in persons.children:
-        owner = side.links.roots(persons.database, table)
+    for table in linked.children:
+        owner = side.linked.roots(linked.database, table)
         columns.append(np.bincount(owner, minlength=roots))
-        for name, size in persons.sizes(table).items():
+        for name, size in linked.sizes(table).items():
             codes = side.codes[table][name]
             numbers = side.numbers[table].get(name, codes.astype(np.float64))
             found = summaries(numbers, owner, roots)
@@ -270,29 +270,27 @@ def features(persons: Persons, side: Side) -> Floats:
     return np.column_stack(columns).astype(np.float64)
 
 
-def detection(comparison: Comparison) -> Score:
-    """Return the AUC of a model that tells real from synthetic roots; NaN without persons or models."""
-    if (persons := comparison.persons) is None or not comparison.models:
+def detection(linked: LinkedComparison) -> Score:
+    """Return the AUC of a model that tells real from synthetic roots; NaN without models."""
+    if not linked.models:
         return Score(nan)
     from privsyn.evaluation.models import tell_apart
 
-    real = features(persons, persons.truth)
+    real = features(linked, linked.truth)
     auc = {
-        which: tell_apart(real, features(persons, persons.others[which]))
+        which: tell_apart(real, features(linked, linked.sides[which]))
         for which in ("synthetic", "independent")
     }
     return Score(**auc)
 
 
-def broken(comparison: Comparison, name: str) -> Score:
-    """Return a number of `Broken` in the synthetic and in the real tables; NaN without persons."""
-    if (persons := comparison.persons) is None:
-        return Score(nan)
-    return Score(**{which: float(getattr(found, name)) for which, found in persons.broken.items()})
+def broken(linked: LinkedComparison, name: str) -> Score:
+    """Return a number of `BrokenKeys` in the synthetic and in the real tables."""
+    return Score(**{which: float(getattr(found, name)) for which, found in linked.broken.items()})
 
 
-def _errors(comparison: Comparison, kind: str) -> Mapping[str, Floats]:
-    return comparison.once(COMPARE[kind]).errors
+def _errors(linked: LinkedComparison, kind: str) -> Mapping[str, Floats]:
+    return linked.once(COMPARE[kind]).errors
 
 
 GROUP, OF_PERSONS, OF_PAIRS = "Rows that belong together", "share of persons", "share of pairs of rows"
@@ -315,9 +313,9 @@ BROKEN = {
     "orphans": "rows that belong to nobody",
     "out_of_order": "persons with rows out of order",
 }
-"""The numbers of `Broken`, and their labels."""
+"""The numbers of `BrokenKeys`, and their labels."""
 
-METRICS_OF_PERSONS: dict[str, Metric] = {
+METRICS_OF_PERSONS: dict[str, Metric[LinkedComparison]] = {
     name: metric
     for kind, (label, unit) in SCORES.items()
     for name, metric in mean_and_max(

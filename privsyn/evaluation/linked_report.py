@@ -5,14 +5,14 @@ Pictures of neighbours count real rows. Of single persons only synthetic ones ar
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from privsyn.evaluation.comparison import SEED, Comparison
+from privsyn.evaluation.comparison import SEED
+from privsyn.evaluation.linked_comparison import LinkedComparison, Side
 from privsyn.evaluation.linked_scores import LinkedScores
-from privsyn.evaluation.links import Persons, Side
 from privsyn.evaluation.scores import shown_number
 from privsyn.marginals.domain import Floats, Ints
 from privsyn.pages.picture import dots, heat_maps, strip
@@ -49,25 +49,25 @@ def scores_of(linked: LinkedScores) -> list[dict[str, Any]]:
     ]
 
 
-def neighbours(persons: Persons) -> list[dict[str, Any]]:
+def neighbours(linked: LinkedComparison) -> list[dict[str, Any]]:
     """Return for each child table pictures of columns, each with itself one row later.
 
     Taken are the columns that depend most on their own next cell, in the real rows.
     """
     found = []
-    for table in persons.children:
-        pictures = sorted(_pictures(persons, table), key=lambda each: -each["dependence"])[:PICTURES]
-        has_order = persons.database.tables[table].order is not None
+    for table in linked.children:
+        pictures = sorted(_pictures(linked, table), key=lambda each: -each["dependence"])[:PICTURES]
+        has_order = linked.database.tables[table].order is not None
         if pictures:
             found.append({"table": table, "has_order": has_order, "pictures": pictures})
     return found
 
 
-def _pictures(persons: Persons, table: str) -> Iterator[dict[str, Any]]:
-    for name, of in persons.classes.get(table, {}).items():
-        if name == persons.database.tables[table].order:
+def _pictures(linked: LinkedComparison, table: str) -> Iterator[dict[str, Any]]:
+    for name, of in linked.classes.get(table, {}).items():
+        if name == linked.database.tables[table].order:
             continue  # it rises in any table
-        sides = persons.truth, persons.others["synthetic"]
+        sides = linked.truth, linked.sides["synthetic"]
         real, synthetic = (_pairs(side, table, name, len(of.words)) for side in sides)
         if not real.any():
             continue
@@ -89,7 +89,7 @@ def _pictures(persons: Persons, table: str) -> Iterator[dict[str, Any]]:
 
 def _pairs(side: Side, table: str, name: str, size: int) -> Ints:
     """Return how often each class of a column is followed by each, in rows of one parent."""
-    parent, codes = side.links.parent[table], side.codes[table][name]
+    parent, codes = side.linked.parent[table], side.codes[table][name]
     here = np.flatnonzero(parent[1:] == parent[:-1])
     pairs = np.bincount(codes[here] * size + codes[here + 1], minlength=size * size)
     return pairs.reshape(size, size)
@@ -113,31 +113,31 @@ def _joined(counts: Ints, group: Ints, groups: int) -> Floats:
     return found[:groups, :groups]
 
 
-def timelines(persons: Persons, tables: Mapping[str, Comparison]) -> list[dict[str, Any]]:
+def timelines(linked: LinkedComparison) -> list[dict[str, Any]]:
     """Return some synthetic persons: their own cells, and their rows in each child table, in order.
 
     Nothing here depends on a real row: which persons are shown follows from a seed and the synthetic tables.
     """
-    side, database = persons.others["synthetic"], persons.database
+    side, database = linked.sides["synthetic"], linked.database
     children = database.children(database.root)
     if not children:
         return []
-    number = np.bincount(side.links.parent[children[0]], minlength=side.size(database.root))
+    number = np.bincount(side.linked.parent[children[0]], minlength=side.size(database.root))
     several = np.flatnonzero(number > 1)
     chosen = np.random.default_rng(SEED).permutation(several)[:PERSONS_SHOWN]
-    ends = {name: _ends(side, name, persons) for name in children}
+    ends = {name: _ends(side, name, linked) for name in children}
     return [
         {
-            "cells": _cells(tables, side, database.root, int(person)),
-            "tables": [_rows(persons, tables, name, int(person), ends[name]) for name in children],
+            "cells": _cells(linked, database.root, int(person)),
+            "tables": [_rows(linked, name, int(person), ends[name]) for name in children],
         }
         for person in np.sort(chosen)
     ]
 
 
-def _ends(side: Side, table: str, persons: Persons) -> tuple[float, float] | None:
+def _ends(side: Side, table: str, linked: LinkedComparison) -> tuple[float, float] | None:
     """Return the first and the last time of a table; None if its order is no column of data."""
-    order = persons.database.tables[table].order
+    order = linked.database.tables[table].order
     if order is None or order not in side.numbers[table]:
         return None
     times = side.numbers[table][order]
@@ -146,16 +146,15 @@ def _ends(side: Side, table: str, persons: Persons) -> tuple[float, float] | Non
 
 
 def _rows(
-    persons: Persons,
-    tables: Mapping[str, Comparison],
+    linked: LinkedComparison,
     table: str,
     parent: int,
     ends: tuple[float, float] | None = None,
     most: int = ROWS_SHOWN,
 ) -> dict[str, Any]:
     """Return the rows of a synthetic row in a child table, each with its own rows below."""
-    side, database = persons.others["synthetic"], persons.database
-    first, last = np.searchsorted(side.links.parent[table], [parent, parent + 1]).tolist()
+    side, database = linked.sides["synthetic"], linked.database
+    first, last = np.searchsorted(side.linked.parent[table], [parent, parent + 1]).tolist()
     picture = None
     if ends is not None and last > first:
         times = side.numbers[table][database.tables[table].order or ""][first:last]
@@ -163,21 +162,19 @@ def _rows(
         picture = dots((given - ends[0]) / width)
     rows = [
         {
-            "cells": _cells(tables, side, table, row),
-            "below": [
-                _rows(persons, tables, child, row, most=ROWS_BELOW) for child in database.children(table)
-            ],
+            "cells": _cells(linked, table, row),
+            "below": [_rows(linked, child, row, most=ROWS_BELOW) for child in database.children(table)],
         }
         for row in range(first, min(last, first + most))
     ]
     return {"name": table, "rows": rows, "number": last - first, "picture": picture}
 
 
-def _cells(tables: Mapping[str, Comparison], side: Side, table: str, place: int) -> list[tuple[str, str]]:
+def _cells(linked: LinkedComparison, table: str, place: int) -> list[tuple[str, str]]:
     """Return the compared columns of one synthetic row, and its cells as text."""
-    if table not in tables:
+    if table not in linked.comparisons:
         return []
-    comparison, row = tables[table], int(side.links.rows[table][place])
+    comparison, row = linked.comparisons[table], int(linked.sides["synthetic"].linked.rows[table][place])
     source = comparison.synthetic.source
     cells = [(name, plain(source[name].iloc[row])) for name in comparison.view.domain]
     return [(name, MISSING if cell is None else text_of(cell, PLAIN)) for name, cell in cells]

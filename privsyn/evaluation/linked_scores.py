@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import isnan, nan
-from typing import TYPE_CHECKING
 
 from privsyn.errors import plural
-from privsyn.evaluation.comparison import Comparison
 from privsyn.evaluation.integrity import broken_rules
 from privsyn.evaluation.link_metrics import BROKEN, KINDS, by_table
+from privsyn.evaluation.linked_comparison import LinkedComparison
 from privsyn.evaluation.metric import Score
-
-if TYPE_CHECKING:
-    from privsyn.evaluation.scores import Scores
 
 WITHIN = "within"
 """The score of pairs of columns of one row. `KINDS` has the others."""
@@ -53,13 +49,9 @@ class LinkedScores:
     alike: Mapping[str, Mapping[str, Score]]
 
     @classmethod
-    def of(cls, whole: Comparison, tables: Mapping[str, Scores]) -> LinkedScores:
-        """Return the summary of a comparison, given the scores of each table that has columns."""
-        persons = whole.persons
-        if persons is None:
-            raise ValueError("the tables are not linked")
-        database, alike, of_rows = persons.database, {}, by_table(whole)
-        within = dict(zip(persons.classes, (each.pair_mean for each in tables.values()), strict=True))
+    def of(cls, linked: LinkedComparison, within: Mapping[str, Score]) -> LinkedScores:
+        """Return the summary of a comparison, given the mean error of pairs of each table with columns."""
+        database, alike, of_rows = linked.database, {}, by_table(linked)
         for name in database.names:
             found = dict(of_rows.get(name, {}))
             if "children" in found:  # of rows that are dealt each parent keeps its number
@@ -67,17 +59,17 @@ class LinkedScores:
             found[WITHIN] = replace(within.get(name, Score(nan)), held_out=nan)
             order = (*[*KINDS][:3], WITHIN, *[*KINDS][3:])
             alike[name] = {kind: found[kind] for kind in order if kind in found and found[kind].known}
-        both = persons.others["synthetic"], persons.truth
-        sides = persons.broken["synthetic"], persons.broken["real"]
+        both = linked.sides["synthetic"], linked.truth
+        sides = linked.broken["synthetic"], linked.broken["real"]
         broken = {label: (getattr(sides[0], name), getattr(sides[1], name)) for name, label in BROKEN.items()}
         ours, real = (
-            broken_rules(persons.frames[which], side.links, database)
+            broken_rules(linked.frames[which], side.linked, database)
             for which, side in zip(("synthetic", "real"), both, strict=True)
         )
         broken |= {rule: (times, real[rule]) for rule, times in ours.items()}
         return cls(
             database.root,
-            {name: database.above(name)[0] for name in persons.children},
+            {name: database.above(name)[0] for name in linked.children},
             {name: (both[0].size(name), both[1].size(name)) for name in database.names},
             broken,
             alike,

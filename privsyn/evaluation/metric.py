@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from math import nan
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
 import pandas as pd
 
-from privsyn.evaluation.comparison import Comparison, Found
+from privsyn.evaluation.comparison import Comparison, Found, Results
 from privsyn.evaluation.encoding import Coded
 from privsyn.marginals.domain import Floats, Records
 
@@ -22,6 +22,9 @@ STANDARD_ERRORS = 2
 """A model that is better on synthetic rows than on real ones by more standard errors is not credible."""
 
 SHARE = "share of rows"
+
+Compared = TypeVar("Compared", bound=Results)
+"""A comparison of tables, or of linked tables."""
 
 
 def legend(*, own_test: bool, persons: bool = False) -> tuple[str, ...]:
@@ -92,7 +95,7 @@ class Score:
 
 
 @dataclass(frozen=True)
-class Metric:
+class Metric(Generic[Compared]):
     """A number that compares a synthetic table with the real one.
 
     Parameters
@@ -100,7 +103,7 @@ class Metric:
     label : str
         Its name in tables and plots.
     compute : callable
-        Returns the `Score` of a `Comparison`; NaN where the metric does not apply.
+        Returns the `Score` of a `Comparison`, or of a `LinkedComparison`; NaN where it does not apply.
     group : str
         The section of the report that shows it.
     unit : str
@@ -112,7 +115,7 @@ class Metric:
     """
 
     label: str
-    compute: Callable[[Comparison], Score]
+    compute: Callable[[Compared], Score]
     group: str = "Other metrics"
     unit: str = SHARE
     better: Literal["lower", "higher", "neither"] = "lower"
@@ -128,16 +131,16 @@ class Metric:
 def mean_and_max(
     name: str,
     label: str,
-    errors: Callable[[Comparison], Mapping[str, Floats]],
+    errors: Callable[[Compared], Mapping[str, Floats]],
     *,
     group: str,
     unit: str = SHARE,
     mean: str = "mean error",
     headline: bool = False,
-) -> dict[str, Metric]:
+) -> dict[str, Metric[Compared]]:
     """Return the metrics ``name_mean`` and ``name_max`` of several errors, such as one for each pair."""
 
-    def summary(comparison: Comparison, *, of: Callable[[Floats], np.floating]) -> Score:
+    def summary(comparison: Compared, *, of: Callable[[Floats], np.floating]) -> Score:
         found = comparison.once(errors)
         return Score(**{table: float(of(each)) if len(each) else nan for table, each in found.items()})
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from numbers import Real
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from privsyn.arguments import imported
 from privsyn.errors import InputError, replace_errors, safe_repr
 from privsyn.evaluation import marginals
 from privsyn.evaluation.comparison import LEARNERS, Comparison
 from privsyn.evaluation.link_metrics import METRICS_OF_PERSONS
+from privsyn.evaluation.linked_comparison import LinkedComparison
 from privsyn.evaluation.metric import Metric, Score, errors_in, for_each_table, mean_and_max
 from privsyn.evaluation.numbers import METHODS, correlations_of, group_means, range_means, shapes_of
 from privsyn.evaluation.predictions import propensity_score, score_of_model
@@ -74,7 +75,7 @@ class ColumnErrors(NamedTuple):
     unit: str = DEVIATIONS
     mean: str = "mean error"
 
-    def metrics(self, name: str) -> dict[str, Metric]:
+    def metrics(self, name: str) -> dict[str, Metric[Comparison]]:
         """Return the metrics ``name_mean`` and ``name_max``."""
         return of_numbers(name, self.label, self.errors, unit=self.unit, mean=self.mean)
 
@@ -88,7 +89,7 @@ COLUMN_ERRORS = {
     ),
 }
 
-METRICS: dict[str, Metric] = {
+METRICS: dict[str, Metric[Any]] = {
     **of_counts("one_way", "one column", marginals.one_way_errors),
     **of_counts("pair", "two columns", PAIRS, headline=True),
     **of_counts("triple", "three columns", marginals.triple_errors, headline=True),
@@ -151,7 +152,7 @@ TRIED_ROWS = 1000
 """Most rows of each table on which a metric of the user is tried; on all rows it may still fail."""
 
 
-def compute(name: str, comparison: Comparison) -> Score:
+def compute(name: str, comparison: Comparison | LinkedComparison) -> Score:
     """Return the score of a registered metric. The error of a user's metric shows no cell."""
     if name in BUILT_IN:
         return METRICS[name].compute(comparison)

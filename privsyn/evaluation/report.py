@@ -7,7 +7,6 @@ from importlib.metadata import version
 from itertools import pairwise
 from math import isnan
 from os import PathLike
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy as np
 from privsyn.evaluation.comparison import LEARNERS, Comparison
 from privsyn.evaluation.encoding import Levels, coarsen, recode
 from privsyn.evaluation.link_metrics import SCORES
+from privsyn.evaluation.linked_comparison import LinkedComparison
 from privsyn.evaluation.linked_report import neighbours, scores_of, timelines
 from privsyn.evaluation.marginals import shares
 from privsyn.evaluation.numbers import METHODS
@@ -32,8 +32,6 @@ MOST_MAPPED = 40
 FEW_VALUES, PARTS = 12, 40
 """An ordered column of more than 12 bins is a histogram. A stretched axis has 40 bins."""
 
-NO_TABLES: Mapping[str, Comparison] = MappingProxyType({})
-
 PER_SHARE = 10_000
 """Unit of the shares in the page's data: a hundredth of a percent."""
 
@@ -45,7 +43,7 @@ def write_report(
     *,
     ledger: Mapping[str, Any] | None = None,
     origins: Sequence[Origin] = (),
-    tables: Mapping[str, Comparison] = NO_TABLES,
+    linked: LinkedComparison | None = None,
 ) -> None:
     """Write the page to a file atomically.
 
@@ -55,8 +53,8 @@ def write_report(
         The ledger as plain data.
     origins : sequence of Origin
         The sources of the error of pairs, if known.
-    tables : mapping of str to Comparison
-        Of linked tables each table that has columns.
+    linked : LinkedComparison, optional
+        The linked tables of which `comparison` is the first with columns.
     """
     mapped = _mapped(scores)
     pairs = _cells(scores, mapped)
@@ -66,8 +64,8 @@ def write_report(
         "groups": _groups(scores),
         "linked": [] if scores.linked is None else scores_of(scores.linked),
         "persons": _persons(scores),
-        "next": [] if comparison.persons is None else neighbours(comparison.persons),
-        "timelines": [] if comparison.persons is None else timelines(comparison.persons, tables),
+        "next": [] if linked is None else neighbours(linked),
+        "timelines": [] if linked is None else timelines(linked),
         "columns": [] if scores.tables else _columns(comparison, scores, levels),
         "worst": scores.worst,
         "classes": scores.classes,

@@ -27,7 +27,8 @@ from privsyn.arguments import check_between, check_whole, read_parameters
 from privsyn.errors import InputError, about, did_you_mean, safe_repr, spelled
 from privsyn.evaluation.comparison import TEST_SHARE, Comparison, chosen_learners
 from privsyn.evaluation.evaluate import evaluate
-from privsyn.evaluation.links import compare_linked, read_tables
+from privsyn.evaluation.linked_comparison import LinkedComparison
+from privsyn.evaluation.linked_rows import read_tables
 from privsyn.evaluation.registry import add_metric, try_own
 from privsyn.evaluation.scores import Scores
 from privsyn.files import atomic_path
@@ -277,8 +278,7 @@ class LinkedBench(Bench):
         self._check_models(runs)
         if self.metrics:
             both = {"real": self.train, "synthetic": self.train}
-            whole, tables = compare_linked(both, self.schema, target=None, models=False, leave_out=())
-            for comparison in tables.values() or [whole]:
+            for comparison in LinkedComparison.of(both, self.schema).comparisons.values():
                 try_own(comparison)
 
     @property

@@ -470,5 +470,7 @@ def test_columns_that_matter_most_are_named_under_their_table(folder, capsys):
 
 
 def test_without_rules_about_several_rows_a_check_reads_no_table_for_them(folder, capsys, monkeypatch):
-    monkeypatch.setattr("privsyn.evaluation.links.read_tables", lambda *_args, **_named: pytest.fail("read"))
+    monkeypatch.setattr(
+        "privsyn.evaluation.integrity.read_tables", lambda *_args, **_named: pytest.fail("read")
+    )
     assert run(capsys, "schema", "in", "--check", "homes.yaml").code == 0

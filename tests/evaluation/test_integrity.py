@@ -11,7 +11,7 @@ from hospital import SCHEMA, hospital, store
 
 from privsyn import Categorical, Database, Datetime, InputError, Numerical, Schema, Table, evaluate
 from privsyn.evaluation.integrity import broken_rules
-from privsyn.evaluation.links import Links
+from privsyn.evaluation.linked_rows import LinkedRows
 
 WARD, KIND = Categorical(["eyes", "skin"]), Categorical(["head", "other"])
 DAY = Datetime("2024-01-01", "2024-12-31")
@@ -90,7 +90,7 @@ def changed(table: str, column: str, cells: dict[int, object]) -> dict[str, pd.D
     ],
 )
 def test_each_rule_is_counted(planted, broken):
-    links, _ = Links.of(planted, RULED)
+    links, _ = LinkedRows.of(planted, RULED)
     found = broken_rules(planted, links, RULED)
     assert list(found) == RULES
     assert {place: times for place, times in enumerate(found.values()) if times} == broken
@@ -98,7 +98,7 @@ def test_each_rule_is_counted(planted, broken):
 
 def test_rows_that_all_belong_to_nobody_break_what_their_parents_need():
     planted = changed("visits", "patient", dict.fromkeys(range(4), 99))
-    links, _ = Links.of(planted, RULED)
+    links, _ = LinkedRows.of(planted, RULED)
     broken = {rule: times for rule, times in broken_rules(planted, links, RULED).items() if times}
     assert broken == {RULES[0]: 2, RULES[1]: 3, RULES[4]: 3}
     scores = evaluate(tables(), planted, RULED, models=False)
@@ -120,7 +120,7 @@ def test_the_first_row_is_that_of_the_order():
     )
     visits = pd.DataFrame({"patient": [1, 1, 2, 2], "turn": [2, 1, 1, 2], "kind": ["other", "head"] * 2})
     given = {"patients": pd.DataFrame({"patient": [1, 2, 3]}), "visits": visits}
-    found = broken_rules(given, Links.of(given, first)[0], first)
+    found = broken_rules(given, LinkedRows.of(given, first)[0], first)
     assert [*found.values()] == [1]  # of the second patient; the third has no row
 
 
@@ -145,10 +145,10 @@ def test_rules_on_several_levels_and_in_reals():
         "b": pd.DataFrame({"b": [10, 20], "a": [1, 2], "sum": [0.3, 5.7]}),
         "c": pd.DataFrame({"b": [10, 10, 20, 20], "x": x}),
     }
-    broken = broken_rules(given, Links.of(given, database)[0], database)
+    broken = broken_rules(given, LinkedRows.of(given, database)[0], database)
     assert [*broken.values()] == [0, 0]
     given["c"]["b"] = [20, 20, 10, 10]
-    broken = broken_rules(given, Links.of(given, database)[0], database)
+    broken = broken_rules(given, LinkedRows.of(given, database)[0], database)
     assert [*broken.values()] == [2, 2]
 
 

@@ -13,7 +13,8 @@ from privsyn import Categorical, Database, Datetime, InputError, Numerical, Sche
 from privsyn.evaluation.comparison import Comparison, _split
 from privsyn.evaluation.encoding import Classes, code_together
 from privsyn.evaluation.link_metrics import BROKEN, METRICS_OF_PERSONS, SUMS, summaries
-from privsyn.evaluation.links import Broken, Links, as_one, compare_linked, read_tables
+from privsyn.evaluation.linked_comparison import LinkedComparison
+from privsyn.evaluation.linked_rows import BrokenKeys, LinkedRows, as_one, read_tables
 from privsyn.table.database.yaml_form import database_to_plain
 
 SCHEMA = Schema({"c": Categorical(["a", "b"]), "n": Numerical(0, 10)})
@@ -345,10 +346,10 @@ def test_broken_keys_are_counted():
     tables["jobs"] = pd.DataFrame(
         {"one": pd.array([3, 3, 1, 99, None], "Int64"), "year": [2, 1, 1, 1, 1], "j": [*"xxxyy"]}
     )
-    links, found = Links.of(tables, HOMES)
+    links, found = LinkedRows.of(tables, HOMES)
     assert [len(rows) for rows in links.rows.values()] == [2, 3, 3]
     assert links.rows["people"].tolist() == [0, 1, 2]  # of two rows with one key the first
-    assert found == Broken(duplicate_keys=1, orphans=2, out_of_order=1)
+    assert found == BrokenKeys(duplicate_keys=1, orphans=2, out_of_order=1)
     scores = evaluate(homes("aab", "xxyy"), tables, HOMES, models=False)
     assert [getattr(scores, name).synthetic for name in BROKEN] == [1, 2, 1]
     assert [getattr(scores, name).real for name in BROKEN] == [0, 0, 0]
@@ -364,9 +365,9 @@ def test_rows_without_an_identifier_belong_to_nobody():
 def test_a_root_row_without_a_key_is_nobody():
     tables = homes("aab", "xxyy")
     tables["homes"] = tables["homes"].assign(home=["h", None])
-    links, found = Links.of(tables, HOMES)
+    links, found = LinkedRows.of(tables, HOMES)
     assert [len(rows) for rows in links.rows.values()] == [1, 2, 3]
-    assert found == Broken(orphans=3)
+    assert found == BrokenKeys(orphans=3)
 
 
 def test_a_database_of_one_table_needs_no_key():
@@ -380,7 +381,7 @@ def test_a_database_of_one_table_needs_no_key():
 
 def test_persons_are_drawn_again_with_all_their_rows():
     tables = tables_of(3)
-    links, _ = Links.of(tables, WIDE)
+    links, _ = LinkedRows.of(tables, WIDE)
     drawn = links.resample(WIDE, 200, np.random.default_rng(0))
     assert len(drawn.rows["homes"]) == 200
     for links_ in (links, drawn):
@@ -395,7 +396,7 @@ def test_persons_are_drawn_again_with_all_their_rows():
 
 def test_dealt_rows_keep_the_number_of_rows_of_each_parent_row():
     tables = tables_of(3)
-    links, _ = Links.of(tables, WIDE)
+    links, _ = LinkedRows.of(tables, WIDE)
     dealt = links.deal(WIDE, np.random.default_rng(0))
     for name, up in (("people", "homes"), ("jobs", "people")):
         numbers = []
@@ -413,7 +414,7 @@ def test_dealt_rows_are_in_the_order_of_their_own_dates_and_in_no_order_of_their
     rows["turn"] = [1, 2] * 300
     for order, share in (("n", 0.0), ("turn", 0.25)):  # of pairs ba
         database = as_one(SCHEMA, "who", order)
-        links, _ = Links.of(read_tables("real", rows, database, unit="who"), database)
+        links, _ = LinkedRows.of(read_tables("real", rows, database, unit="who"), database)
         dealt = links.deal(database, np.random.default_rng(0))
         pairs = rows["c"].to_numpy()[dealt.rows["rows"]].reshape(300, 2)
         assert (pairs == ["b", "a"]).all(axis=1).mean() == pytest.approx(share, abs=0.15), order
@@ -437,9 +438,10 @@ def test_real_rows_drawn_again_are_persons_drawn_again():
     """As a reference for tables of rows, too: rows of a person are alike, so they say less than others."""
     rows, database = buyers(0), as_one(None, "who", "day")
     frames = {which: read_tables(which, rows, database, unit="who") for which in ("real", "synthetic")}
-    whole, tables = compare_linked(frames, database, target=None, models=False, leave_out=())
-    assert tables == {}
-    drawn = pd.Series(whole.resampled.source_rows).value_counts().reindex(range(len(rows)), fill_value=0)
+    (rows_compared,) = LinkedComparison.of(frames, database).comparisons.values()
+    drawn = (
+        pd.Series(rows_compared.resampled.source_rows).value_counts().reindex(range(len(rows)), fill_value=0)
+    )
     of_persons = drawn.groupby(rows["who"].to_numpy())
     assert (of_persons.min() == of_persons.max()).all()
     assert drawn.max() > 1

@@ -12,7 +12,8 @@ import pandas as pd
 from privsyn.errors import InputError
 from privsyn.evaluation.encoding import Coded, code_together
 from privsyn.evaluation.link_metrics import different, summaries
-from privsyn.evaluation.links import Links, as_one, compared_columns, link, read_tables
+from privsyn.evaluation.linked_comparison import compared_tables
+from privsyn.evaluation.linked_rows import LinkedRows, as_one, link, read_tables
 from privsyn.marginals.domain import Domain, Floats, Ints, Records
 from privsyn.table.database.declared import Database
 from privsyn.table.database.synthetic import places_above
@@ -54,7 +55,7 @@ class Attacked:
     Parameters
     ----------
     database : Database
-    links : mapping of "real", "synthetic" and "control" to Links
+    links : mapping of "real", "synthetic" and "control" to LinkedRows
     coded : mapping of str to mapping of str to Coded
         For each table with columns, those three.
     dates : mapping of str to set of str
@@ -66,7 +67,7 @@ class Attacked:
     """
 
     database: Database
-    links: Mapping[str, Links]
+    links: Mapping[str, LinkedRows]
     coded: Mapping[str, Mapping[str, Coded]]
     dates: Mapping[str, frozenset[str]]
     left_out: tuple[str, ...]
@@ -97,7 +98,7 @@ class Attacked:
         coded: dict[str, dict[str, Coded]] = {}
         dates: dict[str, frozenset[str]] = {}
         left_out: list[str] = []
-        for name in compared_columns(database, frames["real"]):
+        for name in compared_tables(database, frames["real"]):
             table = database.tables[name]
             cells = [of[name].drop(columns=[*table.keys]) for of in frames.values()]
             view, found = code_together(cells, table.schema, most_values=None)
