@@ -41,8 +41,8 @@ class RunSettings(Protocol):
     @property
     def algorithm(self) -> Method: ...  # noqa: D102
     @property
-    def criteria(self) -> object: ...  # noqa: D102
-    @property
     def progress(self) -> Progress | None: ...  # noqa: D102
     @property
     def agreed(self) -> Mapping[str, Any]: ...  # noqa: D102
+    @property
+    def asked(self) -> dict[str, object]: ...  # noqa: D102
