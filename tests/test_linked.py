@@ -175,13 +175,6 @@ def test_the_ledger_names_the_tables_and_holds_the_budget(model):
     assert sum("never share one" in fact or "share a key" in fact for fact in ledger.public_inputs) == 2
 
 
-@pytest.mark.slow
-def test_linked_tables_take_a_bound_on_the_rows_of_a_person():
-    for most in (1, 2):
-        ledger = PrivSyn(50.0, 1e-6, DATABASE, seed=1, rows_per_unit=most).fit(TABLES).ledger_
-        assert ledger.rows_per_unit <= most
-
-
 def test_rows_that_belong_to_nobody_are_not_counted(monkeypatch):
     monkeypatch.setattr(reading, "best_bound", lambda *_: 50)
     homes, trips, stops = (table.astype(object) for table in TABLES.values())

@@ -304,23 +304,6 @@ def test_values_are_not_looked_for_with_a_delta_of_0():
         PrivSyn(1.0, 0, database).fit({"persons": PERSONS, "visits": visits})
 
 
-def test_a_parquet_file_need_not_have_derived_columns(tmp_path):
-    """Texts in it are read as categories, and whether a person ever had a value is a text as well."""
-    database = Database(
-        {
-            "persons": Table(
-                Schema({"age": Numerical(0, 99)}), key="key", derive={"had": "ever(visits.n == 3)"}
-            ),
-            "visits": Table(Schema({"n": Numerical(0, 9)}), parent="persons", link="link"),
-        }
-    )
-    PERSONS.to_parquet(tmp_path / "p.parquet")
-    VISITS[["link", "n"]].to_parquet(tmp_path / "v.parquet")
-    tables = {"persons": tmp_path / "p.parquet", "visits": tmp_path / "v.parquet"}
-    model = PrivSyn(5, 1e-9, database, seed=1).fit(tables)
-    assert list(model.release_.tables["persons"].codec.schema.columns) == ["age", "count(visits)", "had"]
-
-
 def test_columns_that_are_not_read_may_be_in_any_table():
     """Free text and identifiers have no code, which the rows below would be made from."""
     kinds = {"note": Text(), "number": Identifier()}

@@ -244,16 +244,6 @@ def test_a_copy_that_its_own_type_does_not_hold_has_that_of_the_column_above(tmp
     assert (joined["zone"] == joined["zone_above"]).all()
 
 
-def test_a_copied_key_has_the_type_of_the_key():
-    tables = private()
-    tables["homes"]["home"], tables["people"]["home"] = (
-        tables[name]["home"].astype(str) for name in ("homes", "people")
-    )
-    made = PrivSyn(3.0, 1e-6, COPIES, seed=0).fit(tables).sample(seed=1)
-    assert unequal(made) == [0] * 5
-    assert isinstance(made["trips"]["house"].iloc[0], str)
-
-
 @pytest.mark.parametrize("name", ["\u00b5g", "Gro\u0308\u00dfe", "a implies b", "class"])
 def test_names_that_python_would_change_are_saved_as_they_are(tmp_path, name):
     homes = Table(Schema({name: Categorical(["p", "q"])}), key="home")

@@ -14,13 +14,11 @@ import pytest
 from privsyn import (
     Categorical,
     Database,
-    Datetime,
     InputError,
     Numerical,
     PrivSyn,
     Schema,
     Table,
-    evaluate,
     load,
 )
 from privsyn.release.saved.linked_file import plain_of
@@ -146,24 +144,6 @@ def test_two_public_tables_may_lead_from_one_table():
     made = PrivSyn(9.0, 1e-6, both, seed=1).fit(tables).sample(20)
     assert made["trips"]["kind"].isin(["a", "b"]).all()
     assert made["kinds"].equals(kinds)
-
-
-@pytest.mark.slow
-def test_a_long_list_of_keys_works():
-    zones = pd.DataFrame({"zone": range(1500)})
-    rng = np.random.default_rng(0)
-    homes = pd.DataFrame({"home": range(5000), "zone": rng.integers(0, 5, 5000)})
-    trips = pd.DataFrame({"home": homes["home"], "origin": homes["zone"], "end": 1499, "km": 1})
-    fitted = PrivSyn(9.0, 1e-6, database(zones), seed=1).fit({"homes": homes, "trips": trips})
-    made = fitted.sample(seed=1)
-    assert made["homes"]["zone"].between(0, 4).mean() > 0.9
-    assert (made["trips"]["end"] == 1499).mean() > 0.9
-
-
-@pytest.mark.slow
-def test_evaluation_reads_no_public_table(model):
-    scores = evaluate(TABLES, model.sample(seed=1), database(), models=False)
-    assert scores.row()["orphans"] == 0
 
 
 @pytest.mark.slow
@@ -298,11 +278,3 @@ def test_a_model_names_no_file_to_be_read(model, tmp_path):
         with pytest.raises(InputError, match="no whole model"):
             load(path)
     assert "file" not in json.dumps(plain_of(model.release_.database))
-
-
-def test_columns_of_other_kinds_are_not_looked_up():
-    """A name that is a key of rows in the private table is no value that is looked up."""
-    zones = ZONES.rename(columns={"zone": "home"})
-    tables = {"homes": Table(Schema({"day": Datetime("2020-01-01", "2020-01-09")}), key="home")}
-    whole = Database({**tables, "zones": Table(public=zones, key="home")})
-    assert whole.looked_up("homes", ["day"]) == {}

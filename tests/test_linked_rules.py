@@ -417,14 +417,6 @@ def test_between_two_columns_that_leave_no_value_no_column_can_lie(low, high, ab
     assert "\n" not in str(caught.value)
 
 
-def test_bounds_reach_a_row_above_in_all_columns_that_a_constraint_puts_beyond():
-    """With y at most 5, no row below one with x of 7 could have x of at least 7 and at most y."""
-    columns = {"x": Numerical(0, 9, integer=True), "y": Numerical(0, 5, integer=True)}
-    schema = Schema(columns, constraints=["x <= y"])
-    with pytest.raises(InputError, match="no value of 'y' can stand: let bounds of 'y' reach to the others"):
-        two_tables(schema=schema, constraints=["x >= a.x"])
-
-
 @pytest.mark.parametrize(
     ("constraints", "bounds"),
     [
@@ -630,20 +622,6 @@ def test_before_anything_is_asked_columns_that_no_row_can_keep_are_refused(root,
     with pytest.raises(InputError, match=re.escape(complaint)) as caught:
         fit()
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["real", "day", "time"])
-def test_bounds_that_are_found_reach_those_of_rows_above(kind):
-    rng, cells = np.random.default_rng(0), KINDS[kind][1]
-    tables = {
-        "a": pd.DataFrame({"key": range(300), "x": cells(rng.integers(0, 200, 300))}),
-        "b": pd.DataFrame({"key": rng.integers(0, 300, 600), "x": cells(rng.integers(0, 50, 600))}),
-    }
-    child = Table(parent="a", link="key", constraints=["x > a.x"])
-    fitted = PrivSyn(50.0, 1e-6, Database({"a": Table(key="key"), "b": child}), seed=0).fit(tables)
-    above, own = (fitted.release_.tables[name].codec.schema.columns["x"].high for name in ("a", "b"))
-    assert own > above
 
 
 def test_a_comparison_with_its_own_table_is_a_rule_of_the_schema():

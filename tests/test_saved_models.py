@@ -157,10 +157,59 @@ def same_samples(model, path, **options):
     back = load(path)
     with warnings.catch_warnings(action="ignore", category=AbsentWarning):
         assert cells_of(back.sample(12, seed=5, **options)) == cells_of(model.sample(12, seed=5, **options))
-    assert back.ledger == model.ledger_
-    assert str(back.accuracy_) == str(model.accuracy_)
+    assert (back.ledger, back.losses_) == (model.ledger_, model.losses_)
+    for name in ("tables", "means", "quantiles", "correlations"):
+        pd.testing.assert_frame_equal(getattr(back.accuracy_, name), getattr(model.accuracy_, name))
+    for columns in model.accuracy_.tables["columns"]:
+        pd.testing.assert_frame_equal(back.accuracy_.counts(*columns), model.accuracy_.counts(*columns))
     back.save(path.with_name("again"))
     assert path.with_name("again").read_bytes() == path.read_bytes()
+
+
+def prices(rng, rows):
+    """Two numbers with frequent values, the second on a grid of 1,000 in most rows."""
+    often, spread = rng.random(rows), np.round(np.clip(rng.lognormal(3, 1, rows), 0.01, 499.99), 2)
+    pay = np.where(often < 0.6, 1000 * rng.integers(0, 99, rows), rng.integers(0, 99_999, rows))
+    return pd.DataFrame({"price": np.where(often < 0.2, 12.99, spread), "pay": pay})
+
+
+def stays(rng, rows):
+    """Times of arrival with hours, and of departure after them."""
+    arrival = pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 90 * 24 * 60, rows), "min")
+    return pd.DataFrame({"at": arrival, "until": arrival + pd.to_timedelta(rng.integers(0, 5, rows), "D")})
+
+
+def visits(rng, rows):
+    """Rows of persons, of whom some have many."""
+    who = np.repeat(np.arange(rows), rng.geometric(0.3, rows))[:rows]
+    return pd.DataFrame({"who": who, "kind": rng.choice(["x", "y"], rows), "late": rng.integers(0, 2, rows)})
+
+
+TIMES = {name: Datetime("2020-01-01", "2020-04-10", unit="min") for name in ("at", "until")}
+LEARNT = {
+    "frequent numbers and heaps": (
+        prices,
+        Schema({"price": Numerical(0, 500, decimals=2, nullable=False), "pay": Numerical(0, 100_000)}),
+        {},
+    ),
+    "parts of times": (stays, Schema({"at": TIMES["at"]}), {}),
+    "gaps": (stays, Schema(TIMES, constraints=[Increasing(["at", "until"])]), {}),
+    "numbers of rows": (visits, None, {"unit": "who"}),
+    "as published": (visits, None, {"method": "published"}),
+}
+
+
+@pytest.mark.parametrize("case", LEARNT)
+def test_whatever_a_run_learns_is_in_the_saved_model(case, tmp_path):
+    make, schema, settings = LEARNT[case]
+    frame = make(np.random.default_rng(0), 3000)
+    frame = frame if schema is None else frame[[*schema.columns]]
+    model = PrivSyn(20.0, 1e-6, schema, seed=1, **settings).fit(frame)
+    same_samples(model, tmp_path / "m.privsyn")
+    codec = load(tmp_path / "m.privsyn").codec
+    assert codec == model.release_.codec
+    assert codec.heaps or case != "frequent numbers and heaps"
+    assert codec.split or case != "parts of times"
 
 
 FIXED = settings(

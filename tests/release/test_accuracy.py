@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privsyn import Categorical, Datetime, Forbidden, InputError, Numerical, PrivSyn, Schema, Time, load
+from privsyn import Categorical, Datetime, Forbidden, InputError, Numerical, PrivSyn, Schema, Time
 from privsyn.errors import NotFoundWarning
 from privsyn.release.accuracy_of_numbers import OrderedColumns
 from privsyn.table.codec.codec import Codec
@@ -61,18 +61,6 @@ def test_more_budget_smaller_errors():
         for epsilon in (0.2, 1.0, 5.0)
     ]
     assert errors[0] > 2 * errors[1] > 4 * errors[2] > 0
-
-
-@pytest.mark.parametrize("method", ["default", "published"])
-def test_a_loaded_release_knows_as_much(tmp_path, method):
-    model = PrivSyn(1.0, 1e-6, SCHEMA, seed=0, method=method).fit(TABLE)
-    model.save(tmp_path / "m.privsyn")
-    release = load(tmp_path / "m.privsyn")
-    loaded = release.accuracy_
-    assert release.ledger_ == model.ledger_
-    pd.testing.assert_frame_equal(loaded.tables, model.accuracy_.tables)
-    for columns in loaded.tables["columns"]:
-        pd.testing.assert_frame_equal(loaded.counts(*columns), model.accuracy_.counts(*columns))
 
 
 def test_it_says_all_that_was_measured_and_asks_nothing():

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privsyn import Categorical, Datetime, Increasing, Numerical, PrivSyn, Schema, Total, load
+from privsyn import Categorical, Datetime, Increasing, Numerical, PrivSyn, Schema, Total
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.recoding import Merging
 from privsyn.release.accuracy_of_numbers import OrderedColumns
@@ -95,13 +95,6 @@ def test_a_mean_without_a_condition_is_that_of_the_page(precise):
     for name in means.index[means["covered"].astype(bool)]:
         found = precise.accuracy_.mean(name)
         assert found.to_dict() == means.loc[name, list(found.index)].to_dict()
-
-
-def test_a_release_that_was_saved_has_the_same(precise, tmp_path):
-    precise.save(tmp_path / "m.privsyn")
-    loaded = load(tmp_path / "m.privsyn").accuracy_
-    for name in ("means", "quantiles", "correlations"):
-        pd.testing.assert_frame_equal(getattr(loaded, name), getattr(precise.accuracy_, name))
 
 
 def test_a_release_whose_accuracy_was_read_can_be_pickled(precise):

@@ -115,11 +115,6 @@ def test_what_is_given_stays_and_the_rest_is_as_released(model):
 
 
 @pytest.mark.slow
-def test_types_stay(model):
-    assert (model.sample(50, given={"job": "cook"}).dtypes == model.sample(50).dtypes).all()
-
-
-@pytest.mark.slow
 def test_partial_rows_are_completed_in_their_order(model):
     partial = pd.DataFrame(
         {
@@ -159,13 +154,6 @@ def test_classes_are_balanced(model, column):
     assert np.ptp(sample[column].value_counts()) <= 1
 
 
-def test_given_and_balanced_together(model):
-    sample = model.sample(500, given={"city": "Rome"}, balance="job", seed=2)
-    assert (sample.city == "Rome").all()
-    assert np.ptp(sample.job.value_counts()) <= 1
-    assert sound(sample)
-
-
 def test_nothing_more_is_spent(model):
     before = model.ledger_.to_json()
     model.sample(10, given={"city": "Rome"})
@@ -186,13 +174,6 @@ def test_a_condition_is_the_mapping_that_it_means(model):
     missing = model.sample(50, given="bonus is missing", seed=1)
     assert missing["bonus"].isna().all()
     assert model.sample(50, given="bonus is not missing", seed=1)["bonus"].notna().all()
-
-
-@pytest.mark.parametrize("rows", [0, 1])
-def test_few_rows(model, rows):
-    assert len(model.sample(rows, given={"city": "Rome"})) == rows
-    assert len(model.sample(rows, balance="job")) == rows
-    assert len(model.sample(rows, given={"bonus": None})) == rows
 
 
 @pytest.mark.slow
@@ -314,15 +295,6 @@ def test_no_cell_of_a_data_frame_is_in_a_complaint_nor_behind_it(model, column, 
     assert raised.value.__cause__ is None
 
 
-def test_whole_numbers_are_classes_too(model):
-    with pytest.warns(AbsentWarning, match="'bonus': left out.*: 20"):
-        sample = model.sample(210, balance="bonus", seed=1)
-    counts = sample["bonus"].value_counts()
-    assert set(counts.index) <= set(range(21))
-    assert counts.max() - counts.min() <= 1
-    assert len(counts) >= 20
-
-
 def test_a_target_of_0_and_1_without_a_schema_is_balanced():
     """As scikit-learn has it: whole numbers, no list of values."""
     rng = np.random.default_rng(0)
@@ -412,12 +384,6 @@ def test_all_rows_have_a_missing_cell_if_that_is_given(model, missing, more):
     assert sound(sample)
     assert "pay" not in more or inside(sample.pay, 20, 60)
     assert "city" not in more or set(sample.city) == {"Rome"}
-
-
-def test_missing_cells_beside_balanced_classes(model):
-    sample = model.sample(300, given={"bonus": None}, balance="job", seed=3)
-    assert sample.bonus.isna().all()
-    assert sample.job.value_counts().tolist() == [100, 100, 100]
 
 
 def test_rows_with_a_missing_cell_are_as_the_release_has_them(model, plain):
@@ -533,29 +499,6 @@ def test_numbers_in_a_range_are_as_frequent_as_the_release_has_them(model, plain
         assert abs((sample.job == job).mean() - (plain.job == job).mean()) < far(len(sample), len(plain))
 
 
-def test_a_range_beside_a_value_follows_it(model, plain):
-    """Clerks have twice the pay: half of them lie where few bakers do."""
-    middle = {}
-    for job in ("clerk", "baker"):
-        sample = model.sample(10_000, given={"job": job, "pay": (20, 80)}, seed=6)
-        assert (sample.job == job).all()
-        assert inside(sample.pay, 20, 80)
-        theirs = plain[(plain.job == job) & plain.pay.between(20, 80)]
-        middle[job] = (sample.pay > 40).mean()
-        assert abs(middle[job] - (theirs.pay > 40).mean()) < far(len(sample), len(theirs))
-    assert middle["clerk"] > middle["baker"] + 0.2, "the test could not fail"
-
-
-def test_a_range_beside_a_looked_up_value_follows_what_it_is_looked_up_by(model, plain):
-    """Oslo has the clerks, and they the high pay: beside a high pay there is more of Oslo in Norway."""
-    norway = plain[plain.country == "Norway"]
-    theirs = norway[norway.pay.between(60, 90)]
-    sample = model.sample(20_000, given={"country": "Norway", "pay": (60, 90)}, seed=6)
-    oslo = (theirs.city == "Oslo").mean()
-    assert abs((sample.city == "Oslo").mean() - oslo) < far(len(sample), len(theirs))
-    assert oslo - (norway.city == "Oslo").mean() > far(len(sample), len(theirs)), "the test could not fail"
-
-
 def test_a_range_beside_two_looked_up_values_keeps_both():
     where = {"Oslo": ("Norway", "Europe"), "Rome": ("Italy", "Europe"), "Lima": ("Peru", "America")}
     schema = Schema(
@@ -659,26 +602,6 @@ def test_ranges_on_the_command_line_are_read_as_the_column_has_them(text, expect
         }
     )
     assert list(parse_given(schema.coded, [text]).values()) == [expected]
-
-
-def test_a_given_column_without_a_value_is_refused():
-    with pytest.raises(InputError, match="--given needs a column and a value"):
-        parse_given({"age": Numerical(0, 9)}, ["age"])
-
-
-def test_a_range_on_the_command_line(model, tmp_path, capsys):
-    model.save(tmp_path / "model.privsyn")
-    ran = [capsys, "sample", tmp_path / "model.privsyn", tmp_path / "out.csv", "--rows", "60", "--force"]
-    done = run(*ran, "--given", "pay=20..40", "--given", "`from` >= '2021-01-01'")
-    assert done.code == 0, done.err
-    sample = pd.read_csv(tmp_path / "out.csv", parse_dates=["from"])
-    assert inside(sample.pay, 20, 40)
-    assert (sample["from"] >= "2021-01-01").all()
-    assert run(*ran, "--given", "bonus=").code == 0
-    assert pd.read_csv(tmp_path / "out.csv").bonus.isna().all()
-    for wrong in ("pay=40..20", "pay=20..much", "pay=", "pay=..", "pay=300..400"):
-        refused = run(*ran, "--given", wrong)
-        assert (refused.code, refused.out, refused.err.count("\n")) == (2, "", 1)
 
 
 @pytest.fixture(scope="module")

@@ -143,12 +143,6 @@ def test_the_ledger_says_that_the_promise_is_somebody_elses(release, tmp_path):
     assert "differentially private with epsilon" not in text
 
 
-def test_given_counts_draw_and_have_error_bars(release):
-    assert len(release.draws(2)[0]) == 1003
-    share = release.accuracy_.share("smokes == 'yes'")
-    assert share["low"] < 263 / 1003 < share["high"]
-
-
 FRAME = pd.DataFrame({"sex": ["F", "M"], "count": [5.0, 6.0], "variance": 1.0})
 SMOKES = pd.DataFrame({"smokes": ["no", "yes"], "count": [5.0, 6.0], "variance": 1.0})
 

@@ -112,14 +112,6 @@ def test_a_table_that_fits_its_schema_has_no_losses():
         assert PrivSyn(1.0, 1e-9, Schema(FITS), seed=1).fit(people(1)).losses_ == ()
 
 
-def test_saved_models_have_the_same_losses(tmp_path):
-    """Here also those that only `fit` can know."""
-    model = fitted(people(2)[["age", "married"]], None)
-    model.save(tmp_path / "m.privsyn")
-    assert load(tmp_path / "m.privsyn").losses_ == model.losses_
-    assert [loss.kind for loss in model.losses_] == ["at a found bound"]
-
-
 def test_cells_that_may_be_true_are_not_called_lost():
     """No released count tells them from lost ones, so the verdict says on what it depends."""
     rng = np.random.default_rng(6)

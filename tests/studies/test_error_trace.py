@@ -53,12 +53,6 @@ def test_a_synthetic_table_that_is_off_shows_in_the_last_stage_alone():
     assert found["asked: in the synthetic table"] > 0.05
 
 
-def test_one_column_has_no_pairs():
-    schema = Schema({"a": SCHEMA.columns["a"]})
-    model = PrivSyn(1.0, 1e-9, schema, seed=0).fit(table()[["a"]])
-    assert trace(model.release_, table()[["a"]], model.sample()) == ()
-
-
 def test_the_private_report_shows_it(tmp_path, monkeypatch, capsys):
     fill(tmp_path)
     monkeypatch.chdir(tmp_path)

@@ -115,11 +115,6 @@ def test_a_seeded_release_may_not_be_published(tmp_path):
     assert "differentially private with" not in text
 
 
-def test_one_column_has_no_tables():
-    release = PrivSyn(2.0, 1e-6, Schema({"a": SCHEMA.columns["a"]})).fit(table()[["a"]]).release_
-    assert "Tables that were measured" not in render(release)
-
-
 def test_a_bar_of_values_counted_together_says_first_how_many_they_are():
     """The published method pools rare values. Their bar was named by the first of them: "Driving Wh…"."""
     offences = ["Speeding", *(f"Driving while doing number {place}" for place in range(20))]

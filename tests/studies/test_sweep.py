@@ -16,7 +16,6 @@ from privsyn import Categorical, Database, InputError, Schema, Table, sweep
 from privsyn.errors import CutWarning
 from privsyn.studies.sweep import Bench, Run
 from privsyn.table.database.yaml_form import database_to_plain
-from privsyn.table.schema.yaml_file import to_yaml
 
 SCHEMA = Schema({"a": Categorical(["x", "y"]), "b": Categorical(["x", "y"]), "c": Categorical(["x", "y"])})
 
@@ -126,11 +125,6 @@ def test_runs_on_another_table_are_refused(folder, change):
     assert (folder / "r.csv").read_bytes() == kept
 
 
-def test_a_schema_is_given_as_such_or_as_the_path_of_its_file(folder):
-    (folder / "s.yaml").write_text(to_yaml(SCHEMA))
-    assert Bench.of(table(), "s.yaml").key(Run(1.0, 0)) == Bench.of(table(), SCHEMA).key(Run(1.0, 0))
-
-
 def test_a_table_has_the_same_digest_from_every_source(folder):
     frame = table()
     frame.to_csv("t.csv", index=False)
@@ -206,12 +200,6 @@ def test_a_method_of_the_user_is_measured_like_a_preset():
     assert rows["pair_mean"].gt(rows["pair_mean_real"]).all()
     assert rows["fit_seconds"].ge(0).all()
     assert rows["sample_seconds"].isna().all()  # a function is one step
-
-
-@pytest.mark.slow
-def test_methods_of_the_user_stand_beside_presets():
-    rows = swept(presets=["paper"], methods={"mine": shuffled}, epsilons=[1.0])
-    assert rows["preset"].tolist() == ["paper", "mine"] * 2
 
 
 def test_a_method_whose_text_has_changed_is_measured_again(folder):

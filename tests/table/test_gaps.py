@@ -28,13 +28,11 @@ from privsyn import (
     Schema,
     Time,
     Total,
-    load,
     plan,
     report,
 )
 from privsyn.marginals.domain import Records
 from privsyn.table.codec.codec import Codec
-from privsyn.table.codec.parts import splittable
 from privsyn.table.database.rules import orders
 from privsyn.table.enforcement.increasing import IncreasingRule
 from privsyn.table.schema.constraint import Constraint
@@ -244,11 +242,6 @@ def test_error_bars_plan_and_report_name_the_gap(model, tmp_path):
     page = (tmp_path / "page.html").read_text()
     assert "departure - arrival" in page
     assert "computed from other columns" in page
-
-
-def test_a_saved_model_gives_the_same_rows(model, tmp_path):
-    model.save(tmp_path / "model")
-    assert load(tmp_path / "model").sample(500, seed=1).equals(model.sample(500, seed=1))
 
 
 def test_a_computed_column_may_be_the_target_and_be_found_under_privacy():
@@ -558,18 +551,6 @@ class Before(Constraint):
         return [IncreasingRule(tuple(self.columns), True, (1.0, 1.0))]
 
 
-@dataclass(frozen=True)
-class Lists(Constraint):
-    """A kind of another package that lists values of its columns, here all of them."""
-
-    columns: Sequence[str]
-
-    lists_values = True
-
-    def rules(self, columns):
-        return []
-
-
 def test_a_kind_of_another_package_that_orders_columns_is_encoded_as_increasing_is():
     table = pd.DataFrame(RNG(0).integers(10, 50, (500, 2)), columns=list(SHIFT))
     kinds = (Before([*SHIFT]), Increasing([*SHIFT], strict=True))
@@ -580,23 +561,6 @@ def test_a_kind_of_another_package_that_orders_columns_is_encoded_as_increasing_
     made = one.decode(one.encode(table), RNG(1))
     assert (made["low"] < made["high"]).all()
     assert [*orders(one.schema)] == [*orders(other.schema)] == [("low", "high", True)]
-
-
-def test_columns_whose_values_a_kind_of_another_package_lists_are_no_gaps():
-    for listed, names in ((["low"], ("low", "high - low")), (["low", "high"], ("low", "high"))):
-        schema = Schema(SHIFT, constraints=[Increasing([*SHIFT]), Lists(listed)])
-        assert Codec(schema, tuple(SHIFT), ("int64", "int64"), fine=True).domain.names == names
-
-
-def test_times_in_the_order_of_another_package_are_split_as_of_increasing():
-    times = {name: Datetime("2015-01-01 00:00", "2017-12-31 23:59:59") for name in ("start", "end")}
-    for kinds, split in (
-        ([Before([*times])], ("start", "end")),
-        ([Increasing([*times])], ("start", "end")),
-        ([Lists([*times])], ()),
-        ([Before([*times]), Lists(["end"])], ()),
-    ):
-        assert splittable(Schema(times, constraints=kinds)) == split
 
 
 def test_two_constraints_in_a_circle_leave_one_gap():
@@ -631,13 +595,6 @@ def test_equal_columns_are_counted_once_and_stay_equal(kind):
     given = model.sample(20, given={"b": values[0]}, seed=1)
     assert given["a"].astype(str).str.startswith(str(values[0])[:5]).all()
     assert from_plain(to_plain(schema)) == schema
-
-
-def test_equal_columns_whose_values_are_found():
-    schema = Schema({"a": Categorical(), "b": Categorical()}, constraints=[Equal("a", "b")])
-    cells = RNG(0).choice(["x", "y"], 2000)
-    model = PrivSyn(2.0, 1e-6, schema, seed=1).fit(pd.DataFrame({"a": cells, "b": cells}))
-    assert (model.sample(100)["a"] == model.sample(100)["a"]).all()
 
 
 @pytest.mark.parametrize(

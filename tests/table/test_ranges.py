@@ -52,14 +52,6 @@ def infinite(kind):
     }[kind]()
 
 
-@pytest.mark.parametrize("kind", ["pandas", "nullable", "float32", "arrow"])
-def test_infinite_numbers_are_missing(kind):
-    table = sampled(infinite(kind))
-    cells = (table.to_pandas() if kind == "arrow" else table)["x"]
-    assert 0.05 < cells.isna().mean() < 0.15
-    assert_near(cells, BULK)
-
-
 def test_infinite_numbers_in_a_file_are_missing(tmp_path):
     infinite("pandas").to_csv(tmp_path / "t.csv", index=False)
     cells = sampled(tmp_path / "t.csv")["x"]
@@ -166,13 +158,6 @@ def test_open_ends_do_not_blur_the_other_dates(share):
     near = made[made < pd.Timestamp("2100-01-01")]
     assert abs(len(near) / ROWS - (1 - share)) < 0.05
     assert near.dt.to_period("M").nunique() > 60
-
-
-def test_infinite_dates_are_missing():
-    days = [2**31 - 1 if place % 10 == 0 else 18_000 + place % 1000 for place in range(ROWS)]
-    cells = pa.array(days, pa.int32()).cast(pa.date32())
-    made = sampled(pa.table({"d": cells, "g": pa.array(["a", "b"] * (ROWS // 2))})).to_pandas()["d"]
-    assert 0.05 < made.isna().mean() < 0.15
 
 
 @pytest.mark.parametrize(

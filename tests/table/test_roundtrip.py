@@ -369,13 +369,6 @@ ARROW = Schema(
 )
 
 
-def test_an_arrow_table_comes_back_as_one():
-    out = fitted(arrow_table(), ARROW).sample(300)
-    assert isinstance(out, pa.Table)
-    assert out.schema.equals(arrow_table().schema.remove_metadata(), check_metadata=True)
-    out.validate(full=True)
-
-
 def test_what_programs_note_beside_the_types_is_not_kept():
     frame = pd.DataFrame({"a": pd.Series([1, 2] * 200, index=range(7, 407))})
     table = pa.Table.from_pandas(frame)  # notes how many rows there are
@@ -610,11 +603,6 @@ def test_an_identifier_that_runs_out_of_numbers_says_so():
     maker = Identifier().maker(np.dtype("int32"))
     with pytest.raises(InputError, match="its dtype is int32, which cannot number 3000000000 rows"):
         maker(10, np.random.default_rng(0), 3_000_000_000 - 10)
-
-
-def test_a_table_of_identifiers_alone_is_refused():
-    with pytest.raises(InputError, match="no column is left to be counted"):
-        fitted(pd.DataFrame({"it": cells([1, 0], "int8")}), Schema({"it": Identifier()}))
 
 
 @pytest.mark.parametrize("text", ["N", "{}{}", "{0}", "{:s}", "{:.2f}", "{x}", "{:06d}}", 7])

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from command import run
 
-from privsyn import Categorical, Identifier, InputError, Numerical, PrivSyn, Schema, load
+from privsyn import Categorical, Identifier, InputError, Numerical, PrivSyn, Schema
 from privsyn.release.estimates import Estimates
 from privsyn.table.codec.codec import Codec
 
@@ -44,14 +44,6 @@ def test_threads_change_no_table_and_a_reader_may_stop(model, monkeypatch, threa
     pd.testing.assert_frame_equal(next(first), made[0])
     first.close()
     assert len(list(made.frames())) == 6
-
-
-@pytest.mark.slow
-def test_a_loaded_model_draws_the_same_tables(model, tmp_path):
-    model.save(tmp_path / "m.privsyn")
-    one, other = model.draws(3, 300, seed=5), load(tmp_path / "m.privsyn").draws(3, 300, seed=5)
-    for table, same in zip(one, other, strict=True):
-        pd.testing.assert_frame_equal(table, same)
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from privsyn import Categorical, Datetime, Increasing, InputError, Numerical, PrivSyn, Schema, load
+from privsyn import Categorical, Datetime, Increasing, InputError, Numerical, PrivSyn, Schema
 from privsyn.inference.problem import PublicFacts
 from privsyn.table.codec.codec import Codec
 
@@ -254,13 +254,6 @@ def test_a_given_time_and_range_are_kept(model):
 def test_a_time_off_the_grid_cannot_be_given(model):
     with pytest.raises(InputError, match="is not one of its numbers"):
         model.sample(5, given={"at": "2016-02-03 08:05:30"}, seed=0)
-
-
-def test_a_saved_model_keeps_the_parts(tmp_path, model):
-    model.save(tmp_path / "m.privsyn")
-    again = load(tmp_path / "m.privsyn")
-    assert again.codec.split == ("at",)
-    pd.testing.assert_frame_equal(again.sample(99, seed=0), model.sample(99, seed=0))
 
 
 def test_the_accuracy_names_the_parts(model):

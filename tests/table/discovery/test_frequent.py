@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privsyn import Numerical, PrivSyn, Schema, load
+from privsyn import Numerical, PrivSyn, Schema
 from privsyn.methods.discovery import LEAST_FOR_FREQUENT, MOST_FOR_FREQUENT, frequent_share
 from privsyn.methods.persons import FOR_ROWS
 from privsyn.methods.reading import cells_of
@@ -219,15 +219,6 @@ def test_more_rows_need_less_of_the_budget():
     assert shares[0] == 0 < shares[-1] == LEAST_FOR_FREQUENT
     assert shares[1:] == sorted(shares[1:], reverse=True)
     assert frequent_share(1e4, asked, 0.0166, GAUSSIAN, rows_per_unit=9) == 0
-
-
-def test_a_saved_model_keeps_them(tmp_path):
-    model = PrivSyn(epsilon=2.0, delta=1e-9, schema=Schema({"x": PRICE}), seed=0)
-    model.fit(pd.DataFrame({"x": prices()}))
-    model.release_.save(tmp_path / "model")
-    again = load(tmp_path / "model")
-    assert singles(again.codec) == singles(model.release_.codec) != []
-    pd.testing.assert_frame_equal(again.sample(99, seed=1), model.sample(99, seed=1))
 
 
 def test_frequent_numbers_have_cells_of_one_point():

@@ -186,11 +186,6 @@ def test_each_column_is_asked_about_in_a_line():
     assert max(map(len, text.splitlines())) <= 120
 
 
-def test_comments_change_nothing():
-    draft = draft_schema(ROWS)
-    assert from_plain(parse(draft_text(ROWS))) == draft
-
-
 def test_from_dtypes_no_row_is_looked_at(tmp_path):
     """The draft of a table is that of the same table with other rows, or none."""
     other = ROWS.assign(age=7, sex="secret", notes=None).astype({"notes": ROWS["notes"].dtype})
@@ -215,13 +210,6 @@ def test_from_dtypes_no_row_is_looked_at(tmp_path):
     found = draft_schema(tmp_path / "t.parquet", read=False).columns
     assert found["day"] == Datetime()
     assert found["n"] == Numerical()
-
-
-def test_from_dtypes_the_unit_is_left_out(tmp_path, capsys):
-    (tmp_path / "t.csv").write_text("who,a\nx,1\n")
-    drafted = run(capsys, "schema", tmp_path / "t.csv", "--from-dtypes", "--unit", "who")
-    assert drafted.code == 0
-    assert "who" not in drafted.out
 
 
 def test_a_damaged_parquet_file_is_one_line(tmp_path):
@@ -455,7 +443,3 @@ def test_a_step_that_the_rows_show_is_drafted_and_marked_as_read(tmp_path):
     assert "all multiples of 15min" in said["at"]
     assert from_plain(parse(draft_text(rows))) == draft_schema(rows)
     assert check_schema(rows, draft_schema(rows))[0] == "every cell fits"
-
-
-def test_a_list_of_one_value_is_counted_in_the_singular():
-    assert "READ: 1 value, no cell missing." in draft_text(pd.DataFrame({"land": ["x"] * 20}))

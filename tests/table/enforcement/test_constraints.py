@@ -504,15 +504,6 @@ def test_a_number_of_days_between_two_dates_is_never_asked_and_follows_in_every_
     assert made.days.between(0, 365).all()
 
 
-def test_bounds_of_days_that_any_two_dates_keep_leave_the_days_computed():
-    dates = {name: Datetime("2024-01-01", "2024-12-31") for name in ("booked", "seen")}
-    for column in (Numerical(-400, 400, integer=True), Duration("-400 days", "400 days")):
-        schema = Schema({**dates, "days": column}, constraints=["seen == booked + days"])
-        assert schema.computed == ("days",)
-    with pytest.raises(InputError, match="the schema has no column 'bookd'"):
-        Schema({**dates, "days": Numerical(1, 9)}, constraints=[Total("days", ["bookd", "seen"])])
-
-
 @pytest.mark.parametrize("end", [Datetime(), Datetime("2024-01-01", "2026-12-31")])
 @pytest.mark.parametrize("also", [[], ["booked < seen"], ["seen is missing iff state == 'open'"]])
 def test_a_date_follows_from_another_and_from_days_that_have_bounds(tmp_path, end, also):

@@ -205,13 +205,6 @@ def test_without_a_schema_all_types_are_read_off_the_file(tmp_path):
     assert not any(cell in " ".join(source.public_inputs) for cell in ("0.5", "2015", "01234"))
 
 
-def test_data_frames_pass_as_they_are():
-    frame = pd.DataFrame({"a": [1]})
-    source = read_in_memory(frame, SCHEMA)
-    assert source.frame is frame
-    assert source.public_inputs == ()
-
-
 def test_arrow_and_polars_tables_keep_integers_that_may_be_missing():
     polars = pytest.importorskip("polars")
     cells = {"a": [1, None], "b": [True, None], "c": ["x", None], "d": [0.5, None]}
@@ -222,21 +215,6 @@ def test_arrow_and_polars_tables_keep_integers_that_may_be_missing():
         assert frame["d"].dtype == np.float64
         full = read_in_memory(made[:1] if isinstance(made, polars.DataFrame) else made.slice(0, 1)).frame
         assert full.dtypes.tolist()[:2] == frame.dtypes.tolist()[:2]
-
-
-def test_parquet_keeps_dtypes(tmp_path):
-    frame = pd.DataFrame(
-        {
-            "a": pd.array([1, 2], dtype="UInt8"),
-            "b": pd.array([1, None], dtype="Int16"),
-            "c": pd.Series(["x", None], dtype=TEXT),
-            "d": pd.to_datetime(["2015-01-01", None]).tz_localize("Europe/Berlin"),
-            "e": pd.Categorical(["u", None]),
-            "f": np.array([0.5, np.nan], dtype="float32"),
-        }
-    )
-    write_table(frame.set_index("a", drop=False), tmp_path / "t.parquet")
-    pd.testing.assert_frame_equal(read_in_memory(tmp_path / "t.parquet").frame, frame)
 
 
 @pytest.mark.parametrize("cells", [[True, False], [1, 2], [0.5], ["x"], [b"x"]])
@@ -527,17 +505,6 @@ def test_a_folder_of_parquet_files_is_the_table_of_all_their_rows(tmp_path):
     for read in (read_in_memory, read_columns):
         with pytest.raises(InputError, match="other columns or types than"):
             read(tmp_path / "parts")
-
-
-def test_days_of_a_parquet_file_stay_days(tmp_path):
-    day = pa.array([16436, None], type=pa.date32())
-    pq.write_table(pa.table({"day": day}), tmp_path / "t.parquet")
-    frame = read_in_memory(tmp_path / "t.parquet").frame
-    schema = Schema({"day": Datetime("2015-01-01", "2015-01-01")})
-    codec = Codec.for_table(schema, frame)
-    write_table(codec.decode(codec.encode(frame), rng()), tmp_path / "u.parquet")
-    assert pq.read_table(tmp_path / "u.parquet").column("day").type == pa.date32()
-    assert pq.read_table(tmp_path / "u.parquet").column("day").to_pylist() == day.to_pylist()
 
 
 def test_a_parquet_file_with_an_index_gives_columns_only(tmp_path):

@@ -130,14 +130,6 @@ def test_bounds_that_are_found_are_moved_to_multiples_of_the_step():
     assert Duration(step="1h").with_bounds((-100.0, 100.0), whole=True).bounds == (-3600.0, 3600.0)
 
 
-def test_a_fitted_model_keeps_the_step():
-    rng = np.random.default_rng(0)
-    table = pd.DataFrame({"pay": 1e4 * rng.integers(0, 60, 3000)})
-    schema = Schema({"pay": Numerical(0, 1e6, step=10_000)})
-    pay = PrivSyn(epsilon=1.0, delta=1e-9, schema=schema, seed=0).fit(table).sample(3000, seed=1)["pay"]
-    assert (pay % 10_000 == 0).all()
-
-
 @pytest.mark.parametrize("unit", [None, "s"])
 def test_midnights_between_bounds_with_a_time_of_day_can_be_saved(unit, tmp_path):
     """Of times that are all midnights, the found step is a day while the bounds have times."""
