@@ -17,9 +17,9 @@ from privsyn.table.database.lookups import with_lookups
 from privsyn.table.database.synthetic import places_above
 from privsyn.table.discovery.broken_constraints import Broken, numbers_of, rows_that_break
 from privsyn.table.discovery.open_schema import OpenSchema
-from privsyn.table.enforcement.rules import ROUNDING
 from privsyn.table.inferred.columns import infer_schema
 from privsyn.table.schema.constraint import kind_of
+from privsyn.table.schema.rules import ROUNDING
 from privsyn.table.schema.schema import Schema, declared
 
 

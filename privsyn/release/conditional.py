@@ -20,8 +20,8 @@ from privsyn.table.codec.codec import Codec
 from privsyn.table.codec.parts import split_spans, times_within
 from privsyn.table.encoding.steps import DAY
 from privsyn.table.enforcement.determined import MappingOf
-from privsyn.table.enforcement.draws import Cells, Grid
 from privsyn.table.schema.condition import Span
+from privsyn.table.schema.draws import Cells, Grid
 
 if TYPE_CHECKING:
     import pandas as pd

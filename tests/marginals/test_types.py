@@ -14,8 +14,8 @@ from privsyn.marginals.domain import Domain, Floats, Records, keep
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.structural_zeros import StructuralZeros
 from privsyn.table.enforcement.determined import MappingOf
-from privsyn.table.enforcement.draws import Cells
 from privsyn.table.schema.condition import Span
+from privsyn.table.schema.draws import Cells
 
 SQUARE = Domain(("a", "b"), (2, 2))
 TABLE = Marginal(SQUARE, np.ones((2, 2)))

@@ -18,8 +18,8 @@ from privsyn.marginals.recoding import Merging
 from privsyn.private.laws import Law
 from privsyn.release.acceptance.criteria import Criteria, Criterion, Margin, Mean, spans
 from privsyn.table.codec.codec import Codec
-from privsyn.table.enforcement.draws import Cells
 from privsyn.table.schema.condition import Span
+from privsyn.table.schema.draws import Cells
 
 MOST_CELLS = 2**22
 """Largest table that is compared."""

@@ -30,7 +30,7 @@ from privsyn.inference.fitted import Certainty, Fitted
 from privsyn.marginals.domain import Floats, Integers, Mask
 from privsyn.marginals.marginal import Measurement
 from privsyn.table.codec.codec import Codec
-from privsyn.table.enforcement.draws import Cells
+from privsyn.table.schema.draws import Cells
 
 PRIOR = 0.7
 """Prior standard deviation of a bias, in standard deviations of the numbers.

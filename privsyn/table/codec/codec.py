@@ -17,6 +17,7 @@ from privsyn.marginals.domain import Domain, Floats, Integers, Records
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.structural_zeros import StructuralZeros
 from privsyn.table.codec import parts
+from privsyn.table.codec.gap_rules import rules_with_gaps
 from privsyn.table.codec.gaps import Gap, choose_gaps
 from privsyn.table.encoding.dtypes import (
     CATEGORY,
@@ -31,12 +32,11 @@ from privsyn.table.encoding.grid import Grid
 from privsyn.table.encoding.steps import NO_HEAPS, Heaps, heaps_from_plain, heaps_to_plain
 from privsyn.table.encoding.time_encoders import DatetimeEncoder
 from privsyn.table.enforcement.compared import NOTHING_ABOVE, KnownAbove
-from privsyn.table.enforcement.draws import Cells, DrawnRows
-from privsyn.table.enforcement.increasing import rules_with_gaps
 from privsyn.table.enforcement.repair import Repair, check_constraints
-from privsyn.table.enforcement.rules import Computation, check_computed
 from privsyn.table.kinds.generated import Maker
 from privsyn.table.schema.columns import Generated
+from privsyn.table.schema.draws import Cells, DrawnRows
+from privsyn.table.schema.rules import Computation, check_computed
 from privsyn.table.schema.schema import Schema, dtypes_of, match_names
 from privsyn.table.schema.yaml_file import from_plain, to_plain
 

@@ -26,9 +26,9 @@ from privsyn.marginals.domain import Floats, Ints, Numbers
 from privsyn.table.codec.orders import Rank, Sides, complete_first, is_possible, orders_of
 from privsyn.table.encoding.encoders import STRAY, Encoder, OrderedEncoder
 from privsyn.table.encoding.grid import FINE, ROUNDING, Grid
-from privsyn.table.enforcement.rules import Computation
 from privsyn.table.schema.columns import Coded, Numerical, Ordinal
 from privsyn.table.schema.constraint import computed_by
+from privsyn.table.schema.rules import Computation
 from privsyn.table.schema.schema import Schema
 
 REAL_ROUNDING = 0.01

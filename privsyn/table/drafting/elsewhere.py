@@ -22,8 +22,8 @@ from privsyn.table.drafting.layout import Layout
 from privsyn.table.drafting.relations import sign_between
 from privsyn.table.drafting.siblings import LEAST, DraftedTable
 from privsyn.table.encoding.dtypes import family
-from privsyn.table.enforcement.rules import ROUNDING
 from privsyn.table.schema.columns import Datetime, Numerical
+from privsyn.table.schema.rules import ROUNDING
 from privsyn.table.schema.schema import Schema
 
 Elsewhere = Mapping[str, Mapping[str, Proposal]]

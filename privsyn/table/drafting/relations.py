@@ -34,10 +34,10 @@ from privsyn.table.drafting.dependences import BOTH_WAYS, MOST_KEYS, dependences
 from privsyn.table.encoding.steps import DAY
 from privsyn.table.enforcement.determined import Determined
 from privsyn.table.enforcement.repair import check_constraints
-from privsyn.table.enforcement.rules import ROUNDING
 from privsyn.table.inferred.number_bounds import FEW_ROWS
 from privsyn.table.schema.columns import Datetime, Numerical
 from privsyn.table.schema.constraint import computed_by, constraint_to_plain
+from privsyn.table.schema.rules import ROUNDING
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.yaml_file import constraint_lines
 

@@ -14,9 +14,9 @@ import numpy as np
 from privsyn.errors import InputError, about, replace_errors, safe_repr
 from privsyn.marginals.domain import Array, Floats, Integers, Mask, Numbers
 from privsyn.marginals.nearest_rows import nearest_rows
-from privsyn.table.enforcement.draws import Cells, DrawnRows
-from privsyn.table.enforcement.rules import Rule, find_rows
 from privsyn.table.schema.constraint import Columns, Constraint, check_names, python_value
+from privsyn.table.schema.draws import Cells, DrawnRows
+from privsyn.table.schema.rules import Rule, find_rows
 
 MOST_CELLS = 10_000
 """Combinations of values that `Allowed.where` tries."""

@@ -9,9 +9,9 @@ from typing import ClassVar
 import numpy as np
 
 from privsyn.marginals.domain import Floats, Integers, Ints, Mask
-from privsyn.table.enforcement.draws import Cells, DrawnRows, Grid
 from privsyn.table.enforcement.increasing import IncreasingRule
 from privsyn.table.schema.columns import Coded
+from privsyn.table.schema.draws import Cells, DrawnRows, Grid
 
 WITHIN = 1e-3
 """Of a step: numbers of a grid that are this near to a limit are the limit itself."""

@@ -11,8 +11,8 @@ import numpy as np
 from privsyn.errors import InputError, safe_repr
 from privsyn.marginals.domain import Floats, Numbers, keep
 from privsyn.table.enforcement.allowed import AllowedRule, check_row, check_rows, derive_listed, numbers_of
-from privsyn.table.enforcement.rules import Computation, Rule, find_rows
 from privsyn.table.schema.constraint import Columns, Constraint, check_names
+from privsyn.table.schema.rules import Computation, Rule, find_rows
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ import numpy as np
 from privsyn.errors import InputError
 from privsyn.marginals.domain import Floats, Ints, Numbers
 from privsyn.table.encoding.steps import DAY
-from privsyn.table.enforcement.rules import ROUNDING, Computation, Rule
 from privsyn.table.kinds.column_settings import one_of
 from privsyn.table.schema.columns import Coded, Datetime, Duration, Numerical, Ordinal
 from privsyn.table.schema.constraint import Columns, Constraint, check_names
+from privsyn.table.schema.rules import ROUNDING, Computation, Rule
 
 SECONDS: Mapping[str, int] = {"days": DAY, "hours": 3600, "minutes": 60, "seconds": 1}
 MONTHS: Mapping[str, int] = {"years": 12, "months": 1}

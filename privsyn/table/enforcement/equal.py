@@ -11,9 +11,9 @@ import numpy as np
 from privsyn.errors import InputError
 from privsyn.marginals.domain import Floats, Numbers
 from privsyn.table.enforcement.determined import MappingOf
-from privsyn.table.enforcement.rules import Computation, Rule
 from privsyn.table.schema.columns import Coded
 from privsyn.table.schema.constraint import Columns, Constraint, check_names
+from privsyn.table.schema.rules import Computation, Rule
 
 
 @dataclass(frozen=True, init=False)

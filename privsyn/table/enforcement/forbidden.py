@@ -10,11 +10,11 @@ import numpy as np
 
 from privsyn.errors import InputError
 from privsyn.marginals.domain import Integers, Mask, Numbers
-from privsyn.table.enforcement.draws import Cells, DrawnRows
-from privsyn.table.enforcement.rules import Rule
 from privsyn.table.kinds.column_settings import flag
 from privsyn.table.schema.condition import PRESENT, Box, Span, check_box, in_all, spans_of
 from privsyn.table.schema.constraint import Columns, Constraint, check_names, condition
+from privsyn.table.schema.draws import Cells, DrawnRows
+from privsyn.table.schema.rules import Rule
 
 
 @dataclass(frozen=True)

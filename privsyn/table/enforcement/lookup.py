@@ -12,8 +12,8 @@ from typing import Any
 from privsyn.errors import InputError, did_you_mean, replace_errors, safe_repr
 from privsyn.files import read_text
 from privsyn.table.enforcement.determined import Determined
-from privsyn.table.enforcement.rules import Rule
 from privsyn.table.schema.constraint import Columns, Constraint, check_names
+from privsyn.table.schema.rules import Rule
 
 
 @dataclass(frozen=True, eq=False)

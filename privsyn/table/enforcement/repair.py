@@ -19,10 +19,10 @@ from privsyn.errors import InputError
 from privsyn.marginals.domain import Floats, Integers, Mask, Numbers
 from privsyn.marginals.nearest_rows import nearest_rows
 from privsyn.marginals.statistics import components
-from privsyn.table.enforcement.draws import Cells, DrawnRows
-from privsyn.table.enforcement.rules import Computation, Rule
 from privsyn.table.schema.columns import Coded
 from privsyn.table.schema.constraint import Columns, Constraint, about_constraint, computed_by, in_order
+from privsyn.table.schema.draws import Cells, DrawnRows
+from privsyn.table.schema.rules import Computation, Rule
 
 MOST_CELLS = 2**20  # largest table of possible cells; rules on larger tables are enforced by repair alone
 MOST_DONORS = 100_000  # most rows in which the most similar one is searched

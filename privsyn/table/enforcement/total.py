@@ -12,9 +12,9 @@ import numpy as np
 from privsyn.errors import InputError, safe_repr
 from privsyn.marginals.domain import Floats, Numbers
 from privsyn.table.enforcement.elapsed import Elapsed
-from privsyn.table.enforcement.rules import ROUNDING, Computation, Rule
 from privsyn.table.schema.columns import Coded, Datetime, Duration, Numerical
 from privsyn.table.schema.constraint import Columns, Constraint, Order, check_names
+from privsyn.table.schema.rules import ROUNDING, Computation, Rule
 
 FIRST_DAY, LAST_DAY = (int(np.datetime64(end, "D").astype(np.int64)) for end in ("0001-01-01", "9999-12-31"))
 """In days since 1970."""

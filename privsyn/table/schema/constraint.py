@@ -13,16 +13,14 @@ from dataclasses import MISSING, fields
 from functools import partial
 from graphlib import CycleError, TopologicalSorter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from privsyn.errors import InputError, about, replace_errors
 from privsyn.table.kinds.column_settings import check_keys, plain_value, read_typed, typed_value
 from privsyn.table.schema.columns import Coded, Column
-
-if TYPE_CHECKING:
-    from privsyn.table.enforcement.rules import Computation, Rule
+from privsyn.table.schema.rules import Computation, Rule
 
 Columns = Mapping[str, Coded]
 

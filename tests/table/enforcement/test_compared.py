@@ -8,8 +8,8 @@ import pytest
 from privsyn import Numerical, Schema
 from privsyn.table.database.rules import Comparison
 from privsyn.table.encoding.grid import Grid
-from privsyn.table.enforcement.draws import Cells, DrawnRows
 from privsyn.table.enforcement.repair import Repair
+from privsyn.table.schema.draws import Cells, DrawnRows
 
 GRID = Grid.exact(0, 19, decimals=0, bins=20)
 GROUPS = np.append(np.arange(20) // 4, 5)  # five groups of four numbers, and missing cells

@@ -19,8 +19,8 @@ import numpy.typing as npt
 from privsyn.errors import InputError
 from privsyn.marginals.domain import Floats, Integers, Mask, Numbers
 from privsyn.table.encoding.encoders import Encoder
-from privsyn.table.enforcement.draws import Cells, DrawnRows
 from privsyn.table.schema.columns import Coded
+from privsyn.table.schema.draws import Cells, DrawnRows
 
 ROUNDING = 1e-6
 """Largest relative error of what is computed of reals: a column may hold float32."""
