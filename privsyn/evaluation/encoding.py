@@ -373,7 +373,7 @@ def _grid_around(column: Ordinal, floats: Sequence[Floats], name: object) -> Gri
     low, high = (float(present.min()), float(present.max())) if len(present) else (0.0, 0.0)
     whole = bool((present == np.rint(present)).all()) and max(abs(low), abs(high)) < 2**53
     with suppress(InputError):  # its text quotes the bounds, which are cells here
-        return column.grid_around(low, high, whole=whole)
+        return column.grid_around(low, high, integers=whole)
     raise InputError(f"column {name!r}: its range is too wide to be compared: give bounds in a schema")
 
 

@@ -100,7 +100,7 @@ class Opened:
         """Return the codec of the rows under a complete schema."""
         fine, named = self.settings.algorithm.fine_cells, self.compared
         whole = (self.target, *named)
-        return Codec.for_table(schema, self.rows.head, fine=fine, heaps=heaps, whole=whole, compared=named)
+        return Codec.for_table(schema, self.rows.head, fine=fine, heaps=heaps, unsplit=whole, compared=named)
 
     @property
     def puts_persons_together(self) -> bool:

@@ -313,7 +313,7 @@ class _Run:
         epsilon, delta = self.settings.promise
         check_accept(criteria, self.open_schema.schema, epsilon)
         fine, target = self.settings.algorithm.fine_cells, self.settings.target
-        codec = Codec.for_table(self.open_schema.fill({}, {}), columns, fine=fine, whole=(target,))
+        codec = Codec.for_table(self.open_schema.fill({}, {}), columns, fine=fine, unsplit=(target,))
         check_testable(codec, criteria)
 
         def with_tests(epsilon: float) -> tuple[Law, float, Expectation]:

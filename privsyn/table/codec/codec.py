@@ -147,16 +147,16 @@ class Codec:
     @cached_property
     def _encoders(self) -> dict[str, Encoder]:
         """The encoder of each attribute. A column that is computed has none, unless it is a gap."""
-        found: dict[str, Encoder] = {}
+        encoders: dict[str, Encoder] = {}
         for name, encoder in self._columns.items():
             if name in self.gaps:
-                found[self.gaps[name].name] = self.gaps[name].encoder
+                encoders[self.gaps[name].name] = self.gaps[name].encoder
             elif name in self.parts:
-                whole = cast(DatetimeEncoder, encoder)
-                found |= zip(self.parts[name], parts.encoders_of_parts(whole), strict=False)
+                times = cast(DatetimeEncoder, encoder)
+                encoders |= zip(self.parts[name], parts.encoders_of_parts(times), strict=False)
             elif name not in self.schema.computed:
-                found[name] = encoder
-        return found
+                encoders[name] = encoder
+        return encoders
 
     @property
     def encoders(self) -> tuple[Encoder, ...]:
@@ -205,11 +205,11 @@ class Codec:
         *,
         fine: bool = False,
         heaps: Mapping[str, Heaps] = NO_HEAPS,
-        whole: Collection[str | None] = (),
+        unsplit: Collection[str | None] = (),
         compared: tuple[str, ...] = (),
     ) -> Codec:
-        """Return the codec of a table, from its names and dtypes alone. No column of `whole` is split."""
-        split, dtypes = parts.splittable(schema, whole) if fine else (), dtypes_of(schema, table)
+        """Return the codec of a table, from its names and dtypes alone. No column of `unsplit` is split."""
+        split, dtypes = parts.splittable(schema, unsplit) if fine else (), dtypes_of(schema, table)
         return cls(schema, tuple(table.columns), dtypes, fine, heaps, split, compared=compared)
 
     @property
@@ -217,8 +217,10 @@ class Codec:
         """The widths of the cells of each fine column. Public, or from released heaps."""
         ordered = {name: encoder for name, encoder in self._encoders.items() if self.fine and encoder.ordered}
         bins = {name: self.schema.ordinal(self.column_of(name)).bins for name in ordered}
-        encoders = cast(Mapping[str, OrderedEncoder], ordered)
-        return {name: Axis(of.grid.widths, bins[name], of.second) for name, of in encoders.items()}
+        return {
+            name: Axis(encoder.grid.widths, bins[name], encoder.second)
+            for name, encoder in cast(Mapping[str, OrderedEncoder], ordered).items()
+        }
 
     @cached_property
     def listed_texts(self) -> tuple[str, ...]:
@@ -232,11 +234,11 @@ class Codec:
 
     def encode(self, table: pd.DataFrame) -> Records:
         """Return the codes of each row. Each of `listed_texts` may also be categories, in any order."""
-        given = tuple(
+        dtypes = tuple(
             self._coded_as(name, text, self._texts.get(name))
             for name, text in zip(table.columns, dtypes_of(self.schema, table), strict=True)
         )
-        if (tuple(table.columns), given) != (self.names, self.dtypes):
+        if (tuple(table.columns), dtypes) != (self.names, self.dtypes):
             raise InputError("the columns or dtypes differ from those the codec was made for")
         with replace_errors("the table could not be coded: please report this, unless memory ran out"):
             return self._encode(table)
@@ -244,14 +246,16 @@ class Codec:
     def _encode(self, table: pd.DataFrame) -> Records:
         """Return the codes of all rows, in order. The codes of a row depend on its own cells alone."""
         codes = np.empty((len(table), len(self.encoders)), dtype=np.int32, order="F")
-        for place, (name, encoder) in enumerate(self._encoders.items()):
+        for axis, (name, encoder) in enumerate(self._encoders.items()):
             column = self.column_of(name)
             if gap := self.gaps.get(column):
-                found = gap.codes({of: self._read(of, table) for of in (*gap.side.columns, column)})
+                column_codes = gap.codes(
+                    {attribute: self._read(attribute, table) for attribute in (*gap.side.columns, column)}
+                )
             else:
-                found = encoder.encode(table[column])
-            codes[:, place] = found
-            codes[found == STRAY, place] = encoder.size if self._nullable[column] else 0
+                column_codes = encoder.encode(table[column])
+            codes[:, axis] = column_codes
+            codes[column_codes == STRAY, axis] = encoder.size if self._nullable[column] else 0
         return Records(self.domain, codes)
 
     def _read(self, name: str, table: pd.DataFrame) -> Floats:
@@ -259,19 +263,21 @@ class Codec:
 
         A missing cell is the lower bound where none may be. No cell of a computed column is read.
         """
-        making = [of for of in self.computed if of.column == name and name not in self.gaps]
-        known = {part: self._read(part, table) for of in making for part in of.by}
-        numbers = making[0].make(known) if making else self._columns[name].read(table[name])
+        making = [
+            constraint for constraint in self.computed if constraint.column == name and name not in self.gaps
+        ]
+        parts = {part: self._read(part, table) for constraint in making for part in constraint.by}
+        numbers = making[0].make(parts) if making else self._columns[name].read(table[name])
         grid = self.grid(name)
         low, high = (grid.low, grid.high) if grid else (0.0, np.inf)
         return np.clip(numbers if self._nullable[name] else np.nan_to_num(numbers, nan=low), low, high)
 
-    def _coded_as(self, name: str, text: str, own: str | None) -> str:
-        """Return the dtype as which cells of dtype `text` are encoded, in a column of dtype `own`."""
-        if own is not None and name not in self.schema.coded:
-            return own  # no cell of it is read: identifiers of many rows may have a wider dtype
+    def _coded_as(self, name: str, text: str, column_dtype: str | None) -> str:
+        """Return the dtype as which cells of dtype `text` are encoded in a column of `column_dtype`."""
+        if column_dtype is not None and name not in self.schema.coded:
+            return column_dtype  # no cell of it is read: identifiers of many rows may have a wider dtype
         text = "str" if text == CATEGORY and name in self.listed_texts else text
-        return CATEGORY if (text, own) == (ORDERED_CATEGORY, CATEGORY) else text
+        return CATEGORY if (text, column_dtype) == (ORDERED_CATEGORY, CATEGORY) else text
 
     def decode(
         self, records: Records, rng: np.random.Generator, merging: Merging | None = None, start: int = 0
@@ -294,15 +300,15 @@ class Codec:
         """Return each attribute and column as numbers, NaN for missing; those `fixed` or `above` are kept."""
         if records.domain != self.domain:
             raise ValueError(f"records over {records.domain} for a codec of {self.domain}")
-        codes = {name: records.codes[:, place] for place, name in enumerate(self.domain)}
+        codes = {name: records.codes[:, axis] for axis, name in enumerate(self.domain)}
         numbers = {name: _draw(self._encoders[name], drawn, rng) for name, drawn in codes.items()}
         fixed = {**fixed, **above.numbers}
-        numbers |= {name: np.array(given) for name, given in fixed.items()}
-        whole = {name for name, of in self.parts.items() if not fixed.keys().isdisjoint(of)}
-        rows = DrawnRows(numbers, codes, self.cells(merging), frozenset({*fixed, *whole}))
-        for name, of in self.parts.items():
-            room = rows.room(of[0], np.arange(len(records)))
-            numbers[name] = parts.join([numbers[part] for part in of], room, self.grid(name), rng)
+        numbers |= {name: np.array(cells) for name, cells in fixed.items()}
+        joined = {name for name, split in self.parts.items() if not fixed.keys().isdisjoint(split)}
+        rows = DrawnRows(numbers, codes, self.cells(merging), frozenset({*fixed, *joined}))
+        for name, split in self.parts.items():
+            room = rows.room(split[0], np.arange(len(records)))
+            numbers[name] = parts.join([numbers[part] for part in split], room, self.grid(name), rng)
         self.rules.joined(above.rules, above.columns).enforce(rows, rng)
         return numbers | parts.split_given({name: numbers[name] for name in self.parts}, self.parts)
 
@@ -356,25 +362,32 @@ class Codec:
         if merging is None:
             return dict(self._unmerged)
         return {
-            name: Cells(cells.lows, cells.highs, cells.grid, merging.groups[place], merging.shares[place])
-            for place, (name, cells) in enumerate(self._unmerged.items())
+            name: Cells(cells.lows, cells.highs, cells.grid, merging.groups[axis], merging.shares[axis])
+            for axis, (name, cells) in enumerate(self._unmerged.items())
         }
 
     @cached_property
     def _unmerged(self) -> dict[str, Cells]:
         return {
-            name: Cells.unmerged(*of.extents, getattr(of, "grid", None), nullable=self._may_miss(name))
-            for name, of in self._encoders.items()
+            name: Cells.unmerged(
+                *encoder.extents, getattr(encoder, "grid", None), nullable=self._may_miss(name)
+            )
+            for name, encoder in self._encoders.items()
         }
 
     def possible(self, merging: Merging) -> StructuralZeros:
         """Return the structural zeros of merged tables that the constraints and missing cells imply."""
         cells = self.cells(merging)
-        dates = {name: of[0] for name, of in self.parts.items()}
-        whole = {name: parts.whole_cells(cells[date]) for name, date in dates.items()}
-        ruled = self.rules.possible({**cells, **whole})
+        dates = {name: attributes[0] for name, attributes in self.parts.items()}
+        dates_cells = {name: parts.whole_cells(cells[date]) for name, date in dates.items()}
+        ruled = self.rules.possible({**cells, **dates_cells})
         renamed = [(tuple(dates.get(name, name) for name in names), mask) for names, mask in ruled]
-        split = [(of[0], part) for name, of in self.parts.items() if self._nullable[name] for part in of[1:]]
+        split = [
+            (attributes[0], part)
+            for name, attributes in self.parts.items()
+            if self._nullable[name]
+            for part in attributes[1:]
+        ]
         tables = [*renamed, *((pair, parts.both_or_neither_missing(cells, pair)) for pair in split)]
         return StructuralZeros(tuple((merging.merged.project(names), mask) for names, mask in tables))
 
@@ -392,8 +405,8 @@ class Codec:
 
     def read(self, table: pd.DataFrame) -> dict[str, Floats]:
         """Return the cells of each column as numbers, not clipped, NaN where there is none. Private."""
-        known = {name: encoder for name, encoder in self._columns.items() if name in table}
-        return {name: encoder.read(table[name]) for name, encoder in known.items()}
+        encoders = {name: encoder for name, encoder in self._columns.items() if name in table}
+        return {name: encoder.read(table[name]) for name, encoder in encoders.items()}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the codec as plain data for JSON, for `from_dict`."""

@@ -62,19 +62,21 @@ class GapEncoder(OrderedEncoder):
 
     @classmethod
     def between(
-        cls, before: tuple[str, ...], of: OrderedEncoder, most: int, bins: int, *, alone: bool
+        cls, before: tuple[str, ...], encoder: OrderedEncoder, longest: int, bins: int, *, alone: bool
     ) -> GapEncoder:
-        """Return the encoder of distances up to `most` steps, in about `bins` bins."""
-        own, points = of.grid, most + 1
-        whole = points + alone * own.points
-        distances = replace(own, low=0.0, high=most / own.scale, points=points, cuts=(), heaps=()).fine(bins)
-        ends = (points + own.edges[1:]).tolist() if alone else []
+        """Return the encoder of distances up to `longest` steps, in about `bins` bins."""
+        grid, points = encoder.grid, longest + 1
+        size = points + alone * grid.points
+        distances = replace(grid, low=0.0, high=longest / grid.scale, points=points, cuts=(), heaps=()).fine(
+            bins
+        )
+        ends = (points + grid.edges[1:]).tolist() if alone else []
         cuts = tuple(dict.fromkeys([*distances.edges.tolist(), *ends]))
-        high = (whole - 1) / own.scale
+        high = (size - 1) / grid.scale
         return cls(
-            replace(distances, high=high, points=whole, bins=len(cuts) - 1, cuts=cuts),
-            of.dtype,
-            of,
+            replace(distances, high=high, points=size, bins=len(cuts) - 1, cuts=cuts),
+            encoder.dtype,
+            encoder,
             points,
             before,
         )
@@ -129,19 +131,19 @@ class Side:
     def nearest(self, grid: Grid, numbers: Numbers) -> Floats:
         """Return the nearest point of a grid that keeps the order; NaN where all columns are missing."""
         slack = ROUNDING if grid.decimals is not None else REAL_ROUNDING
-        found = np.array(np.nan)
+        points = np.array(np.nan)
         for name, scale, strict in zip(self.columns, self.scales, self.strict, strict=True):
             with np.errstate(over="ignore"):  # a warning would reveal a cell
-                place = self.sign * (numbers[name] * scale - grid.low) * grid.scale
-            found = np.fmax(found, np.floor(place + slack) + 1 if strict else np.ceil(place - slack))
-        return self.sign * found
+                position = self.sign * (numbers[name] * scale - grid.low) * grid.scale
+            points = np.fmax(points, np.floor(position + slack) + 1 if strict else np.ceil(position - slack))
+        return self.sign * points
 
     def end(self, numbers: Numbers) -> Floats:
         """Return the nearest number of the columns themselves; NaN where all are missing."""
-        found = np.array(np.nan)
+        numbers_beyond = np.array(np.nan)
         for name, scale in zip(self.columns, self.scales, strict=True):
-            found = np.fmax(found, self.sign * numbers[name] * scale)
-        return self.sign * found
+            numbers_beyond = np.fmax(numbers_beyond, self.sign * numbers[name] * scale)
+        return self.sign * numbers_beyond
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,8 +185,8 @@ class Gap(Computation):
         birth long before the first visit that there may be does not lengthen the gap.
         """
         grid, sign = self.encoder.of.grid, self.side.sign
-        found = self.side.nearest(grid, numbers)
-        return np.maximum(found, 0.0) if sign > 0 else np.minimum(found, grid.points - 1.0)
+        points = self.side.nearest(grid, numbers)
+        return np.maximum(points, 0.0) if sign > 0 else np.minimum(points, grid.points - 1.0)
 
     def distance(self, numbers: Numbers) -> Floats:
         """Return the steps from the nearest number that keeps the order; below 0 if a row breaks it."""
@@ -194,9 +196,9 @@ class Gap(Computation):
 
     def gap_of(self, numbers: Numbers) -> Floats:
         """Return the number of the gap of each row, NaN where the column is missing. Private: row by row."""
-        encoder, own = self.encoder, point_of(self.encoder.of.grid, numbers[self.column])
+        encoder, points = self.encoder, point_of(self.encoder.of.grid, numbers[self.column])
         distance = np.clip(self.distance(numbers), 0, encoder.distances - 1)
-        alone = np.clip(encoder.distances + own, 0, encoder.grid.points - 1)
+        alone = np.clip(encoder.distances + points, 0, encoder.grid.points - 1)
         return np.where(np.isnan(distance), alone, distance) / encoder.grid.scale
 
     def codes(self, numbers: Numbers) -> Ints:
@@ -215,8 +217,8 @@ class Gap(Computation):
         made = np.where(np.isnan(point), np.nan, number_of(grid, point))
         if grid.decimals is None:  # doubles round: a value may lie just beyond the number it is measured from
             sign = self.side.sign
-            kept = lower(made, self.side.end(numbers), -sign)
-            made = np.where(alone, made, np.clip(kept, grid.low, grid.high))
+            bounded = lower(made, self.side.end(numbers), -sign)
+            made = np.where(alone, made, np.clip(bounded, grid.low, grid.high))
         return made
 
     def pseudo_column(self, *, nullable: bool) -> Coded:
@@ -227,9 +229,9 @@ class Gap(Computation):
         return Numerical(0.0, grid.high, decimals=grid.decimals, nullable=nullable)
 
 
-def lower(numbers: Floats, others: Floats, sign: int) -> Floats:
+def lower(numbers: Floats, limits: Floats, sign: int) -> Floats:
     """Return the lower one of each pair of numbers; the higher one if `sign` is -1."""
-    return sign * np.minimum(sign * numbers, sign * others)
+    return sign * np.minimum(sign * numbers, sign * limits)
 
 
 def point_of(grid: Grid, numbers: Floats) -> Floats:
@@ -271,8 +273,11 @@ def choose_gaps(
     for name in complete_first(orders, nullable, ranks):
         if name in settled:
             continue
-        known = {of for of in settled if nullable[name] or not nullable[of]}
-        below, above = ({of: strict for of, strict in side.items() if of in known} for side in orders[name])
+        usable = {neighbour for neighbour in settled if nullable[name] or not nullable[neighbour]}
+        below, above = (
+            {neighbour: strict for neighbour, strict in side.items() if neighbour in usable}
+            for side in orders[name]
+        )
         settled.add(name)
         if (needing := {*below, *above}) and is_possible({**needs, name: needing}):
             needs[name] = needing
@@ -302,7 +307,7 @@ class _Gaps:
 
     def gap(self, name: str, sides: Sides) -> Gap:
         """Return the gap of a column from one side: from that of a complete column, or else from below."""
-        complete = [any(not self.nullable[other] for other in side) for side in sides]
+        complete = [any(not self.nullable[neighbour] for neighbour in side) for side in sides]
         upward = complete[0] or bool(sides[0] and not complete[1])
         below = self._side(name, sides[0], 1)
         above = self._side(name, dict(reversed(sides[1].items())), -1)
@@ -313,14 +318,14 @@ class _Gaps:
             self.encoders[name],
             self._most(name, side),
             max(FINE, bins) if self.fine else bins,
-            alone=all(self.nullable[other] for other in side.columns),
+            alone=all(self.nullable[neighbour] for neighbour in side.columns),
         )
         return Gap(name, self._free_name(name, side), side, limit, encoder)
 
-    def _side(self, name: str, others: Mapping[str, bool], sign: int) -> Side:
+    def _side(self, name: str, strict: Mapping[str, bool], sign: int) -> Side:
         columns = cast(Mapping[str, Ordinal], self.schema.columns)
-        scales = tuple(columns[other].scale / columns[name].scale for other in others)
-        return Side(tuple(others), scales, tuple(others.values()), sign)
+        scales = tuple(columns[neighbour].scale / columns[name].scale for neighbour in strict)
+        return Side(tuple(strict), scales, tuple(strict.values()), sign)
 
     def _free_name(self, name: str, side: Side) -> str:
         """Return a name for the gap that no column has."""
@@ -335,9 +340,9 @@ class _Gaps:
     def _most(self, name: str, side: Side) -> int:
         """Return the most steps between a column and the farthest bound of the columns on a side."""
         grid, starts = self.encoders[name].grid, []
-        for other, scale, strict in zip(side.columns, side.scales, side.strict, strict=True):
-            ends = self.encoders[other].grid.low, self.encoders[other].grid.high
-            bound = {other: np.array(ends[0 if side.sign > 0 else 1])}
-            starts.append(side.sign * Side((other,), (scale,), (strict,), side.sign).nearest(grid, bound))
+        for neighbour, scale, strict in zip(side.columns, side.scales, side.strict, strict=True):
+            ends = self.encoders[neighbour].grid.low, self.encoders[neighbour].grid.high
+            bound = {neighbour: np.array(ends[0 if side.sign > 0 else 1])}
+            starts.append(side.sign * Side((neighbour,), (scale,), (strict,), side.sign).nearest(grid, bound))
         first = np.clip(side.sign * min(starts), 0, grid.points - 1)
         return int(grid.points - 1 - first if side.sign > 0 else first)

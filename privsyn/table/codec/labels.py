@@ -61,14 +61,17 @@ def labels(
     >>> labels(codec, [np.zeros(5, int), np.zeros(4, int)])
     (('all values: 0 to 99, (missing)',), ('all values: Bern, Rome, Ulm, …',))
     """
-    given = [None] * len(groups) if shares is None else shares
-    return tuple(map(labels_of, codec.encoders, groups, given))
+    code_shares = [None] * len(groups) if shares is None else shares
+    return tuple(map(labels_of, codec.encoders, groups, code_shares))
 
 
 def labels_of(encoder: Encoder, group: Integers, share: Floats | None = None) -> tuple[Label, ...]:
     """Return a label for each group of codes of one column; the arguments are those of `labels`."""
     weights = np.ones(len(group)) if share is None else share
-    return tuple(_label(encoder, *one, every=len(group)) for one in _grouped(group, weights))
+    return tuple(
+        _label(encoder, *codes_and_weights, every=len(group))
+        for codes_and_weights in _grouped(group, weights)
+    )
 
 
 def members(codec: Codec, groups: Sequence[Integers]) -> tuple[tuple[tuple[str, ...], ...], ...]:
@@ -81,7 +84,7 @@ def members(codec: Codec, groups: Sequence[Integers]) -> tuple[tuple[tuple[str, 
 
 def _grouped(group: Integers, share: Floats) -> list[tuple[Integers, Floats]]:
     """Return the codes of each group, and their weights."""
-    every = [np.flatnonzero(group == place) for place in range(int(group.max()) + 1)]
+    every = [np.flatnonzero(group == index) for index in range(int(group.max()) + 1)]
     return [(codes, share[codes]) for codes in every]
 
 
@@ -90,9 +93,9 @@ def _label(encoder: Encoder, codes: Integers, share: Floats, *, every: int) -> L
     words = encoder.words(codes)
     if len(words) == 1:
         return Label(words[0])
-    kept, rare = encoder.words(codes[share > 0]), encoder.words(codes[share == 0])
-    if len(kept) == 1 and rare:
-        return Label(kept[0], "few missing cells" if rare == [MISSING] else _together(rare))
+    common, rare = encoder.words(codes[share > 0]), encoder.words(codes[share == 0])
+    if len(common) == 1 and rare:
+        return Label(common[0], "few missing cells" if rare == [MISSING] else _together(rare))
     return Label(f"all values: {_few(words)}" if len(codes) == every else _together(words))
 
 

@@ -34,14 +34,14 @@ def orders_of(
         for low, high, _ in pairs:
             graph.setdefault(high, set()).add(low)
         for low, high, strict in pairs if is_possible(graph) else ():
-            for name, other, side in ((high, low, 0), (low, high, 1)):
-                found = orders.setdefault(name, ({}, {}))[side]
-                found[other] = found.get(other, False) or strict
+            for name, neighbour, side in ((high, low, 0), (low, high, 1)):
+                neighbours = orders.setdefault(name, ({}, {}))[side]
+                neighbours[neighbour] = neighbours.get(neighbour, False) or strict
     upward = list(TopologicalSorter({name: [*below] for name, (below, _) in orders.items()}).static_order())
     return {
         name: (
-            {of: below[of] for of in upward if of in below},
-            {of: above[of] for of in upward if of in above},
+            {column: below[column] for column in upward if column in below},
+            {column: above[column] for column in upward if column in above},
         )
         for name, (below, above) in ((name, orders[name]) for name in upward)
     }
@@ -81,12 +81,14 @@ def _outward(orders: Mapping[str, Sides], columns: list[str], ranks: Mapping[str
     start = min(columns, key=ranks.__getitem__, default="")
     if columns[:1] in ([], [start]):
         return columns
-    found, left = [start], [name for name in columns if name != start]
-    while left:
-        beside = (name for name in left if any(name in side for of in found for side in orders[of]))
-        found.append(next(beside, left[0]))
-        left.remove(found[-1])
-    return found
+    ordered, remaining = [start], [name for name in columns if name != start]
+    while remaining:
+        beside = (
+            name for name in remaining if any(name in side for column in ordered for side in orders[column])
+        )
+        ordered.append(next(beside, remaining[0]))
+        remaining.remove(ordered[-1])
+    return ordered
 
 
 def complete_first(
@@ -101,14 +103,18 @@ def complete_first(
     upward = list(orders)
     first: list[str] = []
     for part in components([(name, *orders[name][0], *orders[name][1]) for name in upward]):
-        known = [name for name in upward if name in part and not nullable[name]]
+        complete = [name for name in upward if name in part and not nullable[name]]
         named = [name for name in upward if name in part and not ranks[name].may_be_gap]
-        whole = [name for name in upward if name in part] if named and not known else []
-        first += _outward(orders, known or whole, ranks)
+        incomplete = [name for name in upward if name in part] if named and not complete else []
+        first += _outward(orders, complete or incomplete, ranks)
     beyond: list[set[str]] = []  # the columns above and those below a complete column
     for side, names in enumerate((upward, upward[::-1])):
-        beyond.append(found := set())
-        found |= {name for name in names if any(not nullable[of] or of in found for of in orders[name][side])}
+        beyond.append(reached := set())
+        reached |= {
+            name
+            for name in names
+            if any(not nullable[neighbour] or neighbour in reached for neighbour in orders[name][side])
+        }
     downward = [name for name in upward[::-1] if name in beyond[1] - beyond[0]]
     return list(dict.fromkeys([*first, *(n for n in upward if n in beyond[0]), *downward, *upward]))
 

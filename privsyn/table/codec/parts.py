@@ -39,18 +39,18 @@ IN_A_DAY = 288
 """Cells of the time of day, of five minutes each; one for each point if there are fewer."""
 
 
-def splittable(schema: Schema, whole: Collection[str | None] = ()) -> tuple[str, ...]:
+def splittable(schema: Schema, unsplit: Collection[str | None] = ()) -> tuple[str, ...]:
     """Return the columns of times that are counted as several attributes. Public.
 
-    They have `counted_cycles`, and are none of `whole`, such as the target. Constraints name them at most in
-    one order, such as `Increasing`. Of its columns, the one from which all others are encoded as gaps is
-    split. Rows that break any other constraint are repaired as whole columns.
+    They have `counted_cycles`, and are none of `unsplit`, such as the target. Constraints name them at most
+    in one order, such as `Increasing`. Of its columns, the column from which all others are encoded as gaps
+    is split. Rows that break any other constraint are repaired as whole columns.
 
     >>> from privsyn import Datetime
     >>> splittable(Schema({"at": Datetime("2015-01-01 00:00", "2016-01-01 08:00")}))
     ('at',)
     """
-    named = {*whole, *_constrained(schema)}
+    named = {*unsplit, *_constrained(schema)}
     return tuple(
         name
         for name, column in schema.coded.items()
@@ -74,33 +74,33 @@ def _constrained(schema: Schema) -> set[str]:
 class DateOf(DatetimeEncoder):
     """The date of each time, in days since 1970."""
 
-    whole: DatetimeEncoder = field(kw_only=True)
+    times: DatetimeEncoder = field(kw_only=True)
 
     def read(self, cells: pd.Series) -> Floats:
         """Return the days."""
-        return np.floor(_read(self.whole, cells) / DAY)
+        return np.floor(_read(self.times, cells) / DAY)
 
 
 @dataclass(frozen=True, eq=False)
 class TimeOf(TimeEncoder):
     """The time of day of each time, in seconds since midnight."""
 
-    whole: DatetimeEncoder = field(kw_only=True)
+    times: DatetimeEncoder = field(kw_only=True)
 
     def read(self, cells: pd.Series) -> Floats:
         """Return the seconds."""
-        return _read(self.whole, cells) % DAY
+        return _read(self.times, cells) % DAY
 
 
 @dataclass(frozen=True, eq=False)
 class DayOfWeek(CategoricalEncoder):
     """The day of the week of each time."""
 
-    whole: DatetimeEncoder = field(kw_only=True)
+    times: DatetimeEncoder = field(kw_only=True)
 
     def encode(self, cells: pd.Series) -> Ints:
         """Return the days since Monday."""
-        days = np.floor(_read(self.whole, cells) / DAY)
+        days = np.floor(_read(self.times, cells) / DAY)
         return np.where(np.isnan(days), STRAY, _weekday(np.nan_to_num(days))).astype(np.int64)
 
 
@@ -112,29 +112,29 @@ def _weekday(days: Floats) -> Floats:
     return (days + 3) % 7
 
 
-def _read(whole: DatetimeEncoder, cells: pd.Series) -> Floats:
+def _read(times: DatetimeEncoder, cells: pd.Series) -> Floats:
     """Return the point of the grid nearest to each time, NaN if it is missing. Each row is read alone."""
-    numbers, grid = whole.read(cells), whole.grid
+    numbers, grid = times.read(cells), times.grid
     points = np.rint((np.clip(numbers, grid.low, grid.high) - grid.low) * grid.scale)
     return np.round(grid.low + points / grid.scale)
 
 
-def encoders_of_parts(whole: DatetimeEncoder) -> tuple[Encoder, ...]:
+def encoders_of_parts(times: DatetimeEncoder) -> tuple[Encoder, ...]:
     """Return the encoders of the date, the time of day and the day of the week of a column."""
-    low, high = (float(np.floor(bound / DAY)) for bound in (whole.grid.low, whole.grid.high))
+    low, high = (float(np.floor(bound / DAY)) for bound in (times.grid.low, times.grid.high))
     crowds = tuple(
-        Crowd(heap.low // DAY, heap.high // DAY) for heap in whole.grid.heaps if isinstance(heap, Crowd)
+        Crowd(heap.low // DAY, heap.high // DAY) for heap in times.grid.heaps if isinstance(heap, Crowd)
     )
-    days = replace(Grid.exact(low, high, decimals=0, bins=whole.grid.bins), heaps=crowds).fine()
-    step = 1 / whole.grid.scale
+    days = replace(Grid.exact(low, high, decimals=0, bins=times.grid.bins), heaps=crowds).fine()
+    step = 1 / times.grid.scale
     clock = Grid.exact(0, DAY - step, decimals=0, bins=1, step=step)
     bins = min(clock.points, IN_A_DAY)
     cuts = tuple((np.arange(bins + 1) * clock.points // bins).tolist())
-    clock = replace(clock, bins=bins, cuts=cuts, heaps=whole.grid.heaps)
+    clock = replace(clock, bins=bins, cuts=cuts, heaps=times.grid.heaps)
     return (
-        DateOf(days, whole.dtype, "D", whole=whole),
-        TimeOf(clock, whole.dtype, 1, "text", whole=whole),
-        DayOfWeek(pd.Series(DAYS), whole=whole),
+        DateOf(days, times.dtype, "D", times=times),
+        TimeOf(clock, times.dtype, 1, "text", times=times),
+        DayOfWeek(pd.Series(DAYS), times=times),
     )
 
 
@@ -165,8 +165,8 @@ def join(
         date = np.where(moved, date + nearest, date)
     absent = np.flatnonzero(np.isnan(clock) & ~np.isnan(date))
     if len(absent):
-        known = clock[~np.isnan(clock)]
-        clock[absent] = rng.choice(known, len(absent)) if len(known) else 0.0
+        clocks = clock[~np.isnan(clock)]
+        clock[absent] = rng.choice(clocks, len(absent)) if len(clocks) else 0.0
     numbers = date * DAY + clock
     numbers += DAY * ((numbers < grid.low).astype(float) - (numbers > grid.high))
     return np.clip(numbers, grid.low, grid.high)
@@ -177,30 +177,32 @@ def whole_cells(dates: Cells) -> Cells:
     return replace(dates, lows=dates.lows * DAY, highs=dates.highs * DAY + DAY - 1, grid=None)
 
 
-def split_given(given: Mapping[str, Floats], split: Mapping[str, tuple[str, ...]]) -> dict[str, Floats]:
+def split_given(
+    numbers_by_column: Mapping[str, Floats], split: Mapping[str, tuple[str, ...]]
+) -> dict[str, Floats]:
     """Return given numbers with the attributes of each column in `split` in its place."""
-    found: dict[str, Floats] = {}
-    for name, numbers in given.items():
+    attributes: dict[str, Floats] = {}
+    for name, numbers in numbers_by_column.items():
         if name in split:
             days = np.floor(numbers / DAY)
-            found |= zip(split[name], (days, numbers % DAY, _weekday(days)), strict=False)
+            attributes |= zip(split[name], (days, numbers % DAY, _weekday(days)), strict=False)
         else:
-            found[name] = numbers
-    return found
+            attributes[name] = numbers
+    return attributes
 
 
 def split_spans(spans: Mapping[str, Span], split: Mapping[str, tuple[str, ...]]) -> dict[str, Span]:
     """Return spans with those of the dates in place of each column in `split`, and of times of one day."""
-    found: dict[str, Span] = {}
+    spans_of_parts: dict[str, Span] = {}
     for name, span in spans.items():
         if name not in split:
-            found[name] = span
+            spans_of_parts[name] = span
             continue
         lows, highs = np.floor(span.lows / DAY), np.floor(span.highs / DAY)
-        found[split[name][0]] = replace(span, lows=lows, highs=highs)
+        spans_of_parts[split[name][0]] = replace(span, lows=lows, highs=highs)
         if (lows == highs).all():
-            found[split[name][1]] = replace(span, lows=span.lows % DAY, highs=span.highs % DAY)
-    return found
+            spans_of_parts[split[name][1]] = replace(span, lows=span.lows % DAY, highs=span.highs % DAY)
+    return spans_of_parts
 
 
 def times_within(grid: Grid | None, days: Floats, span: Span, rng: np.random.Generator) -> Floats:
@@ -219,12 +221,14 @@ def both_or_neither_missing(cells: Mapping[str, Cells], names: tuple[str, str]) 
     held = []
     for part in names:
         missing, groups = np.isnan(cells[part].lows), cells[part].groups
-        held.append([np.bincount(groups[of], minlength=cells[part].merged) > 0 for of in (missing, ~missing)])
-    (missing_one, one), (missing_other, other) = held
-    return np.outer(missing_one, missing_other) | np.outer(one, other)
+        held.append(
+            [np.bincount(groups[codes], minlength=cells[part].merged) > 0 for codes in (missing, ~missing)]
+        )
+    (missing_first, present_first), (missing_second, present_second) = held
+    return np.outer(missing_first, missing_second) | np.outer(present_first, present_second)
 
 
 def named_with(schema: Schema, name: str) -> set[str]:
     """Return the columns that constraints name together with one."""
     naming = [constraint.columns for constraint in schema.constraints if name in constraint.columns]
-    return {of for columns in naming for of in columns} - {name}
+    return {column for columns in naming for column in columns} - {name}

@@ -101,7 +101,7 @@ class BoundsGrid:
         starts, ends, is_wide, is_rare = _above_zero(decimals, dtype)
         lows = np.concatenate([-ends[::-1], [0.0], starts])
         highs = np.concatenate([-starts[::-1], [0.0], ends])
-        is_wide, is_rare = (np.concatenate([of[::-1], [False], of]) for of in (is_wide, is_rare))
+        is_wide, is_rare = (np.concatenate([side[::-1], [False], side]) for side in (is_wide, is_rare))
         inside = (highs >= limits[0]) & (lows <= limits[1])
         lows, highs = np.maximum(lows[inside], limits[0]), np.minimum(highs[inside], limits[1])
         return cls(lows, highs, is_wide=is_wide[inside], is_rare=is_rare[inside])
@@ -125,8 +125,8 @@ class BoundsGrid:
         >>> len(days.lows), days.lows[[place, place + 1]].tolist()  # January and February of 1970
         (2671, [0.0, 31.0])
         """
-        others = np.array([np.datetime64(f"{year:04d}-01", "M") for year in YEARS])
-        months = np.union1d(others, np.arange(FIRST_MONTH, AFTER_MONTHS))
+        coarse = np.array([np.datetime64(f"{year:04d}-01", "M") for year in YEARS])
+        months = np.union1d(coarse, np.arange(FIRST_MONTH, AFTER_MONTHS))
         days = np.union1d(months.astype("datetime64[D]"), [CALENDAR[0]])
         days = np.append(np.maximum(days[days <= last], first), last + 1)
         days = days[np.searchsorted(days, first, side="right") - 1 :]

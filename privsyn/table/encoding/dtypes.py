@@ -78,8 +78,8 @@ def _family(dtype: Dtype) -> Family | None:
     )
     if isinstance(dtype, pd.SparseDtype) or is_wide_float(dtype):
         return None
-    if isinstance(dtype, pd.ArrowDtype) and (found := _arrow_family(dtype.pyarrow_dtype)):
-        return found
+    if isinstance(dtype, pd.ArrowDtype) and (kind := _arrow_family(dtype.pyarrow_dtype)):
+        return kind
     with suppress(NotImplementedError):  # pandas does not support some Arrow types, such as string_view
         return next((name for name, test in tests if test(dtype)), None)
     return None
@@ -211,13 +211,13 @@ def wide_dtype(dtype: Dtype) -> Dtype:
     (dtype('uint32'), Int32Dtype(), dtype('int64'))
     """
     kind = number_type(dtype)
-    least = _LEAST[kind.kind]
-    wide = np.dtype(least.lower())
+    name = _LEAST[kind.kind]
+    wide = np.dtype(name.lower())
     if kind.itemsize >= wide.itemsize:
         return dtype
     if isinstance(dtype, pd.ArrowDtype):
         return pd.ArrowDtype(pa.from_numpy_dtype(wide))
-    return wide if isinstance(dtype, np.dtype) else types.pandas_dtype(least)
+    return wide if isinstance(dtype, np.dtype) else types.pandas_dtype(name)
 
 
 def decimals_of(dtype: Dtype) -> int | None:
@@ -366,8 +366,8 @@ def parse_dtype(text: str) -> Dtype:
         raise ValueError("no dtype that is written to a model file")
     if text in (CATEGORY, ORDERED_CATEGORY):
         return pd.CategoricalDtype(ordered=text == ORDERED_CATEGORY)
-    if found := _EXOTIC.fullmatch(text):
-        return pd.ArrowDtype(_exotic_type(*found.groups()))
+    if match := _EXOTIC.fullmatch(text):
+        return pd.ArrowDtype(_exotic_type(*match.groups()))
     if text == _ARROW_TEXT:
         return pd.ArrowDtype(pa.string())
     if text == "str":

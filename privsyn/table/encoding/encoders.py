@@ -91,12 +91,12 @@ class CategoricalEncoder(Encoder):
     ----------
     pool : pandas.Series
         The values, in the dtype of the column; none where the dtype makes all cells missing.
-    other : int, optional
+    pooled : int, optional
         The place of the value that replaces all values that are not listed.
     """
 
     pool: pd.Series
-    other: int | None = None
+    pooled: int | None = None
 
     @property
     def size(self) -> int:
@@ -104,21 +104,21 @@ class CategoricalEncoder(Encoder):
         return len(self.pool)
 
     def encode(self, cells: pd.Series) -> Ints:
-        """Return the place of each cell in the list; `other`, if given, for values that are not listed."""
-        found = self._encode(cells)
-        if self.other is not None:
-            found[(found == STRAY) & ~missing_cells(cells) & ~_infinite_cells(cells)] = self.other
-        return found
+        """Return the place of each cell in the list; `pooled`, if given, for values that are not listed."""
+        codes = self._encode(cells)
+        if self.pooled is not None:
+            codes[(codes == STRAY) & ~missing_cells(cells) & ~_infinite_cells(cells)] = self.pooled
+        return codes
 
     def _encode(self, cells: pd.Series) -> Ints:
         """Return the place of each cell in the list; objects are compared as in Python."""
         if isinstance(cells.dtype, pd.CategoricalDtype):
-            found = self._places(cells.array.categories.tolist())
-            return np.array([*found, STRAY], dtype=np.int64)[cells.array.codes]  # the code of missing is -1
+            codes = self._places(cells.array.categories.tolist())
+            return np.array([*codes, STRAY], dtype=np.int64)[cells.array.codes]  # the code of missing is -1
         if getattr(cells.dtype, "storage", "") == "pyarrow":  # five times as fast as `get_indexer`
             texts = pa.array(cells.array)
-            found = pc.index_in(texts, value_set=pa.array(list(self._listed), texts.type))
-            return found.fill_null(STRAY).to_numpy().astype(np.int64)
+            codes = pc.index_in(texts, value_set=pa.array(list(self._listed), texts.type))
+            return codes.fill_null(STRAY).to_numpy().astype(np.int64)
         if cells.dtype == OBJECT or family(cells.dtype) == "decimal":
             return np.array(self._places(cells), dtype=np.int64)
         return pd.Index(self.pool).get_indexer(pd.Index(cells)).astype(np.int64)
@@ -126,7 +126,7 @@ class CategoricalEncoder(Encoder):
     @cached_property
     def _listed(self) -> dict[Any, int]:
         """The place of each listed value."""
-        return {value: place for place, value in enumerate(self.pool.tolist())}
+        return {value: code for code, value in enumerate(self.pool.tolist())}
 
     def _places(self, cells: Iterable[Any]) -> list[int]:
         """Return the place of each cell in the list; `STRAY` if it is not listed."""
@@ -141,8 +141,8 @@ class CategoricalEncoder(Encoder):
 
     def read(self, cells: pd.Series) -> Floats:
         """Return the places; NaN for a cell that is not listed."""
-        found = self.encode(cells)
-        return np.where(found == STRAY, np.nan, found)
+        codes = self.encode(cells)
+        return np.where(codes == STRAY, np.nan, codes)
 
     def draw(self, codes: Integers, rng: np.random.Generator) -> Floats:
         """Return the places."""
@@ -151,13 +151,13 @@ class CategoricalEncoder(Encoder):
     @property
     def extents(self) -> tuple[Floats, Floats]:
         """Each place is both ends of its code."""
-        places = np.arange(float(len(self.pool)))
-        return places, places
+        codes = np.arange(float(len(self.pool)))
+        return codes, codes
 
     def decode(self, numbers: Floats, missing: Mask) -> pd.Series:
         """Return the value at each place."""
-        places = np.where(missing, -1, numbers).astype(np.int64)
-        return pd.Series(self.pool.array.take(places, allow_fill=bool(missing.any())), dtype=self.pool.dtype)
+        codes = np.where(missing, -1, numbers).astype(np.int64)
+        return pd.Series(self.pool.array.take(codes, allow_fill=bool(missing.any())), dtype=self.pool.dtype)
 
     def fits(self, cells: pd.Series) -> Mask:
         """Return which cells are listed."""

@@ -145,7 +145,7 @@ class Grid:
                 return np.rint(np.linspace(low, high, cells + 1))
         return np.zeros(0)
 
-    def _alone(self, most: int) -> Floats | None:
+    def _alone(self, largest: int) -> Floats | None:
         """Return cuts on both sides of each point of the finest heap with few points; None if there is none.
 
         >>> from privsyn.table.encoding.steps import Heap
@@ -155,7 +155,7 @@ class Grid:
         """
         for heap in reversed(self._lattices):
             size, start = round(heap.step * self.scale), round((heap.offset - self.low) * self.scale)
-            if 0 < len(heaped := range(start % size, self.points, size)) <= most:
+            if 0 < len(heaped := range(start % size, self.points, size)) <= largest:
                 points = np.array(heaped)
                 return np.concatenate([points, points + 1]).astype(np.float64)
         return None
@@ -204,8 +204,8 @@ class Grid:
         if self.cuts:
             return np.array(self.cuts, np.int64)
         bins = np.arange(self.bins + 1, dtype=np.int64)
-        width, left = divmod(self.points, self.bins)
-        return bins * width + bins * left // self.bins  # bins * points // bins, without overflow
+        width, remainder = divmod(self.points, self.bins)
+        return bins * width + bins * remainder // self.bins  # bins * points // bins, without overflow
 
     def encode(self, numbers: Floats) -> Ints:
         """Return the bin of the point nearest to each number. Numbers are clipped; NaN is in bin 0."""
@@ -274,9 +274,9 @@ class Grid:
         >>> Grid.exact(0, 1, decimals=1, bins=2).snap(np.array([0.3, 0.61, 1.1])).tolist()
         [0.3, nan, nan]
         """
-        places = (numbers - self.low) * self.scale
-        points = np.clip(np.rint(places), 0, self.points - 1)
-        some = np.abs(places - points) <= (
+        positions = (numbers - self.low) * self.scale
+        points = np.clip(np.rint(positions), 0, self.points - 1)
+        some = np.abs(positions - points) <= (
             ROUNDING if self.decimals is not None else 1
         )  # not where it is NaN
         return np.where(some, self._numbers(np.where(some, points, 0).astype(np.int64)), np.nan)
@@ -306,11 +306,11 @@ def spacing(low: float, high: float, dtype: np.dtype) -> float:
     >>> spacing(0, float(np.finfo("float32").max), np.dtype("float32")) == 2.0**104
     True
     """
-    largest, most = max(abs(low), abs(high)), np.finfo(dtype).max
-    if largest > float(most):
+    largest, limit = max(abs(low), abs(high)), np.finfo(dtype).max
+    if largest > float(limit):
         return np.nan
     # Beyond the largest number there is no next one: it has the spacing of the one before.
-    return float(np.spacing(min(dtype.type(largest), np.nextafter(most, most.dtype.type(0)))))
+    return float(np.spacing(min(dtype.type(largest), np.nextafter(limit, limit.dtype.type(0)))))
 
 
 def holds(dtype: np.dtype, low: float, high: float, decimals: int) -> bool:

@@ -43,10 +43,14 @@ class NumberFormat:
     example: str
 
     def __post_init__(self) -> None:
-        found = _EXAMPLE.findall(self.example) if isinstance(self.example, str) else []
+        matches = _EXAMPLE.findall(self.example) if isinstance(self.example, str) else []
         # `split` returns three groups between two texts. A second number could be a second example.
-        around = "".join(_EXAMPLE.split(self.example)[::4]) if found else "1"
-        if len(found) != 1 or any(sign.isdigit() for sign in around) or found[0][0] == found[0][1] != "":
+        around = "".join(_EXAMPLE.split(self.example)[::4]) if matches else "1"
+        if (
+            len(matches) != 1
+            or any(sign.isdigit() for sign in around)
+            or matches[0][0] == matches[0][1] != ""
+        ):
             raise InputError(
                 f"format {safe_repr(self.example)} does not show how 1234.5 is written:"
                 " write it such as '$1,234.50'"
@@ -55,11 +59,11 @@ class NumberFormat:
     @property
     def _parts(self) -> tuple[str, str, str, str]:
         """What stands before, between groups of digits, before the decimals, and after."""
-        found = _EXAMPLE.search(self.example)
-        assert found is not None  # noqa: S101  # `__post_init__` has found it
-        thousands = found[1]
-        point = found[2] or ("," if thousands == "." else ".")
-        before, after = self.example[: found.start()], self.example[found.end() :]
+        match = _EXAMPLE.search(self.example)
+        assert match is not None  # noqa: S101  # `__post_init__` has found it
+        thousands = match[1]
+        point = match[2] or ("," if thousands == "." else ".")
+        before, after = self.example[: match.start()], self.example[match.end() :]
         if self._in_parentheses:
             before, after = before[1:], after[:-1]
         return before, thousands, point, after
@@ -71,8 +75,8 @@ class NumberFormat:
     @property
     def decimals(self) -> int:
         """How many digits the example has after the decimal sign."""
-        found = _EXAMPLE.search(self.example)
-        return len(found[3] or "") if found else 0
+        match = _EXAMPLE.search(self.example)
+        return len(match[3] or "") if match else 0
 
     def numbers(self, texts: Sequence[object]) -> Floats:
         """Return each cell as a number; NaN where it is none. A sign may stand before or after the prefix.
@@ -91,11 +95,11 @@ class NumberFormat:
             if decimals is None
             else f"{abs(number):.{decimals}f}"
         )
-        whole, _, rest = digits.partition(".")
+        integer, _, rest = digits.partition(".")
         rest = rest.ljust(self.decimals, "0")
-        whole = f"{int(whole):,}".replace(",", thousands)
+        integer = f"{int(integer):,}".replace(",", thousands)
         is_below = number < 0 and digits.strip("0.") != ""
-        text = f"{before}{whole}{point if rest else ''}{rest}{after}"
+        text = f"{before}{integer}{point if rest else ''}{rest}{after}"
         if not is_below:
             return text
         return f"({text})" if self._in_parentheses else f"-{text}"

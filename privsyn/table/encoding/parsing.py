@@ -192,15 +192,15 @@ def convert_distinct(
     """
     chunks = pc.dictionary_encode(cells, null_encoding="encode").chunks  # the last has all distinct texts
     texts = chunks[-1].dictionary.to_pylist() if chunks else []
-    places = np.concatenate([np.zeros(0, np.int64), *(chunk.indices.to_numpy() for chunk in chunks)])
-    return convert(texts).take(places).reset_index(drop=True)
+    indices = np.concatenate([np.zeros(0, np.int64), *(chunk.indices.to_numpy() for chunk in chunks)])
+    return convert(texts).take(indices).reset_index(drop=True)
 
 
 def distinct(cells: pd.Series) -> tuple[npt.NDArray[np.intp], list[Any]]:
     """Return the index of each cell among the distinct ones, -1 if missing, and the distinct cells."""
     with suppress(TypeError):
-        places, found = pd.factorize(cells)
-        return places, list(found)
+        indices, values = pd.factorize(cells)
+        return indices, list(values)
     raise InputError(
         f"column {cells.name!r}: contains cells that are neither numbers, dates nor text: drop the column"
     )

@@ -129,10 +129,10 @@ def multiples_around(low: float, high: float, step: float, decimals: int) -> tup
     return round(first, decimals) + 0.0, round(last, decimals) + 0.0
 
 
-def _nearest(whole: Callable[[float], int], number: float, step: float, tolerance: float) -> float:
+def _nearest(rounding: Callable[[float], int], number: float, step: float, tolerance: float) -> float:
     """Return the multiple of a step next to a number; the number, if it has more steps than a double."""
     steps = number / step
-    return whole(steps + tolerance) * float(step) if isfinite(steps) else number
+    return rounding(steps + tolerance) * float(step) if isfinite(steps) else number
 
 
 ROUNDS = 30
@@ -158,9 +158,9 @@ class Lattice:
             near = np.abs(nearest + self.offset - numbers) <= 2 * rounding
             return near & (rounding * TELLING <= self.step)
 
-    def within(self, other: Lattice) -> bool:
+    def within(self, lattice: Lattice) -> bool:
         """Return whether the other lattice contains this one."""
-        steps, apart = self.step / other.step, (self.offset - other.offset) / other.step
+        steps, apart = self.step / lattice.step, (self.offset - lattice.offset) / lattice.step
         return steps > 0.5 and all(abs(multiple - round(multiple)) <= WHOLE for multiple in (steps, apart))
 
 
@@ -186,7 +186,7 @@ TIMES = tuple(Lattice(float(seconds)) for seconds in (DAY, 3600, 1800, 900, 300,
 def coarser(listed: Sequence[Lattice], step: float) -> tuple[Lattice, ...]:
     """Return the lattices of multiples of a step that are coarser than it; all if the step is 0: of reals."""
     base = Lattice(step)
-    return tuple(each for each in listed if not step or (each.step > step and each.within(base)))
+    return tuple(lattice for lattice in listed if not step or (lattice.step > step and lattice.within(base)))
 
 
 @dataclass(frozen=True)
@@ -221,7 +221,7 @@ NO_HEAPS: Mapping[str, Heaps] = MappingProxyType({})
 
 def heaps_to_plain(heaps: Mapping[str, Heaps]) -> dict[str, list[list[float]]]:
     """Return the heaps of each column as plain data for JSON."""
-    return {name: [list(astuple(heap)) for heap in of] for name, of in heaps.items()}
+    return {name: [list(astuple(heap)) for heap in column_heaps] for name, column_heaps in heaps.items()}
 
 
 def heaps_from_plain(plain: Mapping[str, Any]) -> dict[str, Heaps]:
@@ -230,7 +230,10 @@ def heaps_from_plain(plain: Mapping[str, Any]) -> dict[str, Heaps]:
     >>> heaps_from_plain({"pay": [[100.0, 0.0, 0.5], [64.0, 128.0]]})
     {'pay': (Heap(step=100.0, offset=0.0, share=0.5), Crowd(low=64.0, high=128.0))}
     """
-    return {name: tuple(_from_plain(*map(float, heap)) for heap in of) for name, of in plain.items()}
+    return {
+        name: tuple(_from_plain(*map(float, heap)) for heap in column_heaps)
+        for name, column_heaps in plain.items()
+    }
 
 
 def _from_plain(*numbers: float) -> Heap | Crowd:
@@ -318,16 +321,16 @@ class HeapedBins:
         drawn = (rng.random(len(codes))[:, None] * sums[codes, -1:] >= sums[codes]).sum(axis=1)
         heap = np.minimum(drawn, len(self.heaps))
         sizes, starts = np.append(self.sizes, 1), np.append(self.starts, 0)
-        points, left = np.empty(len(codes), np.int64), np.arange(len(codes))
-        while len(left):  # until each point is on its heap and on no coarser one
-            size, start = sizes[heap[left]], starts[heap[left]]
-            least = -((start - self.firsts[codes[left]]) // size)
-            most = (self.ends[codes[left]] - 1 - start) // size
-            points[left] = start + size * rng.integers(least, most + 1)
-            coarser = np.zeros(len(left), np.bool_)
-            for place, (step, first) in enumerate(zip(self.sizes, self.starts, strict=True)):
-                coarser |= (heap[left] > place) & ((points[left] - first) % step == 0)
-            left = left[coarser]
+        points, pending = np.empty(len(codes), np.int64), np.arange(len(codes))
+        while len(pending):  # until each point is on its heap and on no coarser one
+            size, start = sizes[heap[pending]], starts[heap[pending]]
+            lowest = -((start - self.firsts[codes[pending]]) // size)
+            highest = (self.ends[codes[pending]] - 1 - start) // size
+            points[pending] = start + size * rng.integers(lowest, highest + 1)
+            coarser = np.zeros(len(pending), np.bool_)
+            for index, (step, first) in enumerate(zip(self.sizes, self.starts, strict=True)):
+                coarser |= (heap[pending] > index) & ((points[pending] - first) % step == 0)
+            pending = pending[coarser]
         return points
 
     def _chances(self, rows: Ints, zero: int | None) -> Floats:

@@ -110,8 +110,8 @@ def _as_numbers(texts: Sequence[str], dtype: Dtype, missing: Mask) -> pd.Series:
 def instants(cells: pd.Series) -> Times:
     """Return times in the dtype's unit, in UTC if they have a zone. Python's years end, so use integers."""
     if isinstance(cells.dtype, pd.ArrowDtype):
-        whole = pa.int32() if pa.types.is_date32(cells.dtype.pyarrow_dtype) else pa.int64()
-        filled = pa.array(cells.array).cast(whole).cast(pa.int64()).fill_null(np.iinfo(np.int64).min)  # NaT
+        width = pa.int32() if pa.types.is_date32(cells.dtype.pyarrow_dtype) else pa.int64()
+        filled = pa.array(cells.array).cast(width).cast(pa.int64()).fill_null(np.iinfo(np.int64).min)  # NaT
         return filled.to_numpy().view(f"datetime64[{tick(cells.dtype)}]")
     zoned = zone(cells.dtype) is not None
     return (cells.dt.tz_convert("UTC").dt.tz_localize(None) if zoned else cells).to_numpy()
@@ -211,7 +211,7 @@ class TimeEncoder(_StepEncoder):
 
 def _steps(cells: pd.Series, unit: str, step: int) -> Floats:
     """Return the whole steps in the ticks of an Arrow type; NaN where a cell is missing."""
-    whole = pa.array(cells.array)
-    ticks = whole.cast(pa.int32()).cast(pa.int64()) if whole.type.bit_width == 32 else whole.cast(pa.int64())
+    array = pa.array(cells.array)
+    ticks = array.cast(pa.int32()).cast(pa.int64()) if array.type.bit_width == 32 else array.cast(pa.int64())
     steps = ticks.fill_null(0).to_numpy(zero_copy_only=False) // (TICKS[unit] * step)
     return np.where(cells.isna().to_numpy(), np.nan, steps)

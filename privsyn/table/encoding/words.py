@@ -111,7 +111,7 @@ def bin_labels(grid: Grid, words: RangeWords | None = None) -> list[str]:
     >>> bin_labels(Grid.exact(0, 3, decimals=0, bins=3))
     ['0', '1', '2 to 3']
     """
-    return [bin_range(grid, place, place, words or grid_words(grid)) for place in range(grid.bins)]
+    return [bin_range(grid, index, index, words or grid_words(grid)) for index in range(grid.bins)]
 
 
 def bin_range(grid: Grid, first: int, last: int, words: RangeWords) -> str:

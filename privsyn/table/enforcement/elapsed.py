@@ -82,7 +82,7 @@ class Elapsed(Constraint):
         low, high = elapsed.make({self.start: starts[::-1], self.end: ends}).tolist()
         if not column.is_public:
             if isinstance(column, Duration):
-                return {self.column: column.with_bounds((low, high), whole=True)}
+                return {self.column: column.with_bounds((low, high), integers=True)}
             whole = elapsed.decimals == 0
             low, high = (int(low), int(high)) if whole else (low, high)
             return {self.column: replace(column, low=low, high=high)}

@@ -120,7 +120,7 @@ def infer_columns(
             isinstance(column, Numerical)
             and frame[name].nunique() <= FEW_NUMBERS
             and order.is_code(name)
-            and not order.has_neighbours(name, least=1)
+            and not order.has_neighbours(name, least_columns=1)
         ):
             columns[name] = infer_categories(frame[name].dropna(), column.nullable) or column
     return InferredColumns(columns, frame, unread)

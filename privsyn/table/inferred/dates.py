@@ -29,17 +29,19 @@ MOST_MARKS, LEAST_BESIDE = 3, 5
 PERIODS = {1: "month", 6: "half-year", 12: "year"}
 
 
-def infer_dates(present: pd.Series, nullable: bool, known: Collection[str | None] = ()) -> Datetime | None:
+def infer_dates(
+    present: pd.Series, nullable: bool, formats_beside: Collection[str | None] = ()
+) -> Datetime | None:
     """Return a column for dates or times, with bounds at ends of months, half-years or years.
 
-    `known` are formats of other columns: they say which number is the day if the cells do not.
+    `formats_beside` are formats of other columns: they say which number is the day if the cells do not.
     """
     kind = family(present.dtype)
     if present.empty or kind not in ("datetime", "text", "object", "integer", "real"):
         return None
     formats = date_formats(present)
     if len(formats) > 1:
-        read_alike = {standard(pattern) for pattern in known if pattern is not None}
+        read_alike = {standard(pattern) for pattern in formats_beside if pattern is not None}
         formats = [pattern for pattern in formats if pattern and standard(pattern) in read_alike]
     if len(formats) != 1:
         return None

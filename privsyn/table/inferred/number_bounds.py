@@ -68,7 +68,7 @@ def are_months(numbers: Floats) -> bool:
     return bool(plausible.all() and years.min() < years.max())
 
 
-def bounds_of(numbers: Floats, *, whole: bool) -> tuple[float, float]:
+def bounds_of(numbers: Floats, *, integers: bool) -> tuple[float, float]:
     """Return bounds that hold all numbers, rounded outwards to the scale on which they differ.
 
     A bound is exact if it is not rare and the numbers are whole and in a short range, or if it stands alone:
@@ -83,7 +83,7 @@ def bounds_of(numbers: Floats, *, whole: bool) -> tuple[float, float]:
     smallest, largest = float(values[0]), float(values[-1])
     low, high = outwards(smallest, largest)
     low_exact, high_exact = (counts[[0, -1]] >= FEW_ROWS).tolist()
-    if not (whole and is_short(smallest, largest)):
+    if not (integers and is_short(smallest, largest)):
         gaps = np.diff(values)
         low_alone, high_alone = (
             len(values) > 2 and gaps[end] > largest / 2 - smallest / 2 for end in (0, -1)
@@ -133,16 +133,16 @@ def outwards(low: float, high: float) -> tuple[float, float]:
     return round(down, digits), round(up if up > down else down + step, digits)
 
 
-def coarsest_step(numbers: Floats, lattices: Sequence[Lattice], least: float) -> float | None:
-    """Return the coarsest step of which all numbers are multiples; None if it is below `least`.
+def coarsest_step(numbers: Floats, lattices: Sequence[Lattice], smallest: float) -> float | None:
+    """Return the coarsest step of which all numbers are multiples; None if it is below `smallest`.
 
     >>> [coarsest_step(np.array(numbers), NUMBERS, 5) for numbers in ([20_000.0, 50_000.0], [1.0, 2.0])]
     [10000.0, None]
     """
-    found = (
+    steps = (
         lattice.step
         for lattice in lattices
         if not lattice.offset and lattice.holds(numbers, np.dtype(np.float64)).all()
     )
-    step = next(found, 0.0)
-    return step if step >= least and numbers.any() else None
+    step = next(steps, 0.0)
+    return step if step >= smallest and numbers.any() else None

@@ -35,11 +35,11 @@ def number_format(texts: Sequence[str]) -> NumberFormat | None:
     if 2 * sum(_around(text) is not None for text in first) < len(first):
         return None  # most texts are no numbers, and the first show it
     counts = Counter(texts)  # a column often has few distinct texts
-    found = [(parts, count) for text, count in counts.items() if (parts := _around(text))]
-    if not found or sum(count for _, count in found) < MOSTLY * len(texts):
+    parsed = [(parts, count) for text, count in counts.items() if (parts := _around(text))]
+    if not parsed or sum(count for _, count in parsed) < MOSTLY * len(texts):
         return None
     digits: dict[tuple[str, str], Counter[str]] = {}
-    for (before, middle, after), count in found:
+    for (before, middle, after), count in parsed:
         digits.setdefault((before, after), Counter())[middle] += count
     before, after = around = max(digits, key=lambda pair: digits[pair].total())
     if not _is_unit(before, after):
@@ -51,8 +51,8 @@ def number_format(texts: Sequence[str]) -> NumberFormat | None:
 
 def _around(text: str) -> tuple[str, str, str] | None:
     """Return what stands before a number, its digits, and what stands after; None if it is no number."""
-    found = _AROUND.fullmatch(text.strip().strip("()").lstrip(SIGNS + "+"))
-    return (found[1].rstrip(SIGNS + "+"), found[2], found[3]) if found else None
+    match = _AROUND.fullmatch(text.strip().strip("()").lstrip(SIGNS + "+"))
+    return (match[1].rstrip(SIGNS + "+"), match[2], match[3]) if match else None
 
 
 def _is_unit(before: str, after: str) -> bool:

@@ -59,7 +59,7 @@ def infer_numbers(present: pd.Series, nullable: bool) -> Numerical | None:
         step = coarsest_step(numbers, STEPS, COARSE / 10**decimals)
     if kind != "decimal" and are_codes(numbers, step or (0.0 if decimals is None else 10.0**-decimals)):
         return None
-    low, high = bounds_of(numbers, whole=decimals == 0 and kind != "decimal")
+    low, high = bounds_of(numbers, integers=decimals == 0 and kind != "decimal")
     if step is not None:  # to the grid: multiples of the step that hold all numbers
         first, last = math.ceil(round(low / step, 6)), math.floor(round(high / step, 6))
         low, high = round(first * step, decimals), round(last * step, decimals)
@@ -70,8 +70,8 @@ def infer_numbers(present: pd.Series, nullable: bool) -> Numerical | None:
         if decimals == 0 and kind != "decimal":
             step = None if step is None else int(step)
             return Numerical(int(low), int(high), integer=True, step=step, nullable=nullable)
-        whole = None if kind == "decimal" else False
+        integers = None if kind == "decimal" else False
         decimals = decimals if step is None else None
-        return Numerical(low, high, integer=whole, decimals=decimals, step=step, nullable=nullable)
+        return Numerical(low, high, integer=integers, decimals=decimals, step=step, nullable=nullable)
     except InputError:
         return None  # too many digits to be a quantity

@@ -59,24 +59,24 @@ class Order:
         """Return whether a column's values explain the ranks of other columns, but their order does not."""
         if name not in self._names:
             return False
-        place = self._names.index(name)
-        given = np.isfinite(self._cells[place])  # missing cells have no order
-        codes, values = pd.factorize(self._cells[place, given])
+        index = self._names.index(name)
+        present = np.isfinite(self._cells[index])  # missing cells have no order
+        codes, values = pd.factorize(self._cells[index, present])
         rows_of = np.arange(len(values))[:, np.newaxis] == codes
-        others = self._of_others[given] - self._of_others[given].mean(axis=0)
-        both = np.vstack([rows_of, self._ranks[given, place]]) @ others
-        both = both[:, self._others != place]
+        ranks = self._of_others[present] - self._of_others[present].mean(axis=0)
+        both = np.vstack([rows_of, self._ranks[present, index]]) @ ranks
+        both = both[:, self._others != index]
         freedom = (len(values) - 1) * both.shape[1]  # what they explain by chance
         explained = float((both[:-1].T ** 2 / np.bincount(codes)).sum()) - freedom
         by_order = float((both[-1] ** 2).sum()) / max(len(codes), 1)
         return explained > CLEAR * sqrt(2 * freedom) and by_order < ORDERED * explained
 
-    def has_neighbours(self, name: str, least: int = CLEAR_COLUMNS) -> bool:
+    def has_neighbours(self, name: str, least_columns: int = CLEAR_COLUMNS) -> bool:
         """Return false if rows with neighbouring numbers are unlike, though numbers explain other columns.
 
         Amounts have neighbours, even if the relation rises and falls. Of codes, such as a shop's number, the
         next one says nothing. Noise in the mean of a number and in that of its neighbours is independent. If
-        fewer than `least` other columns are clearly explained, nothing is known.
+        fewer than `least_columns` other columns are clearly explained, nothing is known.
 
         >>> rng = np.random.default_rng(0)
         >>> size, shop = rng.integers(1, 100, (2, 4000))
@@ -89,19 +89,19 @@ class Order:
         """
         if name not in self._names:
             return True
-        place = self._names.index(name)
-        given = np.isfinite(self._cells[place])
-        values, codes, rows = np.unique(self._cells[place, given], return_inverse=True, return_counts=True)
+        index = self._names.index(name)
+        present = np.isfinite(self._cells[index])
+        values, codes, rows = np.unique(self._cells[index, present], return_inverse=True, return_counts=True)
         if len(values) < 3 or len(codes) < ROWS_OF_CODE * len(values):
             return True
-        others = self._of_others[given][:, self._others != place]
-        others = others - others.mean(axis=0)
-        sums = np.zeros((len(values) + 2, others.shape[1]))
-        np.add.at(sums, codes + 1, others)
+        ranks = self._of_others[present][:, self._others != index]
+        ranks = ranks - ranks.mean(axis=0)
+        sums = np.zeros((len(values) + 2, ranks.shape[1]))
+        np.add.at(sums, codes + 1, ranks)
         beside = np.pad(rows, 1)
         expected = (sums[2:] + sums[:-2]) / (beside[2:] + beside[:-2])[:, np.newaxis]
-        by_chance = (others**2).mean(axis=0)
+        by_chance = (ranks**2).mean(axis=0)
         explained = (sums[1:-1] ** 2 / rows[:, np.newaxis]).sum(axis=0) - len(values) * by_chance
         clear = explained > CLEAR * np.sqrt(2 * len(values)) * by_chance
         alike = (sums[1:-1] * expected).sum(axis=0)[clear] / explained[clear]
-        return len(alike) < least or float(np.median(alike)) >= ALIKE
+        return len(alike) < least_columns or float(np.median(alike)) >= ALIKE

@@ -109,8 +109,8 @@ class Categorical(Coded):
         low, high = ends.get("low", -np.inf), ends.get("high", np.inf)
         values: Any = self.values
         with replace_errors("a range needs numbers or dates: list the values", TypeError):
-            places = np.flatnonzero([low <= value <= high for value in values]).astype(np.float64)
-        return places, places
+            positions = np.flatnonzero([low <= value <= high for value in values]).astype(np.float64)
+        return positions, positions
 
     @property
     def public_hint(self) -> str:
@@ -122,21 +122,21 @@ class Categorical(Coded):
         is_open = not self.is_public and self.other is None
         return replace(self, values=(False, True)) if is_open and dtypes.family(dtype) == "boolean" else self
 
-    def answered(self, found: Sequence[Any] | None, dtype: dtypes.Dtype, marks: Sequence[str]) -> Self:
+    def answered(self, frequent: Sequence[Any] | None, dtype: dtypes.Dtype, marks: Sequence[str]) -> Self:
         """Return the column with the values found, the most frequent first, and one value for all others."""
         kind = dtypes.family(dtype)
         is_text = kind in ("text", "object", "category")
-        other = self.other
-        values = dict.fromkeys(found or ())  # of equal values such as 1 and True, keep the most frequent
-        if other is None and is_text and OTHER not in marks:
-            other = OTHER
-            while other in values:  # a value of the table, which is found itself
-                other = f"({other})"
-        if other is not None:
-            values.setdefault(other)
+        pooled = self.other
+        values = dict.fromkeys(frequent or ())  # of equal values such as 1 and True, keep the most frequent
+        if pooled is None and is_text and OTHER not in marks:
+            pooled = OTHER
+            while pooled in values:  # a value of the table, which is found itself
+                pooled = f"({pooled})"
+        if pooled is not None:
+            values.setdefault(pooled)
         if not values:
             values = dict.fromkeys(["" if is_text else 0])
-        return replace(self, values=tuple(values), other=other)
+        return replace(self, values=tuple(values), other=pooled)
 
     lists_values = True
 
@@ -162,36 +162,36 @@ class Categorical(Coded):
         """The list."""
         return self.listed
 
-    def compared(self, sign: str, given: Sequence[Any]) -> list[Any]:
+    def compared(self, sign: str, operands: Sequence[Any]) -> list[Any]:
         """Return listed values; of a list that is not public, only those that are named."""
         if self.is_public and sign not in COMPARES:
-            excluded = [self.number_of(each) for each in given]  # refuses a value that is not listed
+            excluded = [self.number_of(operand) for operand in operands]  # refuses a value that is not listed
         if sign in ("==", "in"):
-            return [tuple(dict.fromkeys(given))]
+            return [tuple(dict.fromkeys(operands))]
         if self.values is None:
             raise InputError(f"{sign} needs the list of values: Categorical([...])")
         if sign in ("!=", "not in"):
-            kept = tuple(value for place, value in enumerate(self.values) if place not in excluded)
-            return [kept] if kept else []
+            matching = tuple(value for position, value in enumerate(self.values) if position not in excluded)
+            return [matching] if matching else []
         values: Any = self.values
-        if not all(type(each) in (int, float) for each in (*given, *values)):
+        if not all(type(value) in (int, float) for value in (*operands, *values)):
             raise InputError(f"{sign} needs numbers or dates: list the values, as in ['a', 'b']")
-        kept = tuple(each for each in values if COMPARES[sign](each, given[0]))
-        return [kept] if kept else []
+        matching = tuple(value for value in values if COMPARES[sign](value, operands[0]))
+        return [matching] if matching else []
 
     def with_listed(self, values: Sequence[Any]) -> Self:
         """Return the column with these values."""
         return replace(self, values=tuple(dict.fromkeys(values)))
 
-    def like(self, other: Self) -> Self:
+    def like(self, column: Self) -> Self:
         """Return the column with the list of another one."""
-        return replace(self, values=other.values)
+        return replace(self, values=column.values)
 
     def value_of(self, text: str) -> Any:
         """Return the listed value with this text; else a number if numbers are listed, or the text."""
-        found = next((value for value in self.listed if str(value) == text), None)
-        if found is not None:
-            return found
+        listed = next((value for value in self.listed if str(value) == text), None)
+        if listed is not None:
+            return listed
         return number_in(text) if any(isinstance(value, int | float) for value in self.listed) else text
 
     @property
@@ -208,8 +208,8 @@ class Categorical(Coded):
     def make_encoder(self, dtype: dtypes.Dtype, family: dtypes.Family) -> CategoricalEncoder:
         """Return the encoder; refuse a dtype in which the listed values are not distinct."""
         values = tuple(cast(Sequence[Any], self.values))
-        other = None if self.other is None else values.index(self.other)
-        return CategoricalEncoder(_pool(values, dtype, family), other)
+        pooled = None if self.other is None else values.index(self.other)
+        return CategoricalEncoder(_pool(values, dtype, family), pooled)
 
     def read_cells(self, cells: pa.ChunkedArray, csv_format: CsvFormat) -> pd.Series:
         """Return the listed value that each text stands for, or `other`; texts if no values are listed."""
@@ -274,11 +274,11 @@ def _can_hold(dtype: dtypes.Dtype, kind: dtypes.Family) -> Callable[[Any], bool]
         case "boolean":
             return lambda value: isinstance(value, bool)
         case "integer":
-            whole = np.iinfo(dtypes.number_type(dtype))
-            return lambda x: _is_number(x) and x == round(x) and whole.min <= x <= whole.max
+            limits = np.iinfo(dtypes.number_type(dtype))
+            return lambda x: _is_number(x) and x == round(x) and limits.min <= x <= limits.max
         case "decimal":
-            decimals, most = dtypes.decimals_of(dtype), dtypes.largest_decimal(dtype)
-            return lambda x: _is_number(x) and x == round(x, decimals) and abs(x) <= most
+            decimals, limit = dtypes.decimals_of(dtype), dtypes.largest_decimal(dtype)
+            return lambda x: _is_number(x) and x == round(x, decimals) and abs(x) <= limit
         case "real":
             largest = float(np.finfo(dtypes.number_type(dtype)).max)
             return lambda x: _is_number(x) and abs(x) <= largest

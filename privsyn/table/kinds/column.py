@@ -88,9 +88,9 @@ class Column(ABC):  # a kind that is never counted needs no method
         """What the column does, in a sentence or two of `Schema.explain`."""
         return f"values of kind {type(self).__name__}, which are never counted."
 
-    def to_plain(self, what: str) -> dict[str, Any]:
-        """Return the settings that differ from their defaults as plain data; `what` begins an error."""
-        return changed_settings(what, self)
+    def to_plain(self, subject: str) -> dict[str, Any]:
+        """Return the settings that differ from their defaults as plain data; `subject` begins an error."""
+        return changed_settings(subject, self)
 
     def kept_dtype(self, dtype: Dtype) -> str | None:
         """Return as text the dtype in which the codec keeps the column; None if that cannot be said."""
@@ -163,13 +163,13 @@ class Coded(Column):
         """Every value except missing, as in a condition of `Forbidden`."""
 
     @abstractmethod
-    def compared(self, sign: str, given: Sequence[Any]) -> list[Any]:
+    def compared(self, sign: str, operands: Sequence[Any]) -> list[Any]:
         """Return the values for which a comparison with some values is true, as disjoint sets.
 
         Parameters
         ----------
         sign : one of ==, !=, <, <=, >, >=, in, not in
-        given : sequence of values; several only for the last two
+        operands : sequence of values; several only for the last two
         """
 
     @abstractmethod
@@ -177,7 +177,7 @@ class Coded(Column):
         """Return the column with these values, or with bounds around them."""
 
     @abstractmethod
-    def like(self, other: Self) -> Self:
+    def like(self, column: Self) -> Self:
         """Return the column with the values or bounds of another one of its kind."""
 
     def value_of(self, text: str) -> Any:
@@ -225,12 +225,12 @@ class Coded(Column):
         return None
 
     @abstractmethod
-    def answered(self, found: Any, dtype: Dtype, marks: Sequence[str]) -> Self:
+    def answered(self, answer: Any, dtype: Dtype, marks: Sequence[str]) -> Self:
         """Return the column with what was found under privacy.
 
         Parameters
         ----------
-        found : tuple of values or pair of bounds, optional
+        answer : tuple of values or pair of bounds, optional
             None if nothing was found.
         dtype : Dtype
         marks : sequence of str

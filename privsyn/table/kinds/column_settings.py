@@ -72,9 +72,9 @@ def marks(missing: object) -> tuple[str, ...]:
     texts = (missing,) if isinstance(missing, str) else missing
     if not isinstance(texts, list | tuple):
         raise InputError(f"missing is a text or a list of texts, not {safe_repr(missing)}")
-    if others := [each for each in texts if not isinstance(each, str)]:
-        quoted = safe_repr(str(others[0]) if isinstance(others[0], int | float) else "?")
-        raise InputError(f"missing lists texts, in quotes such as {quoted}; got {safe_repr(others[0])}")
+    if strangers := [text for text in texts if not isinstance(text, str)]:
+        quoted = safe_repr(str(strangers[0]) if isinstance(strangers[0], int | float) else "?")
+        raise InputError(f"missing lists texts, in quotes such as {quoted}; got {safe_repr(strangers[0])}")
     return tuple(texts)
 
 
@@ -85,17 +85,18 @@ def distinct_values(values: object) -> tuple[Any, ...]:
     listed = tuple(value.item() if isinstance(value, np.generic) else value for value in values)
     if not listed:
         raise InputError("the list of values is empty: list them, or leave the list out")
-    places: dict[Any, int] = {}
-    for place, value in enumerate(listed, 1):  # named by place: the list may have been made from the data
+    positions: dict[Any, int] = {}
+    for position, value in enumerate(listed, 1):  # named by place: the list may have been made from the data
         if not _is_hashable(value):
-            raise InputError(f"value {place} of the list is not hashable: it is a {type(value).__name__}")
+            raise InputError(f"value {position} of the list is not hashable: it is a {type(value).__name__}")
         if pd.api.types.is_scalar(value) and pd.isna(value):
             raise InputError("a missing value is not listed: say nullable=True")
-        if value in places:
+        if value in positions:
             raise InputError(
-                f"values {places[value]} and {place} are alike (1, 1.0 and True are one value): drop one"
+                f"values {positions[value]} and {position} are alike (1, 1.0 and True are one value):"
+                " drop one"
             )
-        places[value] = place
+        positions[value] = position
     return listed
 
 
@@ -187,10 +188,10 @@ def clock_format(text: object) -> str:
 
 def check_decimals(low: float, high: float, decimals: int) -> None:
     """Refuse bounds that have more decimals than the column."""
-    what = "whole numbers" if decimals == 0 else f"numbers of {decimals} decimals"
+    noun = "whole numbers" if decimals == 0 else f"numbers of {decimals} decimals"
     for bound in (low, high):
         if round(bound, decimals) != bound:
-            raise InputError(f"the bounds of {what} are {what}, not {safe_repr(bound)}")
+            raise InputError(f"the bounds of {noun} are {noun}, not {safe_repr(bound)}")
 
 
 def _is_hashable(value: object) -> bool:
@@ -234,16 +235,16 @@ PLAIN = (str, bool, int, float)
 """The types that YAML and JSON have themselves."""
 
 
-def plain_value(what: str, value: object) -> Any:
-    """The value as a column or a constraint reads it again; `what` begins the complaint if it cannot be.
+def plain_value(subject: str, value: object) -> Any:
+    """The value as a column or a constraint reads it again; `subject` begins the complaint if it cannot be.
 
     >>> plain_value("when", {"at": (time(8, 30), None), "for": {"high": timedelta(hours=-1)}})
     {'at': ['08:30:00', None], 'for': {'high': '-1 days +23:00:00'}}
     """
     if isinstance(value, Mapping):
-        return {plain_value(what, key): plain_value(what, each) for key, each in value.items()}
+        return {plain_value(subject, key): plain_value(subject, element) for key, element in value.items()}
     if isinstance(value, tuple):
-        return [plain_value(what, each) for each in value]
+        return [plain_value(subject, element) for element in value]
     if isinstance(value, time):
         return value.isoformat()
     if isinstance(value, timedelta):
@@ -254,10 +255,10 @@ def plain_value(what: str, value: object) -> Any:
         return value.isoformat()
     if value is None or type(value) in PLAIN:
         return value
-    raise InputError(f"{what}: {safe_repr(value)} cannot be written: use text, numbers or booleans")
+    raise InputError(f"{subject}: {safe_repr(value)} cannot be written: use text, numbers or booleans")
 
 
-def typed_value(what: str, value: object) -> Any:
+def typed_value(subject: str, value: object) -> Any:
     """Return a listed value as plain data from which `read_typed` makes an equal value of the same type.
 
     A list of values has no kind that would say what a text means. So a date is written as
@@ -273,7 +274,7 @@ def typed_value(what: str, value: object) -> Any:
             plain = write(value)
             if repr(read(plain)) == repr(value):  # a named time zone, for one, is lost
                 return {name: plain}
-    raise InputError(f"{what}: {safe_repr(value)} cannot be written: use text, numbers, booleans or dates")
+    raise InputError(f"{subject}: {safe_repr(value)} cannot be written: use text, numbers, booleans or dates")
 
 
 def read_typed(plain: object) -> Any:
@@ -302,7 +303,7 @@ def check_keys(settings: Collection[object], allowed: Collection[str], needed: C
             raise InputError(f"{key!r} is missing")
 
 
-def changed_settings(what: str, settings: Any) -> dict[str, Any]:
+def changed_settings(subject: str, settings: Any) -> dict[str, Any]:
     """Return the fields of a dataclass that differ from their defaults, as plain data.
 
     Listed values are written with their type: `values`, and the one that replaces all others, `other`.
@@ -314,11 +315,11 @@ def changed_settings(what: str, settings: Any) -> dict[str, Any]:
             continue
         match field.name:
             case "values":
-                plain[field.name] = [typed_value(what, listed) for listed in value]
+                plain[field.name] = [typed_value(subject, listed) for listed in value]
             case "other":
-                plain[field.name] = typed_value(what, value)
+                plain[field.name] = typed_value(subject, value)
             case _:
-                plain[field.name] = plain_value(what, value)
+                plain[field.name] = plain_value(subject, value)
     return plain
 
 
@@ -346,7 +347,7 @@ _TYPES: dict[object, tuple[type, Callable[[Any], Any], Callable[[Any], Any]]] = 
     "uuid": (UUID, str, UUID),
     "tuple": (
         tuple,
-        lambda value: [typed_value("tuple", each) for each in value],
+        lambda value: [typed_value("tuple", element) for element in value],
         lambda parts: tuple(map(read_typed, parts)),
     ),
 }

@@ -91,10 +91,10 @@ class CsvFormat:
     def spell(self, text: str) -> str:
         """Return a number with a decimal point in this format."""
         sign, digits = ("-", text[1:]) if text.startswith("-") else ("", text)
-        whole, point, decimals = digits.partition(".")
-        if self.thousands is not None and whole.isdigit():
-            whole = f"{int(whole):,}".replace(",", self.thousands)
-        return sign + whole + (self.point if point else "") + decimals
+        integer, point, decimals = digits.partition(".")
+        if self.thousands is not None and integer.isdigit():
+            integer = f"{int(integer):,}".replace(",", self.thousands)
+        return sign + integer + (self.point if point else "") + decimals
 
 
 def as_texts(cells: pd.Series, texts: pd.Series) -> pd.Series:
@@ -109,6 +109,6 @@ def _usual_name(encoding: str) -> str:
     ('cp1252', 'utf-8', 'utf-16')
     """
     with suppress(LookupError, TypeError, ValueError):
-        found = codecs.lookup(encoding).name
-        return next((name for name in ENCODINGS if codecs.lookup(name).name == found), encoding)
+        codec = codecs.lookup(encoding).name
+        return next((name for name in ENCODINGS if codecs.lookup(name).name == codec), encoding)
     return encoding

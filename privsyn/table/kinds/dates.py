@@ -157,12 +157,12 @@ class Datetime(Timed):
         """Return the date; the first or the last one of the calendar beyond it."""
         return EPOCH + min(max(since, datetime.min - EPOCH), datetime.max.replace(microsecond=0) - EPOCH)
 
-    def with_bounds(self, found: tuple[float, float] | None, *, whole: bool) -> Self:
+    def with_bounds(self, bounds: tuple[float, float] | None, *, integers: bool) -> Self:
         """Return the column with these bounds, by default January 1970."""
         unit = self.unit or "D"
-        if found is None:
+        if bounds is None:
             return replace(self, low="1970-01-01", high="1970-01-31", unit=unit)
-        low, high = np.array(found).astype(np.int64).astype(f"datetime64[{unit}]")
+        low, high = np.array(bounds).astype(np.int64).astype(f"datetime64[{unit}]")
         return replace(self, low=low, high=high, unit=unit)
 
     @property
@@ -170,9 +170,9 @@ class Datetime(Timed):
         """Whether the dates have times."""
         return "Date" if self.unit == "D" else "DateTime"
 
-    def like(self, other: Self) -> Self:
+    def like(self, column: Self) -> Self:
         """Return the column with the bounds and the unit of another one."""
-        return replace(self, low=other.low, high=other.high, unit=other.unit)
+        return replace(self, low=column.low, high=column.high, unit=column.unit)
 
     def high_end(self, value: Any) -> Any:
         """Return the last second of a day that the high end of a range names without a time."""
@@ -186,18 +186,18 @@ class Datetime(Timed):
 
     def measured(self, cells: pd.Series) -> Floats:
         """Return the cells as days since 1970 in local time, as written."""
-        places, found = distinct(cells)
-        seconds = self._moments(found)
+        indices, values = distinct(cells)
+        seconds = self._moments(values)
         days = np.where(np.isnat(seconds), np.nan, seconds.astype(np.int64) / DAY)
-        return np.append(days, np.nan)[places]
+        return np.append(days, np.nan)[indices]
 
     def own_grid(self, dtype: Dtype) -> Grid:
         """Return the grid of the encoder."""
         return self._grid
 
-    def grid_around(self, low: float, high: float, *, whole: bool) -> Grid:
+    def grid_around(self, low: float, high: float, *, integers: bool) -> Grid:
         """Return the grid of the days."""
-        return plain_grid(np.floor(low), np.floor(high), whole=True, bins=self.bins)
+        return plain_grid(np.floor(low), np.floor(high), integers=True, bins=self.bins)
 
     def numbers(self, cells: pd.Series) -> Floats:
         """Return the seconds since 1970."""
@@ -223,8 +223,8 @@ class Datetime(Timed):
         """Refuse a dtype of numbers that cannot hold dates that are written as digits."""
         digits = len(spell_time(EPOCH, cast(str, self.format)))
         number = number_type(dtype)
-        most = np.iinfo(number).max if number.kind in "iu" else 2 ** (np.finfo(number).nmant + 1)
-        if 10**digits > most:
+        largest = np.iinfo(number).max if number.kind in "iu" else 2 ** (np.finfo(number).nmant + 1)
+        if 10**digits > largest:
             raise InputError(f"{its(dtype)}, too small for dates of {digits} digits")
 
     def as_typed(self, cells: pd.Series) -> pd.Series:
@@ -278,9 +278,9 @@ class Datetime(Timed):
         """Return the column with this step, in the units of the column; dates without times are days."""
         return super().on_lattice(step, dtype) if self.unit != "D" else None
 
-    def to_plain(self, what: str) -> dict[str, Any]:
+    def to_plain(self, subject: str) -> dict[str, Any]:
         """Leave out a unit that follows from the bounds and the step."""
-        plain = super().to_plain(what)
+        plain = super().to_plain(subject)
         if (self.is_public or self.step) and Datetime(self.low, self.high, step=self.step).unit == self.unit:
             del plain["unit"]
         return plain

@@ -206,8 +206,8 @@ Maker = Callable[..., pd.Series]
 def _numbers(dtype: Dtype, n: int, rng: np.random.Generator, start: int = 0) -> pd.Series:
     """Number rows from 1; raise `InputError` if the dtype is too small for them."""
     kind = number_type(dtype)
-    most = 2 ** (np.finfo(kind).nmant + 1) if family(dtype) == "real" else np.iinfo(kind).max
-    if start + n > most:
+    largest = 2 ** (np.finfo(kind).nmant + 1) if family(dtype) == "real" else np.iinfo(kind).max
+    if start + n > largest:
         raise InputError(f"its dtype is {dtype}, which cannot number {start + n} rows: give it a wider one")
     return pd.Series(np.arange(start + 1, start + n + 1)).astype(dtype)
 
@@ -273,11 +273,11 @@ class Pattern:
             raise wrong
         parts, at = [], 0
         while at < len(pattern):
-            found = _PART.match(pattern, at)
-            if found is None:
+            match = _PART.match(pattern, at)
+            if match is None:
                 raise wrong
-            parts.append(_Part(found))
-            at = found.end()
+            parts.append(_Part(match))
+            at = match.end()
         varied = sum(part.low != part.high or part.is_uneven for part in parts)
         if varied > 1 or any(not part.choices or part.low > part.high or part.is_wild for part in parts):
             raise wrong
@@ -292,8 +292,8 @@ class Pattern:
         """Return the text with a number from 0 to `size` - 1."""
         texts = []
         for part in reversed(self.parts):
-            number, place = divmod(number, part.size)
-            texts.append(part.text(place))
+            number, choice = divmod(number, part.size)
+            texts.append(part.text(choice))
         return "".join(reversed(texts))
 
     def scattered(self, number: int) -> str:
@@ -307,17 +307,17 @@ class Pattern:
 class _Part:
     """Some texts, repeated from `low` to `high` times."""
 
-    def __init__(self, found: re.Match[str]) -> None:
-        if found["digit"]:
+    def __init__(self, match: re.Match[str]) -> None:
+        if match["digit"]:
             choices = list("0123456789")
-        elif found["set"]:
-            choices = _in_set(found["set"])
+        elif match["set"]:
+            choices = _in_set(match["set"])
         else:
-            choices = found["group"].split("|") if found["group"] else [found["escaped"] or found["plain"]]
+            choices = match["group"].split("|") if match["group"] else [match["escaped"] or match["plain"]]
         self.choices = list(dict.fromkeys(choices))
-        times = found["times"]
-        self.low = int(found["low"] or 0) if times else 1
-        self.high = (int(found["high"] or found["low"]) if found["low"] else 1) if times else 1
+        times = match["times"]
+        self.low = int(match["low"] or 0) if times else 1
+        self.high = (int(match["high"] or match["low"]) if match["low"] else 1) if times else 1
 
     @property
     def is_uneven(self) -> bool:
@@ -340,22 +340,22 @@ class _Part:
             times += 1
         texts = []
         for _ in range(times):
-            number, place = divmod(number, base)
-            texts.append(self.choices[place])
+            number, choice = divmod(number, base)
+            texts.append(self.choices[choice])
         return "".join(reversed(texts))
 
 
 def _in_set(text: str) -> list[str]:
     """Return the characters of a set such as ``A-Z0-9_``; none if a range runs backwards."""
-    found, at = [], 0
+    characters, at = [], 0
     while at < len(text):
         if text[at + 1 : at + 2] == "-" and at + 2 < len(text):
             first, last = ord(text[at]), ord(text[at + 2])
             if first > last or last - first > 100:
                 return []
-            found += [chr(code) for code in range(first, last + 1)]
+            characters += [chr(code) for code in range(first, last + 1)]
             at += 3
         else:
-            found.append(text[at])
+            characters.append(text[at])
             at += 1
-    return found
+    return characters

@@ -122,12 +122,12 @@ class Numerical(Ordinal):
             raise InputError(f"{safe_repr(value)} is not a number")
         return float(value)
 
-    def with_bounds(self, found: tuple[float, float] | None, *, whole: bool) -> Self:
+    def with_bounds(self, bounds: tuple[float, float] | None, *, integers: bool) -> Self:
         """Return the column with these bounds, 0 and 1 by default."""
-        low, high = found or (0.0, 1.0)
+        low, high = bounds or (0.0, 1.0)
         if self.step is not None:
             low, high = steps.multiples_around(low, high, self.step, steps.decimals_of_step(self.step) or 0)
-        if whole or self.integer:
+        if integers or self.integer:
             return replace(self, low=int(low), high=int(high))
         return replace(self, low=low, high=high)
 
@@ -165,8 +165,8 @@ class Numerical(Ordinal):
         """Return the cells over all numbers that the dtype can hold."""
         kind, limits = dtypes.family(dtype), (-math.inf, math.inf)
         if kind == "integer":
-            whole = np.iinfo(dtypes.number_type(dtype))
-            limits = float(whole.min), dtypes.largest_double(whole.max)
+            range_of_dtype = np.iinfo(dtypes.number_type(dtype))
+            limits = float(range_of_dtype.min), dtypes.largest_double(range_of_dtype.max)
         elif kind == "decimal":
             limits = -dtypes.largest_decimal(dtype), dtypes.largest_decimal(dtype)
         floats = dtypes.number_type(dtype) if kind == "real" else np.dtype(np.float64)
@@ -212,8 +212,8 @@ class Numerical(Ordinal):
         """Return the cells as doubles; each distinct one is parsed once."""
         if dtypes.family(cells.dtype) in ("integer", "real"):
             return finite(cells.to_numpy(dtype=np.float64, na_value=np.nan))
-        places, found = distinct(cells)
-        return np.append(self._numbers(found), np.nan)[places]
+        indices, values = distinct(cells)
+        return np.append(self._numbers(values), np.nan)[indices]
 
     def own_grid(self, dtype: dtypes.Dtype) -> Grid:
         """Return the grid of the encoder in doubles: the dtypes of the tables may differ."""
@@ -248,8 +248,8 @@ class Numerical(Ordinal):
         if kind == "integer":
             if self.integer is False or self.fixed_decimals:
                 raise InputError(f"{dtypes.its(dtype)}: its numbers are whole, so say integer=True")
-            whole = np.iinfo(dtypes.number_type(dtype))
-            if low < whole.min or high > whole.max:
+            range_of_dtype = np.iinfo(dtypes.number_type(dtype))
+            if low < range_of_dtype.min or high > range_of_dtype.max:
                 raise InputError(f"{dtypes.its(dtype)}, which cannot hold the bounds {low} to {high}")
         elif kind == "real":
             floats = dtypes.number_type(dtype)
@@ -314,5 +314,5 @@ class Numerical(Ordinal):
         if self.fixed_decimals != 0:
             return pd.Series(read)
         missing = np.isnan(read)  # clipping keeps too large numbers out of bounds
-        whole = np.rint(np.clip(np.where(missing, 0, read), -(2.0**63), dtypes.largest_double(2**63 - 1)))
-        return pd.Series(pd.arrays.IntegerArray(whole.astype(np.int64), missing))
+        integers = np.rint(np.clip(np.where(missing, 0, read), -(2.0**63), dtypes.largest_double(2**63 - 1)))
+        return pd.Series(pd.arrays.IntegerArray(integers.astype(np.int64), missing))

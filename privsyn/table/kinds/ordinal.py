@@ -93,16 +93,16 @@ class Ordinal(Coded):
         """The range between the bounds."""
         return {"low": self.low, "high": self.high}
 
-    def compared(self, sign: str, given: Sequence[Any]) -> list[Any]:
+    def compared(self, sign: str, operands: Sequence[Any]) -> list[Any]:
         """Return ranges, and single values for == and in."""
-        for each in given:
-            self.number_of(each)  # refuses a value that the column cannot have
+        for value in operands:
+            self.number_of(value)  # refuses a value that the column cannot have
         if sign in ("==", "in"):
-            return [tuple(dict.fromkeys(given))]
+            return [tuple(dict.fromkeys(operands))]
         if sign in COMPARES:
-            end = given[0] if len(sign) == 2 else self.neighbour(given[0], -1 if sign == "<" else 1)
+            end = operands[0] if len(sign) == 2 else self.neighbour(operands[0], -1 if sign == "<" else 1)
             return [{"high" if sign[0] == "<" else "low": end}]
-        points = sorted(set(given), key=self.number_of)
+        points = sorted(set(operands), key=self.number_of)
         lows = [None, *(self.neighbour(point, 1) for point in points)]
         highs = [*(self.neighbour(point, -1) for point in points), None]
         ranges = [ends_of(low, high) for low, high in zip(lows, highs, strict=True)]
@@ -120,9 +120,9 @@ class Ordinal(Coded):
         """Return the column with bounds around these values."""
         return replace(self, low=min(values), high=max(values))
 
-    def like(self, other: Self) -> Self:
+    def like(self, column: Self) -> Self:
         """Return the column with the bounds of another one."""
-        return replace(self, low=other.low, high=other.high)
+        return replace(self, low=column.low, high=column.high)
 
     compared_as: ClassVar[Literal["number", "date"]] = "number"
     """How tables are compared in the column."""
@@ -133,11 +133,11 @@ class Ordinal(Coded):
 
     def own_grid(self, dtype: Dtype) -> Grid:
         """Return the grid between the bounds on which tables are compared."""
-        return plain_grid(*self.bounds, whole=self.fixed_decimals == 0, bins=self.bins)
+        return plain_grid(*self.bounds, integers=self.fixed_decimals == 0, bins=self.bins)
 
-    def grid_around(self, low: float, high: float, *, whole: bool) -> Grid:
-        """Return the grid on which tables are compared whose numbers lie in a range; `whole` if all are."""
-        return plain_grid(low, high, whole=whole, bins=self.bins)
+    def grid_around(self, low: float, high: float, *, integers: bool) -> Grid:
+        """Return the grid on which tables with numbers in a range are compared; `integers` if all are."""
+        return plain_grid(low, high, integers=integers, bins=self.bins)
 
     def words_on(self, grid: Grid, dtype: Dtype) -> RangeWords:
         """Return the function that writes ranges of such a grid."""
@@ -146,8 +146,8 @@ class Ordinal(Coded):
     @property
     def fate(self) -> str:
         """What cells become that are out of bounds, or cannot be read."""
-        other = "missing if unreadable" if self.nullable else "the lower bound if missing or unreadable"
-        return f"are clipped to the bounds, or {other}"
+        missing = "missing if unreadable" if self.nullable else "the lower bound if missing or unreadable"
+        return f"are clipped to the bounds, or {missing}"
 
     def most_codes(self, dtype: Dtype) -> int:
         """Return the number of points, up to the largest number of fine cells."""
@@ -159,22 +159,22 @@ class Ordinal(Coded):
         floats = np.dtype(np.float64)
         return BoundsGrid.numbers(decimals=self.fixed_decimals, dtype=floats, limits=self.limits)
 
-    def answered(self, found: tuple[float, float] | None, dtype: Dtype, marks: Sequence[str]) -> Self:
+    def answered(self, answer: tuple[float, float] | None, dtype: Dtype, marks: Sequence[str]) -> Self:
         """Return the column with the bounds found."""
-        return self.with_bounds(found, whole=family(dtype) == "integer")
+        return self.with_bounds(answer, integers=family(dtype) == "integer")
 
     def widest(self, dtype: Dtype) -> Self:
         """Return the column with bounds in which the encoder reads every number. Default: any bounds."""
         return self if self.is_public else self.answered(None, dtype, ())
 
-    def with_bounds(self, found: tuple[float, float] | None, *, whole: bool) -> Self:
+    def with_bounds(self, bounds: tuple[float, float] | None, *, integers: bool) -> Self:
         """Return the column with bounds that were found under privacy.
 
         Parameters
         ----------
-        found : pair of float, optional
+        bounds : pair of float, optional
             The bounds as numbers. Default: bounds for a column in which nothing was found.
-        whole : bool
+        integers : bool
             Whether the dtype of the column holds whole numbers only.
         """
         raise InputError(self.public_hint)
@@ -188,7 +188,7 @@ class Ordinal(Coded):
         if decimals is not None:
             low, high = multiples_around(low, high, 10.0**-decimals, decimals)
         with suppress(InputError):
-            return self.with_bounds((low, high), whole=decimals == 0)
+            return self.with_bounds((low, high), integers=decimals == 0)
         return self
 
     @property
@@ -197,11 +197,11 @@ class Ordinal(Coded):
         return f"give its bounds: {type(self).__name__}(low, high)"
 
 
-def plain_grid(low: float, high: float, *, whole: bool, bins: int) -> Grid:
+def plain_grid(low: float, high: float, *, integers: bool, bins: int) -> Grid:
     """Return the grid of whole numbers, or of doubles; refuse bounds that are too far apart."""
     low, high = number_bounds(low, high)
     doubles = np.dtype(np.float64)
-    if not whole or not holds(doubles, low, high, 0):
+    if not integers or not holds(doubles, low, high, 0):
         return Grid.real(low, high, bins=bins, dtype=doubles)
     check_decimals(low, high, 0)
     return Grid.exact(low, high, decimals=0, bins=bins)

@@ -179,11 +179,11 @@ class Time(Timed):
             return super().write_texts(cells, csv_format)
         return as_texts(cells, cells.map(partial(_spelled, pattern), na_action="ignore"))
 
-    def to_plain(self, what: str) -> dict[str, Any]:
+    def to_plain(self, subject: str) -> dict[str, Any]:
         """Leave out the bounds of a whole day."""
         day = Time(unit=self.unit)
         whole_day = {"low": settings.plain_value("", day.low), "high": settings.plain_value("", day.high)}
-        return {key: value for key, value in super().to_plain(what).items() if value != whole_day.get(key)}
+        return {key: value for key, value in super().to_plain(subject).items() if value != whole_day.get(key)}
 
 
 @dataclass(frozen=True)
@@ -279,13 +279,13 @@ class Duration(Timed):
     @property
     def limits(self) -> tuple[float, float]:
         """The longest length of time that every dtype can hold, of either sign."""
-        most = float(settings.LONGEST // timedelta(seconds=steps.SECONDS[self.unit]))
-        return -most, most
+        longest = float(settings.LONGEST // timedelta(seconds=steps.SECONDS[self.unit]))
+        return -longest, longest
 
-    def with_bounds(self, found: tuple[float, float] | None, *, whole: bool) -> Self:
+    def with_bounds(self, bounds: tuple[float, float] | None, *, integers: bool) -> Self:
         """Return the column with these bounds, by default none and one step."""
         unit = timedelta(seconds=steps.SECONDS[self.unit])
-        low, high = found or (0.0, 1.0)
+        low, high = bounds or (0.0, 1.0)
         if self.grid_step is not None:
             low, high = steps.multiples_around(low, high, self.grid_step, 0)
         return replace(self, low=unit * int(low), high=unit * int(high))
@@ -300,8 +300,8 @@ def _spans(seconds: Floats) -> pd.Series:
 
     NumPy would warn of a text with too many digits, and make any length of it.
     """
-    most = settings.LONGEST.total_seconds()
-    lengths = np.clip(np.nan_to_num(seconds), -most, most).astype("timedelta64[s]")
+    longest = settings.LONGEST.total_seconds()
+    lengths = np.clip(np.nan_to_num(seconds), -longest, longest).astype("timedelta64[s]")
     return pd.Series(lengths).mask(np.isnan(seconds))
 
 

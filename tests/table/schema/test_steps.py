@@ -124,10 +124,10 @@ def codec_of(column, dtype):
 
 
 def test_bounds_that_are_found_are_moved_to_multiples_of_the_step():
-    assert Numerical(step=5).with_bounds((17.0, 41.0), whole=False).bounds == (15.0, 45.0)
-    found = Datetime(unit="h").with_bounds((0.0, 86399.0), whole=False)
+    assert Numerical(step=5).with_bounds((17.0, 41.0), integers=False).bounds == (15.0, 45.0)
+    found = Datetime(unit="h").with_bounds((0.0, 86399.0), integers=False)
     assert found.bounds == (0.0, 82800.0)
-    assert Duration(step="1h").with_bounds((-100.0, 100.0), whole=True).bounds == (-3600.0, 3600.0)
+    assert Duration(step="1h").with_bounds((-100.0, 100.0), integers=True).bounds == (-3600.0, 3600.0)
 
 
 @pytest.mark.parametrize("unit", [None, "s"])
