@@ -44,7 +44,7 @@ def run(table: Table, epsilon: float, seed: int) -> Iterator[Row]:
     """A row for each word: pairs, and how many of them are wrong in each way."""
     release = PrivSyn(epsilon, DELTA, table.schema, seed=seed).fit(table.frame).release_
     wrong = {word: np.zeros(len(HEADS) - 1, int) for word in KEPT}
-    for row in relationships(release):
+    for row in relationships(release.table()):
         pair = row["columns"]
         if len(pair) != 2:
             continue

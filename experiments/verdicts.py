@@ -125,7 +125,7 @@ def criteria(names: tuple[str, ...], bounds: np.ndarray) -> Criteria:
 
 def verdict(release: Release, asked: Criteria, private: PrivateTable) -> Acceptance:
     """Return the verdict on a release, with the reserved share of its budget."""
-    unspent = replace(release, ledger=replace(release.ledger, charges=()))
+    unspent = release.with_ledger(replace(release.ledger, charges=()))
     return judge(unspent, asked, private, SHARE * release.ledger.budget).ledger.acceptance
 
 

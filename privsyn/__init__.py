@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from privsyn.release.draws.draws import Draws
     from privsyn.release.draws.pooling import pool, pooled
     from privsyn.release.from_marginals import from_marginals
-    from privsyn.release.linked import LinkedRelease, load
     from privsyn.release.linked_accuracy import LinkedAccuracy
-    from privsyn.release.release import Release
+    from privsyn.release.release import Release, load
     from privsyn.studies.forecast import Forecast, forecast
     from privsyn.studies.linked_plan import LinkedPlan
     from privsyn.studies.plan import Plan, plan
@@ -71,7 +70,6 @@ __all__ = [
     "InputError",
     "LinkedAccuracy",
     "LinkedPlan",
-    "LinkedRelease",
     "Lookup",
     "MissingWhen",
     "Numerical",
@@ -118,8 +116,7 @@ _HOMES = {
     "privsyn.methods.randomise": ("randomize",),
     "privsyn.notebook": ("progress_bar",),
     "privsyn.owners.owners": ("Owners",),
-    "privsyn.release.linked": ("LinkedRelease", "load"),
-    "privsyn.release.release": ("Release",),
+    "privsyn.release.release": ("Release", "load"),
     "privsyn.studies.release_report": ("report",),
     "privsyn.studies.sheet": ("sheet",),
     "privsyn.studies.sweep": ("sweep",),

@@ -133,7 +133,7 @@ def check_release(release: object) -> Any:
     privsyn.errors.InputError: give a release, load(path), or a fitted model; got 'people.privsyn'
     """
     found = getattr(release, "release_", release)
-    if not hasattr(found, "ledger") or not (hasattr(found, "codec") or hasattr(found, "levels")):
+    if not hasattr(found, "ledger") or not hasattr(found, "database"):
         raise InputError(f"give a release, load(path), or a fitted model; got {safe_repr(release)}")
     return found
 

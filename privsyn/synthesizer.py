@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 import numpy as np
@@ -14,7 +13,7 @@ from privsyn.errors import InputError, replace_errors, warn_losses, warn_no_sign
 from privsyn.estimator import Estimator
 from privsyn.files import closing_files
 from privsyn.methods.fitted_before import FITTED
-from privsyn.methods.learning import Inquiry, Learned, table_for_tests
+from privsyn.methods.learning import Inquiry, table_for_tests
 from privsyn.methods.level import LearnedLevel
 from privsyn.methods.levels import OpenedDatabase
 from privsyn.methods.methods import PUBLISHED
@@ -28,14 +27,8 @@ from privsyn.progress import READING, Progress, no_progress, one_step
 from privsyn.release.acceptance.criteria import Criteria, check_accept
 from privsyn.release.acceptance.judge import judge
 from privsyn.release.acceptance.layout import check_testable
-from privsyn.release.linked import LinkedRelease, one_release
-from privsyn.release.losses import (
-    at_found_bounds,
-    computed_losses,
-    lines_of_warning,
-    losses_of_rows,
-    of_target,
-)
+from privsyn.release.losses import lines_of_warning
+from privsyn.release.of_run import release_of
 from privsyn.release.release import Release, ReleasedModel, TableT
 from privsyn.settings import Settings
 from privsyn.table.database.declared import ROWS, Database
@@ -265,11 +258,6 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
         warn_losses(lines_of_warning(self.losses_))
         return self
 
-    @property
-    def release_of_table(self) -> Release:
-        """The release of the one table, also if its rows are linked."""
-        return one_release(self._fitted, "this")
-
     def outlook(self, target: str | None = None) -> str:
         """Return one sentence on how good the synthetic rows are likely to be; see `Release.outlook`.
 
@@ -310,30 +298,15 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
         ledger: Ledger,
         inquiry: Inquiry,
         criteria: Criteria | None,
-    ) -> Any:
+    ) -> Release[Any]:
         """Return the release of what was learnt, with its losses, judged by the criteria."""
-        if self.database is not None:
-            return LinkedRelease.of(opened, learned, ledger, None if self.unit is None else ROWS)
-        table, of_table = opened.levels[0].opened, learned[ROWS].learned
-        form = table.output_type(of_table.codec)
-        release = Release(of_table.codec, of_table.own, ledger, self.algorithm, form)
-        release = self._with_losses(release, of_table)
+        release = release_of(opened, learned, ledger)
         if criteria is None:
             return release
-        private, law = table_for_tests(table, of_table, inquiry), inquiry.noise.law
+        private = table_for_tests(opened.levels[0].opened, learned[ROWS].learned, inquiry)
+        law = inquiry.noise.law
         rho = law.of_row(opened.budget(law).tests, private.contribution.most)
         return judge(release, criteria, private, rho)
-
-    def _with_losses(self, release: Release, learned: Learned) -> Release:
-        """Return a release with the losses that follow from settings, numbers of rows and found bounds."""
-        noted = computed_losses("", lambda: at_found_bounds(release, learned.beyond))
-        if self.unit is not None:
-            noted += losses_of_rows(
-                self.unit, release.fitted, learned.contribution, person=self.unit, owner=self.unit
-            )
-        if self.target is not None:
-            noted += computed_losses("", of_target, release, self.target)
-        return replace(release, noted=noted)
 
 
 def _of_one_table(error: Exception) -> str:

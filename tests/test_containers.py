@@ -351,7 +351,7 @@ def test_index_width_does_not_depend_on_rows(values, tmp_path):
         pl.DataFrame({"job": pl.Series(jobs, dtype=pl.Enum(jobs))}),
     ):
         model = fitted(table, schema)
-        assert model.release_.form.types.field("job").type.index_type == pa.int32()
+        assert model.release_.table().form.types.field("job").type.index_type == pa.int32()
         model.release_.sample_to(tmp_path / "out.parquet", 9)
         assert pq.read_schema(tmp_path / "out.parquet").field("job").type.index_type == pa.int32()
     assert fitted(table, schema).sample(9).schema["job"] == pl.Enum(JOBS)
@@ -363,7 +363,7 @@ def test_an_index_of_pandas_is_no_column_of_a_model():
     tables = [pa.Table.from_pandas(each) for each in (frame, frame.drop(index=[7, 8, 11]))]
     assert [table.column_names[1:] for table in tables] == [[], ["__index_level_0__"]]
     for table in tables:
-        assert fitted(table).release_.form.types == pa.schema([("age", pa.int64())])
+        assert fitted(table).release_.table().form.types == pa.schema([("age", pa.int64())])
 
 
 def test_files_of_a_folder_may_differ_in_what_their_rows_decide(tmp_path):

@@ -220,9 +220,9 @@ def test_no_list_of_values_that_a_type_carries_is_in_a_model(tmp_path):
         model = PrivSyn(1.0, 1e-9, schema, method="published").fit(table)
     model.save(tmp_path / "m.privsyn")
     with zipfile.ZipFile(tmp_path / "m.privsyn") as file:
-        types = base64.b64decode(json.loads(file.read("release.json"))["form"]["types"])
+        types = base64.b64decode(json.loads(file.read("release.json"))["tables"]["rows"]["form"]["types"])
     assert not marks_in((tmp_path / "m.privsyn").read_bytes().decode("latin-1") + types.decode("latin-1"))
-    assert load(tmp_path / "m.privsyn").form.types.names == ["job"]
+    assert load(tmp_path / "m.privsyn").table().form.types.names == ["job"]
     assert load(tmp_path / "m.privsyn").sample(3).columns == ["job"]
 
 

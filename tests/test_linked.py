@@ -14,7 +14,7 @@ from replay import Answers
 
 from privsyn import Categorical, Database, Datetime, InputError, Numerical, PrivSyn, Schema, Table, load
 from privsyn.methods import reading
-from privsyn.release.linked import LinkedRelease
+from privsyn.release.release import Release
 from privsyn.table.database.opened import open_tables, positions, rows_of
 
 HOMES, TRIPS = Schema({"region": Categorical(["n", "s"])}), Schema({"km": Numerical(0, 50, integer=True)})
@@ -412,7 +412,7 @@ def test_a_column_with_the_name_of_a_link_is_refused_in_one_line(name):
 def test_a_place_for_tables_is_refused_before_they_are_made(model, tmp_path, monkeypatch):
     """Large tables take minutes to make."""
     (tmp_path / "note.txt").touch()
-    monkeypatch.setattr(LinkedRelease, "sample", lambda *_, **__: pytest.fail("tables are made"))
+    monkeypatch.setattr(Release, "sample", lambda *_, **__: pytest.fail("tables are made"))
     for path, complaint in (
         (tmp_path, "is not empty"),
         (tmp_path / "note.txt", "is a file"),
@@ -453,8 +453,8 @@ def test_a_file_cut_short_or_changed_is_refused(model, tmp_path):
     [
         ('"parent": "homes"', '"parent": "stops"'),
         ('"link": "home"', '"link": 3'),
-        ('"format": 3', '"format": 4'),
-        ('"only": null', '"only": "cars"'),
+        ('"single": null', '"single": "cars"'),
+        ('"single": null', '"single": "homes"'),
         ('"homes",', '"trips",'),
     ],
 )
@@ -463,9 +463,9 @@ def test_a_file_whose_parts_do_not_fit_together_is_refused(model, tmp_path, old,
     model.save(path)
     with zipfile.ZipFile(path) as file:
         members = {name: file.read(name) for name in file.namelist()}
-    text = members["database.json"].decode()
+    text = members["release.json"].decode()
     assert old in text
-    members["database.json"] = text.replace(old, new).encode()
+    members["release.json"] = text.replace(old, new).encode()
     with zipfile.ZipFile(path, "w") as file:
         for name, content in members.items():
             file.writestr(name, content)

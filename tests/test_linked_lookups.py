@@ -21,7 +21,7 @@ from privsyn import (
     Table,
     load,
 )
-from privsyn.release.saved.linked_file import plain_of
+from privsyn.release.saved.file_format import database_in_model
 
 ZONES = pd.DataFrame(
     {
@@ -268,13 +268,13 @@ def test_a_model_names_no_file_to_be_read(model, tmp_path):
     model.save(path)
     with zipfile.ZipFile(path) as file:
         members = {name: file.read(name) for name in file.namelist()}
-    whole = json.loads(members["database.json"])
+    whole = json.loads(members["release.json"])
     for said in (str(tmp_path / "zones.csv"), None, 3, [], {}, {"zone": {"dtype": "int64", "cells": [1, 1]}}):
-        whole["tables"]["zones"]["public"] = said
-        members["database.json"] = json.dumps(whole).encode()
+        whole["database"]["zones"]["public"] = said
+        members["release.json"] = json.dumps(whole).encode()
         with zipfile.ZipFile(path, "w") as file:
             for name, content in members.items():
                 file.writestr(name, content)
         with pytest.raises(InputError, match="no whole model"):
             load(path)
-    assert "file" not in json.dumps(plain_of(model.release_.database))
+    assert "file" not in json.dumps(database_in_model(model.release_.database))

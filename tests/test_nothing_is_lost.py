@@ -214,7 +214,7 @@ def test_a_model_that_cannot_be_read_back_is_not_called_saved(tmp_path, monkeypa
     def fail(path):
         raise InputError(f"{path}: not a saved release")
 
-    monkeypatch.setattr("privsyn.release.saved.file_format.read_parts", fail)
+    monkeypatch.setattr("privsyn.release.saved.file_format.read_model", fail)
     with pytest.raises(
         InputError, match=r"m.privsyn: the model was not saved, because it could not be read back"
     ):

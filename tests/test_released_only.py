@@ -261,7 +261,7 @@ def test_the_model_does_not_keep_the_type_of_identifiers(people):
     table = pa.Table.from_pandas(who, preserve_index=False)
     assert table.schema.field("who").type.index_type == (pa.int8() if people < 127 else pa.int16())
     model = PrivSyn(1.0, 1e-9, Schema({"job": Categorical(["baker"])}), unit="who", rows_per_unit=1)
-    assert model.fit(table).release_.form.types.names == ["job"]
+    assert model.fit(table).release_.table().form.types.names == ["job"]
 
 
 def test_a_saved_file_does_not_tell_when_it_was_saved(tmp_path, monkeypatch):

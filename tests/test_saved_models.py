@@ -8,7 +8,6 @@ from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
 from importlib import resources
-from pathlib import Path
 from uuid import UUID
 
 import numpy as np
@@ -48,7 +47,6 @@ ROWS = 24
 SCHEMA_OF_SCHEMAS = json.loads(
     resources.files("privsyn.table.schema").joinpath("schema.schema.json").read_text("utf-8")
 )
-OLD = sorted((Path(__file__).parent / "models").glob("0.1.0*.privsyn"))
 
 VALUES = {
     "text": ["Low", "High", ""],
@@ -307,22 +305,3 @@ def test_a_value_that_no_file_can_hold_is_refused_in_a_line_and_the_model_stays(
         model.save(tmp_path / "m.privsyn")
     assert not list(tmp_path.iterdir())
     assert model.sample(2)["a"].tolist() == [value, value]
-
-
-@pytest.mark.parametrize("path", OLD, ids=lambda path: path.stem)
-def test_models_of_version_0_1_0_load(path):
-    release = load(path)
-    assert release.ledger.version == "0.1.0"
-    sample = release.sample(40, seed=1)
-    assert list(sample.columns) == [name for name in release.codec.names if name not in release.codec.dropped]
-    assert len(sample) == 40
-
-
-@pytest.mark.parametrize(("name", "kind"), [("score", int), ("flag", bool), ("share", float)])
-def test_keys_that_version_0_1_0_wrote_as_text_get_their_type_back(name, kind):
-    """It saved such models and could not load them."""
-    release = load(next(path for path in OLD if path.stem == f"0.1.0-{name}"))
-    (constraint,) = release.codec.schema.constraints
-    assert {type(key) for key, _ in constraint.rows} == {kind}
-    sample = release.sample(40, seed=1)
-    assert (sample["word"] == [f"is {key}" for key in sample["key"].tolist()]).all()

@@ -15,7 +15,7 @@ from privsyn.app.job import Job
 from privsyn.app.results import convert
 from privsyn.app.session import Session
 from privsyn.pages.sections import environment
-from privsyn.release.linked import load, one_release
+from privsyn.release.release import load
 from privsyn.table.io.formats import is_csv
 from privsyn.table.schema.yaml_file import to_yaml
 
@@ -65,7 +65,7 @@ def compare(session: Session, form: Form) -> str:
     choices, folder = session.made_from, session.results
     if session.working is not None:
         return "compare"
-    release = one_release(load(folder / OUTPUTS["--model"]), "this page")
+    release = load(folder / OUTPUTS["--model"]).table("this page")
     # Its schema names the columns that the synthetic table has; the person's may declare a few of them.
     (folder / COMPARED).write_text(to_yaml(release.codec.schema), encoding="utf-8")
     options = {"--schema": COMPARED, "--report": COMPARISON, "--json": NUMBERS}

@@ -8,10 +8,10 @@ from typing import Any
 from privsyn.errors import InputError
 from privsyn.files import closing_files
 from privsyn.release.agreement import Agreement
-from privsyn.release.linked import load, one_release
 from privsyn.release.losses import spoiled
 from privsyn.release.outlook import COLUMNS, COLUMNS_ARE, errors_inside, level_of_column, strength
-from privsyn.release.release import Release
+from privsyn.release.release import load
+from privsyn.release.table_model import TableModel
 from privsyn.studies.release_report import LIMITS, in_short
 from privsyn.table.io.formats import is_csv
 from privsyn.table.io.read_in_batches import read_in_batches
@@ -32,7 +32,7 @@ MEANING = dict(zip((*COLUMNS_ARE, INVENTED), WORDS, strict=True))
 
 def quality_of(model: Path, table: Path) -> dict[str, Any]:
     """Return what the screen shows of a release and of its synthetic table. It reads no private row."""
-    release = one_release(load(model), "this page")
+    release = load(model).table("this page")
     agreement, rows, whole, uncounted = None, 0, True, ""
     try:
         agreement, rows, whole = _counted(release, table)
@@ -61,7 +61,7 @@ def quality_of(model: Path, table: Path) -> dict[str, Any]:
     }
 
 
-def _counted(release: Release, table: Path) -> tuple[Agreement | None, int, bool]:
+def _counted(release: TableModel, table: Path) -> tuple[Agreement | None, int, bool]:
     """Count the first rows of the table as the release counts; None if it has none.
 
     Return also how many were counted, and whether they are all.
@@ -87,7 +87,7 @@ def _counted(release: Release, table: Path) -> tuple[Agreement | None, int, bool
 
 
 def _relationships(
-    release: Release, rows: list[dict[str, Any]], agreement: Agreement | None
+    release: TableModel, rows: list[dict[str, Any]], agreement: Agreement | None
 ) -> list[dict[str, Any]]:
     """Add to each relationship its strength in the synthetic rows, and whether that lies in the interval."""
     counts = {} if agreement is None else agreement.counts

@@ -52,7 +52,7 @@ def listed(folder: Path) -> list[tuple[str, str, int | None]]:
 
 def convert(folder: Path, place: Path) -> None:
     """Write the rows of the table in another format."""
-    from privsyn.release.linked import load, one_release
+    from privsyn.release.release import load
     from privsyn.table.io.formats import is_csv
     from privsyn.table.io.read_in_memory import read_in_memory
     from privsyn.table.io.write import with_formulas, write_blocks
@@ -60,12 +60,12 @@ def convert(folder: Path, place: Path) -> None:
     written = next((folder / name for name in TABLES if (folder / name).exists()), None)
     if written is None:
         raise InputError("there is no table")
-    release = one_release(load(folder / OUTPUTS["--model"]), "another format")
-    schema = release.codec.schema
+    model = load(folder / OUTPUTS["--model"]).table("another format")
+    schema = model.codec.schema
     rows = read_in_memory(written, schema).frame
     rows = with_formulas(rows) if is_csv(written) else rows
     safe = is_csv(place) and place.name in TABLES  # a spreadsheet would run it
-    write_blocks(iter([release.form.cast(rows, schema)]), place, schema, release.form, excel_safe=safe)
+    write_blocks(iter([model.form.cast(rows, schema)]), place, schema, model.form, excel_safe=safe)
 
 
 def _all(folder: Path) -> Path:

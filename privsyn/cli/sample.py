@@ -41,44 +41,42 @@ def sample(
     force: Force = False,
 ) -> None:
     """Draw a synthetic table from a model, at no further privacy cost."""
-    from privsyn import LinkedRelease, load
+    from privsyn import load
     from privsyn.cli.common import console
     from privsyn.cli.common.outputs import check_outputs
     from privsyn.errors import InputError, about_absent
     from privsyn.release.given import parse_given
-    from privsyn.release.linked import one_release
     from privsyn.table.io.formats import ending_of
     from privsyn.table.io.read_in_memory import check_excel_safe
     from privsyn.table.io.write import write_table
 
     plain = not given and balance is None
     release = load(model)
-    if isinstance(release, LinkedRelease) and release.only is None:
+    if release.single is None:
         from privsyn.cli.common.linked import refuse, sample_tables
 
         refuse({"--given": given, "--balance": balance, "--draws": draws})
         sample_tables(release, model, out, rows, seed, excel_safe=excel_safe, force=force)
         return
-    of_table = one_release(release, "this")
     ending_of(out)
     check_excel_safe(out, excel_safe=excel_safe)
     check_outputs({"OUT": out}, inputs=(model,), force=force)
     if draws is not None and not plain:
         raise InputError("--draws: leave out --given and --balance")
-    if of_table is not release and (given or balance is not None or draws is not None):
+    if release.is_linked and (given or balance is not None or draws is not None):
         raise InputError("leave out --given, --balance and --draws: the rows are linked")
-    asked = parse_given(of_table.codec.schema.coded, given) if given else None
+    asked = parse_given(release.codec.schema.coded, given) if given else None
     with console.progress() as report:
         if draws is not None:
             made = release.draws(draws, rows, seed=seed, progress=report)
             shape = made.to_file(out, excel_safe=excel_safe)
-        elif plain or isinstance(release, LinkedRelease):
+        elif plain:
             shape = release.sample_to(out, rows, seed=seed, excel_safe=excel_safe, progress=report)
         else:
             table = release.sample(rows, given=asked, balance=balance, seed=seed, progress=report)
-            shape = write_table(table, out, release.codec.schema, release.form, excel_safe=excel_safe)
+            shape = write_table(table, out, release.codec.schema, release.single.form, excel_safe=excel_safe)
     console.show_table(shape, out, release.ledger, estimated=rows is None and plain and draws is None)
-    if balance is not None and (left_out := of_table.absent(balance)):
+    if balance is not None and (left_out := release.absent(balance)):
         say(about_absent(balance, left_out))
     console.show_privacy(release.ledger, spent_before=True)
     console.show_not_accepted(release.ledger)
@@ -97,7 +95,7 @@ def report(
     import privsyn
     from privsyn.cli.common import console
     from privsyn.cli.common.outputs import check_markdown, check_outputs, check_page
-    from privsyn.release.linked import load
+    from privsyn.release.release import load
 
     outputs = {"OUT": out, "--sheet": sheet}
     check_outputs(outputs, inputs=(model,), force=force)
@@ -128,7 +126,7 @@ def forecast(
     """Forecast how well models that learn from synthetic rows predict real ones. It reads MODEL alone."""
     import privsyn
     from privsyn.cli.common import console
-    from privsyn.release.linked import load
+    from privsyn.release.release import load
 
     release = load(model)
     with console.progress() as report:

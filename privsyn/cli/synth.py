@@ -116,10 +116,10 @@ def _synth_table(task: Task, report: Path | None, policy: Path | None, csv: dict
             with task.shown() as bars:
                 whole = None if report is None else fitted.sample(rows, seed=seed, progress=bars)
                 blocks = _blocks(fitted, whole, rows, seed, bars)
-                release = fitted.release_of_table
-                known, form = release.codec.schema, release.form
+                model_of_table = fitted.release_.table()
+                known, form = model_of_table.codec.schema, model_of_table.form
                 shape = write_blocks(blocks, out, known, form, excel_safe=task.excel_safe)
-            write_public_pages(release, out, results, written)
+            write_public_pages(fitted, out, results, written)
             if existed:
                 say(f"{out} was replaced. If it was published, {ADD_UP}")
             console.show_table(shape, out, fitted.ledger_, estimated=rows is None)

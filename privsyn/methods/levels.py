@@ -120,7 +120,7 @@ class OpenedDatabase:
     def of_one(cls, opened: Opened, tests: float = 0.0) -> OpenedDatabase:
         """Return the run of a single table, whose rows are persons or belong to persons."""
         level = OpenedLevel(ROWS, Table(), None, opened, pairs_of(len(opened.schema.schema.coded)))
-        return cls(Database({ROWS: level.table}), (level,), opened.settings, tests)
+        return cls(Database({ROWS: level.table}, single=ROWS), (level,), opened.settings, tests)
 
     @classmethod
     def of(cls, database: Database, tables: object, settings: RunSettings, bits: Bits) -> OpenedDatabase:
@@ -157,11 +157,6 @@ class OpenedDatabase:
             pairs = pairs_of(len(own)) + links
             levels.append(OpenedLevel(name, table, rows, opened, pairs, database.children(name)))
         return cls(database, tuple(levels), settings)
-
-    @property
-    def is_declared(self) -> bool:
-        """Whether a user declared the tables: not those of rows of persons, nor a single one."""
-        return self.settings.unit is None and self.levels[0].rows is not None
 
     def learn(
         self, inquiry: Inquiry, public_inputs: tuple[str, ...] = ()
@@ -377,7 +372,7 @@ class OpenedDatabase:
             unit=unit,
             rows_per_unit=None if unit is None else max(table.contribution.most for table in tables),
             squares=any(table.contribution.squares for table in tables),
-            root=self.database.root if self.is_declared else None,
+            root=None if self.database.single is not None else self.database.root,
         )
 
     def _method_and_columns(self, tables: list[Learned]) -> list[str]:
@@ -405,7 +400,7 @@ class OpenedDatabase:
         exception = () if self.settings.delta else (FINGERPRINTS,)
         if (unit := self.settings.unit) is not None:
             return (*(fact.format(unit) for fact in OF_PERSONS), *exception)
-        if not self.is_declared:
+        if self.database.single is not None:
             return ()
         inner = [name for name in self.database.names[1:] if self.database.children(name)]
         unique = (UNIQUE.format(name, tables[name].key) for name in inner)
@@ -419,7 +414,7 @@ class OpenedDatabase:
 
     def _named(self, table: str, column: str) -> str:
         """Return how a column is called: two linked tables may have a column of one name."""
-        return f"{table}.{column}" if self.is_declared else column
+        return column if self.database.single is not None else f"{table}.{column}"
 
 
 def _check_names(own: tuple[str, ...], linking: tuple[str, ...]) -> None:

@@ -31,6 +31,8 @@ class RunSettings(Protocol):
     @property
     def nullable(self) -> bool: ...  # noqa: D102
     @property
+    def target(self) -> str | None: ...  # noqa: D102
+    @property
     def matters_most(self) -> Sets: ...  # noqa: D102
     @property
     def memory(self) -> int | str: ...  # noqa: D102

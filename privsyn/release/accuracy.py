@@ -20,7 +20,7 @@ from privsyn.progress import Progress
 from privsyn.release.accuracy_of_numbers import OrderedColumns
 from privsyn.release.agreement import Agreement
 from privsyn.release.draws.bias import Bias
-from privsyn.release.draws.draws import codec_of
+from privsyn.release.draws.frames import codec_of
 from privsyn.release.estimates import Draw, Estimates, share_of_codes
 from privsyn.table.codec.codec import Codec
 from privsyn.table.codec.labels import Label, labels, labels_of

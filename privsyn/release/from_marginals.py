@@ -31,6 +31,7 @@ from privsyn.methods.methods import DEFAULT
 from privsyn.private.ledger import Ledger
 from privsyn.release.counted_tables import COUNT, VARIANCE, as_frames, named, names_of
 from privsyn.release.release import Release
+from privsyn.release.table_model import TableModel
 from privsyn.table.codec.codec import Codec
 from privsyn.table.encoding.encoders import CategoricalEncoder, Encoder
 from privsyn.table.encoding.parsing import is_missing
@@ -121,7 +122,7 @@ def from_marginals(
     read = [read_counts(frame, public, encoders, codec.domain) for frame in frames]
     fitted = _fit(codec, read, np.random.default_rng(check_whole("seed", seed)))
     promise = Ledger.measured_elsewhere(NOBODY if ledger is None else ledger, (*PUBLIC, *facts))
-    return Release(codec, fitted, promise, DEFAULT)
+    return Release.of_table(TableModel(codec, fitted, promise, DEFAULT))
 
 
 def _with_missing(schema: Schema, frames: list[pd.DataFrame]) -> Schema:

@@ -30,7 +30,7 @@ from privsyn.table.schema.schema import named_like_codes
 if TYPE_CHECKING:
     from privsyn.inference.fitted import Fitted
     from privsyn.private.bounds import Contribution
-    from privsyn.release.release import Release
+    from privsyn.release.table_model import TableModel
     from privsyn.table.discovery.beyond import Beyond
 
 P = ParamSpec("P")
@@ -164,17 +164,17 @@ class Kind:
     """
 
     heading: str
-    find: Callable[[Release], Iterable[Loss]] | None = None
+    find: Callable[[TableModel], Iterable[Loss]] | None = None
     usable: float = 1.0
     matters: bool = False
     may_be_true: bool = False
 
 
-def losses_of(release: Release[Any]) -> tuple[Loss, ...]:
+def losses_of(model: TableModel) -> tuple[Loss, ...]:
     """Return all losses of a release: those with the largest shares first, then the facts without a share."""
-    name = release.table or ""
-    computed = [computed_losses(name, kind.find, release) for kind in KINDS.values() if kind.find is not None]
-    return in_order([*release.noted, *chain.from_iterable(computed)])
+    name = model.name or ""
+    computed = [computed_losses(name, kind.find, model) for kind in KINDS.values() if kind.find is not None]
+    return in_order([*model.noted, *chain.from_iterable(computed)])
 
 
 def computed_losses(
@@ -261,13 +261,15 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:SHOWN]) + more
 
 
-def _name(release: Release, column: str) -> str:
+def _name(model: TableModel, column: str) -> str:
     """Return a column with the name of its table, if that is one of several."""
-    return column if release.table is None else f"{release.table}.{column}"
+    return column if model.name is None else f"{model.name}.{column}"
 
 
-def _loss(release: Release, column: str, kind: str, share: float | None, text: str, detail: str = "") -> Loss:
-    return Loss(_name(release, column), kind, None if share is None else min(share, 1.0), text, detail)
+def _loss(
+    model: TableModel, column: str, kind: str, share: float | None, text: str, detail: str = ""
+) -> Loss:
+    return Loss(_name(model, column), kind, None if share is None else min(share, 1.0), text, detail)
 
 
 def _percent(share: float) -> str:
@@ -343,9 +345,9 @@ def _end(counts: Floats, widths: Floats, sigma: float, total: float) -> _End:
     return _End(share, float(min(excesses)) / max(total, 1.0) if is_clear else 0.0)
 
 
-def _ends_of(release: Release, name: str) -> tuple[_End, _End] | None:
+def _ends_of(model: TableModel, name: str) -> tuple[_End, _End] | None:
     """Return the ends of a column of numbers or times; None if its numbers are not counted."""
-    codec, fitted, attribute = release.codec, release.fitted, release.codec.attributes_of(name)[0]
+    codec, fitted, attribute = model.codec, model.fitted, model.codec.attributes_of(name)[0]
     if name in codec.gaps or attribute not in codec.domain.names:
         return None
     index = codec.domain.names.index(attribute)
@@ -360,42 +362,40 @@ def _ends_of(release: Release, name: str) -> tuple[_End, _End] | None:
     return _end(counts, widths, low, total), _end(counts[::-1], widths[::-1], high, total)
 
 
-def _at_bounds(release: Release) -> Iterator[Loss]:
+def _at_bounds(model: TableModel) -> Iterator[Loss]:
     """Yield the columns with many cells at a bound of the schema.
 
     Values beyond a bound are counted there. But a spike at a bound may also be true, as incomes of 0 are. So
     the text says no more than is known.
     """
-    searched = columns_of(release.ledger, BOUNDS, release.codec.names, release.table)
-    for name, column in release.codec.schema.coded.items():
+    searched = columns_of(model.ledger, BOUNDS, model.codec.names, model.name)
+    for name, column in model.codec.schema.coded.items():
         if not isinstance(column, Ordinal) or name in searched:
             continue
-        ends = _ends_of(release, name) or (NOTHING, NOTHING)
+        ends = _ends_of(model, name) or (NOTHING, NOTHING)
         shares = [end.share if end.excess > SOME else 0.0 for end in ends]
         if any(shares):
             text = f"{_at(column, shares)}: {_beyond(column, shares)} are counted there"
-            yield _loss(
-                release, name, "at a bound", sum(end.excess for end in ends if end.excess > SOME), text
-            )
+            yield _loss(model, name, "at a bound", sum(end.excess for end in ends if end.excess > SOME), text)
 
 
-def at_found_bounds(release: Release, beyond: Mapping[str, tuple[Beyond, Beyond]]) -> Iterator[Loss]:
+def at_found_bounds(model: TableModel, beyond: Mapping[str, tuple[Beyond, Beyond]]) -> Iterator[Loss]:
     """Yield the columns of which bounds were found, and those with many cells at one or beyond it.
 
     `fit` notes them in the release, for it alone has the counts beyond the bounds.
 
     Parameters
     ----------
-    release : Release
+    model : TableModel
     beyond : mapping of a column to a pair of Beyond
         What the counts in which the bounds were found show beyond them.
     """
-    searched = columns_of(release.ledger, BOUNDS, release.codec.names, release.table)
-    for name, column in release.codec.schema.coded.items():
-        if not isinstance(column, Ordinal) or name not in searched or name in release.accuracy_.not_found:
+    searched = columns_of(model.ledger, BOUNDS, model.codec.names, model.name)
+    for name, column in model.codec.schema.coded.items():
+        if not isinstance(column, Ordinal) or name not in searched or name in model.accuracy_.not_found:
             continue
         bounds, sides = (_written(column.low), _written(column.high)), beyond.get(name, (None, None))
-        ends = _ends_of(release, name) or (NOTHING, NOTHING)
+        ends = _ends_of(model, name) or (NOTHING, NOTHING)
         cut, unsure = [0.0, 0.0], [0.0, 0.0]
         for which, (end, side) in enumerate(zip(ends, sides, strict=True)):
             if side is not None and side.share > max(SOME, CUT * side.deviation):
@@ -405,11 +405,11 @@ def at_found_bounds(release: Release, beyond: Mapping[str, tuple[Beyond, Beyond]
         text = f"the bounds {' to '.join(bounds)} were found under privacy: values beyond them are clipped"
         if any(cut):
             text = f"about {_at(column, cut, 'beyond', ' that was found')}: they are counted there"
-        yield _loss(release, name, "at a found bound", sum(cut), text, " to ".join(bounds))
+        yield _loss(model, name, "at a found bound", sum(cut), text, " to ".join(bounds))
         if any(unsure):
             rest = f"they are true, or {_beyond(column, unsure)} are counted there"
             text = f"{_at(column, unsure, how=' that was found')}: {rest}"
-            yield _loss(release, name, "perhaps at a found bound", sum(unsure), text)
+            yield _loss(model, name, "perhaps at a found bound", sum(unsure), text)
 
 
 def _is_spike(end: _End, side: Beyond | None, column: Ordinal, which: int) -> bool:
@@ -440,20 +440,20 @@ def _beyond(column: Ordinal, shares: Sequence[float]) -> str:
     return f"{missing}values beyond {'them' if all(shares) else 'it'}"
 
 
-def _in_one_range(release: Release) -> Iterator[Loss]:
+def _in_one_range(model: TableModel) -> Iterator[Loss]:
     """Yield the columns of which most cells were counted in one range: their bounds are too far apart."""
-    codec = release.codec
+    codec = model.codec
     for name, encoder in zip(codec.domain.names, codec.encoders, strict=True):
         column = codec.column_of(name)
-        if not isinstance(encoder, OrderedEncoder) or column in (*codec.gaps, *release.accuracy_.not_found):
+        if not isinstance(encoder, OrderedEncoder) or column in (*codec.gaps, *model.accuracy_.not_found):
             continue
-        counts = release.fitted.counts_of(name)[: encoder.size]
-        index, share = int(counts.argmax()), float(counts.max(initial=0.0) / max(release.fitted.total, 1.0))
+        counts = model.fitted.counts_of(name)[: encoder.size]
+        index, share = int(counts.argmax()), float(counts.max(initial=0.0) / max(model.fitted.total, 1.0))
         low, high = (float(ends[index]) for ends in encoder.extents)
         if share > IN_ONE and high > low:
             where = encoder.range_words(low, high)
             text = f"{_percent(share)} of the cells are in one range, {where}, and where in it is lost"
-            yield _loss(release, column, "in one range", share, f"{text}: narrower bounds keep it")
+            yield _loss(model, column, "in one range", share, f"{text}: narrower bounds keep it")
 
 
 def _written(bound: Any) -> str:
@@ -470,51 +470,51 @@ def _written(bound: Any) -> str:
 # Cells that are missing, or that a value stands for
 
 
-def _missing(release: Release, *, is_listed: bool) -> Iterator[Loss]:
+def _missing(model: TableModel, *, is_listed: bool) -> Iterator[Loss]:
     """Yield the columns with many missing cells: an encoder cannot tell whether a cell had a value.
 
     Where values are listed, a value that is not in the list is missing too. They are a kind of their own.
     """
-    codec = release.codec
+    codec = model.codec
     for name, column in codec.schema.coded.items():
         attribute = codec.attributes_of(name)[0]
-        if name in codec.gaps or attribute not in codec.nullable or name in release.accuracy_.not_found:
+        if name in codec.gaps or attribute not in codec.nullable or name in model.accuracy_.not_found:
             continue
-        share = float(release.fitted.counts_of(attribute)[-1] / max(release.fitted.total, 1.0))
+        share = float(model.fitted.counts_of(attribute)[-1] / max(model.fitted.total, 1.0))
         if share > SOME and bool(column.listed) is is_listed:
             kind = "missing or not listed" if is_listed else "missing or unreadable"
             how = f"missing in the table, {'or not in the list' if is_listed else 'infinite or unreadable'}"
-            yield _loss(release, name, kind, share, f"{_percent(share)} of the cells are {how}")
+            yield _loss(model, name, kind, share, f"{_percent(share)} of the cells are {how}")
 
 
-def _first_value(release: Release) -> Iterator[Loss]:
+def _first_value(model: TableModel) -> Iterator[Loss]:
     """Yield the columns without missing cells of which nearly all cells have the first value listed.
 
     Where no cell may be missing, the first value stands for missing cells and for values not in the list.
     """
-    codec = release.codec
+    codec = model.codec
     for name, column in codec.schema.coded.items():
         if len(column.listed) < 2 or column.other is not None or name in codec.nullable:
             continue
-        weights = released_weights(codec, release.fitted, name)
+        weights = released_weights(codec, model.fitted, name)
         share = float(weights[0] / max(weights.sum(), 1.0))
         if name in codec.domain.names and share > NEARLY_ALL:
             text = (
                 f"{_percent(share)} of the cells have the value {column.listed[0]!r}, which also stands"
                 " for missing cells and for values that are not in the list"
             )
-            yield _loss(release, name, "first value", share, text)
+            yield _loss(model, name, "first value", share, text)
 
 
-def _other(release: Release) -> Iterator[Loss]:
+def _other(model: TableModel) -> Iterator[Loss]:
     """Yield the columns of which many cells have the value that stands for all others."""
-    codec, ledger = release.codec, release.ledger
-    searched = columns_of(ledger, VALUES, codec.names, release.table)
+    codec, ledger = model.codec, model.ledger
+    searched = columns_of(ledger, VALUES, codec.names, model.name)
     for name, column in codec.schema.coded.items():
-        if column.other not in column.listed or name in release.accuracy_.not_found:
+        if column.other not in column.listed or name in model.accuracy_.not_found:
             continue
-        weights = released_weights(codec, release.fitted, name)
-        cells = release.fitted.total if name in codec.domain.names else float(weights.sum())
+        weights = released_weights(codec, model.fitted, name)
+        cells = model.fitted.total if name in codec.domain.names else float(weights.sum())
         share = float(weights[column.listed.index(column.other)] / max(cells, 1.0))
         values = [value for value in column.listed if value != column.other]
         why = (
@@ -525,45 +525,45 @@ def _other(release: Release) -> Iterator[Loss]:
         text = f"{_percent(share)} of the cells are {column.other!r}: {why}"
         if name in searched and share > MOST and column.other == OTHER:
             text += "; if they are amounts or times, `privsyn schema` drafts their format"
-        is_word = name in searched and share * release.fitted.total >= 1 and column.other == OTHER
+        is_word = name in searched and share * model.fitted.total >= 1 and column.other == OTHER
         if is_word and values and all(str(value).isdecimal() for value in values):
             text += "; with this word the column of numbers is text"
         elif share <= (SOME if name in searched else MOST):
             continue
-        yield _loss(release, name, "other" if name in searched else "missing or not listed", share, text)
+        yield _loss(model, name, "other" if name in searched else "missing or not listed", share, text)
 
 
-def _not_found(release: Release) -> Iterator[Loss]:
+def _not_found(model: TableModel) -> Iterator[Loss]:
     """Yield the columns of which nothing was found under privacy."""
-    for name in release.accuracy_.not_found:
+    for name in model.accuracy_.not_found:
         text = "no values or bounds were found: its cells are invented, unless it is empty"
-        yield _loss(release, name, NOT_FOUND, 1.0, text)
+        yield _loss(model, name, NOT_FOUND, 1.0, text)
 
 
 # Classes of the target, and rows
 
 
-def of_target(release: Release, target: str) -> Iterator[Loss]:
+def of_target(model: TableModel, target: str) -> Iterator[Loss]:
     """Yield what the run did to the classes of the target: to be predicted, a column needs two of them."""
-    column = release.codec.schema.coded.get(target)
-    attribute = release.codec.attributes_of(target)[0]
-    if column is None or attribute not in release.codec.domain.names:
+    column = model.codec.schema.coded.get(target)
+    attribute = model.codec.attributes_of(target)[0]
+    if column is None or attribute not in model.codec.domain.names:
         return
-    counts, values = release.fitted.counts_of(attribute), column.listed
-    cells = len(values) or release.codec.domain.ordered[release.codec.domain.names.index(attribute)]
+    counts, values = model.fitted.counts_of(attribute), column.listed
+    cells = len(values) or model.codec.domain.ordered[model.codec.domain.names.index(attribute)]
     pool = values.index(column.other) if column.other in values else cells
-    clear = max(UNCLEAR * release.fitted.one_way_certainty(attribute).sigma, 1.0)
+    clear = max(UNCLEAR * model.fitted.one_way_certainty(attribute).sigma, 1.0)
     classes = [index for index in range(cells) if index != pool and counts[index] >= clear]
-    share = float(counts[pool] / max(release.fitted.total, 1.0)) if column.other in values else 0.0
+    share = float(counts[pool] / max(model.fitted.total, 1.0)) if column.other in values else 0.0
     texts = ["the target has one class that stands out of the noise"] if len(classes) < 2 else []
     texts += [f"{_percent(share)} of the rows are {column.other!r}"] if share else []
-    if target in columns_of(release.ledger, VALUES, release.codec.names, release.table):
-        rows, _ = rows_needed(release.ledger) or (0, 0)
+    if target in columns_of(model.ledger, VALUES, model.codec.names, model.name):
+        rows, _ = rows_needed(model.ledger) or (0, 0)
         texts.append(
             f"a class that fewer than about {rows:,} rows have is not found, unless the schema lists it"
         )
     if texts:
-        yield _loss(release, target, "target", 1.0 if len(classes) < 2 else share or None, "; ".join(texts))
+        yield _loss(model, target, "target", 1.0 if len(classes) < 2 else share or None, "; ".join(texts))
 
 
 def losses_of_rows(
@@ -611,96 +611,94 @@ def _of_rows(
 # Facts that follow from the schema, names and types
 
 
-def _dropped(release: Release) -> Iterator[Loss]:
+def _dropped(model: TableModel) -> Iterator[Loss]:
     """Yield the columns of free text."""
-    for name in release.codec.dropped:
-        yield _loss(release, name, "left out", None, "left out, as columns of kind text are")
+    for name in model.codec.dropped:
+        yield _loss(model, name, "left out", None, "left out, as columns of kind text are")
 
 
-def _identifiers(release: Release) -> Iterator[Loss]:
+def _identifiers(model: TableModel) -> Iterator[Loss]:
     """Yield the columns of identifiers."""
-    for name, column in release.codec.schema.columns.items():
+    for name, column in model.codec.schema.columns.items():
         if isinstance(column, Identifier):
-            yield _loss(release, name, "identifiers", None, "replaced by generated IDs")
+            yield _loss(model, name, "identifiers", None, "replaced by generated IDs")
 
 
-def _times_of_day(release: Release) -> Iterator[Loss]:
+def _times_of_day(model: TableModel) -> Iterator[Loss]:
     """Yield the columns taken as dates in which the noise would hide times of day.
 
     The question on their grids counts times, and the ledger has its noise. What it cannot hide is no loss.
     """
-    total, codec = max(release.fitted.total, 1.0), release.codec
-    for name in columns_of(release.ledger, GRIDS, codec.names, release.table):
+    total, codec = max(model.fitted.total, 1.0), model.codec
+    for name in columns_of(model.ledger, GRIDS, codec.names, model.name):
         column = codec.schema.coded.get(name)
-        if not isinstance(column, Datetime) or column.unit != "D" or name in release.accuracy_.not_found:
+        if not isinstance(column, Datetime) or column.unit != "D" or name in model.accuracy_.not_found:
             continue
-        sigma = deviation_of(release.ledger, GRIDS, name, release.table)
+        sigma = deviation_of(model.ledger, GRIDS, name, model.name)
         share = min(LEFT_OUT + (TIMES_STAND_OUT + CLEAR) * sigma * sqrt(len(TIMES)) / total, 1.0)
         if share > SOME_TIMES:
             hidden = f"of up to {_percent(share)} of the rows"
             text = (
                 f"taken as dates: the noise would hide times of day {hidden}; unit: s in a schema keeps them"
             )
-            yield _loss(release, name, "times of day", None, text, f"({hidden})")
+            yield _loss(model, name, "times of day", None, text, f"({hidden})")
 
 
-def _parts_of_seconds(release: Release) -> Iterator[Loss]:
+def _parts_of_seconds(model: TableModel) -> Iterator[Loss]:
     """Yield the columns of times whose type holds parts of a second: whole ones are counted and made."""
-    codec = release.codec
+    codec = model.codec
     for name, dtype in zip(codec.names, codec.dtypes, strict=True):
         column = codec.schema.coded.get(name)
         is_second = isinstance(column, Datetime) and column.unit == "s" and column.step in (None, "1s")
         if is_second and holds_parts_of_seconds(parse_dtype(dtype)):
-            yield _loss(
-                release, name, "parts of seconds", None, "in whole seconds: parts of them are left out"
-            )
+            yield _loss(model, name, "parts of seconds", None, "in whole seconds: parts of them are left out")
 
 
-def _words_for_missing(release: Release) -> Iterator[Loss]:
+def _words_for_missing(model: TableModel) -> Iterator[Loss]:
     """Yield the columns of which the schema says that a word means a missing cell."""
-    codec = release.codec
+    codec = model.codec
     for name, column in codec.schema.coded.items():
         words = [word for word in (*codec.schema.missing, *getattr(column, "missing", ())) if word]
         if words and codec.attributes_of(name)[0] in codec.nullable:
             listed = _listed([repr(word) for word in words])
             text = f"missing cells are empty: the schema has {listed} for them"
-            yield _loss(release, name, "words for missing cells", None, text, f"({listed})")
+            yield _loss(model, name, "words for missing cells", None, text, f"({listed})")
 
 
-def _amounts(release: Release) -> Iterator[Loss]:
+def _amounts(model: TableModel) -> Iterator[Loss]:
     """Yield the columns whose bounds were found, and whose names are those of codes."""
-    for name in columns_of(release.ledger, BOUNDS, release.codec.names, release.table):
+    for name in columns_of(model.ledger, BOUNDS, model.codec.names, model.name):
         if named_like_codes(name):
             text = "taken as an amount, though named like codes; {kind: categorical} in a schema keeps codes"
-            yield _loss(release, name, "taken as amounts", None, text)
+            yield _loss(model, name, "taken as amounts", None, text)
 
 
-def one_class_left(release: Release, target: str) -> bool:
+def one_class_left(model: TableModel, target: str) -> bool:
     """Return whether the release has one class of a target: then no model learns anything."""
-    return any(loss.kind == "target" and loss.share == 1.0 for loss in of_target(release, target))
+    return any(loss.kind == "target" and loss.share == 1.0 for loss in of_target(model, target))
 
 
-def spoiled(release: Release) -> dict[str, float]:
+def spoiled(model: TableModel) -> dict[str, float]:
     """Return the columns that may not be called usable, each with the largest share of its cells lost.
 
     Those in doubt are not among them: their cells may be true.
     """
-    return _spoiled(release, may_be_true=False)
+    return _spoiled(model, may_be_true=False)
 
 
-def in_doubt(release: Release) -> tuple[str, ...]:
+def in_doubt(model: TableModel) -> tuple[str, ...]:
     """Return the other columns of which most cells are alike: the owner knows whether the schema fits."""
-    surely = spoiled(release)
-    return tuple(name for name in _spoiled(release, may_be_true=True) if name not in surely)
+    surely = spoiled(model)
+    return tuple(name for name in _spoiled(model, may_be_true=True) if name not in surely)
 
 
-def _spoiled(release: Release, *, may_be_true: bool) -> dict[str, float]:
+def _spoiled(model: TableModel, *, may_be_true: bool) -> dict[str, float]:
     """Return the columns with a loss of such a kind that spoils them, each with its largest share."""
     shares: dict[str, float] = {}
-    for loss in release.losses:
+    for loss in model.losses:
         if loss.spoils and loss.share is not None and KINDS[loss.kind].may_be_true == may_be_true:
             shares.setdefault(loss.column, loss.share)
-    full_names = {name: _name(release, name) for name in release.codec.names}
+    full_names = {name: _name(model, name) for name in model.codec.names}
     return {name: shares[full_name] for name, full_name in full_names.items() if full_name in shares}
 
 

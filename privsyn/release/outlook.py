@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from math import hypot, sqrt
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from privsyn.release.losses import in_doubt, one_class_left, spoiled
 
 if TYPE_CHECKING:
     from privsyn.inference.fitted import Fitted
-    from privsyn.release.release import Release
+    from privsyn.release.table_model import TableModel
 
 COLUMNS = (0.04, 0.15)
 """Mean expected errors of single columns below which they are called usable, and rough. See `Outlook.of`."""
@@ -96,7 +96,7 @@ class Outlook:
     is_noise: bool = False
 
     @classmethod
-    def of(cls, release: Release[Any], target: str | None = None) -> Outlook:
+    def of(cls, model: TableModel, target: str | None = None) -> Outlook:
         """Return the outlook of a release; see `Release.outlook`.
 
         The error of a column includes what its counts do not show. A column of which nothing was found has
@@ -104,27 +104,27 @@ class Outlook:
         the error grows with the probability that two rows share such a group. The share of the cells that a
         spoiled column lost is an error too.
         """
-        codec, fitted, lost = release.codec, release.fitted, release.accuracy_.not_found
-        errors, shares = [], spoiled(release)
+        codec, fitted, lost = model.codec, model.fitted, model.accuracy_.not_found
+        errors, shares = [], spoiled(model)
         for (certainty, table), inside in zip(fitted.with_certainties, errors_inside(fitted), strict=False):
             column, known = codec.column_of(*table.attributes), min(certainty.error + inside, 1.0)
             errors.append(1.0 if column in lost else max(known, shares.get(column, 0.0)))
-        pairs = _pairs(release)
+        pairs = _pairs(model)
         of_target = None
         if target is not None and target in codec.schema.coded:
             own = [s / max(e, TINY) for names, s, e in pairs if target in map(codec.column_of, names)]
-            of_target = 0.0 if one_class_left(release, target) else max(own, default=0.0)
+            of_target = 0.0 if one_class_left(model, target) else max(own, default=0.0)
         return cls(
             columns=len(codec.schema.coded),
             rows=fitted.total,
-            epsilon=0.0 if release.ledger.local else release.ledger.promised_epsilon,
+            epsilon=0.0 if model.ledger.local else model.ledger.promised_epsilon,
             lost=bool(lost),
             error=float(np.mean(errors)) if errors else 0.0,
             strength=sum(s for _, s, _ in pairs) / max(sum(e for *_, e in pairs), TINY),
             of_target=of_target,
             spoiled=tuple(name for name in shares if name not in lost),
-            doubtful=tuple(name for name in in_doubt(release) if name not in lost),
-            is_noise=release.is_mostly_noise,
+            doubtful=tuple(name for name in in_doubt(model) if name not in lost),
+            is_noise=model.is_mostly_noise,
         )
 
     @property
@@ -232,14 +232,14 @@ def strength(counts: Floats) -> float:
     return round(total_variation(shares, reduce(np.multiply.outer, alone)), 12)
 
 
-def _pairs(release: Release) -> list[tuple[Attributes, float, float]]:
+def _pairs(model: TableModel) -> list[tuple[Attributes, float, float]]:
     """Return the columns, the strength and the error of each measured pair, both without and with chance.
 
     The rows of independent columns depend on each other by chance. Strengths exclude the square of this
     expected dependence, and errors include it: it would be another one in another table.
     """
     found: list[tuple[Attributes, float, float]] = []
-    for certainty, table in release.fitted.measured_marginals:
+    for certainty, table in model.fitted.measured_marginals:
         if len(table.attributes) == 2:
             counts = certainty.measured.grouping.join(table.counts)
             chance = _chance(counts)

@@ -2,40 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, partial, wraps
+from functools import cached_property, wraps
 from os import PathLike
 from typing import IO, TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec
 
-import numpy as np
-
-from privsyn.arguments import check_whole
-from privsyn.errors import InputError, not_found_in, plural, warn_absent, warn_disagreements
+from privsyn.abilities import LINKED, TOGETHER, check_abilities
+from privsyn.errors import InputError, plural
 from privsyn.inference.fitted import Fitted
-from privsyn.marginals.domain import Records
-from privsyn.marginals.marginal import Marginal
-from privsyn.marginals.structural_zeros import StructuralZeros
-from privsyn.methods.methods import Method
 from privsyn.notebook import html
-from privsyn.private.discovery import bounds_noise
 from privsyn.private.ledger import Ledger
-from privsyn.progress import Progress, no_progress, with_progress
-from privsyn.release.accuracy import Accuracy
-from privsyn.release.agreement import Agreement
-from privsyn.release.computed import released_weights
-from privsyn.release.conditional import absent, balanced, completed
-from privsyn.release.draws.draws import Draws, frames_of
-from privsyn.release.given import Given, read_given
-from privsyn.release.losses import Loss, losses_of
+from privsyn.progress import Progress, no_progress
+from privsyn.release.draws.draws import Draws
+from privsyn.release.linked_accuracy import LinkedAccuracy
+from privsyn.release.linked_rows import LinkedRows, Rows
+from privsyn.release.losses import Loss, in_order
 from privsyn.release.outlook import Outlook
-from privsyn.release.pool import Pool
-from privsyn.release.saved.file_format import Parts, pack, write_model
-from privsyn.synthesis.synthesise import ENOUGH, block_ends, in_blocks
+from privsyn.release.saved.file_format import pack, read_model, write_model
+from privsyn.release.table_model import TableModel
 from privsyn.table.codec.codec import Codec
-from privsyn.table.io.output_type import PANDAS, OutputType, without_category
-from privsyn.table.io.write import stacked, write_blocks
-from privsyn.table.kinds.categorical import OTHER, Categorical
+from privsyn.table.database.declared import ROWS, Database, Table
+from privsyn.table.database.synthetic import declared_table
+from privsyn.table.io.write import check_for_tables, write_blocks, write_tables
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,45 +37,109 @@ else:
     TableT = TypeVar("TableT")
 
 
-POOL = 50_000
-"""Most records in which `sample` searches for the given values."""
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Release(Generic[TableT]):
-    """A fitted model: consistent tables of noisy counts, and the ledger of their cost.
+    """A fitted model: consistent tables of noisy counts for each table, and the ledger of their cost.
+
+    One table is a database of one table. If it was given without a database, a sample is a table; else it is
+    a dict of tables by their names.
 
     Parameters
     ----------
-    codec : Codec
-        Public: names, types and dtypes of the columns.
-    fitted : Fitted
-        The tables of counts from which records are made.
-    ledger : Ledger
-    method : Method
-        The algorithm that makes the records.
-    form : OutputType
-        Public: the type of the private table. Synthetic tables have the same type.
-    noted : tuple of Loss
-        Losses that only `fit` could know, from released answers and public facts.
-    table : str, optional
-        Its name among linked tables, which stands before its columns in their ledger.
+    database : Database
+        Public: the tables and how they are linked.
+    tables : mapping of a table to its TableModel
+        Each after its parent. All have the same ledger.
     """
 
-    codec: Codec
-    fitted: Fitted
-    ledger: Ledger
-    method: Method
-    form: OutputType = PANDAS
-    noted: tuple[Loss, ...] = ()
-    table: str | None = None
+    database: Database
+    tables: Mapping[str, TableModel]
+
+    @classmethod
+    def of_table(cls, model: TableModel) -> Release[TableT]:
+        """Return the release of one table that was given without a database."""
+        return cls(Database({ROWS: Table()}, bare=True, single=ROWS), {ROWS: model})
+
+    @property
+    def ledger(self) -> Ledger:
+        """All private queries and their cost."""
+        return self._root.ledger
+
+    @property
+    def ledger_(self) -> Ledger:
+        """The ledger, by the name that it has in a fitted model."""
+        return self.ledger
+
+    def with_ledger(self, ledger: Ledger) -> Release[TableT]:
+        """Return the release with another ledger."""
+        return replace(
+            self, tables={name: replace(model, ledger=ledger) for name, model in self.tables.items()}
+        )
+
+    @property
+    def single(self) -> TableModel | None:
+        """The model of the one table that was given without a database; None if there was a database."""
+        return None if self.database.single is None else self.tables[self.database.single]
+
+    @property
+    def is_linked(self) -> bool:
+        """Whether rows depend on rows of another table, or come with those: a sample then is of them all."""
+        return self.database.single != self.database.root
+
+    def table(self, purpose: str = "this") -> TableModel:
+        """Return the model of the one table; refuse a `purpose` if there are several."""
+        if (model := self.single) is None:
+            raise InputError(
+                f"{purpose} is for one table, and the model has several: in Python, load(path).sample()"
+                " returns all, and load(path).tables[...] is one"
+            )
+        return model
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of run that it comes from, as `abilities` calls them."""
+        if self.single is None:
+            return (LINKED,)
+        return (TOGETHER,) if self.is_linked else ()
+
+    @property
+    def codec(self) -> Codec:
+        """The codec of the one table: names, types and dtypes of its columns."""
+        return self.table("codec").codec
+
+    @property
+    def fitted(self) -> Fitted:
+        """The tables of counts from which the rows of the one table are made."""
+        return self.table("fitted").fitted
+
+    @property
+    def _root(self) -> TableModel:
+        return self.tables[self.database.root]
+
+    @cached_property
+    def linked_rows(self) -> LinkedRows:
+        """What makes the rows of linked tables."""
+        return LinkedRows(self.database, self.tables)
 
     def __repr__(self) -> str:
-        promise = f"epsilon {self.ledger.promised_epsilon:g} at delta {self.ledger.promised_delta:g}"
-        kept = promise if self.ledger.private else "NOT PRIVATE"
-        kept = kept if self.ledger.elsewhere is None else "measured elsewhere"
-        shape = f"{plural(len(self.codec.domain), 'column')}, about {plural(self.fitted.total, 'row')}"
-        return f"<Release: {shape}, {kept}>"
+        if self.is_linked:
+            rows = (
+                f"{name} with about {plural(model.fitted.total, 'row')}"
+                for name, model in self.tables.items()
+            )
+            return f"<Release: {', '.join(rows)}, {self._promise}>"
+        model = self._root
+        shape = f"{plural(len(model.codec.domain), 'column')}, about {plural(model.fitted.total, 'row')}"
+        return f"<Release: {shape}, {self._promise}>"
+
+    @property
+    def _promise(self) -> str:
+        ledger = self.ledger
+        if ledger.elsewhere is not None:
+            return "measured elsewhere"
+        if not ledger.private:
+            return "NOT PRIVATE"
+        return f"epsilon {ledger.promised_epsilon:g} at delta {ledger.promised_delta:g}"
 
     def _repr_html_(self) -> str:
         return html("Release", [repr(self).strip("<>")], self.ledger._repr_html_())
@@ -132,20 +185,32 @@ class Release(Generic[TableT]):
             If the rows differ from the release by more than chance: `Accuracy.agreement` lists where. Rows
             with given values or balanced classes are not compared, nor fewer than 100.
         """
-        if balance is not None:
-            self.codec.schema.check_coded("balance", balance)
-        if given is None and balance is None:
-            frame = stacked(self._with_warning(self.blocks(n, seed, progress)))
-        else:
-            frame = self._completed(n, given, balance, seed, progress)
-        return self.form.cast(frame, self.codec.schema)
+        check_abilities(self.kinds, {"given": given, "balance": balance})
+        if not self.is_linked:
+            model = self._root
+            frame = model.frame(n, given=given, balance=balance, seed=seed, progress=progress)
+            return model.form.cast(frame, model.codec.schema)
+        return self.published(self.linked_rows.sample(n, given, seed, progress or no_progress))
+
+    def published(self, rows: Rows) -> TableT:
+        """Return the tables with their keys, and the look-up tables; or the one table."""
+        if self.database.single is not None:
+            return self.linked_rows.published(self.database.single, rows)[0]
+        tables: Any = {name: self.linked_rows.published(name, rows)[0] for name in self.tables}
+        return tables | self.linked_rows.lookups
 
     def sample_blocks(
         self, n: int | None = None, *, seed: int | None = None, progress: Progress | None = None
     ) -> Iterator[TableT]:
-        """Yield the table of `sample` in blocks of about 100,000 rows. All together are about as accurate."""
-        blocks = self._with_warning(self.blocks(n, seed, progress))
-        return (self.form.cast(block, self.codec.schema) for block in blocks)
+        """Yield the table of `sample` in blocks of about 100,000 rows. All together are about as accurate.
+
+        Rows of persons that belong together come in one block.
+        """
+        model = self.table("sample_blocks")
+        if self.is_linked:
+            return iter([self.sample(n, seed=seed, progress=progress)])
+        blocks = model.with_warning(model.blocks(n, seed, progress))
+        return (model.form.cast(block, model.codec.schema) for block in blocks)
 
     def sample_to(
         self,
@@ -174,195 +239,97 @@ class Release(Generic[TableT]):
         InputError
             If the file cannot be written.
         """
-        blocks = self.sample_blocks(n, seed=seed, progress=progress)
-        return write_blocks(blocks, path, self.codec.schema, self.form, excel_safe=excel_safe)
+        model, blocks = self.table("sample_to"), self.sample_blocks(n, seed=seed, progress=progress)
+        return write_blocks(blocks, path, model.codec.schema, model.form, excel_safe=excel_safe)
 
-    @property
-    def is_mostly_noise(self) -> bool:
-        """Whether the number of rows is; not if it is known, or somebody else vouches for the counts."""
-        ledger = self.ledger
-        return not ledger.all_local and ledger.elsewhere is None and self.fitted.is_mostly_noise
+    def sample_into(
+        self,
+        path: str | PathLike[str],
+        n: int | None = None,
+        *,
+        seed: int | None = None,
+        ending: str = ".csv",
+        excel_safe: bool = False,
+        progress: Progress | None = None,
+    ) -> dict[str, tuple[int, int]]:
+        """Write the tables of `sample`, all or none; return the numbers of rows and columns of each.
 
-    @property
-    def too_little_signal(self) -> str | None:
-        """Say why no table is made by default: its number of rows is mostly noise. None if it is not.
-
-        It follows from released counts. A table that respondents randomised has a known number of rows.
-        The caller vouches for counts that were measured elsewhere.
+        Parameters
+        ----------
+        path : str or path
+            A new folder, whose files get the `ending`, or a .duckdb or .sqlite file.
+        n, seed, excel_safe, progress : optional
+            See `sample` and `sample_to`.
         """
-        if not self.is_mostly_noise:
-            return None
-        rows, error = self.fitted.total, self.fitted.noise_of_total
-        return (
-            f"too little signal: about {plural(rows, 'row')}, give or take {error:,.0f}: mostly noise. Raise"
-            " epsilon, or take a table of more rows"
-        )
-
-    def number_of_rows(self, n: int | None) -> int:
-        """Return `n`, or else the private estimate; an `InputError` if that is mostly noise."""
-        if n is not None:
-            return check_whole("n", n)
-        if (why := self.too_little_signal) is not None:
-            raise InputError(f"{why}. To look at the noise all the same, say how many rows: n (--rows)")
-        return self.estimated_rows
-
-    @property
-    def estimated_rows(self) -> int:
-        """The private estimate of the table's number of rows."""
-        return round(self.fitted.total)
-
-    def blocks(self, n: int | None, seed: int | None, progress: Progress | None) -> Iterator[pd.DataFrame]:
-        """Yield the table of `sample` in blocks of rows, as pandas data frames."""
-        rows = self.number_of_rows(n)
-        seeds = np.random.SeedSequence(None if seed is None else check_whole("seed", seed))
-        tables = self.fitted.one_ways + self._tables
-        ends = block_ends(rows, len(self.codec.domain))
-        rng = np.random.default_rng(seeds)
-        if len(ends) == 1:
-            enough = max(rows, min(round(self.fitted.total), ENOUGH))
-            yield self._decoded(self._records(tables, enough, rng, progress), rng, 0, rows)
-            return
-        records = in_blocks(tables, ends, self._records, seeds)
-        blocks = with_progress(records, "synthesising", len(ends), progress or no_progress)
-        for start, block in zip((0, *ends), blocks, strict=False):
-            yield self._decoded(block, rng, start)
-
-    def _with_warning(self, blocks: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-        """Yield the blocks of a table, and warn after the last if the rows differ from the release."""
-        agreement = self._new_agreement()
-        for block in blocks:
-            agreement.add(block)
-            yield block
-        warn_disagreements(agreement.disagreements())
-
-    def _new_agreement(self) -> Agreement:
-        return Agreement(self.codec, self.fitted, self.accuracy_.not_found)
-
-    def _completed(
-        self, n: int | None, given: Any, balance: str | None, seed: int | None, progress: Progress | None
-    ) -> pd.DataFrame:
-        """Return rows that have the given values, with balanced classes if asked."""
-        rows = self.number_of_rows(n)
-        rng = np.random.default_rng(None if seed is None else check_whole("seed", seed))
-        asked = Given() if given is None else read_given(self.codec, given, n, rows)
-        numbers, spans = dict(asked.numbers), asked.spans
-        rows = next((len(cells) for cells in numbers.values()), rows)
-        if balance is not None:
-            if balance in {*numbers, *spans}:
-                raise InputError(f"balance {balance!r}: this column is given")
-            numbers[balance] = balanced(self.codec, self.fitted, balance, rows, rng)
-            warn_absent(balance, self.absent(balance))
-        if not rows or not (numbers or spans):
-            return stacked(self.blocks(rows, seed, progress))
-        enough = max(min(round(self.fitted.total), POOL), ENOUGH)
-        pool = Pool(self.codec, self.fitted, self._tables, self.records(enough, rng, progress), rng)
-        return self.with_used_categories(completed(pool, numbers, spans, rows, asked.missing))
-
-    def absent(self, column: str) -> tuple[Any, ...]:
-        """Return the listed values of a column with no row in the release: no sample has them."""
-        self.codec.schema.check_coded("absent", column)
-        return absent(self.codec, self.fitted, column)
-
-    @cached_property
-    def zeros(self) -> StructuralZeros:
-        """The structural zeros of the merged codes, which the constraints imply."""
-        return self.codec.possible(self.fitted.merging)
-
-    @property
-    def _tables(self) -> tuple[Marginal, ...]:
-        """The marginals, and tables for structural zeros that no marginal covers."""
-        fitted = self.fitted
-        return (*fitted.marginals, *self.zeros.missing_from(fitted.marginals, fitted.one_ways))
-
-    def records(self, n: int, rng: np.random.Generator, progress: Progress | None = None) -> Records:
-        """Return `n` records in merged codes."""
-        return self._records(self.fitted.one_ways + self._tables, n, rng, progress)
-
-    def _records(
-        self, tables: tuple[Marginal, ...], n: int, rng: np.random.Generator, progress: Progress | None = None
-    ) -> Records:
-        """Make `n` records, in merged codes, from the one-ways and the other tables."""
-        domain, one_ways = self.fitted.merging.merged, tables[: len(self.codec.domain)]
-        return self.method.synthesise(
-            domain, one_ways, tables[len(one_ways) :], n, rng, progress=progress, zeros=self.zeros
-        )
-
-    def _decoded(
-        self, records: Records, rng: np.random.Generator, start: int, rows: int | None = None
-    ) -> pd.DataFrame:
-        """Return all records, or `rows` of them, as a table in random order; `start` records precede them."""
-        chosen = Records(records.domain, records.codes[rng.permutation(len(records))[:rows]])
-        restored = self.fitted.merging.restore(chosen, rng)
-        return self.with_used_categories(self.codec.decode(restored, rng, self.fitted.merging, start))
-
-    def with_used_categories(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Return rows whose categories lack the value for all others, if the release has no row of it."""
-        for name, column in self.codec.schema.coded.items():
-            dtype = frame[name].dtype if name in frame else None
-            if not isinstance(column, Categorical) or column.other != OTHER or dtype != "category":
-                continue
-            counts = released_weights(self.codec, self.fitted, name)
-            if counts[column.listed.index(OTHER)] == 0 and not (frame[name] == OTHER).any():
-                frame[name] = without_category(frame[name], OTHER)
-        return frame
-
-    def compared(self, n: int, seed: int) -> Agreement:
-        """Draw `n` rows and compare them with the release. This costs no privacy."""
-        rng, merging, agreement = np.random.default_rng(seed), self.fitted.merging, self._new_agreement()
-        numbers = self.codec.numbers(merging.restore(self.records(n, rng), rng), rng, merging)
-        codes = [cells.merged_codes(numbers[name]) for name, cells in self.codec.cells(merging).items()]
-        agreement.add_records(Records(merging.merged, np.stack(codes, axis=1)))
-        return agreement
+        check_for_tables(path)
+        rows, tables = self.linked_rows.sample(n, None, seed, progress or no_progress), dict[str, Any]()
+        for name in self.tables:
+            table, schema, form = self.linked_rows.published(name, rows)
+            tables[name] = table, schema, form, declared_table(name, self.database, schema.columns)
+        for name, table in self.linked_rows.lookups.items():
+            form = self.database.tables[name].public.form
+            tables[name] = table, None, form, declared_table(name, self.database, ())
+        return write_tables(tables, path, ending, excel_safe=excel_safe)
 
     def draws(
         self, m: int, n: int | None = None, *, seed: int | None = None, progress: Progress | None = None
     ) -> Draws:
-        """Return `m` synthetic tables that differ as the noise does. This costs no further privacy.
+        """Return `m` samples that differ as the noise does. This costs no further privacy.
 
-        Each is a table that the private one could be, given the noisy answers. Pool what is estimated from
-        each with `privsyn.pool` or `privsyn.pooled`. The tables are made when they are asked for.
+        Each is a table, or several linked ones, that the private data could be, given the noisy answers. Pool
+        what is estimated from each with `privsyn.pool` or `privsyn.pooled`. The tables are made when they are
+        asked for.
 
         Parameters
         ----------
         m : int
-            Number of tables, at least 2. Use about 20.
+            Number of samples, at least 2. Use about 20.
         n, seed, progress : optional
             See `sample`.
         """
         return Draws(self, m, n, seed, progress)
 
-    @property
-    def ledger_(self) -> Ledger:
-        """The ledger, by the name that it has in a fitted model."""
-        return self.ledger
-
-    def with_ledger(self, ledger: Ledger) -> Release[TableT]:
-        """Return the release with another ledger."""
-        return replace(self, ledger=ledger)
+    def absent(self, column: str) -> tuple[Any, ...]:
+        """Return the listed values of a column with no row in the release: no sample has them."""
+        return self.table("absent").absent(column)
 
     @property
-    def kinds(self) -> tuple[str, ...]:
-        """The kinds of run that it comes from, as `abilities` calls them."""
-        return ()
+    def too_little_signal(self) -> str | None:
+        """Say why no table is made by default: its number of rows is mostly noise. None if it is not.
+
+        It follows from released counts. A table that respondents randomised has a known number of rows. The
+        caller vouches for counts that were measured elsewhere. Of linked tables the one without a parent
+        decides. A further table whose number of rows is mostly noise is made, and its losses and its outlook
+        say so: the others are no worse for it.
+        """
+        return self._root.too_little_signal
 
     @property
-    def of_one_table(self) -> Release[TableT]:
-        """The release itself; see `LinkedRelease.of_one_table`."""
-        return self
+    def estimated_rows(self) -> int:
+        """The private estimate of the number of rows; of linked tables, of the one without a parent."""
+        return self._root.estimated_rows
 
     @cached_property
-    def accuracy_(self) -> Accuracy:
+    def accuracy_(self) -> Any:
         """Expected errors of all measurements, and intervals for counts. They cost no privacy."""
-        laplace = self.ledger.accounting == "pure" and not self.ledger.all_local
-        not_found = not_found_in(self.ledger.public_inputs, self.codec.names, self.table)
-        noise = bounds_noise(self.ledger, self.codec.names, self.table)
-        draw = partial(frames_of, self)
-        return Accuracy(self.codec, self.fitted, laplace, draw, not_found, bounds_noise=noise)
+        if (model := self.single) is not None:
+            return model.accuracy_
+        parents = {name: table.parent for name, table in self.database.private.items() if table.parent}
+        return LinkedAccuracy({name: model.accuracy_ for name, model in self.tables.items()}, parents)
+
+    @property
+    def not_found(self) -> tuple[str, ...]:
+        """The columns, each with its table if there are several, of which nothing exceeded the noise."""
+        return tuple(
+            column if model.name is None else f"{name}.{column}"
+            for name, model in self.tables.items()
+            for column in model.accuracy_.not_found
+        )
 
     @cached_property
     def losses(self) -> tuple[Loss, ...]:
         """What the run did to each column, the largest share of lost cells first. It costs no privacy."""
-        return losses_of(self)
+        return in_order(loss for model in self.tables.values() for loss in model.losses)
 
     @property
     def losses_(self) -> tuple[Loss, ...]:
@@ -375,9 +342,16 @@ class Release(Generic[TableT]):
         It names single columns, relationships between columns and, if there is a `target`, a model of it. It
         follows from released counts, so it costs no privacy. See docs/epsilon.md for how often it was right.
         """
-        if target is not None:
-            self.codec.schema.check_coded("target", target)
-        return str(Outlook.of(self, target))
+        model = self.table("outlook")
+        if self.is_linked and target is None:
+            return str(replace(Outlook.of(model), takes_target=False))
+        return model.outlook(target)
+
+    def outlooks(self) -> dict[str, str]:
+        """Return the sentence of `outlook` for each table; none advises to name a target."""
+        return {
+            name: str(replace(Outlook.of(model), takes_target=False)) for name, model in self.tables.items()
+        }
 
     def save(self, path: str | PathLike[str] | IO[bytes]) -> None:
         """Write the release to a file, whole or not at all, after reading it back; see `file_format`.
@@ -395,7 +369,17 @@ class Release(Generic[TableT]):
 
     def packed(self) -> bytes:
         """Return the bytes of the file. The same release gives the same bytes."""
-        return pack(Parts(self.codec, self.fitted, self.ledger, self.method, self.form, self.noted))
+        return pack(self.database, self.tables)
+
+
+def load(path: str | PathLike[str] | IO[bytes]) -> Release[Any]:
+    """Read a release that `save` wrote; an `InputError` if the file is anything else.
+
+    Parameters
+    ----------
+    path : path, or file open for reading bytes
+    """
+    return Release(*read_model(path))
 
 
 P = ParamSpec("P")
@@ -420,7 +404,7 @@ def _of_release(
 class ReleasedModel(Generic[TableT]):
     """A model whose `fit` makes a release; base of `PrivSyn`."""
 
-    release_: Any  # a Release, or a LinkedRelease if rows are linked
+    release_: Release[TableT]
     seed: int | None
     progress: Progress | None
 

@@ -24,8 +24,9 @@ from privsyn.private.laws import LAWS
 from privsyn.private.ledger import Ledger
 from privsyn.private.spend import ONE_WAYS
 from privsyn.progress import Progress, no_progress
-from privsyn.release.linked import LinkedRelease
+from privsyn.release.draws.frames import FrameDraws
 from privsyn.release.release import Release
+from privsyn.release.table_model import TableModel
 from privsyn.synthesizer import PrivSyn
 from privsyn.table.io.write import stacked
 
@@ -155,7 +156,7 @@ class Forecast:
 
 
 def forecast(
-    release: Release[Any] | LinkedRelease | PrivSyn[Any],
+    release: Release[Any] | PrivSyn[Any],
     target: str,
     *,
     model: str = DEFAULT_LEARNERS[0],
@@ -201,7 +202,7 @@ def forecast(
     >>> found.measure, found.score > 0.7, found.drop < 0.1
     ('AUC', True, True)
     """
-    fitted: Release[Any] | None = check_release(release).of_one_table
+    fitted: TableModel | None = check_release(release).single
     if fitted is None:
         raise InputError(LINKED)
     fitted.codec.schema.check_coded("target", target)
@@ -226,7 +227,7 @@ class _Simulation:
     """Stand-ins for the private table, and simulated releases of them."""
 
     def __init__(
-        self, release: Release[Any], target: str, model: str, draws: int, entropy: np.random.SeedSequence
+        self, release: TableModel, target: str, model: str, draws: int, entropy: np.random.SeedSequence
     ) -> None:
         schema, method = release.codec.schema, release.method.name
         self._schema = replace(schema, columns=schema.coded)
@@ -239,7 +240,7 @@ class _Simulation:
             PrivSyn[Any], epsilon, delta, self._schema, method=method, **named
         )
         test_rows = min(self._rows, TEST_ROWS)
-        self._draws = release.draws(max(draws, 2), self._rows + test_rows, seed=self._seeds[-1])
+        self._draws = FrameDraws(release, max(draws, 2), self._rows + test_rows, self._seeds[-1])
         self._released = stacked(release.blocks(self._rows, self._seeds[-1], None))
         self.measure = "auc"
 
@@ -256,7 +257,7 @@ class _Simulation:
             alike, test = mixed.iloc[: self._rows], mixed.iloc[self._rows :]
             report(stage, STEPS * k + 1, steps)
             run = self._run(seed=seed, progress=report).fit(alike)
-            again = stacked(run.release_.blocks(self._rows, seed, None))
+            again = stacked(run.release_.table().blocks(self._rows, seed, None))
             view, (tested, *learnt) = code_together([test, alike, self._released, again], self._schema)
             report(stage, STEPS * k + 2, steps)
             yield self._learn(view, tested, learnt)

@@ -14,7 +14,7 @@ from privsyn.marginals.domain import Codes, Integers
 from privsyn.marginals.marginal import Marginal
 from privsyn.pages.diagram import Box
 from privsyn.pages.sections import interval, many, whole
-from privsyn.release.linked import LinkedRelease
+from privsyn.release.release import Release
 from privsyn.studies.release_facts import KEPT, most_frequent, relationship
 from privsyn.synthesis.chains import NUMBER_OF_ROWS, Context, Previous
 from privsyn.table.codec.labels import labels_of
@@ -26,7 +26,7 @@ BEFORE, PLACE = "rows before", "numbers and places of rows"
 """What else than a table a row may be linked with."""
 
 
-def persons(release: LinkedRelease) -> tuple[float, float, float]:
+def persons(release: Release) -> tuple[float, float, float]:
     """Return the estimated number of rows of the root, and the ends of its 95 % interval.
 
     The interval is that of the column whose noise is least in all cells together, extended to the estimate.
@@ -42,7 +42,7 @@ def persons(release: LinkedRelease) -> tuple[float, float, float]:
     return total, max(min(seen - away, total), 0.0), max(seen + away, total)
 
 
-def rows_each(release: LinkedRelease, child: str) -> dict[str, Any]:
+def rows_each(release: Release, child: str) -> dict[str, Any]:
     """Return how many rows of a child table each row of its parent has on average, with a 95 % interval."""
     parent = release.database.tables[child].parent or ""
     found = release.accuracy_.mean(f"{child}: count")
@@ -52,18 +52,18 @@ def rows_each(release: LinkedRelease, child: str) -> dict[str, Any]:
     return {"table": child, "parent": parent, "column": rows_of(child), "words": words, "text": text}
 
 
-def boxes(release: LinkedRelease) -> list[Box]:
+def boxes(release: Release) -> list[Box]:
     """Return what the diagram says of each table; numbers of rows are the released estimates."""
     found = []
-    for name, level in release.levels.items():
+    for name, model in release.tables.items():
         table = release.database.tables[name]
         keys = [f"key {table.key}"] if table.key else []
-        counted = f"about {whole(level.release.fitted.total)} rows"
+        counted = f"about {whole(model.fitted.total)} rows"
         lines = [*keys, counted, many(len(published(release, name)), "column")]
         label = ""
         if table.parent is not None:
             label = f"{table.link} · rows each {rows_each(release, name)['text']}"
-        lookups = release.database.looked_up(name, level.release.codec.names)
+        lookups = release.database.looked_up(name, model.codec.names)
         found.append(Box(name, lines, table.parent, label, lookups))
     for name, table in release.database.public.items():
         lines = [f"key {table.key}", many(len(table.public.frame), "row"), "public, as it is"]
@@ -71,25 +71,25 @@ def boxes(release: LinkedRelease) -> list[Box]:
     return found
 
 
-def published(release: LinkedRelease, name: str) -> list[str]:
+def published(release: Release, name: str) -> list[str]:
     """Return the columns of a synthetic table that are no keys."""
-    return [column for column in release.levels[name].columns if column not in own_keys(release, name)]
+    return [column for column in release.tables[name].columns if column not in own_keys(release, name)]
 
 
-def own_keys(release: LinkedRelease, name: str) -> tuple[str, ...]:
+def own_keys(release: Release, name: str) -> tuple[str, ...]:
     """Return the columns of a synthetic table with new keys, and with 1, 2, 3, ..."""
-    table, level = release.database.tables[name], release.levels[name]
-    known = (*level.release.codec.names, *table.elsewhere)
-    return tuple(column for column in level.columns if column not in known)
+    table, model = release.database.tables[name], release.tables[name]
+    known = (*model.codec.names, *table.elsewhere)
+    return tuple(column for column in model.columns if column not in known)
 
 
-def not_published(release: LinkedRelease, name: str) -> tuple[str, ...]:
+def not_published(release: Release, name: str) -> tuple[str, ...]:
     """Return the counted columns of a table that no synthetic table has: summaries of child rows."""
     numbers = tuple(map(rows_of, release.database.children(name)))
     return (*release.database.tables[name].derive, *numbers, ROW)
 
 
-def called_elsewhere(release: LinkedRelease, name: str) -> dict[str, str]:
+def called_elsewhere(release: Release, name: str) -> dict[str, str]:
     """Return what the synthetic tables call the columns that a table counts for others, or computes."""
     database = release.database
     found = {str(summary): column for column, summary in database.tables[name].computed.items()}
@@ -99,11 +99,11 @@ def called_elsewhere(release: LinkedRelease, name: str) -> dict[str, str]:
     return found
 
 
-def rules(release: LinkedRelease) -> list[tuple[str, str]]:
+def rules(release: Release) -> list[tuple[str, str]]:
     """Return the rules that every synthetic row keeps, each with its table, in words."""
     found = []
-    for name, level in release.levels.items():
-        table, codec = release.database.tables[name], level.release.codec
+    for name, model in release.tables.items():
+        table, codec = release.database.tables[name], model.codec
         lookups = release.database.looked_up(name, codec.names)
         found += [(name, each.explain()) for each in codec.schema.constraints]
         found += [(name, said) for said in _of_links(table)]
@@ -139,17 +139,17 @@ class LinksInWords:
 
     Parameters
     ----------
-    release : LinkedRelease
+    release : Release
     name : str
         A table with a parent.
     """
 
-    def __init__(self, release: LinkedRelease, name: str) -> None:
+    def __init__(self, release: Release, name: str) -> None:
         self._release, self._name = release, name
-        level = release.levels[name]
-        if level.links is None:
+        model = release.tables[name]
+        if model.links is None:
             raise ValueError(f"{name}: nothing links its rows")
-        self._own, self._links = level.release, level.links
+        self._own, self._links = model, model.links
 
     @cached_property
     def relationships(self) -> list[dict[str, Any]]:

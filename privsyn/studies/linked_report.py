@@ -14,8 +14,8 @@ from privsyn.pages.diagram import diagram
 from privsyn.pages.sections import Section, percent
 from privsyn.progress import no_progress
 from privsyn.release.agreement import Agreement
-from privsyn.release.linked import LinkedRelease
 from privsyn.release.losses import lines_of
+from privsyn.release.release import Release
 from privsyn.studies import linked_facts as linked
 from privsyn.studies.linked_facts import LinksInWords
 from privsyn.studies.release_facts import KEPT, MOST_PAIRS, in_plain_words, in_values, pair_table
@@ -51,11 +51,11 @@ Links = Mapping[str, LinksInWords]
 """The links of each table that has a parent."""
 
 
-def render_linked(release: LinkedRelease) -> str:
+def render_linked(release: Release) -> str:
     """Return the page of several tables as text."""
     agreement = _compared(release)
     links = {name: LinksInWords(release, name) for name in release.database.names[1:]}
-    tables = [_table(release, name, agreement.get(name), links.get(name)) for name in release.levels]
+    tables = [_table(release, name, agreement.get(name), links.get(name)) for name in release.tables]
     data = _pairs(tables, release, links)
     total, low, high = linked.persons(release)
     root, ledger = release.database.root, release.ledger
@@ -71,7 +71,7 @@ def render_linked(release: LinkedRelease) -> str:
         "lookups": {
             name: (table.key, len(table.public.frame)) for name, table in release.database.public.items()
         },
-        "numbers": {name: place for place, name in enumerate(release.levels, 1)},
+        "numbers": {name: place for place, name in enumerate(release.tables, 1)},
         "kept_words": KEPT,
         "tables": tables,
         "uses": _uses(tables),
@@ -92,15 +92,16 @@ def render_linked(release: LinkedRelease) -> str:
     return pages.render("linked.html", values, SECTIONS)
 
 
-def _compared(release: LinkedRelease) -> dict[str, Agreement]:
+def _compared(release: Release) -> dict[str, Agreement]:
     """Compare synthetic rows of each table with its release; nothing if no rows can be sampled.
 
     The largest table then has about `ROWS` rows.
     """
-    totals = {name: level.release.fitted.total for name, level in release.levels.items()}
+    totals = {name: model.fitted.total for name, model in release.tables.items()}
     most = max(1.0, max(totals.values()) / ROWS)
     try:
-        made = release.rows(max(round(totals[release.database.root] / most), 1), None, SEED, no_progress)
+        persons = max(round(totals[release.database.root] / most), 1)
+        made = release.linked_rows.sample(persons, None, SEED, no_progress)
     except InputError:  # the page says that the constraints are not covered
         return {}
     found = {}
@@ -113,7 +114,7 @@ def _compared(release: LinkedRelease) -> dict[str, Agreement]:
 
 
 def _table(
-    release: LinkedRelease, name: str, agreement: Agreement | None, links: LinksInWords | None
+    release: Release, name: str, agreement: Agreement | None, links: LinksInWords | None
 ) -> dict[str, Any]:
     """Return what the page says of one table."""
     own, table = release.tables[name], release.database.tables[name]
@@ -159,7 +160,7 @@ def _best(links: Links) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: -row["strength"])
 
 
-def _pairs(tables: list[dict[str, Any]], release: LinkedRelease, links: Links) -> list[dict[str, Any]]:
+def _pairs(tables: list[dict[str, Any]], release: Release, links: Links) -> list[dict[str, Any]]:
     """Return the counts of the strongest pairs, or shares if they link rows, each with a sentence."""
     found: list[tuple[dict[str, Any], Callable[[], dict[str, Any]]]] = []
     for table in tables:
@@ -173,7 +174,7 @@ def _pairs(tables: list[dict[str, Any]], release: LinkedRelease, links: Links) -
     return [counts() | {"said": _in_words(row)} for row, counts in found[:MOST_PAIRS]]
 
 
-def _own_pair(release: LinkedRelease, name: str, row: dict[str, Any]) -> dict[str, Any]:
+def _own_pair(release: Release, name: str, row: dict[str, Any]) -> dict[str, Any]:
     """Return the counts of a pair of columns of one table, whose names are those of the whole page."""
     columns = [f"{name}.{column}" for column in row["columns"]]
     return pair_table(release.tables[name], row["columns"]) | {"columns": columns}

@@ -19,7 +19,7 @@ from privsyn.private.ledger import Ledger, recorded_lines
 from privsyn.release.agreement import error_limit
 from privsyn.release.losses import in_doubt, lines_of, spoiled
 from privsyn.release.outlook import strength
-from privsyn.release.release import Release
+from privsyn.release.table_model import TableModel
 
 MOST_LEVELS = 14
 """Most values of a column in a table on the page: of unordered columns the most frequent ones."""
@@ -49,7 +49,7 @@ MOST_EPSILON = 700.0
 """Above it e to the power of epsilon is no double; nothing is promised by then."""
 
 
-def facts(release: Release) -> dict[str, Any]:
+def facts(release: TableModel) -> dict[str, Any]:
     """Return what the templates of both need, by name: `tables` are the `relationships`."""
     rows = relationships(release)
     kept = overview(release.codec.domain.names, rows)
@@ -69,7 +69,7 @@ def facts(release: Release) -> dict[str, Any]:
     }
 
 
-def relationships(release: Release) -> list[dict[str, Any]]:
+def relationships(release: TableModel) -> list[dict[str, Any]]:
     """Return the measured tables of several columns, the strongest relationship first.
 
     The *strength* is the total variation distance between the table and what it would be if its columns were
@@ -201,13 +201,13 @@ def _decided(row: dict[str, Any]) -> float:
     return 0.0 if row["kept"] == KEPT[2] else row["strength"]
 
 
-def pair_tables(release: Release, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def pair_tables(release: TableModel, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the counts of the strongest pairs, as plain data: values, estimates and 95 % intervals."""
     pairs = [row["columns"] for row in rows if len(row["columns"]) == 2]
     return [pair_table(release, pair) for pair in pairs[:MOST_PAIRS]]
 
 
-def pair_table(release: Release, columns: tuple[str, str]) -> dict[str, Any]:
+def pair_table(release: TableModel, columns: tuple[str, str]) -> dict[str, Any]:
     """Return the counts of a measured pair, with at most `MOST_LEVELS` values of each column."""
     a, b = columns
     frame = release.accuracy_.labelled_counts(a, b)

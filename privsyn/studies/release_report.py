@@ -22,8 +22,8 @@ from privsyn.pages import sections as pages
 from privsyn.pages.picture import Axis, Bins, error_bars, percent_of
 from privsyn.pages.sections import Section, at_most, interval
 from privsyn.release.agreement import Agreement
-from privsyn.release.linked import LinkedRelease
 from privsyn.release.release import Release
+from privsyn.release.table_model import TableModel
 from privsyn.studies.release_facts import facts, pair_map, pair_tables
 from privsyn.synthesizer import PrivSyn
 from privsyn.table.codec.labels import members
@@ -73,7 +73,7 @@ MOVED, MUCH = 1.25, 0.005
 """A column is marked if its expected error exceeds its noise error by this factor and share of rows."""
 
 
-def report(release: Release | LinkedRelease | PrivSyn, path: str | PathLike[str]) -> None:
+def report(release: Release | PrivSyn, path: str | PathLike[str]) -> None:
     """Write the released counts, their error bars and the privacy cost to a web page, in one file.
 
     It uses only the release, so it may be published wherever the release may. The page of several tables also
@@ -81,7 +81,7 @@ def report(release: Release | LinkedRelease | PrivSyn, path: str | PathLike[str]
 
     Parameters
     ----------
-    release : Release, LinkedRelease or PrivSyn
+    release : Release or PrivSyn
         The result of `load`, or a fitted model.
     path : path
 
@@ -90,36 +90,34 @@ def report(release: Release | LinkedRelease | PrivSyn, path: str | PathLike[str]
     InputError
         If the file cannot be written.
     """
-    whole = check_release(release)
-    if (of_one := whole.of_one_table) is None:
-        from privsyn.studies.linked_report import render_linked  # it uses this file
-
-        page = render_linked(whole)
-    else:
-        page = render(of_one)
+    page = render(check_release(release))
     with atomic_path(path) as place:
         place.write_text(page, encoding="utf-8")
 
 
 def render(release: Release) -> str:
     """Return the page as text."""
-    values = in_short(release, _compared(release))
+    if (model := release.single) is None:
+        from privsyn.studies.linked_report import render_linked  # it uses this file
+
+        return render_linked(release)
+    values = in_short(model, _compared(model))
     values |= {
         "acceptance": values["ledger"].get("acceptance"),
-        "csv": estimates({"": release}),
-        "data": pair_tables(release, values["tables"]),
-        "map": pair_map(release.codec.domain.names, values["tables"]),
+        "csv": estimates({"": model}),
+        "data": pair_tables(model, values["tables"]),
+        "map": pair_map(model.codec.domain.names, values["tables"]),
         **LIMITS,
     }
     return pages.render("public.html", values, SECTIONS)
 
 
-def in_short(release: Release, agreement: Agreement | None, *, beside: bool = False) -> dict[str, Any]:
+def in_short(release: TableModel, agreement: Agreement | None, *, beside: bool = False) -> dict[str, Any]:
     """Return what pages show of a table, by name.
 
     Parameters
     ----------
-    release : Release
+    release : TableModel
     agreement : Agreement, optional
         That of rows drawn from the release.
     beside : bool
@@ -150,12 +148,12 @@ def in_short(release: Release, agreement: Agreement | None, *, beside: bool = Fa
     }
 
 
-def estimates(releases: Mapping[str, Release]) -> str:
+def estimates(releases: Mapping[str, TableModel]) -> str:
     """Return a link with the counts of all columns and their 95 % intervals, as a CSV for spreadsheets.
 
     Parameters
     ----------
-    releases : mapping of a table to its Release
+    releases : mapping of a table to its TableModel
         A single table has the name "", and its CSV no column of tables.
     """
     text = StringIO()
@@ -172,7 +170,7 @@ def estimates(releases: Mapping[str, Release]) -> str:
     return f"data:text/csv;charset=utf-8;base64,{b64encode(text.getvalue().encode()).decode()}"
 
 
-def _compared(release: Release) -> Agreement | None:
+def _compared(release: TableModel) -> Agreement | None:
     """Compare synthetic rows with the release; None if no row can be sampled."""
     columns = len(release.codec.domain)
     rows = min(round(release.fitted.total), ROWS, max(LEAST_ROWS, CELLS // columns))
@@ -182,7 +180,7 @@ def _compared(release: Release) -> Agreement | None:
         return None
 
 
-def _schema(release: Release) -> list[tuple[str, str]]:
+def _schema(release: TableModel) -> list[tuple[str, str]]:
     """Return what is public about each column and which constraints hold, in words."""
     schema, lost = release.codec.schema, release.accuracy_.not_found
     return [
@@ -191,7 +189,7 @@ def _schema(release: Release) -> list[tuple[str, str]]:
     ]
 
 
-def _uncovered(release: Release) -> dict[str, list[str]]:
+def _uncovered(release: TableModel) -> dict[str, list[str]]:
     """Return the columns without a count, by reason."""
     codec = release.codec
     dropped = [name for name in codec.names if name in codec.dropped]
@@ -207,7 +205,7 @@ def _uncovered(release: Release) -> dict[str, list[str]]:
 
 
 def _column(
-    release: Release, name: str, drawn: Ints | None, words: tuple[tuple[str, ...], ...], *, beside: bool
+    release: TableModel, name: str, drawn: Ints | None, words: tuple[tuple[str, ...], ...], *, beside: bool
 ) -> dict[str, Any]:
     """Return a column: its error, its counts and a plot of them; `words` are the values of each count."""
     codec, fitted = release.codec, release.fitted
@@ -242,7 +240,7 @@ def _column(
     }
 
 
-def _facts(release: Release, name: str) -> str:
+def _facts(release: TableModel, name: str) -> str:
     """Return the mean and the median of a column of numbers, with intervals; empty for any other column."""
     column = release.codec.schema.columns.get(name)
     if column is None or not column.has_numbers:
@@ -261,7 +259,7 @@ def _facts(release: Release, name: str) -> str:
     return "; ".join(words)
 
 
-def _picture(release: Release, name: str, bins: pd.DataFrame) -> tuple[Any, bool]:
+def _picture(release: TableModel, name: str, bins: pd.DataFrame) -> tuple[Any, bool]:
     """Return bars of counts along an axis, and whether it is stretched, by the released counts."""
     cells = release.codec.cells(release.fitted.merging)[name]
     estimate, low, high, rows = (bins[part].to_numpy() for part in ("estimate", "low", "high", "synthetic"))

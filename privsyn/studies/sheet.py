@@ -18,8 +18,8 @@ from privsyn.inference.fitted import LEVEL
 from privsyn.pages import sections as pages
 from privsyn.pages.sections import percent
 from privsyn.private.ledger import Ledger
-from privsyn.release.linked import LinkedRelease
 from privsyn.release.release import Release
+from privsyn.release.table_model import TableModel
 from privsyn.studies import linked_facts as linked
 from privsyn.studies.release_facts import facts, in_plain_words, in_values
 from privsyn.synthesizer import PrivSyn
@@ -54,7 +54,7 @@ CONTEXT = {
 
 
 def sheet(
-    release: Release | LinkedRelease | PrivSyn,
+    release: Release | PrivSyn,
     path: str | PathLike[str],
     *,
     data: str | PathLike[str] | None = None,
@@ -66,7 +66,7 @@ def sheet(
 
     Parameters
     ----------
-    release : Release, LinkedRelease or PrivSyn
+    release : Release or PrivSyn
         The result of `load`, or a fitted model.
     path : path
         A Markdown file.
@@ -80,26 +80,24 @@ def sheet(
     InputError
         If a file cannot be read or written.
     """
-    whole, place_of_data = check_release(release), None if data is None else Path(data)
-    if (of_one := whole.of_one_table) is None:
-        text = render_linked(whole, place_of_data)
-    else:
-        text = render(of_one, place_of_data)
+    text = render(check_release(release), None if data is None else Path(data))
     with atomic_path(path) as place:
         place.write_text(text, encoding="utf-8")
 
 
 def render(release: Release, data: Path | None = None) -> str:
-    """Return the sheet as text."""
-    values = _in_short(release) | {
+    """Return the sheet as text; `data` is the file of the synthetic table, or what holds the tables."""
+    if (model := release.single) is None:
+        return render_linked(release, data)
+    values = _in_short(model) | {
         "name": "a synthetic table" if data is None else data.name,
         "file": data,
-        "metadata": _json(metadata(release, data)),
+        "metadata": _json(metadata(model, data)),
     }
     return pages.render("sheet.md", values)
 
 
-def render_linked(release: LinkedRelease, data: Path | None = None) -> str:
+def render_linked(release: Release, data: Path | None = None) -> str:
     """Return the sheet of several tables as text; `data` is the folder or database with them."""
     whole = metadata_of_tables(release, data)
     total, low, high = linked.persons(release)
@@ -132,7 +130,7 @@ def render_linked(release: LinkedRelease, data: Path | None = None) -> str:
     return pages.render("linked.md", values)
 
 
-def _in_short(release: Release) -> dict[str, Any]:
+def _in_short(release: TableModel) -> dict[str, Any]:
     """Return what sheets say of a table, by name."""
     codec, known, tables = release.codec, facts(release), release.accuracy_.tables
     alone = tables[tables["covered"] & (tables["order"] == 1)]
@@ -159,7 +157,7 @@ def _in_short(release: Release) -> dict[str, Any]:
     }
 
 
-def metadata(release: Release, data: Path | None = None) -> dict[str, Any]:
+def metadata(release: TableModel, data: Path | None = None) -> dict[str, Any]:
     """Return the metadata as JSON-LD: a schema.org Dataset, and Croissant if there is a file."""
     codec = release.codec
     names = [name for name in codec.names if name not in codec.dropped]
@@ -178,9 +176,9 @@ def metadata(release: Release, data: Path | None = None) -> dict[str, Any]:
     }
 
 
-def metadata_of_tables(release: LinkedRelease, data: Path | None = None) -> dict[str, Any]:
+def metadata_of_tables(release: Release, data: Path | None = None) -> dict[str, Any]:
     """Return the same of several tables; Croissant if `data` is a folder, in which a table is a file."""
-    kinds = {name: _columns_of(release, name) for name in release.levels}
+    kinds = {name: _columns_of(release, name) for name in release.tables}
     variables = [
         _variable(f"{name}.{column}", kind)
         for name, columns in kinds.items()
@@ -215,14 +213,14 @@ def metadata_of_tables(release: LinkedRelease, data: Path | None = None) -> dict
     }
 
 
-def _columns_of(release: LinkedRelease, name: str) -> dict[str, Column | None]:
+def _columns_of(release: Release, name: str) -> dict[str, Column | None]:
     """Return the columns of a synthetic table; None for those of keys."""
     codecs = {each: own.codec for each, own in release.tables.items()}
     known = schema_of(name, release.database, codecs).columns
-    return {column: known.get(column) for column in release.levels[name].columns}
+    return {column: known.get(column) for column in release.tables[name].columns}
 
 
-def _dataset(release: Release | LinkedRelease, title: str) -> dict[str, Any]:
+def _dataset(release: Release | TableModel, title: str) -> dict[str, Any]:
     """Return the metadata that need no column and no file."""
     version = release.ledger.version
     return {

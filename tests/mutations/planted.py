@@ -582,7 +582,8 @@ RELEASE = (
         "[A for A in B if not A.seeded]", "[A for A in B if not A.seeded and A.withdrawal is None]",
         "tests/account/test_budget_file.py::test_a_policy_gives_nothing_back_for_a_withdrawn_run"),
     bug("the codes of the rows kept by the model", "privsyn.synthesizer.PrivSyn._released",
-        "A, B = C, D[ROWS].learned", "A, B = C, D[ROWS].learned\nself._rows = B.private._rows",
+        "release = release_of(A, B, C)",
+        "release = release_of(A, B, C)\nself._rows = B[ROWS].learned.private._rows",
         "tests/test_released_only.py::test_fit_leaves_a_release_and_nothing_else"),
     bug("what programs note beside the types, such as the number of rows, kept in the model",
         "privsyn.table.io.output_type.OutputType.of",
@@ -594,7 +595,7 @@ RELEASE = (
     bug("the type of the identifiers kept in the model", "privsyn.methods.reading.Opened.output_type",
         "A.only(B)", "A",
         "tests/test_released_only.py::test_the_model_does_not_keep_the_type_of_identifiers"),
-    bug("the time of the run in the saved model", "privsyn.release.saved.file_format.zipped",
+    bug("the time of the run in the saved model", "privsyn.release.saved.file_format.pack",
         "zipfile.ZipInfo(A)", "A",
         "tests/test_released_only.py::test_a_saved_file_does_not_tell_when_it_was_saved"),
 )

@@ -10,7 +10,7 @@ from privsyn import Categorical, Datetime, InputError, Numerical, PrivSyn, Schem
 from privsyn.errors import DisagreementWarning
 from privsyn.marginals.domain import Records
 from privsyn.release.agreement import FEW, Agreement
-from privsyn.release.release import Release
+from privsyn.release.table_model import TableModel
 
 SCHEMA = Schema(
     {"age": Numerical(0, 99, integer=True), "pay": Numerical(0, 999, integer=True, nullable=False)}
@@ -92,10 +92,10 @@ def test_few_rows_and_rows_of_another_kind_are_not_compared(model):
 def test_a_sample_that_differs_from_its_release_warns_of_the_worst_three_in_one_line(model, monkeypatch):
     """Were all rows alike, columns and pair would be wrong."""
     monkeypatch.setattr(
-        Release,
+        TableModel,
         "_records",
-        lambda release, tables, n, rng, progress=None: Records(
-            release.fitted.merging.merged, np.zeros((n, len(release.fitted.merging.merged)), np.int32)
+        lambda model, tables, n, rng, progress=None: Records(
+            model.fitted.merging.merged, np.zeros((n, len(model.fitted.merging.merged)), np.int32)
         ),
     )
     with pytest.warns(DisagreementWarning) as raised:

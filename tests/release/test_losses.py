@@ -13,9 +13,9 @@ import pytest
 import yaml
 from command import run
 
-from privsyn import Categorical, Database, Datetime, Numerical, PrivSyn, Schema, Table, load, synthesizer
+from privsyn import Categorical, Database, Datetime, Numerical, PrivSyn, Schema, Table, load
 from privsyn.errors import LossWarning
-from privsyn.release import losses
+from privsyn.release import losses, of_run
 from privsyn.release.losses import SOME, at_found_bounds
 from privsyn.table.discovery.beyond import Beyond
 
@@ -163,7 +163,7 @@ def test_a_defect_in_the_losses_neither_ends_a_paid_run_nor_is_silent(step, monk
     kinds = losses.KINDS if step != "_missing" else losses.KINDS | {"left out": losses.Kind("", defect)}
     monkeypatch.setattr(losses, "KINDS", kinds)
     if step != "_missing":
-        monkeypatch.setattr(losses if step == "_of_rows" else synthesizer, step, defect)
+        monkeypatch.setattr(losses if step == "_of_rows" else of_run, step, defect)
     frame = people(4)[["age", "married"]].assign(who=np.arange(ROWS) // 2)
     model = PrivSyn(1.0, 1e-9, Schema({name: FITS[name] for name in ("age", "married")}), unit="who")
     with pytest.warns(LossWarning, match=r"could not be computed \(ZeroDivisionError\): please report"):
@@ -328,7 +328,7 @@ def test_counts_beyond_found_bounds_tell_a_spike_from_a_cut(tmp_path):
         ),
     }
     for text, sides in cases.items():
-        computed = at_found_bounds(model.release_, {"size": sides, "since": (NO_ROW, NO_ROW)})
+        computed = at_found_bounds(model.release_.table(), {"size": sides, "since": (NO_ROW, NO_ROW)})
         (loss,) = [loss for loss in computed if loss.matters]
         assert re.fullmatch(f"size: {text}", str(loss))
         assert loss.spoils == ("about" in text)

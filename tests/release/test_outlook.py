@@ -57,7 +57,7 @@ def test_a_column_of_which_nothing_was_found_has_the_error_one_and_needs_a_schem
         release = (
             PrivSyn(1.0, 1e-9, open_too, seed=0).fit(rows.assign(note=[f"n{k}" for k in range(400)])).release_
         )
-    assert Outlook.of(release).error > 1 / 7
+    assert Outlook.of(release.table()).error > 1 / 7
     assert "a schema, " in release.outlook()
 
 
@@ -65,7 +65,7 @@ def test_numbers_counted_in_groups_have_an_error_that_no_count_shows():
     rows = pd.DataFrame({"a": np.random.default_rng(0).permutation(np.repeat(np.arange(1000), 3))})
     schema = Schema({"a": Numerical(0, 1000, integer=True, nullable=False)})
     release = PrivSyn(1.0, 1e-6, schema, seed=0).fit(rows).release_
-    assert Outlook.of(release).error > 1.2 * release.accuracy_.tables["expected_error"].mean()
+    assert Outlook.of(release.table()).error > 1.2 * release.accuracy_.tables["expected_error"].mean()
     assert ": the column is " in release.outlook()
 
 

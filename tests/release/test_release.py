@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 from small_releases import SCHEMA, both, table
 
-from privsyn import Categorical, InputError, PrivSyn, Schema, load
+from privsyn import Categorical, InputError, PrivSyn, Release, Schema, load
 from privsyn.errors import safe_repr
-from privsyn.release.release import ENOUGH
+from privsyn.synthesis.synthesise import ENOUGH
 
 # --- there and back ----------------------------------------------------------------------------------------
 
@@ -21,7 +21,7 @@ def test_a_path_may_be_a_text_and_a_file_be_replaced(releases, tmp_path):
     path = str(tmp_path / "m.privsyn")
     releases["published"].save(path)
     releases["default"].save(path)
-    assert load(path).method.name == "default"
+    assert load(path).table().method.name == "default"
     assert [file.name for file in tmp_path.iterdir()] == ["m.privsyn"]
 
 
@@ -104,7 +104,7 @@ def test_what_could_not_be_loaded_is_not_written(method, releases, tmp_path):
     halved = replace(first, counts=first.counts / 2)
     fitted = replace(release.fitted, one_ways=(halved, *release.fitted.one_ways[1:]))
     with pytest.raises(ValueError, match=r"another total"):
-        replace(release, fitted=fitted).save(tmp_path / "m.privsyn")
+        Release.of_table(replace(release.table(), fitted=fitted)).save(tmp_path / "m.privsyn")
     assert not list(tmp_path.iterdir())
 
 

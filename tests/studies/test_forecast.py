@@ -127,7 +127,7 @@ def test_linked_rows_are_refused():
     rows = pd.DataFrame({"who": np.arange(60) // 3, "ill": ["no", "yes"] * 30})
     schema = Schema({"ill": SCHEMA.columns["ill"]})
     model = PrivSyn(5.0, 1e-9, schema, unit="who", identifiers=True, seed=0).fit(rows)
-    for linked in (model, model.release_, model.release_.tables["rows"]):
+    for linked in (model, model.release_):
         with pytest.raises(InputError, match="this model has linked ones"):
             forecast(linked, "ill")
 

@@ -29,7 +29,7 @@ from privsyn import (
 from privsyn.errors import DroppedWarning, NotFoundWarning
 from privsyn.marginals.domain import Records
 from privsyn.private.ledger import Ledger
-from privsyn.release.release import Release
+from privsyn.release.table_model import TableModel
 from privsyn.studies.release_facts import in_plain_words, overview, relationships
 from privsyn.studies.release_report import FEW_VALUES, MOST_TABLES, MOST_VALUES, render
 from privsyn.studies.sheet import render as render_sheet
@@ -204,7 +204,7 @@ def test_a_column_that_a_constraint_changed_says_so_and_how_much(constrained):
     assert "Changed by a constraint" in first
     found = re.search(r"expected error ([\d.]+)%, from noise alone ([\d.]+)%", first)
     error, noise = map(float, found.groups())
-    drawn = release.compared(4000, seed=1).counts["first",]
+    drawn = release.table().compared(4000, seed=1).counts["first",]
     cells = release.codec.cells(release.fitted.merging)["first"]
     true = np.bincount(cells.merged_codes(rows["first"].to_numpy(float)), minlength=cells.merged)
     found = 100 * np.abs(drawn / drawn.sum() - true / true.sum()).sum() / 2
@@ -220,7 +220,7 @@ def test_the_expected_error_is_that_of_the_rows_that_are_drawn(model, monkeypatc
         domain = release.fitted.merging.merged
         return Records(domain, np.zeros((n, len(domain)), np.int32))
 
-    monkeypatch.setattr(Release, "records", first_only)
+    monkeypatch.setattr(TableModel, "records", first_only)
     text = render(model.release_)
     said = figure(text, "p")
     error = float(re.search(r"expected error ([\d.]+)%", said)[1])
@@ -244,7 +244,7 @@ def test_a_release_that_cannot_be_drawn_from_still_has_a_page_that_says_so(const
     def fail(*_):
         raise InputError("no row was found that keeps the constraints")
 
-    monkeypatch.setattr(Release, "compared", fail)
+    monkeypatch.setattr(TableModel, "compared", fail)
     text = render(constrained[0])
     assert "Not covered: what the constraints on this column change" in figure(text, "second")
     assert "Not covered: what the constraints" not in figure(text, "free")
@@ -290,7 +290,7 @@ def test_a_phone_leaves_out_the_empty_cells_of_a_pair_and_says_how_many(open_pag
 def test_one_table_with_much_noise_is_not_taken_for_the_others(model):
     """The page said that counts below 12,637 of 29,972 rows were noise: in one of 1,128 tables they were."""
     text = visible(render(model.release_))
-    sigma = float(np.median([row["sigma"] for row in relationships(model.release_)]))
+    sigma = float(np.median([row["sigma"] for row in relationships(model.release_.table())]))
     said = re.search(r"typically ([\d,]+) rows", text)[1]
     assert float(said.replace(",", "")) == pytest.approx(1.96 * sigma, abs=1)
 
@@ -339,7 +339,7 @@ def test_the_link_holds_the_counts_of_all_columns(model, page):
 
 
 def test_relationships_are_sorted_by_strength_and_say_how_sure_they_are(model):
-    rows = relationships(model.release_)
+    rows = relationships(model.release_.table())
     assert [row["strength"] for row in rows] == sorted((row["strength"] for row in rows), reverse=True)
     one = next(row for row in rows if set(row["columns"]) == {"p", "q"})
     assert one["strength"] == pytest.approx(0.5, abs=0.05)
@@ -349,7 +349,7 @@ def test_relationships_are_sorted_by_strength_and_say_how_sure_they_are(model):
 
 
 def test_each_pair_is_kept_well_roughly_not_or_not_measured(model, page):
-    names, rows = model.release_.codec.domain.names, relationships(model.release_)
+    names, rows = model.release_.codec.domain.names, relationships(model.release_.table())
     found = overview(names, rows)
     pairs = [row for row in rows if len(row["columns"]) == 2]
     assert sum(found["kept"].values()) == len(pairs)
@@ -444,7 +444,7 @@ def test_the_pages_promise_nothing_about_columns_that_were_not_found(all_lost):
     schema = Schema({"size": Numerical(), "kind": Categorical(None if all_lost else ["x", "y"])})
     with pytest.warns(NotFoundWarning):
         release = PrivSyn(0.05, 1e-6, schema, seed=0).fit(rows).release_
-    release = replace(release, ledger=replace(release.ledger, private=True))  # as if not seeded
+    release = release.with_ledger(replace(release.ledger, private=True))  # as if not seeded
     lost = ["size", "kind"] if all_lost else ["size"]
     assert release.accuracy_.not_found == tuple(lost)
     page, text = render(release), render_sheet(release)
@@ -456,5 +456,5 @@ def test_the_pages_promise_nothing_about_columns_that_were_not_found(all_lost):
     if not all_lost:
         assert "Not for size: no values or bounds were found" in answer
         assert "The cells of size are invented" in text
-    assert not any("size" in row["columns"] for row in relationships(release))
+    assert not any("size" in row["columns"] for row in relationships(release.table()))
     assert "size" not in b64decode(re.search(r"base64,([^\"]*)", page)[1]).decode()

@@ -67,7 +67,9 @@ def test_the_page_names_the_worst_pair_or_says_that_there_is_none():
 @pytest.mark.parametrize(("epsilon", "rows", "noise"), [(5.0, 4000, 0.0), (1.0, 400, 0.7), (0.05, 400, 1.0)])
 def test_the_word_beside_a_relationship_follows_from_its_interval(epsilon, rows, noise):
     """73 % +- 59 % was "kept roughly: trust the direction", and 73 % +- 18 % was "kept well"."""
-    (row,) = (row for row in relationships(released(epsilon, rows, noise)) if len(row["columns"]) == 2)
+    (row,) = (
+        row for row in relationships(released(epsilon, rows, noise).table()) if len(row["columns"]) == 2
+    )
     ends = row["low"], row["high"]
     within = max(abs(row["strength"] - end) for end in ends)
     assert ends[0] <= row["strength"] <= ends[1]
@@ -98,7 +100,7 @@ def released(epsilon, rows, noise):
     schema = Schema({name: Categorical(["x", "y"], nullable=False) for name in "ab"})
     table = pd.DataFrame({"a": np.array(["x", "y"])[a], "b": np.array(["x", "y"])[b]})
     release = PrivSyn(epsilon, 1e-6, schema, seed=0).fit(table).release_
-    return replace(release, ledger=replace(release.ledger, private=True))  # as if not seeded
+    return release.with_ledger(replace(release.ledger, private=True))  # as if not seeded
 
 
 def test_the_page_says_how_many_pairs_are_kept_well_and_allows_relationships_only_then():

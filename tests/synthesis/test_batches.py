@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 import reference
 
-from privsyn import Categorical, Identifier, InputError, Numerical, PrivSyn, Schema
+from privsyn import Categorical, Identifier, InputError, Numerical, PrivSyn, Release, Schema
 from privsyn.marginals.counting import Tables, block_of
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.marginal import Marginal
@@ -173,7 +173,7 @@ def small_blocks(monkeypatch):
 
 @pytest.mark.parametrize("method", ["default", "published"])
 def test_a_sample_is_its_blocks(model, method, small_blocks):
-    release = replace(model.release_, method=METHODS[method])
+    release = Release.of_table(replace(model.release_.table(), method=METHODS[method]))
     told = []
     parts = list(release.sample_blocks(5300, seed=2, progress=lambda *step: told.append(step)))
     assert [len(part) for part in parts] == [1060] * 5

@@ -374,13 +374,13 @@ def test_what_programs_note_beside_the_types_is_not_kept():
     table = pa.Table.from_pandas(frame)  # notes how many rows there are
     assert b"407" in table.schema.metadata[b"pandas"]
     model = fitted(table, None)
-    assert model.release_.form.types.metadata is None
+    assert model.release_.table().form.types.metadata is None
 
 
 def test_a_parquet_file_comes_back_in_its_own_types(tmp_path):
     pq.write_table(arrow_table(), tmp_path / "in.parquet")
     model = fitted(tmp_path / "in.parquet", ARROW)
-    write_table(model.sample(300), tmp_path / "out.parquet", ARROW, model.release_.form)
+    write_table(model.sample(300), tmp_path / "out.parquet", ARROW, model.release_.table().form)
     assert (
         pq.read_schema(tmp_path / "out.parquet")
         .remove_metadata()

@@ -20,7 +20,7 @@ from privsyn.table.io.write import check_for_tables
 if TYPE_CHECKING:
     from privsyn.cli.common.task import Task
     from privsyn.private.ledger import Ledger
-    from privsyn.release.linked import LinkedRelease
+    from privsyn.release.release import Release
     from privsyn.synthesizer import PrivSyn
     from privsyn.table.database.declared import Database
 
@@ -70,7 +70,7 @@ def _write(
 
 
 def sample_tables(
-    release: LinkedRelease,
+    release: Release,
     model: Path,
     out: Path,
     rows: int | None,
@@ -107,7 +107,7 @@ def _ending(places: Any) -> str:
     return endings[0] if endings and endings[0] in (".csv", ".csv.gz", ".parquet") else ".csv"
 
 
-def show_tables(release: LinkedRelease, shapes: Mapping[str, tuple[int, int]], out: Path) -> None:
+def show_tables(release: Release, shapes: Mapping[str, tuple[int, int]], out: Path) -> None:
     """Print the size of each table, and where it is."""
     for name, (rows, columns) in shapes.items():
         table = release.database.tables[name]

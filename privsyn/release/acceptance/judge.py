@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, isfinite
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -62,7 +62,7 @@ class Test:
     least: int
 
 
-def judge(release: Release, criteria: Criteria, private: PrivateTable, rho: float) -> Release:
+def judge(release: Release[Any], criteria: Criteria, private: PrivateTable, rho: float) -> Release[Any]:
     """Return the release with the verdict in the ledger, and what the tests cost.
 
     The private table is compared with `Release.sample` of seed `SEED`, which follows from the release. So all
@@ -99,7 +99,7 @@ def judge(release: Release, criteria: Criteria, private: PrivateTable, rho: floa
         verdicts.append(verdict)
     acceptance = Acceptance(criteria.share, criteria.risk, tuple(verdicts))
     charges = (*release.ledger.charges, *private.spends[before:])
-    return replace(release, ledger=replace(release.ledger, charges=charges, acceptance=acceptance))
+    return release.with_ledger(replace(release.ledger, charges=charges, acceptance=acceptance))
 
 
 def tests_of(release: Release, criteria: Criteria) -> list[Test | str]:
@@ -114,7 +114,7 @@ def tests_of(release: Release, criteria: Criteria) -> list[Test | str]:
     tables = [np.zeros(layout.shape, np.int64) for layout in layouts]
     products = [np.zeros((1 + len(layout.summed),) * 2) for layout in layouts]
     try:
-        for block in release.blocks(release.estimated_rows, SEED, None):
+        for block in release.table().blocks(release.estimated_rows, SEED, None):
             numbers = codec.read(block)
             for place, layout in enumerate(layouts):
                 tables[place] += layout.count(numbers)

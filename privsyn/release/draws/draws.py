@@ -1,57 +1,48 @@
-"""Draws: several synthetic tables, each from its own draw of the private table's counts.
-
-The part of a release that is about some columns is drawn in a fraction of the time.
-"""
+"""Draws: several samples of a release, each from its own draw of the private tables' counts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from os import PathLike, cpu_count
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from os import PathLike
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import pandas as pd
 
 from privsyn.abilities import check_abilities
-from privsyn.arguments import check_whole
-from privsyn.errors import InputError
-from privsyn.inference.fitted import Fitted
-from privsyn.inference.posterior.tables import Posterior, made_up
+from privsyn.errors import InputError, about
+from privsyn.inference.posterior.tables import Posterior, draw_linking, made_up
+from privsyn.marginals.domain import Records
 from privsyn.progress import Progress, no_progress
-from privsyn.release.accuracy_of_numbers import OrderedColumns
-from privsyn.synthesis.synthesise import ENOUGH
-from privsyn.table.codec.codec import Codec
-from privsyn.table.io.write import stacked, write_blocks
-from privsyn.threads import ahead
+from privsyn.release.draws.frames import FrameDraws, posterior_of
+from privsyn.release.linked_rows import LinkedRows, Rows
+from privsyn.table.io.write import write_blocks
 
 if TYPE_CHECKING:
     from privsyn.release.release import Release
+    from privsyn.release.table_model import TableModel
+    from privsyn.table.database.synthetic import SyntheticRows
 
 
 NUMBER = "draw"
 """The column of a file that says to which draw a row belongs, from 1 up."""
 
-T = TypeVar("T")
-
-MOST_THREADS = 4
-"""Tables that are made at once: each takes memory."""
-
 
 class Draws(Sequence[Any]):
-    """Synthetic tables that differ as much as the noise leaves the private table open.
+    """Synthetic tables that differ as much as the noise leaves the private tables open.
 
-    A sequence of tables of the same type as the private one. Each is made when it is asked for, and is the
-    same each time.
+    A sequence of what `Release.sample` returns. Each is made when it is asked for, and is the same each time.
+    Of linked tables, it is not drawn how many rows the root has, but how many rows belong to each of its
+    rows.
 
     Parameters
     ----------
     release : Release
     m : int
-        Number of tables, at least 2.
+        Number of samples, at least 2.
     n : int, optional
-        Rows of each, at least 1. Default: the private estimate of the table's row count.
+        Rows of each, at least 1; of linked tables, rows of the root. Default: the private estimate.
     seed : int, optional
     progress : callable, optional
     """
@@ -64,14 +55,13 @@ class Draws(Sequence[Any]):
         seed: int | None = None,
         progress: Progress | None = None,
     ) -> None:
-        self._release, self._m = release, check_whole("m", m, least=2)
-        self._n = release.number_of_rows(None) if n is None else check_whole("n", n, least=1)
-        self._entropy = np.random.SeedSequence(None if seed is None else check_whole("seed", seed)).entropy
-        self._report = progress or no_progress
-        self._posterior, self._kinds = posterior_of(release), release.kinds
+        self._release = release
+        self._root = FrameDraws(release.tables[release.database.root], m, n, seed, progress)
+        below = {name: model for name, model in release.tables.items() if model.links is not None}
+        self._below = {name: posterior_of(model) for name, model in below.items()}
 
     def __len__(self) -> int:
-        return self._m
+        return self._root.m
 
     @overload
     def __getitem__(self, place: int) -> Any: ...
@@ -79,31 +69,29 @@ class Draws(Sequence[Any]):
     def __getitem__(self, place: slice) -> list[Any]: ...
     def __getitem__(self, place: int | slice) -> Any:
         if isinstance(place, slice):
-            return [self[k] for k in range(self._m)[place]]
-        return self._table(range(self._m)[place])
+            return [self[k] for k in range(len(self))[place]]
+        return self._sample(range(len(self))[place])
 
     def __repr__(self) -> str:
-        return f"<Draws: {self._m} tables of {self._n} rows from {self._release!r}>"
+        of_root = f" of {self._release.database.root!r}" if self._release.is_linked else ""
+        return f"<Draws: {len(self)} of {self._root.n} rows{of_root} each, from {self._release!r}>"
 
     def __iter__(self) -> Iterator[Any]:
-        return self._made(self._table)
-
-    def _table(self, k: int) -> Any:
-        """Return one table, of the type of the private one."""
-        return self._release.form.cast(self.frame(k), self._release.codec.schema)
+        return self._root.each(self._sample)
 
     def frames(self) -> Iterator[pd.DataFrame]:
-        """Yield all tables as pandas data frames."""
-        return self._made(self.frame)
+        """Yield all tables as pandas data frames; an `InputError` if rows are linked."""
+        self._check_frames()
+        return self._root.each(self._root.frame)
 
-    def _made(self, make: Callable[[int], T]) -> Iterator[T]:
-        """Yield what is made of each place. Threads make the next ones; this changes no table."""
-        threads = min(cpu_count() or 1, MOST_THREADS)
-        with closing(ahead(make, range(self._m), threads)) as made:
-            for k in range(self._m):
-                self._report("drawing tables", k, self._m)
-                yield next(made)
-            self._report("drawing tables", self._m, self._m)
+    def frame(self, k: int) -> pd.DataFrame:
+        """Return one table as a pandas data frame; an `InputError` if rows are linked."""
+        self._check_frames()
+        return self._root.frame(k)
+
+    def _check_frames(self) -> None:
+        if self._release.is_linked:
+            raise InputError("draws of linked rows are samples, not frames of one table: take draws[k]")
 
     def to_file(self, path: str | PathLike[str], *, excel_safe: bool = False) -> tuple[int, int]:
         """Write all tables to one file, one below the other, with the number of the draw in column "draw".
@@ -115,10 +103,11 @@ class Draws(Sequence[Any]):
         Raises
         ------
         InputError
-            If the file cannot be written, the table has a column of that name, or its rows are linked.
+            If the file cannot be written, the table has a column of that name, or rows are linked: the keys
+            of all draws are alike.
         """
-        check_abilities(self._kinds, {"draws": self})
-        codec, form = self._release.codec, self._release.form
+        check_abilities(self._release.kinds, {"draws": self})
+        codec, form = self._release.codec, self._release.table().form
         if NUMBER in codec.names:
             raise InputError(f"a column is called {NUMBER!r}, as is that of the draws: save them one by one")
         blocks = (
@@ -127,78 +116,36 @@ class Draws(Sequence[Any]):
         )
         return write_blocks(blocks, path, codec.schema, form, excel_safe=excel_safe)
 
-    def frame(self, k: int) -> pd.DataFrame:
-        """Return one table as a pandas data frame."""
-        posterior, synthesis = np.random.SeedSequence(self._entropy, spawn_key=(k,)).spawn(2)
-        rng = np.random.default_rng(posterior)
-        drawn = self._posterior.draw(rng)
-        records = replace(self._release, fitted=drawn).records(min(self._n, ENOUGH), rng)
-        drawn = made_up(drawn, records, self._posterior.numbers)
-        # With this total, exactly n records are made. More records, thinned to n, would add sampling noise.
-        release = replace(self._release, fitted=replace(drawn, total=float(self._n)))
-        return stacked(release.blocks(self._n, int(synthesis.generate_state(1)[0]), None))
+    def _sample(self, k: int) -> Any:
+        """Return one sample, of the type of the private tables."""
+        frame = self._root.frame(k)
+        if not self._release.is_linked:
+            return self._release.table().form.cast(frame, self._release.codec.schema)
+        rows = {self._release.database.root: self._release.linked_rows.root_rows(frame)}
+        seeds = np.random.SeedSequence(self._root.entropy, spawn_key=(k, 1)).spawn(len(self._below))
+        for (name, posterior), seed in zip(self._below.items(), seeds, strict=True):
+            with about(f"table {name!r}"):
+                rows[name] = self._drawn(name, posterior, rows, seed)
+        return self._release.published(rows)
 
+    def _drawn(
+        self, name: str, posterior: Posterior, rows: Rows, seed: np.random.SeedSequence
+    ) -> SyntheticRows:
+        """Return the rows of a child table, made twice as those of one table: see `Posterior`."""
+        model, (first, second, of_draw) = self._release.tables[name], seed.spawn(3)
+        links, rng = model.links, np.random.default_rng(of_draw)
+        if links is None:
+            raise ValueError(f"{name}: nothing links its rows")
+        fitted = posterior.draw(rng)
+        tables = draw_linking(links.tables, links.measured, fitted.one_ways, rng)
+        drawn = replace(model, fitted=fitted, links=replace(links, tables=tables))
+        its_rows = self._with(name, drawn).child_rows(name, rows, first, no_progress)
+        codes = np.stack([*its_rows.codes.values()], axis=1).astype(np.int32)
+        if not len(codes):
+            return its_rows
+        fitted = made_up(fitted, Records(fitted.merging.merged, codes), posterior.numbers)
+        return self._with(name, replace(drawn, fitted=fitted)).child_rows(name, rows, second, no_progress)
 
-def posterior_of(release: Release) -> Posterior:
-    """Return the tables that the private one could have, given a release."""
-    columns = OrderedColumns(release.codec, release.fitted)
-    numbers = {name: columns.cells(name).middles for name in columns.counted}
-    return Posterior(release.fitted, release.zeros, numbers)
-
-
-DRAWS = 20
-MOST_ROWS = 20_000  # of a draw: its rows are fitted to the counts, so fewer add little
-
-
-def frames_of(
-    release: Release[Any], columns: frozenset[str] | None, progress: Progress | None
-) -> Iterator[pd.DataFrame]:
-    """Yield draws of some columns; for None, one synthetic table of all columns."""
-    rows = min(round(release.fitted.total), MOST_ROWS)
-    if columns is None:
-        yield stacked(release.blocks(rows, 0, progress))
-    else:
-        yield from part_of(release, columns).draws(DRAWS, rows, seed=0, progress=progress).frames()
-
-
-def part_of(release: Release, columns: Collection[str]) -> Release:
-    """Return the release of some columns, and of those that constraints link with them.
-
-    It has the one-way tables of these columns, and the tables of several columns that have no others.
-    """
-    codec, fitted = codec_of(release.codec, columns), release.fitted
-    inside, first = set(codec.domain), len(fitted.one_ways)
-    alone = [release.codec.domain.names.index(name) for name in codec.domain]
-    kept = [place for place, table in enumerate(fitted.marginals) if inside >= set(table.attributes)]
-    part = Fitted(
-        fitted.merging.project(codec.domain.names),
-        tuple(fitted.one_ways[place] for place in alone),
-        tuple(fitted.marginals[place] for place in kept),
-        fitted.total,
-        tuple(fitted.certainties[place] for place in (*alone, *(first + place for place in kept))),
-    )
-    return replace(release, codec=codec, fitted=part)
-
-
-def codec_of(codec: Codec, columns: Collection[str], *, constrained: bool = True) -> Codec:
-    """Return the codec of some columns, and of those that constraints link with them.
-
-    With `constrained` False there are no constraints, and no further columns.
-    """
-    names, chosen = set(columns), codec.schema.constraints if constrained else ()
-    while linked := {n for c in chosen if names & set(c.columns) for n in c.columns} - names:
-        names |= linked
-    schema = replace(
-        codec.schema,
-        columns={name: column for name, column in codec.schema.columns.items() if name in names},
-        constraints=[constraint for constraint in chosen if names & set(constraint.columns)],
-    )
-    return replace(
-        codec,
-        schema=schema,
-        names=tuple(name for name in codec.names if name in names),
-        dtypes=tuple(dtype for name, dtype in zip(codec.names, codec.dtypes, strict=True) if name in names),
-        heaps={name: heaps for name, heaps in codec.heaps.items() if name in names},
-        split=tuple(name for name in codec.split if name in names),
-        compared=tuple(name for name in codec.compared if name in names),
-    )
+    def _with(self, name: str, model: TableModel) -> LinkedRows:
+        """Return the linked tables with another model of one table."""
+        return LinkedRows(self._release.database, {**self._release.tables, name: model})

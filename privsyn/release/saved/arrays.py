@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import zipfile
 from collections.abc import Mapping
+from copy import copy
+from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 from typing import Any
@@ -94,39 +96,59 @@ def unpacked_size(file: zipfile.ZipFile) -> int:
     return sum(member.file_size for member in file.infolist())
 
 
-class EachArray:
-    """The arrays of a file of a format before `JOINED`: each is a member."""
+class Arrays:
+    """The arrays of a file, each of which must be read.
 
-    def __init__(self, file: zipfile.ZipFile) -> None:
-        self._file, self._there = file, set(file.namelist())
-        if len(self._there) < len(file.namelist()):
+    Parameters
+    ----------
+    file : ZipFile
+    prefix : str
+        What the names of these arrays begin with in the file.
+    """
+
+    def __init__(self, file: zipfile.ZipFile, prefix: str = "") -> None:
+        self._file, self._prefix, self._unread = file, prefix, set(file.namelist())
+        if len(self._unread) < len(file.namelist()):
             raise ValueError("two arrays have one name: one of them would not be read")
 
-    def is_grouped(self, j: int) -> bool:
-        """Return whether the j-th table was measured in groups of codes."""
-        return f"heard_groups_{j}_0.npy" in self._there
+    def within(self, prefix: str) -> Arrays:
+        """Return the arrays whose names begin with a further prefix."""
+        arrays = copy(self)
+        arrays._prefix += prefix
+        return arrays
 
-    def read(self, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Array]:
-        """Return the arrays of these shapes; raise if one is missing or has another shape."""
-        self._there.difference_update(f"{name}.npy" for name in shapes)
-        return {name: array_in(self._file, f"{name}.npy", shape) for name, shape in shapes.items()}
+    def has(self, name: str) -> bool:
+        """Return whether there is an array of this name that was not read."""
+        return f"{self._prefix}{name}.npy" in self._unread
+
+    def read(self, name: str, shape: tuple[int, ...] | None = None) -> Array:
+        """Return an array; raise if it is missing or has another shape (default: any)."""
+        member = f"{self._prefix}{name}.npy"
+        self._unread.remove(member)
+        return array_in(self._file, member, shape)
 
     def end(self) -> None:
         """Raise a `ValueError` if an array was not read."""
-        if self._there:
+        if self._unread:
             raise ValueError("there are other arrays")
 
 
-class JoinedArrays(EachArray):
-    """The arrays of a file: the cells of all arrays of a kind are one member; see `joined`."""
+@dataclass(frozen=True)
+class JoinedArrays:
+    """The arrays of the counts of one table: the cells of all arrays of a kind are one member; see `joined`.
 
-    def __init__(self, file: zipfile.ZipFile, grouped: set[int], by_columns: set[str]) -> None:
-        super().__init__(file)
-        self._grouped, self._by_columns, self._unread = grouped, by_columns, set(by_columns)
+    Parameters
+    ----------
+    arrays : Arrays
+    grouped : set of int
+        The places of the marginals that were measured in groups of codes.
+    by_columns : set of str
+        The arrays whose first axis is contiguous in memory.
+    """
 
-    def is_grouped(self, j: int) -> bool:
-        """Return whether the j-th table was measured in groups of codes."""
-        return j in self._grouped
+    arrays: Arrays
+    grouped: frozenset[int]
+    by_columns: frozenset[str]
 
     def read(self, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Array]:
         """Return the arrays of these shapes, which must be all arrays of their kinds.
@@ -139,39 +161,32 @@ class JoinedArrays(EachArray):
         sizes: dict[str, int] = {}
         for name, shape in shapes.items():
             sizes[kind_of(name)] = sizes.get(kind_of(name), 0) + prod(shape)
-        kinds = super().read({kind: (size,) for kind, size in sizes.items()})
-        found, starts = {}, dict.fromkeys(sizes, 0)
+        kinds = {kind: self.arrays.read(kind, (size,)) for kind, size in sizes.items()}
+        arrays, starts = {}, dict.fromkeys(sizes, 0)
         for name, shape in shapes.items():
             kind = kind_of(name)
             end = starts[kind] + prod(shape)
             cells = kinds[kind][starts[kind] : end]
-            found[name] = cells.reshape(shape, order="F" if name in self._by_columns else "C")
+            arrays[name] = cells.reshape(shape, order="F" if name in self.by_columns else "C")
             starts[kind] = end
-        self._unread.difference_update(found)
-        return found
-
-    def end(self) -> None:
-        """Raise a `ValueError` if an array was not read, or if one said to be by columns is not there."""
-        super().end()
-        if self._unread:
-            raise ValueError("other arrays are said to be by columns")
+        return arrays
 
 
 def read_arrays(
-    file: EachArray, original: Domain, released: Mapping[str, Domain], common: Mapping[int, int]
+    reader: JoinedArrays, original: Domain, released: Mapping[str, Domain], common: Mapping[int, int]
 ) -> dict[str, Array]:
-    """Return the arrays of these tables and of the merging; raise if any is missing or there are others.
+    """Return the arrays of these tables and of the merging; raise if any is missing.
 
     Parameters
     ----------
-    file : EachArray
+    reader : JoinedArrays
     original : Domain
     released : mapping of a name to the domain of a table
     common : mapping of the place of a one-way table to the number of its errors in common
     """
     domains = list(released.values())
-    grouped = [j for j in range(len(domains)) if file.is_grouped(j)]  # coarser than released
-    coarse = file.read(
+    grouped = [j for j in range(len(domains)) if j in reader.grouped]  # coarser than released
+    coarse = reader.read(
         {f"heard_groups_{j}_{axis}": (s,) for j in grouped for axis, s in enumerate(domains[j].shape)}
     )
     shapes: dict[str, tuple[int, ...]] = {}
@@ -185,10 +200,11 @@ def read_arrays(
     for j, domain in enumerate(domains):
         shapes |= {f"heard_{j}": domain.shape, f"noise_{j}": domain.shape}
     shapes |= {f"common_{j}": (*shapes[f"one_way_{j}"], size) for j, size in common.items()}
-    arrays = coarse | file.read(shapes)
+    arrays = coarse | reader.read(shapes)
+    if not reader.by_columns <= arrays.keys():
+        raise ValueError("other arrays are said to be by columns")
     for j, size in enumerate(original.sizes):
         arrays[f"groups_{j}"] = check_groups(arrays[f"groups_{j}"], size)
-    file.end()
     return arrays
 
 

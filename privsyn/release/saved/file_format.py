@@ -7,144 +7,86 @@ import json
 import zipfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from math import inf, isclose, isfinite
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import IO, Any, NamedTuple, TypeVar, cast
+from typing import IO, Any, cast
 
 from privsyn.arguments import check_path
-from privsyn.errors import InputError, printable, replace_errors, safe_repr
+from privsyn.errors import InputError, replace_errors
 from privsyn.files import atomic_path
-from privsyn.inference.fitted import NO_COMMON, Certainty, Fitted
-from privsyn.marginals.domain import Domain
-from privsyn.marginals.marginal import Marginal
-from privsyn.marginals.recoding import Merging
-from privsyn.methods.methods import METHODS, Method
+from privsyn.marginals.domain import Array
 from privsyn.private.ledger import Ledger
-from privsyn.release.losses import Loss
-from privsyn.release.saved.arrays import (
-    EachArray,
-    JoinedArrays,
-    is_by_columns,
-    joined,
-    measurement_of,
-    most_memory,
-    named_arrays,
-    packed_arrays,
-    read_arrays,
-    unpacked_size,
+from privsyn.release.saved.arrays import Arrays, most_memory, packed_arrays, unpacked_size
+from privsyn.release.saved.tables import (
+    UnregisteredError,
+    check_registered,
+    memory_of,
+    table_from_plain,
+    table_to_plain,
 )
-from privsyn.table.codec.codec import Codec
-from privsyn.table.encoding.dtypes import family, parse_dtype
-from privsyn.table.io.output_type import OutputType
-from privsyn.table.schema.columns import COLUMNS
-from privsyn.table.schema.constraint import CONSTRAINTS
-from privsyn.table.schema.yaml_file import from_plain
+from privsyn.release.table_model import TableModel
+from privsyn.table.database.declared import Database
+from privsyn.table.database.lookups import LookupTable
+from privsyn.table.database.yaml_form import LINKS, database_from_plain, database_to_plain
 
-FORMAT = 9  # increased when an older reader would misread the file
-READABLE = (2, 3, 4, 5, 6, 7, 8, FORMAT)
-JOINED = 7  # since this format, all arrays of a kind are one: a wide table has 150,000 arrays
-NEW_GAPS = 6  # since this format, gaps are encoded as they are now: older releases with gaps are refused
-SAME_TOTAL = 1e-6  # largest relative difference between the totals of consistent tables
+FORMAT = 10  # increased when an older reader would misread the file
 
 ZIP = b"PK"  # the first bytes of any zip file
 
-A_CODE = 100  # bytes that a codec needs for each code of a number or a time
-A_TABLE = 3000  # bytes that a table of several columns takes besides its counts
+TEXT, ARRAYS = "release.json", "arrays.npz"
+"""The members of a file."""
 
-ALWAYS = {"format", "method", "total", "codec", "form", "merged", "marginals", "errors", "ledger"}
-KEYS = ALWAYS | {"parameters", "total_variance", "common", "grouped", "by_columns", "noted"}
+KEYS = {"format", "ledger", "database", "single", "tables"}
 """What `pack` writes besides arrays."""
 
-
-class Parts(NamedTuple):
-    """The fields of a release."""
-
-    codec: Codec
-    fitted: Fitted
-    ledger: Ledger
-    method: Method
-    form: OutputType
-    noted: tuple[Loss, ...] = ()
+Model = tuple[Database, dict[str, TableModel]]
 
 
 class TooLargeError(ValueError):
     """The file would take far more memory than a release of its size."""
 
 
-class UnregisteredError(ValueError):
-    """The release needs a method or kind from outside the package that is not registered."""
-
-
 class OtherVersionError(ValueError):
     """Another version of the package wrote the file."""
 
 
-OTHER_VERSION = "a release of another version of privsyn; sample it with that one"
-R = TypeVar("R")
-
-
-def pack(parts: Parts) -> bytes:
+def pack(database: Database, tables: Mapping[str, TableModel]) -> bytes:
     """Return the bytes of the file."""
-    codec, fitted, ledger, method, form, noted = parts
-    _check_tables(fitted)
-    arrays = named_arrays(fitted)
-    by_columns = [name for name, array in arrays.items() if is_by_columns(array)]
-    common = {j: of.common.shape[1] for j, of in enumerate(fitted.certainties) if of.common.size}
-    grouped = [j for j, of in enumerate(fitted.certainties) if of.measured.grouping]
+    plain, arrays = dict[str, Any](), dict[str, Array]()
+    for place, (name, model) in enumerate(tables.items()):
+        plain[name], its_arrays = table_to_plain(model)
+        arrays |= {f"{place}.{array}": cells for array, cells in its_arrays.items()}
     text = {
         "format": FORMAT,
-        "method": method.name,
-        **({"parameters": dict(method.parameters)} if method.parameters else {}),
-        "total": fitted.total,
-        **({"total_variance": fitted.total_variance} if fitted.total_variance else {}),
-        **({"common": common} if common else {}),
-        "codec": codec.to_dict(),
-        "form": form.to_plain(),
-        "merged": {
-            "sizes": fitted.merging.merged.sizes,
-            "ordered": fitted.merging.merged.ordered,
-        },
-        "marginals": [table.attributes for table in fitted.marginals],
-        **({"grouped": grouped} if grouped else {}),
-        **({"by_columns": by_columns} if by_columns else {}),
-        "errors": [certainty.error for certainty in fitted.certainties],
-        "ledger": ledger.to_dict(),
-        **({"noted": [loss.to_plain() for loss in noted]} if noted else {}),
+        "ledger": tables[database.root].ledger.to_dict(),
+        "database": database_in_model(database),
+        "single": database.single,
+        "tables": plain,
     }
-    packed = packed_arrays(joined(arrays), _memory_of(text))
-    return zipped({"release.json": json.dumps(text, indent=1), "arrays.npz": packed})
+    packed = packed_arrays(arrays, sum(map(memory_of, plain.values())))
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as file:
+        for name, member in ((TEXT, json.dumps(text, indent=1)), (ARRAYS, packed)):
+            file.writestr(zipfile.ZipInfo(name), member)  # without the time
+    return content.getvalue()
 
 
-def zipped(members: Mapping[str, str | bytes]) -> bytes:
-    """Return the bytes of a zip file, which do not depend on the time."""
-    whole = io.BytesIO()
-    with zipfile.ZipFile(whole, "w") as file:
-        for name, content in members.items():
-            file.writestr(zipfile.ZipInfo(name), content)
-    return whole.getvalue()
-
-
-def read_parts(path: str | PathLike[str] | IO[bytes]) -> Parts:
-    """Return the parts of a release from a file; raise an `InputError` if `pack` did not write all of it.
+def read_model(path: str | PathLike[str] | IO[bytes]) -> Model:
+    """Return the tables of a release from a file; raise an `InputError` if `pack` did not write all of it.
 
     The file may come from anywhere, so nothing is unpacked before its size is known.
     """
-    return read_file(path, parts_of)
-
-
-def read_file(path: str | PathLike[str] | IO[bytes], read: Callable[[zipfile.ZipFile], R]) -> R:
-    """Return what `read` makes of the members of a file; raise an `InputError` if it is no whole model."""
     opened = _opened(path)
     problem = "is no model: give a file that `privsyn synth --model` or `save` wrote"
     try:
         with opened() as begun:
             if begun.read(2) == ZIP:
                 problem = "is no whole model: it was cut short or changed; copy or save it again"
-        with opened() as whole, zipfile.ZipFile(whole) as file:
+        with opened() as content, zipfile.ZipFile(content) as file:
             if min(member.header_offset for member in file.infolist()):
-                raise ValueError("the models of several tables hold whole models: here one of them ends")
-            return read(file)
+                raise ValueError("a model holds a zip of arrays: here that one ends")
+            return _read(file)
     except FileNotFoundError:
         problem = "there is no such file"
     except (OtherVersionError, TooLargeError, UnregisteredError) as error:
@@ -152,6 +94,55 @@ def read_file(path: str | PathLike[str] | IO[bytes], read: Callable[[zipfile.Zip
     except Exception:  # noqa: S110  # zipfile, json, NumPy and our constructors raise many kinds
         pass
     raise InputError(f"{path if isinstance(path, str | PathLike) else 'the open file'}: {problem}")
+
+
+def _read(file: zipfile.ZipFile) -> Model:
+    """Return the tables of a release from an open file; raise if `pack` did not write it."""
+    members = _members_of(file)
+    text = _parsed(members.get(TEXT) or members["database.json"])
+    if text["format"] != FORMAT:
+        raise OtherVersionError("a model of another version of privsyn: fit again with this one")
+    if sorted(members) != [ARRAYS, TEXT] or text.keys() != KEYS:
+        raise ValueError("it holds what `pack` never writes")
+    database, ledger = database_from_model(text["database"], text["single"]), Ledger.from_dict(text["ledger"])
+    if text["tables"].keys() != {*database.names}:
+        raise ValueError("other tables than the database has")
+    for name, plain in text["tables"].items():
+        check_registered(plain)
+        if ("columns" in plain) == (name == database.single == database.root):
+            raise ValueError(
+                f"{name}: a table of a database has a list of its columns, and no other table has"
+            )
+    with zipfile.ZipFile(io.BytesIO(members[ARRAYS])) as packed:
+        memory = unpacked_size(packed) + sum(map(memory_of, text["tables"].values()))
+        if memory > most_memory(len(members[ARRAYS])):
+            raise TooLargeError(f"needs {memory / 1e6:,.0f} MB of memory: not a release that privsyn saved")
+        arrays, models = Arrays(packed), dict[str, TableModel]()
+        for place, (name, plain) in enumerate(text["tables"].items()):
+            above = {table: models[table] for table in database.above(name)}
+            called = None if database.single is not None else name
+            models[name] = table_from_plain(plain, arrays.within(f"{place}."), ledger, called, above)
+        arrays.end()
+    return database, models
+
+
+def database_in_model(database: Database) -> dict[str, Any]:
+    """Return the tables of a database and how they are linked, with the cells of look-up tables."""
+    tables = {name: replace(table, schema=None) for name, table in database.tables.items()}
+    plain: dict[str, Any] = database_to_plain(Database(tables, bare=True))["tables"]
+    for name, table in database.public.items():
+        plain[name]["public"] = table.public.to_plain()
+    return plain
+
+
+def database_from_model(plain: Mapping[str, Any], single: str | None) -> Database:
+    """Return the database that `database_in_model` wrote; raise if it did not write it."""
+    for table in plain.values():
+        if set(table) - {*LINKS, "constraints"}:
+            raise ValueError("a model has no schema of a database")
+        if "public" in table:  # cells, never a path: a model names no other file to be read
+            table["public"] = LookupTable.from_plain(table["public"], table["key"])
+    return replace(database_from_plain({"tables": plain}, bare=True), single=single)
 
 
 def _opened(path: str | PathLike[str] | IO[bytes]) -> Callable[[], IO[bytes]]:
@@ -166,7 +157,7 @@ def _opened(path: str | PathLike[str] | IO[bytes]) -> Callable[[], IO[bytes]]:
     return lambda: io.BytesIO(content)
 
 
-def members_of(file: zipfile.ZipFile) -> dict[str, bytes]:
+def _members_of(file: zipfile.ZipFile) -> dict[str, bytes]:
     """Return the members of a file; refuse compressed ones, which `pack` never writes."""
     if any(member.compress_type != zipfile.ZIP_STORED for member in file.infolist()):
         raise ValueError("its members are compressed, which `pack` never does")
@@ -178,23 +169,7 @@ def members_of(file: zipfile.ZipFile) -> dict[str, bytes]:
     return members
 
 
-def parts_of(file: zipfile.ZipFile) -> Parts:
-    """Return the parts of a release from an open file; raise if `pack` did not write it."""
-    members = members_of(file)
-    text = parsed(members["release.json"])
-    if text["format"] not in READABLE:
-        raise OtherVersionError(OTHER_VERSION)
-    if sorted(members) != ["arrays.npz", "release.json"]:
-        raise ValueError(f"members {sorted(members)}")
-    packed = members["arrays.npz"]
-    with zipfile.ZipFile(io.BytesIO(packed)) as arrays:
-        parts = _unpacked(text, arrays, most=most_memory(len(packed)))
-    if parts.codec.gaps and text["format"] < NEW_GAPS:
-        raise OtherVersionError(OTHER_VERSION)
-    return parts
-
-
-def parsed(text: bytes) -> Any:
+def _parsed(text: bytes) -> Any:
     """Return plain data from JSON; raise at NaN, which no release has."""
 
     def constant(name: str) -> float:
@@ -205,86 +180,13 @@ def parsed(text: bytes) -> Any:
     return json.loads(text, parse_constant=constant)
 
 
-def parts_in(packed: bytes) -> Parts:
-    """Return the parts of a release from the bytes of `pack`."""
-    with zipfile.ZipFile(io.BytesIO(packed)) as file:
-        return parts_of(file)
-
-
-def _memory_of(text: Mapping[str, Any]) -> int:
-    """Return about how many bytes of memory a release takes besides its arrays."""
-    return A_CODE * _most_codes(text["codec"]) + A_TABLE * len(text["marginals"])
-
-
-def _most_codes(codec: Mapping[str, Any]) -> int:
-    """Return the largest number of codes of numbers and times, without making them.
-
-    Bins of equal width are not counted: no list is made of them.
-    """
-    schema, codes = from_plain(codec["schema"]), 0
-    for name, column in schema.coded.items():
-        dtype = parse_dtype(codec["dtypes"][name])
-        if codec["fine"] and name not in schema.computed and family(dtype) != "nothing":
-            codes += column.most_codes(dtype)
-    return codes
-
-
-def _unpacked(text: dict[str, Any], file: zipfile.ZipFile, *, most: int) -> Parts:
-    """Return the parts; raise if they are inconsistent, or take more than `most` bytes of memory."""
-    _check_registered(text)
-    _restore_key_types(text["codec"]["schema"])
-    for constraint in text["codec"]["schema"].get("constraints", ()):
-        if isinstance(constraint, Mapping) and "lookup" in (constraint.get("kind"), *constraint):
-            raise ValueError("`pack` writes what a look-up means: a model names no other file to be read")
-    memory = unpacked_size(file) + _memory_of(text)
-    if memory > most:
-        raise TooLargeError(f"needs {memory / 1e6:,.0f} MB of memory: not a release that privsyn saved")
-    codec = Codec.from_dict(text["codec"])
-    original = codec.domain
-    merged = Domain(original.names, tuple(text["merged"]["sizes"]), tuple(text["merged"]["ordered"]))
-    released = {f"one_way_{j}": merged.project((name,)) for j, name in enumerate(merged.names)}
-    released |= {f"marginal_{j}": merged.project(tuple(names)) for j, names in enumerate(text["marginals"])}
-    if not all(map(len, text["marginals"])):
-        raise ValueError("a table of no column")
-    common = {int(j): int(size) for j, size in text.get("common", {}).items()}
-    reader = EachArray(file)
-    if text["format"] >= JOINED:
-        grouped = text.get("grouped", [])
-        if not text.keys() <= KEYS or grouped != [j for j in range(len(released)) if j in set(grouped)]:
-            raise ValueError("it says what `pack` never writes")
-        reader = JoinedArrays(file, set(grouped), set(text.get("by_columns", ())))
-    arrays = read_arrays(reader, original, released, common)
-    tables = tuple(Marginal(domain, arrays[name]) for name, domain in released.items())
-    certainties = tuple(
-        Certainty(measurement_of(arrays, j, table.domain), float(error), arrays.get(f"common_{j}", NO_COMMON))
-        for j, (table, error) in enumerate(zip(tables, text["errors"], strict=True))
-    )
-    groups, shares = (
-        tuple(arrays[f"{name}_{j}"] for j in range(len(original))) for name in ("groups", "shares")
-    )
-    merging = Merging(original, merged, groups, shares)
-    one_ways, marginals = tables[: len(original)], tables[len(original) :]
-    total, variance = float(text["total"]), float(text.get("total_variance", 0.0))
-    if not (isfinite(total) and 0 <= variance < inf):
-        raise ValueError("a total that is no number of rows")
-    fitted = Fitted(merging, one_ways, marginals, total, certainties, variance)
-    _check_tables(fitted)
-    ledger, form = Ledger.from_dict(text["ledger"]), OutputType.from_plain(text["form"])
-    noted = tuple(map(Loss.from_plain, text.get("noted", ())))
-    method = METHODS[text["method"]].with_parameters(text.get("parameters", {}))
-    return Parts(codec, fitted, ledger, method, form, noted)
-
-
-def write_model(
-    packed: bytes, path: str | PathLike[str] | IO[bytes], read: Callable[[Any], object] | None = None
-) -> None:
-    """Write a model to a file, whole or not at all, if `read`, by default `read_parts`, reads it back.
+def write_model(packed: bytes, path: str | PathLike[str] | IO[bytes]) -> None:
+    """Write a model to a file, whole or not at all, if it can be read back.
 
     Parameters
     ----------
     packed : bytes
     path : path, or file that is open for writing bytes
-    read : callable, optional
 
     Raises
     ------
@@ -292,7 +194,7 @@ def write_model(
         If the file cannot be written or read back.
     """
     if callable(write := getattr(path, "write", None)):
-        check_loads(io.BytesIO(packed), "the open file", read)
+        check_loads(io.BytesIO(packed), "the open file")
         with replace_errors('the open file has text: open it with mode "wb"', TypeError):
             write(packed)
         return
@@ -300,55 +202,14 @@ def write_model(
     place = cast(str, path)
     with atomic_path(place) as part:
         part.write_bytes(packed)
-        check_loads(part, place, read)
+        check_loads(part, place)
 
 
-def _check_registered(text: Mapping[str, Any]) -> None:
-    """Raise an `UnregisteredError` that names what is missing, if the release was made with an extension."""
-    schema = text["codec"]["schema"]
-    needed: list[tuple[str, Any, Mapping[str, object]]] = [("method", text["method"], METHODS)]
-    needed += [("column kind", column["kind"], COLUMNS) for column in schema.get("columns", {}).values()]
-    needed += [
-        ("constraint kind", each["kind"], CONSTRAINTS)
-        for each in schema.get("constraints", ())
-        if isinstance(each, Mapping) and "kind" in each
-    ]
-    for noun, name, registry in needed:
-        if isinstance(name, str) and name not in registry:
-            raise UnregisteredError(
-                f"needs the {noun} {printable(safe_repr(name))}, which is not registered: import the module"
-                " that registers it first (docs/extending.md), or install the version that saved it"
-            )
-
-
-def check_loads(
-    part: str | PathLike[str] | IO[bytes],
-    path: str | PathLike[str],
-    read: Callable[[Any], object] | None = None,
-) -> None:
-    """Refuse to keep a file `part`, meant for `path`, that `read`, by default `read_parts`, would refuse."""
+def check_loads(part: str | PathLike[str] | IO[bytes], path: str | PathLike[str]) -> None:
+    """Refuse to keep a file `part`, meant for `path`, that `read_model` would refuse."""
     with suppress(InputError):
-        (read or read_parts)(part)
+        read_model(part)
         return
     raise InputError(
         f"{path}: the model was not saved, because it could not be read back: please report this"
     )
-
-
-def _check_tables(fitted: Fitted) -> None:
-    """Raise if tables have negative counts or different totals: no records can be made from them."""
-    for table in (*fitted.one_ways, *fitted.marginals):
-        if not ((table.counts >= 0).all() and isclose(table.total, fitted.total, rel_tol=SAME_TOTAL)):
-            raise ValueError(f"table {', '.join(table.attributes)} holds negative counts or another total")
-
-
-def _restore_key_types(schema: dict[str, Any]) -> None:
-    """Restore the types of mapping keys that are numbers or booleans.
-
-    Version 0.1.0 wrote them as JSON keys, which are text.
-    """
-    for constraint in schema.get("constraints", ()):
-        if isinstance(mapping := constraint.get("mapping"), dict):
-            values = schema["columns"][constraint["by"]].get("values", ())
-            typed = {json.dumps(value): value for value in values if type(value) in (bool, int, float)}
-            constraint["mapping"] = [[typed.get(key, key), value] for key, value in mapping.items()]

@@ -262,6 +262,9 @@ class Database:
     tables : mapping of a name to a Table
     bare : bool
         Whether the tables are without their schemas, with which their rules were checked, as in a model file.
+    single : str, optional
+        The table that somebody gave without a database, and gets back alone: its rows, or the rows of persons
+        that are the root. Default: all tables are given, by their names.
 
     Examples
     --------
@@ -274,6 +277,7 @@ class Database:
 
     tables: Mapping[str, Table]
     bare: bool = field(default=False, kw_only=True, repr=False, compare=False)
+    single: str | None = field(default=None, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.tables, Mapping) or not self.tables:
@@ -290,6 +294,8 @@ class Database:
             for derived, said in table.derive.items():
                 with about(f"table {name!r}"), about(f"derive {derived!r}"):
                     self._check_summary(name, said)
+        if self.single is not None and self.single not in self.private:
+            raise InputError(f"there is no private table {safe_repr(self.single)}")
         if len(roots := [name for name, table in self.private.items() if table.parent is None]) != 1:
             said = f"the tables {', '.join(map(repr, roots))} have no parent" if roots else "all are public"
             raise InputError(f"{said}: one private table, whose rows are the persons, has no parent")
@@ -307,7 +313,7 @@ class Database:
                     raise InputError(f"table {name!r}: {said}: {why}")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return partial(Database, bare=self.bare), (dict(self.tables),)
+        return partial(Database, bare=self.bare, single=self.single), (dict(self.tables),)
 
     def _check_links(self, name: str, table: Table) -> None:
         if table.parent is not None:

@@ -91,7 +91,8 @@ def persons_and_rows(
     """
     said = {name: _of_rows(text) for name, text in (derive or {}).items()}
     persons = Table(Schema({}), key=unit, derive=said)
-    return Database({PERSONS: persons, ROWS: Table(schema, parent=PERSONS, link=unit, order=order)})
+    rows = Table(schema, parent=PERSONS, link=unit, order=order)
+    return Database({PERSONS: persons, ROWS: rows}, single=ROWS)
 
 
 def _of_rows(text: object) -> object:

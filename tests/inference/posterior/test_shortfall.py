@@ -41,8 +41,8 @@ def test_records_have_the_drawn_trends_once_what_they_miss_is_made_up_for(releas
     for seed in range(3):
         rng = np.random.default_rng(seed)
         one = Posterior(release.fitted).draw(rng)
-        records = replace(release, fitted=one).records(ROWS, rng)
-        again = replace(release, fitted=made_up(one, records, {})).records(ROWS, rng)
+        records = replace(release.table(), fitted=one).records(ROWS, rng)
+        again = replace(release.table(), fitted=made_up(one, records, {})).records(ROWS, rng)
         for table in one.marginals:
             if len(table.domain) == 2:
                 drawn.append(trend(table))
@@ -55,7 +55,7 @@ def test_records_have_the_drawn_trends_once_what_they_miss_is_made_up_for(releas
 
 @pytest.mark.slow
 def test_a_trend_that_the_records_follow_does_not_change(release):
-    records = release.records(ROWS, np.random.default_rng(0))
+    records = release.table().records(ROWS, np.random.default_rng(0))
     followed = replace(
         release.fitted,
         marginals=tuple(reference.count(records, t.attributes) for t in release.fitted.marginals),

@@ -155,7 +155,8 @@ def test_a_model_with_parameters_that_no_run_has_is_refused(tmp_path, wrong):
     with zipfile.ZipFile(path) as file:
         members = {name: file.read(name) for name in file.namelist()}
     text = json.loads(members["release.json"])
-    members["release.json"] = json.dumps(text | {"parameters": wrong}).encode()
+    text["tables"]["rows"]["parameters"] = wrong
+    members["release.json"] = json.dumps(text).encode()
     with zipfile.ZipFile(path, "w") as file:
         for name, content in members.items():
             file.writestr(name, content)

@@ -25,7 +25,7 @@ from privsyn.private.noise import ExactGaussian, SeededGaussian
 from privsyn.release.acceptance.criteria import read_criteria
 from privsyn.release.acceptance.judge import SEED, _sides, _units, judge
 from privsyn.release.acceptance.layout import SURE
-from privsyn.release.release import Release
+from privsyn.release.table_model import TableModel
 from privsyn.table.codec.codec import Codec
 
 SCHEMA = Schema(
@@ -108,7 +108,7 @@ def test_a_table_just_above_its_bound_is_hardly_ever_accepted():
     error = distance(other["job"], made["job"].astype(object)) * 0.999
     criteria = read_criteria([{"margin": ["job"], "error": error}])
     codes, noise = model.release_.codec.encode(other.astype({"sex": "str"})), SeededGaussian(2)
-    spent = replace(model.release_, ledger=replace(model.ledger_, charges=()))
+    spent = model.release_.with_ledger(replace(model.ledger_, charges=()))
     verdicts = [judge(spent, criteria, PrivateTable(codes, noise), 0.01) for _ in range(60)]
     accepted = sum(verdict.ledger.acceptance.met for verdict in verdicts)
     assert accepted <= binom.ppf(1 - 1e-7, 60, criteria.risk)
@@ -249,7 +249,7 @@ def test_what_turns_out_to_be_impossible_later_is_a_verdict_and_no_error(monkeyp
     def fail(*_):
         raise InputError("no row was found that keeps the constraints")
 
-    monkeypatch.setattr(Release, "blocks", fail)
+    monkeypatch.setattr(TableModel, "blocks", fail)
     acceptance = fitted(CRITERIA).ledger_.acceptance
     assert {verdict.problem for verdict in acceptance.criteria} == {
         "no synthetic table can be drawn: no row was found that keeps the constraints"

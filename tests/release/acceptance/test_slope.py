@@ -299,7 +299,7 @@ def test_a_refused_slope_leaves_a_verdict_alone():
     """The judgement of another table under hardly any noise: not met, and the estimate is its error."""
     model = PrivSyn(5.0, 1e-6, SCHEMA, seed=0).fit(people())
     codes = model.release_.codec.encode(people(each=1.3).astype({"sex": "str"}))
-    spent = replace(model.release_, ledger=replace(model.ledger_, charges=()))
+    spent = model.release_.with_ledger(replace(model.ledger_, charges=()))
     criteria = read_criteria([{"slope": "pay", "against": "age", "within": "10%"}])
     judged = judge.judge(spent, criteria, PrivateTable(codes, SeededGaussian(2)), 0.5)
     (verdict,) = judged.ledger.acceptance.criteria

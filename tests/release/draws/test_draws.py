@@ -36,7 +36,7 @@ def model():
 @pytest.mark.slow("each case")
 @pytest.mark.parametrize("threads", [1, 4])
 def test_threads_change_no_table_and_a_reader_may_stop(model, monkeypatch, threads):
-    monkeypatch.setattr("privsyn.release.draws.draws.cpu_count", lambda: threads)
+    monkeypatch.setattr("privsyn.release.draws.frames.cpu_count", lambda: threads)
     made = model.draws(6, 300, seed=3)
     for k, table in enumerate(made):
         pd.testing.assert_frame_equal(table, made[k])

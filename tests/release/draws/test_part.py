@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from privsyn import Categorical, Datetime, Increasing, InputError, Numerical, PrivSyn, Schema
-from privsyn.release.draws.draws import Draws, codec_of, part_of
+from privsyn.release.draws.frames import FrameDraws, codec_of, part_of
 
 ROWS = 2000
 SCHEMA = Schema(
@@ -46,7 +46,7 @@ def release():
 def test_a_part_has_the_codes_and_the_tables_of_its_columns_and_of_those_linked_by_constraints(
     release, asked, columns
 ):
-    part = part_of(release, asked)
+    part = part_of(release.table(), asked)
     whole = release.codec
     assert list(part.codec.names) == columns
     assert part.codec.domain == whole.domain.project(part.codec.domain.names)
@@ -69,7 +69,7 @@ def test_the_codec_of_each_column_alone_has_its_codes(release):
 
 
 def test_the_share_of_a_value_is_that_of_its_released_count_and_needs_no_draw(release, monkeypatch):
-    monkeypatch.setattr(Draws, "frame", None)
+    monkeypatch.setattr(FrameDraws, "frame", None)
     counts = release.accuracy_.counts("a").set_index("a")
     total = counts["estimate"].sum()
     for value, count in counts.iterrows():
@@ -106,6 +106,6 @@ def test_a_condition_on_two_columns_draws_these_alone_and_reports_it(release):
 
 
 def test_what_is_no_condition_is_refused_before_anything_is_drawn(release, monkeypatch):
-    monkeypatch.setattr(Draws, "frame", None)
+    monkeypatch.setattr(FrameDraws, "frame", None)
     with pytest.raises(InputError, match="no condition"):
         release.accuracy_.share("a == 'x' and nowhere > 3")

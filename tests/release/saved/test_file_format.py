@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_releases import CANARY, CANARY_NUMBER, both
 
-from privsyn import InputError, Numerical, PrivSyn, Schema, load
+from privsyn import InputError, Numerical, PrivSyn, Release, Schema, load
 from privsyn.marginals.marginal import Marginal
 from privsyn.release.saved.arrays import is_by_columns, kind_of, named_arrays
 from privsyn.release.saved.file_format import FORMAT
@@ -119,7 +119,8 @@ def test_the_file_is_json_and_arrays_without_pickle(method, saved, releases):
     assert {array.dtype.kind for array in arrays.values()} == {"i", "f"}
     sizes: dict[str, int] = {}  # of all tables, and not a number for each row
     for name, array in named_arrays(releases[method].fitted).items():
-        sizes[kind_of(name)] = sizes.get(kind_of(name), 0) + array.size
+        kind = f"0.{kind_of(name)}"
+        sizes[kind] = sizes.get(kind, 0) + array.size
     assert {name: array.shape for name, array in arrays.items()} == {k: (size,) for k, size in sizes.items()}
 
 
@@ -135,7 +136,7 @@ class Trap:
 
 def test_code_that_a_file_brings_along_is_not_run(saved, tmp_path):
     text, arrays = parts(saved["default"])
-    arrays["one_way"] = np.array([Trap(tmp_path / "sprung"), None], dtype=object)
+    arrays["0.one_way"] = np.array([Trap(tmp_path / "sprung"), None], dtype=object)
     write(tmp_path / "m.privsyn", text, arrays)
     refusal(tmp_path / "m.privsyn")
     assert not (tmp_path / "sprung").exists()
@@ -203,7 +204,19 @@ def changed(text, keys, value):
 
 
 WRONG_TEXT = [
-    *(((key,), WHOLE) for key in ("format", "method", "total", "codec", "merged", "marginals", "ledger")),
+    *(((key,), WHOLE) for key in ("format", "ledger", "database", "single", "tables")),
+    (("database", "rows"), WHOLE),
+    (("database",), {"rows": {}, "more": {}}),
+    (("single",), "more"),
+    (("single",), None),
+    (("tables", "more"), {}),
+    (("ledger", "promise", "epsilon"), 0.1),
+    (("ledger", "accounting"), "trust"),
+    (("ledger", "spends"), WHOLE),
+    (("ledger",), {}),
+]
+WRONG_TABLE = [
+    *(((key,), WHOLE) for key in ("method", "total", "codec", "merged", "marginals")),
     (("method",), "paper"),
     (("method",), None),
     *((("total",), value) for value in (0, -1, nan, 10**12, "many", None, [])),
@@ -219,16 +232,16 @@ WRONG_TEXT = [
     (("marginals",), [["city", "land"]] * 20),
     (("marginals",), [["city", "city"]]),
     (("marginals",), 5),
-    (("ledger", "promise", "epsilon"), 0.1),
-    (("ledger", "accounting"), "trust"),
-    (("ledger", "spends"), WHOLE),
-    (("ledger",), {}),
 ]
 
 
 @pytest.mark.slow
 @both
-@pytest.mark.parametrize(("keys", "value"), WRONG_TEXT, ids=str)
+@pytest.mark.parametrize(
+    ("keys", "value"),
+    [*WRONG_TEXT, *((("tables", "rows", *keys), value) for keys, value in WRONG_TABLE)],
+    ids=str,
+)
 def test_a_changed_field_is_refused(method, keys, value, saved, tmp_path):
     text, arrays = parts(saved[method])
     write(tmp_path / "m.privsyn", text, arrays)
@@ -244,20 +257,17 @@ def test_a_text_that_is_no_release_is_refused(text, saved, tmp_path):
     refusal(tmp_path / "m.privsyn")
 
 
-@pytest.mark.parametrize("version", [0, FORMAT + 1, "1", None])
+@pytest.mark.parametrize("version", [0, FORMAT - 1, FORMAT + 1, "1", None])
 def test_a_release_of_another_version_is_called_that(version, saved, tmp_path):
     text, arrays = parts(saved["default"])
     write(tmp_path / "m.privsyn", text | {"format": version}, arrays)
-    assert "another version" in refusal(tmp_path / "m.privsyn")
+    assert "another version of privsyn: fit again" in refusal(tmp_path / "m.privsyn")
 
 
-def write_older(path, release, version):
-    """The file as it was before format 7: each array is a member."""
-    release.save(path)
-    text, _ = parts(path.read_bytes())
-    for new in ("grouped", "by_columns"):
-        text.pop(new, None)
-    write(path, text | {"format": version}, named_arrays(release.fitted))
+def test_a_release_of_linked_tables_of_another_version_is_called_that(tmp_path):
+    with zipfile.ZipFile(tmp_path / "m.privsyn", "w") as file:
+        file.writestr("database.json", json.dumps({"format": 3, "only": None, "levels": {}, "tables": {}}))
+    assert "another version of privsyn: fit again" in refusal(tmp_path / "m.privsyn")
 
 
 def assert_same_arrays(one, other):
@@ -282,12 +292,10 @@ def smooth():
     return release
 
 
-def test_a_file_of_either_format_holds_the_same_arrays(releases, smooth, tmp_path):
+def test_a_file_holds_the_same_arrays(releases, smooth, tmp_path):
     for release in (*releases.values(), smooth):
-        write_older(tmp_path / "old.privsyn", release, 6)
-        assert_same_arrays(load(tmp_path / "old.privsyn").fitted, release.fitted)
-        release.save(tmp_path / "new.privsyn")
-        assert_same_arrays(load(tmp_path / "new.privsyn").fitted, release.fitted)
+        release.save(tmp_path / "m.privsyn")
+        assert_same_arrays(load(tmp_path / "m.privsyn").fitted, release.fitted)
 
 
 def test_an_array_by_columns_stays_one(releases, tmp_path):
@@ -295,7 +303,8 @@ def test_an_array_by_columns_stays_one(releases, tmp_path):
     first, *others = release.fitted.marginals
     turned = Marginal(first.domain, np.asfortranarray(first.counts))
     assert is_by_columns(turned.counts)
-    turned = replace(release, fitted=replace(release.fitted, marginals=(turned, *others)))
+    fitted = replace(release.fitted, marginals=(turned, *others))
+    turned = Release.of_table(replace(release.table(), fitted=fitted))
     turned.save(tmp_path / "m.privsyn")
     assert_same_arrays(load(tmp_path / "m.privsyn").fitted, turned.fitted)
 
@@ -304,28 +313,19 @@ def test_an_array_by_columns_stays_one(releases, tmp_path):
 def test_groups_of_other_tables_are_refused(wrong, smooth, tmp_path):
     smooth.save(tmp_path / "m.privsyn")
     text, arrays = parts((tmp_path / "m.privsyn").read_bytes())
-    assert text["grouped"] not in (wrong, [])
-    write(tmp_path / "m.privsyn", text | {"grouped": wrong}, arrays)
+    assert text["tables"]["rows"]["grouped"] not in (wrong, [])
+    text["tables"]["rows"]["grouped"] = wrong
+    write(tmp_path / "m.privsyn", text, arrays)
     refusal(tmp_path / "m.privsyn")
-
-
-def test_an_older_release_is_read_unless_its_gaps_would_be_misread(releases, tmp_path):
-    write_older(tmp_path / "m.privsyn", releases["default"], 4)
-    load(tmp_path / "m.privsyn")
-    days = Schema({name: Numerical(0, 9) for name in "ab"}, constraints=["a <= b"])
-    gaps = PrivSyn(1.0, 1e-9, days, seed=1).fit(pd.DataFrame({"a": [1, 2], "b": [3, 4]})).release_
-    write_older(tmp_path / "g.privsyn", gaps, 6)
-    load(tmp_path / "g.privsyn")
-    write_older(tmp_path / "g.privsyn", gaps, 4)
-    assert "another version" in refusal(tmp_path / "g.privsyn")
 
 
 @pytest.mark.parametrize("form", [{"lookup": "t.csv"}, {"kind": "lookup", "table": "t.csv"}])
 def test_a_model_cannot_name_a_file_to_be_read(form, saved, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text, arrays = parts(saved["default"])
-    name, other = list(text["codec"]["schema"]["columns"])[:2]
-    text["codec"]["schema"]["constraints"] = [form | {"by": [name], "gives": [other]}]
+    schema = text["tables"]["rows"]["codec"]["schema"]
+    name, other = list(schema["columns"])[:2]
+    schema["constraints"] = [form | {"by": [name], "gives": [other]}]
     opened = []
     original = Path.open
 
@@ -356,14 +356,14 @@ WRONG_ARRAYS = {
 
 
 @pytest.mark.parametrize("change", WRONG_ARRAYS.values(), ids=WRONG_ARRAYS.keys())
-@pytest.mark.parametrize("name", ["groups", "shares", "one_way", "marginal"])
+@pytest.mark.parametrize("name", ["0.groups", "0.shares", "0.one_way", "0.marginal"])
 def test_a_changed_array_is_refused(name, change, saved, tmp_path):
     text, arrays = parts(saved["default"])
     write(tmp_path / "m.privsyn", text, arrays | {name: change(arrays[name])})
     refusal(tmp_path / "m.privsyn")
 
 
-@pytest.mark.parametrize("name", ["groups", "shares", "one_way", "marginal"])
+@pytest.mark.parametrize("name", ["0.groups", "0.shares", "0.one_way", "0.marginal"])
 def test_an_array_that_is_not_there_is_missed(name, saved, tmp_path):
     text, arrays = parts(saved["default"])
     del arrays[name]

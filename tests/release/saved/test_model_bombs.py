@@ -10,7 +10,7 @@ import io
 import json
 import tracemalloc
 import zipfile
-from pathlib import Path
+from copy import deepcopy
 
 import numpy as np
 import pandas as pd
@@ -21,7 +21,6 @@ from hypothesis import strategies as st
 
 from privsyn import Categorical, Database, Datetime, InputError, Numerical, PrivSyn, Schema, Table, load
 from privsyn.release.saved import arrays as limits
-from privsyn.release.saved import file_format as packing
 from privsyn.release.saved.arrays import LEAST_MEMORY
 from privsyn.table.encoding.dtypes import dtype_text, parse_dtype
 
@@ -38,14 +37,10 @@ def parts():
     )
     days = pd.Timestamp("2020-01-01") + pd.to_timedelta(np.arange(60), "D")
     frame = pd.DataFrame({"a": np.arange(60) % 10, "b": ["x", "y"] * 30, "day": days})
-    packed = packing.pack(_parts_of(PrivSyn(9.0, 1e-6, schema, seed=1).fit(frame).release_))
+    packed = PrivSyn(9.0, 1e-6, schema, seed=1).fit(frame).release_.packed()
     with zipfile.ZipFile(io.BytesIO(packed)) as file:
         text, arrays = json.loads(file.read("release.json")), file.read("arrays.npz")
     return text, dict(np.load(io.BytesIO(arrays)))
-
-
-def _parts_of(release):
-    return packing.Parts(release.codec, release.fitted, release.ledger, release.method, release.form)
 
 
 def zeros(count, dtype="<f8"):
@@ -82,10 +77,15 @@ def model(text, arrays, outer=zipfile.ZIP_STORED, more=()):
     return packed(written, outer)
 
 
-def with_columns(text, columns, dtype):
-    codec = text["codec"]
+def changed(text, name="rows", **values):
+    """The text of a model with other values of a table."""
+    return text | {"tables": text["tables"] | {name: text["tables"][name] | values}}
+
+
+def with_columns(text, columns, dtype, name="rows"):
+    codec = text["tables"][name]["codec"]
     schema = codec["schema"] | {"columns": columns}
-    return text | {"codec": codec | {"schema": schema, "dtypes": dict.fromkeys(columns, dtype)}}
+    return changed(text, name, codec=codec | {"schema": schema, "dtypes": dict.fromkeys(columns, dtype)})
 
 
 def claiming(content, name, size):
@@ -96,20 +96,21 @@ def claiming(content, name, size):
 
 BOMBS = {
     "compressed twice": lambda text, arrays: model(
-        text, arrays | {"one_way": zeros(MANY)}, zipfile.ZIP_DEFLATED
+        text, arrays | {"0.one_way": zeros(MANY)}, zipfile.ZIP_DEFLATED
     ),
     "the text compressed": lambda text, arrays: packed(
         [("release.json", (b" " * 2**20 for _ in range(130))), ("arrays.npz", [b""])]
     ),
-    "an array too long": lambda text, arrays: model(text, arrays | {"one_way": zeros(MANY)}),
+    "an array too long": lambda text, arrays: model(text, arrays | {"0.one_way": zeros(MANY)}),
     "an array that nobody asks for": lambda text, arrays: model(text, arrays | {"more": zeros(MANY)}),
     "a file that nobody asks for": lambda text, arrays: model(text, arrays, more=[("more", zeros(2**10))]),
     "a shape without its numbers": lambda text, arrays: model(
-        text, arrays | {"one_way": [next(zeros(MANY))]}
+        text, arrays | {"0.one_way": [next(zeros(MANY))]}
     ),
-    "an array of texts": lambda text, arrays: model(text, arrays | {"one_way": zeros(2, "<U20000000")}),
+    "an array of texts": lambda text, arrays: model(text, arrays | {"0.one_way": zeros(2, "<U20000000")}),
     "sizes that agree on a huge table": lambda text, arrays: model(
-        text | {"merged": {"sizes": [MANY, 3, 2], "ordered": [0, 0, 0]}}, arrays | {"one_way": zeros(MANY)}
+        changed(text, merged={"sizes": [MANY, 3, 2], "ordered": [0, 0, 0]}),
+        arrays | {"0.one_way": zeros(MANY)},
     ),
     "bins": lambda text, arrays: model(
         with_columns(
@@ -120,10 +121,10 @@ BOMBS = {
         arrays,
     ),
     "many tables of no cell": lambda text, arrays: model(
-        text | {"marginals": [[]] * 60_000, "errors": [0.0] * 60_003}, arrays
+        changed(text, marginals=[[]] * 60_000, errors=[0.0] * 60_003), arrays
     ),
     "many tables of two columns": lambda text, arrays: model(
-        text | {"marginals": [["b", "day"]] * 45_000, "errors": [0.0] * 45_003}, arrays
+        changed(text, marginals=[["b", "day"]] * 45_000, errors=[0.0] * 45_003), arrays
     ),
     "a dtype of long texts": lambda text, arrays: model(
         with_columns(text, {"c": {"kind": "categorical", "values": ["x", "y"]}}, "U20000000"), arrays
@@ -154,17 +155,20 @@ HIDDEN = {
             ("release.json", [json.dumps(text).encode()]),
             (
                 "arrays.npz",
-                [packed([("groups.npy", [b"hidden"]), *((f"{n}.npy", npy(a)) for n, a in arrays.items())])],
+                [packed([("0.groups.npy", [b"hidden"]), *((f"{n}.npy", npy(a)) for n, a in arrays.items())])],
             ),
         ],
         zipfile.ZIP_STORED,
     ),
     "another key": lambda text, arrays: model(text | {"more": "hidden"}, arrays),
+    "another key of a table": lambda text, arrays: model(changed(text, more="hidden"), arrays),
+    "links of a table without a parent": lambda text, arrays: model(changed(text, links={}), arrays),
+    "an array of another table": lambda text, arrays: model(text, arrays | {"1.one_way": np.zeros(3)}),
     "an array by columns that is not there": lambda text, arrays: model(
-        text | {"by_columns": ["hidden"]}, arrays
+        changed(text, by_columns=["hidden"]), arrays
     ),
-    "a table in groups that is not there": lambda text, arrays: model(text | {"grouped": [99]}, arrays),
-    "no list of tables": lambda text, arrays: model(text | {"grouped": "hidden"}, arrays),
+    "a table in groups that is not there": lambda text, arrays: model(changed(text, grouped=[99]), arrays),
+    "no list of tables": lambda text, arrays: model(changed(text, grouped="hidden"), arrays),
 }
 
 
@@ -185,7 +189,9 @@ def test_a_model_that_would_take_much_memory_says_so(parts, tmp_path):
 
 
 @settings(max_examples=40, derandomize=True, database=None, deadline=None)
-@given(size=st.sampled_from([0, 1, 2**16, 2**31 - 1, 2**32 - 2]), name=st.sampled_from(["one_way", "shares"]))
+@given(
+    size=st.sampled_from([0, 1, 2**16, 2**31 - 1, 2**32 - 2]), name=st.sampled_from(["0.one_way", "0.shares"])
+)
 def test_a_size_that_lies_is_refused(size, name, parts, tmp_path_factory):
     path = tmp_path_factory.mktemp("lying") / "m.privsyn"
     text, arrays = parts
@@ -218,20 +224,12 @@ def test_what_compresses_too_well_is_written_so_that_it_loads(monkeypatch, tmp_p
         model.save(tmp_path / "large.privsyn")
 
 
-def test_no_file_of_version_0_1_0_is_near_the_limit(monkeypatch):
-    monkeypatch.setattr(limits, "LEAST_MEMORY", 0)
-    models = list((Path(__file__).parents[2] / "models").glob("*.privsyn"))
-    assert models
-    for path in models:
-        load(path)
-
-
 # --- what a file may hold ----------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def linked():
-    """The members of a model of two tables and a public one."""
+    """The JSON and the arrays of a model of two tables and a public one."""
     zones = pd.DataFrame({"zone": ["north", "south", "east"], "area": [1.0, 2.0, 3.0]})
     colours = Schema({"colour": Categorical(["blue", "red"])})
     tables = {
@@ -248,11 +246,8 @@ def linked():
     whole = io.BytesIO()
     PrivSyn(50.0, 1e-6, Database(tables), seed=1).fit({"homes": homes, "trips": trips}).save(whole)
     with zipfile.ZipFile(whole) as file:
-        return {name: file.read(name) for name in file.namelist()}
-
-
-def zipped(members):
-    return packed([(name, [content]) for name, content in members.items()], zipfile.ZIP_STORED)
+        text, arrays = json.loads(file.read("release.json")), file.read("arrays.npz")
+    return text, dict(np.load(io.BytesIO(arrays)))
 
 
 def refusal(content):
@@ -285,18 +280,17 @@ DTYPES = [
 def test_only_a_dtype_that_is_written_is_read(dtype, place, linked, parts):
     if place == "column":
         text, arrays = parts
-        dtypes = text["codec"]["dtypes"] | {"b": dtype}
-        content = model(text | {"codec": text["codec"] | {"dtypes": dtypes}}, arrays)
+        codec = text["tables"]["rows"]["codec"]
+        text = changed(text, codec=codec | {"dtypes": codec["dtypes"] | {"b": dtype}})
     else:
-        database = json.loads(linked["database.json"])
+        text, arrays = deepcopy(linked[0]), linked[1]
         if place == "key":
             if dtype == "":
                 pytest.skip("a key may have no dtype")
-            database["levels"]["trips"]["columns"]["home"] = dtype
+            text["tables"]["trips"]["columns"]["home"] = dtype
         else:
-            database["tables"]["zones"]["public"]["area"]["dtype"] = dtype
-        content = zipped(linked | {"database.json": json.dumps(database).encode()})
-    assert "is no whole model" in refusal(content)
+            text["database"]["zones"]["public"]["area"]["dtype"] = dtype
+    assert "is no whole model" in refusal(model(text, arrays))
 
 
 def test_every_dtype_of_a_column_is_written_and_read():
@@ -345,22 +339,19 @@ WRONG_COUNTS = {
 }
 
 
-def with_array(members, member, kind, change):
-    """Return a model with each array of a kind changed."""
-    arrays = dict(np.load(io.BytesIO(members[member])))
-    names = [name for name in arrays if name.rpartition("_")[0] == kind]
+def with_links(linked, kind, change):
+    """Return a model with each array of a kind changed that links the rows of the trips."""
+    text, arrays = linked
+    names = [name for name in arrays if name.rpartition("_")[0] == f"1.links.{kind}"]
     assert names
-    changed = arrays | {name: change(arrays[name]) for name in names}
-    return zipped(
-        members | {member: packed([(f"{name}.npy", npy(array)) for name, array in changed.items()])}
-    )
+    return model(text, arrays | {name: change(arrays[name]) for name in names})
 
 
-@pytest.mark.parametrize("kind", ["given", "previous"])
+@pytest.mark.parametrize("kind", ["context", "previous"])
 @pytest.mark.parametrize("wrong", WRONG_ARRAYS)
 def test_groups_of_links_are_codes(kind, wrong, linked):
-    assert load(io.BytesIO(with_array(linked, "trips.npz", kind, np.copy))).sample(5, seed=1)
-    assert "is no whole model" in refusal(with_array(linked, "trips.npz", kind, WRONG_ARRAYS[wrong]))
+    assert load(io.BytesIO(with_links(linked, kind, np.copy))).sample(5, seed=1)
+    assert "is no whole model" in refusal(with_links(linked, kind, WRONG_ARRAYS[wrong]))
 
 
 @pytest.mark.parametrize("kind", ["table", "measured", "noise"])
@@ -374,29 +365,29 @@ def test_counts_of_links_are_numbers(kind, wrong, linked):
         array.flat[0] = WRONG_COUNTS[wrong]
         return array
 
-    assert "is no whole model" in refusal(with_array(linked, "trips.npz", kind, change))
+    assert "is no whole model" in refusal(with_links(linked, kind, change))
 
 
 @pytest.mark.parametrize("kind", ["one_way", "marginal", "heard", "noise", "shares"])
 @pytest.mark.parametrize("wrong", ["a cell that is none", "an infinite cell"])
 def test_arrays_of_a_table_are_numbers(kind, wrong, parts):
     text, arrays = parts
-    changed = arrays[kind].copy()
-    changed.flat[0] = WRONG_COUNTS[wrong]
-    assert "is no whole model" in refusal(model(text, arrays | {kind: changed}))
+    array = arrays[f"0.{kind}"].copy()
+    array.flat[0] = WRONG_COUNTS[wrong]
+    assert "is no whole model" in refusal(model(text, arrays | {f"0.{kind}": array}))
 
 
 @pytest.mark.parametrize("wrong", WRONG_ARRAYS)
 def test_groups_of_a_table_are_codes(wrong, parts):
     text, arrays = parts
-    assert refusal(model(text, arrays | {"groups": WRONG_ARRAYS[wrong](arrays["groups"])}))
+    assert refusal(model(text, arrays | {"0.groups": WRONG_ARRAYS[wrong](arrays["0.groups"])}))
 
 
 @pytest.mark.parametrize("key", ["total", "total_variance"])
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
 def test_a_total_is_a_number(key, value, parts):
     text, arrays = parts
-    assert "is no whole model" in refusal(model(text | {key: value}, arrays))
+    assert "is no whole model" in refusal(model(changed(text, **{key: value}), arrays))
 
 
 def test_members_that_lie_upon_each_other_are_refused(parts):
@@ -415,24 +406,31 @@ def test_members_that_lie_upon_each_other_are_refused(parts):
 
 
 UNREGISTERED = {
-    "method 'mine'": lambda text: text | {"method": "mine"},
-    "column kind 'grade'": lambda text: with_columns(text, {"c": {"kind": "grade"}}, "int64"),
-    "constraint kind 'even'": lambda text: (
-        text
-        | {
-            "codec": text["codec"]
-            | {"schema": text["codec"]["schema"] | {"constraints": [{"kind": "even", "columns": ["a"]}]}}
-        }
-    ),
+    "method 'mine'": lambda text, name: changed(text, name, method="mine"),
+    "column kind 'grade'": lambda text, name: with_columns(text, {"c": {"kind": "grade"}}, "int64", name),
+    "constraint kind 'even'": lambda text, name: with_constraint(text, name),
 }
+
+
+def with_constraint(text, name):
+    codec = text["tables"][name]["codec"]
+    schema = codec["schema"] | {"constraints": [{"kind": "even", "columns": ["a"]}]}
+    return changed(text, name, codec=codec | {"schema": schema})
 
 
 @pytest.mark.parametrize("missing", UNREGISTERED)
 def test_a_model_of_an_extension_names_what_is_not_registered(missing, parts, linked):
-    text, arrays = parts
-    said = refusal(model(UNREGISTERED[missing](text), arrays))
-    assert f"needs the {missing}, which is not registered: import the module that registers it" in said
-    with zipfile.ZipFile(io.BytesIO(linked["homes.privsyn"])) as file:
-        text, own = json.loads(file.read("release.json")), file.read("arrays.npz")
-    inner = zipped({"release.json": json.dumps(UNREGISTERED[missing](text)).encode(), "arrays.npz": own})
-    assert f"needs the {missing}" in refusal(zipped(linked | {"homes.privsyn": inner}))
+    for (text, arrays), name in ((parts, "rows"), (linked, "homes"), (linked, "trips")):
+        said = refusal(model(UNREGISTERED[missing](text, name), arrays))
+        assert f"needs the {missing}, which is not registered: import the module that registers it" in said
+
+
+def test_tables_are_read_after_their_parents(linked):
+    text, arrays = linked
+    trips, homes = (text["tables"][name] for name in ("trips", "homes"))
+    assert "is no whole model" in refusal(model(text | {"tables": {"trips": trips, "homes": homes}}, arrays))
+
+
+def test_three_linked_tables_hold_their_ledger_once(linked):
+    text, _ = linked
+    assert json.dumps(text).count('"spends"') == 1

@@ -1,0 +1,168 @@
+"""LinkedRows: how the rows of linked tables are made, each table after its parent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from privsyn.arguments import check_whole
+from privsyn.errors import about
+from privsyn.marginals.counting import ranks
+from privsyn.marginals.domain import Integers, Ints, Records
+from privsyn.progress import Progress
+from privsyn.release.table_model import TableModel
+from privsyn.synthesis.chains import NUMBER_OF_ROWS, POSITION, Chains
+from privsyn.synthesis.limits import Limit, UniqueCode, exactly_one
+from privsyn.synthesis.linked import synthesise_linked
+from privsyn.table.codec.codec import Codec
+from privsyn.table.database.declared import Database
+from privsyn.table.database.opened import rows_of
+from privsyn.table.database.synthetic import (
+    SyntheticRows,
+    cells_elsewhere,
+    codes_of_ones,
+    known_above,
+    new_keys,
+    places_above,
+    schema_of,
+)
+from privsyn.table.encoding.dtypes import dtype_text
+from privsyn.table.io.output_type import OutputType
+from privsyn.table.schema.schema import Schema
+
+Rows = Mapping[str, SyntheticRows]
+
+
+@dataclass(frozen=True, eq=False)
+class LinkedRows:
+    """Makes the rows of linked tables.
+
+    Parameters
+    ----------
+    database : Database
+        Public: the tables and how they are linked.
+    tables : mapping of a table to its TableModel
+        Each after its parent.
+    """
+
+    database: Database
+    tables: Mapping[str, TableModel]
+
+    def sample(
+        self, n: int | None, given: Any, seed: int | None, report: Progress
+    ) -> dict[str, SyntheticRows]:
+        """Return the rows of `Release.sample`, with their derived columns and without keys."""
+        seeds = np.random.SeedSequence(None if seed is None else check_whole("seed", seed))
+        rows: dict[str, SyntheticRows] = {}
+        for (name, model), its_seed in zip(self.tables.items(), seeds.spawn(len(self.tables)), strict=True):
+            with about(f"table {name!r}"):
+                if model.links is None:
+                    first = int(its_seed.generate_state(1)[0])
+                    frame = model.frame(n, given=given, seed=first, progress=report)
+                    rows[name] = self.root_rows(frame)
+                else:
+                    rows[name] = self.child_rows(name, rows, its_seed, report)
+        return rows
+
+    def root_rows(self, frame: pd.DataFrame) -> SyntheticRows:
+        """Return rows of the root, given with their derived columns."""
+        root, places = self.tables[self.database.root], np.arange(len(frame))
+        return SyntheticRows.of(root.codec, root.fitted.merging, frame, places, places)
+
+    def child_rows(
+        self, name: str, rows: Rows, seed: np.random.SeedSequence, report: Progress
+    ) -> SyntheticRows:
+        """Return the rows of a child table, given the rows of the tables above."""
+        model, table, rng = self.tables[name], self.database.tables[name], np.random.default_rng(seed)
+        parent, links = rows[table.parent or ""], model.links
+        if links is None:
+            raise ValueError(f"{name}: nothing links its rows")
+        report(f"synthesising {name}", 0, 1)
+        numbers = parent.frame[rows_of(name)].to_numpy(np.int64)
+        parents = np.repeat(np.arange(len(numbers)), numbers)
+        roots = parent.roots[parents]
+        one_ways = {marginal.attributes[0]: marginal for marginal in model.fitted.one_ways}
+        is_counted = table.order in one_ways and one_ways[table.order].domain.ordered[0] > 1
+        order = table.order if is_counted else None
+        known = self._known(name, rows, parents, roots)
+        chains = Chains.of(parents, links, known, order, in_order=table.order is not None)
+        codec, merging = model.codec, model.fitted.merging
+        places = dict(self._places_above(name, rows, parents))
+        above = known_above(name, self.database, self._codecs, rows, places)
+        limits = [Limit(*limit) for limit in above.allowed(codec.cells(merging))]
+        marginals = (*model.fitted.marginals, *links.tables)
+        ones = [UniqueCode(*one) for one in codes_of_ones(table, codec)]
+        merged = [one.merged(merging) for one in ones]
+        codes = synthesise_linked(
+            one_ways, marginals, chains, rng, zeros=model.zeros, limits=limits, unique=merged
+        )
+        records = Records(merging.merged, np.stack([codes[attribute] for attribute in one_ways], axis=1))
+        records = exactly_one(
+            ones, merging.restore(records, rng), model.fitted.one_ways, merging, parents, rng
+        )
+        columns = dict(zip(records.domain, records.codes.T, strict=True))
+        fixed = {one.attribute: codec.cells()[one.attribute].lows[columns[one.attribute]] for one in ones}
+        frame = codec.table(codec.numbers(records, rng, merging, fixed, above), rng)
+        if table.order in frame:
+            by = np.lexsort((frame[table.order].rank(method="first").to_numpy(), parents))
+            first = any(one.first for one in table.one)
+            if codec.schema.constraints or (order is None and not first):
+                frame = frame.iloc[by].reset_index(drop=True)
+            else:  # the codes are in order: only values of the same code change places
+                frame[order] = frame[order].array[by]
+        report(f"synthesising {name}", 1, 1)
+        return SyntheticRows.of(codec, merging, frame, parents, roots)
+
+    def published(self, name: str, rows: Rows) -> tuple[Any, Schema, OutputType]:
+        """Return a table with its keys, without the derived columns; its schema; and its type.
+
+        The type lacks the columns whose cells it does not hold.
+        """
+        model, table, its_rows = self.tables[name], self.database.tables[name], rows[name]
+        columns: dict[str, Any] = {}
+        elsewhere = cells_elsewhere(name, self.database, self._codecs, rows, model.columns)
+        for column, dtype in model.columns.items():
+            if column == table.key:
+                columns[column] = new_keys(np.arange(len(its_rows.parents)), dtype)
+            elif column == table.link:
+                columns[column] = new_keys(its_rows.parents, dtype)
+            elif column in elsewhere:
+                columns[column] = elsewhere[column]
+            elif column in its_rows.frame:
+                columns[column] = its_rows.frame[column]
+            else:
+                columns[column] = new_keys(ranks(its_rows.parents), dtype)
+        frame = pd.DataFrame(columns, index=range(len(its_rows.parents)), copy=False)
+        elsewhere_columns = (*table.computed, *table.copied)
+        wider = {name for name in elsewhere_columns if dtype_text(columns[name].dtype) != model.columns[name]}
+        form, schema = model.form.only(set(columns) - wider), schema_of(name, self.database, self._codecs)
+        return form.cast(model.with_used_categories(frame), schema), schema, form
+
+    @property
+    def lookups(self) -> dict[str, Any]:
+        """The look-up tables as they are, in the type of the root."""
+        kind = self.tables[self.database.root].form.kind
+        return {name: table.public.as_kind(kind) for name, table in self.database.public.items()}
+
+    def _known(self, name: str, rows: Rows, parents: Ints, roots: Ints) -> dict[tuple[str, str], Integers]:
+        """Return what is known of each row before it is made, by the table above and the column."""
+        known: dict[tuple[str, str], Integers] = {
+            ("", NUMBER_OF_ROWS): np.bincount(roots, minlength=1)[roots],
+            ("", POSITION): ranks(parents),
+        }
+        for table, places in self._places_above(name, rows, parents):
+            known |= {(table, attribute): codes[places] for attribute, codes in rows[table].codes.items()}
+        return known
+
+    def _places_above(self, name: str, rows: Rows, parents: Ints) -> Iterator[tuple[str, Ints]]:
+        """Yield each table above with the place of each row's row there."""
+        by_table = {table: above.parents for table, above in rows.items()} | {name: parents}
+        return places_above(self.database, name, by_table, np.arange(len(parents)))
+
+    @property
+    def _codecs(self) -> dict[str, Codec]:
+        return {name: model.codec for name, model in self.tables.items()}

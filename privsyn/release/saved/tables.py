@@ -1,0 +1,199 @@
+"""The model of one table in a file: plain data and arrays, and back. A file may come from anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import inf, isclose, isfinite
+from typing import Any
+
+from privsyn.errors import printable, safe_repr
+from privsyn.inference.fitted import NO_COMMON, Certainty, Fitted
+from privsyn.marginals.domain import Array, Domain
+from privsyn.marginals.marginal import Marginal
+from privsyn.marginals.recoding import Merging
+from privsyn.methods.methods import METHODS
+from privsyn.private.ledger import Ledger
+from privsyn.release.losses import Loss
+from privsyn.release.saved.arrays import (
+    Arrays,
+    JoinedArrays,
+    is_by_columns,
+    joined,
+    measurement_of,
+    named_arrays,
+    read_arrays,
+)
+from privsyn.release.saved.links import links_from_plain, links_to_plain
+from privsyn.release.table_model import TableModel
+from privsyn.table.codec.codec import Codec
+from privsyn.table.encoding.dtypes import family, parse_dtype
+from privsyn.table.io.output_type import OutputType
+from privsyn.table.schema.columns import COLUMNS
+from privsyn.table.schema.constraint import CONSTRAINTS
+from privsyn.table.schema.yaml_file import from_plain
+
+SAME_TOTAL = 1e-6  # largest relative difference between the totals of consistent tables
+
+A_CODE = 100  # bytes that a codec needs for each code of a number or a time
+A_TABLE = 3000  # bytes that a table of several columns takes besides its counts
+
+ALWAYS = {"method", "total", "codec", "form", "merged", "marginals", "errors"}
+KEYS = ALWAYS | {
+    *("parameters", "total_variance", "common", "grouped", "by_columns", "noted", "columns", "links")
+}
+"""What `table_to_plain` writes besides arrays."""
+
+
+class UnregisteredError(ValueError):
+    """The release needs a method or kind from outside the package that is not registered."""
+
+
+def table_to_plain(model: TableModel) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Return the model of a table as plain data and arrays."""
+    fitted, method = model.fitted, model.method
+    _check_tables(fitted)
+    arrays = named_arrays(fitted)
+    optional: dict[str, Any] = {
+        "parameters": dict(method.parameters),
+        "total_variance": fitted.total_variance,
+        "common": {j: of.common.shape[1] for j, of in enumerate(fitted.certainties) if of.common.size},
+        "grouped": [j for j, of in enumerate(fitted.certainties) if of.measured.grouping],
+        "by_columns": [name for name, array in arrays.items() if is_by_columns(array)],
+        "noted": [loss.to_plain() for loss in model.noted],
+        "columns": dict(model.columns),
+    }
+    arrays = joined(arrays)
+    if model.links is not None:
+        optional["links"], of_links = links_to_plain(model.links)
+        arrays |= {f"links.{name}": array for name, array in of_links.items()}
+    merged = fitted.merging.merged
+    plain = {
+        "method": method.name,
+        "total": fitted.total,
+        "codec": model.codec.to_dict(),
+        "form": model.form.to_plain(),
+        "merged": {"sizes": merged.sizes, "ordered": merged.ordered},
+        "marginals": [table.attributes for table in fitted.marginals],
+        "errors": [certainty.error for certainty in fitted.certainties],
+    }
+    return plain | {key: value for key, value in optional.items() if value}, arrays
+
+
+def table_from_plain(
+    plain: Mapping[str, Any],
+    arrays: Arrays,
+    ledger: Ledger,
+    name: str | None,
+    above: Mapping[str, TableModel],
+) -> TableModel:
+    """Return the model that `table_to_plain` wrote; raise if its parts are inconsistent.
+
+    Parameters
+    ----------
+    plain : mapping
+    arrays : Arrays
+    ledger : Ledger
+    name : str, optional
+        See `TableModel`.
+    above : mapping of each table above to its model
+    """
+    if not plain.keys() <= KEYS or ("links" in plain) != bool(above):
+        raise ValueError("it says what `table_to_plain` never writes")
+    codec = Codec.from_dict(plain["codec"])
+    fitted = _fitted(plain, arrays, codec.domain)
+    links, columns = None, {str(column): str(dtype) for column, dtype in plain.get("columns", {}).items()}
+    if above:
+        sizes = fitted.merging.merged.size_of
+        links = links_from_plain(plain["links"], arrays.within("links."), sizes, above)
+    for dtype in filter(None, columns.values()):
+        parse_dtype(dtype)
+    return TableModel(
+        codec,
+        fitted,
+        ledger,
+        METHODS[plain["method"]].with_parameters(plain.get("parameters", {})),
+        OutputType.from_plain(plain["form"]),
+        tuple(map(Loss.from_plain, plain.get("noted", ()))),
+        name,
+        links,
+        columns,
+    )
+
+
+def _fitted(plain: Mapping[str, Any], arrays: Arrays, original: Domain) -> Fitted:
+    """Return the tables of counts; raise if they are inconsistent."""
+    sizes, ordered = tuple(plain["merged"]["sizes"]), tuple(plain["merged"]["ordered"])
+    merged = Domain(original.names, sizes, ordered)
+    released = {f"one_way_{j}": merged.project((name,)) for j, name in enumerate(merged.names)}
+    released |= {f"marginal_{j}": merged.project(tuple(names)) for j, names in enumerate(plain["marginals"])}
+    if not all(map(len, plain["marginals"])):
+        raise ValueError("a table of no column")
+    common = {int(j): int(size) for j, size in plain.get("common", {}).items()}
+    grouped = plain.get("grouped", [])
+    if grouped != [j for j in range(len(released)) if j in set(grouped)]:
+        raise ValueError("other tables are said to be in groups")
+    by_columns = frozenset(plain.get("by_columns", ()))
+    reader = JoinedArrays(arrays, frozenset(grouped), by_columns)
+    cells = read_arrays(reader, original, released, common)
+    tables = tuple(Marginal(domain, cells[name]) for name, domain in released.items())
+    certainties = tuple(
+        Certainty(measurement_of(cells, j, table.domain), float(error), cells.get(f"common_{j}", NO_COMMON))
+        for j, (table, error) in enumerate(zip(tables, plain["errors"], strict=True))
+    )
+    groups, shares = (
+        tuple(cells[f"{kind}_{j}"] for j in range(len(original))) for kind in ("groups", "shares")
+    )
+    total, variance = float(plain["total"]), float(plain.get("total_variance", 0.0))
+    if not (isfinite(total) and 0 <= variance < inf):
+        raise ValueError("a total that is no number of rows")
+    one_ways, marginals = tables[: len(original)], tables[len(original) :]
+    merging = Merging(original, merged, groups, shares)
+    fitted = Fitted(merging, one_ways, marginals, total, certainties, variance)
+    _check_tables(fitted)
+    return fitted
+
+
+def memory_of(plain: Mapping[str, Any]) -> int:
+    """Return about how many bytes of memory a table takes besides its arrays."""
+    return A_CODE * _most_codes(plain["codec"]) + A_TABLE * len(plain["marginals"])
+
+
+def _most_codes(codec: Mapping[str, Any]) -> int:
+    """Return the largest number of codes of numbers and times, without making them.
+
+    Bins of equal width are not counted: no list is made of them.
+    """
+    schema, codes = from_plain(codec["schema"]), 0
+    for name, column in schema.coded.items():
+        dtype = parse_dtype(codec["dtypes"][name])
+        if codec["fine"] and name not in schema.computed and family(dtype) != "nothing":
+            codes += column.most_codes(dtype)
+    return codes
+
+
+def check_registered(plain: Mapping[str, Any]) -> None:
+    """Raise an `UnregisteredError` that names what is missing, if the release was made with an extension."""
+    schema = plain["codec"]["schema"]
+    needed: list[tuple[str, Any, Mapping[str, object]]] = [("method", plain["method"], METHODS)]
+    needed += [("column kind", column["kind"], COLUMNS) for column in schema.get("columns", {}).values()]
+    needed += [
+        ("constraint kind", each["kind"], CONSTRAINTS)
+        for each in schema.get("constraints", ())
+        if isinstance(each, Mapping) and "kind" in each
+    ]
+    for constraint in schema.get("constraints", ()):
+        if isinstance(constraint, Mapping) and "lookup" in (constraint.get("kind"), *constraint):
+            raise ValueError("`pack` writes what a look-up means: a model names no other file to be read")
+    for noun, name, registry in needed:
+        if isinstance(name, str) and name not in registry:
+            raise UnregisteredError(
+                f"needs the {noun} {printable(safe_repr(name))}, which is not registered: import the module"
+                " that registers it first (docs/extending.md), or install the version that saved it"
+            )
+
+
+def _check_tables(fitted: Fitted) -> None:
+    """Raise if tables have negative counts or different totals: no records can be made from them."""
+    for table in (*fitted.one_ways, *fitted.marginals):
+        if not ((table.counts >= 0).all() and isclose(table.total, fitted.total, rel_tol=SAME_TOTAL)):
+            raise ValueError(f"table {', '.join(table.attributes)} holds negative counts or another total")
