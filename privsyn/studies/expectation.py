@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
-from itertools import combinations
+from functools import cached_property, reduce
+from itertools import combinations, product
 from math import hypot, isnan, prod, sqrt
 from types import MappingProxyType
 
@@ -22,11 +22,17 @@ from privsyn.inference.weights import IMPORTANT, important_in
 from privsyn.marginals.domain import Attributes, Domain, Floats
 from privsyn.methods.budget import FIRST_LOOK, Split
 from privsyn.methods.columns import IMPORTANT_COLUMN
+from privsyn.methods.links import PREVIOUS_ROWS
+from privsyn.methods.reading import OF_LINKED
 from privsyn.private.laws import Law
+from privsyn.synthesis.chains import NUMBER_OF_ROWS
 
 USUAL_DEPENDENCE = 0.06
 """Assumed total variation between a pair of columns and the product of its marginals. Planned errors of pairs
 were 0.7 to 2.3 times the measured errors on five tables at epsilon 0.2, 1 and 5."""
+
+OF_PREVIOUS_ROW = "previous "
+"""Precedes the name of a column of the row before."""
 
 SHARES_MEASURED = (1.0, 0.5, 0.25, 0.125)
 """Shares of the pairs that may be measured. With Laplace noise, fewer pairs are measured much better."""
@@ -88,45 +94,137 @@ def expect(
     important: Named = MappingProxyType({}),
 ) -> Expectation:
     """Return the parts of the budget and the expected errors, following `methods.default`."""
-    sets = tuple(one for each in important.values() for one in each)
-    split, shares = split_for(domain, (1 - finding) * rho, rows, law, sets)
+    sizes = dict(zip(domain.names, domain.sizes, strict=True))
+    sets = tuple(columns for alternatives in important.values() for columns in alternatives)
+    table = CountedTable(law, (1 - finding) * rho, rows, sizes, sizes, sets)
+    split, _ = table.split
     spent = {
         "values, bounds and grids": finding * rho,
         "one-ways": split.first_look + split.one_ways,
         "scores": split.departures + split.concordances + split.sets,
         "pairs and bigger tables": split.pairs + split.second_look,
     }
-    pairs = list(combinations(domain.names, 2))
-    an_important, a_pair = _costs_of_pairs(split.pairs + split.second_look, pairs, sets)
-    # Each pair also measures its two columns; a pair with b values sums b noisy counts for a value.
-    of_others = 2 * law.rho(a_pair) * sum(1 / size for size in domain.sizes)
-    first_look = law.rho(split.first_look / len(domain))
-    sigmas = [1 / sqrt(2 * (first_look + law.rho(split.one_ways * share)) + of_others) for share in shares]
-    size = dict(zip(domain.names, domain.sizes, strict=True))
-    alone = {name: one_way_error(size[name], sigma, rows) for name, sigma in zip(size, sigmas, strict=True)}
-
-    def error_of(names: Attributes) -> float:
-        sizes = tuple(size[name] for name in names)
-        if not important_in([names], sets)[0]:
-            own = pair_error(sizes, a_pair, rows, law)
-        else:
-            measured = len(names) < 3 or split.sets  # triples are not measured with Laplace noise
-            own = _table_error(sizes, law.rho(an_important) if measured else 0.0, rows)
-        return hypot(own, *(alone[name] for name in names))
-
-    of_pairs = list(map(error_of, pairs))
-    cells = rows * len(domain)
+    pair_errors, cells = list(map(table.error, combinations(sizes, 2))), rows * len(domain)
     return Expectation(
         rows=rows,
-        parts={what: part / rho for what, part in spent.items() if part},
-        count_noise=float(np.mean(sigmas)),
-        one_way_error=float(np.mean([*alone.values()])),
-        pair_error=float(np.mean(of_pairs)) if of_pairs else float("nan"),
-        seconds=START + A_PAIR * rows * len(pairs) + A_CELL * cells,
+        parts={question: cost / rho for question, cost in spent.items() if cost},
+        count_noise=float(np.mean([*table.sigmas.values()])),
+        one_way_error=float(np.mean([*table.one_way_errors.values()])),
+        pair_error=float(np.mean(pair_errors)) if pair_errors else float("nan"),
+        seconds=START + A_PAIR * rows * len(pair_errors) + A_CELL * cells,
         memory=PROGRAM + A_ROW * cells,
-        pair_cost=a_pair if of_pairs else 0.0,
-        important={what: float(np.mean([*map(error_of, each)])) for what, each in important.items()},
+        pair_cost=table.pair_costs[1] if pair_errors else 0.0,
+        important={words: float(np.mean([*map(table.error, group)])) for words, group in important.items()},
     )
+
+
+@dataclass(frozen=True, eq=False)
+class CountedTable:
+    """What a run counts of one table, and the errors that are expected of it.
+
+    By default no other row is linked to its rows.
+
+    Parameters
+    ----------
+    law : Law
+    rho : float
+        Budget of a row.
+    rows : float
+        Number of rows that are counted in one-way tables.
+    sizes : mapping of a column to its number of codes
+    groups : mapping of a column to its number of groups in pairs
+    important : tuple of sets of columns that matter most
+    bound : int
+        On what a person adds to a table of counts.
+    pair_rows : float
+        Rows that are counted in a pair for each row that is counted in a one-way table.
+    above : mapping of an attribute of the person, or of a row above, to its number of groups
+    below : mapping of each attribute that rows below know to its number of groups
+    previous : mapping of an attribute of the row before to its number of groups
+    lags : int
+        See `Share`.
+    """
+
+    law: Law
+    rho: float
+    rows: float
+    sizes: Mapping[str, int]
+    groups: Mapping[str, int]
+    important: tuple[Attributes, ...] = ()
+    bound: int = 1
+    pair_rows: float = 1.0
+    above: Mapping[str, int] = field(default_factory=dict)
+    below: Mapping[str, int] = field(default_factory=dict)
+    previous: Mapping[str, int] = field(default_factory=dict)
+    lags: int = 1
+
+    @cached_property
+    def split(self) -> tuple[Split, Floats]:
+        """The parts of the budget, and the share of each column in the budget of one-way tables."""
+        counted = {**self.groups, **self.above}
+        domain = Domain(tuple(counted), tuple(counted.values()))
+        return split_for(domain, self.rho, self.rows, self.law, self.important)
+
+    @cached_property
+    def pair_costs(self) -> tuple[float, float]:
+        """The budget of an important pair, and of another pair that weighs 1."""
+        split, _ = self.split
+        cost = split.pairs * (1 - PREVIOUS_ROWS * bool(self.previous)) + split.second_look
+        pairs = [*combinations(self.sizes, 2), *product(self.sizes, [*self.above, *self.previous])]
+        if self.important:
+            return _costs_of_pairs(cost, pairs, self.important)
+        weights = sum(map(_weight, pairs)) + (self.lags - 1) * len(self.sizes)
+        return (cost / max(weights, 1.0),) * 2
+
+    @cached_property
+    def sigmas(self) -> dict[str, float]:
+        """The noise in a count of each one-way table, of all measurements together.
+
+        Each pair also measures its two columns; a pair with b values sums b noisy counts for a value.
+        """
+        (split, shares), counted = self.split, {**self.sizes, **self.above}
+        of_pairs = self.pair_rows**2 * self.law.rho(self.pair_costs[1]) * sum(1 / b for b in counted.values())
+        first_look = self.law.rho(split.first_look / len(counted))
+        one_ways = [self.law.rho(split.one_ways * share) for share in shares]
+        return {
+            name: 1 / sqrt(2 * (first_look + one_way + of_pairs))
+            for name, one_way in zip(counted, one_ways, strict=True)
+        }
+
+    @cached_property
+    def one_way_errors(self) -> dict[str, float]:
+        """The error of each column."""
+        return self._one_way_errors(self.sizes)
+
+    @cached_property
+    def _margin_errors(self) -> dict[str, float]:
+        """The errors of columns and attributes above in as many groups as a pair has."""
+        return self._one_way_errors({**self.groups, **self.above})
+
+    def _one_way_errors(self, sizes: Mapping[str, int]) -> dict[str, float]:
+        return {name: one_way_error(size, self.sigmas[name], self.rows) for name, size in sizes.items()}
+
+    def error(self, attributes: Attributes, dependence: float = USUAL_DEPENDENCE) -> float:
+        """Return the expected error of a table of attributes: of its dependence and of its margins."""
+        groups = {**self.groups, **self.above, **self.previous}
+        sizes = tuple(groups[name] for name in attributes)
+        if important_in([attributes], self.important)[0]:
+            measured = len(attributes) < 3 or self.split[0].sets  # Laplace noise: triples are not measured
+            rho = self.law.rho(self.pair_costs[0]) if measured else 0.0
+            error = _table_error(sizes, rho, self.rows, dependence)
+        else:
+            cost = self.pair_rows**2 * _weight(attributes) * self.pair_costs[1]
+            error = pair_error(sizes, cost, self.rows, self.law, dependence)
+        margins = (self._margin_errors[name.removeprefix(OF_PREVIOUS_ROW)] for name in attributes)
+        return hypot(error, *margins)
+
+
+def _weight(pair: Attributes) -> float:
+    """Return the budget of a pair over the budget of another one.
+
+    An error in a pair with the number of rows weighs `OF_LINKED` times; see `_costs_of_pairs`.
+    """
+    return float(OF_LINKED ** (2 / 3)) if NUMBER_OF_ROWS in pair else 1.0
 
 
 def split_for(
