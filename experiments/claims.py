@@ -318,6 +318,22 @@ numbers each time, and times differ between machines.
 `experiments/claims.py` writes this page. Commands run in a copy of the folders `docs` and `experiments`,
 without the rows of earlier runs, so every number is measured again.
 
+Measurements are sections of the pages that they belong to:
+
+- [what each stage](algorithm.md#what-each-stage-is-worth) and
+  [each step for numbers](algorithm.md#what-each-step-for-numbers-is-worth) is worth
+- [do the error bars hold](inference.md#do-the-error-bars-hold), and
+  [the intervals from draws](inference.md#do-the-intervals-from-draws-hold)
+- [do forecasts of models hold](engineer.md#forecasts-measured)
+- [how often verdicts](publisher.md#how-often-verdicts-were-wrong) and
+  [words beside relationships](publisher.md#how-often-these-words-are-wrong) are wrong
+- [linked tables beside other programs](persons.md#linked-tables-beside-other-programs)
+- [what constraints do](constraints.md#measured)
+- [how time and memory grow](performance.md#how-time-and-memory-grow)
+- [other programs](results.md), and [what packages of others say](results.md#what-packages-of-others-say)
+- [the published algorithm](paper.md#measured)
+- [tables of every kind](robustness.md), and [the privacy audit](audit.md)
+
 ## Claims
 
 """
