@@ -51,7 +51,7 @@ SHAPES = {  # public facts for a plan: rows of the root, and rows of each parent
     "travel": (1_600, {"persons": 2.63, "tours": 1.33, "trips": 2.52}),
 }
 MAY_BE_NONE = ("tours",)  # all other child tables have at least one row for each parent
-PLANNED = {"pair": "within", "parent_child": "parent_child", "next": "next", "children": "children"}
+PLANNED = {"parent_child": "parent_child", "next": "next", "children": "children"}
 HEAD = """Seed {seed}, one run: small differences are chance. Delta {delta:g}, privsyn {version}; made by
 
     python experiments/linked_scores.py split BENCH FOLDER
@@ -180,7 +180,6 @@ def planned(side: dict, database: Database, data: str, epsilon: float) -> dict[s
     for table in tables:
         own, above = columns[table.name], columns.get(table.parent or "", 0)
         pairs = {
-            "pair": own * (own - 1) // 2,
             "parent_child": own * above,
             "next": own**2,
             "children": 1 + above,

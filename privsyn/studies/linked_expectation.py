@@ -22,7 +22,7 @@ from privsyn.methods.links import MOST_VALUES
 from privsyn.methods.persons import FOR_ROWS
 from privsyn.private.bounds import MOST, classes
 from privsyn.private.laws import Law, law_of
-from privsyn.studies.expectation import OF_PREVIOUS_ROW, CountedTable
+from privsyn.studies.expectation import OF_PREVIOUS_ROW, USUAL_LINK, CountedTable
 from privsyn.studies.planned_columns import planned_sizes
 from privsyn.synthesis.chains import NUMBER_OF_ROWS, POSITION
 from privsyn.table.database.lookups import with_lookups
@@ -35,11 +35,6 @@ if TYPE_CHECKING:
     from privsyn.table.database.declared import Database
 
 COLUMN, PAIR, NUMBER, PARENT, NEXT = "column", "pair", "children", "parent_child", "next"
-
-USUAL = {PAIR: 0.2, NUMBER: 0.1, PARENT: 0.15, NEXT: 0.2}
-"""Assumed total variation between a table of two columns and the product of its margins. The means in three
-public databases, with numbers in eighths, are .20 to .23 (two columns), .13 to .28 (children), .13 to .19
-(parent and child) and .14 to .20 (next). docs/persons.md#linked-tables has planned and measured errors."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +66,7 @@ class TableExpectation:
 
     def lost(self, link: str) -> float:
         """Return the error of a link over the error without it."""
-        return self.errors[link] / USUAL[link]
+        return self.errors[link] / USUAL_LINK
 
     @property
     def links(self) -> list[str]:
@@ -219,19 +214,18 @@ class ExpectedRun:
         columns = [name for name in own.sizes if name not in numbers]
         errors = {
             COLUMN: [own.one_way_errors[name] for name in columns],
-            PAIR: [own.error(pair, USUAL[PAIR]) for pair in combinations(columns, 2)],
+            PAIR: [*map(own.error, combinations(columns, 2))],
         }
         if parent is not None:
             above, number = counts[parent], rows_of(level.name)
-            kept = [name for name in above.sizes if not any(name == rows_of(t) for t in self.rows)]
-            errors[PARENT] = [
-                own.error((name, f"{parent}.{other}"), USUAL[PARENT])
-                for name, other in product(columns, kept)
-            ]
-            pairs = product(columns, columns)
-            errors[NEXT] = [own.error((name, OF_PREVIOUS_ROW + other), USUAL[NEXT]) for name, other in pairs]
+            numbers = {rows_of(table) for table in self.rows}
+            columns_above = [name for name in above.sizes if name not in numbers]
+            pairs = product(columns, (f"{parent}.{name}" for name in columns_above))
+            errors[PARENT] = [*map(own.link_error, pairs)]
+            pairs = product(columns, (OF_PREVIOUS_ROW + name for name in columns))
+            errors[NEXT] = [*map(own.link_error, pairs)]
             errors[NUMBER] = [above.one_way_errors[number]]
-            errors[NUMBER] += [above.error((name, number), USUAL[NUMBER]) for name in kept]
+            errors[NUMBER] += [above.link_error((name, number)) for name in columns_above]
         means = {kind: float(np.mean(each)) for kind, each in errors.items() if each}
         rows, cost = self.rows[level.name], share.cost / self.rho
         return TableExpectation(level.name, parent, rows, cost, own.bound, means)

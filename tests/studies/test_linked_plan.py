@@ -92,6 +92,26 @@ def test_more_persons_and_a_larger_epsilon_lower_all_errors():
     assert (errors(1.0, 100_000) < base).all()
 
 
+LISTS = Schema({name: Categorical(LETTERS[: 2 + size]) for size, name in enumerate("vwxyz")})
+NUMBERS = Schema({name: Numerical(0, 1000) for name in "wxyz"})
+PEOPLE = Schema({"age": Numerical(16, 100, integer=True), "sex": Categorical(["F", "M"])})
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-9])
+@pytest.mark.parametrize("epsilon", [0.2, 1.0, 5.0])
+@pytest.mark.parametrize("schema", [LISTS, NUMBERS, PEOPLE], ids=["lists", "numbers", "people"])
+def test_a_root_errs_more_than_its_schema_alone_as_it_has_less_of_the_budget(schema, epsilon, delta):
+    """With the whole budget, with a part of it as a root, and with a part of that part."""
+    root, trips = Table(schema, key="home"), Table(TRIPS.schema, key="trip", parent="homes", link="home")
+    alone = plan(schema, epsilon, delta, rows=20_000).expectations[0]
+    (two,) = plan(Database({"homes": root, "trips": trips}), epsilon, delta, rows=20_000).expectations
+    three = Database({"homes": root, "trips": trips, "stops": STOPS})
+    (three,) = plan(three, epsilon, delta, rows=20_000).expectations
+    assert 1 > two.tables[0].share > three.tables[0].share
+    for kind, error in {"column": alone.one_way_error, "pair": alone.pair_error}.items():
+        assert error < two.tables[0].errors[kind] < three.tables[0].errors[kind]
+
+
 def test_the_epsilon_that_a_plan_names_keeps_the_link():
     (first,) = plan(DATABASE, 0.5, rows=5_000, rows_per_parent=PER_PARENT).expectations
     assert ("trips", PARENT) in first.enough
