@@ -25,6 +25,12 @@ NOUNS = (
     "marginals",
     "methods/paper",
     "synthesis",
+    "table/codec",
+    "table/database",
+    "table/encoding",
+    "table/inferred",
+    "table/kinds",
+    "table/schema",
     "threads.py",
 )
 """Folders and files of privsyn/ whose names are nouns: a folder stands for all that is below it."""
@@ -124,7 +130,12 @@ def named_by_function_words(path: Path) -> Iterator[str]:
 
 
 def is_allowed(name: str, node: ast.AST, function: str) -> bool:
-    """Return whether a constructor is called `of`, or a public function takes the condition `given`."""
+    """Return whether a constructor is called `of`, or a public function takes the condition `given`.
+
+    The settings `other` of `Categorical` and `one` of `Table` are public, too.
+    """
+    if name in ("one", "other") and isinstance(node, ast.Name) and not function:
+        return True
     if name == "of":
         return isinstance(node, ast.FunctionDef) and any(
             ast.unparse(d) == "classmethod" for d in node.decorator_list

@@ -148,9 +148,12 @@ class ExpectedRun:
         means, least, found = {database.root: 1.0}, {database.root: 1}, {}
         for name, number in per_parent.items():
             table = database.tables[name]
-            means[name], least[name] = number, table.least
+            means[name], least[name] = number, table.fewest_children
             if table.parent is not None:
-                means[name], least[name] = number * means[table.parent], table.least * least[table.parent]
+                means[name], least[name] = (
+                    number * means[table.parent],
+                    table.fewest_children * least[table.parent],
+                )
             each = FOR_ROWS * rho / len(per_parent)
             found[name] = expected_rows_per_person(roots, means[name], least[name], law, each)
         return cls(opened, law, rho, {name: roots * mean for name, mean in means.items()}, found)

@@ -192,7 +192,7 @@ def plan_linked(
 
 def _per_parent(name: str, table: Table, given: float | None) -> float:
     """Return the number of rows for each row of the parent, within what the schema says."""
-    least, most = (0, inf) if table.children is None else (table.least, table.children[1] or inf)
+    least, most = (0, inf) if table.children is None else (table.fewest_children, table.children[1] or inf)
     if given is None:
         return min(max(ASSUMED_PER_PARENT, least), most)
     number = check_finite("rows per parent", given)

@@ -40,18 +40,18 @@ class GapRule(Rule):
 
     def holds(self, numbers: Numbers) -> Mask:
         """Return where the gap is missing, or fits."""
-        known = dict(numbers)
+        numbers_made = dict(numbers)
         for gap in self.chain[:-1]:
-            known[gap.column] = gap.make(known)
-        gaps, (first, last) = numbers[self.gap.name], self._ends(known)
+            numbers_made[gap.column] = gap.make(numbers_made)
+        gaps, (first, last) = numbers[self.gap.name], self._ends(numbers_made)
         steps = np.rint(gaps * self.gap.encoder.grid.scale)
         return np.isnan(gaps) | ((first <= steps) & (steps <= last))
 
     def _ends(self, numbers: Numbers) -> tuple[Floats, Floats]:
         """Return the least and the largest gap of each row in steps; the first is larger if none fits."""
         encoder, sign = self.gap.encoder, self.gap.side.sign
-        points, near = encoder.of.grid.points, self.gap.nearest(numbers)
-        far = np.nan_to_num(self.gap.limit.nearest(encoder.of.grid, numbers), nan=sign * np.inf)
+        points, near = encoder.column_encoder.grid.points, self.gap.nearest(numbers)
+        far = np.nan_to_num(self.gap.limit.nearest(encoder.column_encoder.grid, numbers), nan=sign * np.inf)
         low, high = (0.0, np.minimum(far, points - 1)) if sign > 0 else (np.maximum(far, 0), points - 1.0)
         first = np.maximum(low - near if sign > 0 else near - high, 0)
         last = np.minimum(high - near if sign > 0 else near - low, encoder.distances - 1)
@@ -68,24 +68,24 @@ class GapRule(Rule):
         """
         if self.gap.limit.columns:
             return np.ones([c.merged for c in cells], np.bool_)
-        chain, whole = {gap.name: gap for gap in self.chain}, tuple(c.merged for c in cells)
+        chain, shape_of_cells = {gap.name: gap for gap in self.chain}, tuple(c.merged for c in cells)
         ends: dict[str, tuple[Floats, Floats]] = {}  # of each column, NaN where it is missing
-        kept = np.array(True)
+        fitting = np.array(True)
         for axis, (name, c) in enumerate(zip(self.columns, cells, strict=True)):
-            shape = [-1 if axis == other else 1 for other in range(len(cells))]
-            low, high = (np.broadcast_to(end.reshape(shape), whole) for end in c.reach)
+            shape = [1] * axis + [-1] + [1] * (len(cells) - 1 - axis)
+            low, high = (np.broadcast_to(end.reshape(shape), shape_of_cells) for end in c.reach)
             gap = chain.get(name)
             if gap is None:
                 ends[name] = low, high
                 continue
-            encoder, grid, sign = gap.encoder, gap.encoder.of.grid, gap.side.sign
-            lows, highs = ({of: end[k] for of, end in ends.items()} for k in (0, 1))
+            encoder, grid, sign = gap.encoder, gap.encoder.column_encoder.grid, gap.side.sign
+            lows, highs = ({column: end[k] for column, end in ends.items()} for k in (0, 1))
             near, far = (lows, highs) if sign > 0 else (highs, lows)
             start = gap.nearest(near)
             point = start + sign * np.rint(low * encoder.grid.scale)
             inside = point < grid.points if sign > 0 else point >= 0
             fits = np.where(np.isnan(start), high > encoder.farthest, (low < encoder.farthest) & inside)
-            kept = kept & (fits | (np.arange(c.merged).reshape(shape) == c.missing))
+            fitting = fitting & (fits | (np.arange(c.merged).reshape(shape) == c.missing))
             made = [
                 gap.make({**near, gap.name: low}),
                 gap.make({**far, gap.name: np.minimum(high, encoder.farthest)}),
@@ -93,20 +93,20 @@ class GapRule(Rule):
             free = np.isnan(start) & ~np.isnan(low)  # the column's own value: any
             low_end, high_end = made[::sign]
             ends[gap.column] = np.where(free, grid.low, low_end), np.where(free, grid.high, high_end)
-        return np.asarray(kept)
+        return np.asarray(fitting)
 
     def repair(self, rows: DrawnRows, at: Integers, rng: np.random.Generator) -> None:
         """Draw a gap again within its group, or move it as little as possible; it never becomes missing."""
         gap, name = self.gap, self.gap.name
         if not rows.is_free(name):
             return
-        encoder, numbers = gap.encoder, {of: number[at] for of, number in rows.numbers.items()}
+        encoder, numbers = gap.encoder, {column: number[at] for column, number in rows.numbers.items()}
         near, (first, last) = gap.nearest(numbers), self._ends(numbers)
         scale, distances = encoder.grid.scale, encoder.distances
         steps, alone = np.rint(numbers[name] * scale), np.isnan(near)
-        own = np.where(~alone & (steps >= distances), gap.side.sign * (steps - distances - near), steps)
-        own = np.where(alone & (steps < distances), self._alone(rows, len(at), rng), own)
-        moved = np.where(first <= last, np.clip(own, first, last), steps) / scale
+        wanted = np.where(~alone & (steps >= distances), gap.side.sign * (steps - distances - near), steps)
+        wanted = np.where(alone & (steps < distances), self._alone(rows, len(at), rng), wanted)
+        moved = np.where(first <= last, np.clip(wanted, first, last), steps) / scale
         lows, highs = rows.room(name, at)
         drawn = rows.cells[name].draw(np.maximum(lows, first / scale), np.minimum(highs, last / scale), rng)
         rows.numbers[name][at] = np.where(np.isnan(drawn), moved, drawn)
@@ -114,10 +114,10 @@ class GapRule(Rule):
     def _alone(self, rows: DrawnRows, n: int, rng: np.random.Generator) -> Floats:
         """Return the steps of `n` rows without a distance: as in such rows, or uniform if there are none."""
         encoder, gaps = self.gap.encoder, rows.numbers[self.gap.name]
-        known = gaps[np.isnan(self.gap.nearest(rows.numbers)) & (gaps > encoder.farthest)]
-        if len(known):
-            return np.rint(rng.choice(known, n) * encoder.grid.scale)
-        return encoder.distances + rng.integers(encoder.of.grid.points, size=n).astype(np.float64)
+        gaps_alone = gaps[np.isnan(self.gap.nearest(rows.numbers)) & (gaps > encoder.farthest)]
+        if len(gaps_alone):
+            return np.rint(rng.choice(gaps_alone, n) * encoder.grid.scale)
+        return encoder.distances + rng.integers(encoder.column_encoder.grid.points, size=n).astype(np.float64)
 
 
 def rules_with_gaps(
@@ -130,18 +130,18 @@ def rules_with_gaps(
     """
     if not gaps:
         return repair
-    kept = {
+    order_kept = {
         pair: strict
         for gap in gaps.values()
         for side in (gap.side, gap.limit)
-        for other, strict in zip(side.columns, side.strict, strict=True)
-        for pair in [(other, gap.column)[:: side.sign]]
+        for column, strict in zip(side.columns, side.strict, strict=True)
+        for pair in [(column, gap.column)[:: side.sign]]
     }
     complete = {name for name, may_be_missing in nullable.items() if not may_be_missing}
     rules: list[Rule] = []
     for constraint in schema.constraints:
         pairs = constraint.orders(complete)
-        coded = bool(pairs) and all(kept.get((low, high), -1) >= strict for low, high, strict in pairs)
+        coded = bool(pairs) and all(order_kept.get((low, high), -1) >= strict for low, high, strict in pairs)
         rules += [] if coded else map(partial(_renamed, gaps), constraint.rules(schema.coded))
     rules += [rule for gap in gaps.values() for rule in _gap_rules(gaps, gap)]
     computing = {c.column: c for c in (*repair.computations, *gaps.values())}
@@ -155,14 +155,20 @@ def _gap_rules(gaps: Mapping[str, Gap], gap: Gap) -> list[GapRule]:
     """Return the rule of a gap without its limit, and that with it, each with all that its columns need."""
     free = replace(gap, limit=replace(gap.limit, columns=(), scales=(), strict=()))
     rules = []
-    for each in (free, gap) if gap.limit.columns else (gap,):
-        needed, new = {gap.column}, {*each.side.columns, *each.limit.columns}
+    for gap_with_limit in (free, gap) if gap.limit.columns else (gap,):
+        needed, new = {gap.column}, {*gap_with_limit.side.columns, *gap_with_limit.limit.columns}
         while new:
             needed |= new
-            new = {of for name in new if name in gaps for of in gaps[name].side.columns} - needed
-        chain = [other for name, other in gaps.items() if name in needed - {gap.column}]
+            new = {column for name in new if name in gaps for column in gaps[name].side.columns} - needed
+        chain = [gap_before for name, gap_before in gaps.items() if name in needed - {gap.column}]
         counted = sorted(needed - set(gaps), key=str)  # a chain is in the order of computation
-        rules.append(GapRule(each, (*counted, *(of.name for of in chain), gap.name), (*chain, each)))
+        rules.append(
+            GapRule(
+                gap_with_limit,
+                (*counted, *(column.name for column in chain), gap.name),
+                (*chain, gap_with_limit),
+            )
+        )
     return rules
 
 

@@ -48,7 +48,7 @@ class GapEncoder(OrderedEncoder):
     grid : Grid
         The distances, and after them the values of the column if the columns before may be missing.
     dtype : as in the column
-    of : OrderedEncoder
+    column_encoder : OrderedEncoder
         Encodes the column itself.
     distances : int
         Number of points of the grid that are distances.
@@ -56,7 +56,7 @@ class GapEncoder(OrderedEncoder):
         The columns before.
     """
 
-    of: OrderedEncoder
+    column_encoder: OrderedEncoder
     distances: int
     before: tuple[str, ...]
 
@@ -100,12 +100,12 @@ class GapEncoder(OrderedEncoder):
     def range_words(self, low: float, high: float) -> str:
         """Return a range of distances or, where no column before is given, of the column itself, as text."""
         if low > self.farthest:
-            start = self.of.grid.low - self.distances / self.grid.scale
-            return f"no {self.before[-1]}: {self.of.range_words(start + low, start + high)}"
+            start = self.column_encoder.grid.low - self.distances / self.grid.scale
+            return f"no {self.before[-1]}: {self.column_encoder.range_words(start + low, start + high)}"
         if high > self.farthest:
             ends = (self.distances - 1) / self.grid.scale, self.distances / self.grid.scale
             return f"{self.range_words(low, ends[0])}, or {self.range_words(ends[1], high)}"
-        return self.of.distance_words(low, high)
+        return self.column_encoder.distance_words(low, high)
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ class Gap(Computation):
     @property
     def decimals(self) -> int | None:  # type: ignore[override]
         """Number of decimals; None for reals."""
-        return self.encoder.of.grid.decimals
+        return self.encoder.column_encoder.grid.decimals
 
     def nearest(self, numbers: Numbers) -> Floats:
         """Return the point of the column's grid at gap 0; NaN where no column gives one.
@@ -184,19 +184,19 @@ class Gap(Computation):
         It is at least the first point if the column lies above the others, and at most the last if below: a
         birth long before the first visit that there may be does not lengthen the gap.
         """
-        grid, sign = self.encoder.of.grid, self.side.sign
+        grid, sign = self.encoder.column_encoder.grid, self.side.sign
         points = self.side.nearest(grid, numbers)
         return np.maximum(points, 0.0) if sign > 0 else np.minimum(points, grid.points - 1.0)
 
     def distance(self, numbers: Numbers) -> Floats:
         """Return the steps from the nearest number that keeps the order; below 0 if a row breaks it."""
         with np.errstate(invalid="ignore"):  # of two infinite numbers, which have no distance
-            steps = point_of(self.encoder.of.grid, numbers[self.column]) - self.nearest(numbers)
+            steps = point_of(self.encoder.column_encoder.grid, numbers[self.column]) - self.nearest(numbers)
         return self.side.sign * steps
 
     def gap_of(self, numbers: Numbers) -> Floats:
         """Return the number of the gap of each row, NaN where the column is missing. Private: row by row."""
-        encoder, points = self.encoder, point_of(self.encoder.of.grid, numbers[self.column])
+        encoder, points = self.encoder, point_of(self.encoder.column_encoder.grid, numbers[self.column])
         distance = np.clip(self.distance(numbers), 0, encoder.distances - 1)
         alone = np.clip(encoder.distances + points, 0, encoder.grid.points - 1)
         return np.where(np.isnan(distance), alone, distance) / encoder.grid.scale
@@ -208,7 +208,7 @@ class Gap(Computation):
 
     def make(self, numbers: Numbers) -> Floats:
         """Return the column, clipped to its bounds; NaN where the gap is missing."""
-        encoder, grid = self.encoder, self.encoder.of.grid
+        encoder, grid = self.encoder, self.encoder.column_encoder.grid
         gap, near = numbers[self.name], self.nearest(numbers)
         steps = np.rint(gap * grid.scale)
         alone = np.isnan(near) | (gap > encoder.farthest)

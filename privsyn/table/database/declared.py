@@ -96,12 +96,12 @@ class Table:
         if schema is not None and not isinstance(schema, Schema):
             raise InputError(f"the schema of a table is a Schema, not {safe_repr(schema)}")
         object.__setattr__(self, "schema", schema)
-        for what in ("key", "parent", "link", "order"):
-            name = getattr(self, what)
-            if what in ("parent", "link") and isinstance(name, list | tuple):
+        for setting in ("key", "parent", "link", "order"):
+            name = getattr(self, setting)
+            if setting in ("parent", "link") and isinstance(name, list | tuple):
                 raise InputError("a table has one parent: leave out the key of the other, or see lookups")
             if name is not None and not isinstance(name, str):
-                raise InputError(f"{what} must be a name; got {safe_repr(name)}")
+                raise InputError(f"{setting} must be a name; got {safe_repr(name)}")
         if self.public is not None:
             self._check_public()
         if (self.parent is None) != (self.link is None):
@@ -127,8 +127,8 @@ class Table:
             if name in (*columns, *self.keys):
                 raise InputError(f"derive: {name!r} is a column of the table: choose another name")
         read = {
-            name: said if isinstance(said, Derived) else Derived.of(said)
-            for name, said in self.derive.items()
+            name: summary if isinstance(summary, Derived) else Derived.of(summary)
+            for name, summary in self.derive.items()
         }
         object.__setattr__(self, "derive", MappingProxyType(read))
         if not isinstance(self.lookups, Mapping) or not all(
@@ -143,22 +143,22 @@ class Table:
 
     def _read_rules(self) -> None:
         """Read the rules. Those on columns of this table alone join its schema."""
-        rules, own = read_across(self.constraints)
+        rules, expressions = read_across(self.constraints)
         object.__setattr__(self, "constraints", rules)
         if len(self.computed) < sum(isinstance(rule, Computed) for rule in rules):
             raise InputError("two constraints compute the same column from rows below: drop one")
-        if own and self.schema is None:
-            raise InputError(f"constraint {own[0]!r}: declare the columns that it names in a schema")
+        if expressions and self.schema is None:
+            raise InputError(f"constraint {expressions[0]!r}: declare the columns that it names in a schema")
         schema = self.schema
-        if own and schema is not None:
-            schema = replace(schema, constraints=(*schema.constraints, *own))
+        if expressions and schema is not None:
+            schema = replace(schema, constraints=(*schema.constraints, *expressions))
             object.__setattr__(self, "schema", schema)
         object.__setattr__(self, "constant", check_names("constant", self.constant) if self.constant else ())
         ones = self.one if isinstance(self.one, list | tuple) else [self.one]
         object.__setattr__(self, "one", tuple(map(OnlyOne.read, ones)))
         check_only_ones(self.one, self.order, schema)
         about_parent = [f"constraint {str(rule)!r}" for rule in (*self.compared, *self.copied.values())] + [
-            what for what in ("children", "constant", "one") if getattr(self, what) not in (None, ())
+            setting for setting in ("children", "constant", "one") if getattr(self, setting) not in (None, ())
         ]
         if about_parent and self.parent is None:
             raise InputError(f"{about_parent[0]} is about the rows above: this table has no parent")
@@ -168,7 +168,7 @@ class Table:
         named |= {rule.column for rule in (*self.compared, *self.one)}
         named |= {*self.keys, self.order, *self.lookups}
         equal = (rule for rule in rules if isinstance(rule, Comparison) and rule.sign == EQUAL)
-        copies = [rule for rule in equal if None in (rule.left[0], rule.right[0])]
+        copies = [rule for rule in equal if None in (rule.lhs[0], rule.rhs[0])]
         if len({*self.elsewhere}) < len(self.constant) + len(self.computed) + len(copies):
             raise InputError("two rules say from which other table a column follows: drop one")
         for name in self.elsewhere:
@@ -190,8 +190,10 @@ class Table:
     def copied(self) -> dict[str, Comparison]:
         """The rule of each column that has the cell of a row above."""
         equal = (rule for rule in self.constraints if isinstance(rule, Comparison) and rule.sign == EQUAL)
-        own = (Comparison(rule.right, EQUAL, rule.left) if rule.left[0] else rule for rule in equal)
-        return {rule.column: rule for rule in own if rule.left[0] is None}  # a `Database` knows its tables
+        oriented = (Comparison(rule.rhs, EQUAL, rule.lhs) if rule.lhs[0] else rule for rule in equal)
+        return {
+            rule.column: rule for rule in oriented if rule.lhs[0] is None
+        }  # a `Database` knows its tables
 
     @property
     def computed(self) -> dict[str, Derived]:
@@ -207,18 +209,18 @@ class Table:
         """Refuse what a look-up table cannot have."""
         if isinstance(self.public, bool | int | float | Mapping | list | tuple):
             raise InputError(f"public is the path of a table, or a table, not {safe_repr(self.public)}")
-        given = next((what for what in PRIVATE if getattr(self, what)), None)
-        if given is not None:
-            raise InputError(f"a public table has a key, and no row of it is made: leave out {given}")
+        setting = next((name for name in PRIVATE if getattr(self, name)), None)
+        if setting is not None:
+            raise InputError(f"a public table has a key, and no row of it is made: leave out {setting}")
         if self.key is None:
             raise InputError("a public table needs a key, which the rows of other tables name")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        said = {each.name: getattr(self, each.name) for each in fields(self)}
-        return _table, (said | {"derive": dict(self.derive), "lookups": dict(self.lookups)},)
+        settings = {field.name: getattr(self, field.name) for field in fields(self)}
+        return _table, (settings | {"derive": dict(self.derive), "lookups": dict(self.lookups)},)
 
     @property
-    def least(self) -> int:
+    def fewest_children(self) -> int:
         """The least number of rows of each row of the parent."""
         return 0 if self.children is None else int(self.children[0])
 
@@ -246,8 +248,8 @@ PRIVATE = (
 """What only tables of private rows have."""
 
 
-def _table(said: Mapping[str, Any]) -> Table:
-    return Table(**said)
+def _table(settings: Mapping[str, Any]) -> Table:
+    return Table(**settings)
 
 
 @dataclass(frozen=True)
@@ -291,26 +293,28 @@ class Database:
             with about(f"table {name!r}"):
                 self._check_links(name, table)
         for name, table in self.tables.items():  # last: a misspelled parent would be called a wrong summary
-            for derived, said in table.derive.items():
+            for derived, summary in table.derive.items():
                 with about(f"table {name!r}"), about(f"derive {derived!r}"):
-                    self._check_summary(name, said)
+                    self._check_summary(name, summary)
         if self.single is not None and self.single not in self.private:
             raise InputError(f"there is no private table {safe_repr(self.single)}")
         if len(roots := [name for name, table in self.private.items() if table.parent is None]) != 1:
-            said = f"the tables {', '.join(map(repr, roots))} have no parent" if roots else "all are public"
-            raise InputError(f"{said}: one private table, whose rows are the persons, has no parent")
+            problem = (
+                f"the tables {', '.join(map(repr, roots))} have no parent" if roots else "all are public"
+            )
+            raise InputError(f"{problem}: one private table, whose rows are the persons, has no parent")
         tables = {}
         for name, table in self.tables.items():
             with about(f"table {name!r}"):
                 tables[name] = self._with_rules(name, table)
         object.__setattr__(self, "tables", MappingProxyType(tables))
         for name, table in tables.items():
-            for said in (*table.derive.values(), *table.computed.values()):
-                child = tables[said.table]
-                follow = child.elsewhere if said in table.computed.values() else tuple(child.copied)
-                if said.column in follow:
-                    why = f"{said.column!r} follows from another table itself: name that one"
-                    raise InputError(f"table {name!r}: {said}: {why}")
+            for summary in (*table.derive.values(), *table.computed.values()):
+                child = tables[summary.table]
+                follow = child.elsewhere if summary in table.computed.values() else tuple(child.copied)
+                if summary.column in follow:
+                    why = f"{summary.column!r} follows from another table itself: name that one"
+                    raise InputError(f"table {name!r}: {summary}: {why}")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(Database, bare=self.bare, single=self.single), (dict(self.tables),)
@@ -343,19 +347,21 @@ class Database:
             seen.add(above.parent)
             above = self.tables[above.parent]
 
-    def _check_summary(self, name: str, said: Derived) -> None:
-        child = self.tables.get(said.table)
+    def _check_summary(self, name: str, summary: Derived) -> None:
+        child = self.tables.get(summary.table)
         if child is None or child.parent != name:
-            meant = did_you_mean(said.table, self.children(name))
-            raise InputError(f"{said.table!r} is no table whose parent is {name!r}{meant}")
-        known = () if child.schema is None else (*child.schema.coded, *child.lookups, *child.copied)
-        if said.column in child.computed:
-            raise InputError(f"{said.column!r} is computed itself: sum up the rows that it is computed from")
-        if said.column is not None and child.schema is not None and said.column not in known:
-            meant = did_you_mean(said.column, known)
-            raise InputError(f"{said.table!r} has no column {said.column!r}{meant}")
-        if said.how in ("first", "last") and child.order is None:
-            raise InputError(f"the rows of {said.table!r} have no order")
+            meant = did_you_mean(summary.table, self.children(name))
+            raise InputError(f"{summary.table!r} is no table whose parent is {name!r}{meant}")
+        columns = () if child.schema is None else (*child.schema.coded, *child.lookups, *child.copied)
+        if summary.column in child.computed:
+            raise InputError(
+                f"{summary.column!r} is computed itself: sum up the rows that it is computed from"
+            )
+        if summary.column is not None and child.schema is not None and summary.column not in columns:
+            meant = did_you_mean(summary.column, columns)
+            raise InputError(f"{summary.table!r} has no column {summary.column!r}{meant}")
+        if summary.how in ("first", "last") and child.order is None:
+            raise InputError(f"the rows of {summary.table!r} have no order")
 
     def _with_rules(self, name: str, table: Table) -> Table:
         """Return a table whose rules name its own column first, and a column of a table above second.
@@ -396,14 +402,14 @@ class Database:
         """Refuse a rule that names no table above a table, or no column of it, or contradicts its column."""
         above, column = rule.above
         columns = {table_name: self.data_columns(table_name) for table_name in (name, *self.above(name))}
-        for table_name in (rule.left[0] or name, above):
+        for table_name in (rule.lhs[0] or name, above):
             if table_name not in columns:
                 meant = did_you_mean(table_name, columns)
                 raise InputError(f"{str(rule)!r}: {table_name!r} is no table above {name!r}{meant}")
         if column in self.tables[above].elsewhere:
             raise InputError(f"{str(rule)!r}: {column!r} follows from another table itself: name that one")
         if rule.sign == EQUAL:
-            if rule.left[0] is not None:
+            if rule.lhs[0] is not None:
                 raise InputError(f"{str(rule)!r}: it names no column of {name!r}, which would be the copy")
             if column not in self.tables[above].keys:
                 check_column(above, column, columns[above])
@@ -476,13 +482,13 @@ class Database:
         >>> Database(tables | {"trips": trips}).copied_keys("trips")
         {'at': 'homes'}
         """
-        found = dict[str, str]()
+        tables_of_keys = dict[str, str]()
         for column, rule in self.tables[name].copied.items():
             above, its = rule.above
             table = self.tables[above]
             if its in table.keys:
-                found[column] = above if its == table.key else table.parent or ""
-        return found
+                tables_of_keys[column] = above if its == table.key else table.parent or ""
+        return tables_of_keys
 
     def looked_up(self, name: str, columns: Collection[str]) -> dict[str, str]:
         """Return the look-up table of each column that has one: those named, and those by the same name.
@@ -494,15 +500,15 @@ class Database:
         columns : collection of str
             Its columns of data.
         """
-        found = dict(self.tables[name].lookups)
+        lookups = dict(self.tables[name].lookups)
         for lookup, table in self.public.items():
             key = table.key or ""
             if key in columns and key not in self.tables[name].lookups:
-                if key in found:
-                    both = f"{found[key]!r} and {lookup!r}"
+                if key in lookups:
+                    both = f"{lookups[key]!r} and {lookup!r}"
                     raise InputError(f"{key!r} is the key of {both}: say in lookups which one is meant")
-                found[key] = lookup
-        return found
+                lookups[key] = lookup
+        return lookups
 
     def _below(self, name: str) -> Iterator[str]:
         yield name
@@ -515,10 +521,10 @@ class Database:
 
     def above(self, name: str) -> tuple[str, ...]:
         """Return the parent of a table, the parent of that, ..."""
-        found: list[str] = []
-        while (parent := self.tables[found[-1] if found else name].parent) is not None:
-            found.append(parent)
-        return tuple(found)
+        ancestors: list[str] = []
+        while (parent := self.tables[ancestors[-1] if ancestors else name].parent) is not None:
+            ancestors.append(parent)
+        return tuple(ancestors)
 
 
 PERSONS, ROWS = "persons", "rows"

@@ -67,14 +67,14 @@ class LookupTable:
         keys = self.keys
         if not keys:
             raise InputError("it has no row, so no key either")
-        for place, key in enumerate(keys, 1):
+        for number, key in enumerate(keys, 1):
             if not isinstance(key, str | bool | int | float):
-                what = "is missing" if key is None else "is neither text nor a number"
-                raise InputError(f"its key {self.key!r} {what} in row {place}")
+                problem = "is missing" if key is None else "is neither text nor a number"
+                raise InputError(f"its key {self.key!r} {problem} in row {number}")
         first: dict[Any, int] = {}
-        for place, key in enumerate(keys, 1):  # no cell is shown: the file may be another one by mistake
-            if first.setdefault(key, place) < place:
-                raise InputError(f"its key {self.key!r} is the same in rows {first[key]} and {place}")
+        for number, key in enumerate(keys, 1):  # no cell is shown: the file may be another one by mistake
+            if first.setdefault(key, number) < number:
+                raise InputError(f"its key {self.key!r} is the same in rows {first[key]} and {number}")
 
     @classmethod
     def of(cls, public: Any, key: str) -> LookupTable:
@@ -88,13 +88,13 @@ class LookupTable:
         categories = {name: cells for name, cells in frame.items() if hasattr(cells, "cat")}
         texts = {str(name): cells.astype(cells.cat.categories.dtype) for name, cells in categories.items()}
         source = Place.of(public).file.name if isinstance(public, str | PathLike) else ""
-        found = cls(frame.assign(**texts).reset_index(drop=True), key, source, form)
-        for name, cells in found.frame.items():
+        lookup = cls(frame.assign(**texts).reset_index(drop=True), key, source, form)
+        for name, cells in lookup.frame.items():
             with about(f"column {name!r}"):
                 back = _column(_plain_column(cells))
                 if not back.equals(cells):
                     raise InputError("a model file cannot hold its cells: leave it out, or make it text")
-        return found
+        return lookup
 
     @cached_property
     def keys(self) -> tuple[Any, ...]:
@@ -108,9 +108,9 @@ class LookupTable:
             raise InputError(f"its values are keys of {name!r}: declare it as Categorical(), or rename it")
         listing = column if column.is_public else replace(column, values=self.keys)
         keys = set(self.keys)
-        other = next((value for value in listing.listed if value not in keys), None)
-        if other is not None:
-            raise InputError(f"{safe_repr(other)} is no key of {name!r}: list keys alone, or no value")
+        stranger = next((value for value in listing.listed if value not in keys), None)
+        if stranger is not None:
+            raise InputError(f"{safe_repr(stranger)} is no key of {name!r}: list keys alone, or no value")
         return listing
 
     def as_kind(self, kind: Literal["pandas", "polars", "pyarrow"]) -> Any:
@@ -126,10 +126,10 @@ class LookupTable:
         }
 
     @classmethod
-    def from_plain(cls, said: Mapping[str, Any], key: str) -> LookupTable:
+    def from_plain(cls, plain: Mapping[str, Any], key: str) -> LookupTable:
         """Return the table that `to_plain` wrote."""
-        frame = pd.DataFrame({name: _column(column) for name, column in said.items()})
-        declared = {name: column["declared"] for name, column in said.items() if "declared" in column}
+        frame = pd.DataFrame({name: _column(column) for name, column in plain.items()})
+        declared = {name: column["declared"] for name, column in plain.items() if "declared" in column}
         return cls(frame, key, form=OutputType(declared=declared))
 
 
@@ -148,35 +148,37 @@ def _read(public: Any) -> tuple[pd.DataFrame, OutputType]:
     In a file of text only the empty cell is missing: NA is a country.
     """
     if isinstance(public, str | PathLike):
-        place = Place.of(public)
-        check_size(place.file)
-        if not place.format.typed:
-            text = read_text(place)
+        location = Place.of(public)
+        check_size(location.file)
+        if not location.format.typed:
+            text = read_text(location)
             missing = dict.fromkeys(text.column_names, ("",))
             columns = guess_columns([text], missing, PLAIN)
-            form = OutputType(declared=place.format.door.declared(place, PLAIN).types)
-            return CsvTable(place, columns, missing, (), (), PLAIN).frame(text), form
+            form = OutputType(declared=location.format.door.declared(location, PLAIN).types)
+            return CsvTable(location, columns, missing, (), (), PLAIN).frame(text), form
     return read_in_memory(public).frame, PANDAS
 
 
-def is_same_table(one: Any, other: Any) -> bool:
+def is_same_table(first: Any, second: Any) -> bool:
     """Return whether both are one table in memory, or paths that may lead to one table.
 
     A path that names no table of a file means its only one, whichever that is. A folder has all files in it.
     """
-    if not (isinstance(one, str | PathLike) and isinstance(other, str | PathLike)):
-        return one is other
-    first, second = Place.of(one), Place.of(other)
-    if not (_is_within(first.file, second.file) or _is_within(second.file, first.file)):
+    if not (isinstance(first, str | PathLike) and isinstance(second, str | PathLike)):
+        return first is second
+    first_place, second_place = Place.of(first), Place.of(second)
+    if not (
+        _is_within(first_place.file, second_place.file) or _is_within(second_place.file, first_place.file)
+    ):
         return False
-    return first.inside == second.inside or not (first.inside and second.inside)
+    return first_place.inside == second_place.inside or not (first_place.inside and second_place.inside)
 
 
-def _is_within(file: Path, other: Path) -> bool:
+def _is_within(file: Path, folder: Path) -> bool:
     """Return whether a file is the other one, by any name, or in that folder."""
-    if file.resolve().is_relative_to(other.resolve()):
+    if file.resolve().is_relative_to(folder.resolve()):
         return True
-    return file.exists() and other.exists() and file.samefile(other)
+    return file.exists() and folder.exists() and file.samefile(folder)
 
 
 def with_lookups(database: Database) -> Database:
@@ -202,11 +204,11 @@ def with_keys(database: Database, name: str, schema: Schema, declared: Schema | 
 
     A column that is not declared becomes one of listed values, whatever its name and dtype imply.
     """
-    known, columns = {} if declared is None else declared.columns, dict(schema.columns)
+    declared_columns, columns = {} if declared is None else declared.columns, dict(schema.columns)
     for column, lookup in database.looked_up(name, schema.columns).items():
         with about(f"column {column!r}"):
             keys: LookupTable = database.tables[lookup].public
-            columns[column] = keys.listed_in(known.get(column, Categorical()), lookup)
+            columns[column] = keys.listed_in(declared_columns.get(column, Categorical()), lookup)
     return replace(schema, columns=columns)
 
 
@@ -226,13 +228,15 @@ def check_all_looked_up(database: Database, schemas: Mapping[str, Schema]) -> No
 
 def _plain_column(cells: pd.Series) -> dict[str, Any]:
     """Return the dtype of a column, and its cells as text, numbers and booleans."""
-    found = map(plain, cells.tolist())
-    listed = [cell if cell is None or isinstance(cell, str | int | float) else str(cell) for cell in found]
+    cells_as_plain = map(plain, cells.tolist())
+    listed = [
+        cell if cell is None or isinstance(cell, str | int | float) else str(cell) for cell in cells_as_plain
+    ]
     return {"dtype": dtype_text(cells.dtype), "cells": listed}
 
 
-def _column(said: Mapping[str, Any]) -> pd.Series:
+def _column(plain: Mapping[str, Any]) -> pd.Series:
     """Return the column that `_plain_column` wrote."""
-    if said["dtype"] is None:
+    if plain["dtype"] is None:
         raise InputError("a model file cannot hold its dtype: convert it")
-    return pd.Series(list(said["cells"]), dtype=parse_dtype(said["dtype"]))
+    return pd.Series(list(plain["cells"]), dtype=parse_dtype(plain["dtype"]))

@@ -106,7 +106,7 @@ def named_tables(database: Database, tables: object) -> dict[str, Any]:
         tables = tables_in(tables, database.names)
     if not isinstance(tables, Mapping):
         raise InputError("a database is fitted to a mapping of names to tables, such as {'persons': persons}")
-    for name, given in tables.items():
+    for name, data in tables.items():
         if name in database.public:
             raise InputError(f"the table {name!r} is public, and the schema has it: leave it out")
         if name not in database.tables:
@@ -114,7 +114,7 @@ def named_tables(database: Database, tables: object) -> dict[str, Any]:
                 f"there is no table {name!r} in the database{did_you_mean(name, database.tables)}"
             )
         for lookup, table in database.public.items():
-            if is_same_table(given, table.public):
+            if is_same_table(data, table.public):
                 raise InputError(
                     f"the table {name!r} is private, and the look-up table {lookup!r} too: give another one"
                 )
@@ -134,18 +134,18 @@ def open_tables(database: Database, tables: Mapping[str, Any], shuffle: Shuffle)
         Of the rows with the same key in the root, the first in its order is kept.
     """
     sources = _sources(database, tables)
-    found: dict[str, LinkedTable] = {}
+    opened: dict[str, LinkedTable] = {}
     for name in database.names:
         with about(f"table {name!r}"):
-            found[name] = _linked(database, name, sources[name], found, shuffle)
-    check_all_looked_up(database, {name: linked.schema for name, linked in found.items()})
+            opened[name] = _linked(database, name, sources[name], opened, shuffle)
+    check_all_looked_up(database, {name: linked.schema for name, linked in opened.items()})
     for name in database.names:
         with about(f"table {name!r}"):
-            _check_copied(database, name, found)
+            _check_copied(database, name, opened)
     for name in reversed(database.names):
         with about(f"table {name!r}"):
-            found[name] = _with_summaries(database, name, found)
-    return {name: _without(linked, database.tables[name].elsewhere) for name, linked in found.items()}
+            opened[name] = _with_summaries(database, name, opened)
+    return {name: _without(linked, database.tables[name].elsewhere) for name, linked in opened.items()}
 
 
 def _without(linked: LinkedTable, columns: tuple[str, ...]) -> LinkedTable:
@@ -155,13 +155,13 @@ def _without(linked: LinkedTable, columns: tuple[str, ...]) -> LinkedTable:
     return replace(linked, also=(*linked.also, *columns), schema=linked.schema.without(columns))
 
 
-def _check_copied(database: Database, name: str, found: Mapping[str, LinkedTable]) -> None:
+def _check_copied(database: Database, name: str, opened: Mapping[str, LinkedTable]) -> None:
     """Refuse copies of columns that are not made, and columns that the table has not."""
     for column, rule in database.tables[name].copied.items():
         above, its = rule.above
-        if column not in found[name].source.head.columns:
+        if column not in opened[name].source.head.columns:
             raise InputError(f"{str(rule)!r}: the table has no column {column!r}: correct the name")
-        if its not in (*database.tables[above].keys, *found[above].schema.coded):
+        if its not in (*database.tables[above].keys, *opened[above].schema.coded):
             raise InputError(f"{str(rule)!r}: no cell of {rule.name} is counted, so there is none to copy")
 
 
@@ -183,14 +183,14 @@ def _sources(database: Database, tables: Mapping[str, Any]) -> dict[str, RawTabl
     return sources
 
 
-def _source(table: Table, given: Any) -> RawTable:
+def _source(table: Table, data: Any) -> RawTable:
     schema = table.schema if table.has_data or table.schema != Schema({}) else None  # it may say how to read
     order = () if table.only_order is None else (table.only_order,)  # its type is not guessed either
-    source = read_in_batches(given, schema, unit=(*table.keys, *order, *table.copied))
+    source = read_in_batches(data, schema, unit=(*table.keys, *order, *table.copied))
     check_abilities([CLUSTER], {"tables": not source.near})
-    for what in ("key", "link", "order"):
-        if (name := getattr(table, what)) is not None:
-            check_unit_column(source.head.columns, name, what)
+    for setting in ("key", "link", "order"):
+        if (name := getattr(table, setting)) is not None:
+            check_unit_column(source.head.columns, name, setting)
     source.require_again("how its rows are linked")
     _check_order(table)
     return source
@@ -220,7 +220,7 @@ def _persons_of_children(database: Database, sources: Mapping[str, RawTable]) ->
 
 
 def _linked(
-    database: Database, name: str, source: RawTable, found: Mapping[str, LinkedTable], shuffle: Shuffle
+    database: Database, name: str, source: RawTable, opened: Mapping[str, LinkedTable], shuffle: Shuffle
 ) -> LinkedTable:
     """Return a table without derived columns; its parent was opened before."""
     table = database.tables[name]
@@ -236,7 +236,7 @@ def _linked(
         persons[chosen] = of_keys[chosen]
         parents = np.where(persons == NOBODY, -1, np.arange(len(persons)))
     else:
-        above = found[table.parent]
+        above = opened[table.parent]
         parents = _places(above, database.tables[table.parent].key or "", codes)
         persons = np.append(above.persons, NOBODY)[parents]  # the last for the place -1
         if table.order is not None:
@@ -245,7 +245,9 @@ def _linked(
             keys = np.concatenate(
                 source.only(table.order).each(partial(order_keys, table.order, pattern=pattern))
             )
-    also = tuple(each for each in (table.key, table.only_order) if each not in (None, unit))
+    also = tuple(
+        name_beside for name_beside in (table.key, table.only_order) if name_beside not in (None, unit)
+    )
     nothing = pd.DataFrame(index=range(len(codes)))
     schema = _schema(database, name, source, (unit, *also))
     return LinkedTable(source, unit, prints, persons, parents, keys, also, nothing, schema)
@@ -256,10 +258,10 @@ def _places(above: LinkedTable, key: str, links: Ints) -> Ints:
     prints = above.prints if key == above.unit else tuple(above.source.fingerprints(key))
     codes = codes_of(np.concatenate([*prints, links]))
     keys, wanted = codes[: len(above.persons)], codes[len(above.persons) :]
-    places = np.full(int(codes.max(initial=0)) + 1, -1)
-    known = np.flatnonzero((keys != NOBODY) & (above.persons != NOBODY))[::-1]  # of two, the first
-    places[keys[known]] = known
-    return np.where(wanted == NOBODY, -1, places[wanted])
+    rows_of_keys = np.full(int(codes.max(initial=0)) + 1, -1)
+    keyed = np.flatnonzero((keys != NOBODY) & (above.persons != NOBODY))[::-1]  # of two, the first
+    rows_of_keys[keys[keyed]] = keyed
+    return np.where(wanted == NOBODY, -1, rows_of_keys[wanted])
 
 
 def _schema(database: Database, name: str, source: RawTable, no_data: tuple[str, ...]) -> Schema:
@@ -275,30 +277,38 @@ def _schema(database: Database, name: str, source: RawTable, no_data: tuple[str,
     return by_names if table.schema is not None else with_keys(database, name, by_names, None)
 
 
-def _with_summaries(database: Database, name: str, found: Mapping[str, LinkedTable]) -> LinkedTable:
+def _with_summaries(database: Database, name: str, opened: Mapping[str, LinkedTable]) -> LinkedTable:
     """Return the table with its derived columns: the number of rows of each child table, and `derive`."""
-    table, own = database.tables[name], found[name]
-    said = {rows_of(child): Derived(COUNT, child) for child in database.children(name)} | dict(table.derive)
-    said |= {str(what): what for what in table.computed.values()}
-    said |= {str(what): what for child in database.children(name) for what in constants(database, child)}
+    table, linked = database.tables[name], opened[name]
+    summaries = {rows_of(child): Derived(COUNT, child) for child in database.children(name)} | dict(
+        table.derive
+    )
+    summaries |= {str(summary): summary for summary in table.computed.values()}
+    summaries |= {
+        str(summary): summary for child in database.children(name) for summary in constants(database, child)
+    }
     columns: dict[str, Column] = {}
     rules: list[Constraint] = []
-    for column, what in said.items():
-        if column in own.schema.columns:
+    for column, summary in summaries.items():
+        if column in linked.schema.columns:
             raise InputError(f"{column!r} is a column of the table and a derived one: rename one of them")
-        own.added[column], columns[column] = _summary(what, found[what.table], len(own.persons))
-        if what.how == COUNT:
-            columns[column] = number_of_rows(database.tables[what.table], MOST_ROWS)
+        linked.added[column], columns[column] = _summary(summary, opened[summary.table], len(linked.persons))
+        if summary.how == COUNT:
+            columns[column] = number_of_rows(database.tables[summary.table], MOST_ROWS)
         kind = columns[column]
-        if what.how == ANY and isinstance(kind, Coded) and database.tables[what.table].least == 0:
-            rules += () if kind.nullable else [MissingWhen(column, {rows_of(what.table): 0}, only=True)]
+        if (
+            summary.how == ANY
+            and isinstance(kind, Coded)
+            and database.tables[summary.table].fewest_children == 0
+        ):
+            rules += () if kind.nullable else [MissingWhen(column, {rows_of(summary.table): 0}, only=True)]
             columns[column] = replace(kind, nullable=True)
-        for total in (name for name, summary in table.computed.items() if summary == what):
-            columns[column] = _as_declared(own.schema.columns.get(total), kind)
-    if not (columns or {*own.schema.coded} - {*table.elsewhere}):  # a table of keys: its rows are counted
-        own.added[ROW], columns[ROW] = YES, Categorical([YES], nullable=False)
-    schema, columns = own.schema, {**own.schema.columns, **columns}
-    return replace(own, schema=replace(schema, columns=columns, constraints=(*schema.constraints, *rules)))
+        for total in (name for name, computation in table.computed.items() if computation == summary):
+            columns[column] = _as_declared(linked.schema.columns.get(total), kind)
+    if not (columns or {*linked.schema.coded} - {*table.elsewhere}):  # a table of keys: its rows are counted
+        linked.added[ROW], columns[ROW] = YES, Categorical([YES], nullable=False)
+    schema, columns = linked.schema, {**linked.schema.columns, **columns}
+    return replace(linked, schema=replace(schema, columns=columns, constraints=(*schema.constraints, *rules)))
 
 
 def constants(database: Database, name: str) -> tuple[Derived, ...]:
@@ -306,22 +316,22 @@ def constants(database: Database, name: str) -> tuple[Derived, ...]:
     return tuple(Derived(ANY, name, column) for column in database.tables[name].constant)
 
 
-def _as_declared(declared: Column | None, found: Column) -> Column:
+def _as_declared(declared: Column | None, kind: Column) -> Column:
     """Return the kind of a summary, as the schema declares the column that it computes."""
-    if isinstance(declared, Numerical) and isinstance(found, Numerical) and declared.is_public:
+    if isinstance(declared, Numerical) and isinstance(kind, Numerical) and declared.is_public:
         return replace(declared, nullable=False)
-    return found
+    return kind
 
 
-def number_of_rows(child: Table, most: int) -> Numerical:
-    """Return the column of numbers of rows of a child table, which are at most `most` and keep its rule.
+def number_of_rows(child: Table, limit: int) -> Numerical:
+    """Return the column of numbers of rows of a child table, which are at most `limit` and keep its rule.
 
     >>> number_of_rows(Table(parent="homes", link="home", children="1.."), 9).bounds
     (1.0, 9.0)
     """
-    least, largest = (0, None) if child.children is None else child.children
-    high = max(least, most if largest is None else min(largest, most))
-    return Numerical(least, high, integer=True, nullable=False)
+    fewest, largest = (0, None) if child.children is None else child.children
+    high = max(fewest, limit if largest is None else min(largest, limit))
+    return Numerical(fewest, high, integer=True, nullable=False)
 
 
 def positions(parents: Ints, keys: Floats | None = None) -> Ints:
@@ -331,50 +341,56 @@ def positions(parents: Ints, keys: Floats | None = None) -> Ints:
     [2, 0, 0, 1]
     """
     order = np.lexsort((np.zeros(len(parents)) if keys is None else keys, parents))
-    found = np.empty(len(parents), np.int64)
-    found[order] = ranks(parents[order])
-    return found
+    ranks_in_parent = np.empty(len(parents), np.int64)
+    ranks_in_parent[order] = ranks(parents[order])
+    return ranks_in_parent
 
 
-def _summary(what: Derived, child: LinkedTable, rows: int) -> tuple[Any, Column]:
+def _summary(summary: Derived, child: LinkedTable, rows: int) -> tuple[Any, Column]:
     """Return the summary of the rows of each parent, and the kind of such a column.
 
     A row of the parent is summed up from rows of the same person.
     """
-    if what.column is None:
+    if summary.column is None:
         counts = np.bincount(child.parents[child.parents >= 0], minlength=rows)
         return counts, number_of_rows(Table(), MOST_ROWS)
-    column = child.schema.columns.get(what.column)
+    column = child.schema.columns.get(summary.column)
     if column is None:
-        raise InputError(f"derive: {what.table!r} has no column {what.column!r}")
-    dtype = child.source.head[what.column].dtype  # public; the categories of all cells follow from the rows
-    cells, kind = child.source.column(what.column), column_of(dtype)
-    if what.how == ANY:
+        raise InputError(f"derive: {summary.table!r} has no column {summary.column!r}")
+    dtype = child.source.head[
+        summary.column
+    ].dtype  # public; the categories of all cells follow from the rows
+    cells, kind = child.source.column(summary.column), column_of(dtype)
+    if summary.how == ANY:
         if not isinstance(column, Coded):
-            raise InputError(f"constant: no cell of {what.table}.{what.column} is counted: leave it out")
+            raise InputError(
+                f"constant: no cell of {summary.table}.{summary.column} is counted: leave it out"
+            )
         # A row of the parent has one such value, and it is of a row of the same person: whoever is removed
         # changes one row of the root and the rows below it, as before.
         nullable = column.nullable and holds_missing(dtype)
         return _first(cells, child.parents, rows), replace(column, nullable=nullable)
-    if what.how not in (EVER, "sum", "mean"):
+    if summary.how not in (EVER, "sum", "mean"):
         if not isinstance(column, Ordinal) or not isinstance(column, type(kind)):
-            raise InputError(f"{what}: {what.column!r} is no column of numbers or times: {_as_read(dtype)}")
-        return _chosen(what, cells, child, rows), replace(column, nullable=True)
+            raise InputError(
+                f"{summary}: {summary.column!r} is no column of numbers or times: {_as_read(dtype)}"
+            )
+        return _chosen(summary, cells, child, rows), replace(column, nullable=True)
     numbers = None
     if isinstance(column, Numerical) and isinstance(kind, Numerical):
         numbers = column.widest(dtype).encoder(dtype).read(cells)
-    if what.how == EVER:
+    if summary.how == EVER:
         if isinstance(column, Ordinal) and numbers is None:
-            raise InputError(f"derive: ever is about listed values and numbers, not {what.column!r}")
-        found = _are(cells, what.value or "") if numbers is None else numbers == number(what.value)
-        ever = np.bincount(child.parents[found & (child.parents >= 0)], minlength=rows) > 0
+            raise InputError(f"derive: ever is about listed values and numbers, not {summary.column!r}")
+        equal = _are(cells, summary.value or "") if numbers is None else numbers == number(summary.value)
+        ever = np.bincount(child.parents[equal & (child.parents >= 0)], minlength=rows) > 0
         return np.where(ever, YES, NO), Categorical([NO, YES], nullable=False)
     if numbers is None:
-        raise InputError(f"{what}: {what.column!r} is no column of numbers: {_as_read(dtype)}")
+        raise InputError(f"{summary}: {summary.column!r} is no column of numbers: {_as_read(dtype)}")
     has = ~np.isnan(numbers) & (child.parents >= 0)
     # NumPy counts in integers if no row has a number, and that would show.
     sums = np.bincount(child.parents[has], numbers[has], minlength=rows).astype(np.float64)
-    if what.how == "sum":
+    if summary.how == "sum":
         return np.where(np.isnan(sums), 0.0, sums), Numerical(nullable=False)
     counts = np.bincount(child.parents[has], minlength=rows)
     means = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
@@ -387,16 +403,16 @@ def _as_read(dtype: Dtype) -> str:
 
 def _first(cells: pd.Series, parents: Ints, rows: int) -> Any:
     """Return the first cell of each parent that is not missing; missing if there is none."""
-    places = np.flatnonzero((parents >= 0) & cells.notna().to_numpy())
-    of, first = np.unique(parents[places], return_index=True)
+    rows_present = np.flatnonzero((parents >= 0) & cells.notna().to_numpy())
+    parents_present, first = np.unique(parents[rows_present], return_index=True)
     taken = np.full(rows, -1)
-    taken[of] = places[first]
-    found = with_missing(cells)
+    taken[parents_present] = rows_present[first]
+    nullable = with_missing(cells)
     # Of objects that are all text, pandas would else make another dtype, which tells that no other is there.
-    return pd.Series(pd.api.extensions.take(found.array, taken, allow_fill=True), dtype=found.dtype)
+    return pd.Series(pd.api.extensions.take(nullable.array, taken, allow_fill=True), dtype=nullable.dtype)
 
 
-def _chosen(what: Derived, cells: pd.Series, child: LinkedTable, rows: int) -> Any:
+def _chosen(summary: Derived, cells: pd.Series, child: LinkedTable, rows: int) -> Any:
     """Return the least, largest, first or last cell of each parent, missing if there is none.
 
     The dtype follows from that of the cells. Of integers of NumPy it is one with missing cells: else pandas
@@ -405,9 +421,9 @@ def _chosen(what: Derived, cells: pd.Series, child: LinkedTable, rows: int) -> A
     cells = with_missing(cells)
     order = np.lexsort((np.arange(len(cells)) if child.keys is None else child.keys, child.parents))
     order = order[np.searchsorted(child.parents[order], 0) :]
-    with replace_errors(f"derive: no {what.how} of {what.column!r} was found: please report this"):
+    with replace_errors(f"derive: no {summary.how} of {summary.column!r} was found: please report this"):
         groups = cells.iloc[order].groupby(child.parents[order])
-        return getattr(groups, what.how)().reindex(range(rows)).array
+        return getattr(groups, summary.how)().reindex(range(rows)).array
 
 
 def _are(cells: pd.Series, text: str) -> Mask:
@@ -418,4 +434,6 @@ def _are(cells: pd.Series, text: str) -> Mask:
     """
     if isinstance(cells.dtype, pd.CategoricalDtype):
         return np.append(_are(pd.Series(cells.cat.categories), text), np.False_)[cells.cat.codes]
-    return np.array([alone(lambda each: str(each) == text, cell, False) for cell in cells.tolist()], np.bool_)
+    return np.array(
+        [alone(lambda value: str(value) == text, cell, False) for cell in cells.tolist()], np.bool_
+    )

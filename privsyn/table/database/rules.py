@@ -30,7 +30,7 @@ class Comparison:
 
     Parameters
     ----------
-    left, right : (table or None, column)
+    lhs, rhs : (table or None, column)
         In a `Database`, the left one is of the table that has the rule, and the right one of a table above.
     sign : one of "<", "<=", ">", ">=", "=="
         A column that is equal is a copy: it may be a key or a link of the table above, too.
@@ -41,27 +41,27 @@ class Comparison:
     arrived >= persons.born
     """
 
-    left: Side
+    lhs: Side
     sign: str
-    right: Side
+    rhs: Side
 
     def __str__(self) -> str:
-        return f"{text_of(self.left)} {self.sign} {text_of(self.right)}"
+        return f"{text_of(self.lhs)} {self.sign} {text_of(self.rhs)}"
 
     @property
     def is_within_table(self) -> bool:
         """Whether both columns are of the table that has the rule."""
-        return self.left[0] is None and self.right[0] is None
+        return self.lhs[0] is None and self.rhs[0] is None
 
     @property
     def column(self) -> str:
         """The column of the table that has the rule."""
-        return self.left[1]
+        return self.lhs[1]
 
     @property
     def above(self) -> tuple[str, str]:
         """The table above, and its column."""
-        return self.right[0] or "", self.right[1]
+        return self.rhs[0] or "", self.rhs[1]
 
     @property
     def name(self) -> str:
@@ -73,46 +73,46 @@ class Comparison:
         """Whether equal values are forbidden."""
         return len(self.sign) == 1
 
-    def enforced(self, own: Ordinal, above: Ordinal) -> ComparedRule:
+    def enforced(self, column: Ordinal, above: Ordinal) -> ComparedRule:
         """Return the rule as it is enforced on drawn rows, given both columns."""
         order = -1 if self.sign[0] == ">" else 1
-        names, scales = (self.column, self.name), (own.scale, above.scale)
+        names, scales = (self.column, self.name), (column.scale, above.scale)
         return ComparedRule(names[::order], self.strict, scales[::order], self.column)
 
     def seen_from(self, table: str) -> Comparison:
         """Return the same rule of a table: its own columns have no table, and the left one is its own."""
-        left, right = ((None if side[0] == table else side[0], side[1]) for side in (self.left, self.right))
-        if left[0] is not None:
-            return Comparison(right, MIRRORED[self.sign], left)
-        return Comparison(left, self.sign, right)
+        lhs, rhs = ((None if side[0] == table else side[0], side[1]) for side in (self.lhs, self.rhs))
+        if lhs[0] is not None:
+            return Comparison(rhs, MIRRORED[self.sign], lhs)
+        return Comparison(lhs, self.sign, rhs)
 
-    def needed(self, other: Ordinal) -> tuple[float, float]:
+    def needed(self, above: Ordinal) -> tuple[float, float]:
         """Return how far the bounds of the own column must reach, so that rows below any row have a value.
 
         They are the largest lower bound and the least upper one, of which one is infinite: numbers, or
         seconds. If the rule is strict, the bounds must reach a step further.
         """
-        low, high = (end * other.scale for end in other.bounds)
+        low, high = (end * above.scale for end in above.bounds)
         return (inf, high) if self.sign[0] == ">" else (low, -inf)
 
-    def check(self, own: Coded | None, other: Coded | None) -> None:
+    def check(self, below: Coded | None, above: Coded | None) -> None:
         """Refuse columns that cannot be compared, or whose bounds leave some rows no value; None is unknown.
 
         Rows below any row above must have a value. So the bounds of the own column reach as far as those of
         the other one.
         """
-        for column in (own, other):
+        for column in (below, above):
             if column is not None and not isinstance(column, Ordinal):
                 raise InputError(f"{str(self)!r}: columns that are compared are both numbers, or both dates")
-        if not (isinstance(own, Ordinal) and isinstance(other, Ordinal)):
+        if not (isinstance(below, Ordinal) and isinstance(above, Ordinal)):
             return
-        if type(own) is not type(other):
+        if type(below) is not type(above):
             raise InputError(f"{str(self)!r}: columns that are compared are both numbers, or both dates")
-        if not (own.is_public and other.is_public):
+        if not (below.is_public and above.is_public):
             return
-        low, high = (end / own.scale for end in self.needed(other))
-        step = self.strict * own.resolution
-        if not (own.bounds[0] <= low - step and high + step <= own.bounds[1]):
+        low, high = (end / below.scale for end in self.needed(above))
+        step = self.strict * below.resolution
+        if not (below.bounds[0] <= low - step and high + step <= below.bounds[1]):
             raise InputError(
                 f"{str(self)!r}: below some values of {self.name!r} no value of {self.column!r} can stand:"
                 f" let bounds of {self.column!r} reach {'beyond' if self.strict else 'to'} the others"
@@ -142,22 +142,24 @@ def check_between(floor: Comparison, ceiling: Comparison, *, ordered: bool, stri
 def orders(schema: Schema | None) -> Iterator[Order]:
     """Yield the pairs of columns that constraints keep in order."""
     if schema is not None:
-        yield from chain.from_iterable(each.kept_in_order(schema.columns) for each in schema.constraints)
+        yield from chain.from_iterable(
+            constraint.kept_in_order(schema.columns) for constraint in schema.constraints
+        )
 
 
 def following(schema: Schema | None, rule: Comparison) -> Iterator[Comparison]:
     """Yield the same rule on each column that an order puts beyond the own one, as it keeps the rule too."""
-    found, left = {rule.column}, [rule]
-    while left:
-        rule = left.pop()
+    reached, pending = {rule.column}, [rule]
+    while pending:
+        rule = pending.pop()
         floor = rule.sign[0] == ">"
         for low, high, strict in orders(schema):
-            one, other = (low, high) if floor else (high, low)
-            if one == rule.column and other not in found:
+            near, far = (low, high) if floor else (high, low)
+            if near == rule.column and far not in reached:
                 sign = rule.sign[0] if strict else rule.sign
-                left.append(replace(rule, left=(None, other), sign=sign))
-                found.add(other)
-                yield left[-1]
+                pending.append(replace(rule, lhs=(None, far), sign=sign))
+                reached.add(far)
+                yield pending[-1]
 
 
 def names_tables(text: object) -> bool:
@@ -183,31 +185,33 @@ Rule = Comparison | Computed
 """A rule across tables."""
 
 
-def read_across(said: Sequence[object]) -> tuple[tuple[Rule, ...], tuple[str, ...]]:
+def read_across(constraints: Sequence[object]) -> tuple[tuple[Rule, ...], tuple[str, ...]]:
     """Return the rules across tables that expressions mean, and the expressions on columns of one table.
 
     >>> read_across(["persons.born <= arrived <= left"])[1]
     ('arrived <= left',)
     """
-    if isinstance(said, str) or not isinstance(said, Sequence):
+    if isinstance(constraints, str) or not isinstance(constraints, Sequence):
         raise InputError('constraints are a list of text, as in ["arrived >= persons.born"]')
     rules: list[Rule] = []
-    own: list[str] = []
-    for each in said:
-        if isinstance(each, Comparison | Computed):
-            rules.append(each)
-        elif not isinstance(each, str):
-            raise InputError(f"a constraint of a table is text; {safe_repr(each)} belongs to its schema")
-        elif (computed := Computed.read(each)) is not None:
+    expressions: list[str] = []
+    for constraint in constraints:
+        if isinstance(constraint, Comparison | Computed):
+            rules.append(constraint)
+        elif not isinstance(constraint, str):
+            raise InputError(
+                f"a constraint of a table is text; {safe_repr(constraint)} belongs to its schema"
+            )
+        elif (computed := Computed.read(constraint)) is not None:
             rules.append(computed)
-        elif names_tables(each):
-            with about(repr(each[:100])):
-                found = list(_comparisons(each))
-            rules += [rule for rule in found if not rule.is_within_table]
-            own += [str(rule) for rule in found if rule.is_within_table]
+        elif names_tables(constraint):
+            with about(repr(constraint[:100])):
+                comparisons = list(_comparisons(constraint))
+            rules += [rule for rule in comparisons if not rule.is_within_table]
+            expressions += [str(rule) for rule in comparisons if rule.is_within_table]
         else:
-            own.append(each)
-    return tuple(rules), tuple(own)
+            expressions.append(constraint)
+    return tuple(rules), tuple(expressions)
 
 
 def _comparisons(text: str) -> Iterator[Comparison]:
@@ -219,9 +223,9 @@ def _comparisons(text: str) -> Iterator[Comparison]:
             case ast.BoolOp(ast.And(), values):
                 for value in values:
                     yield from facts(value)
-            case ast.Compare(left, ops, comparators) if {SIGNS[type(op)] for op in ops} <= {*ORDERS, EQUAL}:
-                for (one, other), op in zip(pairwise([left, *comparators]), ops, strict=True):
-                    yield Comparison(side_of(reader, one), SIGNS[type(op)], side_of(reader, other))
+            case ast.Compare(first, ops, comparators) if {SIGNS[type(op)] for op in ops} <= {*ORDERS, EQUAL}:
+                for (lhs, rhs), op in zip(pairwise([first, *comparators]), ops, strict=True):
+                    yield Comparison(side_of(reader, lhs), SIGNS[type(op)], side_of(reader, rhs))
             case _:
                 raise InputError(f"it is no comparison of two columns: {FORM}")
 
@@ -230,7 +234,7 @@ def _comparisons(text: str) -> Iterator[Comparison]:
     yield from facts(tree)
 
 
-def check_column(table: str, column: str, known: Sequence[str] | None) -> None:
-    """Refuse a column that a table has not; `known` is None if its columns follow from the data."""
-    if known is not None and column not in known:
-        raise InputError(f"{table!r} has no column {column!r}{did_you_mean(column, known)}")
+def check_column(table: str, column: str, columns: Sequence[str] | None) -> None:
+    """Refuse a column that a table has not; `columns` is None if its columns follow from the data."""
+    if columns is not None and column not in columns:
+        raise InputError(f"{table!r} has no column {column!r}{did_you_mean(column, columns)}")

@@ -42,17 +42,17 @@ class OnlyOne:
         return f"{f'first({self.column})' if self.first else self.column} == {self.value!r}"
 
     @classmethod
-    def read(cls, said: object) -> OnlyOne:
+    def read(cls, rule: object) -> OnlyOne:
         """Return the rule that a text means."""
-        if isinstance(said, cls):
-            return said
-        found = ONLY_ONE.fullmatch(said.strip()) if isinstance(said, str) else None
-        if found is None:
-            raise InputError(f"one is a column and a value, as in relation == 'head', not {safe_repr(said)}")
-        value: Any = found["value"]
+        if isinstance(rule, cls):
+            return rule
+        match = ONLY_ONE.fullmatch(rule.strip()) if isinstance(rule, str) else None
+        if match is None:
+            raise InputError(f"one is a column and a value, as in relation == 'head', not {safe_repr(rule)}")
+        value: Any = match["value"]
         with suppress(ValueError, SyntaxError):  # text without quotes
             value = ast.literal_eval(value)
-        return cls((found["first"] or found["column"]).strip(" `"), value, found["first"] is not None)
+        return cls((match["first"] or match["column"]).strip(" `"), value, match["first"] is not None)
 
     def check(self, column: Coded | None) -> None:
         """Refuse a value that the column does not list; None is an unknown column."""
@@ -66,21 +66,21 @@ class OnlyOne:
 ONLY_ONE = re.compile(r"(?:first\((?P<first>[^()]+)\)|(?P<column>[^()=]+)) *== *(?P<value>.+)")
 
 
-def read_children(said: object) -> tuple[int, int | None]:
+def read_children(children: object) -> tuple[int, int | None]:
     """Return the least and the largest number of child rows of each row of the parent.
 
     >>> read_children("1.."), read_children("1..4"), read_children(2), read_children((0, 3))
     ((1, None), (1, 4), (2, 2), (0, 3))
     """
-    ends: Any = said if isinstance(said, list | tuple) else (said, said)
-    if isinstance(said, str):
-        first, dots, last = (part.strip() for part in said.partition(".."))
+    ends: Any = children if isinstance(children, list | tuple) else (children, children)
+    if isinstance(children, str):
+        first, dots, last = (part.strip() for part in children.partition(".."))
         ends = [int(end) if end.isdecimal() else end or None for end in (first, last if dots else first)]
     if len(ends) == 2:
         low, high = 0 if ends[0] is None else ends[0], ends[1]
         if type(low) is int and low >= 0 and (high is None or (type(high) is int and high >= max(low, 1))):
             return low, high
-    raise InputError(f"children is a number or a range such as 1.. or 1..4, not {safe_repr(said)}")
+    raise InputError(f"children is a number or a range such as 1.. or 1..4, not {safe_repr(children)}")
 
 
 def check_only_ones(rules: Sequence[OnlyOne], order: str | None, schema: Schema | None) -> None:

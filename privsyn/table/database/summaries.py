@@ -56,13 +56,13 @@ class Derived:
     @classmethod
     def of(cls, text: object) -> Derived:
         """Return the summary that an expression describes; raise an `InputError` if it describes none."""
-        found = SUMMARY.fullmatch(text.strip()) if isinstance(text, str) else None
-        if found is None or found["how"] not in SUMMARIES:
+        match = SUMMARY.fullmatch(text.strip()) if isinstance(text, str) else None
+        if match is None or match["how"] not in SUMMARIES:
             raise InputError(
                 f"{safe_repr(text)} is no summary of rows: write one such as count(visits),"
                 " sum(purchases.dollars), last(visits.arrived) or ever(visits.ward == surgery)"
             )
-        how, table, column, value = found.group("how", "table", "column", "value")
+        how, table, column, value = match.group("how", "table", "column", "value")
         if (column is None) != (how == COUNT) or (value is None) != (how != EVER):
             raise InputError(f"{text!r}: count takes a table, ever a column and a value, all others a column")
         return cls(how, table.strip(), column and column.strip(), value and value.strip())
@@ -110,18 +110,18 @@ class Computed:
         >>> Computed.read("n == count(items)").summary, Computed.read("age == years(seen - born)")
         (Derived(how='count', table='items', column=None, value=None), None)
         """
-        left, sign, right = text.partition("==")
-        found = SUMMARY.fullmatch(right.strip())
-        if not sign or found is None or found["how"] not in SUMMARIES:
+        lhs, sign, rhs = text.partition("==")
+        match = SUMMARY.fullmatch(rhs.strip())
+        if not sign or match is None or match["how"] not in SUMMARIES:
             return None
         with about(repr(text[:100])):
             reader = Reader({})
-            return cls(side_of(reader, reader.parse(reader.unquoted(left))), Derived.of(right))
+            return cls(side_of(reader, reader.parse(reader.unquoted(lhs))), Derived.of(rhs))
 
 
 def text_of(side: Side) -> str:
     """Return a column as it stands in an expression."""
-    return ".".join(each if _is_plain(each) else f"`{each}`" for each in side if each is not None)
+    return ".".join(part if _is_plain(part) else f"`{part}`" for part in side if part is not None)
 
 
 def _is_plain(name: str) -> bool:

@@ -51,8 +51,8 @@ class SyntheticRows:
         cls, codec: Codec, merging: Merging, frame: pd.DataFrame, parents: Ints, roots: Ints
     ) -> SyntheticRows:
         """Return the rows with the codes of their cells."""
-        whole = frame.reindex(columns=[*codec.names])  # free text was left out; no cell of it is read
-        records = merging.merge(codec.encode(whole))
+        cells = frame.reindex(columns=[*codec.names])  # free text was left out; no cell of it is read
+        records = merging.merge(codec.encode(cells))
         return cls(frame, dict(zip(records.domain, block_of(records), strict=True)), parents, roots)
 
 
@@ -61,7 +61,7 @@ Made = Mapping[str, SyntheticRows]
 
 
 def known_above(
-    name: str, database: Database, codecs: Codecs, made: Made, places: Mapping[str, Ints]
+    name: str, database: Database, codecs: Codecs, made: Made, rows_above: Mapping[str, Ints]
 ) -> KnownAbove:
     """Return which numbers of the rows above no number of a row may pass.
 
@@ -71,21 +71,21 @@ def known_above(
         The table of the rows.
     database : Database
     codecs, made : mapping of each table to its codec, and to its synthetic rows
-    places : mapping of each table above to the place of each row's row there
+    rows_above : mapping of each table above to the place of each row's row there
     """
     rules, numbers, columns = [], {}, {}
     for comparison in database.tables[name].compared:
         table, column = comparison.above
         codec, frame = codecs[table], made[table].frame
         columns[comparison.name] = codec.schema.ordinal(column)
-        numbers[comparison.name] = codec.read(frame[[column]])[column][places[table]]
-        own = codecs[name].schema.ordinal(comparison.column)
-        rules.append(comparison.enforced(own, columns[comparison.name]))
+        numbers[comparison.name] = codec.read(frame[[column]])[column][rows_above[table]]
+        own_column = codecs[name].schema.ordinal(comparison.column)
+        rules.append(comparison.enforced(own_column, columns[comparison.name]))
     return KnownAbove.of(rules, numbers, columns)
 
 
 def places_above(
-    database: Database, name: str, parents: Mapping[str, Ints], places: Ints
+    database: Database, name: str, parents: Mapping[str, Ints], rows: Ints
 ) -> Iterator[tuple[str, Ints]]:
     """Yield each table above with the place of each row's row there, the nearest table first.
 
@@ -95,7 +95,7 @@ def places_above(
     name : str
         The table of the rows.
     parents : mapping of a table to the place of the parent's row of each of its rows
-    places : integer array of shape (rows,)
+    rows : integer array of shape (rows,)
         The rows, by their places in the table.
 
     Examples
@@ -106,14 +106,17 @@ def places_above(
     [('homes', [0, 0, 4])]
     """
     for below, above in pairwise((name, *database.above(name))):
-        places = parents[below][places]
-        yield above, places
+        rows = parents[below][rows]
+        yield above, rows
 
 
 def codes_of_ones(table: Table, codec: Codec) -> list[tuple[str, int, bool]]:
     """Return the columns with a value that one row of each parent has, its code, and if it is the first."""
     columns = codec.schema.coded
-    return [(one.column, int(columns[one.column].number_of(one.value)), one.first) for one in table.one]
+    return [
+        (only_one.column, int(columns[only_one.column].number_of(only_one.value)), only_one.first)
+        for only_one in table.one
+    ]
 
 
 def cells_elsewhere(
@@ -123,24 +126,29 @@ def cells_elsewhere(
 
     All of it is computed from synthetic rows.
     """
-    table, rows, found = database.tables[name], made[name], dict[str, pd.Series]()
+    table, rows, cells_by_column = database.tables[name], made[name], dict[str, pd.Series]()
     for constant in constants(database, name):
         cells = made[table.parent or ""].frame[str(constant)].take(rows.parents).reset_index(drop=True)
         dtype = parse_dtype(dtypes[str(constant.column)])
-        found[str(constant.column)] = cells if holds_missing(dtype) else cells.astype(dtype)
-    keys, parents = database.copied_keys(name), {each: of.parents for each, of in made.items()}
-    places = dict(places_above(database, name, parents, np.arange(len(rows.parents))))
+        cells_by_column[str(constant.column)] = cells if holds_missing(dtype) else cells.astype(dtype)
+    keys, parents = (
+        database.copied_keys(name),
+        {table_name: table_rows.parents for table_name, table_rows in made.items()},
+    )
+    rows_above = dict(places_above(database, name, parents, np.arange(len(rows.parents))))
     for column, rule in table.copied.items():
         if column in keys:
-            found[column] = new_keys(places[keys[column]], dtypes[column])
+            cells_by_column[column] = new_keys(rows_above[keys[column]], dtypes[column])
         else:
             above, its = rule.above
-            cells = made[above].frame[its].take(places[above]).reset_index(drop=True)
-            found[column] = _in_dtype(cells, parse_dtype(dtypes[column])) if dtypes[column] else cells
+            cells = made[above].frame[its].take(rows_above[above]).reset_index(drop=True)
+            cells_by_column[column] = (
+                _in_dtype(cells, parse_dtype(dtypes[column])) if dtypes[column] else cells
+            )
     for column, summary in table.computed.items():
         dtype = parse_dtype(dtypes[column])
-        found[column] = _held(_summed(summary, codecs, made, len(rows.parents)), dtype)
-    return found
+        cells_by_column[column] = _held(_summed(summary, codecs, made, len(rows.parents)), dtype)
+    return cells_by_column
 
 
 HELD = ("integer", "real", "boolean", "text", "object", "datetime", "duration", "time")
@@ -191,14 +199,14 @@ def _summed(summary: Derived, codecs: Codecs, made: Made, parents: int) -> pd.Se
 
 def schema_of(name: str, database: Database, codecs: Codecs) -> Schema:
     """Return the columns of a synthetic table, with those that follow from other tables."""
-    table, own = database.tables[name], codecs[name].schema
-    columns = {column: own.columns[str(summary)] for column, summary in table.computed.items()}
+    table, schema = database.tables[name], codecs[name].schema
+    columns = {column: schema.columns[str(summary)] for column, summary in table.computed.items()}
     for constant in constants(database, name):
         columns[str(constant.column)] = codecs[table.parent or ""].schema.columns[str(constant)]
     for column in {*table.copied} - {*database.copied_keys(name)}:
         above, its = table.copied[column].above
         columns[column] = codecs[above].schema.columns[its]
-    return replace(own, columns={**own.columns, **columns}) if columns else own
+    return replace(schema, columns={**schema.columns, **columns}) if columns else schema
 
 
 def declared_table(name: str, database: Database, columns: Collection[str]) -> DeclaredTable:
@@ -211,7 +219,7 @@ def declared_table(name: str, database: Database, columns: Collection[str]) -> D
     linked = {} if table.parent is None or table.link is None else {table.link: table.parent}
     linked |= database.copied_keys(name)
     linked |= {} if table.public is not None else database.looked_up(name, columns)
-    links = {column: (other, database.tables[other].key or "") for column, other in linked.items()}
+    links = {column: (lookup, database.tables[lookup].key or "") for column, lookup in linked.items()}
     return DeclaredTable(table.key, links, never_missing=() if table.link is None else (table.link,))
 
 
@@ -222,7 +230,7 @@ def dtype_of_keys(dtype: Any) -> str:
     return "str"
 
 
-def new_keys(places: Ints, dtype: str) -> pd.Series:
+def new_keys(rows: Ints, dtype: str) -> pd.Series:
     """Return keys from 1 up, in a `dtype_of_keys`."""
     kind: Any = dtype  # the stubs list no text of a dtype that is not known before
-    return pd.Series(places + 1).astype(kind)
+    return pd.Series(rows + 1).astype(kind)

@@ -30,21 +30,23 @@ def database_from_plain(plain: Mapping[str, Any], *, bare: bool = False) -> Data
     if of_tables := [str(key) for key in plain if key in (*LINKS, *SETTINGS)]:
         raise InputError(f"'{of_tables[0]}:' belongs to one table: write it there, as in tables: visits: ...")
     check_keys(plain, ("tables",), needed=("tables",))
-    said = plain["tables"]
-    if not isinstance(said, Mapping):
+    plain_tables = plain["tables"]
+    if not isinstance(plain_tables, Mapping):
         raise InputError("'tables:' is a mapping of names to tables")
     tables = {}
-    for name, one in said.items():
+    for name, plain_table in plain_tables.items():
         with about(f"table {name!r}"):
-            if not isinstance(one, Mapping):
+            if not isinstance(plain_table, Mapping):
                 raise InputError("a table is a mapping such as {key: person_id, columns: {...}}")
-            check_keys(one, (*LINKS, *SETTINGS))
-            links = {what: one[what] for what in LINKS if what in one}
-            rest = {what: value for what, value in one.items() if what not in LINKS}
+            check_keys(plain_table, (*LINKS, *SETTINGS))
+            links = {setting: plain_table[setting] for setting in LINKS if setting in plain_table}
+            rest = {setting: value for setting, value in plain_table.items() if setting not in LINKS}
             if isinstance(rules := rest.get("constraints"), list):
                 links["constraints"] = [rule for rule in rules if names_tables(rule)]
                 rest["constraints"] = [rule for rule in rules if not names_tables(rule)]
-                rest = {what: value for what, value in rest.items() if value or what != "constraints"}
+                rest = {
+                    setting: value for setting, value in rest.items() if value or setting != "constraints"
+                }
             only_keys = rest == {"columns": {}}  # what a single table cannot be
             tables[name] = Table(Schema({}) if only_keys else from_plain(rest) if rest else None, **links)
     return Database(tables, bare=bare)
@@ -59,9 +61,11 @@ def database_to_plain(database: Database) -> dict[str, Any]:
     """
     tables = {}
     for name, table in database.tables.items():
-        links: dict[str, Any] = {what: getattr(table, what) for what in LINKS[:4] if getattr(table, what)}
+        links: dict[str, Any] = {
+            setting: getattr(table, setting) for setting in LINKS[:4] if getattr(table, setting)
+        }
         if table.derive:
-            links["derive"] = {each: str(said) for each, said in table.derive.items()}
+            links["derive"] = {column: str(summary) for column, summary in table.derive.items()}
         if table.lookups:
             links["lookups"] = dict(table.lookups)
         if table.constant:
@@ -89,8 +93,8 @@ def persons_and_rows(
     >>> database.names, str(database.tables["persons"].derive["spent"])
     (('persons', 'rows'), 'sum(rows.paid)')
     """
-    said = {name: _of_rows(text) for name, text in (derive or {}).items()}
-    persons = Table(Schema({}), key=unit, derive=said)
+    summaries = {name: _of_rows(text) for name, text in (derive or {}).items()}
+    persons = Table(Schema({}), key=unit, derive=summaries)
     rows = Table(schema, parent=PERSONS, link=unit, order=order)
     return Database({PERSONS: persons, ROWS: rows}, single=ROWS)
 

@@ -70,7 +70,7 @@ class MissingWhen(Constraint):
         present, missing = (Span.of(columns[name], values) for values in (PRESENT, None))
         rules: list[Rule] = [ForbiddenRule({**spans, name: present}, lost=name)]
         if self.only:
-            rules += [ForbiddenRule({other: span.others, name: missing}) for other, span in spans.items()]
+            rules += [ForbiddenRule({other: span.outside, name: missing}) for other, span in spans.items()]
         return rules
 
 

@@ -92,8 +92,8 @@ class Span:
         if isinstance(values, Mapping):
             return cls(*column.intervals_of(values), missing=False)
         values = values if isinstance(values, tuple) else (values,)
-        found = np.unique([column.number_of(value) for value in values if value is not None])
-        return cls(found, found, missing=None in values)
+        numbers = np.unique([column.number_of(value) for value in values if value is not None])
+        return cls(numbers, numbers, missing=None in values)
 
     @property
     def is_about_missing(self) -> bool:
@@ -132,7 +132,7 @@ class Span:
         return [*self.lows.tolist(), *self.highs.tolist()]
 
     @property
-    def others(self) -> Self:
+    def outside(self) -> Self:
         """All numbers outside the span, without missing: a missing cell keeps a constraint."""
         lows = np.append(-np.inf, np.nextafter(self.highs, np.inf))
         highs = np.append(np.nextafter(self.lows, -np.inf), np.inf)
@@ -153,18 +153,20 @@ def in_all(spans: Mapping[str, Span], numbers: Numbers) -> Mask:
     return reduce(np.logical_and, (span.holds(numbers[name]) for name, span in spans.items()))
 
 
-def check_box(what: str, box: object) -> Box:
-    """Return a box that a person wrote in normal form, read-only; `what` names the setting in errors."""
+def check_box(subject: str, box: object) -> Box:
+    """Return a box that a person wrote in normal form, read-only; `subject` names the setting in errors."""
     if not isinstance(box, Mapping) or not box:
-        raise InputError(f'{what}: give a mapping of columns to values, such as {{"married": "no"}}')
-    check_names(what, tuple(box))
-    found = {}
+        raise InputError(f'{subject}: give a mapping of columns to values, such as {{"married": "no"}}')
+    check_names(subject, tuple(box))
+    normal_form = {}
     for name, values in box.items():
-        with about(f"{what}: {name!r}"):
-            found[name] = check_values(values)
-            if isinstance(found[name], Mapping):  # ends as they are written, so that they are equal when read
-                found[name] = plain_value(what, found[name])
-    return MappingProxyType(found)
+        with about(f"{subject}: {name!r}"):
+            normal_form[name] = check_values(values)
+            if isinstance(
+                normal_form[name], Mapping
+            ):  # ends as they are written, so that they are equal when read
+                normal_form[name] = plain_value(subject, normal_form[name])
+    return MappingProxyType(normal_form)
 
 
 def check_values(values: object) -> Values:
@@ -258,13 +260,13 @@ class Reader:
             raise InputError(f"it is longer than {LONGEST:,} characters")
         return QUOTED.sub(self._name_for, text)
 
-    def _name_for(self, found: re.Match[str]) -> str:
-        if found[1] is None:
-            return found[0]
+    def _name_for(self, match: re.Match[str]) -> str:
+        if match[1] is None:
+            return match[0]
         name = f"quoted_{len(self.quoted)}_"
         while name in self.columns:
             name += "_"
-        self.quoted[name] = found[1]
+        self.quoted[name] = match[1]
         return name
 
     def parse(self, text: str) -> ast.expr:
@@ -287,55 +289,58 @@ class Reader:
         """
         match node:
             case ast.BoolOp(op, values):
-                found = [self.cases(value, truth) for value in values]
+                boxes = [self.cases(value, truth) for value in values]
                 together = isinstance(op, ast.And) is truth
-            case ast.BinOp(left, ast.BitAnd() | ast.BitOr() as either, right):  # as pandas writes them
-                found = [self.cases(left, truth), self.cases(right, truth)]
+            case ast.BinOp(lhs, ast.BitAnd() | ast.BitOr() as either, rhs):  # as pandas writes them
+                boxes = [self.cases(lhs, truth), self.cases(rhs, truth)]
                 together = isinstance(either, ast.BitAnd) is truth
             case ast.UnaryOp(ast.Not() | ast.Invert(), operand):
                 return self.cases(operand, not truth)
-            case ast.Compare(left, ops, comparators):
-                pairs = zip(pairwise([left, *comparators]), ops, strict=True)
-                found = [self.pair(a, SIGNS[type(op)], b, truth) for (a, b), op in pairs]
+            case ast.Compare(lhs, ops, comparators):
+                pairs = zip(pairwise([lhs, *comparators]), ops, strict=True)
+                boxes = [self.pair(a, SIGNS[type(op)], b, truth) for (a, b), op in pairs]
                 together = truth
-            case ast.Name() if any(isinstance(each, bool) for each in self.columns[self.column(node)].listed):
+            case ast.Name() if any(
+                isinstance(value, bool) for value in self.columns[self.column(node)].listed
+            ):
                 return [{self.column(node): (truth,)}]
             case _:
                 raise InputError(f"it is no comparison: {self.forms}")
-        return reduce(self.joined, found) if together else _few(chain.from_iterable(found))
+        return reduce(self.joined, boxes) if together else _few(chain.from_iterable(boxes))
 
-    def pair(self, left: ast.expr, sign: str, right: ast.expr, truth: bool) -> list[Box]:
+    def pair(self, lhs: ast.expr, sign: str, rhs: ast.expr, truth: bool) -> list[Box]:
         """Return the boxes in which one comparison is true, or false."""
-        if not names_column(left) and sign in MIRRORED:
-            left, sign, right = right, MIRRORED[sign], left
-        name = self.column(left)
+        if not names_column(lhs) and sign in MIRRORED:
+            lhs, sign, rhs = rhs, MIRRORED[sign], lhs
+        name = self.column(lhs)
         if sign in ("is", "is not"):
-            if not (isinstance(right, ast.Name) and right.id == "missing"):
+            if not (isinstance(rhs, ast.Name) and rhs.id == "missing"):
                 raise InputError("after 'is' stands 'missing' or 'not missing'; write == for values")
             return [{name: None if (sign == "is") is truth else PRESENT}]
-        if names_column(right):
+        if names_column(rhs):
             raise InputError(f"a condition compares a column with values, not with another: {self.forms}")
         column, sign = self.columns[name], sign if truth else OPPOSITE[sign]
-        values = self._constants(right) if sign in ("in", "not in") else (self.constant(right),)
+        values = self._constants(rhs) if sign in ("in", "not in") else (self.constant(rhs),)
         with about(f"column {name!r}"):
             if not self.strict:
                 self.uncounted |= _are_uncounted(column, values)
                 if column.lists_values and sign in ("==", "!=", "in", "not in"):
                     values = tuple(value for value in values if value in column.listed)
-            return [{name: found} for found in column.compared(sign, values)]
+            return [{name: matching} for matching in column.compared(sign, values)]
 
-    def joined(self, some: list[Box], others: list[Box]) -> list[Box]:
-        """Return each of some boxes together with each of others, where they agree."""
-        return _few(self._joined(some, others))
+    def joined(self, first: list[Box], second: list[Box]) -> list[Box]:
+        """Return each box of the first list together with each box of the second, where they agree."""
+        return _few(self._joined(first, second))
 
-    def _joined(self, some: list[Box], others: list[Box]) -> Iterator[Box]:
-        for one in some:
-            for other in others:
+    def _joined(self, first: list[Box], second: list[Box]) -> Iterator[Box]:
+        for box in first:
+            for other_box in second:
                 shared = {
-                    name: _shared(self.columns[name], one[name], other[name]) for name in one.keys() & other
+                    name: _shared(self.columns[name], box[name], other_box[name])
+                    for name in box.keys() & other_box
                 }
                 if () not in shared.values():
-                    yield {**one, **other, **shared}
+                    yield {**box, **other_box, **shared}
 
     def column(self, node: ast.expr) -> str:
         """Return the column that a side of a comparison names."""
@@ -369,7 +374,7 @@ class Reader:
 
 def names_column(node: ast.expr) -> bool:
     """Return whether a part of an expression names a column."""
-    return any(isinstance(each, ast.Name) and each.id != "missing" for each in ast.walk(node))
+    return any(isinstance(part, ast.Name) and part.id != "missing" for part in ast.walk(node))
 
 
 def _are_uncounted(column: Coded, values: tuple[Any, ...]) -> bool:
@@ -393,7 +398,7 @@ def _few(boxes: Iterable[Box]) -> list[Box]:
     return few
 
 
-def _shared(column: Coded, one: Values, other: Values) -> Values:
+def _shared(column: Coded, first: Values, second: Values) -> Values:
     """Return what two sets of values share; an empty tuple if they share nothing.
 
     >>> from privsyn import Numerical
@@ -402,18 +407,18 @@ def _shared(column: Coded, one: Values, other: Values) -> Values:
     >>> _shared(Numerical(0, 99), {"low": 3}, (1, 4)), _shared(Numerical(0, 99), None, PRESENT)
     ((4,), ())
     """
-    if one is None or other is None:
-        return None if one is other else ()
-    if one is PRESENT or other is PRESENT:
-        return other if one is PRESENT else one
-    if isinstance(one, tuple) or isinstance(other, tuple):
-        listed, rest = (one, other) if isinstance(one, tuple) else (other, one)
+    if first is None or second is None:
+        return None if first is second else ()
+    if first is PRESENT or second is PRESENT:
+        return second if first is PRESENT else first
+    if isinstance(first, tuple) or isinstance(second, tuple):
+        listed, rest = (first, second) if isinstance(first, tuple) else (second, first)
         if isinstance(rest, tuple):
             return tuple(value for value in listed if value in rest)
         span = Span.of(column, rest)
         return tuple(value for value in listed if span.holds(np.array([column.number_of(value)]))[0])
-    lows = [ends["low"] for ends in (one, other) if "low" in ends]
-    highs = [ends["high"] for ends in (one, other) if "high" in ends]
+    lows = [ends["low"] for ends in (first, second) if "low" in ends]
+    highs = [ends["high"] for ends in (first, second) if "high" in ends]
     low = max(lows, key=column.number_of, default=None)
     high = min(highs, key=column.number_of, default=None)
     crossed = None not in (low, high) and column.number_of(low) > column.number_of(high)

@@ -61,10 +61,10 @@ class Constraint(ABC):
         """Return the columns that become public by the constraint; raise `InputError` if it cannot hold."""
         return {}
 
-    def add_declared(self, columns: Columns, found: Collection[str]) -> Columns:
-        """Return the `found` columns that need more values or wider bounds for the constraint to make sense.
+    def add_declared(self, columns: Columns, names: Collection[str]) -> Columns:
+        """Return the columns of `names` that need more values or wider bounds for the constraint.
 
-        The values or bounds of the columns `found` were discovered under privacy.
+        The values or bounds of the columns `names` were discovered under privacy.
         """
         return {}
 
@@ -116,7 +116,9 @@ class Constraint(ABC):
             if value == field.default:
                 continue
             if isinstance(value, Mapping):
-                plain[field.name] = {name: _each(partial(write, name), said) for name, said in value.items()}
+                plain[field.name] = {
+                    name: _each(partial(write, name), boxes) for name, boxes in value.items()
+                }
             elif isinstance(value, tuple) and all(isinstance(row, tuple) for row in value):
                 plain[field.name] = [list(map(write, self.columns, row)) for row in value]
             else:
@@ -151,12 +153,12 @@ def constraint_to_plain(constraint: Constraint, listed: Collection[str] = ()) ->
     return {"kind": kind_of(constraint), **constraint.to_plain(listed)}
 
 
-def constraint_from_plain(place: int, plain: object) -> Constraint:
+def constraint_from_plain(number: int, plain: object) -> Constraint:
     """Return the constraint that `constraint_to_plain` or a person wrote.
 
     Parameters
     ----------
-    place : int
+    number : int
         Where it stands in the list of constraints, counted from 1.
     plain : mapping
         The kind may also be the first key, with the first setting as its value: ``{kind: columns}``.
@@ -168,7 +170,7 @@ def constraint_from_plain(place: int, plain: object) -> Constraint:
     >>> constraint_from_plain(2, {"equal": ["billed", "paid"]})
     Equal(columns=('billed', 'paid'))
     """
-    with about(f"constraint {place}"):
+    with about(f"constraint {number}"):
         if isinstance(plain, Mapping) and (short := next(iter(plain), None)) in CONSTRAINTS:
             first = fields(CONSTRAINTS[str(short)])[0].name
             plain = {"kind": short, first: plain[short], **{key: plain[key] for key in plain if key != short}}
@@ -176,17 +178,19 @@ def constraint_from_plain(place: int, plain: object) -> Constraint:
         if not isinstance(kind, str) or kind not in CONSTRAINTS:
             raise InputError(f"it is a mapping whose kind is one of {', '.join(CONSTRAINTS)}")
         settings = {str(key): value for key, value in plain.items() if key != "kind"}  # type: ignore[attr-defined]
-        known = {field.name: field.default is MISSING for field in fields(CONSTRAINTS[kind])}
-        check_keys(settings, known, needed=[key for key, required in known.items() if required])
+        settings_needed = {field.name: field.default is MISSING for field in fields(CONSTRAINTS[kind])}
+        check_keys(
+            settings, settings_needed, needed=[key for key, required in settings_needed.items() if required]
+        )
         return CONSTRAINTS[kind](**{key: _read_setting(value) for key, value in settings.items()})
 
 
-def check_names(what: str, names: object) -> tuple[str, ...]:
-    """Return a list of distinct column names as a tuple; `what` names the setting in the error."""
+def check_names(subject: str, names: object) -> tuple[str, ...]:
+    """Return a list of distinct column names as a tuple; `subject` names the setting in the error."""
     if isinstance(names, str) or not isinstance(names, Sequence) or not names:
-        raise InputError(f"{what}: give a list of column names")
+        raise InputError(f"{subject}: give a list of column names")
     if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
-        raise InputError(f"{what}: give different column names, as text")
+        raise InputError(f"{subject}: give different column names, as text")
     return tuple(names)
 
 
@@ -234,16 +238,16 @@ def _text(value: Any) -> str:
 
 
 def add_declared(
-    columns: Mapping[str, Column], found: Collection[str], constraints: Sequence[Constraint]
+    columns: Mapping[str, Column], names: Collection[str], constraints: Sequence[Constraint]
 ) -> dict[str, Column]:
-    """Return the columns, with the values and bounds that constraints need in the columns `found`.
+    """Return the columns, with the values and bounds that constraints need in those of `names`.
 
     The values or bounds of these were found under privacy. Values that a constraint names are added. Columns
     that increase get common bounds.
     """
     declared = dict(columns)
     for constraint in constraints:
-        declared |= constraint.add_declared(declared, found)  # type: ignore[arg-type]  # only coded columns
+        declared |= constraint.add_declared(declared, names)  # type: ignore[arg-type]  # only coded columns
     return declared
 
 
@@ -261,17 +265,17 @@ def computed_by(constraints: Sequence[Constraint]) -> dict[str, Constraint]:
 def in_order(computing: Mapping[str, Constraint]) -> list[str]:
     """Return the computed columns, each after the columns that it is computed from."""
     graph = {
-        name: [other for other in constraint.columns if other != name]
+        name: [source for source in constraint.columns if source != name]
         for name, constraint in computing.items()
     }
     with replace_errors("columns are computed from each other in a circle: drop a constraint", CycleError):
         return [name for name in TopologicalSorter(graph).static_order() if name in computing]
 
 
-def about_constraint(place: int) -> AbstractContextManager[None]:
+def about_constraint(number: int) -> AbstractContextManager[None]:
     """Begin the message of an `InputError` with the place of its constraint in the list."""
 
     def placed(error: Exception) -> str:
-        return str(error) if str(error).startswith("constraint ") else f"constraint {place}: {error}"
+        return str(error) if str(error).startswith("constraint ") else f"constraint {number}: {error}"
 
     return replace_errors(placed, InputError)

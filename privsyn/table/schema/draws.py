@@ -96,9 +96,9 @@ class Cells:
 
     def find(self, numbers: Floats) -> Integers:
         """Return the code of each number."""
-        known = self.lows[:-1] if self.nullable else self.lows
-        codes = np.clip(np.searchsorted(known, numbers, side="right") - 1, 0, None)
-        return np.where(np.isnan(numbers), len(known), codes)
+        lows = self.lows[:-1] if self.nullable else self.lows
+        codes = np.clip(np.searchsorted(lows, numbers, side="right") - 1, 0, None)
+        return np.where(np.isnan(numbers), len(lows), codes)
 
     def merged_codes(self, numbers: Floats) -> Integers:
         """Return the merged code of each number."""

@@ -61,13 +61,13 @@ class _Expressions(Reader):
     def constraints(self, text: str) -> list[Constraint]:
         """Return the constraints of an expression, with or without one implication."""
         text = self.unquoted(text)
-        link = next((found for found in LINK.finditer(text) if found[1]), None)
+        link = next((match for match in LINK.finditer(text) if match[1]), None)
         if link is None:
             return list(self._facts(self.parse(text)))
-        left, right = self.parse(text[: link.start()]), self.parse(text[link.end() :])
-        forbidden = self.joined(self.cases(left, True), self.cases(right, False))
+        lhs, rhs = self.parse(text[: link.start()]), self.parse(text[link.end() :])
+        forbidden = self.joined(self.cases(lhs, True), self.cases(rhs, False))
         if link[1] == "iff":
-            forbidden += self.joined(self.cases(left, False), self.cases(right, True))
+            forbidden += self.joined(self.cases(lhs, False), self.cases(rhs, True))
         return self._forbid(forbidden)
 
     def _facts(self, node: ast.expr) -> Iterator[Constraint]:
@@ -86,14 +86,14 @@ class _Expressions(Reader):
         """Yield the constraints of ``a <= b <= c``, of a sum, or of a copy."""
         increasing: list[str] = []
         strict = ""
-        for (left, right), op in zip(pairwise([node.left, *node.comparators]), node.ops, strict=True):
+        for (lhs, rhs), op in zip(pairwise([node.left, *node.comparators]), node.ops, strict=True):
             sign = SIGNS[type(op)]
-            if not (names_column(left) and names_column(right)):
-                yield from self._forbid(self.pair(left, sign, right, False))
+            if not (names_column(lhs) and names_column(rhs)):
+                yield from self._forbid(self.pair(lhs, sign, rhs, False))
             elif sign == "==":
-                yield self._computed(left, right)
+                yield self._computed(lhs, rhs)
             elif sign in ("<", "<=", ">", ">="):
-                pair = [self.column(left), self.column(right)]
+                pair = [self.column(lhs), self.column(rhs)]
                 if increasing[-1:] == pair[:1] and strict == sign:
                     increasing.append(pair[1])
                     continue
@@ -105,17 +105,17 @@ class _Expressions(Reader):
         if increasing:
             yield _increasing(increasing, strict)
 
-    def _computed(self, left: ast.expr, right: ast.expr) -> Constraint:
+    def _computed(self, lhs: ast.expr, rhs: ast.expr) -> Constraint:
         """Return the constraint that computes the column that stands alone on one side."""
-        if not isinstance(left, ast.Name):
-            left, right = right, left
-        total = self.column(left)
-        match right:
+        if not isinstance(lhs, ast.Name):
+            lhs, rhs = rhs, lhs
+        total = self.column(lhs)
+        match rhs:
             case ast.Call(ast.Name(unit), [ast.BinOp(end, ast.Sub(), start)], []):
                 return KINDS["elapsed"](
                     column=total, start=self.column(start), end=self.column(end), unit=unit
                 )
-        factors = self._sum(right)
+        factors = self._sum(rhs)
         if list(factors.values()) == [1]:
             return KINDS["equal"](columns=(*factors, total))
         return KINDS["total"](column=total, of=factors)
@@ -123,16 +123,16 @@ class _Expressions(Reader):
     def _sum(self, node: ast.expr) -> dict[str, float]:
         """Return the factor of each column in a weighted sum."""
         match node:
-            case ast.BinOp(left, ast.Add() | ast.Sub() as op, right):
+            case ast.BinOp(lhs, ast.Add() | ast.Sub() as op, rhs):
                 sign = 1 if isinstance(op, ast.Add) else -1
-                factors = self._sum(left)
-                for name, factor in self._sum(right).items():
+                factors = self._sum(lhs)
+                for name, factor in self._sum(rhs).items():
                     factors[name] = factors.get(name, 0) + sign * factor
                 return factors
-            case ast.BinOp(left, ast.Mult(), right):
-                number, rest = (left, right) if not names_column(left) else (right, left)
+            case ast.BinOp(lhs, ast.Mult(), rhs):
+                number, rest = (lhs, rhs) if not names_column(lhs) else (rhs, lhs)
                 factor = self.constant(number)
-                return {name: factor * each for name, each in self._sum(rest).items()}
+                return {name: factor * weight for name, weight in self._sum(rest).items()}
             case ast.UnaryOp(ast.USub(), operand):
                 return {name: -factor for name, factor in self._sum(operand).items()}
             case ast.Name():

@@ -62,9 +62,9 @@ def _numbers(dialect: CsvFormat) -> tuple[str, str]:
     '^[-+]?(0|[1-9][0-9]{0,14}|[1-9][0-9]{0,2}([.][0-9]{3}){1,4})$'
     """
     groups = "" if dialect.thousands is None else f"|[1-9][0-9]{{0,2}}([{dialect.thousands}][0-9]{{3}})"
-    whole = rf"^[-+]?(0|[1-9][0-9]{{0,14}}{groups and groups + '{1,4}'})$"
+    integers = rf"^[-+]?(0|[1-9][0-9]{{0,14}}{groups and groups + '{1,4}'})$"
     digits = rf"(0|[1-9][0-9]*{groups and groups + '+'})([{dialect.point}][0-9]*)?|[{dialect.point}][0-9]+"
-    return whole, rf"^[-+]?(({digits})([eE][-+]?[0-9]+)?|(?i:inf(inity)?))$"  # infinite ones are missing
+    return integers, rf"^[-+]?(({digits})([eE][-+]?[0-9]+)?|(?i:inf(inity)?))$"  # infinite ones are missing
 
 
 def guessed_facts(guessed: Mapping[str, Column]) -> Iterator[str]:

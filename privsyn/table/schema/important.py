@@ -12,14 +12,14 @@ LARGEST = 3  # columns of a set
 MOST_SETS = 20  # with more, the budget of each is hardly larger than without
 
 
-def read_important(what: str, said: object) -> Sets:
+def read_important(subject: str, listed: object) -> Sets:
     """Return the sets of columns, each once. Text lists columns with commas, as on the command line.
 
     Parameters
     ----------
-    what : str
+    subject : str
         The name of the setting, for messages.
-    said : sequence of sequences of names, or of text; None is an empty one
+    listed : sequence of sequences of names, or of text; None is an empty one
 
     Raises
     ------
@@ -31,21 +31,23 @@ def read_important(what: str, said: object) -> Sets:
     >>> read_important("important", [["sex", "outcome"], "band,price", ["outcome", "sex"]])
     (('sex', 'outcome'), ('band', 'price'))
     """
-    if said is None:
+    if listed is None:
         return ()
-    if isinstance(said, str) or not isinstance(said, Sequence):
-        raise InputError(f'{what} lists pairs of columns, as in [["sex", "outcome"]]; got {safe_repr(said)}')
-    found: dict[frozenset[str], tuple[str, ...]] = {}
-    for each in said:
-        names = [name.strip() for name in each.split(",")] if isinstance(each, str) else each
+    if isinstance(listed, str) or not isinstance(listed, Sequence):
+        raise InputError(
+            f'{subject} lists pairs of columns, as in [["sex", "outcome"]]; got {safe_repr(listed)}'
+        )
+    sets: dict[frozenset[str], tuple[str, ...]] = {}
+    for entry in listed:
+        names = [name.strip() for name in entry.split(",")] if isinstance(entry, str) else entry
         if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
-            raise InputError(f"{what} {safe_repr(each)} is not a pair or a triple of columns' names")
+            raise InputError(f"{subject} {safe_repr(entry)} is not a pair or a triple of columns' names")
         if not 2 <= len(set(names)) == len(names) <= LARGEST:
-            raise InputError(f"{what} {safe_repr(each)} must name two or three different columns")
-        found.setdefault(frozenset(names), tuple(names))
-    if len(found) > MOST_SETS:
-        raise InputError(f"{what} lists {len(found)} sets of columns: give at most {MOST_SETS}")
-    return tuple(found.values())
+            raise InputError(f"{subject} {safe_repr(entry)} must name two or three different columns")
+        sets.setdefault(frozenset(names), tuple(names))
+    if len(sets) > MOST_SETS:
+        raise InputError(f"{subject} lists {len(sets)} sets of columns: give at most {MOST_SETS}")
+    return tuple(sets.values())
 
 
 def in_words(sets: Sets) -> str:

@@ -74,18 +74,18 @@ def find_rows(listed: Floats, values: Floats) -> npt.NDArray[np.intp]:
     >>> find_rows(np.array([[1.0, 2.0], [1.0, 5.0]]), np.array([[1.0, 5.0], [2.0, 2.0]])).tolist()
     [1, -1]
     """
-    places, wanted = np.zeros(len(listed), np.int64), np.zeros(len(values), np.int64)
+    positions, wanted = np.zeros(len(listed), np.int64), np.zeros(len(values), np.int64)
     for j in range(listed.shape[1]):
-        known = np.unique(listed[:, j])
-        rank = np.minimum(np.searchsorted(known, values[:, j]), len(known) - 1)
-        wanted = np.where((wanted >= 0) & (known[rank] == values[:, j]), wanted * len(known) + rank, -1)
-        places = places * len(known) + np.searchsorted(known, listed[:, j])
+        distinct = np.unique(listed[:, j])
+        rank = np.minimum(np.searchsorted(distinct, values[:, j]), len(distinct) - 1)
+        wanted = np.where((wanted >= 0) & (distinct[rank] == values[:, j]), wanted * len(distinct) + rank, -1)
+        positions = positions * len(distinct) + np.searchsorted(distinct, listed[:, j])
         # Renumber after each column, because the product of many sizes would overflow.
-        keys, places = np.unique(places, return_inverse=True)
+        keys, positions = np.unique(positions, return_inverse=True)
         rank = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
         wanted = np.where((wanted >= 0) & (keys[rank] == wanted), rank, -1)
     order = np.empty(len(listed), np.intp)
-    order[places] = np.arange(len(listed))
+    order[positions] = np.arange(len(listed))
     return np.where(wanted >= 0, order[wanted], -1)
 
 

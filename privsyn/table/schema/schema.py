@@ -71,8 +71,8 @@ class Schema:
                 raise InputError(
                     f"column {name!r}: {safe_repr(column)} is not a Categorical, Numerical, Datetime, ..."
                 )
-            known = column.listed or (() if column.other is None else (column.other,))
-            both = {str(value) for value in known} & {*self.missing, *getattr(column, "missing", ())}
+            values = column.listed or (() if column.other is None else (column.other,))
+            both = {str(value) for value in values} & {*self.missing, *getattr(column, "missing", ())}
             if both:
                 raise InputError(
                     f"column {name!r}: {safe_repr(min(both))} is both a value and a mark for missing"
@@ -86,8 +86,8 @@ class Schema:
 
     def __reduce__(self) -> tuple[Callable[..., Schema], tuple[object, ...]]:
         # A read-only mapping cannot be copied or pickled; a plain one can.
-        others = ("missing", "csv", "constraints", "important")
-        return partial(Schema, **{name: getattr(self, name) for name in others}), (dict(self.columns),)
+        settings = ("missing", "csv", "constraints", "important")
+        return partial(Schema, **{name: getattr(self, name) for name in settings}), (dict(self.columns),)
 
     @property
     def says_nothing(self) -> bool:
@@ -111,19 +111,19 @@ class Schema:
         >>> Schema({"age": Numerical(17, 90)}).without_missing().columns["age"].nullable
         False
         """
-        kept = [name for name in self.randomised if self.columns[name].nullable]  # type: ignore[attr-defined]
-        if kept and names is None:
+        randomised = [name for name in self.randomised if self.columns[name].nullable]  # type: ignore[attr-defined]
+        if randomised and names is None:
             raise InputError(
-                f"nullable=False: column {kept[0]!r} was randomised with missing cells among its values;"
-                " say nullable: false of the others in the schema"
+                f"nullable=False: column {randomised[0]!r} was randomised with missing cells among its"
+                " values; say nullable: false of the others in the schema"
             )
-        chosen = set(self.coded if names is None else names).difference(kept).intersection(self.coded)
+        chosen = set(self.coded if names is None else names).difference(randomised).intersection(self.coded)
         changed = {name: replace(self.columns[name], nullable=False) for name in chosen}
         return replace(self, columns={**self.columns, **changed})
 
     def without(self, names: Collection[str]) -> Schema:
         """Return the schema without some columns, which no constraint names."""
-        return replace(self, columns={each: kind for each, kind in self.columns.items() if each not in names})
+        return replace(self, columns={name: kind for name, kind in self.columns.items() if name not in names})
 
     def markers(self, name: str) -> tuple[str, ...]:
         """Return the texts that mean a missing cell of this column in a file."""
@@ -146,7 +146,10 @@ class Schema:
         Constraint 1: low <= high. One column and the gaps of the others are counted.
         """
         columns = [f"{name}: {self.sentence_on(name)}" for name in self.columns]
-        rules = [f"Constraint {place}: {each.explain()}" for place, each in enumerate(self.constraints, 1)]
+        rules = [
+            f"Constraint {number}: {constraint.explain()}"
+            for number, constraint in enumerate(self.constraints, 1)
+        ]
         return "\n".join([*self._about_marks, *columns, *rules])
 
     def sentence_on(self, name: str) -> str:
@@ -161,7 +164,7 @@ class Schema:
 
     def _repr_html_(self) -> str:
         columns = [(name, self.sentence_on(name)) for name in self.columns]
-        rules = [(place, each.explain()) for place, each in enumerate(self.constraints, 1)]
+        rules = [(number, constraint.explain()) for number, constraint in enumerate(self.constraints, 1)]
         tables = [html_table(("column", "what is public about it"), columns)]
         tables += [html_table(("constraint", "what holds in every row"), rules)] if rules else []
         return html("Schema", self._about_marks, *tables)
@@ -188,16 +191,18 @@ class Schema:
         """Refuse a name that is no column to be synthesised; see `privsyn.arguments.check_column`."""
         check_column(spelled(argument), name, self.coded, public=public, read=read, left_out=self.columns)
 
-    def check_important(self, what: str, sets: Sets, *, read: bool = False) -> None:
+    def check_important(self, subject: str, sets: Sets, *, read: bool = False) -> None:
         """Refuse sets with a column that is not counted; the names are not shown if they were `read`."""
         for name in (name for names in sets for name in names):
             if name in self.columns and name not in self.coded:
                 raise InputError(
-                    f"{what} {name!r} is never counted, as an identifier or free text: leave it out"
+                    f"{subject} {name!r} is never counted, as an identifier or free text: leave it out"
                 )
-            check_column(what, name, self.coded, public=True, read=read)
+            check_column(subject, name, self.coded, public=True, read=read)
             if name in self.computed:
-                raise InputError(f"{what} {name!r} is computed from other columns: name one of these instead")
+                raise InputError(
+                    f"{subject} {name!r} is computed from other columns: name one of these instead"
+                )
 
     @property
     def randomised(self) -> dict[str, float]:
@@ -238,21 +243,21 @@ def _derive_columns(
     """
     if isinstance(constraints, Mapping | str) or not isinstance(constraints, Sequence):
         raise InputError('constraints are a list, as in [Increasing(["start", "end"])]')
-    constraints, places = _read_expressions(columns, constraints)
-    for constraint, place in zip(constraints, places, strict=True):
+    constraints, numbers = _read_expressions(columns, constraints)
+    for constraint, number in zip(constraints, numbers, strict=True):
         if not isinstance(constraint, Constraint):
             raise InputError(
-                f"constraint {place}: {safe_repr(constraint)} is not a constraint such as Forbidden or Total"
+                f"constraint {number}: {safe_repr(constraint)} is not a constraint such as Forbidden or Total"
             )
         for name in constraint.columns:
             if name not in columns:
                 meant = did_you_mean(name, columns)
-                raise InputError(f"constraint {place}: the schema has no column {safe_repr(name)}{meant}")
+                raise InputError(f"constraint {number}: the schema has no column {safe_repr(name)}{meant}")
             if not isinstance(columns[name], Coded):
-                raise InputError(f"constraint {place}: {name!r} is never counted: leave it out")
+                raise InputError(f"constraint {number}: {name!r} is never counted: leave it out")
             if columns[name].keep is not None:
                 raise InputError(
-                    f"constraint {place}: {name!r} is randomised, so its cells keep no rule:"
+                    f"constraint {number}: {name!r} is randomised, so its cells keep no rule:"
                     " leave out keep, or the constraint"
                 )
     derived: dict[str, Coded] = {name: c for name, c in columns.items() if isinstance(c, Coded)}
@@ -260,7 +265,7 @@ def _derive_columns(
     first = [constraint for constraint in constraints if not constraint.derives_last]
     last = [computing[name] for name in in_order(computing) if computing[name].derives_last]
     for constraint in [*first, *last]:
-        with about_constraint(places[constraints.index(constraint)]):
+        with about_constraint(numbers[constraints.index(constraint)]):
             derived |= constraint.derive(derived)
     return {**columns, **derived}, constraints
 
@@ -271,14 +276,14 @@ def _read_expressions(
     """Return the constraints, expressions parsed, and for each its place in the given list, from 1."""
     coded = {name: column for name, column in columns.items() if isinstance(column, Coded)}
     read: list[Constraint] = []
-    places: list[int] = []
-    for place, constraint in enumerate(constraints, 1):
-        with about_constraint(place):
-            said = parse_expression(constraint, coded) if isinstance(constraint, str) else [constraint]
-            for each in said:
-                read += each.meant(coded) if isinstance(each, Constraint) else [each]
-        places += [place] * (len(read) - len(places))
-    return tuple(read), places
+    numbers: list[int] = []
+    for number, constraint in enumerate(constraints, 1):
+        with about_constraint(number):
+            meant = parse_expression(constraint, coded) if isinstance(constraint, str) else [constraint]
+            for part in meant:
+                read += part.meant(coded) if isinstance(part, Constraint) else [part]
+        numbers += [number] * (len(read) - len(numbers))
+    return tuple(read), numbers
 
 
 _NAMES = (
@@ -300,13 +305,15 @@ def check_column_names(names: Iterable[object], where: str = "") -> None:
 
     The error names them by place: without a header, the first row stands in its place.
     """
-    places: dict[str, int] = {}
-    for place, name in enumerate(names, 1):
+    positions: dict[str, int] = {}
+    for position, name in enumerate(names, 1):
         if not isinstance(name, str):
-            raise InputError(f"{where}the name of column {place} is not text: rename it")
-        if name in places:
-            raise InputError(f"{where}columns {places[name]} and {place} have the same name: rename one")
-        places[name] = place
+            raise InputError(f"{where}the name of column {position} is not text: rename it")
+        if name in positions:
+            raise InputError(
+                f"{where}columns {positions[name]} and {position} have the same name: rename one"
+            )
+        positions[name] = position
 
 
 def dtypes_of(schema: Schema, table: pd.DataFrame) -> tuple[str, ...]:
@@ -329,7 +336,7 @@ def match_names(names: tuple[object, ...], schema: Schema) -> None:
     a header, the first row is read as names.
     """
     check_column_names(names)
-    strange = [place for place, name in enumerate(names, 1) if name not in schema.columns]
+    strange = [position for position, name in enumerate(names, 1) if name not in schema.columns]
     absent = [name for name in schema.columns if name not in names]
     complaints = []
     if absent:

@@ -52,8 +52,8 @@ def _read(path: str | PathLike[str], make: Callable[[Any], R]) -> R:
     text = read_text(Path(path))
     with replace_errors(lambda error: f"{path}{_located(text, str(error))}", InputError):
         plain = parse(text)
-        for each, key in _public_tables(plain):
-            each[key] = str(Path(path).parent / each[key])  # an absolute path stays as it is
+        for table, key in _public_tables(plain):
+            table[key] = str(Path(path).parent / table[key])  # an absolute path stays as it is
         return make(plain)
 
 
@@ -70,20 +70,22 @@ def declares_tables(plain: object) -> bool:
 def lookup_files(path: str | PathLike[str]) -> list[Path]:
     """Return the files of public tables that a readable schema file names, in its folder or elsewhere."""
     plain = parse(read_text(Path(path)))
-    return [Path(path).parent / each[key] for each, key in _public_tables(plain)]
+    return [Path(path).parent / table[key] for table, key in _public_tables(plain)]
 
 
 def _public_tables(plain: object) -> list[tuple[dict[str, Any], str]]:
     """Return the constraints and the tables that name the file of a public table, and where they name it."""
     if not isinstance(plain, Mapping):
         return []
-    said = plain.get("tables")
-    tables = list(said.values()) if isinstance(said, Mapping) else []
-    found = [(table, "public") for table in tables]
+    listed = plain.get("tables")
+    tables = list(listed.values()) if isinstance(listed, Mapping) else []
+    entries = [(table, "public") for table in tables]
     for table in (plain, *tables):
         constraints = table.get("constraints") if isinstance(table, Mapping) else None
-        found += [(each, "lookup") for each in (constraints if isinstance(constraints, list) else ())]
-    return [(each, key) for each, key in found if isinstance(each, dict) and isinstance(each.get(key), str)]
+        entries += [(entry, "lookup") for entry in (constraints if isinstance(constraints, list) else ())]
+    return [
+        (entry, key) for entry, key in entries if isinstance(entry, dict) and isinstance(entry.get(key), str)
+    ]
 
 
 SchemaOrPath = Schema | str | PathLike[str]
@@ -133,10 +135,17 @@ def constraint_lines(constraints: list[Any]) -> list[str]:
     ['- a <= b', '- kind: missing', '  column: c', "  when: {d: 'no'}"]
     """
     dumped = (
-        dump([one], flow=False)
-        if isinstance(one, str)
-        else dump([{key: _Rows(each) if isinstance(each, list) else each for key, each in one.items()}])
-        for one in constraints
+        dump([constraint], flow=False)
+        if isinstance(constraint, str)
+        else dump(
+            [
+                {
+                    key: _Rows(setting) if isinstance(setting, list) else setting
+                    for key, setting in constraint.items()
+                }
+            ]
+        )
+        for constraint in constraints
     )
     return [printable(line) for text in dumped for line in text.splitlines()]
 
@@ -187,14 +196,15 @@ def from_plain(plain: object) -> Schema:
             " (--no-missing)"
         )
     columns = {
-        name: _column(name, said, nullable=nullable) for name, said in plain.get("columns", {}).items()
+        name: _column(name, settings, nullable=nullable)
+        for name, settings in plain.get("columns", {}).items()
     }
-    said = plain.get("constraints") or ()
-    if not isinstance(said, Sequence) or isinstance(said, str):
+    settings = plain.get("constraints") or ()
+    if not isinstance(settings, Sequence) or isinstance(settings, str):
         raise InputError("'constraints:' is a list: begin each with '- ', as in - start <= end")
     constraints: list[Any] = [
-        each if isinstance(each, str) else constraint_from_plain(place, each)
-        for place, each in enumerate(said, 1)
+        constraint if isinstance(constraint, str) else constraint_from_plain(number, constraint)
+        for number, constraint in enumerate(settings, 1)
     ]
     csv, important = _csv(plain.get("csv", {})), plain.get("important") or ()
     marks = plain.get("missing", ())
@@ -202,31 +212,31 @@ def from_plain(plain: object) -> Schema:
     return _with_columns(schema)
 
 
-def _csv(said: object) -> CsvFormat:
+def _csv(settings: object) -> CsvFormat:
     with about("csv"):
-        if not isinstance(said, Mapping):
+        if not isinstance(settings, Mapping):
             raise InputError("is a mapping such as {delimiter: ;, point: ','}")
-        check_keys(said, [field.name for field in fields(CsvFormat)])
-        return CsvFormat(**said)
+        check_keys(settings, [field.name for field in fields(CsvFormat)])
+        return CsvFormat(**settings)
 
 
-def _column(name: object, said: object, *, nullable: bool) -> Column:
+def _column(name: object, plain: object, *, nullable: bool) -> Column:
     if not isinstance(name, str):
         raise InputError(f"the column name {safe_repr(name)} is not text: put it in quotes")
     with about(f"column {name!r}"):
-        if not isinstance(said, Mapping):
+        if not isinstance(plain, Mapping):
             raise InputError("a column is a mapping such as {kind: categorical, values: [a, b]}")
-        if "kind" not in said:
+        if "kind" not in plain:
             raise InputError(f"'kind' is missing: one of {', '.join(COLUMNS)}")
-        kind = said["kind"]
+        kind = plain["kind"]
         if not isinstance(kind, str) or kind not in COLUMNS:
             meant = did_you_mean(kind, COLUMNS)
             raise InputError(f"the kind {safe_repr(kind)} is none of {', '.join(COLUMNS)}{meant}")
-        settings = {key: value for key, value in said.items() if key != "kind"}
+        settings = {key: value for key, value in plain.items() if key != "kind"}
         class_: Any = COLUMNS[kind]
-        known = [field.name for field in fields(class_)]
-        check_keys(settings, known)
-        if not nullable and "nullable" in known:
+        names = [field.name for field in fields(class_)]
+        check_keys(settings, names)
+        if not nullable and "nullable" in names:
             settings = {"nullable": False, **settings}
         return class_(**{key: _read_setting(key, value) for key, value in settings.items()})
 
@@ -252,15 +262,15 @@ def parse(text: str) -> object:
         return _Loader(text).get_single_data()
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        if (found := _without_dash(text)) is not None:
-            raise InputError(found) from None
+        if (problem_of_list := _without_dash(text)) is not None:
+            raise InputError(problem_of_list) from None
         where = f" (line {mark.line + 1})" if mark is not None else ""
         problem = getattr(error, "problem", None) or "it cannot be parsed"
         if mark is not None and problem.startswith("expected <block end>, but found '-'"):
             above = text.splitlines()[: mark.line]
-            hidden = [place for place, line in enumerate(above, 1) if re.match(r"#\s*constraints:", line)]
-            what = f"remove the # before it in line {hidden[-1]}" if hidden else "write it"
-            problem = f"this list needs 'constraints:' above it: {what}"
+            hidden = [number for number, line in enumerate(above, 1) if re.match(r"#\s*constraints:", line)]
+            advice = f"remove the # before it in line {hidden[-1]}" if hidden else "write it"
+            problem = f"this list needs 'constraints:' above it: {advice}"
         raise InputError(f"not YAML{where}: {problem}") from None
     except (ValueError, TypeError, RecursionError):
         raise InputError("not YAML that can be read") from None
@@ -269,12 +279,14 @@ def parse(text: str) -> object:
 def _without_dash(text: str) -> str | None:
     """Return what is wrong with the first constraint that does not begin with "- "; None if all do."""
     lines = text.splitlines()
-    first = next((place for place, line in enumerate(lines, 1) if re.match(r"constraints:\s*$", line)), None)
-    for place, line in enumerate(lines[first:] if first else [], (first or 0) + 1):
+    first = next(
+        (number for number, line in enumerate(lines, 1) if re.match(r"constraints:\s*$", line)), None
+    )
+    for number, line in enumerate(lines[first:] if first else [], (first or 0) + 1):
         if re.match(r" {0,2}-[^\s-]", line):
-            return f"not YAML (line {place}): a space is missing after the '-'"
+            return f"not YAML (line {number}): a space is missing after the '-'"
         if re.match(r"[^\s#-]", line) and not re.match(r"\w+:(\s|$)", line):
-            return f"not YAML (line {place}): a constraint begins with '- '"
+            return f"not YAML (line {number}): a constraint begins with '- '"
     return None
 
 
@@ -293,11 +305,11 @@ def about_file(path: object) -> AbstractContextManager[None]:
 
 def _located(text: str, message: str) -> str:
     """Return a message behind the line of the constraint that it is about, such as ", line 83: ..."."""
-    if (place := re.match(r"constraint ([0-9]+)", message)) is None:
+    if (match := re.match(r"constraint ([0-9]+)", message)) is None:
         return f": {message}"
     root: Any = _Loader(text).get_single_node()
     listed = next(value for key, value in root.value if key.value == "constraints")
-    line = listed.value[int(place[1]) - 1].start_mark.line + 1
+    line = listed.value[int(match[1]) - 1].start_mark.line + 1
     below = [*text.splitlines(), ""][line]
     commented = message.endswith("is missing") and re.match("# +[a-z]+:", below)
     advice = f"; remove the # before line {line + 1} too" if commented else ""
