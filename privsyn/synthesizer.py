@@ -14,11 +14,11 @@ from privsyn.estimator import Estimator
 from privsyn.files import closing_files
 from privsyn.methods.fitted_before import FITTED
 from privsyn.methods.learning import Inquiry, table_for_tests
-from privsyn.methods.level import LearnedLevel
-from privsyn.methods.levels import OpenedDatabase
 from privsyn.methods.methods import PUBLISHED
 from privsyn.methods.paper.parameters import PAPER, Parameters
 from privsyn.methods.reading import Opened
+from privsyn.methods.run import Run
+from privsyn.methods.tables import LearnedTable
 from privsyn.owners.owners import Owners
 from privsyn.owners.party import Alone, Party
 from privsyn.private.ledger import Ledger
@@ -240,9 +240,9 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
         criteria = self.criteria
         with closing_files(), table.run() if isinstance(table, Owners) else Alone(table, self) as run:
             opened = self._opened(database, run, target, criteria)
-            run.agree_on(opened.levels[0].opened)
+            run.agree_on(opened.tables[0].opened)
             if not isinstance(table, Owners):  # a run of several that is resumed spends nothing more
-                self._note(private, [level.opened.source.head.columns for level in opened.levels])
+                self._note(private, [level.opened.source.head.columns for level in opened.tables])
             inquiry = Inquiry(run.noise, QueryLog(), run.generator(), self._report)
             learned, ledger = opened.learn(inquiry, run.public_inputs(self.unit))
             self.release_ = self._released(opened, learned, ledger, inquiry, criteria)
@@ -250,7 +250,7 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
         self.not_found_ = opened.not_found(learned)
         self.counted_ = None if self.unit is None else learned[ROWS].learned.contribution.of_columns
         if database is None:
-            names = opened.levels[0].opened.source.head.columns.drop([] if y is None else [target])
+            names = opened.tables[0].opened.source.head.columns.drop([] if y is None else [target])
             self.feature_names_in_ = np.array(names, object)
             self.n_features_in_ = len(self.feature_names_in_)
         warn_not_found(self.not_found_)
@@ -277,24 +277,24 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
 
     def _opened(
         self, database: Database | None, run: Party, target: str | None, criteria: Criteria | None
-    ) -> OpenedDatabase:
+    ) -> Run:
         """Open the table, or all tables of a database. No row is counted."""
         if database is not None:
             renamed = nullcontext() if self.unit is None else replace_errors(_of_one_table, InputError)
             with renamed, one_step(self._report, READING):
-                return OpenedDatabase.of(database, run.table, self, run.bits)
+                return Run.of(database, run.table, self, run.bits)
         with one_step(self._report, READING), about_file(self.schema):
             opened = Opened.of(as_frame(run.table), target, self, run.bits)
         if criteria is None:
-            return OpenedDatabase.of_one(opened)
+            return Run.of_one(opened)
         check_accept(criteria, opened.schema.schema, self.epsilon)
         check_testable(opened.codec(opened.schema.fill({}, {})), criteria)
-        return OpenedDatabase.of_one(opened, criteria.share)
+        return Run.of_one(opened, criteria.share)
 
     def _released(
         self,
-        opened: OpenedDatabase,
-        learned: Mapping[str, LearnedLevel],
+        opened: Run,
+        learned: Mapping[str, LearnedTable],
         ledger: Ledger,
         inquiry: Inquiry,
         criteria: Criteria | None,
@@ -303,7 +303,7 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
         release = release_of(opened, learned, ledger)
         if criteria is None:
             return release
-        private = table_for_tests(opened.levels[0].opened, learned[ROWS].learned, inquiry)
+        private = table_for_tests(opened.tables[0].opened, learned[ROWS].learned, inquiry)
         law = inquiry.noise.law
         rho = law.of_row(opened.budget(law).tests, private.contribution.most)
         return judge(release, criteria, private, rho)

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from privsyn.methods.level import LearnedLevel, OpenedLevel
-from privsyn.methods.levels import OpenedDatabase
+from privsyn.methods.run import Run
+from privsyn.methods.tables import LearnedTable, RunTable
 from privsyn.private.ledger import Ledger
 from privsyn.release.losses import Loss, at_found_bounds, computed_losses, losses_of_rows, of_target
 from privsyn.release.release import Release
@@ -16,10 +16,10 @@ from privsyn.table.database.synthetic import dtype_of_keys
 from privsyn.table.encoding.dtypes import dtype_text
 
 
-def release_of(opened: OpenedDatabase, learned: Mapping[str, LearnedLevel], ledger: Ledger) -> Release[Any]:
+def release_of(opened: Run, learned: Mapping[str, LearnedTable], ledger: Ledger) -> Release[Any]:
     """Return the release of what was learnt of each table."""
     models = dict[str, TableModel]()
-    for level in opened.levels:
+    for level in opened.tables:
         its_learned = learned[level.name]
         model = _model(opened, level, its_learned, ledger, models)
         models[level.name] = replace(model, noted=tuple(_noted(opened, level, its_learned, model)))
@@ -27,14 +27,14 @@ def release_of(opened: OpenedDatabase, learned: Mapping[str, LearnedLevel], ledg
 
 
 def _model(
-    opened: OpenedDatabase,
-    level: OpenedLevel,
-    learned: LearnedLevel,
+    opened: Run,
+    level: RunTable,
+    learned: LearnedTable,
     ledger: Ledger,
     above: Mapping[str, TableModel],
 ) -> TableModel:
     """Return the model of a table; `above` are the models of the tables before it."""
-    database, table, codec = opened.database, level.table, learned.learned.codec
+    database, table, codec = opened.database, level.declared, learned.learned.codec
     name = level.name if database.single is None else None
     if database.single == database.root:
         form = level.opened.output_type(codec)
@@ -56,15 +56,13 @@ def _model(
     return TableModel(codec, fitted, ledger, method, form, (), name, learned.links, columns)
 
 
-def _noted(
-    opened: OpenedDatabase, level: OpenedLevel, learned: LearnedLevel, model: TableModel
-) -> Iterator[Loss]:
+def _noted(opened: Run, level: RunTable, learned: LearnedTable, model: TableModel) -> Iterator[Loss]:
     """Yield the losses of a table that the release alone does not show.
 
     They follow from settings, numbers of rows and bounds that were found. The losses of rows have the name of
     the table, or of the column of the persons if the table was given without a database.
     """
-    table, unit, single = level.table, opened.settings.unit, opened.database.single
+    table, unit, single = level.declared, opened.settings.unit, opened.database.single
     contribution = learned.learned.contribution
     if level.name == single and unit is not None:
         yield from losses_of_rows(unit, model.fitted, contribution, person=unit, owner=unit)

@@ -16,10 +16,10 @@ import numpy as np
 from privsyn.errors import InputError
 from privsyn.inference.rows_per_person import RowsPerPerson
 from privsyn.methods.discovery import expected_share
-from privsyn.methods.level import POSITIONS, OpenedLevel
-from privsyn.methods.levels import OpenedDatabase, Share
 from privsyn.methods.links import MOST_VALUES
 from privsyn.methods.persons import FOR_ROWS
+from privsyn.methods.run import Run, Share
+from privsyn.methods.tables import POSITIONS, RunTable
 from privsyn.private.bounds import MOST, classes
 from privsyn.private.laws import Law, law_of
 from privsyn.studies.expectation import OF_PREVIOUS_ROW, USUAL_LINK, CountedTable
@@ -81,7 +81,7 @@ def _no_bits(words: int) -> Words:
     return np.zeros(0, np.uint64)
 
 
-def opened_without_rows(settings: Settings, database: Database) -> OpenedDatabase:
+def opened_without_rows(settings: Settings, database: Database) -> Run:
     """Open the tables of a database as for a run, but without a row."""
     found: dict[str, object] = {}
     for name, table in with_lookups(database).private.items():  # a column of keys has their dtype
@@ -89,7 +89,7 @@ def opened_without_rows(settings: Settings, database: Database) -> OpenedDatabas
             raise InputError(f"table {name!r}: a plan needs the columns: declare them")
         order = () if table.only_order is None else (table.only_order,)
         found[name] = no_rows((*table.keys, *order, *table.schema.columns, *table.lookups), table.schema)
-    return OpenedDatabase.of(database, found, settings, _no_bits)
+    return Run.of(database, found, settings, _no_bits)
 
 
 def expected_rows_per_person(roots: int, mean: float, least: int, law: Law, rho: float) -> RowsPerPerson:
@@ -126,7 +126,7 @@ class ExpectedRun:
 
     Parameters
     ----------
-    opened : OpenedDatabase
+    opened : Run
     law : Law
     rho : float
         Of the whole run.
@@ -134,14 +134,14 @@ class ExpectedRun:
     rows_per_person : mapping of a child table to RowsPerPerson
     """
 
-    opened: OpenedDatabase
+    opened: Run
     law: Law
     rho: float
     rows: Mapping[str, float]
     rows_per_person: Mapping[str, RowsPerPerson]
 
     @classmethod
-    def of(cls, opened: OpenedDatabase, per_parent: Mapping[str, float], roots: int) -> ExpectedRun:
+    def of(cls, opened: Run, per_parent: Mapping[str, float], roots: int) -> ExpectedRun:
         """Return the run for a number of persons, and for numbers of rows per parent."""
         database, law = opened.database, law_of(opened.settings.promise[1])
         rho = opened.budget(law).questions
@@ -163,15 +163,17 @@ class ExpectedRun:
         """What to expect of each table."""
         shares = self.opened.shares(self.rows_per_person, self.law, (1 - FOR_ROWS) * self.rho)
         counts: dict[str, CountedTable] = {}
-        for opened in self.opened.levels:
-            level = opened.with_most(self.opened.numbers_of(opened.name, self.rows_per_person))
-            counts[level.name] = self._counts(level, shares, counts.get(level.table.parent or ""))
-        return tuple(self._expected(level, shares[level.name], counts) for level in self.opened.levels)
+        for opened in self.opened.tables:
+            level = opened.with_numbers_of_rows(
+                self.opened.numbers_of_rows(opened.name, self.rows_per_person)
+            )
+            counts[level.name] = self._counts(level, shares, counts.get(level.declared.parent or ""))
+        return tuple(self._expected(level, shares[level.name], counts) for level in self.opened.tables)
 
     def _counts(
-        self, level: OpenedLevel, shares: Mapping[str, Share], parent: CountedTable | None
+        self, level: RunTable, shares: Mapping[str, Share], parent: CountedTable | None
     ) -> CountedTable:
-        """Return what is counted of a table, as `OpenedDatabase.learn` and `methods.links` do."""
+        """Return what is counted of a table, as `Run.learn` and `methods.links` do."""
         share, open_schema = shares[level.name], level.opened.schema
         codec, sizes = planned_sizes(open_schema, level.opened.rows.head)
         bound, rows, pair_rows, above = 1, self.rows[level.name], 1.0, dict[str, int]()
@@ -183,7 +185,7 @@ class ExpectedRun:
             rows *= 1.0 if person.of_columns is None else person.of_columns
             above |= {NUMBER_OF_ROWS: len(person_rows.begins)} if person_rows else {}
             above |= parent.below
-            above |= {POSITION: POSITIONS} if level.table.order is not None else {}
+            above |= {POSITION: POSITIONS} if level.declared.order is not None else {}
         finding = expected_share(open_schema, max(round(rows), 1), share.cost, self.law, bound)
         columns = dict(zip(codec.domain.names, sizes, strict=True))
         ordered = {name for name, size in zip(columns, codec.domain.ordered, strict=True) if size > 2}
@@ -209,10 +211,10 @@ class ExpectedRun:
         )
 
     def _expected(
-        self, level: OpenedLevel, share: Share, counts: Mapping[str, CountedTable]
+        self, level: RunTable, share: Share, counts: Mapping[str, CountedTable]
     ) -> TableExpectation:
         """Return the mean errors of a table."""
-        own, parent = counts[level.name], level.table.parent
+        own, parent = counts[level.name], level.declared.parent
         numbers = {rows_of(child) for child in level.children}
         columns = [name for name in own.sizes if name not in numbers]
         errors = {

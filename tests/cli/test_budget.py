@@ -223,8 +223,8 @@ def test_a_release_is_withdrawn_by_the_id_of_its_run(folder, capsys):
 
 KILLED = """
 import os, signal
-from privsyn.methods import levels
-levels.learn_table = lambda *arguments, **options: os.kill(os.getpid(), signal.SIGKILL)
+from privsyn.methods import run
+run.learn_table = lambda *arguments, **options: os.kill(os.getpid(), signal.SIGKILL)
 """
 
 

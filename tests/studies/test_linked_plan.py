@@ -7,8 +7,8 @@ from command import run
 
 from privsyn import Categorical, Database, InputError, Numerical, PrivSyn, Schema, Table, evaluate, plan
 from privsyn.methods.learning import Inquiry
-from privsyn.methods.levels import OpenedDatabase
 from privsyn.methods.persons import FOR_ROWS
+from privsyn.methods.run import Run
 from privsyn.owners.party import Alone
 from privsyn.private.laws import law_of
 from privsyn.private.spend import QueryLog
@@ -53,7 +53,7 @@ def test_the_budget_is_divided_as_in_a_run(epsilon):
     settings = Settings(epsilon, 1e-9, DATABASE, seed=0)
     law, tables = law_of(1e-9), tables_of()
     with Alone(tables, settings) as alone:
-        opened = OpenedDatabase.of(DATABASE, tables, settings, alone.bits)
+        opened = Run.of(DATABASE, tables, settings, alone.bits)
         rho = opened.budget(law).questions
         inquiry = Inquiry(alone.noise, QueryLog(), alone.generator(), no_progress)
         of_run = opened._rows_per_person(inquiry, rho)

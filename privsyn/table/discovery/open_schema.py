@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
-from math import isnan
+from math import inf, isnan
 from typing import Any, cast
 
 import numpy as np
@@ -55,6 +55,35 @@ LARGEST = 2**63
 
 
 @dataclass(frozen=True)
+class RequiredBounds:
+    """An interval that the bounds of a column must contain.
+
+    Parameters
+    ----------
+    low, high : float
+        Numbers or seconds. By default the interval is empty.
+    strict : bool
+        Whether the bounds must reach a step further.
+    """
+
+    low: float = inf
+    high: float = -inf
+    strict: bool = False
+
+    def joined(self, low: float, high: float, *, strict: bool) -> RequiredBounds:
+        """Return the smallest interval that contains this one and another."""
+        return RequiredBounds(min(low, self.low), max(high, self.high), strict or self.strict)
+
+    def within(self, column: Ordinal) -> Ordinal:
+        """Return the column with bounds that contain the interval."""
+        low, high = self.low / column.scale, self.high / column.scale
+        if column.scale > 1:  # days
+            low, high = np.floor(low), np.ceil(high)
+        step, bounds = self.strict * column.resolution, column.bounds
+        return column.covering(min(low - step, bounds[0]), max(high + step, bounds[1]))
+
+
+@dataclass(frozen=True)
 class OpenSchema:
     """A schema that leaves out lists of values or bounds, for a table of given dtypes.
 
@@ -65,14 +94,13 @@ class OpenSchema:
     ----------
     schema : Schema
     dtypes : mapping of each column of the table to its dtype
-    covering : mapping of a column to (number, number, bool)
-        Released: numbers or seconds that bounds must contain which are found, because a rule compares them
-        with rows above. With True they must reach a step further.
+    required_bounds : mapping of a column to RequiredBounds
+        Released: what bounds that are found must contain, because a rule compares the column with rows above.
     """
 
     schema: Schema
     dtypes: Mapping[str, Dtype]
-    covering: Mapping[str, tuple[float, float, bool]] = field(default_factory=dict)
+    required_bounds: Mapping[str, RequiredBounds] = field(default_factory=dict)
 
     @classmethod
     def of(cls, schema: Schema | None, table: pd.DataFrame) -> OpenSchema:
@@ -306,8 +334,8 @@ class OpenSchema:
         """
         declared = add_declared(found, self.open, self.schema.constraints)
         for name in self.bounds:
-            if name in self.covering:
-                declared[name] = _covering(cast(Ordinal, declared[name]), *self.covering[name])
+            if name in self.required_bounds:
+                declared[name] = self.required_bounds[name].within(cast(Ordinal, declared[name]))
             try:
                 cast(Ordinal, declared[name]).encoder(self._dtype(name))
             except InputError:
@@ -349,15 +377,6 @@ def _extent(grid: BoundsGrid, noisy: Ints, sigma: float) -> tuple[int, int] | No
         return ends
     within = extent_of_dates(noisy[months], sigma)
     return ends if within is None else (int(months[within[0]]), int(months[within[1]]))
-
-
-def _covering(column: Ordinal, low: float, high: float, further: bool) -> Ordinal:
-    """Return a column whose bounds contain two numbers, in common units, or reach a step further."""
-    low, high = low / column.scale, high / column.scale
-    if column.scale > 1:  # days
-        low, high = np.floor(low), np.ceil(high)
-    step, bounds = further * column.resolution, column.bounds
-    return column.covering(min(low - step, bounds[0]), max(high + step, bounds[1]))
 
 
 def declared_or_by_names(given: Schema | None, table: pd.DataFrame, kinds: Schema | None = None) -> Schema:

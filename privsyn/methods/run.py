@@ -1,4 +1,4 @@
-"""Learn one table, or the tables of a database, level by level from the root, for one promise.
+"""Run: learn one table, or the tables of a database, each after its parent, for one promise.
 
 A row of a child table has more than its own columns: those of the rows above it, in groups that released
 counts make; the class of the number of rows that its person has in the table; its position among the rows of
@@ -21,11 +21,11 @@ from privsyn.inference.child_rows import agreed, largest_if_geometric
 from privsyn.inference.rows_per_person import RowsPerPerson
 from privsyn.methods.discovery import reserved_delta
 from privsyn.methods.learning import Inquiry, Learned, learn_randomised_table, learn_table
-from privsyn.methods.level import NOTHING, LearnedLevel, OpenedLevel, check_compared, covering
 from privsyn.methods.links import OF_PREVIOUS, groups_for, lags_for, rows_before
 from privsyn.methods.persons import FOR_ROWS, NO_SIZES, Above, Persons, Sizes
 from privsyn.methods.randomise import facts_of, ledger_of_randomised, local_promises
 from privsyn.methods.reading import Opened, looked_up, open_schema_of, pairs_of
+from privsyn.methods.tables import NO_CONTEXT, LearnedTable, RunTable, check_compared, with_required_bounds
 from privsyn.private.accounting import rho_for
 from privsyn.private.bounds import ONE_ROW_EACH, Contribution, random_order
 from privsyn.private.ledger import PUBLIC, Ledger
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from privsyn.methods.run_settings import RunSettings
     from privsyn.private.laws import Law
     from privsyn.private.randomness import Bits
+    from privsyn.table.database.opened import LinkedTable
 
 # The bound on each person's rows relies on these facts too.
 OF_PERSONS = (
@@ -98,73 +99,72 @@ class Budget:
 
 
 @dataclass(frozen=True, eq=False)
-class OpenedDatabase:
+class Run:
     """The tables of a run before the first question: those of a database, or a single one.
 
     Parameters
     ----------
     database : Database
-    levels : tuple of OpenedLevel
+    tables : tuple of RunTable
         Each after its parent.
-    settings : Settings
-    tests : float
+    settings : RunSettings
+    share_of_tests : float
         Share of the budget for the tests of criteria.
     """
 
     database: Database
-    levels: tuple[OpenedLevel, ...]
+    tables: tuple[RunTable, ...]
     settings: RunSettings
-    tests: float = 0.0
+    share_of_tests: float = 0.0
 
     @classmethod
-    def of_one(cls, opened: Opened, tests: float = 0.0) -> OpenedDatabase:
+    def of_one(cls, opened: Opened, share_of_tests: float = 0.0) -> Run:
         """Return the run of a single table, whose rows are persons or belong to persons."""
-        level = OpenedLevel(ROWS, Table(), None, opened, pairs_of(len(opened.schema.schema.coded)))
-        return cls(Database({ROWS: level.table}, single=ROWS), (level,), opened.settings, tests)
+        table = RunTable(ROWS, Table(), None, opened, pairs_of(len(opened.schema.schema.coded)))
+        return cls(Database({ROWS: table.declared}, single=ROWS), (table,), opened.settings, share_of_tests)
 
     @classmethod
-    def of(cls, database: Database, tables: object, settings: RunSettings, bits: Bits) -> OpenedDatabase:
+    def of(cls, database: Database, tables: object, settings: RunSettings, bits: Bits) -> Run:
         """Open all tables, with random `bits` for the order of each person's rows. No row is counted."""
-        levels: list[OpenedLevel] = []
-        declared, database = database, with_lookups(database)
-        given = named_tables(declared, tables)
-        for name, rows in open_tables(database, given, lambda codes: random_order(codes, bits)).items():
-            table = database.tables[name]
-            linked = table.parent is not None
-            numbers = tuple(map(rows_of, database.children(name)))
-            above = Above(rows.parents, rows.keys, rows.also, rows.added, linked=linked, numbers=numbers)
-            persons = Persons(rows.unit, rows.prints, rows.persons, random_order(rows.persons, bits), above)
-            bare = persons.bounded(rows.source, 0)
+        named, database = named_tables(database, tables), with_lookups(database)
+        run = cls(database, (), settings)
+        for name, rows in open_tables(database, named, lambda codes: random_order(codes, bits)).items():
             with about(f"table {name!r}"):
-                schema = open_schema_of(bare, rows.schema, None, None, nullable=settings.nullable)
-                reserved_delta(settings.promise[1], schema)  # refuses values to be found with a delta of 0
-                own = tuple(schema.schema.coded)
-                columns_above = [
-                    f"{each.name}.{column}"
-                    for each in levels
-                    if each.name in database.above(name)
-                    for column in each.opened.schema.schema.coded
-                ]
-                neighbours = [which + column for which in (*OF_PREVIOUS, *NEXT, EXACT) for column in own]
-                _check_names(own, (*columns_above, *OF_ROWS, *neighbours))
-            compared = tuple(rule.column for rule in table.compared)
-            opened = Opened(
-                rows.source, bare.unordered(schema.unordered), persons, schema, None, settings, compared
-            )
-            with about(f"table {name!r}"):
-                check_compared(opened, table, {each.name: each.opened.schema.schema for each in levels})
-            links = len(own) * (1 + len(columns_above) + len(own)) if linked else 0
-            pairs = pairs_of(len(own)) + links
-            levels.append(OpenedLevel(name, table, rows, opened, pairs, database.children(name)))
-        return cls(database, tuple(levels), settings)
+                run = replace(run, tables=(*run.tables, run._opened(name, rows, bits)))
+        return run
+
+    def _opened(self, name: str, rows: LinkedTable, bits: Bits) -> RunTable:
+        """Return a table of a database, after those above it; refuse what cannot be learnt."""
+        declared, children = self.database.tables[name], self.database.children(name)
+        linked, numbers = declared.parent is not None, tuple(map(rows_of, children))
+        above = Above(rows.parents, rows.keys, rows.also, rows.added, linked=linked, numbers=numbers)
+        persons = Persons(rows.unit, rows.prints, rows.persons, random_order(rows.persons, bits), above)
+        source = persons.bounded(rows.source, 0)
+        schema = open_schema_of(source, rows.schema, None, None, nullable=self.settings.nullable)
+        reserved_delta(self.settings.promise[1], schema)  # refuses values to be found with a delta of 0
+        columns = tuple(schema.schema.coded)
+        columns_above = [
+            f"{table.name}.{column}"
+            for table in self.tables
+            if table.name in self.database.above(name)
+            for column in table.opened.schema.schema.coded
+        ]
+        neighbours = [prefix + column for prefix in (*OF_PREVIOUS, *NEXT, EXACT) for column in columns]
+        for column in columns:
+            if column in (*columns_above, *OF_ROWS, *neighbours):
+                raise InputError(f"the column {column!r} has a name that links need: rename it")
+        compared = tuple(rule.column for rule in declared.compared)
+        source = source.unordered(schema.unordered)
+        opened = Opened(rows.source, source, persons, schema, None, self.settings, compared)
+        check_compared(opened, declared, {table.name: table.opened.schema.schema for table in self.tables})
+        pairs = pairs_of(len(columns))
+        pairs += len(columns) * (1 + len(columns_above) + len(columns)) if linked else 0
+        return RunTable(name, declared, rows, opened, pairs, children)
 
     def learn(
         self, inquiry: Inquiry, public_inputs: tuple[str, ...] = ()
-    ) -> tuple[dict[str, LearnedLevel], Ledger]:
+    ) -> tuple[dict[str, LearnedTable], Ledger]:
         """Ask and learn each table after its parent; return what was learnt, and the ledger.
-
-        The numbers of rows per person are asked first in all tables, because they decide how the rest of the
-        budget is divided among the tables.
 
         Parameters
         ----------
@@ -176,32 +176,36 @@ class OpenedDatabase:
         learned = learn(inquiry)
         return learned, self._ledger(inquiry, learned, public_inputs)
 
-    def _from_randomised_cells(self, inquiry: Inquiry) -> dict[str, LearnedLevel]:
+    def _from_randomised_cells(self, inquiry: Inquiry) -> dict[str, LearnedTable]:
         """Count the randomised cells. The respondents added the noise, so these counts need no more."""
         return {
-            level.name: LearnedLevel(learn_randomised_table(level.opened, inquiry), None, NOTHING)
-            for level in self.levels
+            table.name: LearnedTable(learn_randomised_table(table.opened, inquiry), None, NO_CONTEXT)
+            for table in self.tables
         }
 
-    def _from_answers(self, inquiry: Inquiry) -> dict[str, LearnedLevel]:
-        """Discover what schemas leave open, put questions to the rows, and estimate from the answers."""
+    def _from_answers(self, inquiry: Inquiry) -> dict[str, LearnedTable]:
+        """Discover what schemas leave open, put questions to the rows, and estimate from the answers.
+
+        The numbers of rows per person are asked first in all tables, because they decide how the rest of the
+        budget is divided among the tables.
+        """
         law, report = inquiry.noise.law, inquiry.report
-        report(MEASURING, 0, self.settings.algorithm.rounds * len(self.levels))  # before any question
+        report(MEASURING, 0, self.settings.algorithm.rounds * len(self.tables))  # before any question
         budget = self.budget(law)
         rows_per_person = self._rows_per_person(inquiry, budget.questions)
         shares = self.shares(rows_per_person, law, (1 - FOR_ROWS * bool(rows_per_person)) * budget.questions)
-        found: dict[str, LearnedLevel] = {}
-        for place, whole in enumerate(self.levels):
-            level = whole.with_most(self.numbers_of(whole.name, rows_per_person))
-            name, rho, delta = level.name, shares[level.name].cost, budget.deltas[level.name]
-            opened, sizes, contribution = self._bounded(level, found, rows_per_person, law, shares[name])
-            opened = covering(opened, level.table, found)
-            asked = replace(inquiry.about(level.title), report=one_of(report, place, len(self.levels)))
-            with about(f"table {name!r}") if level.title else nullcontext():
-                learned = learn_table(opened, sizes, contribution, asked, rho=rho, delta=delta)
-            learned, rows_per_person = self._with_rows(learned, name, rows_per_person)
-            found[name] = self._linked(level, learned, found, shares)
-        return found
+        learned: dict[str, LearnedTable] = {}
+        for number, table in enumerate(self.tables):
+            name, rho, delta = table.name, shares[table.name].cost, budget.deltas[table.name]
+            table = table.with_numbers_of_rows(self.numbers_of_rows(name, rows_per_person))
+            opened, sizes, contribution = self._bounded(table, learned, rows_per_person, law, shares[name])
+            opened = with_required_bounds(opened, table.declared, learned)
+            part = replace(inquiry.about(table.title), report=one_of(report, number, len(self.tables)))
+            with about(f"table {name!r}") if table.title else nullcontext():
+                estimate = learn_table(opened, sizes, contribution, part, rho=rho, delta=delta)
+            estimate, rows_per_person = self._agreed(estimate, name, rows_per_person)
+            learned[name] = self._linked(table, estimate, learned, shares)
+        return learned
 
     def budget(self, law: Law) -> Budget:
         """Return what the run may cost. It follows from public facts alone.
@@ -209,35 +213,36 @@ class OpenedDatabase:
         Tables that search for values share the delta that is reserved.
         """
         epsilon, delta = self.settings.promise
-        reserved = {level.name: reserved_delta(delta, level.opened.schema) for level in self.levels}
+        reserved = {table.name: reserved_delta(delta, table.opened.schema) for table in self.tables}
         rho = rho_for(epsilon, delta - max(reserved.values()), self.settings.algorithm.accounting_of(law))
         searching = max(sum(part > 0 for part in reserved.values()), 1)
         deltas = {name: part / searching for name, part in reserved.items()}
-        return Budget(rho - self.tests * rho, self.tests * rho, deltas)
+        return Budget(rho - self.share_of_tests * rho, self.share_of_tests * rho, deltas)
 
     def _rows_per_person(self, inquiry: Inquiry, rho: float) -> dict[str, RowsPerPerson]:
         """Return the released numbers of rows per person of each table but the root; `rho` is of the run."""
-        counted = [level for level in self.levels if level.opened.counts_rows]
+        counted = [table for table in self.tables if table.opened.counts_rows]
+        cost = FOR_ROWS * rho / max(len(counted), 1)
         return {
-            level.name: level.persons.count(
-                inquiry.about(level.title).log, inquiry.noise, FOR_ROWS * rho / len(counted)
-            )
-            for level in counted
+            table.name: table.persons.count(inquiry.about(table.title).log, inquiry.noise, cost)
+            for table in counted
         }
 
-    def numbers_of(self, name: str, rows_per_person: Mapping[str, RowsPerPerson]) -> dict[str, Numerical]:
+    def numbers_of_rows(
+        self, name: str, rows_per_person: Mapping[str, RowsPerPerson]
+    ) -> dict[str, Numerical]:
         """Return the column of the number of rows of each child table, whose bounds follow from releases."""
-        found = {}
+        columns = {}
         for child in self.database.children(name):
             rows = rows_per_person[child]
             if name == self.database.root:  # a person has one row of it: a larger bound adds no noise
-                most = max(rows.largest, largest_if_geometric(rows))
+                largest = max(rows.largest, largest_if_geometric(rows))
             else:  # a row above is not a person: it has fewer rows
-                most = rows.largest_of(rows_per_person[name].total)
-            found[child] = number_of_rows(self.database.tables[child], most)
-        return found
+                largest = rows.largest_of(rows_per_person[name].total)
+            columns[child] = number_of_rows(self.database.tables[child], largest)
+        return columns
 
-    def _with_rows(
+    def _agreed(
         self, learned: Learned, name: str, rows_per_person: Mapping[str, RowsPerPerson]
     ) -> tuple[Learned, dict[str, RowsPerPerson]]:
         """Return the model of a table and the numbers of rows per person, which agree on its child rows.
@@ -245,16 +250,16 @@ class OpenedDatabase:
         In the root, a row is a person, so both count the same: see `agreed`. Further down, the sum of a
         column of numbers of child rows is one more answer on the number of all rows of the child table.
         """
-        whole = dict(rows_per_person)
+        rows_per_person = dict(rows_per_person)
         for child in self.database.children(name):
-            column, rows = rows_of(child), whole[child]
+            column, rows = rows_of(child), rows_per_person[child]
             if name == self.database.root:
                 fitted, rows = agreed(learned.fitted, column, learned.middles_of(column), rows)
                 learned = replace(learned, fitted=fitted)
             else:
                 rows = rows.with_all(*learned.sum_of(column))
-            whole[child] = rows
-        return learned, whole
+            rows_per_person[child] = rows
+        return learned, rows_per_person
 
     def shares(self, rows_per_person: Mapping[str, RowsPerPerson], law: Law, rho: float) -> dict[str, Share]:
         """Return what each table gets of the budget `rho`, so that the sum of the errors is smallest.
@@ -267,85 +272,85 @@ class OpenedDatabase:
         A pair of columns of a row and of one above it counts in the tables of both: it is wrong where either
         is.
         """
-        even = rho / len(self.levels)  # the bound decides the shares: it is chosen for equal ones
-        counted = {level.name: self._counted(level, rows_per_person, law, even) for level in self.levels}
-        weights = {level.name: self._weight(level, *counted[level.name]) for level in self.levels}
+        even = rho / len(self.tables)  # the bound decides the shares: it is chosen for equal ones
+        counted = {table.name: self._counted(table, rows_per_person, law, even) for table in self.tables}
+        weights = {table.name: self._weight(table, *counted[table.name]) for table in self.tables}
         shares = {}
-        for level in self.levels:
-            bound, rows = counted[level.name]
+        for table in self.tables:
+            bound, rows = counted[table.name]
             cost = rho  # exactly, for a single table
             if len(weights) > 1:
-                cost = rho * weights[level.name] / sum(weights.values())
-            sigma = bound * sqrt(level.pairs / (2 * law.rho(cost)))
+                cost = rho * weights[table.name] / sum(weights.values())
+            sigma = bound * sqrt(table.pairs / (2 * law.rho(cost)))
             lags = 1
-            if level.table.order is not None:  # in random order, any two rows are alike
-                lags = lags_for(rows * rows_per_person[level.name].share_after(2), sigma)
-            shares[level.name] = Share(cost, groups_for(rows, sigma), lags)
+            if table.declared.order is not None:  # in random order, any two rows are alike
+                lags = lags_for(rows * rows_per_person[table.name].share_after(2), sigma)
+            shares[table.name] = Share(cost, groups_for(rows, sigma), lags)
         return shares
 
     def _counted(
-        self, level: OpenedLevel, rows_per_person: Mapping[str, RowsPerPerson], law: Law, rho: float
+        self, table: RunTable, rows_per_person: Mapping[str, RowsPerPerson], law: Law, rho: float
     ) -> tuple[int, float]:
         """Return the bound of a person's rows in a table for a budget `rho`, and how many rows then count."""
-        if level.table.parent is None:
-            persons = max((float(of.persons.sum()) for of in rows_per_person.values()), default=1.0)
+        if table.declared.parent is None:
+            persons = max((float(rows.persons.sum()) for rows in rows_per_person.values()), default=1.0)
             return 1, max(persons, 1.0)
-        of = rows_per_person[level.name]
-        bound = level.opened.sizes_and_contribution(of, law, rho, level.pairs)[1].most
-        return bound, max(float(of.persons @ of.rows_within_squares(bound)), 1.0)
+        rows = rows_per_person[table.name]
+        bound = table.opened.sizes_and_contribution(rows, law, rho, table.pairs)[1].most
+        return bound, max(float(rows.persons @ rows.rows_within_squares(bound)), 1.0)
 
-    def _weight(self, level: OpenedLevel, bound: int, rows: float) -> float:
+    def _weight(self, table: RunTable, bound: int, rows: float) -> float:
         """Return what a table gets of the budget relative to others: see `shares`."""
-        below = sum(each.columns for each in self.levels if level.name in self.database.above(each.name))
-        weight = (level.pairs + level.columns * below) * (bound / rows) ** (2 / 3)
-        is_bare = tuple(level.opened.schema.schema.coded) == (ROW,)  # no value of its rows is made
-        return weight * OF_KEYS if is_bare else weight
+        below = sum(other.columns for other in self.tables if table.name in self.database.above(other.name))
+        weight = (table.pairs + table.columns * below) * (bound / rows) ** (2 / 3)
+        has_keys_alone = tuple(table.opened.schema.schema.coded) == (ROW,)  # no value of its rows is made
+        return weight * OF_KEYS if has_keys_alone else weight
 
     def _bounded(
         self,
-        level: OpenedLevel,
-        found: Mapping[str, LearnedLevel],
+        table: RunTable,
+        learned: Mapping[str, LearnedTable],
         rows_per_person: Mapping[str, RowsPerPerson],
         law: Law,
         share: Share,
     ) -> tuple[Opened, Sizes, Contribution]:
         """Return a table with the codes of the rows above, and how a person is bounded in it."""
-        if level.name not in rows_per_person:
-            return level.opened, NO_SIZES, ONE_ROW_EACH
-        rows = rows_per_person[level.name]
-        sizes, contribution = level.opened.sizes_and_contribution(rows, law, share.cost, level.pairs)
-        if level.table.parent is None:
-            return level.opened, sizes, contribution
+        if table.name not in rows_per_person:
+            return table.opened, NO_SIZES, ONE_ROW_EACH
+        rows, parent = rows_per_person[table.name], table.declared.parent
+        sizes, contribution = table.opened.sizes_and_contribution(rows, law, share.cost, table.pairs)
+        if parent is None:
+            return table.opened, sizes, contribution
         sizes = replace(sizes, name=NUMBER_OF_ROWS) if sizes else sizes
-        return level.below(found[level.table.parent].below, share.lags), sizes, contribution
+        return table.with_context(learned[parent].context, share.lags), sizes, contribution
 
     def _linked(
         self,
-        level: OpenedLevel,
-        learned: Learned,
-        found: Mapping[str, LearnedLevel],
+        table: RunTable,
+        estimate: Learned,
+        learned: Mapping[str, LearnedTable],
         shares: Mapping[str, Share],
-    ) -> LearnedLevel:
-        """Return the model of all rows of a table, how they are linked, and what the tables below need."""
-        links, known = None, NOTHING
-        if level.table.parent is None:
-            learned = learned.of_all_rows
+    ) -> LearnedTable:
+        """Return the model of all rows of a table, how they are linked, and the context of rows below."""
+        links, above = None, NO_CONTEXT
+        if table.declared.parent is None:
+            estimate = estimate.of_all_rows
         else:
-            parent = found[level.table.parent]
-            learned = _of_all_rows(learned, parent.learned, rows_of(level.name))
-            links = _links_of(learned, level.known(parent.below).given)
-            known = parent.below.at(level.linked.parents)
-        below = NOTHING
-        if level.children:
-            most = max(shares[child].groups for child in level.children)
-            below = level.for_below(learned, most).joined(known)
-        return LearnedLevel(learned, links, below)
+            parent = learned[table.declared.parent]
+            estimate = _of_all_rows(estimate, parent.learned, rows_of(table.name))
+            links = _links_of(estimate, table.context_of_rows(parent.context).columns)
+            above = parent.context.at(table.linked.parents)
+        context = NO_CONTEXT
+        if table.children:
+            groups = max(shares[child].groups for child in table.children)
+            context = table.context_for_children(estimate, groups).joined(above)
+        return LearnedTable(estimate, links, context)
 
     def _ledger(
-        self, inquiry: Inquiry, learned: Mapping[str, LearnedLevel], public_inputs: tuple[str, ...]
+        self, inquiry: Inquiry, learned: Mapping[str, LearnedTable], public_inputs: tuple[str, ...]
     ) -> Ledger:
         """Return the ledger of all questions, and of what is public of the tables."""
-        tables, settings, noise = [level.learned for level in learned.values()], self.settings, inquiry.noise
+        tables, settings, noise = [table.learned for table in learned.values()], self.settings, inquiry.noise
         local = tuple(promise for table in tables for promise in local_promises(table.codec))
         inputs = dict.fromkeys(
             [
@@ -353,7 +358,7 @@ class OpenedDatabase:
                 *self._promises(),
                 *facts_of(local),
                 *([about_not_found(lost)] if (lost := self.not_found(learned)) else []),
-                *(fact for level in self.levels for fact in level.opened.source.public_inputs),
+                *(fact for table in self.tables for fact in table.opened.source.public_inputs),
                 *public_inputs,
             ]
         )
@@ -404,12 +409,12 @@ class OpenedDatabase:
             return ()
         inner = [name for name in self.database.names[1:] if self.database.children(name)]
         unique = (UNIQUE.format(name, tables[name].key) for name in inner)
-        return (KEYS.format(self.levels[0].linked.unit, root), *unique, *exception)
+        return (KEYS.format(self.tables[0].linked.unit, root), *unique, *exception)
 
-    def not_found(self, learned: Mapping[str, LearnedLevel]) -> tuple[str, ...]:
+    def not_found(self, learned: Mapping[str, LearnedTable]) -> tuple[str, ...]:
         """Return the columns of which no value and no bound exceeded the noise."""
         return tuple(
-            self._named(name, column) for name, level in learned.items() for column in level.learned.not_found
+            self._named(name, column) for name, table in learned.items() for column in table.learned.not_found
         )
 
     def _named(self, table: str, column: str) -> str:
@@ -417,55 +422,48 @@ class OpenedDatabase:
         return column if self.database.single is not None else f"{table}.{column}"
 
 
-def _check_names(own: tuple[str, ...], linking: tuple[str, ...]) -> None:
-    """Refuse columns with the names of attributes that link rows, before anything is spent."""
-    for name in own:
-        if name in linking:
-            raise InputError(f"the column {name!r} has a name that links need: rename it")
-
-
 def _of_all_rows(learned: Learned, parent: Learned, column: str) -> Learned:
     """Return the model of all rows. Their number is the sum of `column` over the parent's rows."""
     counts, numbers = parent.cells_of(column)
     total = max(float(counts @ numbers), 1.0)
     fitted, sizes = learned.fitted, learned.sizes
-    before = rows_before(learned.codec.domain.names, len(OF_PREVIOUS))
-    firsts = {
+    first_rows = {
         name: float(counts @ np.clip(numbers, 0, lag))
-        for name, (_, lag) in before.items()
+        for name, (_, lag) in rows_before(learned.codec.domain.names, len(OF_PREVIOUS)).items()
         if name in fitted.merging.merged.names
     }
     rows = sizes.rows.scaled_to(total)
-    return replace(learned, fitted=reweighted(fitted, sizes.name, rows, firsts if sizes else {}))
+    return replace(learned, fitted=reweighted(fitted, sizes.name, rows, first_rows if sizes else {}))
 
 
 def _links_of(learned: Learned, above: Mapping[str, Context]) -> Links:
     """Return how the rows are linked: tables with attributes of other rows, and where these come from."""
-    merging, own, sizes = learned.fitted.merging, learned.codec.domain.names, learned.sizes
-    merged = dict(zip(merging.original.names, merging.groups, strict=True))
-    before = rows_before(own, len(OF_PREVIOUS))
-    given: dict[str, Context] = {}
+    merging, columns, sizes = learned.fitted.merging, learned.codec.domain.names, learned.sizes
+    groups_of = dict(zip(merging.original.names, merging.groups, strict=True))
+    before = rows_before(columns, len(OF_PREVIOUS))
+    contexts: dict[str, Context] = {}
     previous: dict[str, Previous] = {}
-    for name, groups in merged.items():
-        if name in own:
+    for name, groups in groups_of.items():
+        if name in columns:
             continue
         if name in before:
             column, lag = before[name]
-            of_column = np.zeros(int(merged[column].max()) + 1, np.int32)
-            of_column[merged[column]] = groups[: len(merged[column])]
-            previous[name] = Previous(column, of_column, lag)
+            merged = groups_of[column]
+            previous_codes = np.zeros(int(merged.max()) + 1, np.int32)
+            previous_codes[merged] = groups[: len(merged)]
+            previous[name] = Previous(column, previous_codes, lag)
         elif name == NUMBER_OF_ROWS:
             numbers = np.maximum(np.arange(int(sizes.begins[-1]) + 1), 1)
-            given[name] = Context("", NUMBER_OF_ROWS, groups[sizes.codes(numbers)].astype(np.int32))
+            contexts[name] = Context("", NUMBER_OF_ROWS, groups[sizes.codes(numbers)].astype(np.int32))
         elif name == POSITION:
-            given[name] = Context("", POSITION, groups)
+            contexts[name] = Context("", POSITION, groups)
         else:
-            given[name] = replace(above[name], groups=groups[above[name].groups].astype(np.int32))
+            contexts[name] = replace(above[name], groups=groups[above[name].groups].astype(np.int32))
     fitted, first = learned.fitted, len(learned.fitted.one_ways)
     linking = [
         (table, certainty.measured, certainty.error)
         for table, certainty in zip(fitted.marginals, fitted.certainties[first:], strict=True)
-        if not set(own).issuperset(table.attributes)
+        if not set(columns).issuperset(table.attributes)
     ]
     tables, measured, errors = zip(*linking, strict=True) if linking else ((), (), ())
-    return Links(given, previous, tables, measured, errors)
+    return Links(contexts, previous, tables, measured, errors)

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from privsyn import Categorical, Database, PrivSyn, Schema, Table
-from privsyn.methods.levels import OpenedDatabase
+from privsyn.methods.run import Run
 from privsyn.private.ledger import NOT_PRIVATE
 
 COLOURS = Schema({"colour": Categorical(["blue", "red"])})
@@ -41,7 +41,7 @@ def tables(homes=120):
 def learned(settings):
     """Return the contributions of a person to the tables, and the ledger."""
     kept = {}
-    learn = OpenedDatabase.learn
+    learn = Run.learn
 
     def watched(self, *inquiry):
         levels, ledger = learn(self, *inquiry)
@@ -49,7 +49,7 @@ def learned(settings):
         return levels, ledger
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(OpenedDatabase, "learn", watched)
+        patch.setattr(Run, "learn", watched)
         model = settings.fit(tables())
     return kept, model
 

@@ -1,0 +1,255 @@
+"""One table of a run: opened, then learnt, and the context that it gives to the rows below it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from privsyn.errors import InputError, did_you_mean
+from privsyn.marginals.domain import NO_ATTRIBUTES, Domain, Integers, Ints
+from privsyn.marginals.marginal import Grouping
+from privsyn.methods.learning import Learned
+from privsyn.methods.links import groups_at_level
+from privsyn.methods.persons import Persons
+from privsyn.methods.reading import Opened
+from privsyn.private.bounds import NOBODY
+from privsyn.synthesis.chains import POSITION, SIBLINGS, Context, Links
+from privsyn.table.database.opened import LinkedTable, positions, rows_of
+from privsyn.table.database.rules import following
+from privsyn.table.discovery.open_schema import RequiredBounds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from privsyn.marginals.counting import Block, Walk
+    from privsyn.table.database.declared import Table
+    from privsyn.table.kinds.numerical import Numerical
+    from privsyn.table.schema.schema import Schema
+
+POSITIONS = 4  # 1, 2, 3, and 4 and more: of a row among those of its parent
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RowContext:
+    """What the rows of a table are to the rows below them: their columns, and those of the rows above them.
+
+    Parameters
+    ----------
+    codes : tuple of arrays of shape (rows,)
+        Private: a code for each row of the table.
+    domain : Domain
+        Of the codes.
+    columns : mapping of an attribute to a Context
+        The table and the column of each attribute. Released.
+    """
+
+    codes: tuple[Integers, ...] = ()
+    domain: Domain = NO_ATTRIBUTES
+    columns: Mapping[str, Context] = field(default_factory=dict)
+
+    def joined(self, other: RowContext) -> RowContext:
+        """Return both together."""
+        domain, columns = self.domain.joined(other.domain), {**self.columns, **other.columns}
+        return RowContext((*self.codes, *other.codes), domain, columns)
+
+    def renamed(self, old: str, new: str) -> RowContext:
+        """Return the same with another name of an attribute."""
+        names = tuple(new if name == old else name for name in self.domain.names)
+        domain = Domain(names, self.domain.sizes, self.domain.ordered)
+        columns = {new if name == old else name: column for name, column in self.columns.items()}
+        return RowContext(self.codes, domain, columns)
+
+    def at(self, parents: Ints) -> RowContext:
+        """Return the codes for the rows below, given the place of each row's parent, -1 if there is none."""
+        codes = tuple(np.append(column, np.zeros(1, column.dtype))[parents] for column in self.codes)
+        return replace(self, codes=codes)
+
+
+NO_CONTEXT = RowContext()
+
+
+@dataclass(frozen=True, eq=False)
+class RunTable:
+    """One table of a run before the first question.
+
+    Parameters
+    ----------
+    name : str
+    declared : Table
+    rows : LinkedTable, optional
+        How its rows are linked. Default: it is the only table of the run.
+    opened : Opened
+    pairs : int
+        Number of tables of two columns among which the method chooses: of two own ones, or of one own and one
+        of a row above or of the previous row.
+    children : tuple of str
+        The tables below it.
+    """
+
+    name: str
+    declared: Table
+    rows: LinkedTable | None
+    opened: Opened
+    pairs: int
+    children: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """How questions name the table: not at all, if it is the only one."""
+        return "" if self.rows is None else self.name
+
+    @property
+    def linked(self) -> LinkedTable:
+        """How its rows are linked."""
+        if self.rows is None:
+            raise ValueError(f"{self.name}: the only table of the run")
+        return self.rows
+
+    @property
+    def persons(self) -> Persons:
+        """Whose rows are whose."""
+        if self.opened.persons is None:
+            raise ValueError(f"{self.name}: nobody's rows")
+        return self.opened.persons
+
+    @property
+    def columns(self) -> int:
+        """Number of its columns, without the numbers of child rows."""
+        return len(set(self.opened.schema.schema.coded).difference(map(rows_of, self.children)))
+
+    def with_numbers_of_rows(self, columns: Mapping[str, Numerical]) -> RunTable:
+        """Return the table in which no number of child rows is larger than those of any person.
+
+        Parameters
+        ----------
+        columns : mapping of a child table to the column of its numbers, whose bounds are released
+        """
+        if not columns:
+            return self
+        schema = self.opened.schema.schema
+        numbers = {rows_of(child): column for child, column in columns.items()}
+        schema = replace(schema, columns={**schema.columns, **numbers})
+        opened = replace(self.opened, schema=replace(self.opened.schema, schema=schema))
+        return replace(self, opened=opened)
+
+    def context_of_rows(self, parent: RowContext) -> RowContext:
+        """Return the context of its rows, given that of all rows below the parent."""
+        return parent.renamed(f"{self.declared.parent}.{rows_of(self.name)}", SIBLINGS)
+
+    def with_context(self, parent: RowContext, lags: int) -> Opened:
+        """Return the table, whose rows have the codes of rows above, and of `lags` rows before. Private."""
+        context = self.context_of_rows(parent).at(self.linked.parents)
+        if self.declared.order is not None:
+            position = np.minimum(positions(self.linked.parents, self.linked.keys), POSITIONS - 1)
+            domain = Domain((POSITION,), (POSITIONS,), (POSITIONS,))
+            context = context.joined(RowContext((position.astype(np.uint8),), domain))
+        above = self.persons.above
+        if above is None:
+            raise ValueError(f"{self.name}: nothing above it")
+        above = replace(above, codes=context.codes, domain=context.domain, lags=lags)
+        return replace(self.opened, persons=replace(self.persons, above=above))
+
+    def context_for_children(self, learned: Learned, largest: int) -> RowContext:
+        """Return the codes of the own columns of each row, in groups that released counts make. Private.
+
+        A column of which all codes are one group is left out.
+
+        Parameters
+        ----------
+        learned : Learned
+        largest : int
+            Largest number of groups of a column with an order; see `groups_at_level` for the others.
+        """
+        codec, fitted, context = learned.codec, learned.fitted, NO_CONTEXT
+        rows_of_persons = np.flatnonzero(self.linked.persons != NOBODY)
+        columns = _columns(self.opened.bounded(None).walk(codec))
+        for axis, attribute in enumerate(codec.domain.names):
+            one_way = fitted.one_way(attribute)
+            groups = groups_at_level(one_way, largest)
+            if not groups.any():
+                continue
+            codes = np.zeros(len(self.linked.persons), np.uint8)
+            codes[rows_of_persons] = groups[fitted.merging.groups[axis][columns[axis]]]
+            name, coarse = f"{self.name}.{attribute}", Grouping((groups,)).domain(one_way.domain)
+            domain = Domain((name,), coarse.sizes, coarse.ordered)
+            column = Context(self.name, attribute, groups)
+            context = context.joined(RowContext((codes,), domain, {name: column}))
+        return context
+
+
+def _columns(walk: Walk) -> list[Integers]:
+    """Return the codes of all rows, by column."""
+    parts: list[Block] = []
+
+    def collect(blocks: Iterable[Block]) -> list[Ints]:
+        parts.extend(blocks)
+        return []
+
+    walk(collect)
+    return [np.concatenate(column) for column in zip(*parts, strict=True)]
+
+
+@dataclass(frozen=True, eq=False)
+class LearnedTable:
+    """What was learnt of one table of a run.
+
+    Parameters
+    ----------
+    learned : Learned
+        Of all rows.
+    links : Links, optional
+        How its rows are linked; None for the root.
+    context : RowContext
+        What the tables below need. Its codes are private.
+    """
+
+    learned: Learned
+    links: Links | None
+    context: RowContext
+
+
+def check_compared(opened: Opened, declared: Table, above: Mapping[str, Schema]) -> None:
+    """Refuse comparisons with rows above that no synthetic row could keep, before anything is spent."""
+    schema, columns = opened.schema.fill({}, {}), opened.schema.schema.coded
+    counted = opened.codec(schema).domain.names if declared.compared or declared.one else ()
+    for rule in declared.one:
+        if rule.column not in counted:
+            raise InputError(f"one {str(rule)!r}: {rule.column!r} is no column that is counted")
+        rule.check(columns[rule.column])
+    for rule in declared.compared:
+        parent, parent_column = rule.above
+        for column, coded in ((rule.column, schema.coded), (parent_column, above[parent].coded)):
+            if column not in coded:
+                raise InputError(f"{str(rule)!r}: there is no column {column!r}{did_you_mean(column, coded)}")
+        for comparison in (rule, *following(opened.schema.schema, rule)):
+            kind, parent_kind = columns[comparison.column], above[parent].coded[parent_column]
+            comparison.check(kind, parent_kind)
+            if kind.is_public and not parent_kind.is_public:
+                has = f"as {comparison.column!r} has some"
+                raise InputError(f"{str(rule)!r}: declare bounds of {rule.name!r}, {has}")
+        if rule.column not in counted:
+            raise InputError(
+                f"{str(rule)!r}: {rule.column!r} is computed from other columns of the table, or measured"
+                " from one without missing cells: compare that one, or leave out the constraint on both"
+            )
+
+
+def with_required_bounds(opened: Opened, declared: Table, parents: Mapping[str, LearnedTable]) -> Opened:
+    """Return `opened` with the interval that the bounds of each compared column must contain.
+
+    A rule such as ``arrived >= persons.born`` compares a column with one of a table above. If the bounds of
+    the column are found under privacy, some row above might allow no value between them. So they must contain
+    an interval that follows from the bounds of the column above, which are public or released.
+    """
+    required: dict[str, RequiredBounds] = {}
+    for rule in declared.compared:
+        parent, parent_column = rule.above
+        low, high = rule.needed(parents[parent].learned.codec.schema.ordinal(parent_column))
+        for comparison in (rule, *following(opened.schema.schema, rule)):
+            column = comparison.column
+            bounds = required.get(column, RequiredBounds())
+            required[column] = bounds.joined(low, high, strict=comparison.strict)
+    return replace(opened, schema=replace(opened.schema, required_bounds=required)) if required else opened
