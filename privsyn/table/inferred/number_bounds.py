@@ -74,9 +74,9 @@ def bounds_of(numbers: Floats, *, integers: bool) -> tuple[float, float]:
     A bound is exact if it is not rare and the numbers are whole and in a short range, or if it stands alone:
     the others differ among themselves by less than they are away from it.
 
-    >>> bounds_of(np.repeat([1.0, 31.0], 5), whole=True), bounds_of(np.array([1.0, 31.0]), whole=True)
+    >>> bounds_of(np.repeat([1.0, 31.0], 5), integers=True), bounds_of(np.array([1.0, 31.0]), integers=True)
     ((1.0, 31.0), (0.0, 35.0))
-    >>> bounds_of(np.array([0.0] * 5 + [1934, 2015]), whole=True)
+    >>> bounds_of(np.array([0.0] * 5 + [1934, 2015]), integers=True)
     (0.0, 2020.0)
     """
     values, counts = np.unique(numbers, return_counts=True)
