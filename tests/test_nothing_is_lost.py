@@ -28,10 +28,10 @@ from privsyn.cli.common import console as screen
 from privsyn.cli.common import outputs as files
 from privsyn.evaluation import report as page
 from privsyn.private.ledger import Ledger
+from privsyn.release import release as releases
 from privsyn.studies import error_trace as tracing
 from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.open_schema import OpenSchema
-from privsyn.table.io import write
 
 SYNTH = ("synth", "data.csv", "out.csv", "--epsilon", 1, "--schema", "schema.yaml", "--rows", 40)
 RESCUE = Path("out.csv.rescue.privsyn")
@@ -40,7 +40,7 @@ EVERYTHING = (*SYNTH, "--paper", "--report", "r.html", "--public-report", "p.htm
 
 LATER = {
     "sampling": (PrivSyn, "sample"),
-    "writing the table": (write, "write_blocks"),
+    "writing the table": (releases, "write_blocks"),
     "the public report": (privsyn, "report"),
     "what is said": (screen, "show_files"),
     "tracing": (tracing, "trace"),
@@ -226,10 +226,10 @@ def test_a_model_that_cannot_be_read_back_is_not_called_saved(tmp_path, monkeypa
 
 
 SLOW = """
-import time; from privsyn import PrivSyn
+import time; from privsyn import Release
 def blocks(*_, **__):
     print("paid", flush=True); time.sleep(60); yield
-PrivSyn.sample_blocks = blocks
+Release.sample_blocks = blocks
 """
 
 

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from privsyn.cli.common import options
 from privsyn.cli.common.terminal import say_text
-
-if TYPE_CHECKING:
-    from privsyn.table.database.declared import Database
-    from privsyn.table.schema.schema import Schema
 
 
 @options.takes(csv=options.CSV)
@@ -56,12 +51,13 @@ def evaluate(
     """Measure how far SYNTHETIC is from REAL. It READS REAL: its output is not private."""
     import privsyn
     from privsyn.cli.common.console import show_files, waiting
-    from privsyn.cli.common.outputs import check_outputs, check_page, staged, write_text
+    from privsyn.cli.common.outputs import check_data, check_outputs, check_page, staged, write_text
 
     outputs = {"--json": json_file, "--report": report}
-    of_one = {"--unit": unit, "--order": order, "--target": target, "--test": test, "--leave-out": leave_out}
     tables = [real, synthetic, *([] if test is None else [test])]
-    public = _public(schema, csv, of_one, tables)
+    public = options.read_public(schema, csv)
+    for path in tables:
+        check_data(path, public)
     check_outputs(outputs, inputs=(*tables, schema), force=force)
     check_page("--report", report)
     with staged(outputs) as places, waiting("comparing the tables and training models"):
@@ -120,11 +116,13 @@ def attack(
     """Attack rows of REAL and rows of CONTROL, and compare. It READS REAL: its output is not private."""
     import privsyn
     from privsyn.cli.common.console import show_files, waiting
-    from privsyn.cli.common.outputs import check_outputs, staged, write_text
+    from privsyn.cli.common.outputs import check_data, check_outputs, staged, write_text
 
     outputs = {"--json": json_file}
     tables = real, synthetic, control
-    public = _public(schema, csv, {"--unit": unit, "--order": order}, tables)
+    public = options.read_public(schema, csv)
+    for path in tables:
+        check_data(path, public)
     check_outputs(outputs, inputs=(*tables, schema), force=force)
     with staged(outputs) as places, waiting("attacking rows"):
         risks = privsyn.attack(*tables, public, unit=unit, order=order, secrets=secret, seed=seed)
@@ -132,19 +130,3 @@ def attack(
             write_text(places["--json"], risks.to_json())
     say_text(str(risks))
     show_files(outputs)
-
-
-def _public(
-    schema: Path | None, csv: options.Given, of_one: Mapping[str, object], tables: Sequence[Path]
-) -> Schema | Database | None:
-    """Return what a schema file declares; refuse tables, and options of one table, that do not fit it."""
-    from privsyn.cli.common.linked import check_comparable, declared_tables
-    from privsyn.cli.common.outputs import check_table
-
-    database = declared_tables(schema, of_one, csv)
-    if database is not None:
-        check_comparable(tables, database)
-        return database
-    for table in tables:
-        check_table(table)
-    return options.read_public(schema, csv)

@@ -60,7 +60,7 @@ def plan(
         raise InputError(f"{settings['schema']}: linked tables are planned from the schema: leave out {data}")
     if database is None and data is not None:
         check_table(data)
-    settings["schema"] = database or options.read_public(settings["schema"], csv)
+    settings["schema"] = database or options.read_schema_of(settings["schema"], csv)
     numbers = None if rows_per_parent is None else dict(map(_per_parent, rows_per_parent))
     say_text(str(privsyn.plan(data, rows=rows, rows_per_parent=numbers, **settings)))
 
@@ -149,7 +149,7 @@ def sweep(
     check_outputs(outputs, inputs=inputs, force=force, appended=("--out",))
     if plot is None and (score or peers):
         raise InputError("--score and --peers are about the plot: add --plot FILE")
-    settings["schema"] = database or options.read_public(settings["schema"], csv)
+    settings["schema"] = database or options.read_schema_of(settings["schema"], csv)
     metrics, scores = options.own_metrics(metric), options.split(score)
     check_scores(scores)
     others_results = None if peers is None else read_peers(peers)

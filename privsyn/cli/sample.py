@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from privsyn.abilities import DRAWS, LINKED, check_abilities
 from privsyn.cli.common.options import ExcelSafe, Force, Out, Rows
 from privsyn.cli.common.terminal import say, say_text
 
@@ -43,39 +44,35 @@ def sample(
     """Draw a synthetic table from a model, at no further privacy cost."""
     from privsyn import load
     from privsyn.cli.common import console
-    from privsyn.cli.common.outputs import check_outputs
-    from privsyn.errors import InputError, about_absent
+    from privsyn.cli.common.outputs import check_outputs, output_files, write_sample
+    from privsyn.errors import about_absent
     from privsyn.release.given import parse_given
-    from privsyn.table.io.formats import ending_of
-    from privsyn.table.io.read_in_memory import check_excel_safe
-    from privsyn.table.io.write import write_table
 
-    plain = not given and balance is None
     release = load(model)
-    if release.single is None:
-        from privsyn.cli.common.linked import refuse, sample_tables
-
-        refuse({"--given": given, "--balance": balance, "--draws": draws})
-        sample_tables(release, model, out, rows, seed, excel_safe=excel_safe, force=force)
-        return
-    ending_of(out)
-    check_excel_safe(out, excel_safe=excel_safe)
-    check_outputs({"OUT": out}, inputs=(model,), force=force)
-    if draws is not None and not plain:
-        raise InputError("--draws: leave out --given and --balance")
-    if release.is_linked and (given or balance is not None or draws is not None):
-        raise InputError("leave out --given, --balance and --draws: the rows are linked")
-    asked = parse_given(release.codec.schema.coded, given) if given else None
+    check_abilities(release.kinds, {"given": given, "balance": balance, "draws": draws})
+    if draws is not None:
+        check_abilities([DRAWS], {"given": given, "balance": balance})
+    tables = release.database.names if LINKED in release.kinds else ()
+    outputs = output_files(out, tables, {}, excel_safe=excel_safe)
+    check_outputs(outputs, inputs=(model,), force=force, tables=tables)
+    asked = parse_given(release.tables[release.database.root].codec.schema.coded, given) if given else None
     with console.progress() as report:
         if draws is not None:
             made = release.draws(draws, rows, seed=seed, progress=report)
-            shape = made.to_file(out, excel_safe=excel_safe)
-        elif plain:
-            shape = release.sample_to(out, rows, seed=seed, excel_safe=excel_safe, progress=report)
+            shapes = {"": made.to_file(out, excel_safe=excel_safe)}
         else:
-            table = release.sample(rows, given=asked, balance=balance, seed=seed, progress=report)
-            shape = write_table(table, out, release.codec.schema, release.single.form, excel_safe=excel_safe)
-    console.show_table(shape, out, release.ledger, estimated=rows is None and plain and draws is None)
+            shapes = write_sample(
+                release,
+                out,
+                rows,
+                given=asked,
+                balance=balance,
+                seed=seed,
+                excel_safe=excel_safe,
+                progress=report,
+            )
+    estimated = rows is None and asked is None and balance is None and draws is None
+    console.show_tables(shapes, out, release, estimated=estimated)
     if balance is not None and (left_out := release.absent(balance)):
         say(about_absent(balance, left_out))
     console.show_privacy(release.ledger, spent_before=True)

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from privsyn.abilities import CHECK, LINKED, check_abilities
 from privsyn.cli.common import options
 from privsyn.cli.common.terminal import say, say_text
 
@@ -54,9 +55,8 @@ def schema(
 
     unit = settings["unit"]
     if check is not None:
-        if persons is not None:
-            raise InputError("--check takes the persons from the schema: leave out --persons")
-        _check(data, check, output, unit, csv, from_dtypes=from_dtypes)
+        check_abilities([CHECK], {"output": output, "from_dtypes": from_dtypes, "persons": persons})
+        _check(data, check, unit, csv)
         return
     tables = every_table(data)
     if persons is not None and not tables:
@@ -71,7 +71,7 @@ def schema(
         check_table(data)
     outputs: dict[str, Path | None] = {"--output": output}
     check_outputs(outputs, inputs=(data,), force=force)
-    form = options.read_public(None, csv)
+    form = options.read_schema_of(None, csv)
     dialect, stem = PLAIN if form is None else form.csv, None if output is None else output.stem
     if tables:
         from privsyn.table.drafting.linked import draft_tables
@@ -105,39 +105,24 @@ def schema(
     say(f"privsyn: {called} comes from {source}; review every line before you use it", err=True)
 
 
-def _check(
-    data: Path,
-    check: Path,
-    output: Path | None,
-    unit: str | None,
-    csv: dict[str, Any],
-    *,
-    from_dtypes: bool,
-) -> None:
+def _check(data: Path, check: Path, unit: str | None, csv: dict[str, Any]) -> None:
     """Print what a schema of one table, or of several, would leave out or change in the rows."""
-    from privsyn.cli.common.linked import refuse
-    from privsyn.cli.common.outputs import check_table
+    from privsyn.cli.common.outputs import check_data
     from privsyn.errors import InputError
     from privsyn.evaluation.integrity import check_rules
-    from privsyn.table.database.yaml_form import as_database
+    from privsyn.table.database.declared import Database
     from privsyn.table.drafting.draft import check_schema
     from privsyn.table.drafting.linked import check_tables
 
-    database = as_database(check)
-    if database is not None:
-        others = {"--unit": unit, "--output": output, "--from-dtypes": from_dtypes}
-        refuse(others | {f"--{name}": value for name, value in csv.items()})
-        _show(check, [*check_tables(data, database), *check_rules(data, database)])
-        return
-    check_table(data)
-    if from_dtypes:
-        raise InputError("--check and --from-dtypes exclude each other: give one of them")
     public = options.read_public(check, csv)
-    if output is not None:
-        raise InputError("--check writes no file; leave out --output")
+    check_data(data, public)
     if public is None:
         raise InputError(f"{check}: has no column to be checked")
-    _show(check, check_schema(data, public, unit=unit))
+    if isinstance(public, Database):
+        check_abilities([LINKED], {"unit": unit})
+        _show(check, [*check_tables(data, public), *check_rules(data, public)])
+    else:
+        _show(check, check_schema(data, public, unit=unit))
 
 
 def _show(check: Path, findings: list[str]) -> None:
@@ -193,7 +178,7 @@ def randomize(
     check_table(data)
     ending_of(out)
     check_outputs(outputs, inputs=(data, schema), force=force)
-    public = options.read_public(schema, csv) or schema
+    public = options.read_schema_of(schema, csv) or schema
     sent = randomise(data, public, keep, **settings)
     with staged(outputs) as places:
         rows, columns = write_table(sent.table, places["OUT"], sent.schema, sent.form)

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from secrets import randbits
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from privsyn.cli.common import options
+from privsyn.errors import InputError
 from privsyn.settings import AGREED
 
 if TYPE_CHECKING:
     from privsyn.account.account import Account
-    from privsyn.cli.common.task import Task
+    from privsyn.evaluation.scores import Origin
     from privsyn.owners.owners import Owners
-    from privsyn.progress import Progress
     from privsyn.synthesizer import PrivSyn
+    from privsyn.table.database.declared import Database
     from privsyn.table.schema.schema import Schema
 
 
@@ -63,109 +65,87 @@ def synth(
 
     compiling.compile_ahead()  # before the libraries, which take a second to import
     from privsyn.cli.common import console
-    from privsyn.cli.common.linked import refuse, synth_tables
-    from privsyn.cli.common.recording import BudgetPlace, account_of
-    from privsyn.cli.common.task import Task
-    from privsyn.table.database.yaml_form import as_database
-
-    task = Task(
-        data,
-        out,
-        settings,
-        {"--model": model, "--ledger": ledger, "--public-report": public_report, "--sheet": sheet},
-        account_of(data, out, settings, BudgetPlace(budget, declined=no_budget), policy),
-        partial(console.progress, progress),
-        rows=rows,
-        force=force,
-        excel_safe=excel_safe,
-    )
-    database = as_database(settings["schema"])
-    if database is not None:
-        refuse({"--report": report})
-        synth_tables(task, database)
-    else:
-        _synth_table(task, report, policy, csv)
-
-
-def _synth_table(task: Task, report: Path | None, policy: Path | None, csv: dict[str, Any]) -> None:
-    """Make one synthetic table, and a page that compares it with the private one if there is a `report`."""
-    from privsyn.cli.common import console
     from privsyn.cli.common.keeping import end_without_table, kept, write_public_pages
-    from privsyn.cli.common.outputs import BUDGET, exists_already, rehearse
-    from privsyn.cli.common.recording import fit_recorded
+    from privsyn.cli.common.outputs import exists_already, rehearse, write_sample
+    from privsyn.cli.common.recording import BudgetPlace, account_of, fit_recorded
     from privsyn.cli.common.terminal import say
     from privsyn.release.acceptance.judge import SEED
-    from privsyn.table.io.write import write_blocks
+    from privsyn.table.database.declared import Database
     from privsyn.table.schema.yaml_file import about_file
 
-    data, out, rows, results, account = task.data, task.out, task.rows, task.results, task.account
-    outputs = {"OUT": out, BUDGET: account.path, **results}
-    _check(task, {**outputs, "--report": report}, policy)
-    public = options.read_public(task.settings["schema"], csv)
+    results = {"--model": model, "--ledger": ledger, "--public-report": public_report, "--sheet": sheet}
+    account = account_of(data, out, settings, BudgetPlace(budget, declined=no_budget), policy)
+    options.check_lookups(data, settings["schema"])
+    public = options.read_public(settings["schema"], csv)
+    linked = isinstance(public, Database)
+    tables = public.names if isinstance(public, Database) else ()
+    inputs = (data, settings["schema"], settings["accept"], policy)
+    outputs = {**results, "--report": report}
+    private, outputs = _check(data, out, public, inputs, outputs, account, excel_safe=excel_safe, force=force)
+    if report is not None and rows == 0:
+        raise InputError("--report compares rows, and --rows 0 makes none: leave out one of them")
+    shown = partial(console.progress, progress)
     rehearsed = partial(rehearse, data, out, public, rows=rows, report=report is not None)
-    with about_file(task.settings["schema"]):
-        fitted = fit_recorded({**task.settings, "schema": public}, data, account, task.shown, rehearsed)
-    verdict = fitted.ledger_.acceptance
-    accepted, noise = verdict is None or verdict.met, fitted.release_.too_little_signal
-    model, ledger = results["--model"], results["--ledger"]
+    with about_file(None if linked else settings["schema"]):
+        fitted = fit_recorded({**settings, "schema": public}, private, account, shown, rehearsed)
+    release, verdict = fitted.release_, fitted.ledger_.acceptance
+    accepted, noise = verdict is None or verdict.met, release.too_little_signal
     with kept(fitted, account, out=out, model=model, ledger=ledger) as written:  # what was paid for is kept
         console.show_acceptance(fitted.ledger_)
         if accepted and noise is None:
             seed = fitted.seed if verdict is None or rows is not None else SEED  # the table that was tested
-            existed = exists_already(out)
-            with task.shown() as bars:
-                whole = None if report is None else fitted.sample(rows, seed=seed, progress=bars)
-                blocks = _blocks(fitted, whole, rows, seed, bars)
-                model_of_table = fitted.release_.table()
-                known, form = model_of_table.codec.schema, model_of_table.form
-                shape = write_blocks(blocks, out, known, form, excel_safe=task.excel_safe)
+            if report is not None and seed is None:
+                seed = randbits(128)  # the rows of the file are those of the report
+            existed = exists_already(out, tables)
+            with shown() as bars:
+                shapes = write_sample(
+                    release, out, rows, seed=seed, data=private, excel_safe=excel_safe, progress=bars
+                )
             write_public_pages(fitted, out, results, written)
             if existed:
                 say(f"{out} was replaced. If it was published, {ADD_UP}")
-            console.show_table(shape, out, fitted.ledger_, estimated=rows is None)
+            console.show_tables(shapes, out, release, estimated=rows is None)
             console.show_files({name: path if path in written else None for name, path in outputs.items()})
             _show(fitted)
             if report is not None:
-                _compare(fitted, data, whole, public, report)
+                _compare(fitted, private, fitted.sample(rows, seed=seed), public, report)
             say(*filter(None, [account.so_far]))
             console.show_losses(fitted.losses_)
-            say(fitted.outlook())
+            console.show_outlook(fitted)
     if not accepted:
         say(*filter(None, [account.so_far]))
         console.show_refused(fitted.ledger_, out, model)
         console.show_losses(fitted.losses_)
         raise typer.Exit(1)
     if noise is not None:
-        end_without_table(task, fitted, noise)
+        end_without_table(fitted, account, noise, out, model)
 
 
-def _check(task: Task, outputs: Mapping[str, Path | None], policy: Path | None) -> None:
-    """Refuse what cannot be read or written, and options that contradict."""
-    from privsyn.cli.common.outputs import check_files, check_table
+def _check(
+    data: Path,
+    out: Path,
+    public: Schema | Database | None,
+    inputs: Sequence[Path | None],
+    outputs: Mapping[str, Path | None],
+    account: Account,
+    *,
+    excel_safe: bool,
+    force: bool,
+) -> tuple[Path | dict[str, str], dict[str, Path | None]]:
+    """Refuse what cannot be read or written; return the tables to be read, and the files to be written."""
+    from privsyn.cli.common.outputs import BUDGET, check_data, check_files, output_files
     from privsyn.cli.common.recording import check_recordable
-    from privsyn.errors import InputError
-    from privsyn.table.io.formats import ending_of
-    from privsyn.table.io.read_in_memory import check_excel_safe
+    from privsyn.table.database.declared import Database
 
-    data, out, settings = task.data, task.out, task.settings
-    check_excel_safe(out, excel_safe=task.excel_safe)
-    options.check_lookups(data, settings["schema"])
-    check_table(data)
-    ending_of(out)
-    inputs = (data, settings["schema"], settings["accept"], policy)
-    check_recordable(data, task.account)
-    check_files(out, outputs, inputs, force=task.force)
-    if outputs["--report"] is not None and task.rows == 0:
-        raise InputError("--report compares rows, and --rows 0 makes none: leave out one of them")
-
-
-def _blocks(
-    fitted: PrivSyn, whole: Any, rows: int | None, seed: int | None, bars: Progress | None
-) -> Iterator[Any]:
-    """Return the rows to be written: those of the whole table, if there is one."""
-    if whole is not None:
-        return iter([whole])
-    return iter(fitted.sample_blocks(rows, seed=seed, progress=bars))
+    tables: tuple[str, ...] = ()
+    if isinstance(public, Database):
+        tables = public.names
+        inputs = (*inputs, *(Path(table.public) for table in public.public.values()))
+    private = check_data(data, public)
+    files = output_files(out, tables, {BUDGET: account.path, **outputs}, excel_safe=excel_safe)
+    check_recordable(data, account)
+    check_files(out, files, inputs, tables=tables, force=force)
+    return private, files
 
 
 def _show(fitted: PrivSyn) -> None:
@@ -182,17 +162,28 @@ def _show(fitted: PrivSyn) -> None:
     console.show_privacy(fitted.ledger_)
 
 
-def _compare(fitted: PrivSyn, data: Path, synthetic: Any, public: Schema | None, report: Path) -> None:
-    """Write the comparison of both tables, and print its path."""
+def _compare(
+    fitted: PrivSyn,
+    private: Path | dict[str, str],
+    synthetic: Any,
+    public: Schema | Database | None,
+    report: Path,
+) -> None:
+    """Write the comparison of the private and the synthetic tables, and print its path."""
     import privsyn
     from privsyn.cli.common import console
     from privsyn.studies.error_trace import trace
+    from privsyn.table.database.declared import Database
     from privsyn.table.io.read_in_memory import read_in_memory
 
+    real: Any = private
     unit = fitted.unit if fitted.identifiers else None
-    real = read_in_memory(data, public, unit=fitted.unit).frame
-    if unit is None and fitted.unit is not None:
-        real = real.drop(columns=fitted.unit)
+    origins: Sequence[Origin] = ()
+    if isinstance(private, Path) and not isinstance(public, Database):
+        real = read_in_memory(private, public, unit=fitted.unit).frame
+        if unit is None:
+            real = real.drop(columns=[] if fitted.unit is None else fitted.unit)
+            origins = trace(fitted.release_, real, synthetic)
     with console.waiting("comparing the tables and training models"):
         privsyn.evaluate(
             real,
@@ -203,7 +194,7 @@ def _compare(fitted: PrivSyn, data: Path, synthetic: Any, public: Schema | None,
             target=fitted.target,
             report=report,
             ledger=fitted.ledger_.to_dict(),
-            origins=trace(fitted.release_, real, synthetic) if unit is None else (),
+            origins=origins,
         )
     console.show_files({"--report": report})
 

@@ -247,6 +247,7 @@ class Release(Generic[TableT]):
         path: str | PathLike[str],
         n: int | None = None,
         *,
+        given: Any = None,
         seed: int | None = None,
         ending: str = ".csv",
         excel_safe: bool = False,
@@ -258,11 +259,11 @@ class Release(Generic[TableT]):
         ----------
         path : str or path
             A new folder, whose files get the `ending`, or a .duckdb or .sqlite file.
-        n, seed, excel_safe, progress : optional
+        n, given, seed, excel_safe, progress : optional
             See `sample` and `sample_to`.
         """
         check_for_tables(path)
-        rows, tables = self.linked_rows.sample(n, None, seed, progress or no_progress), dict[str, Any]()
+        rows, tables = self.linked_rows.sample(n, given, seed, progress or no_progress), dict[str, Any]()
         for name in self.tables:
             table, schema, form = self.linked_rows.published(name, rows)
             tables[name] = table, schema, form, declared_table(name, self.database, schema.columns)

@@ -621,7 +621,7 @@ def test_what_is_cheap_is_checked_before_the_work(out, folder, capsys, monkeypat
 
 def test_a_table_that_is_there_survives_a_failure(folder, capsys, monkeypatch):
     Path("out.csv").write_text("old")
-    monkeypatch.setattr(PrivSyn, "sample_blocks", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(privsyn.Release, "sample_blocks", lambda *_, **__: 1 / 0)
     line(run(capsys, *SYNTH, "--model", "m.privsyn", "--force"), 1)
     assert Path("out.csv").read_text() == "old"
 

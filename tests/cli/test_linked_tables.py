@@ -121,6 +121,18 @@ def test_keys_and_order_of_sqlite_keep_their_types(folder, capsys):
     assert abs(paid[1] - 0.5) < 0.2
 
 
+@pytest.mark.slow
+def test_a_report_compares_the_tables_that_were_written(folder, capsys):
+    done = run(capsys, "synth", "in", "out", *EPSILON, "--report", "r.html")
+    assert done.code == 0, done.err
+    assert "r.html: both tables side by side. It READS THE REAL TABLE" in done.out
+    page = (folder / "r.html").read_text()
+    assert run(capsys, "evaluate", "in", "out", "--schema", "homes.yaml", "--json", "s.json").code == 0
+    scores = json.loads((folder / "s.json").read_text())
+    assert f"{scores['synthetic_rows']:,}" in page
+    assert "trips" in page
+
+
 def test_rules_across_tables_hold_in_the_files(folder, capsys):
     (folder / "homes.yaml").write_text(RULED)
     for name, more in (("homes", {"all": 1}), ("trips", {"bus": "b"})):
@@ -189,7 +201,6 @@ def test_a_look_up_table_is_not_the_private_one_nor_written_over(folder, capsys)
         (("in.sqlite", "no/out.sqlite", *EPSILON), "there is no folder no"),
         (("in", "out", *EPSILON, "--model", "homes.yaml", "--force"), "homes.yaml: is an input too"),
         (("in/homes.csv", "out", *EPSILON), "is one table, and several are declared"),
-        (("in", "out", *EPSILON, "--report", "r.html"), "the schema declares several tables"),
         (("in", "out", "--epsilon", 2), "of linked tables give a schema too, which `privsyn schema` drafts"),
         (
             ("in", "out", *EPSILON, "--unit", "home"),
@@ -288,13 +299,13 @@ def test_a_column_that_was_not_found_names_its_table(folder, capsys):
 def test_what_several_tables_do_not_take_is_refused_in_one_line(folder, capsys, command):
     many, linked = 2 if command == "evaluate" else 3, ("--schema", "homes.yaml")
     refused = [("--unit", "home"), ("--order", "day"), ("--delimiter", ";")]
-    refused += [("--target", "km"), ("--leave-out", "km"), ("--test", "in")] if many == 2 else []
+    refused += [("--target", "km"), ("--test", "in")] if many == 2 else []
     for given, text in [
         (("in",) * many, "in: is a folder without a file"),
         (("in/trips.csv",) * many + linked, "in/trips.csv: is one table, and several are declared"),
         (("none",) + ("in",) * (many - 1) + linked, "none: there is no such folder"),
         (("in",) + ("no.duckdb",) * (many - 1) + linked, "no.duckdb: there is no such file"),
-        *[(("in",) * many + linked + each, f"{each[0]}: the schema declares several") for each in refused],
+        *[(("in",) * many + linked + each, f"linked tables take no {each[0]}: ") for each in refused],
     ]:
         done = run(capsys, command, *given)
         assert (done.code, text in done.err, done.err.count("\n")) == (2, True, 1), (given, done.err)
@@ -324,10 +335,17 @@ def test_a_draft_that_leaves_out_a_table_says_so(folder, capsys):
     assert "NOT DRAFTED: the table notes." in (folder / "draft.yaml").read_text()
 
 
-def test_a_sample_of_several_tables_takes_no_values(folder, capsys):
+def test_a_sample_of_several_tables_takes_values_of_the_rows_without_a_parent(folder, capsys):
     assert run(capsys, "synth", "in", "out", *EPSILON, "--model", "m.privsyn").code == 0
-    done = run(capsys, "sample", "m.privsyn", "few", "--given", "region=n")
-    assert (done.code, "--given" in done.err) == (2, True)
+    assert run(capsys, "sample", "m.privsyn", "few", "--given", "region=n", "--rows", 30).code == 0
+    homes = pd.read_csv(folder / "few" / "homes.csv")
+    assert set(homes["region"]) == {"n"}
+    assert set(pd.read_csv(folder / "few" / "trips.csv")["home"]) <= set(homes["home"])
+    refused = run(capsys, "sample", "m.privsyn", "other", "--balance", "region")
+    assert (refused.code, refused.err) == (
+        2,
+        "privsyn: linked tables take no --balance: leave it out\n",
+    )
 
 
 @pytest.mark.slow
@@ -365,7 +383,7 @@ def test_a_draft_says_how_the_files_are_written(folder, capsys):
     done = run(capsys, "schema", "german", "--check", "draft.yaml")
     assert done.code == 0, done.err
     done = run(capsys, "schema", "german", "--check", "draft.yaml", "--delimiter", ";")
-    assert (done.code, "--delimiter: the schema declares several tables" in done.err) == (2, True)
+    assert (done.code, "linked tables take no --delimiter: say it in the schema" in done.err) == (2, True)
 
 
 def test_a_draft_of_one_table_of_several_is_as_before(folder, capsys):
@@ -424,8 +442,8 @@ def test_a_check_fails_if_two_persons_share_a_key(folder, capsys):
             ("in.duckdb", "--from-dtypes"),
             "their keys are found in the rows), or draft one, as in.duckdb::homes",
         ),
-        (("in", "--check", "homes.yaml", "--unit", "home"), "--unit: the schema declares several tables"),
-        (("in", "--check", "homes.yaml", "-o", "draft.yaml"), "--output: the schema declares several tables"),
+        (("in", "--check", "homes.yaml", "--unit", "home"), "linked tables take no --unit: the persons are"),
+        (("in", "--check", "homes.yaml", "-o", "draft.yaml"), "--check takes no --output: it writes no file"),
         (("in/homes.csv", "--check", "homes.yaml"), "is one table, and several are declared"),
         (("none.duckdb",), "none.duckdb: there is no such file"),
         (("bad.sqlite",), "bad.sqlite: not a SQLite database"),

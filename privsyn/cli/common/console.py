@@ -12,6 +12,7 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
+from privsyn.abilities import LINKED
 from privsyn.arguments import BETTER, is_weak
 from privsyn.cli.common.compiling import announced
 from privsyn.cli.common.options import ProgressFormat
@@ -32,6 +33,8 @@ from privsyn.progress import Progress
 
 if TYPE_CHECKING:
     from privsyn.release.losses import Loss
+    from privsyn.release.release import Release
+    from privsyn.synthesizer import PrivSyn
 
 
 LONG = 400
@@ -126,13 +129,31 @@ def _lines() -> Progress:
     return report
 
 
-def show_table(shape: tuple[int, int], out: Path, spent: Ledger, *, estimated: bool) -> None:
-    """Print the size of the table, and where it is."""
-    rows, columns = shape
-    stands_for_all = spent.unit is None or any(spend.what.endswith(ROWS_PER_PERSON) for spend in spent.spends)
-    number = "the table's own number" if stands_for_all else "how many rows of the table were kept"
-    note = f" (a private estimate of {number})" if estimated and not spent.all_local else ""
-    say(f"{out}: {plural(rows, 'row')}{note}, {plural(columns, 'column')}")
+def show_tables(
+    shapes: Mapping[str, tuple[int, int]], out: Path, release: Release, *, estimated: bool
+) -> None:
+    """Print the size of each table, and where it is. One table has the name ""."""
+    ledger = release.ledger
+    for name, (rows, columns) in shapes.items():
+        if name:
+            table = release.database.tables[name]
+            link = "" if table.parent is None else f", linked to {table.parent}"
+            link = link if table.public is None else ", public, as it is"
+            say(f"{out}: {name}: {plural(rows, 'row')}, {plural(columns, 'column')}{link}")
+            continue
+        asked = [spend.what for spend in ledger.spends]
+        stands_for_all = ledger.unit is None or any(what.endswith(ROWS_PER_PERSON) for what in asked)
+        number = "the table's own number" if stands_for_all else "how many rows of the table were kept"
+        note = f" (a private estimate of {number})" if estimated and not ledger.all_local else ""
+        say(f"{out}: {plural(rows, 'row')}{note}, {plural(columns, 'column')}")
+
+
+def show_outlook(fitted: PrivSyn) -> None:
+    """Print how good each table is likely to be."""
+    if LINKED in fitted.release_.kinds:
+        say(*(f"{name}: {outlook}" for name, outlook in fitted.release_.outlooks().items()))
+    else:
+        say(fitted.outlook())
 
 
 def show_files(files: Mapping[str, Path | None]) -> None:

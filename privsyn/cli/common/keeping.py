@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from privsyn.account.account import Account
-    from privsyn.cli.common.task import Task
     from privsyn.synthesizer import PrivSyn
 
 
@@ -103,7 +102,7 @@ def write_public_pages(
         written.append(sheet)
 
 
-def end_without_table(task: Task, fitted: PrivSyn, why: str) -> None:
+def end_without_table(fitted: PrivSyn, account: Account, why: str, out: Path, model: Path | None) -> None:
     """Keep the model of a run whose answers are mostly noise, say why there is no table, and exit with 1."""
     import typer
 
@@ -111,12 +110,11 @@ def end_without_table(task: Task, fitted: PrivSyn, why: str) -> None:
     from privsyn.cli.common.outputs import rescue_of
     from privsyn.cli.common.terminal import say
 
-    model = task.results["--model"]
     if model is None:
-        model = rescue_of(task.out)
+        model = rescue_of(out)
         fitted.save(model)
-    say(*filter(None, [task.account.so_far]))
-    show_no_signal(why, fitted.ledger_, task.out, model)
+    say(*filter(None, [account.so_far]))
+    show_no_signal(why, fitted.ledger_, out, model)
     show_losses(fitted.losses_)
     raise typer.Exit(1)
 

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from privsyn.abilities import LINKED, check_abilities
 from privsyn.errors import InputError, replace_errors
 from privsyn.settings import Settings
 
 if TYPE_CHECKING:
+    from privsyn.table.database.declared import Database
     from privsyn.table.schema.schema import Schema
 
 FORMATS = ".csv, .csv.gz, .parquet, .xlsx, .dta, .sav, .duckdb or .sqlite"
@@ -204,8 +206,21 @@ def _value_of(option: Parameter, value: Any) -> Any:
     return setting.metadata["means"] if value else setting.default
 
 
-def read_public(schema: Path | None, csv: Given) -> Schema | None:
-    """Return the schema in a file, with the format of CSV files that the options give.
+def read_public(schema: Path | None, csv: Given) -> Schema | Database | None:
+    """Return what a file declares: a schema, or a database if it declares several tables.
+
+    The format of CSV files that the options give comes before that of the schema; see `read_schema_of`.
+    """
+    from privsyn.table.database.yaml_form import as_database
+
+    if (database := as_database(schema)) is None:
+        return read_schema_of(schema, csv)
+    check_abilities([LINKED], csv)
+    return database
+
+
+def read_schema_of(schema: Path | None, csv: Given) -> Schema | None:
+    """Return the schema of one table in a file, with the format of CSV files that the options give.
 
     An option comes before the schema's setting. If nothing but defaults is left, it is None.
     """
@@ -231,9 +246,10 @@ def read_public(schema: Path | None, csv: Given) -> Schema | None:
 def check_lookups(data: Path, schema: Path | None) -> None:
     """Refuse a schema that looks values up in the private table itself: what it looks up is published."""
     from privsyn.cli.common.terminal import say
+    from privsyn.table.database.yaml_form import as_database
     from privsyn.table.schema.yaml_file import lookup_files, read_schema
 
-    if schema is None:
+    if schema is None or as_database(schema) is not None:
         return
     read_schema(schema)  # raises if the file cannot be read
     for path in lookup_files(schema):

@@ -8,25 +8,42 @@ import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
+from privsyn.abilities import LINKED
 from privsyn.cli.common.terminal import say
 from privsyn.errors import InputError, plural
-from privsyn.files import atomic_path, closing_files
+from privsyn.files import atomic_path, check_file, closing_files
 from privsyn.table.codec.codec import Codec
+from privsyn.table.database.declared import Database
 from privsyn.table.discovery.open_schema import OpenSchema
-from privsyn.table.io.formats import Place, ending_of, file_of, holds_tables, is_typed
+from privsyn.table.io.formats import Place, ending_of, file_of, holds_tables, is_typed, tables_in
 from privsyn.table.io.output_type import PANDAS, OutputType
 from privsyn.table.io.parquet import is_folder, left_out, parts_of
 from privsyn.table.io.read_in_batches import read_in_batches
-from privsyn.table.io.read_in_memory import read_columns
-from privsyn.table.io.write import write_table
+from privsyn.table.io.read_in_memory import check_excel_safe, read_columns
+from privsyn.table.io.write import check_for_tables, write_table
 from privsyn.table.schema.schema import Schema
+
+if TYPE_CHECKING:
+    from privsyn.progress import Progress
+    from privsyn.release.release import Release
 
 Outputs = Mapping[str, Path | None]
 """Output paths by the name of the argument; None if it was not given."""
+
+
+def check_data(path: Path, public: Schema | Database | None) -> Path | dict[str, str]:
+    """Return what `fit` takes: a table, or where each of linked tables is; refuse what is neither."""
+    if not isinstance(public, Database):
+        check_table(path)
+        return path
+    if holds_tables(path):
+        check_file(Place.of(path).file)
+    return tables_in(path, public.names)
 
 
 def check_table(path: Path) -> None:
@@ -77,6 +94,26 @@ def check_outputs(
             if path is not None and name not in appended:
                 _check_absent(name, path, tables)
     _tell_of_leftovers(file_of(path) for path in outputs.values() if path is not None)
+
+
+def output_files(
+    out: Path, tables: Collection[str], others: Outputs, *, excel_safe: bool
+) -> dict[str, Path | None]:
+    """Return the outputs that are files. Linked `tables` are written into a new folder, or a database.
+
+    Refuse an `out` that is neither, and others in that folder: the model is written first, and the folder
+    must be empty after that.
+    """
+    if not tables:
+        check_excel_safe(out, excel_safe=excel_safe)
+        ending_of(out)
+    if not tables or holds_tables(out):
+        return {"OUT": out, **others}
+    check_for_tables(out)
+    for name, path in others.items():
+        if path is not None and out.resolve() in path.resolve().parents:
+            raise InputError(f"{name} {path}: the folder {out} is for the tables alone: give another folder")
+    return dict(others)
 
 
 BUDGET = "the budget file"
@@ -188,11 +225,11 @@ def _check_absent(name: str, path: Path, tables: Collection[str]) -> None:
         )
 
 
-def exists_already(path: Path) -> bool:
-    """Return whether writing a table would replace one."""
+def exists_already(path: Path, tables: Collection[str] = ()) -> bool:
+    """Return whether writing a table, or linked `tables`, would replace one."""
     if holds_tables(file := file_of(path)):
-        return bool(tables_there(path))
-    return file.exists()
+        return bool(tables_there(path, tables))
+    return file.is_file()
 
 
 def tables_there(path: Path, tables: Collection[str] = ()) -> list[str]:
@@ -226,8 +263,52 @@ def write_text(place: Path, text: str) -> None:
         part.write_text(text, encoding="utf-8")
 
 
+def write_sample(
+    release: Release,
+    out: Path,
+    rows: int | None,
+    *,
+    given: Any = None,
+    balance: str | None = None,
+    seed: int | None = None,
+    data: Mapping[str, str] | Path | None = None,
+    excel_safe: bool,
+    progress: Progress | None,
+) -> dict[str, tuple[int, int]]:
+    """Write synthetic rows into a file, or linked tables into a folder or database.
+
+    Parameters
+    ----------
+    release, out, rows, given, balance, seed, excel_safe, progress
+        As for `sample` and `sample_to`.
+    data : mapping of a table to its path, optional
+        Files in a folder have the ending of the first of these. Default: .csv.
+
+    Returns
+    -------
+    dict of a table to its numbers of rows and columns; of one table under the name ""
+    """
+    if LINKED in release.kinds:
+        endings = [ending_of(path) for path in data.values()] if isinstance(data, Mapping) else []
+        ending = endings[0] if endings and endings[0] in (".csv", ".csv.gz", ".parquet") else ".csv"
+        return release.sample_into(
+            out, rows, given=given, seed=seed, ending=ending, excel_safe=excel_safe, progress=progress
+        )
+    if given is None and balance is None:
+        return {"": release.sample_to(out, rows, seed=seed, excel_safe=excel_safe, progress=progress)}
+    table = release.sample(rows, given=given, balance=balance, seed=seed, progress=progress)
+    model = release.table()
+    return {"": write_table(table, out, model.codec.schema, model.form, excel_safe=excel_safe)}
+
+
 def rehearse(
-    data: Path, out: Path, schema: Schema | None, *, unit: str | None, rows: int | None, report: bool
+    data: Path,
+    out: Path,
+    schema: Schema | Database | None,
+    *,
+    unit: str | None,
+    rows: int | None,
+    report: bool,
 ) -> None:
     """Refuse a run whose results could not be written or loaded after epsilon is spent.
 
@@ -237,6 +318,8 @@ def rehearse(
     if report:
         import privsyn.evaluation.models
         import privsyn.evaluation.report  # noqa: F401
+    if isinstance(schema, Database):
+        return
     codec = None
     with suppress(Exception):  # `fit` reports files that cannot be read
         head, form = _columns(data, schema, unit)

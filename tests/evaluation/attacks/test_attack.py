@@ -475,7 +475,7 @@ def test_the_command_attacks_linked_tables(tmp_path, monkeypatch, capsys):
     assert OF_MISSING_ROWS[1] not in done.out
     for more, text in (
         (("--secret", "ward"), "secret 'ward' is not a compared column"),
-        (("--unit", "who"), "--unit: the schema declares several tables"),
+        (("--unit", "who"), "linked tables take no --unit: the persons"),
     ):
         done = run(capsys, *typed, *more)
         assert (done.code, text in done.err, done.err.count("\n")) == (2, True, 1), done.err
