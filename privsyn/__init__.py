@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from privsyn.release.draws.draws import Draws
     from privsyn.release.draws.pooling import pool, pooled
     from privsyn.release.from_marginals import from_marginals
-    from privsyn.release.linked_accuracy import LinkedAccuracy
     from privsyn.release.release import Release, load
     from privsyn.studies.forecast import Forecast, forecast
     from privsyn.studies.linked_plan import LinkedPlan
@@ -68,7 +67,6 @@ __all__ = [
     "Identifier",
     "Increasing",
     "InputError",
-    "LinkedAccuracy",
     "LinkedPlan",
     "Lookup",
     "MissingWhen",
@@ -122,7 +120,6 @@ _HOMES = {
     "privsyn.studies.sweep": ("sweep",),
     "privsyn.synthesizer": ("PrivSyn",),
     "privsyn.release.accuracy": ("Accuracy",),
-    "privsyn.release.linked_accuracy": ("LinkedAccuracy",),
     "privsyn.table.kinds.csv_format": ("CsvFormat",),
     "privsyn.table.schema.columns": (
         *("Categorical", "Datetime", "Duration", "Faker", "Identifier", "Numerical", "Text", "Time"),

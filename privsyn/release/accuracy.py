@@ -2,60 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import sqrt
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from privsyn.errors import InputError, printable, safe_repr
-from privsyn.inference.fitted import Certainty, Fitted
-from privsyn.inference.ordered.number_intervals import Interval, share_interval
-from privsyn.inference.rare_values import Hidden
-from privsyn.marginals.domain import Codes
-from privsyn.notebook import html, html_table
+from privsyn.errors import InputError, about, printable, safe_repr
+from privsyn.inference.fitted import TWO_SIDED, Fitted
+from privsyn.inference.ordered.number_intervals import Interval
 from privsyn.progress import Progress
-from privsyn.release.accuracy_of_numbers import OrderedColumns
-from privsyn.release.agreement import Agreement
-from privsyn.release.draws.bias import Bias
-from privsyn.release.draws.frames import codec_of
-from privsyn.release.estimates import Draw, Estimates, share_of_codes
-from privsyn.table.codec.codec import Codec
-from privsyn.table.codec.labels import Label, labels, labels_of
-from privsyn.table.discovery.find_bounds import STANDS_OUT
-from privsyn.table.io.read_in_memory import read_in_memory
-from privsyn.table.schema.columns import Identifier
-from privsyn.table.schema.condition import Condition
+from privsyn.release.table_accuracy import TableAccuracy
 
-MOST_SHOWN = 20
-"""Tables in a notebook."""
-
-SHOWN = ("estimate", "low", "high", "covered")  # parts of an estimate under a condition
+COUNT = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`|(?P<count>\bcount\b(?!\())""")
+"""The word count in a condition, but not in a quoted value or name."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Accuracy:
-    """Expected errors of a release against the private table, and confidence intervals for its counts.
+class Accuracy(Mapping[str, "Accuracy"]):
+    """Expected errors of a release against the private tables, and confidence intervals for their counts.
 
     They cover the one-way table of every column, every measured table of two or more columns, means,
     quantiles and correlations of ordered columns, and shares and means under conditions. They do not include
     the sampling error of a synthetic table.
 
+    With several tables, a column or condition begins with the name of its table, as in ``"visits: days"``,
+    and the answers in form of tables have a column ``table``. Shares and means are of the rows of one table.
+    The number of rows of a child table below each row, as in ``count(visits)``, is a column like others.
+    ``accuracy["visits"]`` is the accuracy of one table.
+
     Parameters
     ----------
-    codec : Codec
-    fitted : Fitted
-    laplace : bool
-        Whether the noise is discrete Laplace, and not Gaussian: the intervals of single counts are wider.
-    draw : Draw
-    not_found : tuple of str
-        Columns of which no value and no bound was found. Their cells are invented, so nothing covers them.
-    unpublished : tuple of str
-        Counted columns that no synthetic table has, such as numbers of child rows.
-    bounds_noise : mapping of a column to a number of rows
-        The noise by which its bounds were found; of columns whose bounds were found alone.
+    by_table : mapping of a table to its TableAccuracy
+    parents : mapping of each child table to the table to which its rows belong
+    single : str, optional
+        The table that was given without a database, or is asked for alone. Default: several.
 
     Examples
     --------
@@ -67,15 +51,46 @@ class Accuracy:
     [('sex',), ('smokes',), ('sex', 'smokes')]
     >>> bool((accuracy.counts("smokes")["low"] <= [750, 250]).all())
     True
+
+    Of linked tables:
+
+    >>> from privsyn import Database, Numerical, Table
+    >>> patients = pd.DataFrame({"patient": range(2000)})
+    >>> visits = pd.DataFrame({"patient": range(1000), "days": [1, 2, 3, 4] * 250})
+    >>> days = Schema({"days": Numerical(0, 9, integer=True)})
+    >>> database = Database({
+    ...     "patients": Table(Schema({}), key="patient"),
+    ...     "visits": Table(days, parent="patients", link="patient"),
+    ... })
+    >>> model = PrivSyn(5.0, 1e-9, database, seed=0).fit({"patients": patients, "visits": visits})
+    >>> some = model.accuracy_.share("visits: count >= 1")
+    >>> bool(some["low"] <= 0.5 <= some["high"])
+    True
+    >>> round(model.accuracy_.mean("visits: days")["estimate"], 1)
+    2.5
     """
 
-    codec: Codec
-    fitted: Fitted
-    laplace: bool = False
-    draw: Draw = lambda columns, progress: ()
-    not_found: tuple[str, ...] = ()
-    unpublished: tuple[str, ...] = ()
-    bounds_noise: Mapping[str, float] = field(default_factory=dict)
+    by_table: Mapping[str, TableAccuracy]
+    parents: Mapping[str, str] = field(default_factory=dict)
+    single: str | None = None
+
+    def __getitem__(self, table: str) -> Accuracy:
+        return Accuracy({table: self.by_table[table]}, single=table)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.by_table)
+
+    def __len__(self) -> int:
+        return len(self.by_table)
+
+    @property
+    def not_found(self) -> tuple[str, ...]:
+        """Columns, each with its table if there are several, of which no value and no bound was found."""
+        return tuple(
+            column if self.single is not None else f"{table}.{column}"
+            for table, accuracy in self.by_table.items()
+            for column in accuracy.not_found
+        )
 
     @cached_property
     def tables(self) -> pd.DataFrame:
@@ -87,19 +102,7 @@ class Accuracy:
         constraints and of sampling on a synthetic table; `privsyn.report` includes both. It is missing, and
         ``covered`` is False, where a column is one of `not_found`.
         """
-        certainties = self.fitted.certainties
-        covered = [not self._lost(certainty) for certainty in certainties]
-        found = pd.DataFrame(
-            {
-                "columns": [certainty.attributes for certainty in certainties],
-                "order": [len(certainty.attributes) for certainty in certainties],
-                "cells": [certainty.measured.marginal.domain.cells for certainty in certainties],
-                "sigma": [certainty.sigma for certainty in certainties],
-                "expected_error": [certainty.error for certainty in certainties],
-                "covered": covered,
-            }
-        )
-        return found.assign(expected_error=found["expected_error"].where(found["covered"]))
+        return self._together({table: accuracy.tables for table, accuracy in self.by_table.items()})
 
     def counts(self, *columns: str) -> pd.DataFrame:
         """Return one row for each cell of a table: its values, the estimated count, and a 95 % interval.
@@ -118,33 +121,20 @@ class Accuracy:
         Parameters
         ----------
         *columns : str
-            The columns of one table, in any order; `tables` lists all tables. Numbers are in the groups in
-            which they were counted; a pair often has fewer groups than a single column.
+            The columns of one table of counts, in any order; `tables` lists all tables. Numbers are in the
+            groups in which they were counted; a pair often has fewer groups than a single column.
 
         Raises
         ------
         InputError
             If no table of these columns was measured.
         """
-        return self._counts(*self._table(*columns), for_readers=False)
-
-    def labelled_counts(self, *columns: str) -> pd.DataFrame:
-        """Return `counts` with labels for readers, which name all values that were counted with another."""
-        return self._counts(*self._table(*columns), for_readers=True)
-
-    def _table(self, *columns: str) -> tuple[Certainty, np.ndarray]:
-        """Return the measured table of some columns, and the released estimate of it."""
-        named = frozenset(name for name in columns if isinstance(name, str))
-        if len(named) == len(columns) and named in self._places:
-            place = self._places[named]
-            estimates = (*self.fitted.one_ways, *self.fitted.marginals)
-            return self.fitted.certainties[place], np.asarray(estimates[place].counts)
-        computed = [maker for maker in self.codec.computed if maker.column in columns]
-        if computed:
-            name, by = computed[0].column, " and ".join(map(repr, computed[0].by))
-            raise InputError(f"{name!r} is computed from {by}: ask for these")
-        names = ", ".join(map(safe_repr, columns)) or "no column"
-        raise InputError(f"no table of {names} was measured: see accuracy_.tables for the measured ones")
+        if self.single is not None:
+            return self.by_table[self.single].counts(*columns)
+        named = [self._about(column) for column in columns]
+        if len(tables := {table for table, _ in named}) != 1:
+            raise InputError(f"give columns of one table, as in {next(iter(self))}: ...")
+        return self.by_table[tables.pop()].counts(*(name.strip("`") for _, name in named))
 
     @cached_property
     def means(self) -> pd.DataFrame:
@@ -159,7 +149,7 @@ class Accuracy:
         ``covered`` is False if the column follows from others, or its bounds were not found, or rare numbers
         far apart were pooled.
         """
-        return self._ordered.means()
+        return self._together({table: accuracy.means for table, accuracy in self.by_table.items()})
 
     @cached_property
     def quantiles(self) -> pd.DataFrame:
@@ -168,7 +158,7 @@ class Accuracy:
         The interval ends where cells end. It contains the quantile of the private numbers, clipped to the
         bounds, with a probability of at least 0.95, for every private table if the bounds were given.
         """
-        return self._ordered.quantiles()
+        return self._together({table: accuracy.quantiles for table, accuracy in self.by_table.items()})
 
     @cached_property
     def correlations(self) -> pd.DataFrame:
@@ -178,7 +168,7 @@ class Accuracy:
         which the pair was counted, dependence is that of a Gaussian copula. The finer the groups, the less
         this matters. A pair with ``covered`` False was not measured, or a constraint links both columns.
         """
-        return self._ordered.correlations()
+        return self._together({table: accuracy.correlations for table, accuracy in self.by_table.items()})
 
     def share(self, where: str, *, progress: Progress | None = None) -> pd.Series:
         """Return the share of rows that meet a condition: ``estimate``, ``low``, ``high`` and ``covered``.
@@ -195,16 +185,19 @@ class Accuracy:
         ----------
         where : str
             Comparisons of columns with values, such as ``"age >= 65 and not sex == 'Female'"``. Names with
-            spaces are put in backticks. A missing cell meets ``is missing`` only.
+            spaces are put in backticks. A missing cell meets ``is missing`` only. With several tables it
+            begins with a table, as in ``"visits: ward == 'surgery'"``; ``"visits: count >= 3"`` is the share
+            of the rows of the parent that have three or more visits.
         progress : callable, optional
             Called as ``progress(stage, done, total)``.
 
         Raises
         ------
         InputError
-            If it is no condition on the columns.
+            If it is no condition on the columns, or begins with no table where there are several.
         """
-        return self._estimates.share(where, progress)
+        table, condition = self._about(where)
+        return self.by_table[table].share(condition, progress=progress)
 
     def mean(self, column: str, where: str | None = None, *, progress: Progress | None = None) -> pd.Series:
         """Return the mean of a column of numbers over the rows that meet a condition, as `share` does.
@@ -213,131 +206,99 @@ class Accuracy:
         noise hides the mean of so small a group, ``covered`` is False, and the estimate is missing if no draw
         has such a row with a number. Without a condition it is that of
         `means`, if the column has one.
+
+        Parameters
+        ----------
+        column : str
+            With several tables, a table and its column: ``"visits: days"``, or ``"visits: count"`` for the
+            visits of a patient, which is the ratio of the numbers of rows.
+        where : str, optional
+            A condition on other columns of this table; with ``"visits: count"``, on columns of the parent.
+        progress : callable, optional
         """
-        if where is None and column in self._ordered.names:
-            found = self._ordered.mean(column)
-            if found["covered"]:
-                return pd.Series({key: found[key] for key in SHOWN}, dtype=object)
-        if isinstance(self.codec.schema.columns.get(column), Identifier):
-            raise InputError(
-                f"column {safe_repr(column)} is generated: it says nothing about the private table"
-            )
-        return self._estimates.mean(column, where, progress)
+        table, name = self._about(column)
+        for child, parent in self.parents.items():
+            if where is None and (parent, name) == (table, f"`count({child})`"):
+                return self._mean_child_rows(self.by_table[child].fitted, self.by_table[parent].fitted)
+        if self.single is None:
+            name, where = name.strip("`"), None if where is None else self._quoted(table, where)
+        return self.by_table[table].mean(name, where, progress=progress)
 
     def agreement(self, rows: Any) -> pd.DataFrame:
         """Return where a sample differs from this release by more than chance, the worst first.
 
         Each line has ``columns``, ``what`` is compared, its value in the ``rows`` and in the ``release``, and
         the widened interval from ``low`` to ``high``; for counts the share of rows in other cells.
-        Give a sample, not private rows: it shows their exact values.
+        Give a sample, not private rows: it shows their exact values. With several tables, give some tables of
+        a sample by their names; links between tables are not compared.
 
         Raises
         ------
         InputError
             If the rows do not have the columns and dtypes of a sample.
         """
-        agreement = Agreement(self.codec, self.fitted, (*self.not_found, *self.unpublished))
-        agreement.add(read_in_memory(rows, self.codec.schema).frame)
-        return agreement.table()
+        if self.single is not None:
+            return self.by_table[self.single].agreement(rows)
+        frames = {}
+        for table, accuracy in self.by_table.items():
+            if table in rows:
+                with about(f"table {table!r}"):
+                    frames[table] = accuracy.agreement(rows[table])
+        if not frames:
+            raise InputError("give the tables of a sample, by their names: " + ", ".join(self))
+        return self._together(frames)
 
-    @cached_property
-    def _estimates(self) -> Estimates:
-        part_of = {part: name for name, parts in self.codec.parts.items() for part in parts}
-        known = [one for one in self.fitted.certainties if one.relates and not self._lost(one)]
-        sets = [frozenset(part_of.get(name, name) for name in c.attributes) for c in known]
-        return Estimates(self.codec, self.draw, sets, Bias(self.codec, self.fitted, known), self._share_of)
+    def _together(self, frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+        """Return the frames of all tables as one, whose first column is the table; of one table, its own."""
+        if self.single is not None:
+            return frames[self.single]
+        named = [frame.assign(table=table)[["table", *frame.columns]] for table, frame in frames.items()]
+        return pd.concat(named, ignore_index=True)
 
-    def _share_of(self, condition: Condition) -> Interval | None:
-        """Return the share of rows by the counts of one column; None if it has none of its own."""
-        (column,) = condition.columns
-        if column not in self.codec.domain.names or self.codec.attributes_of(column) != (column,):
-            return None
-        merging = self.fitted.merging.project((column,))
-        met = share_of_codes(codec_of(self.codec, {column}, constrained=False), condition)
-        (group,), (shares,) = merging.groups, merging.shares
-        parts = np.bincount(group, shares * met).astype(np.float64)
-        place, noise = self.codec.domain.names.index(column), self._ordered.noise(column)
-        measured, released = self.fitted.certainties[place].measured, self.fitted.one_ways[place]
-        hidden = Hidden.of(measured, group, shares, met).beyond(*self._clipped(condition, column))
-        found = share_interval(measured, released, parts, noise, hidden=hidden, laplace=self.laplace)
-        return found.extended()
+    @staticmethod
+    def _mean_child_rows(children: Fitted, parents: Fitted) -> pd.Series:
+        """Return the mean number of child rows, and its interval, by the delta method."""
+        mean = children.total / parents.total
+        variance = children.error_of_total**2 + (mean * parents.error_of_total) ** 2
+        error = TWO_SIDED * sqrt(variance) / parents.total
+        interval = Interval(mean, max(mean - error, 0.0), mean + error)
+        return pd.Series({**vars(interval), "covered": True}, dtype=object)
 
-    def _clipped(self, condition: Condition, column: str) -> tuple[float, float]:
-        """Return how many rows beyond bounds that were found may miss a condition, or meet it.
+    def _about(self, text: str) -> tuple[str, str]:
+        """Return the table that a text is about, and the rest of the text.
 
-        They are counted at the bound, as if they met it or missed it. They are no more than the records of
-        the cell there, and no significant run: else the bound would be farther away; see
-        `privsyn.table.discovery.find_bounds`.
+        ``count`` in a child table means ``count(child)``, a column of its parent. So the parent is returned.
         """
-        if column not in self.bounds_noise:
-            return 0.0, 0.0
-        place = self.codec.domain.names.index(column)
-        at_ends = self.fitted.merging.groups[place][[0, self.codec.domain.ordered[place] - 1]]
-        _, high = self.fitted.certainties[place].intervals(laplace=self.laplace)
-        most = np.minimum(high[at_ends], STANDS_OUT * self.bounds_noise[column])
-        ends = np.array(self.codec.schema.coded[column].bounds)
-        at, away = (
-            condition.holds({column: numbers}) for numbers in (ends, np.nextafter(ends, (-np.inf, np.inf)))
-        )
-        return float(most[at & ~away].sum()), float(most[~at & away].sum())
+        if self.single is not None:
+            return self.single, text
+        table, colon, rest = text.partition(":")
+        table, rest = table.strip(), rest.strip()
+        if not colon or table not in self:
+            raise InputError(
+                f"{safe_repr(text)}: begin with a table, as in {next(iter(self))}: ...; there are "
+                + ", ".join(self)
+            )
+        if table in self.parents and "count" not in self.by_table[table].codec.names:
+            of_parent = COUNT.sub(lambda match: f"count({table})" if match["count"] else match[0], rest)
+            table = table if of_parent == rest else self.parents[table]
+            rest = of_parent
+        return table, self._quoted(table, rest)
 
-    @cached_property
-    def _places(self) -> dict[frozenset[str], int]:
-        return {frozenset(one.attributes): place for place, one in enumerate(self.fitted.certainties)}
-
-    @cached_property
-    def _ordered(self) -> OrderedColumns:
-        return OrderedColumns(self.codec, self.fitted, self.not_found)
-
-    def _lost(self, certainty: Certainty) -> bool:
-        """Return whether nothing was found of a column of a table."""
-        return any(self.codec.column_of(name) in self.not_found for name in certainty.attributes)
-
-    def _counts(self, certainty: Certainty, estimate: np.ndarray, *, for_readers: bool) -> pd.DataFrame:
-        words = [self._labels[name] for name in certainty.attributes]
-        if grouping := certainty.measured.grouping:
-            estimate = grouping.join(estimate)
-            words = list(map(self._joined, certainty.attributes, grouping.groups))
-        places = np.indices(estimate.shape).reshape(estimate.ndim, -1)
-        labels = [[word[k] for k in place] for word, place in zip(words, places.tolist(), strict=True)]
-        texts = labels if for_readers else [[label.value for label in column] for column in labels]
-        values = {
-            name: np.array(text, dtype=object) for name, text in zip(certainty.attributes, texts, strict=True)
-        }
-        low, high = (end.ravel() for end in certainty.intervals(laplace=self.laplace))
-        found = pd.DataFrame(values).assign(estimate=estimate.ravel())
-        found = found.assign(low=np.minimum(low, found["estimate"]), high=np.maximum(high, found["estimate"]))
-        rests = ["; ".join(filter(None, (label.rest for label in row))) for row in zip(*labels, strict=True)]
-        return found.assign(counted_with=rests) if any(rests) and not for_readers else found
-
-    def _joined(self, name: str, group: Codes) -> tuple[Label, ...]:
-        """Return the labels of an attribute's groups of merged codes."""
-        place = self.codec.domain.names.index(name)
-        return labels_of(self.codec.encoders[place], group[self.fitted.merging.groups[place]])
-
-    @cached_property
-    def _labels(self) -> dict[str, tuple[Label, ...]]:
-        """Labels of the counted values; rare values and neighbouring bins may be counted together."""
-        merging = self.fitted.merging
-        words = labels(self.codec, merging.groups, merging.shares)
-        return dict(zip(self.codec.domain.names, words, strict=True))
+    def _quoted(self, table: str, text: str) -> str:
+        """Return a condition with names such as count(visits) in backticks."""
+        for name in self.by_table[table].codec.names:
+            if "(" in name and f"`{name}`" not in text:
+                text = text.replace(name, f"`{name}`")
+        return text
 
     def __repr__(self) -> str:
-        means = self.tables[self.tables["covered"]].groupby("order")["expected_error"].agg(["size", "mean"])
-        parts = (f"{row['size']:.0f} of {order} columns {row['mean']:.2%}" for order, row in means.iterrows())
-        return f"<Accuracy: expected error of tables: {', '.join(parts) or 'none is covered'}>"
+        if self.single is not None:
+            return repr(self.by_table[self.single])
+        return "\n".join(f"{table}: {accuracy!r}" for table, accuracy in self.by_table.items())
 
     def _repr_html_(self) -> str:
-        most = self.tables.nlargest(MOST_SHOWN, "expected_error")
-        rows = zip(
-            most["columns"].map(" x ".join), most["cells"], most["sigma"], most["expected_error"], strict=True
-        )
-        cells = [(name, n, f"{sigma:.2f}", f"{error:.2%}") for name, n, sigma, error in rows]
-        head = ("columns", "cells", "noise, rows", "expected error")
-        lines = [repr(self).strip("<>"), f"The {len(cells)} tables with the largest expected error:"]
-        return html("Accuracy", lines, html_table(head, cells))
+        return "".join(accuracy._repr_html_() for accuracy in self.by_table.values())
 
     def __str__(self) -> str:
         names = self.tables["columns"].map(lambda names: printable(" x ".join(names)))
-        named = self.tables.assign(columns=names)
-        return named.to_string(index=False, float_format="{:.4f}".format)
+        return self.tables.assign(columns=names).to_string(index=False, float_format="{:.4f}".format)

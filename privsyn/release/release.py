@@ -14,8 +14,8 @@ from privsyn.inference.fitted import Fitted
 from privsyn.notebook import html
 from privsyn.private.ledger import Ledger
 from privsyn.progress import Progress, no_progress
+from privsyn.release.accuracy import Accuracy
 from privsyn.release.draws.draws import Draws
-from privsyn.release.linked_accuracy import LinkedAccuracy
 from privsyn.release.linked_rows import LinkedRows, Rows
 from privsyn.release.losses import Loss, in_order
 from privsyn.release.outlook import Outlook
@@ -311,12 +311,12 @@ class Release(Generic[TableT]):
         return self._root.estimated_rows
 
     @cached_property
-    def accuracy_(self) -> Any:
+    def accuracy_(self) -> Accuracy:
         """Expected errors of all measurements, and intervals for counts. They cost no privacy."""
-        if (model := self.single) is not None:
-            return model.accuracy_
+        if (single := self.database.single) is not None:
+            return Accuracy({single: self.tables[single].accuracy_}, single=single)
         parents = {name: table.parent for name, table in self.database.private.items() if table.parent}
-        return LinkedAccuracy({name: model.accuracy_ for name, model in self.tables.items()}, parents)
+        return Accuracy({name: model.accuracy_ for name, model in self.tables.items()}, parents)
 
     @property
     def not_found(self) -> tuple[str, ...]:
@@ -438,9 +438,10 @@ class ReleasedModel(Generic[TableT]):
         return losses
 
     @property
-    def accuracy_(self) -> Any:
-        """Error bars of the release, an `Accuracy`; of each table, if there are several."""
-        return self._fitted.accuracy_
+    def accuracy_(self) -> Accuracy:
+        """Error bars of the release."""
+        accuracy: Accuracy = self._fitted.accuracy_
+        return accuracy
 
     @property
     def _fitted(self) -> Any:

@@ -19,7 +19,6 @@ from privsyn.methods.methods import Method
 from privsyn.private.discovery import bounds_noise
 from privsyn.private.ledger import Ledger
 from privsyn.progress import Progress, no_progress, with_progress
-from privsyn.release.accuracy import Accuracy
 from privsyn.release.agreement import Agreement
 from privsyn.release.computed import released_weights
 from privsyn.release.conditional import absent, balanced, completed
@@ -28,6 +27,7 @@ from privsyn.release.given import Given, read_given
 from privsyn.release.losses import Loss, losses_of
 from privsyn.release.outlook import Outlook
 from privsyn.release.pool import Pool
+from privsyn.release.table_accuracy import TableAccuracy
 from privsyn.synthesis.chains import Links
 from privsyn.synthesis.synthesise import ENOUGH, block_ends, in_blocks
 from privsyn.table.codec.codec import Codec
@@ -237,14 +237,14 @@ class TableModel:
         return round(self.fitted.total)
 
     @cached_property
-    def accuracy_(self) -> Accuracy:
+    def accuracy_(self) -> TableAccuracy:
         """Expected errors of all measurements, and intervals for counts. They cost no privacy."""
         laplace = self.ledger.accounting == "pure" and not self.ledger.all_local
         not_found = not_found_in(self.ledger.public_inputs, self.codec.names, self.name)
         noise = bounds_noise(self.ledger, self.codec.names, self.name)
         unpublished = (name for name in self.codec.names if self.columns and name not in self.columns)
         draw = partial(frames_of, self)
-        return Accuracy(self.codec, self.fitted, laplace, draw, not_found, tuple(unpublished), noise)
+        return TableAccuracy(self.codec, self.fitted, laplace, draw, not_found, tuple(unpublished), noise)
 
     @cached_property
     def losses(self) -> tuple[Loss, ...]:

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privsyn import Categorical, Database, InputError, LinkedAccuracy, Numerical, PrivSyn, Schema, Table
+from privsyn import Accuracy, Categorical, Database, InputError, Numerical, PrivSyn, Schema, Table
 
 NUMBERS = np.random.default_rng(0).integers(0, 5, 2000)
 HOMES = pd.DataFrame({"home": range(2000), "town": np.where(NUMBERS > 2, "big", "small")})
@@ -54,7 +54,7 @@ def test_means_are_of_the_rows_of_one_table(accuracy):
         assert found["low"] <= truth <= found["high"]
     assert accuracy.mean("homes: count(people)").equals(accuracy.mean("people: count"))
     of_homes = accuracy.mean("people: count")
-    people, homes = (accuracy[name].fitted.total for name in ("people", "homes"))
+    people, homes = (accuracy.by_table[name].fitted.total for name in ("people", "homes"))
     assert of_homes["estimate"] == pytest.approx(people / homes)
     assert 0.02 < of_homes["high"] - of_homes["low"] < 0.3
     of_women = accuracy.mean("people: age", "sex == 'F'")
@@ -62,10 +62,24 @@ def test_means_are_of_the_rows_of_one_table(accuracy):
 
 
 def test_it_is_a_mapping_of_the_tables(accuracy):
-    assert isinstance(accuracy, LinkedAccuracy)
+    assert isinstance(accuracy, Accuracy)
     assert list(accuracy) == ["homes", "people"]
     assert len(accuracy) == 2
     assert "people: <Accuracy" in repr(accuracy)
+
+
+def test_tables_of_answers_name_the_table_of_each_line(accuracy):
+    for name in ("tables", "means", "quantiles", "correlations"):
+        together, people = getattr(accuracy, name), getattr(accuracy["people"], name)
+        assert together.columns[0] == "table"
+        lines = together[together["table"] == "people"].drop(columns="table").reset_index(drop=True)
+        pd.testing.assert_frame_equal(lines, people, check_dtype=False)
+    counts = accuracy.counts("people: sex")
+    pd.testing.assert_frame_equal(counts, accuracy["people"].counts("sex"))
+    assert accuracy.counts("homes: count(people)")["estimate"].sum() > 0
+    for columns in ((), ("people: sex", "homes: town"), ("sex",)):
+        with pytest.raises(InputError, match="as in homes: "):
+            accuracy.counts(*columns)
 
 
 @pytest.mark.parametrize("where", ["age >= 65", "pets: age >= 65", ""])

@@ -97,7 +97,7 @@ def test_a_condition_on_two_columns_draws_these_alone_and_reports_it(release):
     said = []
     found = accuracy.share(f"a == 'x' and {pair[1]} > 0.5", progress=lambda *step: said.append(step))
     assert found["covered"]
-    ((columns, frames),) = accuracy._estimates._kept.items()
+    ((columns, frames),) = release.table().accuracy_._estimates._kept.items()
     assert columns == set(pair) == set(frames[0])
     assert said[-1] == ("drawing tables", 20, 20)
     mean = accuracy.mean(pair[1], "a == 'x'", progress=lambda *step: said.append(step))

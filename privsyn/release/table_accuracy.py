@@ -1,0 +1,236 @@
+"""TableAccuracy: error bars of one table. They follow from released counts and cost no privacy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from privsyn.errors import InputError, safe_repr
+from privsyn.inference.fitted import Certainty, Fitted
+from privsyn.inference.ordered.number_intervals import Interval, share_interval
+from privsyn.inference.rare_values import Hidden
+from privsyn.marginals.domain import Codes
+from privsyn.notebook import html, html_table
+from privsyn.progress import Progress
+from privsyn.release.accuracy_of_numbers import OrderedColumns
+from privsyn.release.agreement import Agreement
+from privsyn.release.draws.bias import Bias
+from privsyn.release.draws.frames import codec_of
+from privsyn.release.estimates import Draw, Estimates, share_of_codes
+from privsyn.table.codec.codec import Codec
+from privsyn.table.codec.labels import Label, labels, labels_of
+from privsyn.table.discovery.find_bounds import STANDS_OUT
+from privsyn.table.io.read_in_memory import read_in_memory
+from privsyn.table.schema.columns import Identifier
+from privsyn.table.schema.condition import Condition
+
+MOST_SHOWN = 20
+"""Tables in a notebook."""
+
+SHOWN = ("estimate", "low", "high", "covered")  # parts of an estimate under a condition
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TableAccuracy:
+    """Expected errors of the model of one table, and confidence intervals for its counts.
+
+    Parameters
+    ----------
+    codec : Codec
+    fitted : Fitted
+    laplace : bool
+        Whether the noise is discrete Laplace, and not Gaussian: the intervals of single counts are wider.
+    draw : Draw
+    not_found : tuple of str
+        Columns of which no value and no bound was found. Their cells are invented, so nothing covers them.
+    unpublished : tuple of str
+        Counted columns that no synthetic table has, such as numbers of child rows.
+    bounds_noise : mapping of a column to a number of rows
+        The noise by which its bounds were found; of columns whose bounds were found alone.
+    """
+
+    codec: Codec
+    fitted: Fitted
+    laplace: bool = False
+    draw: Draw = lambda columns, progress: ()
+    not_found: tuple[str, ...] = ()
+    unpublished: tuple[str, ...] = ()
+    bounds_noise: Mapping[str, float] = field(default_factory=dict)
+
+    @cached_property
+    def tables(self) -> pd.DataFrame:
+        """One row for each table of counts; see `Accuracy.tables`."""
+        certainties = self.fitted.certainties
+        covered = [not self._lost(certainty) for certainty in certainties]
+        found = pd.DataFrame(
+            {
+                "columns": [certainty.attributes for certainty in certainties],
+                "order": [len(certainty.attributes) for certainty in certainties],
+                "cells": [certainty.measured.marginal.domain.cells for certainty in certainties],
+                "sigma": [certainty.sigma for certainty in certainties],
+                "expected_error": [certainty.error for certainty in certainties],
+                "covered": covered,
+            }
+        )
+        return found.assign(expected_error=found["expected_error"].where(found["covered"]))
+
+    def counts(self, *columns: str) -> pd.DataFrame:
+        """Return one row for each cell of a table; see `Accuracy.counts`."""
+        return self._counts(*self._table(*columns), for_readers=False)
+
+    def labelled_counts(self, *columns: str) -> pd.DataFrame:
+        """Return `counts` with labels for readers, which name all values that were counted with another."""
+        return self._counts(*self._table(*columns), for_readers=True)
+
+    def _table(self, *columns: str) -> tuple[Certainty, np.ndarray]:
+        """Return the measured table of some columns, and the released estimate of it."""
+        named = frozenset(name for name in columns if isinstance(name, str))
+        if len(named) == len(columns) and named in self._places:
+            place = self._places[named]
+            estimates = (*self.fitted.one_ways, *self.fitted.marginals)
+            return self.fitted.certainties[place], np.asarray(estimates[place].counts)
+        computed = [maker for maker in self.codec.computed if maker.column in columns]
+        if computed:
+            name, by = computed[0].column, " and ".join(map(repr, computed[0].by))
+            raise InputError(f"{name!r} is computed from {by}: ask for these")
+        names = ", ".join(map(safe_repr, columns)) or "no column"
+        raise InputError(f"no table of {names} was measured: see accuracy_.tables for the measured ones")
+
+    @cached_property
+    def means(self) -> pd.DataFrame:
+        """One row for each ordered column; see `Accuracy.means`."""
+        return self._ordered.means()
+
+    @cached_property
+    def quantiles(self) -> pd.DataFrame:
+        """One row for each ordered column and quantile; see `Accuracy.quantiles`."""
+        return self._ordered.quantiles()
+
+    @cached_property
+    def correlations(self) -> pd.DataFrame:
+        """One row for each pair of ordered columns; see `Accuracy.correlations`."""
+        return self._ordered.correlations()
+
+    def share(self, where: str, *, progress: Progress | None = None) -> pd.Series:
+        """Return the share of rows that meet a condition; see `Accuracy.share`."""
+        return self._estimates.share(where, progress)
+
+    def mean(self, column: str, where: str | None = None, *, progress: Progress | None = None) -> pd.Series:
+        """Return the mean of a column over the rows that meet a condition; see `Accuracy.mean`."""
+        if where is None and column in self._ordered.names:
+            found = self._ordered.mean(column)
+            if found["covered"]:
+                return pd.Series({key: found[key] for key in SHOWN}, dtype=object)
+        if isinstance(self.codec.schema.columns.get(column), Identifier):
+            raise InputError(
+                f"column {safe_repr(column)} is generated: it says nothing about the private table"
+            )
+        return self._estimates.mean(column, where, progress)
+
+    def agreement(self, rows: Any) -> pd.DataFrame:
+        """Return where a sample differs from the release, the worst first; see `Accuracy.agreement`."""
+        agreement = Agreement(self.codec, self.fitted, (*self.not_found, *self.unpublished))
+        agreement.add(read_in_memory(rows, self.codec.schema).frame)
+        return agreement.table()
+
+    @cached_property
+    def _estimates(self) -> Estimates:
+        part_of = {part: name for name, parts in self.codec.parts.items() for part in parts}
+        known = [one for one in self.fitted.certainties if one.relates and not self._lost(one)]
+        sets = [frozenset(part_of.get(name, name) for name in c.attributes) for c in known]
+        return Estimates(self.codec, self.draw, sets, Bias(self.codec, self.fitted, known), self._share_of)
+
+    def _share_of(self, condition: Condition) -> Interval | None:
+        """Return the share of rows by the counts of one column; None if it has none of its own."""
+        (column,) = condition.columns
+        if column not in self.codec.domain.names or self.codec.attributes_of(column) != (column,):
+            return None
+        merging = self.fitted.merging.project((column,))
+        met = share_of_codes(codec_of(self.codec, {column}, constrained=False), condition)
+        (group,), (shares,) = merging.groups, merging.shares
+        parts = np.bincount(group, shares * met).astype(np.float64)
+        place, noise = self.codec.domain.names.index(column), self._ordered.noise(column)
+        measured, released = self.fitted.certainties[place].measured, self.fitted.one_ways[place]
+        hidden = Hidden.of(measured, group, shares, met).beyond(*self._clipped(condition, column))
+        found = share_interval(measured, released, parts, noise, hidden=hidden, laplace=self.laplace)
+        return found.extended()
+
+    def _clipped(self, condition: Condition, column: str) -> tuple[float, float]:
+        """Return how many rows beyond bounds that were found may miss a condition, or meet it.
+
+        They are counted at the bound, as if they met it or missed it. They are no more than the records of
+        the cell there, and no significant run: else the bound would be farther away; see
+        `privsyn.table.discovery.find_bounds`.
+        """
+        if column not in self.bounds_noise:
+            return 0.0, 0.0
+        place = self.codec.domain.names.index(column)
+        at_ends = self.fitted.merging.groups[place][[0, self.codec.domain.ordered[place] - 1]]
+        _, high = self.fitted.certainties[place].intervals(laplace=self.laplace)
+        most = np.minimum(high[at_ends], STANDS_OUT * self.bounds_noise[column])
+        ends = np.array(self.codec.schema.coded[column].bounds)
+        at, away = (
+            condition.holds({column: numbers}) for numbers in (ends, np.nextafter(ends, (-np.inf, np.inf)))
+        )
+        return float(most[at & ~away].sum()), float(most[~at & away].sum())
+
+    @cached_property
+    def _places(self) -> dict[frozenset[str], int]:
+        return {frozenset(one.attributes): place for place, one in enumerate(self.fitted.certainties)}
+
+    @cached_property
+    def _ordered(self) -> OrderedColumns:
+        return OrderedColumns(self.codec, self.fitted, self.not_found)
+
+    def _lost(self, certainty: Certainty) -> bool:
+        """Return whether nothing was found of a column of a table."""
+        return any(self.codec.column_of(name) in self.not_found for name in certainty.attributes)
+
+    def _counts(self, certainty: Certainty, estimate: np.ndarray, *, for_readers: bool) -> pd.DataFrame:
+        words = [self._labels[name] for name in certainty.attributes]
+        if grouping := certainty.measured.grouping:
+            estimate = grouping.join(estimate)
+            words = list(map(self._joined, certainty.attributes, grouping.groups))
+        places = np.indices(estimate.shape).reshape(estimate.ndim, -1)
+        labels = [[word[k] for k in place] for word, place in zip(words, places.tolist(), strict=True)]
+        texts = labels if for_readers else [[label.value for label in column] for column in labels]
+        values = {
+            name: np.array(text, dtype=object) for name, text in zip(certainty.attributes, texts, strict=True)
+        }
+        low, high = (end.ravel() for end in certainty.intervals(laplace=self.laplace))
+        found = pd.DataFrame(values).assign(estimate=estimate.ravel())
+        found = found.assign(low=np.minimum(low, found["estimate"]), high=np.maximum(high, found["estimate"]))
+        rests = ["; ".join(filter(None, (label.rest for label in row))) for row in zip(*labels, strict=True)]
+        return found.assign(counted_with=rests) if any(rests) and not for_readers else found
+
+    def _joined(self, name: str, group: Codes) -> tuple[Label, ...]:
+        """Return the labels of an attribute's groups of merged codes."""
+        place = self.codec.domain.names.index(name)
+        return labels_of(self.codec.encoders[place], group[self.fitted.merging.groups[place]])
+
+    @cached_property
+    def _labels(self) -> dict[str, tuple[Label, ...]]:
+        """Labels of the counted values; rare values and neighbouring bins may be counted together."""
+        merging = self.fitted.merging
+        words = labels(self.codec, merging.groups, merging.shares)
+        return dict(zip(self.codec.domain.names, words, strict=True))
+
+    def __repr__(self) -> str:
+        means = self.tables[self.tables["covered"]].groupby("order")["expected_error"].agg(["size", "mean"])
+        parts = (f"{row['size']:.0f} of {order} columns {row['mean']:.2%}" for order, row in means.iterrows())
+        return f"<Accuracy: expected error of tables: {', '.join(parts) or 'none is covered'}>"
+
+    def _repr_html_(self) -> str:
+        most = self.tables.nlargest(MOST_SHOWN, "expected_error")
+        rows = zip(
+            most["columns"].map(" x ".join), most["cells"], most["sigma"], most["expected_error"], strict=True
+        )
+        cells = [(name, n, f"{sigma:.2f}", f"{error:.2%}") for name, n, sigma, error in rows]
+        head = ("columns", "cells", "noise, rows", "expected error")
+        lines = [repr(self).strip("<>"), f"The {len(cells)} tables with the largest expected error:"]
+        return html("Accuracy", lines, html_table(head, cells))
