@@ -17,7 +17,6 @@ import numpy as np
 
 from privsyn.marginals.domain import Attributes, Codes, Domain, Floats, Ints, Records
 from privsyn.marginals.marginal import Marginal
-from privsyn.marginals.statistics import components as connected
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
 from privsyn.methods.paper import _kernels
 from privsyn.methods.paper.parameters import PAPER, Parameters
@@ -110,8 +109,13 @@ class Peeled:
 
 def components(names: Attributes, tables: tuple[Marginal, ...]) -> list[Attributes]:
     """Return the sets of attributes that tables connect, each in the order of `names`."""
-    parts = connected([*((name,) for name in names), *(table.attributes for table in tables)])
-    return [tuple(name for name in names if name in part) for part in parts]
+    import networkx as nx
+
+    graph: nx.Graph[str] = nx.Graph()
+    graph.add_nodes_from(names)
+    for table in tables:
+        nx.add_path(graph, table.attributes)
+    return [tuple(name for name in names if name in part) for part in nx.connected_components(graph)]
 
 
 def peel(tables: tuple[Marginal, ...]) -> Peeled:

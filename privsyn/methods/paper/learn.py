@@ -7,8 +7,8 @@ added greedily while the sum of both errors falls. `make_consistent` makes the n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from itertools import combinations
+from collections.abc import Sequence
+from itertools import combinations, islice
 from math import pi
 
 import numpy as np
@@ -71,7 +71,7 @@ def learn(
     )
 
 
-SEARCH_STEPS = 100_000  # most steps of the search for one clique, which then takes the best so far
+MOST_CLIQUES = 10_000  # maximal cliques that are listed: a dense graph may have far more
 
 
 def allocate(cells: Floats, rho: float) -> Floats:
@@ -161,8 +161,8 @@ def combine(
     References
     ----------
     Zhang et al., "PrivSyn", USENIX Security 2021, Section 4.2, Algorithm 2. The paper lists all cliques
-    first. A complete graph on 30 attributes has 2^30 of them, so this function searches for the next one to
-    take.
+    first. A complete graph on 30 attributes has 2^30 of them, so this function lists the maximal ones, and
+    finds the best part of each.
 
     Examples
     --------
@@ -170,54 +170,47 @@ def combine(
     >>> combine((("a", "b"), ("b", "c"), ("a", "c"), ("c", "d")), domain)
     (('a', 'b', 'c'), ('c', 'd'))
     """
-    graph: dict[str, set[str]] = {name: set() for pair in pairs for name in pair}
-    for a, b in pairs:
-        graph[a].add(b)
-        graph[b].add(a)
+    import networkx as nx
+
+    names = {name for pair in pairs for name in pair}
+    order = sorted(names, key=lambda name: (domain.size_of[name], domain.axes((name,))))
+    index = {name: number for number, name in enumerate(order)}
+    # Numbers are in the same order in every process, unlike the hashes of names.
+    graph = nx.Graph([(index[a], index[b]) for a, b in pairs])
+    cliques = [sorted(clique) for clique in islice(nx.find_cliques(graph), MOST_CLIQUES)]
+    sizes = [domain.size_of[name] for name in order]
     taken: list[Attributes] = []
-    covered: set[str] = set()
-    while clique := _largest_clique(graph, domain, covered, gamma, overlap):
-        taken.append(clique)
+    covered: set[int] = set()
+    while clique := _best_part(cliques, sizes, covered, gamma, overlap):
+        taken.append(tuple(sorted((order[number] for number in clique), key=domain.names.index)))
         covered.update(clique)
     remaining = [pair for pair in pairs if not any(set(pair) <= set(clique) for clique in taken)]
     return (*taken, *remaining)
 
 
-def _largest_clique(
-    graph: Mapping[str, set[str]], domain: Domain, covered: set[str], gamma: int, overlap: int
-) -> Attributes:
-    """Return the clique that `combine` takes next, or () if there is none."""
-    size = domain.size_of
-    best: Attributes = ()
-    fewest_cells = 0  # number of cells of the best
-    steps = 0
+def _best_part(
+    cliques: Sequence[Sequence[int]], sizes: Sequence[int], covered: set[int], gamma: int, overlap: int
+) -> tuple[int, ...]:
+    """Return the part of one of the maximal cliques that `combine` takes next, or () if there is none.
 
-    def promising(length: int, cells: int, room: int, candidates: list[str]) -> bool:
-        """Return whether the smallest candidates could make a better clique if all were linked."""
-        for name in candidates:
-            if name in covered and not room:
+    Of each clique the smallest attributes are taken, but no more than `overlap` covered ones, as long as they
+    fit. Sets with at most `overlap` covered attributes are a matroid, so this greedy choice has the fewest
+    cells for each number of attributes, and the most attributes within `gamma`.
+    """
+    best: tuple[int, int, tuple[int, ...]] = (0, 0, ())
+    for clique in cliques:
+        part: list[int] = []
+        cells, left = 1, overlap
+        for attribute in clique:
+            if attribute in covered and not left:
                 continue
-            if cells * size[name] > gamma:
+            if cells * sizes[attribute] > gamma:
                 break
-            length, cells, room = length + 1, cells * size[name], room - (name in covered)
-        return length > 2 and (-length, cells) < (-len(best), fewest_cells)
-
-    def grow(clique: Attributes, cells: int, room: int, candidates: list[str]) -> None:
-        nonlocal best, fewest_cells, steps
-        steps += 1
-        if len(clique) > 2 and (-len(clique), cells) < (-len(best), fewest_cells):
-            best, fewest_cells = clique, cells
-        for index, name in enumerate(candidates):
-            if steps > SEARCH_STEPS or not promising(len(clique), cells, room, candidates[index:]):
-                return
-            room_after = room - (name in covered)
-            if cells * size[name] <= gamma and room_after >= 0:
-                later = [neighbour for neighbour in candidates[index + 1 :] if neighbour in graph[name]]
-                grow((*clique, name), cells * size[name], room_after, later)
-
-    by_size = sorted(graph, key=lambda name: (size[name], domain.axes((name,))))
-    grow((), 1, overlap, by_size)
-    return tuple(sorted(best, key=lambda name: domain.axes((name,))))
+            part.append(attribute)
+            cells, left = cells * sizes[attribute], left - (attribute in covered)
+        if len(part) > 2:
+            best = min(best, (-len(part), cells, tuple(part)))
+    return best[2]
 
 
 AVERAGINGS = 100  # most repetitions of averaging and norm-sub

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import product
 from os import PathLike
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from privsyn.errors import InputError, about, did_you_mean, safe_repr
 from privsyn.table.database.rules import (
@@ -27,6 +27,9 @@ from privsyn.table.schema.columns import Column, Text
 from privsyn.table.schema.constraint import check_names
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.yaml_file import read_schema
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 
 @dataclass(frozen=True)
@@ -292,6 +295,8 @@ class Database:
                 raise InputError(f"table {name!r}: {safe_repr(table)} is not a Table")
             with about(f"table {name!r}"):
                 self._check_links(name, table)
+        if any(table.parent for table in self.private.values()):
+            self._check_circles()
         for name, table in self.tables.items():  # last: a misspelled parent would be called a wrong summary
             for derived, summary in table.derive.items():
                 with about(f"table {name!r}"), about(f"derive {derived!r}"):
@@ -340,12 +345,25 @@ class Database:
                 raise InputError(
                     f"lookups: {lookup!r} is private: a table has one private parent, so leave out {column!r}"
                 )
-        above, seen = table, {name}
-        while above.parent is not None and above.parent in self.tables:
-            if above.parent in seen:
-                raise InputError("it belongs to itself through its parents: one table has no parent")
-            seen.add(above.parent)
-            above = self.tables[above.parent]
+
+    @cached_property
+    def _links(self) -> nx.DiGraph[str]:
+        """The tables, each with a link to the tables below it."""
+        import networkx as nx
+
+        links: nx.DiGraph[str] = nx.DiGraph()
+        links.add_nodes_from(self.private)
+        links.add_edges_from((table.parent, name) for name, table in self.private.items() if table.parent)
+        return links
+
+    def _check_circles(self) -> None:
+        """Refuse tables that belong to themselves."""
+        import networkx as nx
+
+        if circle := next(nx.simple_cycles(self._links), []):
+            name = next(name for name in self.tables if name in circle)
+            why = "it belongs to itself through its parents: one table has no parent"
+            raise InputError(f"table {name!r}: {why}")
 
     def _check_summary(self, name: str, summary: Derived) -> None:
         child = self.tables.get(summary.table)
@@ -472,7 +490,11 @@ class Database:
     @property
     def names(self) -> tuple[str, ...]:
         """The tables of private rows, each after its parent."""
-        return tuple(self._below(self.root))
+        if len(self.private) == 1:
+            return (self.root,)
+        import networkx as nx
+
+        return tuple(nx.dfs_preorder_nodes(self._links, self.root))
 
     def copied_keys(self, name: str) -> dict[str, str]:
         """Return the columns of a table that copy a key, and the table whose key it is.
@@ -509,11 +531,6 @@ class Database:
                     raise InputError(f"{key!r} is the key of {both}: say in lookups which one is meant")
                 lookups[key] = lookup
         return lookups
-
-    def _below(self, name: str) -> Iterator[str]:
-        yield name
-        for child in self.children(name):
-            yield from self._below(child)
 
     def children(self, name: str) -> tuple[str, ...]:
         """Return the tables whose parent is `name`."""

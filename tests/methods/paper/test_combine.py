@@ -57,7 +57,7 @@ def test_the_order_of_the_pairs_does_not_change_what_is_combined(case):
 def test_a_search_cut_short_still_gives_tables_that_fit(steps, data):
     pairs, domain = data.draw(graphs())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(learn, "SEARCH_STEPS", steps)
+        patch.setattr(learn, "MOST_CLIQUES", steps)
         tables = combine(pairs, domain)
     assert all(any(set(pair) <= set(table) for table in tables) for pair in pairs)
     assert all(domain.project(clique).cells <= PAPER.gamma for clique in cliques(tables))
