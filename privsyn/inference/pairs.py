@@ -33,7 +33,7 @@ from privsyn.inference.prior.smoothing import CELLS, Prior, Waves, fitted_waves,
 from privsyn.inference.problem import Estimate, Problem
 from privsyn.marginals.domain import Attributes, Domain, Floats, Ints
 from privsyn.marginals.ipf import CELLS_AT_ONCE, fit_all, fit_margins, sums_of
-from privsyn.marginals.marginal import Marginal, Measurement, alike, for_alike, unstacked
+from privsyn.marginals.marginal import Marginal, alike, for_alike, unstacked
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros, product
 
@@ -122,13 +122,17 @@ def score_pairs(
     def score(indices: list[int]) -> None:
         some = [expected[index] for index in indices]
         counts = np.array([pair.counts for pair in some])
+        totals = sums_of(counts).reshape(-1, 1)
+        first, second = counts.sum(axis=2) / totals, counts.sum(axis=1) / totals
         signal = np.array([channels.signal(pair.attributes) for pair in some]).reshape(-1, 1, 1)
         prior = counts
         if any(max(pair.domain.ordered) for pair in some):
             sides = (np.array([variance[p.attributes[axis]] for p in some]) for axis in (0, 1))
             ordered = np.array([max(pair.domain.ordered) for pair in some]).reshape(-1, 1, 1) > 0
-            prior = np.where(ordered, _totals(counts) * _outer(*sides), counts)
-        uncertainty = _uncertainty(some, counts, measured) + (1 - signal) * counts
+            prior = np.where(ordered, totals[:, :, np.newaxis] * _outer(*sides), counts)
+        # The expected counts A x B / n vary by the noise in A and in B.
+        a, b = (np.array([measured[p.attributes[axis]].variance for p in some]) for axis in (0, 1))
+        uncertainty = MARGIN_NOISE * (_outer(a, second**2) + _outer(first**2, b)) + (1 - signal) * counts
         cells = len(some), -1
         likelihoods[indices] = departure_likelihoods(
             departures[indices], sigma, (signal * prior).reshape(cells), uncertainty.reshape(cells)
@@ -250,20 +254,6 @@ def _shrunk(prior: Prior, tables: list[Estimate], dispersions: Floats) -> list[E
         variance.setflags(write=False)  # so that the estimate needs no copy
         shrunk.append(replace(t, table=mean, dispersion=d, posterior_variance=variance))
     return shrunk
-
-
-def _uncertainty(alike: Sequence[Marginal], counts: Floats, one_way: dict[str, Measurement]) -> Floats:
-    """Return the variance of pairs' expected counts A x B / n, by the noise in A and B."""
-    a, b = (np.array([one_way[p.attributes[axis]].variance for p in alike]) for axis in (0, 1))
-    totals = _totals(counts)[:, 0]
-    return MARGIN_NOISE * (
-        _outer(a, (counts.sum(axis=1) / totals) ** 2) + _outer((counts.sum(axis=2) / totals) ** 2, b)
-    )
-
-
-def _totals(counts: Floats) -> Floats:
-    """Return the sum of each table, of shape (tables, 1, 1)."""
-    return counts.reshape(len(counts), -1).sum(axis=1)[:, np.newaxis, np.newaxis]
 
 
 def _outer(a: Floats, b: Floats) -> Floats:

@@ -138,7 +138,8 @@ class Tables:
 
     def _codes(self, block: Block) -> npt.NDArray[np.unsignedinteger]:
         """Return the needed columns in the counted codes, all of one type."""
-        kind = _counted_type(max((self.domain.sizes[axis] for axis in self._used), default=1))
+        size = max((self.domain.sizes[axis] for axis in self._used), default=1)
+        kind = np.promote_types(code_type(size), np.uint16)  # two bytes if they fit: one loop is compiled
         codes = np.empty((len(self._used), len(block[0]) if block else 0), kind)
         for row, axis in enumerate(self._used):
             if self.grouping:
@@ -172,11 +173,6 @@ class Tables:
             planes = np.empty((needed + 1, STRETCH // 64), np.uint64)
             parts.append((*(np.array(part, np.int64) for part in numbers), planes))
         return parts  # type: ignore[return-value]
-
-
-def _counted_type(size: int) -> np.dtype[np.unsignedinteger]:
-    """Return the type in which codes are counted: two bytes, if they fit, so that one loop is compiled."""
-    return np.promote_types(code_type(size), np.uint16)
 
 
 def _finish(begun: list[Future[None]]) -> None:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from privsyn.marginals.domain import Attributes, Codes, Domain, Floats, Records, keep
 from privsyn.marginals.marginal import NO_GROUPS, Grouping, Marginal, Measurement, groups_at
@@ -124,7 +123,10 @@ class Merging:
             order = np.argsort(group, kind="stable")
             edges = np.cumsum(share[order])
             drawn = np.searchsorted(edges, records.codes[:, j] + position, side="right")
-            columns[:, j] = _nearest_in_group(order, group, drawn, records.codes[:, j])
+            sizes = np.bincount(group)
+            firsts, merged = np.cumsum(sizes) - sizes, records.codes[:, j]
+            # Rounding may move a draw outside its group.
+            columns[:, j] = order[np.clip(drawn, firsts[merged], firsts[merged] + sizes[merged] - 1)]
         return Records(self.original, columns)
 
 
@@ -142,12 +144,3 @@ def joined(domain: Domain, one_ways: tuple[Marginal, ...], level: int) -> Mergin
     groups = tuple(groups_at(one_way, level) for one_way in one_ways)
     shares = tuple(1 / np.bincount(group)[group] for group in groups)
     return Merging(domain, Grouping(groups).domain(domain), groups, shares)
-
-
-def _nearest_in_group(
-    order: npt.NDArray[np.intp], group: Codes, positions: npt.NDArray[np.intp], wanted: Codes
-) -> Codes:
-    """Return the drawn original codes; clip draws that rounding moved outside their group."""
-    sizes = np.bincount(group)
-    first = np.cumsum(sizes) - sizes
-    return order[np.clip(positions, first[wanted], first[wanted] + sizes[wanted] - 1)].astype(np.int32)

@@ -31,7 +31,7 @@ import numpy as np
 import numpy.typing as npt
 
 from privsyn.marginals.counting import code_type
-from privsyn.marginals.domain import Domain, Floats, Integers, Mask
+from privsyn.marginals.domain import Domain, Floats, Integers
 from privsyn.marginals.marginal import NO_GROUPS, Grouping, Marginal
 from privsyn.marginals.statistics import mutual_informations
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
@@ -233,7 +233,8 @@ def _views(
         factor = len(chains.parents) / max(table.total, TINY)
         for view in _seen(Marginal(table.domain, table.counts * factor), one_ways, chains):
             weights = view.weights * weight / (view.targets + 1)
-            weights[~_possible(view, one_ways, zeros)] = NEVER
+            if zeros.masks and set(one_ways).issuperset(view.table.attributes):
+                weights[~zeros.mask(view.table.domain).ravel()] = NEVER
             views.append(replace(view, weights=weights))
     return views if chains.order is None else [*views, *_ordered(chains.order, one_ways, chains)]
 
@@ -248,13 +249,6 @@ def _ordered(order: str, one_ways: Mapping[str, Marginal], chains: Chains) -> li
         wrong = (before > after) & (before < size)  # code `size`: no previous, or no next row
         views.append(replace(view, weights=np.where(wrong, NEVER, 0.0).ravel()))
     return views
-
-
-def _possible(view: _View, one_ways: Mapping[str, Marginal], zeros: StructuralZeros) -> Mask:
-    """Return which cells of a view no constraint rules out."""
-    if not zeros.masks or not set(one_ways).issuperset(view.table.attributes):
-        return np.full(view.table.domain.cells, True)
-    return zeros.mask(view.table.domain).ravel()
 
 
 def _seen(table: Marginal, one_ways: Mapping[str, Marginal], chains: Chains) -> list[_View]:

@@ -253,7 +253,7 @@ def make_consistent(measurements: tuple[Measurement, ...], total: float) -> tupl
     shared = _shared_sets(tuple(m.attributes for m in measurements))
     weights = {
         attributes: {
-            index: _precision(measurement, attributes)
+            index: 1.0 / max(float(measurement.project(attributes).variance.mean()), EXACT)
             for index, measurement in enumerate(measurements)
             if set(attributes) <= set(measurement.attributes)
         }
@@ -265,7 +265,11 @@ def make_consistent(measurements: tuple[Measurement, ...], total: float) -> tupl
             break
         tables = [Marginal(table.domain, norm_sub(table.counts, total)) for table in tables]
         tables = _agree(tables, weights, total)
-    return tuple(_clip_and_rescale(table, total) for table in tables)
+    positive = [np.maximum(table.counts, 0.0) for table in tables]
+    return tuple(
+        Marginal(table.domain, counts * (total / counts.sum()))
+        for table, counts in zip(tables, positive, strict=True)
+    )
 
 
 def _shared_sets(all_attributes: tuple[Attributes, ...]) -> list[Attributes]:
@@ -296,14 +300,3 @@ def _agree(
         for i, projection in projections.items():
             tables[i] = tables[i].spread(Marginal(projection.domain, mean - projection.counts))
     return tables
-
-
-def _clip_and_rescale(table: Marginal, total: float) -> Marginal:
-    """Set negative cells to 0, and rescale the others, in proportion, to the total, which the table has."""
-    positive = np.maximum(table.counts, 0.0)
-    return Marginal(table.domain, positive * (total / positive.sum()))
-
-
-def _precision(measurement: Measurement, attributes: Attributes) -> float:
-    """Return the inverse of a measurement's mean noise variance over `attributes`."""
-    return 1.0 / max(float(measurement.project(attributes).variance.mean()), EXACT)
