@@ -336,9 +336,9 @@ class Settings:
     @property
     def largest_bound(self) -> int:
         """The largest bound on the rows of one person that a run may choose: known before the run."""
-        from privsyn.inference.rows_per_person import MOST
+        from privsyn.inference.rows_per_person import LARGEST_BOUND
 
-        return MOST if self.most_rows == 0 else min(self.most_rows, MOST)
+        return min(self.most_rows or LARGEST_BOUND, LARGEST_BOUND)
 
     @property
     def agreed(self) -> dict[str, Any]:

@@ -9,10 +9,9 @@ from numba import njit
 
 from privsyn.compiled import KERNEL
 from privsyn.marginals.domain import Floats, Ints, Mask
+from privsyn.marginals.tolerances import SMALLEST, TINY_SHARE
 
 MEAN_OF_ABSOLUTE = float(np.sqrt(2 / np.pi))  # mean of |Z| of a standard normal Z
-TINIEST = float(np.finfo(float).tiny)  # share: avoids division by 0 where no possible count explains a cell
-LEAST_FITTED = 1e-12  # share of a cell: avoids division by 0 where all classes rule it out
 
 
 @njit(**KERNEL, fastmath=True)  # sums over classes may be reordered, so they are vectorised
@@ -42,7 +41,7 @@ def add_class_evidence(
                 for k in range(len(classes)):
                     part[k] = classes[k] * values[row + i, k] * values[column + j, k]
                     fitted += part[k]
-                ratio = share / (fitted if fitted > LEAST_FITTED else LEAST_FITTED)
+                ratio = share / (fitted if fitted > TINY_SHARE else TINY_SHARE)
                 for k in range(len(classes)):
                     evidence[row + i, k] += ratio * part[k]
                     evidence[column + j, k] += ratio * part[k]
@@ -268,7 +267,7 @@ def best_tilt(
             for g in range(len(grid)):
                 mass += likelihood[row, g] * prior[g]
                 mean += likelihood[row, g] * prior[g] * grid[g]
-            mean_sum += mean / max(mass, TINIEST)
+            mean_sum += mean / max(mass, SMALLEST)
             row += 1
         low, high = (low, tilt) if mean_sum > total else (tilt, high)
     return (low + high) / 2

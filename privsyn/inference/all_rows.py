@@ -25,10 +25,10 @@ from privsyn.inference.rows_per_person import RowsOfGroups
 from privsyn.marginals.domain import Attributes, Codes, Floats
 from privsyn.marginals.ipf import fit_all
 from privsyn.marginals.marginal import Marginal, Measurement, lift
+from privsyn.marginals.tolerances import TINY_COUNT
 
 UNCERTAIN = 0.25  # standard deviation of the expected number of rows in a table, over it
-MOST = 30.0  # largest ratio: of a class with almost no rows that were kept, the rows show almost nothing
-TINY = 1e-9  # records
+LARGEST_RATIO = 30.0  # of all rows to kept rows of a class: few kept rows show almost nothing of all
 LEAN = 0.1  # by how much a bound on squares moves the log odds of a value, before any difference is seen
 NO_FIRSTS: Mapping[str, float] = MappingProxyType({})
 
@@ -130,7 +130,7 @@ def leaning_margins(
             variance = np.broadcast_to(table.variance, table.marginal.counts.shape).sum(axis=summed)
             expected, noise = grouping.join(one_way.marginal.counts), variance + grouping.join(of_own)
             rows = np.clip(expected, 0.0, None)
-            unit = rows * (1 - rows / max(float(rows.sum()), TINY))  # p (1 - p), in rows
+            unit = rows * (1 - rows / max(float(rows.sum()), TINY_COUNT))  # p (1 - p), in rows
             weight = unit**2 / (2 * (noise + (LEAN * unit) ** 2) ** 2)
             up += float((weight * ((counts - expected) ** 2 - noise)).sum())
             down += float((weight * unit**2).sum())
@@ -165,10 +165,10 @@ def reweighted(
         (name,), counts = table.attributes, weights.all_rows(table)
         if name in firsts:
             counts_after = counts[:-1] * (
-                max(total - firsts[name], 0.0) / max(float(counts[:-1].sum()), TINY)
+                max(total - firsts[name], 0.0) / max(float(counts[:-1].sum()), TINY_COUNT)
             )
             counts = np.append(counts_after, firsts[name])
-        columns[name] = Marginal(table.domain, counts * (total / max(float(counts.sum()), TINY)))
+        columns[name] = Marginal(table.domain, counts * (total / max(float(counts.sum()), TINY_COUNT)))
     weighted = [Marginal(table.domain, weights.all_rows(table)) for table in fitted.marginals]
     margins = [tuple(columns[name] for name in table.attributes) for table in weighted]
     tables = (*columns.values(), *(fit_all(weighted, margins) if weighted else ()))
@@ -231,8 +231,8 @@ class Weights:
             order = (name, classes)
             grouping, variance = certainty.measured.grouping, certainty.measured.variance
             of_groups = np.sqrt(np.broadcast_to(variance, grouping.join(table.counts).shape))
-            of_cells = grouping.scale(table.counts, of_groups, TINY) if grouping else of_groups
-            code_shares[name] = table.project(order).counts / np.maximum(rows_kept, TINY)
+            of_cells = grouping.scale(table.counts, of_groups, TINY_COUNT) if grouping else of_groups
+            code_shares[name] = table.project(order).counts / np.maximum(rows_kept, TINY_COUNT)
             noise[name] = Marginal(table.domain, of_cells).project(order).counts ** 2
             groups[name], joined[name] = (
                 grouping.project(table.domain.axes((attribute,))).of_codes((size,))[0]
@@ -243,7 +243,7 @@ class Weights:
     @cached_property
     def ratios(self) -> Floats:
         """All rows over kept rows in each class."""
-        return np.clip(self.rows.numbers / np.maximum(self.kept_rows, TINY), 0.0, MOST)
+        return np.clip(self.rows.numbers / np.maximum(self.kept_rows, TINY_COUNT), 0.0, LARGEST_RATIO)
 
     def in_classes(self, table: Marginal) -> Floats:
         """Return the kept rows of a table in each class: an array of shape (classes, ...).
@@ -264,10 +264,10 @@ class Weights:
                     share = Marginal(table.domain.project((name,)), self.code_shares[name][:, index])
                     parts[index] *= lift(share, table.domain)
         sums, shares = parts.sum(axis=0), np.empty_like(parts)
-        shares[...] = (self.kept_rows / max(float(self.kept_rows.sum()), TINY)).reshape(
+        shares[...] = (self.kept_rows / max(float(self.kept_rows.sum()), TINY_COUNT)).reshape(
             -1, *(1,) * len(shape)
         )
-        return table.counts * np.divide(parts, sums, out=shares, where=sums > TINY)
+        return table.counts * np.divide(parts, sums, out=shares, where=sums > TINY_COUNT)
 
     def all_rows(self, table: Marginal) -> Floats:
         """Return the number of all rows in each cell."""
@@ -282,9 +282,9 @@ class Weights:
         """
         group = self.groups.get(name, np.arange(len(rows_kept), dtype=np.int32))
         sums = np.bincount(group, rows_kept)
-        ratios = np.bincount(group, totals) / np.maximum(sums, TINY)
+        ratios = np.bincount(group, totals) / np.maximum(sums, TINY_COUNT)
         spread = np.average((ratios - np.average(ratios, weights=sums)) ** 2, weights=sums)
-        return np.asarray(spread * rows_kept**2 * (1 - rows_kept / np.maximum(sums[group], TINY)))
+        return np.asarray(spread * rows_kept**2 * (1 - rows_kept / np.maximum(sums[group], TINY_COUNT)))
 
     def _in_groups(self, name: str) -> bool:
         """Return whether codes were counted with the classes in groups of several."""
@@ -374,10 +374,10 @@ class Weights:
         measured, shape = certainty.measured, (-1, *(1,) * len(after.domain.shape))
         parts = np.array([measured.grouping.join(part) for part in self.in_classes(before)])
         now, then = parts.sum(axis=0), measured.grouping.join(after.counts)
-        ratio = np.divide(then, now, out=np.ones_like(now), where=now > TINY)
+        ratio = np.divide(then, now, out=np.ones_like(now), where=now > TINY_COUNT)
         counts = Marginal(measured.marginal.domain, measured.marginal.counts * ratio)
 
-        shares = np.minimum(parts / np.maximum(self.kept_rows.reshape(shape), TINY), 1.0)
+        shares = np.minimum(parts / np.maximum(self.kept_rows.reshape(shape), TINY_COUNT), 1.0)
         larger = np.maximum(
             self.rows.numbers * np.maximum(self.ratios - 1, 0.0),
             self.rows.spread * np.maximum(1 - 1 / np.maximum(self.ratios, 1.0), 0.0),

@@ -16,8 +16,7 @@ from privsyn.inference.rows_per_person import RowsPerPerson
 from privsyn.marginals.domain import Floats, Ints
 from privsyn.marginals.ipf import fit_all
 from privsyn.marginals.marginal import Marginal
-
-TINY = 1e-9  # records
+from privsyn.marginals.tolerances import TINY_COUNT
 
 
 def agreed(fitted: Fitted, column: str, numbers: Floats, rows: RowsPerPerson) -> tuple[Fitted, RowsPerPerson]:
@@ -65,7 +64,7 @@ def agreed(fitted: Fitted, column: str, numbers: Floats, rows: RowsPerPerson) ->
     after = np.maximum(after, 0.0)
     if not after.any():  # a rule excludes all classes in which there were persons
         after[counted] = 1.0
-    after *= total / max(float(after.sum()), TINY)
+    after *= total / max(float(after.sum()), TINY_COUNT)
     return _refitted(fitted, axis, _spread(fitted.counts_of(column), classes, before, after)), rows
 
 
@@ -73,8 +72,8 @@ def _spread(cells: Floats, classes: Ints, before: Floats, after: Floats) -> Floa
     """Return the cells scaled to new sums of their classes; where there was nothing, evenly spread."""
     in_class = np.bincount(classes, minlength=len(before))
     even = after[classes] / in_class[classes]
-    ratio = after / np.maximum(before, TINY)
-    return np.asarray(np.where(before[classes] > TINY, cells * ratio[classes], even), np.float64)
+    ratio = after / np.maximum(before, TINY_COUNT)
+    return np.asarray(np.where(before[classes] > TINY_COUNT, cells * ratio[classes], even), np.float64)
 
 
 def _refitted(fitted: Fitted, axis: int, cells: Floats) -> Fitted:
@@ -88,7 +87,9 @@ def _refitted(fitted: Fitted, axis: int, cells: Floats) -> Fitted:
     group, shares = merging.groups[axis], list(merging.shares)
     table = fitted.one_way(column)
     counts = np.bincount(group, cells, len(table.counts)).astype(np.float64)
-    shares[axis] = np.where(counts[group] > TINY, cells / np.maximum(counts[group], TINY), shares[axis])
+    shares[axis] = np.where(
+        counts[group] > TINY_COUNT, cells / np.maximum(counts[group], TINY_COUNT), shares[axis]
+    )
     columns = {one_way.attributes[0]: one_way for one_way in fitted.one_ways}
     columns[column] = Marginal(table.domain, counts)
     changed = [marginal for marginal in fitted.marginals if column in marginal.attributes]

@@ -33,8 +33,7 @@ from privsyn.marginals.marginal import (
     groups_at,
     unstacked,
 )
-
-EXACT = 1e-30  # replaces a variance of 0, so that precisions stay finite
+from privsyn.marginals.tolerances import TINY_VARIANCE
 
 
 def estimate_total(measurements: tuple[Measurement, ...]) -> float:
@@ -51,7 +50,7 @@ def estimate_total(measurements: tuple[Measurement, ...]) -> float:
     sums, variances = np.empty((2, len(measurements)))
     for indices, counts, variance in _stacks(measurements):
         sums[indices], variances[indices] = sums_of(counts), sums_of(variance)
-    return max(float(np.average(sums, weights=1 / np.maximum(variances, EXACT))), 1.0)
+    return max(float(np.average(sums, weights=1 / np.maximum(variances, TINY_VARIANCE))), 1.0)
 
 
 def variance_of_total(measurements: Iterable[Measurement]) -> float:
@@ -62,7 +61,7 @@ def variance_of_total(measurements: Iterable[Measurement]) -> float:
     >>> round(variance_of_total((a, a)), 12)
     1.0
     """
-    return 1 / fsum(1 / max(float(m.variance.sum()), EXACT) for m in measurements)
+    return 1 / fsum(1 / max(float(m.variance.sum()), TINY_VARIANCE) for m in measurements)
 
 
 def combine_measurements(first: Measurement, second: Measurement) -> Measurement:
@@ -78,7 +77,7 @@ def combine_measurements(first: Measurement, second: Measurement) -> Measurement
     ([7.0, 4.0], [0.75, 0.75])
     """
     # Two exact measurements get equal weight.
-    first_variance, second_variance = (np.maximum(m.variance, EXACT) for m in (first, second))
+    first_variance, second_variance = (np.maximum(m.variance, TINY_VARIANCE) for m in (first, second))
     share = second_variance / (first_variance + second_variance)
     counts = share * first.marginal.counts + (1 - share) * second.marginal.counts
     return Measurement(Marginal(first.marginal.domain, counts), share * first.variance, first.grouping)
@@ -130,7 +129,7 @@ def _together(domain: Domain, tables: list[OneWaySums]) -> Measurement:
     groups of codes only inform the sums of groups.
     """
     alone = [(counts, variance) for counts, variance, grouping in tables if not grouping]
-    precisions = 1 / np.maximum(np.array([variance for _, variance in alone]), EXACT)
+    precisions = 1 / np.maximum(np.array([variance for _, variance in alone]), TINY_VARIANCE)
     mean = np.average(np.array([counts for counts, _ in alone]), axis=0, weights=precisions)
     variance = 1 / precisions.sum(axis=0)
     if len(alone) == len(tables):
@@ -139,7 +138,7 @@ def _together(domain: Domain, tables: list[OneWaySums]) -> Measurement:
     weighted = np.zeros(len(mean))
     for group, counts, of_groups in joined:
         sums = np.bincount(group, mean, len(counts))
-        weighted += ((counts - sums) / np.maximum(of_groups, EXACT))[group]
+        weighted += ((counts - sums) / np.maximum(of_groups, TINY_VARIANCE))[group]
     covariance = covariance_of(variance, information_of((group, noise) for group, _, noise in joined))
     return Measurement(Marginal(domain, mean + covariance @ weighted), np.maximum(np.diag(covariance), 0.0))
 
@@ -149,7 +148,7 @@ def information_of(joined: Iterable[tuple[Codes, Floats]]) -> Floats:
 
     Each table gives the group of each code, of shape (codes,), and a variance per group, of shape (groups,).
     """
-    weights = [(group, 1 / np.maximum(variance, EXACT)) for group, variance in joined]
+    weights = [(group, 1 / np.maximum(variance, TINY_VARIANCE)) for group, variance in joined]
     return np.asarray(sum(weight[group] * (group[:, np.newaxis] == group) for group, weight in weights))
 
 

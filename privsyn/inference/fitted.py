@@ -15,13 +15,14 @@ from math import prod, sqrt
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from privsyn.inference.consistency import EXACT, variance_of_total
+from privsyn.inference.consistency import variance_of_total
 from privsyn.inference.prior.dispersion import MEAN_OF_ABSOLUTE
 from privsyn.inference.problem import Estimate
 from privsyn.marginals.domain import Attributes, Floats
 from privsyn.marginals.ipf import CELLS_AT_ONCE, sums_of
 from privsyn.marginals.marginal import Marginal, Measurement, alike
 from privsyn.marginals.recoding import Merging
+from privsyn.marginals.tolerances import TINY_VARIANCE
 
 FURTHEST = 6.0
 """Standard deviations below zero: answers further off are clipped here, for numerical accuracy."""
@@ -38,8 +39,8 @@ HALF = 0.5  # record
 NO_COMMON: Floats = np.zeros((0, 0))
 NO_COMMON.setflags(write=False)
 
-LEAST = 1e-4  # standard deviations: smallest mean in the table of intervals
-STEPS = 2000
+SMALLEST_MEAN = 1e-4  # standard deviations: smallest mean in the table of intervals
+MEANS = 2000
 HALVINGS = 50
 
 LEAST_SIGNAL = 2.0
@@ -156,7 +157,7 @@ def expected_distance(measured: Measurement, counts: Floats) -> float:
     0.5
     """  # style: allow
     total = float(counts.sum())
-    sigma = np.sqrt(np.maximum(_centred(measured.variance), EXACT))
+    sigma = np.sqrt(np.maximum(_centred(measured.variance), TINY_VARIANCE))
     seen = measured.marginal.counts - (measured.marginal.total - total) / counts.size
     below = np.minimum(-seen / sigma, FURTHEST)
     away = counts / sigma + below
@@ -197,7 +198,7 @@ def table_certainties(tables: Sequence[Estimate], one_ways: Sequence[Measurement
             share = np.divide(counts, margin, out=np.zeros(counts.shape), where=margin > 0)
             side = np.array([m.grouping.project((axis,)).join(noise[m.attributes[axis]]) for m in some])
             variance += side.reshape(-1, *(1,) * axis, size, *(1,) * (counts.ndim - axis - 2)) * share**2
-        deviations = MEAN_OF_ABSOLUTE * sums_of(np.sqrt(np.maximum(variance, EXACT)))
+        deviations = MEAN_OF_ABSOLUTE * sums_of(np.sqrt(np.maximum(variance, TINY_VARIANCE)))
         errors[indices] = np.minimum(deviations / (2 * np.maximum(sums_of(counts), 1.0)), 1.0)
     return list(map(Certainty, (t.measured for t in tables), errors.tolist()))
 
@@ -220,7 +221,7 @@ def _misfits(measured: Sequence[Measurement], variance: Floats, counts: Floats) 
     noise = np.array([m.variance for m in measured])
     energy = sums_of((np.array([m.marginal.counts for m in measured]) - counts) ** 2)
     excess = energy - sums_of(noise - variance) - np.sqrt(2 * sums_of(noise**2))
-    factors = 1.0 + np.maximum(excess, 0.0) / np.maximum(sums_of(variance), EXACT)
+    factors = 1.0 + np.maximum(excess, 0.0) / np.maximum(sums_of(variance), TINY_VARIANCE)
     return np.asarray(factors.reshape(-1, *(1,) * (counts.ndim - 1)))
 
 
@@ -271,7 +272,7 @@ def laplace_intervals(seen: Floats, variance: Floats) -> tuple[Floats, Floats]:
     1.645 standard deviations, slightly above :math:`b \ln 10`. Half a record is added, because
     :math:`P(|X| > t + 1/2) \le e^{-t/b}` for whole numbers.
     """
-    scale = 1 / (2 * np.arcsinh(1 / np.sqrt(2 * np.maximum(variance, EXACT))))
+    scale = 1 / (2 * np.arcsinh(1 / np.sqrt(2 * np.maximum(variance, TINY_VARIANCE))))
     one_sided, two_sided = np.sqrt(2) * ONE_SIDED * scale, np.log(1 / MISSED) * scale
     from_below, from_above = seen - one_sided - HALF, seen - two_sided - HALF
     low = np.where(from_above >= two_sided, from_above, np.minimum(from_below, two_sided))
@@ -286,8 +287,8 @@ def _accepted() -> tuple[Floats, Floats, Floats]:
     :math:`e^{-(x - \mu)^2/2}`. They are equal at :math:`\mu + t` and at :math:`(\mu^2 - t^2) / 2\mu`; t is
     chosen so that 95 % of answers lie between. From :math:`\mu = 1.96` on, t is constant.
     """
-    means = np.geomspace(LEAST, TWO_SIDED, STEPS)
-    short, long = np.full(STEPS, ONE_SIDED), np.full(STEPS, TWO_SIDED)
+    means = np.geomspace(SMALLEST_MEAN, TWO_SIDED, MEANS)
+    short, long = np.full(MEANS, ONE_SIDED), np.full(MEANS, TWO_SIDED)
     for _ in range(HALVINGS):
         reach = (short + long) / 2
         enough = ndtr(reach) - ndtr(-(means**2 + reach**2) / (2 * means)) >= 1 - MISSED

@@ -36,11 +36,11 @@ from privsyn.marginals.ipf import CELLS_AT_ONCE, fit_all, fit_margins, sums_of
 from privsyn.marginals.marginal import Marginal, alike, for_alike, unstacked
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros, product
+from privsyn.marginals.tolerances import TINY_COUNT, TINY_SHARE
 
 # From trials on the five benchmark tables, epsilon 0.2 to 5; the first is a rough mean and was not tuned.
 MARGIN_NOISE = 0.5  # share of the one-ways' noise variance that remains after norm-sub
 MOST_FOLLOWED = 0.7  # largest share of the noise that the latent classes are assumed to fit
-TINY = 1e-9  # records squared: least variance of a cell
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,7 +250,7 @@ def _shrunk(prior: Prior, tables: list[Estimate], dispersions: Floats) -> list[E
     shrunk = []
     for t, d, mean in zip(tables, dispersions.tolist(), prior.mean(tables, dispersions), strict=True):
         noise = t.measured.variance.mean() if t.measured.grouping else t.measured.variance
-        variance = 1 / (1 / np.maximum(d * t.table.counts, TINY) + 1 / np.maximum(noise, TINY))
+        variance = 1 / (1 / np.maximum(d * t.table.counts, TINY_COUNT) + 1 / np.maximum(noise, TINY_COUNT))
         variance.setflags(write=False)  # so that the estimate needs no copy
         shrunk.append(replace(t, table=mean, dispersion=d, posterior_variance=variance))
     return shrunk
@@ -265,7 +265,6 @@ CLASSES = 20
 CLASS_ROUNDS = 100  # of expectation-maximisation; stopping early helps against fitting noise
 START_SCATTER = 0.5  # standard deviation of ln(weight) among classes at the start
 KEPT_OPEN = 1e-9  # least share of a value in a class, over its overall share: no value is ruled out
-LEAST_SHARE = 1e-12
 
 
 def latent_class_pairs(
@@ -292,7 +291,7 @@ def latent_class_pairs(
     edges = np.array([[starts[axis] for axis in domain.axes(pair.attributes)] for pair in pairs], np.int64)
     shares = np.concatenate([one_way.counts / one_way.total for one_way in one_ways])[:, np.newaxis]
     factors = np.exp(rng.normal(0.0, START_SCATTER, (len(shares), CLASSES)))
-    values = _per_attribute((shares + LEAST_SHARE) * factors, starts)
+    values = _per_attribute((shares + TINY_SHARE) * factors, starts)
     classes = np.full(CLASSES, 1 / CLASSES)
     shapes, totals = np.array([pair.domain.shape for pair in pairs]), np.empty(len(pairs))
     groups = list(alike([pair.domain.shape for pair in pairs], shapes.prod(axis=1).tolist(), CELLS_AT_ONCE))
@@ -304,7 +303,7 @@ def latent_class_pairs(
         evidence = np.zeros_like(values)
         _kernels.add_class_evidence(values, classes, observed, edges, shapes, evidence)
         classes = evidence.sum(axis=0) / evidence.sum()
-        values = _per_attribute(evidence + KEPT_OPEN * shares + LEAST_SHARE, starts)
+        values = _per_attribute(evidence + KEPT_OPEN * shares + TINY_SHARE, starts)
     by_index: dict[int, Floats] = {}
     for indices in groups:
         first, second = (

@@ -13,6 +13,7 @@ from privsyn.inference.ordered.binning import Axis, bounds_alone, expected_cells
 from privsyn.marginals.domain import Codes, Domain, Floats, Mask
 from privsyn.marginals.marginal import Measurement
 from privsyn.marginals.recoding import Merging
+from privsyn.marginals.tolerances import SMALLEST
 
 ONE_SIDED = 1.645  # standard deviations: noise is below minus this in one of 20 answers
 THRESHOLD = 3.0  # standard deviations; Zhang et al. 2021, Section 5.3
@@ -47,7 +48,7 @@ def merge_cells(
             sigma = float(np.sqrt(measured[1]).max())
             alone = () if axis.second else bounds_alone(measured[0], sigma, axis)
             runs = join_cells(expected, sigma, axis, alone)
-            weights[:ordered] = np.maximum(expected, np.finfo(float).tiny * axis.widths)
+            weights[:ordered] = np.maximum(expected, SMALLEST * axis.widths)
         nominal = np.arange(1, len(weights) - ordered + 1, dtype=np.int32) + runs.max(initial=-1)
         merged.append((np.concatenate([runs, nominal]), weights, runs))
     return _merging(one_ways, merged)
@@ -190,7 +191,7 @@ NOTHING_HIDDEN = Hidden()
 
 def _weights(one_way: Measurement, total: float) -> Floats:
     """Return the weight of each value, never 0, so that a group without records is shared out evenly."""
-    return np.maximum(norm_sub(one_way.marginal.counts, total), np.finfo(float).tiny)
+    return np.maximum(norm_sub(one_way.marginal.counts, total), SMALLEST)
 
 
 def _merging(one_ways: tuple[Measurement, ...], merged: list[tuple[Codes, Floats, Codes]]) -> Merging:

@@ -22,11 +22,12 @@ from math import comb, fsum, prod, sqrt
 
 import numpy as np
 
-from privsyn.inference.consistency import EXACT, estimate_total, variance_of_total
+from privsyn.inference.consistency import estimate_total, variance_of_total
 from privsyn.inference.higher_order import MOST_CELLS, MOST_SETS
 from privsyn.inference.problem import Problem
 from privsyn.marginals.domain import Attributes, Domain, Floats
 from privsyn.marginals.marginal import Marginal, Measurement, lift
+from privsyn.marginals.tolerances import TINY_VARIANCE
 
 LARGEST_RESIDUAL = 3  # attributes of a residual
 
@@ -110,7 +111,10 @@ def one_ways_with(
     for measured in one_ways:
         residual = residuals[measured.attributes]
         size = residual.marginal.counts.size
-        noise, added = np.maximum(measured.variance, EXACT), np.maximum(residual.variance, EXACT)
+        noise, added = (
+            np.maximum(measured.variance, TINY_VARIANCE),
+            np.maximum(residual.variance, TINY_VARIANCE),
+        )
         share = added / (noise + added)
         counts = share * measured.marginal.counts + (1 - share) * (residual.marginal.counts + total / size)
         variance = np.maximum(share * noise, share**2 * noise + (1 - share**2) * (of_total / size))

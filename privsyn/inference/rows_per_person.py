@@ -9,6 +9,7 @@ from math import ceil, log, log1p, log2, log10, sqrt
 import numpy as np
 
 from privsyn.marginals.domain import Floats, Ints
+from privsyn.marginals.tolerances import TINY_COUNT
 
 CLEAR = 4.5  # standard deviations by which the last classes stand out of the noise: false in 1 of 1,000 runs
 FURTHER = 1.0  # what each decimal digit of the number of rows adds: false classes of many rows cost more
@@ -17,11 +18,10 @@ WINDOW = 8  # most classes that are summed to find the last
 CELLS = 36  # of a table that stand out of the noise, assumed
 FOR_TABLES = 0.75  # share of the budget for tables of two columns, assumed
 ALIKE = 0.2  # probability that two rows of a person are in the same cell of a table, assumed
-MOST = 16  # largest bound: a person's squares then take 256 rows
+LARGEST_BOUND = 16  # largest bound: a person's squares then take 256 rows
 GROUPS = 6  # of persons by their number of rows
 INSIDE = 1 / 6  # of the width of a class: standard deviation of the mean number of rows in it
 HIDDEN = 0.1  # of the persons: more than these should not be beyond the largest number of rows
-TINY = 1e-9  # persons
 STEEP = 1.5  # least exponent of the power law that bounds the rows beyond the last class
 MEANS = 256  # numbers of rows of a person, among which its mean is searched
 MISFIT = 0.5  # standard deviation of the true number in a class about the geometric one, over the latter
@@ -367,13 +367,13 @@ def _geometric(begins: Ints, counts: Floats, sigma: float, classes: int) -> Rows
     shares = -np.diff((1 - 1 / means[:, np.newaxis]) ** (begins - 1), axis=1, append=0.0)
     squares = (shares**2).sum(axis=1)
     numbers = np.maximum(shares @ counts, 0.0) / squares
-    clear = numbers * np.sqrt(squares) / max(sigma, TINY)
+    clear = numbers * np.sqrt(squares) / max(sigma, TINY_COUNT)
     clear[clear < JOINED + FURTHER * np.log10(means)] = 0.0
     index = int(np.argmax(clear))
     persons = numbers[index] * shares[index]
     beyond = np.cumsum(persons[::-1])[::-1]
     compared = slice(max(int(np.count_nonzero(beyond >= sigma)), classes))
-    excess = float(np.mean((counts - persons)[compared] ** 2)) / max(sigma, TINY) ** 2 - 1
+    excess = float(np.mean((counts - persons)[compared] ** 2)) / max(sigma, TINY_COUNT) ** 2 - 1
     hidden = CLEAR * sigma > HIDDEN * numbers[index]
     if not clear[index] or not hidden or excess > 1:
         return None
@@ -409,7 +409,7 @@ def best_bound(rows: RowsPerPerson, rho: float, pairs: int, limit: int | None = 
     pairs : int
         Number of tables of two columns, at least 1.
     limit : int, optional
-        The largest bound. Default: `MOST`.
+        The largest bound. Default: `LARGEST_BOUND`.
 
     Examples
     --------
@@ -427,4 +427,4 @@ def best_bound(rows: RowsPerPerson, rho: float, pairs: int, limit: int | None = 
         return bound**2 / (2 * noise) * together * apart + sampling
 
     largest = int(rows.begins[rows.last])
-    return min(range(1, min(MOST, largest, limit or MOST) + 1), key=error)
+    return min(range(1, min(LARGEST_BOUND, largest, limit or LARGEST_BOUND) + 1), key=error)

@@ -34,9 +34,7 @@ import numpy as np
 from privsyn.marginals.domain import Attributes, Codes, Domain, Floats, keep
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging
-
-LEAST = 1e-9
-"""Records: replaces a sum of 0."""
+from privsyn.marginals.tolerances import TINY_COUNT
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,7 +175,7 @@ class Channels:
         for axis, channel in channels.items():
             counts = channel.inverse(counts, axis)
         possible = np.maximum(counts, 0.0)  # with the same sum:
-        possible *= max(float(counts.sum()), 0.0) / max(float(possible.sum()), LEAST)
+        possible *= max(float(counts.sum()), 0.0) / max(float(possible.sum()), TINY_COUNT)
         seen = possible
         for axis, channel in channels.items():
             seen = channel.observed(seen, axis)

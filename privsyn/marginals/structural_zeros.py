@@ -19,7 +19,7 @@ ROUNDS = 10  # most rounds of reconciling one-way tables with the zeros
 MET = 1e-3  # of the total: a smaller gap counts as compatible with the zeros
 FITTED = 1e-6  # of the total: a margin with a smaller gap counts as met
 FITTINGS = 2**21  # cells scaled in fitting one table: with many zeros, fitting needs many rounds
-LEAST, MOST = 30, 1000  # bounds on these rounds
+LEAST_ROUNDS, MOST_ROUNDS = 30, 1000  # bounds on these rounds
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +75,7 @@ class StructuralZeros:
         """
         if not self.masks or (mask := self.mask(table.domain)).all() or not mask.any():
             return table
-        rounds = min(max(FITTINGS // table.domain.cells, LEAST), MOST)
+        rounds = min(max(FITTINGS // table.domain.cells, LEAST_ROUNDS), MOST_ROUNDS)
         counts = table.counts * mask
         start = Marginal(table.domain, counts if counts.any() else mask.astype(np.float64))
         return fit_margins(start, margins, rounds=rounds, enough=FITTED)

@@ -15,6 +15,7 @@ from privsyn.inference.problem import Problem, PublicFacts
 from privsyn.marginals.domain import Attributes, Codes, Domain, Floats
 from privsyn.marginals.marginal import Grouping, Marginal, groups_at
 from privsyn.marginals.recoding import Merging
+from privsyn.marginals.tolerances import SMALLEST
 from privsyn.private.measure import PrivateTable
 from privsyn.synthesis.chains import OF_ROWS, POSITION
 
@@ -169,7 +170,7 @@ def extended(merging: Merging, facts: PublicFacts, added: Domain, groups: list[C
         none = group.max() + 1  # of rows without such a row
         of = np.append(group[merging.groups[place]], none).astype(np.int32)
         share: Floats = np.append(merging.shares[place], 1.0)
-        share = np.maximum(share, np.finfo(float).tiny)
+        share = np.maximum(share, SMALLEST)
         shares.append(share / np.bincount(of, share)[of])
         whole.append(of)
     ordered = tuple(merging.original.ordered[place] for place in places)

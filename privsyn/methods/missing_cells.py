@@ -6,8 +6,9 @@ from collections.abc import Collection
 
 import numpy as np
 
-from privsyn.inference.consistency import EXACT, variance_of_total
+from privsyn.inference.consistency import variance_of_total
 from privsyn.marginals.marginal import Measurement
+from privsyn.marginals.tolerances import TINY_VARIANCE
 from privsyn.private.laws import Law
 
 FALSE_ALARM = 0.01  # probability that a table without missing cells gets some
@@ -69,11 +70,11 @@ def missing_thresholds(
     if not some:
         return {}
     of_total = variance_of_total(one_ways)
-    of_sums = np.maximum([m.variance.sum() for m in some], EXACT)
+    of_sums = np.maximum([m.variance.sum() for m in some], TINY_VARIANCE)
     counts, variances = np.array([(m.marginal.counts[-1], m.variance[-1]) for m in some]).T
     share = variances / of_sums
     surplus = share * (np.array([m.marginal.counts.sum() for m in some]) - total)
-    sigmas = np.sqrt(np.maximum(variances * (1 - share * (1 - of_total / of_sums)), EXACT))
+    sigmas = np.sqrt(np.maximum(variances * (1 - share * (1 - of_total / of_sums)), TINY_VARIANCE))
     ranked, ranks = np.sort((counts - surplus) / sigmas)[::-1], np.arange(1, len(some) + 1) / len(some)
     least = law.deviations(FALSE_ALARM * ranks)
     if (ranked >= least).any():

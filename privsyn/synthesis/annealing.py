@@ -26,6 +26,7 @@ from privsyn.marginals.domain import Attributes, Codes, Domain, Floats, Integers
 from privsyn.marginals.marginal import LEVELS, NO_GROUPS, Grouping, Marginal, groups_at
 from privsyn.marginals.statistics import couplings, dependences, pairs_within
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
+from privsyn.marginals.tolerances import TINY_SHARE
 from privsyn.synthesis import _kernels
 from privsyn.synthesis._kernels import Indices, Move
 
@@ -41,7 +42,6 @@ COLUMNS, SUMS = 100.0, 10.0  # weights of a column and of a coarse sum, relative
 STRONGEST = 3.0  # largest weight of a table: with 10, unrelated columns of beans get correlations
 DENSE = 5.0  # records a cell: with fewer, bigger tables are fitted in groups, and nominal columns not held
 COARSE = 6  # groups in a coarse sum: with 4 draws lose more dependence, with 8 beans get false correlations
-TINY = 1e-12  # shares
 TIGHT = 0.8  # least coupling of two attributes that are also moved together
 
 
@@ -245,7 +245,7 @@ def dependence_weights(tables: tuple[Marginal, ...]) -> list[float]:
     variation from independent attributes.
     """
     dependence = dependences(tables)
-    middle = max(float(np.median(dependence)), TINY)
+    middle = max(float(np.median(dependence)), TINY_SHARE)
     return [float(weight) for weight in np.clip(dependence / middle, 1.0, STRONGEST)]
 
 

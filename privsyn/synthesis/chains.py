@@ -11,8 +11,8 @@ import numpy as np
 from privsyn.marginals.counting import code_type, ranks
 from privsyn.marginals.domain import Codes, Domain, Integers, Ints
 from privsyn.marginals.marginal import Grouping, Marginal, Measurement
+from privsyn.marginals.tolerances import TINY_COUNT
 
-TINY = 1e-9  # records
 NUMBER_OF_ROWS, SIBLINGS, POSITION = "rows of the person", "rows of the parent", "position"
 OF_ROWS = (NUMBER_OF_ROWS, SIBLINGS, POSITION)
 """Attributes of a row that are no columns: the class of the number of rows of its person, the class of the
@@ -223,7 +223,7 @@ class Chains:
         shares = Grouping((before.groups,)).scale(counts, np.ones(before.none))
         joint = Grouping((groups, np.arange(before.none, dtype=np.int32))).join(neighbours)
         following = joint[:, before.groups] * shares
-        rows = counts * (table.total / max(float(counts.sum()), TINY))
+        rows = counts * (table.total / max(float(counts.sum()), TINY_COUNT))
         first = np.maximum(rows - following.sum(axis=0), 0.0)
         domain = Domain((before.column, image), (len(counts), self.previous[image].none + 1))
         return Marginal(domain, np.vstack([following, first]).T)

@@ -11,8 +11,8 @@ from privsyn.marginals.counting import ranks
 from privsyn.marginals.domain import Domain, Floats, Integers, Ints, Mask, Records
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.recoding import Merging
+from privsyn.marginals.tolerances import TINY_COUNT
 from privsyn.synthesis.annealing import NEVER
-from privsyn.synthesis.chains import TINY
 from privsyn.synthesis.synthesise import draw_by_quota
 
 LESS = -5.0  # added to the log weight with which a row is chosen, if it did not have the code at the start
@@ -72,7 +72,7 @@ class UniqueCode:
         for table in tables:
             if set(table.attributes) == {attribute, self.attribute}:
                 counts = table.project((attribute, self.attribute)).counts
-                shares = counts[:, self.code] / np.maximum(counts.sum(axis=1), TINY)
+                shares = counts[:, self.code] / np.maximum(counts.sum(axis=1), TINY_COUNT)
                 return np.asarray(shares[codes[attribute]], np.float64)
         return np.ones(rows)
 
@@ -100,7 +100,7 @@ class UniqueCode:
 
     def _chosen(self, codes: Integers, parents: Ints, chances: Floats, rng: np.random.Generator) -> Integers:
         """Return the index of one row of each parent."""
-        likely = np.log(chances + TINY) + np.where(codes == self.code, 0.0, LESS)
+        likely = np.log(chances + TINY_COUNT) + np.where(codes == self.code, 0.0, LESS)
         score = -ranks(parents).astype(np.float64) if self.first else likely + rng.gumbel(size=len(parents))
         order = np.lexsort((score, parents))
         return order[np.diff(parents[order], append=-1) != 0]
@@ -118,7 +118,7 @@ class UniqueCode:
         chosen = self._chosen(codes, parents, np.where(codes == self.code, 1.0, 0.0), rng)
         surplus = codes == self.code
         surplus[chosen] = False
-        changed, weights_of_rest = np.array(codes), weights + TINY
+        changed, weights_of_rest = np.array(codes), weights + TINY_COUNT
         weights_of_rest[self.code] = 0.0
         changed[surplus] = draw_by_quota(weights_of_rest, int(surplus.sum()), rng)
         changed[chosen] = self.code
@@ -168,7 +168,7 @@ def move_into(
         )
         for index, kind in enumerate(kinds.T):
             possible = [limit.possible[:, column] for limit, column in zip(excluding, kind, strict=True)]
-            weights = (one_ways[name].counts + TINY) * np.logical_and.reduce(possible)
+            weights = (one_ways[name].counts + TINY_COUNT) * np.logical_and.reduce(possible)
             at = wrong[which.ravel() == index]
             if weights.any():
                 rows[name][at] = draw_by_quota(weights, len(at), rng)

@@ -35,6 +35,7 @@ from privsyn.marginals.domain import Domain, Floats, Integers
 from privsyn.marginals.marginal import NO_GROUPS, Grouping, Marginal
 from privsyn.marginals.statistics import mutual_informations
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
+from privsyn.marginals.tolerances import TINY_COUNT
 from privsyn.synthesis.annealing import (
     COLUMNS,
     NEVER,
@@ -46,7 +47,7 @@ from privsyn.synthesis.annealing import (
     dependence_weights,
     lay_out,
 )
-from privsyn.synthesis.chains import EXACT, NEXT, POSITION, TINY, Chains
+from privsyn.synthesis.chains import EXACT, NEXT, POSITION, Chains
 from privsyn.synthesis.limits import Limit, UniqueCode, move_into
 from privsyn.synthesis.synthesise import draw_by_quota, draw_given
 
@@ -230,7 +231,7 @@ def _views(
     weighted += [(table, max(COLUMNS, HELD * holding[name])) for name, table in one_ways.items()]
     views = []
     for table, weight in weighted:
-        factor = len(chains.parents) / max(table.total, TINY)
+        factor = len(chains.parents) / max(table.total, TINY_COUNT)
         for view in _seen(Marginal(table.domain, table.counts * factor), one_ways, chains):
             weights = view.weights * weight / (view.targets + 1)
             if zeros.masks and set(one_ways).issuperset(view.table.attributes):

@@ -9,7 +9,7 @@ import pytest
 from command import SCHEMA, run
 
 from privsyn import Categorical, Identifier, InputError, Numerical, PrivSyn, Schema, Total, plan, read_schema
-from privsyn.inference.rows_per_person import MOST
+from privsyn.inference.rows_per_person import LARGEST_BOUND
 from privsyn.methods.discovery import FOR_BOUNDS, FOR_LATTICES, FOR_SIZE, FOR_VALUES
 from privsyn.methods.persons import FOR_ROWS
 from privsyn.studies.plan import ASSUMED_BOUND
@@ -120,7 +120,7 @@ def test_a_person_of_many_rows_costs_noise():
     [
         (None, f"planned with an assumed bound, {ASSUMED_BOUND} rows of one person; "),
         (5, "planned with the largest bound, 5 rows of one person; "),
-        (10**8, f"planned with the largest bound, {MOST} rows of one person; "),
+        (10**8, f"planned with the largest bound, {LARGEST_BOUND} rows of one person; "),
     ],
 )
 def test_the_bound_that_is_planned_for_is_said_and_so_is_what_twice_as_many_rows_cost(bound, words):

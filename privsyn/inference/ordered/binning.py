@@ -25,12 +25,13 @@ from privsyn.inference.consistency import norm_sub
 from privsyn.marginals.domain import Codes, Domain, Floats, Ints, Mask, keep
 from privsyn.marginals.marginal import Grouping
 from privsyn.marginals.recoding import Merging
+from privsyn.marginals.tolerances import SMALLEST, TINY_COUNT
 
 STEP = 1.5
 """Price of a step of the density: STEP * ln(cells) noise variances of squared deviations. A spike needs two
 steps, so with 1,000 cells it must stand out by about 5 standard deviations."""
 
-LEAST = 4.0
+CLEAR_GROUP = 4.0
 """Standard deviations of noise: a group with fewer records is too noisy alone."""
 
 PERHAPS = 0.5
@@ -41,7 +42,6 @@ HEAVY = 1 / 32
 
 WHISKER = 1.5  # interquartile ranges (Tukey, Exploratory Data Analysis, 1977)
 
-TINY = 1e-9  # records: a column without any has quartiles too
 SPIKE = 2.0
 """Ratio of a cell's density to its neighbours' from which it is a spike. Spikes are joined last."""
 
@@ -98,17 +98,17 @@ def join_cells(expected: Floats, sigma: float, axis: Axis, alone: Collection[int
     [0, 1, 1, 2, 3, 3, 3, 3, 3, 3]
     """
     if axis.second:
-        shares = [expected[part].sum() / max(expected.sum(), TINY) for part in axis.parts]
+        shares = [expected[part].sum() / max(expected.sum(), TINY_COUNT) for part in axis.parts]
         first, second = (
             join_cells(expected[part], sigma, Axis(axis.widths[part], max(round(axis.groups * share), 2)))
             for part, share in zip(axis.parts, shares, strict=True)
         )
         return np.concatenate([first, first.max() + 1 + second]).astype(np.int32)
-    enough = expected >= max(LEAST * sigma, expected.sum() / axis.groups)
+    enough = expected >= max(CLEAR_GROUP * sigma, expected.sum() / axis.groups)
     spikes = sorted({*_spikes(expected / axis.widths, enough), *alone})
     starts = np.union1d(_intervals(expected, axis), [edge for cell in spikes for edge in (cell, cell + 1)])
     starts = starts[starts < len(expected)].astype(np.int64)
-    starts = _halved(starts, expected, max(LEAST * sigma, HEAVY * expected.sum()))
+    starts = _halved(starts, expected, max(CLEAR_GROUP * sigma, HEAVY * expected.sum()))
     starts = _fewest_lost(starts, expected, set(spikes), axis.groups)
     return (np.searchsorted(starts, np.arange(len(expected)), side="right") - 1).astype(np.int32)
 
@@ -179,7 +179,7 @@ def _intervals(expected: Floats, axis: Axis) -> Ints:
     The bulk lies within the whiskers. Beyond it, each interval is as long as all between it and the median.
     """
     ends = np.cumsum([0.0, *axis.widths])
-    below = np.cumsum([0.0, *np.maximum(expected, TINY)])
+    below = np.cumsum([0.0, *np.maximum(expected, TINY_COUNT)])
     first, median, third = np.interp([0.25, 0.5, 0.75], below / below[-1], ends)
     reach = WHISKER * max(third - first, axis.widths.min())
     low, high = max(first - reach, 0.0), min(third + reach, ends[-1])
@@ -232,7 +232,6 @@ BRANCHES = 8
 NO_CELLS: Ints = np.zeros(0, np.int64)
 LEVELS = 3  # cells, runs, and runs of runs
 BEYOND = 2.0  # standard deviations of the noise's energy, below which the children share evenly
-SMALLEST = float(np.finfo(float).tiny)
 
 
 def runs(cells: int) -> Codes:
@@ -282,7 +281,7 @@ def expected_cells(
     if frequent.size:
         alone = np.zeros(len(widths))
         alone[frequent] = np.maximum(levels[0][0][frequent], 0.0)
-        alone *= min(total / max(float(alone.sum()), TINY), 1.0)
+        alone *= min(total / max(float(alone.sum()), TINY_COUNT), 1.0)
         rest = expected_cells(*_without(levels, widths, alone, frequent), total - float(alone.sum()))
         return alone + rest
     estimates, spans = [levels[0]], [np.asarray(widths, np.float64)]

@@ -33,9 +33,10 @@ from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.structural_zeros import StructuralZeros
 
-# The first three are plausible values that were not tuned.
-USUAL = 0.5  # error variance of the concordance of an estimated table, over the noise variance of the table
-LEAST = 0.1  # the same: the least share
+# The first three are plausible values that were not tuned. The share is that of the error variance of an
+# estimated table's concordance in the noise variance of the table.
+USUAL_SHARE = 0.5
+LEAST_SHARE = 0.1
 SURE = 3.0  # pairs: weight of the usual share
 INSIDE = 2e-4  # of a correlation: an estimate is moved at most this far inside its interval
 ENOUGH = 0.05  # standard deviations of the noise: the wanted concordance counts as met
@@ -117,8 +118,8 @@ def with_concordances(pairs: Sequence[Estimate], concordances: Sequence[Concorda
     noise = np.array([answer.variance for answer in seen])
     table_variances = np.array([float(pairs[i].measured.variance.sum()) for i in indices])
     weights = 1 / (table_variances + noise)
-    share = (SURE * USUAL + weights @ (gaps**2 - noise)) / (SURE + weights @ table_variances)
-    table_variances *= max(float(share), LEAST)
+    share = (SURE * USUAL_SHARE + weights @ (gaps**2 - noise)) / (SURE + weights @ table_variances)
+    table_variances *= max(float(share), LEAST_SHARE)
     for i, answer, gap, weight_of_gap in zip(
         indices, seen, gaps.tolist(), (table_variances / (table_variances + noise)).tolist(), strict=True
     ):

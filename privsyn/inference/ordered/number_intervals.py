@@ -43,6 +43,7 @@ from privsyn.inference.rare_values import NOTHING_HIDDEN, Hidden
 from privsyn.marginals.domain import Codes, Floats, keep
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging
+from privsyn.marginals.tolerances import TINY_COUNT
 
 LEAST_TOTAL = 4.0
 """Standard deviations: if the noisy number of records is smaller, nothing is known."""
@@ -170,7 +171,7 @@ def mean_interval(
     unit = squarable_unit(cells.lows, cells.highs)
     cells = cells.divided(unit)
     counts, factor = measured.marginal.counts[:size], factor[:size]
-    shares = released.counts[:size] / max(released.counts[:size].sum(), 1e-9)
+    shares = released.counts[:size] / max(released.counts[:size].sum(), TINY_COUNT)
     estimate, total = float(shares @ cells.middles), float(counts.sum())
     if total <= LEAST_TOTAL * float(_deviation(np.ones(size), factor)):
         return Interval(unit * estimate, unit * float(cells.lows[0]), unit * float(cells.highs[-1]))
@@ -196,7 +197,7 @@ def within_cells(released: Marginal, cells: NumberedCells) -> float:
     """Return how far a mean can move if records lie elsewhere in their cells."""
     counts = released.counts[: len(cells.middles)]
     away = np.maximum(cells.highs - cells.middles, cells.middles - cells.lows)
-    return float(counts @ away / max(counts.sum(), 1e-9))
+    return float(counts @ away / max(counts.sum(), TINY_COUNT))
 
 
 def quantile_interval(
@@ -219,7 +220,7 @@ def quantile_interval(
     expected = np.cumsum(released.counts[:size])
     cell = int(np.searchsorted(expected, share * expected[-1] * (1 - 1e-12)))
     before = expected[cell] - released.counts[cell]
-    inside = (share * expected[-1] - before) / max(released.counts[cell], 1e-9)
+    inside = (share * expected[-1] - before) / max(released.counts[cell], TINY_COUNT)
     low, high = cells.lows[cell], cells.highs[cell]
     estimate = float(low + min(max(inside, 0.0), 1.0) * (high - low))
 
@@ -259,7 +260,7 @@ class Ranks:
     @classmethod
     def of(cls, one_way: Marginal, merged: Codes) -> Ranks:
         """Return the ranks of an attribute with these released counts, as fine as possible."""
-        counts = one_way.counts[: len(merged)] + 1e-9
+        counts = one_way.counts[: len(merged)] + TINY_COUNT
         shares = counts / counts.sum()
         return cls(merged, shares, np.cumsum(shares) - shares / 2 - 0.5, hermite(one_way))
 
@@ -350,7 +351,7 @@ def _spearman(table: Floats) -> float:
     >>> round(_spearman(np.array([[0.0, 5.0], [5.0, 0.0]])), 9)
     -1.0
     """
-    shares = table / max(table.sum(), 1e-9)
+    shares = table / max(table.sum(), TINY_COUNT)
     sides = shares.sum(axis=1), shares.sum(axis=0)
     x, y = (np.cumsum(side) - side / 2 - 0.5 for side in sides)
     scale = float((sides[0] @ x**2) * (sides[1] @ y**2))
@@ -390,7 +391,7 @@ def share_interval(
     >>> found.estimate, round(found.low, 3), round(found.high, 3)
     (0.25, 0.211, 0.289)
     """
-    estimate = min(float(released.counts @ parts) / max(released.total, 1e-9), 1.0)
+    estimate = min(float(released.counts @ parts) / max(released.total, TINY_COUNT), 1.0)
     counts, total = measured.marginal.counts, measured.marginal.total
     if total <= LEAST_TOTAL * sqrt(float((factor.sum(axis=0) ** 2).sum())):
         return Interval(estimate, 0.0, 1.0)

@@ -21,6 +21,7 @@ import numpy as np
 
 from privsyn.inference.ordered.binning import runs
 from privsyn.marginals.domain import Floats, Integers, Ints, Mask
+from privsyn.marginals.tolerances import SMALLEST
 
 FALSE_VALUE, FALSE_END = 0.01, 0.05
 """Probabilities that noise alone makes a value stand out, and that it extends the end of a column of at most
@@ -58,7 +59,6 @@ UNSURE = 0.25
 """Standard deviation of the part of a group's records in one half of it, about the expected half. It was not
 tuned."""
 
-TINY = float(np.finfo(float).tiny)
 
 IN_LAST = (0.0, 0.8)
 """Shares of the last group's records that its last cell may hold; the others are evenly spread. A third shape
@@ -94,12 +94,12 @@ class Covariance:
 
     def deviations(self) -> Floats:
         """Return the standard deviation of each count's noise; above 0."""
-        return np.sqrt(np.maximum(self.variances - (self.reduction**2).sum(axis=0), TINY))
+        return np.sqrt(np.maximum(self.variances - (self.reduction**2).sum(axis=0), SMALLEST))
 
     def deviations_of_sums(self, indices: Ints) -> Floats:
         """Return the standard deviations of the noise in the first of these counts, the first two, ..."""
         removed = (self.reduction[:, indices].cumsum(axis=1) ** 2).sum(axis=0)
-        return np.sqrt(np.maximum(self.variances[indices].cumsum() - removed, TINY))
+        return np.sqrt(np.maximum(self.variances[indices].cumsum() - removed, SMALLEST))
 
 
 def occurring(
@@ -185,7 +185,7 @@ def with_look(
     np.add.at(parts, (count_of_cell, group), shares)
     unsure = (UNSURE * 4 * parts * (1 - parts) * np.maximum(counts, 0.0)) ** 2
     both = parts * variances
-    within = both @ parts.T + np.diag(np.maximum(variances_seen[held] + unsure.sum(axis=1), TINY))
+    within = both @ parts.T + np.diag(np.maximum(variances_seen[held] + unsure.sum(axis=1), SMALLEST))
     root = np.linalg.cholesky(within)  # within = root @ root.T
     reduction = np.linalg.solve(root, both)
     return counts + reduction.T @ np.linalg.solve(root, seen[held] - parts @ counts), Covariance(
@@ -347,7 +347,7 @@ def _ending(
         at = count_of_cell[cells][starts]
         seen = counts[at] - np.bincount(count_of_cell, elsewhere, minlength=len(counts))[at]
         predicted = records * np.add.reduceat(shapes, starts, axis=2)
-        log -= 0.5 * ((seen - predicted) ** 2 / np.maximum(variances[at], TINY)).sum(axis=2)
+        log -= 0.5 * ((seen - predicted) ** 2 / np.maximum(variances[at], SMALLEST)).sum(axis=2)
     likely = np.exp(log - log.max())
     likely /= likely.sum()
     mean = np.einsum("se,sec->c", likely, shapes)

@@ -26,6 +26,7 @@ from privsyn.inference.prior.counts import posterior_counts
 from privsyn.marginals.domain import Floats, Integers, Ints
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging
+from privsyn.marginals.tolerances import SMALLEST, TINY_COUNT
 
 STANDS_OUT = 4.0
 """Standard deviations of noise: one of 30,000 empty groups exceeds this by chance."""
@@ -45,7 +46,7 @@ SHORTEST, LONGEST = 1 / 8, 4.0  # least scale over the width of the group before
 # Prior of the share of records beyond a whisker. In 73 ends of columns of real tables, its logarithm had this
 # mean and standard deviation. A tail may end with the last group that stands out.
 USUAL_SHARE, VARYING, EMPTY = 0.013, 1.6, 0.3
-TINY = 1e-200
+TINY_PROBABILITY = 1e-200
 UNUSUAL = 1.0  # prior standard deviation of ln(scale) about that of the interquartile range
 POINT = 1.0  # width of a cell of one value: if half of a column is in one, the scale comes from the others
 
@@ -85,7 +86,7 @@ class Tails:
             steps = fit_steps(counts[core], float(np.sqrt(variances.mean())), widths)
             counts[core] = steps + _kept(counts[core] - steps, variances)
         counts[~tail] = norm_sub(counts[~tail], max(total - counts[tail].sum(), 0.0))
-        return Marginal(measured.marginal.domain, counts * (total / max(counts.sum(), 1e-9)))
+        return Marginal(measured.marginal.domain, counts * (total / max(counts.sum(), TINY_COUNT)))
 
     def share(self, measured: tuple[Measurement, ...]) -> Merging:
         """Return the merging in which cells of tails are drawn in proportion to their posterior means."""
@@ -93,7 +94,7 @@ class Tails:
         for one_way, share in zip(measured, shares, strict=True):
             group = self._groups(one_way)
             for codes, cells in self._of(one_way):
-                weights = np.maximum(cells, np.finfo(float).tiny)
+                weights = np.maximum(cells, SMALLEST)
                 share[codes] = weights / np.bincount(group[codes], weights)[group[codes]]
         return replace(self.merging, shares=tuple(shares))
 
@@ -290,7 +291,7 @@ def expected_tail(
             spread = variances + (MISFIT * groups) ** 2
             fit = np.exp(-0.5 * (counts - groups) ** 2 / spread) + STRANGE
             log = np.log(fit / np.sqrt(spread)).sum(axis=2) + log_scale
-            log += np.log(np.maximum(likely * prior / prior.sum(), TINY))[:, np.newaxis]
+            log += np.log(np.maximum(likely * prior / prior.sum(), TINY_PROBABILITY))[:, np.newaxis]
             logs.append(np.where(denser & (end > 0), -np.inf, log))
             tails.append(some)
     log = np.array(logs)
@@ -330,13 +331,17 @@ def _mean_cells(weights: Floats, masses: Floats, tails: Floats, *, median: bool)
     """Return the mean cells of a part of the tail: posterior weights are of shape (tails, masses, scales)."""
     sums = masses[:, np.newaxis] * tails.sum(axis=2)[:, np.newaxis]
     mean = float((weights * sums).sum())
-    shares = np.einsum("tms,tsc->c", weights * sums / max(mean, TINY), np.log(np.maximum(tails, TINY)))
+    shares = np.einsum(
+        "tms,tsc->c",
+        weights * sums / max(mean, TINY_PROBABILITY),
+        np.log(np.maximum(tails, TINY_PROBABILITY)),
+    )
     cells = np.exp(shares - shares.max(initial=-np.inf))
     if median:
         order = np.argsort(sums, axis=None)
         likely = weights.ravel()[order]
         mean = float(np.interp(0.5, np.cumsum(likely) - likely / 2, sums.ravel()[order]))
-    return np.asarray(np.maximum(cells * (mean / max(cells.sum(), TINY)), TINY))
+    return np.asarray(np.maximum(cells * (mean / max(cells.sum(), TINY_PROBABILITY)), TINY_PROBABILITY))
 
 
 def _kept(deviations: Floats, variances: Floats) -> Floats:

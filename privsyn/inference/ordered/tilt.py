@@ -17,12 +17,13 @@ import numpy as np
 from privsyn.marginals.domain import Codes, Floats, Mask
 from privsyn.marginals.ipf import fit_alike, fit_margins, lift_all
 from privsyn.marginals.marginal import Grouping, Marginal, groups_at
+from privsyn.marginals.tolerances import TINY_COUNT
 
 STEPS = 20  # most steps towards a trend
 FEWER = 8  # most steps towards the trends of parts: half steps leave 0.4 % of the gap
-LARGEST = 0.5  # step
+LARGEST = 0.5  # largest step
 DAMPED = 0.5  # share of a step towards the trends of parts: rows and columns both change each cell
-MOST = 50.0  # of ln(ratio of a cell in one step), which keeps it finite
+STEEPEST = 50.0  # of ln(ratio of a cell in one step), which keeps it finite
 ROUNDS = 3  # of proportional fitting after a step
 ENOUGH = 0.05  # standard deviations of its noise: a trend counts as met
 ROUGHLY = 0.2  # the same for a part: it adds at most 4 % to the variance
@@ -33,7 +34,6 @@ TRIALS = 24  # most tilts that are tried: some 8 doublings, and then halvings
 MET = 5e-3  # of the records: largest gap of a margin
 STRONGEST = 0.98  # largest correlation that is drawn
 FURTHEST = 1.5  # standard deviations: largest mean rank that is drawn for a value or a part
-TINY = 1e-9  # records
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +144,8 @@ class Trend:
                 break
             room = (a**2).T @ sums @ (b**2)
             step = np.divide(gap, room, out=np.zeros_like(gap), where=these & (room > 0))
-            tilt = np.exp(np.clip(u @ np.clip(damping * step, -LARGEST, LARGEST) @ v.T, -MOST, MOST))
+            step = np.clip(damping * step, -LARGEST, LARGEST)
+            tilt = np.exp(np.clip(u @ step @ v.T, -STEEPEST, STEEPEST))
             counts = fit_alike((counts * tilt)[np.newaxis], sides, totals, rounds=ROUNDS)[0]
         return Marginal(table.domain, best)
 
@@ -183,7 +184,7 @@ def tilted_to(
         if best_gap <= enough:
             break
         tilt = (near + far) / 2 if passed else far
-        counts = nearest.counts * np.exp(np.clip((tilt - near) * direction, -MOST, MOST))
+        counts = nearest.counts * np.exp(np.clip((tilt - near) * direction, -STEEPEST, STEEPEST))
         tilted = fit_margins(Marginal(table.domain, counts), margins, enough=SAME)
         gap = wanted - statistic(tilted.counts)
         gaps = ((np.abs(tilted.project(m.attributes).counts - m.counts).max(), m.total) for m in margins)
@@ -218,7 +219,7 @@ def ranks_of(side: Marginal) -> Floats:
 
 def _means(functions: Floats, counts: Floats, group: Codes) -> Floats:
     """Return the mean of each function over the records of each group."""
-    weight = np.maximum(counts, TINY)
+    weight = np.maximum(counts, TINY_COUNT)
     sums = np.stack([np.bincount(group, weight * column) for column in functions.T], axis=1)
     return np.asarray(sums / np.bincount(group, weight)[:, np.newaxis])
 
@@ -241,7 +242,7 @@ def _parts(side: Marginal, group: Codes) -> Floats:
 def _mean_ranks(side: Marginal, functions: Floats) -> Floats:
     """Return the mean rank of each part."""
     parts = functions[:, 1:]
-    return np.asarray((side.counts * functions[:, 0]) @ parts / np.maximum(side.counts @ parts, TINY))
+    return np.asarray((side.counts * functions[:, 0]) @ parts / np.maximum(side.counts @ parts, TINY_COUNT))
 
 
 def _missing(moved: Floats, noise: Floats, ranks: Floats, total_move: float) -> Floats:

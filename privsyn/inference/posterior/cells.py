@@ -27,13 +27,14 @@ from privsyn.inference.ordered.tilt import Trend, ranks_of
 from privsyn.marginals.domain import Codes, Floats
 from privsyn.marginals.ipf import fit_margins
 from privsyn.marginals.marginal import LEVELS, NO_GROUPS, Grouping, Marginal, Measurement, groups_at
+from privsyn.marginals.tolerances import TINY_COUNT
 
 CENTRINGS = 10  # most rounds of removing what contradicts the margins
 ROUNDS = 5  # of proportional fitting after a level
 RAKINGS = 5  # rounds over all levels, so that coarse sums hold after finer ones were drawn
-LEAST = 1e-3  # of its expected count: least drawn count of a sum
+LEAST_SUM = 1e-3  # of its expected count: least drawn count of a sum
 SAME = 1e-6  # of the total
-TINY = 1e-100  # records: a smaller sum stays as it is, because a ratio to it may overflow
+TINY_SUM = 1e-100  # records: a smaller sum stays as it is, because a ratio to it may overflow
 FLOOR = 1e-9  # records: least drawn count of a cell
 CERTAIN = 1e6  # shape of a gamma variable above which it is constant
 
@@ -72,11 +73,11 @@ def draw_cells(
         joint = grouping.then(level)
         drawn = _draw_sums(joint.join(table.counts), level.join(noisy), level.join(variance), rng)
         targets.append((joint, drawn))
-        scaled = Marginal(table.domain, joint.scale(table.counts, drawn, TINY))
+        scaled = Marginal(table.domain, joint.scale(table.counts, drawn, TINY_SUM))
         table = fit_margins(scaled, margins, rounds=ROUNDS)
     for _ in range(RAKINGS if len(targets) > 1 else 0):
         for joint, drawn in reversed(targets):
-            table = Marginal(table.domain, joint.scale(table.counts, drawn, TINY))
+            table = Marginal(table.domain, joint.scale(table.counts, drawn, TINY_SUM))
     if trend is not None:
         table = trend.impose(fit_margins(table, margins, rounds=ROUNDS), margins)
     floor = np.where(released.counts > 0, FLOOR, 0.0)
@@ -88,12 +89,12 @@ def _draw_sums(expected: Floats, noisy: Floats, variance: Floats, rng: np.random
     """Return sums drawn about what was found, and about what is expected where noise exceeds that."""
     square = expected**2
     share = np.divide(square, square + variance, out=np.zeros_like(square), where=square > 0)
-    mean = np.maximum(expected + share * (noisy - expected), LEAST * expected)
+    mean = np.maximum(expected + share * (noisy - expected), LEAST_SUM * expected)
     scatter = share * (1 - share) * variance
     # A gamma variable is positive and has this mean and variance. A normal one clipped at 0 is larger.
     shape = np.divide(mean**2, scatter, out=np.full_like(mean, np.inf), where=scatter > 0)
     certain = ~(shape < CERTAIN)
-    factor = rng.gamma(np.where(certain, 1.0, np.maximum(shape, LEAST))) / np.maximum(shape, LEAST)
+    factor = rng.gamma(np.where(certain, 1.0, np.maximum(shape, LEAST_SUM))) / np.maximum(shape, LEAST_SUM)
     return np.asarray(np.where(certain, mean, mean * factor))
 
 
@@ -141,8 +142,6 @@ house sales: the more tables differ, the less can rows follow them."""
 FARTHEST = np.sqrt(3)
 """Largest rank: that of a column without ties. The rank of a rare value would be larger."""
 
-FEWEST = 1e-9  # records
-
 
 def draw_inside(table: Marginal, grouping: Grouping, rng: np.random.Generator) -> Marginal:
     """Return a pair with another shape inside its groups, and the same sums of groups.
@@ -164,7 +163,7 @@ def draw_inside(table: Marginal, grouping: Grouping, rng: np.random.Generator) -
         return table
     (a, b), (g, h) = inner_ranks, groups
     r, s = (
-        f * np.minimum(1.0, FARTHEST / np.maximum(np.abs(f).max(axis=0), FEWEST))
+        f * np.minimum(1.0, FARTHEST / np.maximum(np.abs(f).max(axis=0), TINY_COUNT))
         for f in map(ranks_of, sides)
     )
     size = [int(group.max()) + 1 for group in groups]
@@ -191,10 +190,10 @@ def places_in(counts: Floats, group: Codes, ordered: int) -> Floats:
     inner_ranks = np.zeros(len(counts))
     if ordered < 2:
         return inner_ranks
-    counts, groups = np.maximum(counts[:ordered], FEWEST), group[:ordered]
+    counts, groups = np.maximum(counts[:ordered], TINY_COUNT), group[:ordered]
     ranks, all_of = np.cumsum(counts) - counts / 2, np.bincount(groups, counts)
     ranks = ranks - (np.bincount(groups, counts * ranks) / all_of)[groups]
     scale = np.sqrt(np.bincount(groups, counts * ranks**2) / all_of)[groups]
-    inside = np.divide(ranks, scale, out=np.zeros_like(ranks), where=scale > FEWEST)
+    inside = np.divide(ranks, scale, out=np.zeros_like(ranks), where=scale > TINY_COUNT)
     inner_ranks[:ordered] = np.clip(inside, -FARTHEST, FARTHEST)
     return inner_ranks

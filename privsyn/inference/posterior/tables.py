@@ -25,7 +25,7 @@ from types import MappingProxyType
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from privsyn.inference.consistency import EXACT, covariance_of, information_of
+from privsyn.inference.consistency import covariance_of, information_of
 from privsyn.inference.fitted import Fitted
 from privsyn.inference.higher_order import margins_inside
 from privsyn.inference.ordered.tilt import Trend, ranks_of
@@ -36,6 +36,7 @@ from privsyn.marginals.ipf import fit_margins
 from privsyn.marginals.marginal import NO_GROUPS, Marginal, Measurement
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
+from privsyn.marginals.tolerances import TINY_VARIANCE
 
 FARTHEST = 3.0  # standard deviations: a number beyond counts as this one, so that no tilt is steep
 ENOUGH = 0.1  # standard deviations of the trend of independent records: a gap that does not matter
@@ -182,7 +183,7 @@ TILT = 0.5
 
 Chosen on six runs of each real table of docs/inference.md."""
 
-MOST = 2.0
+STRONGEST = 2.0
 """Largest strength of dependence inside merged codes: on average, it is that of a Gaussian copula, 1."""
 
 SWEEPS = 4  # of Gibbs sampling: in the test's copula, places then have 94 % of its dependence
@@ -213,7 +214,7 @@ class DrawnPlaces(Merging):
                 merging.groups, merging.shares, merging.original.ordered, strict=True
             )
         ]
-        strength = MOST * rng.random()
+        strength = STRONGEST * rng.random()
         return cls(merging.original, merging.merged, merging.groups, tuple(shares), strength)
 
     def restore(self, records: Records, rng: np.random.Generator) -> Records:
@@ -301,7 +302,7 @@ def noise_factor(combined: Measurement, tables: Iterable[Measurement]) -> Floats
     tables : iterable of Measurement
         Those that hold the attribute and contributed to `combined`.
     """
-    stated = np.maximum(combined.variance, EXACT)
+    stated = np.maximum(combined.variance, TINY_VARIANCE)
     name = combined.attributes
     joined = [(m.grouping.groups[0], m.variance) for m in (t.project(name) for t in tables) if m.grouping]
     if not joined:
@@ -309,7 +310,7 @@ def noise_factor(combined: Measurement, tables: Iterable[Measurement]) -> Floats
     information, alone = information_of(joined), stated
     for _ in range(ROUNDS):
         covariance = covariance_of(alone, information)
-        alone = alone * stated / np.maximum(np.diag(covariance), EXACT)
+        alone = alone * stated / np.maximum(np.diag(covariance), TINY_VARIANCE)
     values, vectors = np.linalg.eigh(covariance_of(alone, information))
     return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
 
@@ -325,7 +326,7 @@ def noise_of(fitted: Fitted, possible: StructuralZeros, name: str) -> Floats:
     certainty = fitted.one_way_certainty(name)
     if certainty.common.size:
         alone = certainty.measured.variance - (certainty.common**2).sum(axis=1)
-        return np.hstack([np.diag(np.sqrt(np.maximum(alone, EXACT))), certainty.common])
+        return np.hstack([np.diag(np.sqrt(np.maximum(alone, TINY_VARIANCE))), certainty.common])
     answers = [c.measured for c in fitted.certainties[first:] if name in c.attributes]
     # Tables with structural zeros did not contribute to the one-way tables.
     used = [m for m in answers if possible.mask(domain.project(m.attributes)).all()]

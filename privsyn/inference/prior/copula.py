@@ -19,8 +19,8 @@ from scipy.special import ndtri
 
 from privsyn.marginals.domain import Codes, Floats
 from privsyn.marginals.marginal import Grouping, Marginal
+from privsyn.marginals.tolerances import TINY_COUNT, TINY_SHARE
 
-TINY = 1e-12  # the smallest share
 TERMS = 100  # of Mehler's sum: 0.97^100 is 0.05, and the terms decrease as well
 EACH: Codes = np.arange(TERMS, dtype=np.int32)
 CORRELATIONS: Floats = np.linspace(-0.97, 0.97, 98)
@@ -32,7 +32,7 @@ CLEAR = 2.5
 """Standard deviations of noise from which there are unrelated records. With 2, correlations of abalone have
 2 % more error; with 3, those with unrelated rows of `experiments/small_claims.py` have 10 % more."""
 
-MOST = 0.9  # largest share of unrelated records
+MOST_UNRELATED = 0.9  # largest share of unrelated records
 ROUNDS = 3  # of their share, and of the copula of the others
 
 Corner = tuple[bool, bool]
@@ -44,8 +44,8 @@ CORNERS: tuple[Corner, ...] = ((False, False), (False, True), (True, False), (Tr
 def hermite(one_way: Marginal) -> Floats:
     """Return the integrals of the Hermite functions over the ordered codes, of shape (codes, TERMS)."""
     counts = one_way.counts[: one_way.domain.ordered[0]]
-    shares = (counts + 1e-9) / (counts + 1e-9).sum()
-    scores = ndtri(np.minimum(np.cumsum(shares)[:-1], 1 - TINY))
+    shares = (counts + TINY_COUNT) / (counts + TINY_COUNT).sum()
+    scores = ndtri(np.minimum(np.cumsum(shares)[:-1], 1 - TINY_SHARE))
     density = np.exp(-(scores**2) / 2) / np.sqrt(2 * np.pi)
     ends = np.zeros((TERMS, len(shares) + 1))  # the functions at the ends of the codes; 0 at both infinities
     ends[1, 1:-1] = density
@@ -79,7 +79,7 @@ def best_correlation(deviation: Floats, groups: tuple[Codes, Codes], sides: tupl
 def copula(correlation: float, sides: tuple[Floats, Floats]) -> Floats:
     """Return the shares of all cells of the ordered codes, by the Gaussian copula."""
     a, b = sides
-    return np.maximum((a * correlation ** np.arange(TERMS)) @ b.T, TINY)
+    return np.maximum((a * correlation ** np.arange(TERMS)) @ b.T, TINY_SHARE)
 
 
 def with_unrelated(
@@ -115,7 +115,7 @@ def with_unrelated(
         excess, noise = missing + float((inner * deviation).sum()), sigma * float(np.linalg.norm(inner))
         if excess <= CLEAR * noise:
             break
-        part = min(excess / missing, MOST)
+        part = min(excess / missing, MOST_UNRELATED)
         cells = fit(deviation / (1 - part))
     return part * unrelated + (1 - part) * cells
 
@@ -158,9 +158,9 @@ def gumbel(kendall: float | Floats, corner: Corner, shares: tuple[Floats, Floats
     """
     turned = [np.flip(share) if low else share for share, low in zip(shares, corner, strict=True)]
     # The last sum is 1 after clipping, however the shares are rounded.
-    a, b = (-np.log(np.cumsum([0.0, *share[:-1], 2.0]).clip(TINY, 1.0)) for share in turned)
+    a, b = (-np.log(np.cumsum([0.0, *share[:-1], 2.0]).clip(TINY_SHARE, 1.0)) for share in turned)
     theta = 1 / (1 - np.asarray(kendall)[..., np.newaxis, np.newaxis])
     below = np.exp(-((a[:, np.newaxis] ** theta + b**theta) ** (1 / theta)))
     cells = np.diff(np.diff(below, axis=-2), axis=-1)
     axes = tuple(axis for axis, low in zip((-2, -1), corner, strict=True) if low)
-    return np.maximum(np.flip(cells, axes), TINY)
+    return np.maximum(np.flip(cells, axes), TINY_SHARE)

@@ -16,12 +16,13 @@ from __future__ import annotations
 import numpy as np
 
 from privsyn.inference import _kernels
-from privsyn.inference.consistency import EXACT, norm_sub
+from privsyn.inference.consistency import norm_sub
 from privsyn.marginals.domain import Counts, Floats
+from privsyn.marginals.tolerances import SMALLEST, TINY_VARIANCE
 
 FAR = 8.0  # standard deviations: cells above need no prior
 BEYOND = 4.0  # standard deviations by which the grid of counts exceeds them
-LEAST = 0.05  # standard deviations: the smallest count of the grid above 0
+SMALLEST_COUNT = 0.05  # standard deviations: the smallest count of the grid above 0
 RATIO = 1.06  # of neighbouring counts of the grid
 
 # From the columns of four benchmark tables, whole and cut to 3,000 rows, epsilon 0.2 and 1.
@@ -55,10 +56,11 @@ def posterior_counts(counts: Counts, variance: Floats, total: float) -> Counts:
     """
     if len(counts) < 3 or not total > 0:
         return norm_sub(counts, total)
-    counts, variance = np.array(counts, float), np.full(counts.shape, np.maximum(variance, EXACT))
+    counts, variance = np.array(counts, float), np.full(counts.shape, np.maximum(variance, TINY_VARIANCE))
     sigma = np.sqrt(variance)
     near = counts < FAR * sigma
-    steps = np.arange(np.log(LEAST * sigma.min()), np.log((FAR + BEYOND) * sigma.max()), np.log(RATIO))
+    smallest, largest = np.log(SMALLEST_COUNT * sigma.min()), np.log((FAR + BEYOND) * sigma.max())
+    steps = np.arange(smallest, largest, np.log(RATIO))
     grid = np.concatenate([[0.0], np.exp(steps)])
     start = np.full(len(grid), (1 - EMPTY) / len(steps))
     start[0] = EMPTY
@@ -88,4 +90,4 @@ def posterior_counts(counts: Counts, variance: Floats, total: float) -> Counts:
 
 
 def _evidence(likelihood: Floats, prior: Floats) -> Floats:
-    return np.asarray(np.maximum(likelihood @ prior, _kernels.TINIEST))
+    return np.asarray(np.maximum(likelihood @ prior, SMALLEST))

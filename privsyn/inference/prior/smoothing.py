@@ -38,12 +38,12 @@ from privsyn.inference.problem import Estimate
 from privsyn.marginals.domain import Codes, Domain, Floats, keep
 from privsyn.marginals.ipf import fit_margins
 from privsyn.marginals.marginal import Grouping, Marginal, Measurement
+from privsyn.marginals.tolerances import TINY_SHARE
 
 SMOOTHNESS = 0.75
 """Default s: departures between columns of real tables have s between 0.5 and 1.5."""
 
 HARMONICS = 4  # cosines per code: faster ones average out inside the codes
-TINY = 1e-12  # least share of a code
 NEGLIGIBLE = 1e-9  # of the largest eigenvalue: smaller ones are dropped
 SMOOTHNESSES = (0.25, 0.5, 0.75, 1.0, 1.5)
 MOST_SEEN = 200  # pairs used to choose the smoothness of all
@@ -261,7 +261,7 @@ def covariance(one_way: Marginal, smoothness: float) -> Floats:
     >>> covariance(coin, 1.0).tolist()
     [[0.25, -0.25], [-0.25, 0.25]]
     """
-    shares = np.maximum(one_way.counts, TINY * max(one_way.total, 1.0))
+    shares = np.maximum(one_way.counts, TINY_SHARE * max(one_way.total, 1.0))
     shares = shares / shares.sum()
     matrix = np.diag(shares)
     ordered = one_way.domain.ordered[0]
@@ -283,7 +283,7 @@ def spectrum_of(prior: Floats, group: Codes) -> Spectrum:
     half = np.add.reduceat(prior[:, order], starts, axis=1)
     both = np.add.reduceat(half[order], starts, axis=0)
     variances, vectors = np.linalg.eigh((both + both.T) / 2)
-    significant = variances > NEGLIGIBLE * max(float(variances.max(initial=0.0)), TINY)
+    significant = variances > NEGLIGIBLE * max(float(variances.max(initial=0.0)), TINY_SHARE)
     vectors = vectors[:, significant]
     return Spectrum(vectors, variances[significant], half @ vectors, np.diag(prior))
 

@@ -13,12 +13,13 @@ from math import pi
 
 import numpy as np
 
-from privsyn.inference.consistency import EXACT, combine_one_ways, estimate_total, norm_sub
+from privsyn.inference.consistency import combine_one_ways, estimate_total, norm_sub
 from privsyn.inference.fitted import Fitted, one_way_certainty, table_certainties
 from privsyn.inference.problem import Estimate, PublicFacts
 from privsyn.inference.rare_values import merge_rare
 from privsyn.marginals.domain import Attributes, Domain, Floats
 from privsyn.marginals.marginal import Marginal, Measurement
+from privsyn.marginals.tolerances import TINY_VARIANCE
 from privsyn.methods.paper.parameters import PAPER, Parameters
 from privsyn.private.measure import PrivateTable
 from privsyn.progress import ESTIMATING, MEASURING, Progress
@@ -253,7 +254,7 @@ def make_consistent(measurements: tuple[Measurement, ...], total: float) -> tupl
     shared = _shared_sets(tuple(m.attributes for m in measurements))
     weights = {
         attributes: {
-            index: 1.0 / max(float(measurement.project(attributes).variance.mean()), EXACT)
+            index: 1.0 / max(float(measurement.project(attributes).variance.mean()), TINY_VARIANCE)
             for index, measurement in enumerate(measurements)
             if set(attributes) <= set(measurement.attributes)
         }
