@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from privsyn.inference.ordered.concordance import (
     ENOUGH,
-    LEAST,
+    LEAST_SHARE,
     SURE,
-    USUAL,
+    USUAL_SHARE,
     Concordance,
     signs_of,
     with_concordances,
@@ -118,7 +118,7 @@ def test_a_table_moves_by_inverse_variance(own, noise, gap):
     pair = Estimate(table, measured=measured(table, own), margins=margins)
     (found,) = with_concordances([pair], [one])
     weight = 1 / (own + noise)
-    share = max((SURE * USUAL + weight * (gap**2 - noise)) / (SURE + weight * own), LEAST)
+    share = max((SURE * USUAL_SHARE + weight * (gap**2 - noise)) / (SURE + weight * own), LEAST_SHARE)
     expected = share * own / (share * own + noise) * gap
     assert one.concordance_of(found.table.counts) == pytest.approx(expected, abs=0.06 * noise**0.5 + 2.0)
 
