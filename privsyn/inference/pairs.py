@@ -33,7 +33,7 @@ from privsyn.inference.prior.smoothing import CELLS, Prior, Waves, fitted_waves,
 from privsyn.inference.problem import Estimate, Problem
 from privsyn.marginals.domain import Attributes, Domain, Floats, Ints
 from privsyn.marginals.ipf import CELLS_AT_ONCE, fit_all, fit_margins, sums_of
-from privsyn.marginals.marginal import Marginal, alike, for_alike, unstacked
+from privsyn.marginals.marginal import Marginal, Measurement, alike, for_alike, unstacked
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros, product
 from privsyn.marginals.tolerances import TINY_COUNT, TINY_SHARE
@@ -122,17 +122,13 @@ def score_pairs(
     def score(indices: list[int]) -> None:
         some = [expected[index] for index in indices]
         counts = np.array([pair.counts for pair in some])
-        totals = sums_of(counts).reshape(-1, 1)
-        first, second = counts.sum(axis=2) / totals, counts.sum(axis=1) / totals
         signal = np.array([channels.signal(pair.attributes) for pair in some]).reshape(-1, 1, 1)
         prior = counts
         if any(max(pair.domain.ordered) for pair in some):
             sides = (np.array([variance[p.attributes[axis]] for p in some]) for axis in (0, 1))
             ordered = np.array([max(pair.domain.ordered) for pair in some]).reshape(-1, 1, 1) > 0
-            prior = np.where(ordered, totals[:, :, np.newaxis] * _outer(*sides), counts)
-        # The expected counts A x B / n vary by the noise in A and in B.
-        a, b = (np.array([measured[p.attributes[axis]].variance for p in some]) for axis in (0, 1))
-        uncertainty = MARGIN_NOISE * (_outer(a, second**2) + _outer(first**2, b)) + (1 - signal) * counts
+            prior = np.where(ordered, sums_of(counts).reshape(-1, 1, 1) * _outer(*sides), counts)
+        uncertainty = _uncertainty(some, counts, measured) + (1 - signal) * counts
         cells = len(some), -1
         likelihoods[indices] = departure_likelihoods(
             departures[indices], sigma, (signal * prior).reshape(cells), uncertainty.reshape(cells)
@@ -254,6 +250,14 @@ def _shrunk(prior: Prior, tables: list[Estimate], dispersions: Floats) -> list[E
         variance.setflags(write=False)  # so that the estimate needs no copy
         shrunk.append(replace(t, table=mean, dispersion=d, posterior_variance=variance))
     return shrunk
+
+
+def _uncertainty(alike: Sequence[Marginal], counts: Floats, one_way: dict[str, Measurement]) -> Floats:
+    """Return the variance of pairs' expected counts A x B / n, by the noise in A and B."""
+    a, b = (np.array([one_way[p.attributes[axis]].variance for p in alike]) for axis in (0, 1))
+    totals = sums_of(counts).reshape(-1, 1)
+    rows, columns = counts.sum(axis=2) / totals, counts.sum(axis=1) / totals
+    return MARGIN_NOISE * (_outer(a, columns**2) + _outer(rows**2, b))
 
 
 def _outer(a: Floats, b: Floats) -> Floats:
