@@ -139,7 +139,7 @@ def section(rows: pd.DataFrame) -> str:
 
 def steps_alone(rows: pd.DataFrame) -> str:
     """The geometric means of errors over the default's, and the table that is worst by each measure."""
-    logs = np.log(rows.set_index(["variant", "data", "epsilon", "seed"])[list(MEASURES)])
+    logs = np.log(rows.set_index(["variant", "data", "epsilon", "seed"]).reindex(columns=list(MEASURES)))
     default, logs = logs.xs("the default"), logs.drop("the default", level="variant")
     logs -= default.reindex(logs.index.droplevel("variant")).to_numpy()
     by_table = logs.groupby(["variant", "data"], sort=False)

@@ -39,28 +39,28 @@ HEADS = (
     "width / width from real rows",
 )
 
-Found = tuple[float, float]
+Estimate = tuple[float, float]
 """An estimate, and its variance as for a sample of rows."""
-Statistic = tuple[str, Callable[..., Found]]
+Statistic = tuple[str, Callable[..., Estimate]]
 
 
-def mean(x: np.ndarray) -> Found:
+def mean(x: np.ndarray) -> Estimate:
     """Return the mean and its variance."""
     return float(x.mean()), float(x.var(ddof=1) / len(x))
 
 
-def difference(x: np.ndarray, group: np.ndarray) -> Found:
+def difference(x: np.ndarray, group: np.ndarray) -> Estimate:
     """Return the difference of the means of two groups."""
-    (one, a), (other, b) = mean(x[group]), mean(x[~group])
-    return one - other, a + b
+    (first, a), (second, b) = mean(x[group]), mean(x[~group])
+    return first - second, a + b
 
 
-def normal_correlation(x: np.ndarray, y: np.ndarray) -> Found:
+def normal_correlation(x: np.ndarray, y: np.ndarray) -> Estimate:
     """Return Fisher's z of the correlation, with the variance that normal variables have."""
     return float(np.arctanh(np.corrcoef(x, y)[0, 1])), 1 / (len(x) - 3)
 
 
-def correlation(x: np.ndarray, y: np.ndarray) -> Found:
+def correlation(x: np.ndarray, y: np.ndarray) -> Estimate:
     """Return Fisher's z of the correlation, and its variance by the delta method for any distribution."""
     a, b = ((z - z.mean()) / z.std() for z in (x.astype(float), y.astype(float)))
     r = float((a * b).mean())
@@ -68,14 +68,14 @@ def correlation(x: np.ndarray, y: np.ndarray) -> Found:
     return float(np.arctanh(r)), float(influence.var(ddof=1) / len(x))
 
 
-def odds(x: np.ndarray, y: np.ndarray) -> Found:
+def odds(x: np.ndarray, y: np.ndarray) -> Estimate:
     """Return the logarithm of the odds ratio of two conditions."""
     cells = np.array([[np.sum(a & b) for b in (y, ~y)] for a in (x, ~x)]) + 0.5
     logs = np.log(cells)
     return float(logs[0, 0] + logs[1, 1] - logs[0, 1] - logs[1, 0]), float((1 / cells).sum())
 
 
-def logistic(y: np.ndarray, *columns: np.ndarray) -> Found:
+def logistic(y: np.ndarray, *columns: np.ndarray) -> Estimate:
     """Return the first coefficient of a logistic regression of `y` on the columns."""
     x = np.column_stack([np.ones(len(y)), *columns]).astype(float)
     beta = np.zeros(x.shape[1])
@@ -240,8 +240,8 @@ def real(folder: Path) -> dict[str, Population]:
 
 def estimates(table: pd.DataFrame, statistics: Mapping[str, Statistic]) -> pd.DataFrame:
     """The estimate and the variance of each statistic."""
-    found = [f(*(table[name].to_numpy() for name in names.split())) for names, f in statistics.values()]
-    return pd.DataFrame(found, index=list(statistics), columns=["estimate", "variance"])
+    pairs = [f(*(table[name].to_numpy() for name in names.split())) for names, f in statistics.values()]
+    return pd.DataFrame(pairs, index=list(statistics), columns=["estimate", "variance"])
 
 
 def run(population: Population, truth: pd.Series, seed: int, draws: int) -> Iterator[Row]:
@@ -249,8 +249,8 @@ def run(population: Population, truth: pd.Series, seed: int, draws: int) -> Iter
     private = population.source.draw(population.rows, np.random.default_rng(seed))
     real = estimates(private, population.statistics)
     model = PrivSyn(population.epsilon, DELTA, population.source.schema, seed=seed).fit(private)
-    found = [estimates(table, population.statistics) for table in model.draws(draws, seed=seed)]
-    values, variances = ([table[name] for table in found] for name in ("estimate", "variance"))
+    of_draws = [estimates(table, population.statistics) for table in model.draws(draws, seed=seed)]
+    values, variances = ([table[name] for table in of_draws] for name in ("estimate", "variance"))
     pooled, near = pool(values, variances), pool(values, [0 * v for v in variances])
     measured = [set(columns) for columns in model.accuracy_.tables["columns"]]
     for name, (columns, _) in population.statistics.items():
@@ -296,18 +296,20 @@ def main() -> None:
     settings = asking.parse_args()
     truths = {}
     populations = POPULATIONS | ({} if settings.folder is None else real(settings.folder))
-    for name, one in populations.items():
-        table = one.source.draw(POPULATION, np.random.default_rng(12345))
-        truths[name] = estimates(table, one.statistics)["estimate"]
-    asked = (
+    for name, population in populations.items():
+        table = population.source.draw(POPULATION, np.random.default_rng(12345))
+        truths[name] = estimates(table, population.statistics)["estimate"]
+    cases = (
         {"population": name, "draws": settings.draws, "seed": seed}
-        for name, one in populations.items()
-        for seed in range(round(settings.runs * one.share))
+        for name, population in populations.items()
+        for seed in range(round(settings.runs * population.share))
     )
     rows = resumed(
         ROWS_FILE,
-        asked,
-        lambda one: run(populations[one["population"]], truths[one["population"]], one["seed"], one["draws"]),
+        cases,
+        lambda case: run(
+            populations[case["population"]], truths[case["population"]], case["seed"], case["draws"]
+        ),
     )
     write_section("inference.md", "draws", section(rows))
 

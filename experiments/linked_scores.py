@@ -114,16 +114,16 @@ def scored(settings: argparse.Namespace) -> pd.DataFrame:
     for data in settings.data.split(","):
         side, train, test = halves(bench, data)
         for folder in (settings.folder / data / method for method in METHODS):
-            run, kept = folder / "run.json", folder / "scores.json"
+            run, scores = folder / "run.json", folder / "scores.json"
             if not run.exists():
                 continue
             row = {"data": data, "method": folder.name, **json.loads(run.read_text())}
             if "failed" not in row:
-                if not kept.exists() or kept.stat().st_mtime < run.stat().st_mtime:
+                if not scores.exists() or scores.stat().st_mtime < run.stat().st_mtime:
                     made = read(folder, side)
                     made = {name: bench.typed(made[name], table) for name, table in side["tables"].items()}
-                    kept.write_text(json.dumps(bench.score(side, train, made, test)))
-                row |= json.loads(kept.read_text())
+                    scores.write_text(json.dumps(bench.score(side, train, made, test)))
+                row |= json.loads(scores.read_text())
                 row["rows"] = " + ".join(f"{count:,}" for count in row["rows"].values())
             rows.append(row)
     return pd.DataFrame(rows)
@@ -137,7 +137,9 @@ def section(rows: pd.DataFrame) -> str:
         lines = [f"### {data}\n", "| " + " | ".join(columns) + " |", "|---" * len(columns) + "|"]
         for row in group.to_dict("records"):
             label, private = METHODS[row["method"]]
-            label += "".join(f", {row[of]:,.0f} {of}" for of in ("roots", "epochs") if row.get(of, 0) > 0)
+            label += "".join(
+                f", {row[option]:,.0f} {option}" for option in ("roots", "epochs") if row.get(option, 0) > 0
+            )
             if isinstance(row.get("failed"), str):
                 cells = [*["-"] * len(SCORES), f"failed: `{row['failed']}`"]
             else:
@@ -152,9 +154,9 @@ def replaced(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the rows that are kept, with these in their places."""
     if not ROWS.exists():
         return rows
-    of, kept = ["data", "method"], pd.read_csv(ROWS)
-    both = pd.concat([rows, kept]).drop_duplicates(of).set_index(of)
-    return both.loc[list(kept[of].itertuples(index=False, name=None))].reset_index()[kept.columns]
+    keys, recorded = ["data", "method"], pd.read_csv(ROWS)
+    both = pd.concat([rows, recorded]).drop_duplicates(keys).set_index(keys)
+    return both.loc[list(recorded[keys].itertuples(index=False, name=None))].reset_index()[recorded.columns]
 
 
 def database_of(bench, side: dict) -> Database:
@@ -176,21 +178,21 @@ def planned(side: dict, database: Database, data: str, epsilon: float) -> dict[s
     rows, per_parent = SHAPES[data]
     tables = plan(database, epsilon, DELTA, rows=rows, rows_per_parent=per_parent).expectations[0].tables
     columns = {name: len(table["columns"]) for name, table in side["tables"].items()}
-    found: dict[str, list[tuple[float, int]]] = {}
+    weighted: dict[str, list[tuple[float, int]]] = {}
     for table in tables:
-        own, above = columns[table.name], columns.get(table.parent or "", 0)
+        number_of_columns, above = columns[table.name], columns.get(table.parent or "", 0)
         pairs = {
-            "parent_child": own * above,
-            "next": own**2,
+            "parent_child": number_of_columns * above,
+            "next": number_of_columns**2,
             "children": 1 + above,
         }
-        for what, number in pairs.items():
-            if what in table.errors:
-                found.setdefault(what, []).append((table.errors[what], number))
+        for kind, number in pairs.items():
+            if kind in table.errors:
+                weighted.setdefault(kind, []).append((table.errors[kind], number))
     means = {}
-    for what, each in found.items():
-        errors, weights = zip(*each, strict=True)
-        means[PLANNED[what]] = float(np.average(errors, weights=weights))
+    for kind, pairs_of_tables in weighted.items():
+        errors, weights = zip(*pairs_of_tables, strict=True)
+        means[PLANNED[kind]] = float(np.average(errors, weights=weights))
     return means
 
 
@@ -201,8 +203,8 @@ def measured(bench, side: dict, train: dict, test: dict, epsilon: float) -> dict
         made = bench.ours(side, train, epsilon, DELTA, seed)
         made = {name: bench.typed(made[name], table) for name, table in side["tables"].items()}
         runs.append(bench.score(side, train, made, test))
-    known = [score for score in PLANNED.values() if score in runs[0]]
-    return {score: float(np.mean([run[score] for run in runs])) for score in known}
+    scores = [score for score in PLANNED.values() if score in runs[0]]
+    return {score: float(np.mean([run[score] for run in runs])) for score in scores}
 
 
 def plans(bench: ModuleType) -> None:
@@ -212,8 +214,8 @@ def plans(bench: ModuleType) -> None:
         side, train, test = halves(bench, data)
         database = database_of(bench, side)
         expected = planned(side, database, data, epsilon)
-        found = measured(bench, side, train, test, epsilon)
-        both = [f"{expected[s]:.3f} / {found[s]:.3f}" if s in expected else "" for s in PLANNED.values()]
+        scores = measured(bench, side, train, test, epsilon)
+        both = [f"{expected[s]:.3f} / {scores[s]:.3f}" if s in expected else "" for s in PLANNED.values()]
         sys.stdout.write(f"| {data}, epsilon {epsilon:g} | " + " | ".join(both) + " |\n")
         sys.stdout.flush()
 

@@ -39,8 +39,8 @@ def main() -> None:
     settings = parser.parse_args()
     peers = json.loads((settings.bench / "peers.json").read_text())
     new = pd.concat([run(settings, preset) for preset in settings.presets])
-    kept = [pd.read_csv(ROWS)] if ROWS.exists() else []
-    rows = pd.concat([*kept, new]).drop_duplicates(RUN, keep="last", ignore_index=True)
+    recorded = [pd.read_csv(ROWS)] if ROWS.exists() else []
+    rows = pd.concat([*recorded, new]).drop_duplicates(RUN, keep="last", ignore_index=True)
     rows.to_csv(ROWS, index=False, float_format="%.5f")
     write_section("results.md", "results", section(rows, peers))
 

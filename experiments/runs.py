@@ -48,39 +48,41 @@ class Variant:
     @contextmanager
     def in_place(self) -> Iterator[None]:
         """The named attributes replaced, and put back."""
-        places = {
+        targets = {
             name: (import_module(name.rpartition(".")[0]), name.rpartition(".")[2]) for name in self.replaced
         }
-        before = {name: getattr(*place) for name, place in places.items()}
+        before = {name: getattr(*target) for name, target in targets.items()}
         try:
-            for name, place in places.items():
-                setattr(*place, self.replaced[name])
+            for name, target in targets.items():
+                setattr(*target, self.replaced[name])
             yield
         finally:
-            for name, place in places.items():
-                setattr(*place, before[name])
+            for name, target in targets.items():
+                setattr(*target, before[name])
 
 
-def resumed(out: Path, asked: Iterable[Row], make: Callable[[Row], Iterable[Row]]) -> pd.DataFrame:
-    """Rows of each of `asked`, beginning with what was asked and the version.
+def resumed(out: Path, cases: Iterable[Row], make: Callable[[Row], Iterable[Row]]) -> pd.DataFrame:
+    """Return rows of each of `cases`, beginning with the case and the version.
 
     Parameters
     ----------
     out : Path
         A CSV that gets them as soon as they are made. What it holds already is not made again, so that a
         script may be stopped and started again.
-    asked : iterable of mappings of the same keys
+    cases : iterable of mappings of the same keys
     make : function of one of them
         To one or more mappings.
     """
-    kept = pd.read_csv(out) if out.exists() else pd.DataFrame()
-    for one in asked:
-        known = one | {"version": version("privsyn")}
-        if len(kept) and tuple(known.values()) in set(kept[list(known)].itertuples(index=False, name=None)):
+    rows = pd.read_csv(out) if out.exists() else pd.DataFrame()
+    for case in cases:
+        stamped = case | {"version": version("privsyn")}
+        if len(rows) and tuple(stamped.values()) in set(
+            rows[list(stamped)].itertuples(index=False, name=None)
+        ):
             continue
-        kept = pd.concat([kept, pd.DataFrame([known | row for row in make(one)])], ignore_index=True)
-        kept.to_csv(out, index=False, float_format="%.6g")
-    return kept
+        rows = pd.concat([rows, pd.DataFrame([stamped | row for row in make(case)])], ignore_index=True)
+        rows.to_csv(out, index=False, float_format="%.6g")
+    return rows
 
 
 def measured(
@@ -90,30 +92,30 @@ def measured(
     by_name = {v.name: v for v in variants if v.name in (settings.only or [v.name])}
     benches: dict[str, Bench] = {}
 
-    def make(one: Row) -> Iterator[Row]:
-        if one["data"] not in benches:
-            table = read(settings.folder, one["data"])
-            benches[one["data"]] = Bench.of(
+    def make(case: Row) -> Iterator[Row]:
+        if case["data"] not in benches:
+            table = read(settings.folder, case["data"])
+            benches[case["data"]] = Bench.of(
                 table.frame, table.schema, target=table.target, delta=DELTA, models=models
             )
-        variant = by_name[one["variant"]]
+        variant = by_name[case["variant"]]
         with variant.in_place():
-            yield benches[one["data"]].measure(Run(one["epsilon"], one["seed"], variant.preset))
+            yield benches[case["data"]].measure(Run(case["epsilon"], case["seed"], variant.preset))
 
     keys = ("data", "epsilon", "seed", "variant")
-    asked = product(settings.data, settings.eps, settings.seeds, by_name)
-    return resumed(out, (dict(zip(keys, one, strict=True)) for one in asked), make)
+    cases = product(settings.data, settings.eps, settings.seeds, by_name)
+    return resumed(out, (dict(zip(keys, case, strict=True)) for case in cases), make)
 
 
 def parser(text: str | None, *, data: str, eps: str, seeds: str) -> argparse.ArgumentParser:
     """A command line that asks which tables, epsilons and seeds; lists with commas between."""
-    found = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
-    add_data_argument(found)
-    found.add_argument("--data", type=lambda text: text.split(","), default=data)
-    found.add_argument("--eps", type=lambda text: [float(part) for part in text.split(",")], default=eps)
-    found.add_argument("--seeds", type=lambda text: [int(part) for part in text.split(",")], default=seeds)
-    found.add_argument("--only", nargs="+", metavar="VARIANT", help="by default all")
-    return found
+    options = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_data_argument(options)
+    options.add_argument("--data", type=lambda text: text.split(","), default=data)
+    options.add_argument("--eps", type=lambda text: [float(part) for part in text.split(",")], default=eps)
+    options.add_argument("--seeds", type=lambda text: [int(part) for part in text.split(",")], default=seeds)
+    options.add_argument("--only", nargs="+", metavar="VARIANT", help="by default all")
+    return options
 
 
 def write_section(page: str, name: str, text: str) -> None:
@@ -138,9 +140,9 @@ def today() -> Row:
 def command() -> str:
     """What was typed, wherever the data lie."""
     typed = sys.argv[1:]
-    for place, word in enumerate(typed[:-1]):
+    for position, word in enumerate(typed[:-1]):
         if word == "--folder":
-            typed[place + 1] = "DATA"
+            typed[position + 1] = "DATA"
     return shlex.join(["python", f"experiments/{Path(sys.argv[0]).name}", *typed])
 
 
