@@ -27,8 +27,11 @@ NOUNS = (
     "synthesis",
     "table/codec",
     "table/database",
+    "table/discovery",
     "table/encoding",
+    "table/enforcement",
     "table/inferred",
+    "table/io",
     "table/kinds",
     "table/schema",
     "threads.py",
@@ -132,9 +135,9 @@ def named_by_function_words(path: Path) -> Iterator[str]:
 def is_allowed(name: str, node: ast.AST, function: str) -> bool:
     """Return whether a constructor is called `of`, or a public function takes the condition `given`.
 
-    The settings `other` of `Categorical` and `one` of `Table` are public, too.
+    The settings `other` of `Categorical`, `of` of `Total` and `one` of `Table` are public, too.
     """
-    if name in ("one", "other") and isinstance(node, ast.Name) and not function:
+    if name in ("of", "one", "other") and isinstance(node, ast.Name) and not function:
         return True
     if name == "of":
         return isinstance(node, ast.FunctionDef) and any(

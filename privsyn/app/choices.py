@@ -20,7 +20,7 @@ from privsyn.table.drafting.draft import draft_schema
 from privsyn.table.drafting.relations import long_look_up
 from privsyn.table.drafting.review import PERSON, draft_to_review
 from privsyn.table.io.csv_table import PLAIN, first_line
-from privsyn.table.io.formats import CSV, SEPARATOR, Place
+from privsyn.table.io.formats import CSV, SEPARATOR, Location
 from privsyn.table.kinds.column_settings import changed_settings
 from privsyn.table.kinds.csv_format import DELIMITERS, CsvFormat
 from privsyn.table.schema.schema import Schema
@@ -145,7 +145,7 @@ class Choices:
             self.csv = format_of_header(self.path)
         schema = draft_schema(self.data, read=False, csv=self.csv)
         known = _columns(schema)
-        if not Place.of(self.data).format.typed:  # only identifiers are known, by their names
+        if not Location.of(self.data).format.typed:  # only identifiers are known, by their names
             known = {name: plain for name, plain in known.items() if plain["kind"] == "identifier"}
         entries = entries_of(known, list(schema.columns))
         self.entries = [
@@ -175,7 +175,7 @@ class Choices:
     @property
     def is_csv(self) -> bool:
         """Whether it is a CSV file."""
-        return Place.of(self.data).format is CSV
+        return Location.of(self.data).format is CSV
 
     @property
     def name(self) -> str:

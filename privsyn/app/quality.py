@@ -82,7 +82,7 @@ def _counted(release: TableModel, table: Path) -> tuple[Agreement | None, int, b
         return True
 
     with closing_files():
-        (whole,) = read_in_batches(table, release.codec.schema).each(count)
+        (whole,) = read_in_batches(table, release.codec.schema).results(count)
     return agreement if rows else None, rows, whole
 
 

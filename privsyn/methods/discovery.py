@@ -85,7 +85,7 @@ def expected_share(
         FOR_VALUES * bool(open_schema.values),
         FOR_SIZE * bool(open_schema.bounds),
         bounds_share(rows, len(open_schema.bounds), rho, law, rows_per_unit),
-        FOR_LATTICES * bool(lattices.asked),
+        FOR_LATTICES * bool(lattices.columns),
         frequent_share(rows / rows_per_unit, FrequentQuestion.of(lattices), rho, law),
     )
     return fsum(parts)
@@ -149,10 +149,10 @@ def frequent_share(
     >>> [round(frequent_share(size, prices, 0.0166, GAUSSIAN), 3) for size in (5e3, 1e4, 3e4, 1e6)]
     [0.0, 0.02, 0.01, 0.005]
     """
-    points = sum(points.size for _, points in frequent.asked.values())
+    points = sum(points.size for _, points in frequent.columns.values())
     if not points:
         return 0.0
-    clear, columns = float(law.deviations(FALSE_DISCOVERY_RATE / points)), len(frequent.asked)
+    clear, columns = float(law.deviations(FALSE_DISCOVERY_RATE / points)), len(frequent.columns)
 
     def stands_out(share: float, of_rows: float = FREQUENT_ROWS) -> bool:
         return of_rows * size >= clear * _deviation(share * rho, columns, law, rows_per_unit)
@@ -288,14 +288,14 @@ class Discovered:
         lattices = lattices if grids else lattices.of_times
         yield (
             Question(closer, partial(public.count, grids=closer), self._use_closer_bounds),
-            Question(lattices.asked, lattices.count, self._use_lattices),
+            Question(lattices.columns, lattices.count, self._use_lattices),
         )
         self._complete(lattices, ())
-        self._complete(lattices, public.whole(self.schema))  # a grid shows which numbers are whole
+        self._complete(lattices, public.integer_columns(self.schema))  # a grid shows which numbers are whole
         frequent = FrequentQuestion.of(public.lattices(self.schema) if grids else LatticeQuestion({}))
         if share := self._share_of(frequent):
             use = partial(self._use_points, frequent, share)
-            yield (Question(frequent.asked, frequent.count, use, one_row=True),)
+            yield (Question(frequent.columns, frequent.count, use, one_row=True),)
         for name, of in self.frequent.items():
             single = tuple(Heap(0.0, number, 0.0) for number in of.numbers.tolist())
             self.heaps[name] = (*self.heaps.get(name, ()), *single)
@@ -339,7 +339,7 @@ class Discovered:
 
     def _share_of(self, frequent: FrequentQuestion) -> float:
         """Return the share of the budget for frequent numbers; 0 if none would stand out."""
-        counted = [of.sum() for name, (of, _) in self._on_lattices.items() if name in frequent.asked]
+        counted = [of.sum() for name, (of, _) in self._on_lattices.items() if name in frequent.columns]
         one, law = self._of_one_row.rows_per_unit, self._finder.noise.law
         size = float(np.mean(counted)) * one / self._finder.rows_per_unit if counted else 0.0
         return frequent_share(size, frequent, self._rho, law, one)
@@ -348,7 +348,7 @@ class Discovered:
         finder, rho = self._of_one_row, share * self._rho
         seen = {name: noisy for name, (noisy, _) in finder.cells(counts, rho, what=FREQUENT).items()}
         sigma = _deviation(rho, len(counts), finder.noise.law, finder.rows_per_unit)
-        self.frequent = asked.found(seen, sigma, finder.noise.law.deviations)
+        self.frequent = asked.frequent_numbers(seen, sigma, finder.noise.law.deviations)
         self._shares.append(share)
 
 

@@ -421,7 +421,7 @@ def _is_spike(end: _End, side: Beyond | None, column: Ordinal, which: int) -> bo
     bound = column.bounds[which]
     is_whole = column.fixed_decimals == 0 and abs(bound) <= COUNTED_ALONE
     is_alone = column.has_numbers and (bound == 0 or is_whole)
-    return is_alone or (side is not None and side.most < end.excess / 2)
+    return is_alone or (side is not None and side.largest < end.excess / 2)
 
 
 def _at(column: Ordinal, shares: Sequence[float], where: str = "at", how: str = "") -> str:

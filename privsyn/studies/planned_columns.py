@@ -14,7 +14,7 @@ from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.encoding.grid import FINE
 from privsyn.table.io.csv_table import check_header
-from privsyn.table.io.formats import Place, is_typed
+from privsyn.table.io.formats import Location, is_typed
 from privsyn.table.io.identifiers import check_unit_column
 from privsyn.table.io.read_in_memory import read_columns
 from privsyn.table.schema.important import Sets, in_words
@@ -35,7 +35,7 @@ def planned_columns(table: object, schema: Schema | None, unit: str | None) -> p
     columns = read_columns(schema if table is None else table, schema)
     if isinstance(table, str | PathLike) and not is_typed(table):
         known = () if schema is None else schema.columns
-        check_header(Place.of(table), columns.columns.tolist(), known if unit is None else (*known, unit))
+        check_header(Location.of(table), columns.columns.tolist(), known if unit is None else (*known, unit))
     if unit is not None and table is not None:
         check_unit_column(columns.columns, unit)
     return columns if unit is None else columns.drop(columns=unit, errors="ignore")

@@ -24,7 +24,7 @@ from privsyn.studies import linked_facts as linked
 from privsyn.studies.release_facts import facts, in_plain_words, in_values
 from privsyn.synthesizer import PrivSyn
 from privsyn.table.database.synthetic import schema_of
-from privsyn.table.io.formats import Place, holds_tables, tables_in
+from privsyn.table.io.formats import Location, holds_tables, tables_in
 from privsyn.table.schema.columns import Column
 from privsyn.table.schema.yaml_file import kind_of
 
@@ -167,7 +167,7 @@ def metadata(release: TableModel, data: Path | None = None) -> dict[str, Any]:
     }
     if data is None:
         return plain
-    place = Place.of(data)
+    place = Location.of(data)
     fields = [_field("rows", name, codec.schema.columns[name].data_type, place.file.name) for name in names]
     return plain | {
         "conformsTo": CROISSANT,
@@ -190,9 +190,9 @@ def metadata_of_tables(release: Release, data: Path | None = None) -> dict[str, 
     if data is None:
         return plain
     if holds_tables(data):
-        return plain | {"distribution": [_file(Place.of(data), data.name) | {"@type": "sc:DataDownload"}]}
+        return plain | {"distribution": [_file(Location.of(data), data.name) | {"@type": "sc:DataDownload"}]}
     database = release.database
-    places = {name: Place.of(path) for name, path in tables_in(data, database.tables).items()}
+    places = {name: Location.of(path) for name, path in tables_in(data, database.tables).items()}
     files = {name: place.file.name for name, place in places.items()}
     sets: list[dict[str, Any]] = []
     for name in filter(files.get, database.names):
@@ -233,7 +233,7 @@ def _dataset(release: Release | TableModel, title: str) -> dict[str, Any]:
     }
 
 
-def _file(place: Place, name: str) -> dict[str, Any]:
+def _file(place: Location, name: str) -> dict[str, Any]:
     """Return a file with its size and checksum."""
     with place.file.open("rb") as file:
         digest = file_digest(file, "sha256").hexdigest()

@@ -8,7 +8,7 @@ import pytest
 from command import run
 from hospital import KEYS, SCHEMA, hospital, store
 
-from privsyn.table.io.formats import Place
+from privsyn.table.io.formats import Location
 
 RULED = SCHEMA.replace("[arrived <= left]", '[arrived <= left, "arrived >= patients.born"]')
 
@@ -105,7 +105,7 @@ def test_a_database_declares_its_keys_and_what_is_never_missing(tmp_path, monkey
         refused = run(capsys, *again)
         assert (refused.code, "already: give another name, or --force" in refused.err) == (2, True)
     assert run(capsys, "sample", "m.privsyn", out, "--rows", 50, "--force").code == 0
-    declared = Place.of(out).format.door.catalogue(Place.of(out))
+    declared = Location.of(out).format.door.catalogue(Location.of(out))
     assert {name: (of.key, of.links) for name, of in declared.items()} == {
         name: (key, {column: (other, KEYS[other][0]) for column, other in links.items()})
         for name, (key, links) in KEYS.items()

@@ -335,7 +335,7 @@ PERSONS = (
     bug("as many rows of a person in each part of a table", "privsyn.methods.persons.Persons.of",
         "codes_of(np.concatenate(A))", "np.concatenate([codes_of(part) for part in A])",
         "tests/test_released_only.py::test_of_a_person_in_many_parts_no_more_rows_are_kept"),
-    bug("the rows of a person chosen, and others counted", "privsyn.table.io.identifiers.KeptRows.kept_of",
+    bug("the rows of a person chosen, and others counted", "privsyn.table.io.identifiers.KeptRows.rows_of",
         "A != self.rows or B", "A != self.rows",
         "tests/table/io/test_identifiers.py"
         "::test_rows_are_kept_only_in_the_order_and_number_that_was_decided_on"),

@@ -20,7 +20,7 @@ from privsyn.files import atomic_path, check_file, closing_files
 from privsyn.table.codec.codec import Codec
 from privsyn.table.database.declared import Database
 from privsyn.table.discovery.open_schema import OpenSchema
-from privsyn.table.io.formats import Place, ending_of, file_of, holds_tables, is_typed, tables_in
+from privsyn.table.io.formats import Location, ending_of, file_of, holds_tables, is_typed, tables_in
 from privsyn.table.io.output_type import PANDAS, OutputType
 from privsyn.table.io.parquet import is_folder, left_out, parts_of
 from privsyn.table.io.read_in_batches import read_in_batches
@@ -42,13 +42,13 @@ def check_data(path: Path, public: Schema | Database | None) -> Path | dict[str,
         check_table(path)
         return path
     if holds_tables(path):
-        check_file(Place.of(path).file)
+        check_file(Location.of(path).file)
     return tables_in(path, public.names)
 
 
 def check_table(path: Path) -> None:
     """Refuse a name that is not that of a table; print which files of a folder are not read."""
-    Place.of(path).format.require()
+    Location.of(path).format.require()
     if is_folder(path):
         parts_of(path)  # a folder without a Parquet file is no table
     if others := left_out(path):
@@ -234,7 +234,7 @@ def exists_already(path: Path, tables: Collection[str] = ()) -> bool:
 
 def tables_there(path: Path, tables: Collection[str] = ()) -> list[str]:
     """Return which tables a database has already, of those that are to be written into it."""
-    place = Place.of(path)
+    place = Location.of(path)
     if not place.file.exists() or not place.file.stat().st_size:
         return []
     there = {name.casefold() for name in place.format.door.catalogue(place)}

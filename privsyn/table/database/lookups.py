@@ -16,7 +16,7 @@ from privsyn.files import check_file
 from privsyn.table.database.declared import Database, Table
 from privsyn.table.encoding.dtypes import dtype_text, parse_dtype
 from privsyn.table.io.csv_table import PLAIN, CsvTable, read_text
-from privsyn.table.io.formats import Place, plain
+from privsyn.table.io.formats import Location, plain
 from privsyn.table.io.output_type import PANDAS, OutputType
 from privsyn.table.io.read_in_memory import read_in_memory
 from privsyn.table.schema.columns import Categorical, Column
@@ -87,7 +87,7 @@ class LookupTable:
         frame, form = _read(public)
         categories = {name: cells for name, cells in frame.items() if hasattr(cells, "cat")}
         texts = {str(name): cells.astype(cells.cat.categories.dtype) for name, cells in categories.items()}
-        source = Place.of(public).file.name if isinstance(public, str | PathLike) else ""
+        source = Location.of(public).file.name if isinstance(public, str | PathLike) else ""
         lookup = cls(frame.assign(**texts).reset_index(drop=True), key, source, form)
         for name, cells in lookup.frame.items():
             with about(f"column {name!r}"):
@@ -148,7 +148,7 @@ def _read(public: Any) -> tuple[pd.DataFrame, OutputType]:
     In a file of text only the empty cell is missing: NA is a country.
     """
     if isinstance(public, str | PathLike):
-        location = Place.of(public)
+        location = Location.of(public)
         check_size(location.file)
         if not location.format.typed:
             text = read_text(location)
@@ -166,7 +166,7 @@ def is_same_table(first: Any, second: Any) -> bool:
     """
     if not (isinstance(first, str | PathLike) and isinstance(second, str | PathLike)):
         return first is second
-    first_place, second_place = Place.of(first), Place.of(second)
+    first_place, second_place = Location.of(first), Location.of(second)
     if not (
         _is_within(first_place.file, second_place.file) or _is_within(second_place.file, first_place.file)
     ):

@@ -243,7 +243,7 @@ def _linked(
             declared = None if table.schema is None else table.schema.columns.get(table.order)
             pattern = getattr(declared, "format", None)
             keys = np.concatenate(
-                source.only(table.order).each(partial(order_keys, table.order, pattern=pattern))
+                source.only(table.order).results(partial(order_keys, table.order, pattern=pattern))
             )
     also = tuple(
         name_beside for name_beside in (table.key, table.only_order) if name_beside not in (None, unit)

@@ -27,13 +27,13 @@ class Beyond:
         In those of the nearest cells whose sum the noise explains least.
     deviation : float
         Standard deviation of its noise.
-    most : float
+    largest : float
         Hardly more are in all of the nearest cells.
     """
 
     share: float
     deviation: float
-    most: float
+    largest: float
 
     @classmethod
     def of(cls, counts: Floats, variances: Floats, inside: float) -> Beyond:
@@ -45,8 +45,8 @@ class Beyond:
         if not len(counts) or inside <= 0:
             return cls(0.0, 0.0, 0.0)
         sums, deviations = np.cumsum(counts) / inside, np.sqrt(np.cumsum(variances)) / inside
-        place = int((sums / np.maximum(deviations, 1e-300)).argmax())
-        return cls(float(sums[place]), float(deviations[place]), float((sums + SURE * deviations)[-1]))
+        farthest = int((sums / np.maximum(deviations, 1e-300)).argmax())
+        return cls(float(sums[farthest]), float(deviations[farthest]), float((sums + SURE * deviations)[-1]))
 
 
 Counted = tuple[BoundsGrid, Floats | Ints, float]

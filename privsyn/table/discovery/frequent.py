@@ -90,16 +90,16 @@ class Points:
         first, last = floor(low / step + ON_GRID) + 1, ceil(high / step - ON_GRID) - 1
         return cls(step, first, max(last - first + 1, 0))
 
-    def numbers(self, places: Ints) -> Floats:
-        """Return the numbers of the points at some `places`."""
-        return np.round((self.first + places) * self.step, MAX_DECIMALS)
+    def numbers(self, indices: Ints) -> Floats:
+        """Return the numbers of the points at some `indices`."""
+        return np.round((self.first + indices) * self.step, MAX_DECIMALS)
 
     def count(self, numbers: Floats, dtype: np.dtype) -> Ints:
         """Return how many of some numbers are each of the points. Private."""
-        places = np.rint(numbers / self.step) - self.first
-        inside = (places >= 0) & (places < self.size) & (numbers != 0)  # not where it is NaN
+        indices = np.rint(numbers / self.step) - self.first
+        inside = (indices >= 0) & (indices < self.size) & (numbers != 0)  # not where it is NaN
         inside[inside] = Lattice(self.step).holds(numbers[inside], dtype)
-        return np.bincount(places[inside].astype(np.int64), minlength=self.size).astype(np.int64)
+        return np.bincount(indices[inside].astype(np.int64), minlength=self.size).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -110,28 +110,38 @@ class FrequentQuestion:
 
     Parameters
     ----------
-    asked : mapping of a column to the encoder that reads its numbers, and the numbers that are counted
+    columns : mapping of a column to the encoder that reads its numbers, and the numbers that are counted
     """
 
-    asked: Mapping[str, tuple[OrderedEncoder, Points]]
+    columns: Mapping[str, tuple[OrderedEncoder, Points]]
 
     @classmethod
     def of(cls, lattices: LatticeQuestion) -> FrequentQuestion:
         """Return the question about the columns of numbers on a grid with more points than fine cells."""
         columns = {
-            name: of
-            for name, of in lattices.asked.items()
-            if isinstance(of[0], NumericalEncoder) and of[0].grid.decimals is not None
+            name: encoder_and_lattices
+            for name, encoder_and_lattices in lattices.columns.items()
+            if isinstance(encoder_and_lattices[0], NumericalEncoder)
+            and encoder_and_lattices[0].grid.decimals is not None
         }
-        most = min(MOST_POINTS, MOST_OF_TABLE // max(len(columns), 1))
-        asked = {}
+        limit = min(MOST_POINTS, MOST_OF_TABLE // max(len(columns), 1))
+        columns_counted = {}
         for name, (encoder, listed) in columns.items():
             grid, coarser = encoder.grid, (lattice.step for lattice in listed if not lattice.offset)
             steps = sorted([grid.step, *coarser])
             points = (Points.between(grid.low, grid.high, step) for step in steps)
-            if (finest := next((of for of in points if 0 < of.size <= most), None)) is not None:
-                asked[name] = encoder, finest
-        return cls(asked)
+            if (
+                finest := next(
+                    (
+                        encoder_and_lattices
+                        for encoder_and_lattices in points
+                        if 0 < encoder_and_lattices.size <= limit
+                    ),
+                    None,
+                )
+            ) is not None:
+                columns_counted[name] = encoder, finest
+        return cls(columns_counted)
 
     def count(self, table: pd.DataFrame) -> dict[str, Ints]:
         """Return for each column how many rows have each of its points. Private.
@@ -139,15 +149,15 @@ class FrequentQuestion:
         A row adds one to one count of a column, or nothing if its number is none of the points.
         """
         with replace_errors("the numbers could not be counted: please report this, unless memory ran out"):
-            return {name: self._count(name, table[name]) for name in self.asked}
+            return {name: self._count(name, table[name]) for name in self.columns}
 
     def _count(self, name: str, cells: pd.Series) -> Ints:
-        encoder, points = self.asked[name]
+        encoder, points = self.columns[name]
         dtype = number_type(cells.dtype) if family(cells.dtype) == "real" else np.dtype(np.float64)
         with np.errstate(over="ignore", invalid="ignore"):  # a warning would reveal a cell
             return points.count(encoder.read(cells), dtype)
 
-    def found(
+    def frequent_numbers(
         self, seen: Mapping[str, Ints], sigma: float, deviations: Callable[[Floats], Floats]
     ) -> dict[str, Frequent]:
         """Return the frequent numbers of each column that has some, from released counts.
@@ -161,12 +171,12 @@ class FrequentQuestion:
             Return how many standard deviations the noise exceeds with each.
         """
         counts = {name: noisy.astype(np.float64) for name, noisy in seen.items()}
-        found = find_frequent(counts, sigma, deviations)
+        frequent = find_frequent(counts, sigma, deviations)
         return {
             name: Frequent(
-                self.asked[name][1].numbers(places), counts[name][places], np.full(len(places), sigma**2)
+                self.columns[name][1].numbers(indices), counts[name][indices], np.full(len(indices), sigma**2)
             )
-            for name, places in found.items()
+            for name, indices in frequent.items()
         }
 
 
@@ -196,15 +206,20 @@ def find_frequent(
     names, size = list(seen), sum(counts.size for counts in seen.values())
     by_chance = [_mean_beside(counts) for counts in seen.values()]
     excesses = [np.where(c >= DENSER * e, c - e, 0.0) for c, e in zip(seen.values(), by_chance, strict=True)]
-    places = [np.sort(np.argsort(-excess, kind="stable")[:MOST_FOUND]) for excess in excesses]
-    ranked = -np.sort(-np.concatenate([excess[of] for excess, of in zip(excesses, places, strict=True)]))
+    candidates = [np.sort(np.argsort(-excess, kind="stable")[:MOST_FOUND]) for excess in excesses]
+    ranked = -np.sort(
+        -np.concatenate([excess[indices] for excess, indices in zip(excesses, candidates, strict=True)])
+    )
     needed = sigma * deviations(FALSE_DISCOVERY_RATE * np.arange(1, len(ranked) + 1) / size)
     passed = np.flatnonzero(ranked >= needed)
     if not passed.size:
         return {}
-    least = needed[passed[-1]]
-    found = {name: of[e[of] >= least] for name, e, of in zip(names, excesses, places, strict=True)}
-    return {name: of for name, of in found.items() if of.size}
+    threshold = needed[passed[-1]]
+    frequent = {
+        name: indices[e[indices] >= threshold]
+        for name, e, indices in zip(names, excesses, candidates, strict=True)
+    }
+    return {name: indices for name, indices in frequent.items() if indices.size}
 
 
 def _mean_beside(counts: Floats) -> Floats:

@@ -71,11 +71,11 @@ class LatticeQuestion:
 
     Parameters
     ----------
-    asked : mapping of a column to the encoder that reads its numbers, and its lattices, the coarsest first
+    columns : mapping of a column to the encoder that reads its numbers, and its lattices, the coarsest first
     times : mapping of a column of dates to the one that it is if its dates have times of day
     """
 
-    asked: Mapping[str, tuple[OrderedEncoder, tuple[Lattice, ...]]]
+    columns: Mapping[str, tuple[OrderedEncoder, tuple[Lattice, ...]]]
     times: Mapping[str, Coded] = field(default_factory=dict)
 
     @classmethod
@@ -91,7 +91,7 @@ class LatticeQuestion:
         dtypes : mapping of each column of the table to its dtype
         finest : mapping of a column to the column that it may be, such as one of times in place of dates
         """
-        asked, times = {}, {}
+        counted, times = {}, {}
         for name, column in schema.coded.items():
             dtype = dtypes.get(name, OBJECT)
             if name in schema.computed or family(dtype) == "nothing":
@@ -103,14 +103,14 @@ class LatticeQuestion:
             if listed := tuple(x for x in column.lattices(dtype) if x.step <= high - low):
                 encoder = cast(OrderedEncoder, column.encoder(dtype))
                 if encoder.grid.points > FINE:
-                    asked[name] = encoder, listed
-        return cls(asked, times)
+                    counted[name] = encoder, listed
+        return cls(counted, times)
 
     @property
     def of_times(self) -> LatticeQuestion:
         """The part of the question that decides which dates have times of day."""
         return LatticeQuestion(
-            {name: self.asked[name] for name in self.times if name in self.asked}, self.times
+            {name: self.columns[name] for name in self.times if name in self.columns}, self.times
         )
 
     def count(self, table: pd.DataFrame) -> dict[str, Ints]:
@@ -120,38 +120,38 @@ class LatticeQuestion:
         lies on none. It adds nothing if the cell is missing, or zero, which lies on all.
         """
         with replace_errors("the grids could not be counted: please report this, unless memory ran out"):
-            return {name: self._count(name, table[name]) for name in self.asked}
+            return {name: self._count(name, table[name]) for name in self.columns}
 
     def _count(self, name: str, cells: pd.Series) -> Ints:
-        encoder, listed = self.asked[name]
+        encoder, listed = self.columns[name]
         numbers = encoder.read(cells)
         numbers = numbers[~np.isnan(numbers) & (numbers != 0)]
         dtype = number_type(cells.dtype) if family(cells.dtype) == "real" else np.dtype(np.float64)
         first = np.full(len(numbers), len(listed))
-        for place in range(len(listed) - 1, -1, -1):
-            first[listed[place].holds(numbers, dtype)] = place
+        for index in range(len(listed) - 1, -1, -1):
+            first[listed[index].holds(numbers, dtype)] = index
         return np.bincount(first, minlength=len(listed) + 1).astype(np.int64)
 
     def fill(self, schema: Schema, seen: Released) -> tuple[Schema, dict[str, Heaps]]:
         """Return the schema with the steps found, and the heaps of each column, from released counts."""
         heaps: dict[str, Heaps] = {}
         clear = -float(ndtri(FALSE_HEAPS / max(sum(noisy.size for noisy, _ in seen.values()), 1)))
-        likely = likely_grids({name: (*of, self.asked[name][1]) for name, of in seen.items()})
+        likely = likely_grids({name: (*counts, self.columns[name][1]) for name, counts in seen.items()})
         for name, (noisy, sigma) in seen.items():
-            encoder, listed = self.asked[name]
+            encoder, listed = self.columns[name]
             if name in self.times:
                 if not have_times(noisy, sigma):
                     continue
                 schema = _with_column(schema, name, self.times[name], encoder.dtype) or schema
             base = None if encoder.grid.decimals is None else Lattice(encoder.grid.step)
-            found = grid_of(noisy, sigma, listed)
-            if name in likely and (found is None or found.step < likely[name].step):
-                found = likely[name]
-            if found is not None and (finer := _with_step(schema, name, found, encoder.dtype)):
-                schema, base = finer, found
+            grid = grid_of(noisy, sigma, listed)
+            if name in likely and (grid is None or grid.step < likely[name].step):
+                grid = likely[name]
+            if grid is not None and (finer := _with_step(schema, name, grid, encoder.dtype)):
+                schema, base = finer, grid
             if base is not None:
                 heaps[name] = heaps_of(noisy, sigma, listed, base, clear)
-        return schema, {name: found for name, found in heaps.items() if found}
+        return schema, {name: grid for name, grid in heaps.items() if grid}
 
 
 def have_times(noisy: Ints, sigma: float) -> bool:
@@ -191,7 +191,7 @@ def grid_of(noisy: Ints, sigma: float, listed: Sequence[Lattice]) -> Lattice | N
 
 def _may_hold(lattice: Lattice, noisy: Ints, sigma: float, listed: Sequence[Lattice]) -> tuple[bool, float]:
     """Return whether a grid may hold nearly all numbers, and how many of the others noise can hide."""
-    outside = np.array([*(not other.within(lattice) for other in listed), True])
+    outside = np.array([*(not counted.within(lattice) for counted in listed), True])
     margin, some = MARGIN * sigma * sqrt(outside.sum()), LEFT_OUT * float(noisy.sum())
     few = noisy[outside].sum() <= some + margin and noisy[outside].max() <= some + STANDS_OUT * sigma
     return bool(few), margin
@@ -215,21 +215,23 @@ def likely_grids(seen: Mapping[str, tuple[Ints, float, Sequence[Lattice]]]) -> d
     >>> grid_of(counts, 120.0, listed), likely_grids({"rooms": (counts, 120.0, listed)})
     (None, {'rooms': Lattice(step=1.0, offset=0.0)})
     """
-    of_reals = {name: of for name, of in seen.items() if Lattice(1.0) in of[2] and of[2][-1].step < 1}
+    of_reals = {
+        name: counts for name, counts in seen.items() if Lattice(1.0) in counts[2] and counts[2][-1].step < 1
+    }
     if not of_reals:
         return {}
-    fits = np.array([_fits(*of) for of in of_reals.values()])
+    fits = np.array([_fits(*counts) for counts in of_reals.values()])
     usual = np.full(fits.shape[1], 1 / fits.shape[1])
     for _ in range(ROUNDS):
         likely = usual * np.exp(fits - fits.max(axis=1, keepdims=True))
         likely /= likely.sum(axis=1, keepdims=True)
         usual = (1 + likely.sum(axis=0)) / (len(likely) + likely.shape[1])
-    found = {}
+    grids = {}
     for name, probabilities in zip(of_reals, likely, strict=True):
         grid = (*GRIDS, None)[int(probabilities.argmax())]
         if grid is not None and probabilities.max() >= LIKELY and _may_hold(grid, *of_reals[name])[0]:
-            found[name] = grid
-    return found
+            grids[name] = grid
+    return grids
 
 
 def _fits(noisy: Ints, sigma: float, listed: Sequence[Lattice]) -> list[float]:
@@ -247,7 +249,10 @@ def _fits(noisy: Ints, sigma: float, listed: Sequence[Lattice]) -> list[float]:
 
 def _evenly(step: float, listed: Sequence[Lattice]) -> Floats:
     """Return the shares of numbers, evenly spread on a grid, that are counted on each lattice."""
-    on = [min(step / of.step, 1.0) if step <= of.step and not of.offset else 0.0 for of in listed]
+    on = [
+        min(step / lattice.step, 1.0) if step <= lattice.step and not lattice.offset else 0.0
+        for lattice in listed
+    ]
     reached = np.maximum.accumulate(on)
     return np.append(np.diff(reached, prepend=0.0), 1.0 - reached[-1])
 
@@ -274,7 +279,7 @@ def heaps_of(
     stands_out = noisy > STANDS_OUT * sigma
     rest = noisy[inside & ~stands_out]  # mostly noise: what their sum shows counts, less its error
     total = float(noisy[inside & stands_out].sum()) + max(float(rest.sum()) - sigma * sqrt(len(rest)), 0.0)
-    found: list[tuple[Lattice, float]] = []
+    heaps: list[tuple[Lattice, float]] = []
     coarser: list[float] = []  # counts of coarser lattices that are no heaps: their numbers lie on this one
     even = 0.0
     for lattice, count in zip(listed, np.where(stands_out, noisy, 0).tolist(), strict=False):
@@ -282,29 +287,29 @@ def heaps_of(
             continue
         counts = [count] if lattice.offset else [*coarser, count]
         share = base.step / lattice.step - (0.0 if lattice.offset else even)
-        noise = sigma * sqrt(max(sum(each > 0 for each in counts), 1))
+        noise = sigma * sqrt(max(sum(number > 0 for number in counts), 1))
         is_heap = sum(counts) - share * total > max(clear * noise, LEAST_HEAP * total)
         if is_heap:
-            found.append((lattice, sum(counts) / total))
+            heaps.append((lattice, sum(counts) / total))
         if not lattice.offset:
             even, coarser = (base.step / lattice.step, []) if is_heap else (even, counts)
-    scale = max(1.0, sum(share for _, share in found))
-    return tuple(Heap(lattice.step, lattice.offset, share / scale) for lattice, share in found)
+    scale = max(1.0, sum(share for _, share in heaps))
+    return tuple(Heap(lattice.step, lattice.offset, share / scale) for lattice, share in heaps)
 
 
-def _with_step(schema: Schema, name: str, found: Lattice, dtype: Dtype) -> Schema | None:
+def _with_step(schema: Schema, name: str, lattice: Lattice, dtype: Dtype) -> Schema | None:
     """Return the schema with a step, or None if the schema has more to say about the column's numbers.
 
     Decimals that the schema or the dtype fixes are kept. So are numbers that constraints name.
     """
-    column = schema.coded[name].on_lattice(found.step, dtype)
+    column = schema.coded[name].on_lattice(lattice.step, dtype)
     filled = None if column is None else _with_column(schema, name, column, dtype)
     if filled is None:
         return None
     rules = [rule for constraint in filled.constraints for rule in constraint.rules(filled.coded)]
     named = [pair for rule in rules for pair in rule.named_numbers]
     numbers = [number for column_name, listed in named if column_name == name for number in listed]
-    return filled if _all_on(found, numbers) else None
+    return filled if _all_on(lattice, numbers) else None
 
 
 def _with_column(schema: Schema, name: str, column: Coded, dtype: Dtype) -> Schema | None:

@@ -212,15 +212,19 @@ class OpenSchema:
         return closer
 
     def bounds_of(
-        self, cells: Released, closer: Mapping[str, BoundsGrid], seen: Released, whole: Collection[str] = ()
+        self,
+        cells: Released,
+        closer: Mapping[str, BoundsGrid],
+        seen: Released,
+        integers: Collection[str] = (),
     ) -> dict[str, tuple[float, float]]:
         """Return bounds from the released counts of both grids, if any cell of the column is significant.
 
-        Those of columns of `whole` numbers have a margin, where noise can hide numbers.
+        Those of columns of `integers` numbers have a margin, where noise can hide numbers.
         """
         grids, bounds = self._grids_of(cells), {}
         for name, ends in self._extents(cells).items():
-            margin = grids[name].widened(*ends, *cells[name]) if name in whole else ends
+            margin = grids[name].widened(*ends, *cells[name]) if name in integers else ends
             bounds[name] = grids[name].bounds_of(*margin)
         for name, (noisy, sigma) in seen.items():
             grid = closer[name]
@@ -230,15 +234,19 @@ class OpenSchema:
         return bounds
 
     def beyond(
-        self, cells: Released, closer: Mapping[str, BoundsGrid], seen: Released, whole: Collection[str] = ()
+        self,
+        cells: Released,
+        closer: Mapping[str, BoundsGrid],
+        seen: Released,
+        integers: Collection[str] = (),
     ) -> dict[str, tuple[Beyond, Beyond]]:
         """Return what the released counts of both grids show beyond the bounds of `bounds_of`."""
-        grids, found = self._grids_of(cells), {}
-        for name, bounds in self.bounds_of(cells, closer, seen, whole).items():
+        grids, outside = self._grids_of(cells), {}
+        for name, bounds in self.bounds_of(cells, closer, seen, integers).items():
             counted = [(closer[name], *seen[name])] if name in seen else []
             counted.append((grids[name], *cells[name]))
-            found[name] = beyond_bounds(bounds, counted)
-        return found
+            outside[name] = beyond_bounds(bounds, counted)
+        return outside
 
     def crowds(self, cells: Released) -> dict[str, Crowd]:
         """Return the crowd of each column that has one, from released counts."""
@@ -283,7 +291,7 @@ class OpenSchema:
         bounds = self._extents(cells)
         return tuple(name for name in self.open if name not in bounds and not values.get(name))
 
-    def whole(self, filled: Schema) -> tuple[str, ...]:
+    def integer_columns(self, filled: Schema) -> tuple[str, ...]:
         """Return the open columns of whole numbers, by the dtype or by a grid that was found."""
         columns = {name: filled.coded[name] for name in self.bounds}
         return tuple(
@@ -294,8 +302,8 @@ class OpenSchema:
 
     def lattices(self, filled: Schema) -> LatticeQuestion:
         """Return the question on lattices about the completed schema, in which dates may have times."""
-        own, coded = self.schema.coded, filled.coded
-        finest = {name: own[name].finest(coded[name], self._dtype(name)) for name in self.bounds}
+        columns, coded = self.schema.coded, filled.coded
+        finest = {name: columns[name].finest(coded[name], self._dtype(name)) for name in self.bounds}
         return LatticeQuestion.of(filled, self.dtypes, finest)
 
     def count(self, table: pd.DataFrame, grids: Mapping[str, BoundsGrid]) -> dict[str, Ints]:
@@ -316,39 +324,40 @@ class OpenSchema:
         values : mapping of a column to its released values, the most frequent first
         bounds : mapping of a column to its released bounds, in numbers, days or seconds
         """
-        found = self._filled(values, bounds)
+        columns = self._filled(values, bounds)
         with suppress(InputError):
-            filled = replace(self.schema, columns=self._declared(found))
+            filled = replace(self.schema, columns=self._declared(columns))
             check_constraints(filled.coded, filled.constraints)
             return filled
         # No row within the found bounds keeps the constraints, which need not hold in the private table.
         # `of` has checked that the bounds of an empty table leave one.
-        least = self._filled({}, {})
-        found |= {name: _hull(found[name], least[name]) for name in self.bounds}
-        return replace(self.schema, columns=self._declared(found))
+        narrowest = self._filled({}, {})
+        columns |= {name: _hull(columns[name], narrowest[name]) for name in self.bounds}
+        return replace(self.schema, columns=self._declared(columns))
 
-    def _declared(self, found: dict[str, Column]) -> dict[str, Column]:
+    def _declared(self, columns: dict[str, Column]) -> dict[str, Column]:
         """Return the columns with what constraints need of them, unless the dtype cannot hold it.
 
         Nothing may be raised that depends on what was found.
         """
-        declared = add_declared(found, self.open, self.schema.constraints)
+        declared = add_declared(columns, self.open, self.schema.constraints)
         for name in self.bounds:
             if name in self.required_bounds:
                 declared[name] = self.required_bounds[name].within(cast(Ordinal, declared[name]))
             try:
                 cast(Ordinal, declared[name]).encoder(self._dtype(name))
             except InputError:
-                declared[name] = found[name]
+                declared[name] = columns[name]
         return declared
 
     def _filled(
         self, values: Mapping[str, tuple[Any, ...]], bounds: Mapping[str, tuple[float, float]]
     ) -> dict[str, Column]:
-        found: dict[str, Any] = {**values, **bounds}
+        answers: dict[str, Any] = {**values, **bounds}
         coded, marks = self.schema.coded, self.schema.markers
         answered = {
-            name: coded[name].answered(found.get(name), self._dtype(name), marks(name)) for name in self.open
+            name: coded[name].answered(answers.get(name), self._dtype(name), marks(name))
+            for name in self.open
         }
         return {**self.schema.columns, **answered}
 
@@ -379,11 +388,11 @@ def _extent(grid: BoundsGrid, noisy: Ints, sigma: float) -> tuple[int, int] | No
     return ends if within is None else (int(months[within[0]]), int(months[within[1]]))
 
 
-def declared_or_by_names(given: Schema | None, table: pd.DataFrame, kinds: Schema | None = None) -> Schema:
+def declared_or_by_names(schema: Schema | None, table: pd.DataFrame, kinds: Schema | None = None) -> Schema:
     """Return the schema given. If it declares no column, return that of `by_names` for the same files."""
-    if given is None or given.columns:
-        return given or by_names(table, kinds)
-    return replace(by_names(table, kinds), csv=given.csv, missing=given.missing)
+    if schema is None or schema.columns:
+        return schema or by_names(table, kinds)
+    return replace(by_names(table, kinds), csv=schema.csv, missing=schema.missing)
 
 
 def by_names(table: pd.DataFrame, kinds: Schema | None = None) -> Schema:
@@ -403,9 +412,9 @@ def _known_by_dtype(column: Column, dtype: Dtype) -> Column:
     return Identifier() if family(dtype) == "nothing" else column.known_by_dtype(dtype)
 
 
-def _hull(one: Any, other: Any) -> Column:
+def _hull(first: Any, second: Any) -> Column:
     """Return the column with bounds that contain those of both."""
-    return replace(one, low=min(one.low, other.low), high=max(one.high, other.high))
+    return replace(first, low=min(first.low, second.low), high=max(first.high, second.high))
 
 
 def distinct_cells(cells: pd.Series, marks: set[str]) -> tuple[Sequence[Any], Integers]:
@@ -417,14 +426,14 @@ def distinct_cells(cells: pd.Series, marks: set[str]) -> tuple[Sequence[Any], In
     if cells.dtype == OBJECT:
         # 1, 1.0 and True are equal. Keep their types, or the first row would decide which one is listed.
         keys = [None if plain is None else (type(plain), plain) for plain in map(_plain, cells)]
-        places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
-        codes = np.fromiter((places[key] for key in keys), np.int64, len(keys))
-        values = [None if key is None else key[1] for key in places]
+        indices = {key: index for index, key in enumerate(dict.fromkeys(keys))}
+        codes = np.fromiter((indices[key] for key in keys), np.int64, len(keys))
+        values = [None if key is None else key[1] for key in indices]
     elif isinstance(cells.dtype, pd.CategoricalDtype):
         codes, values = cells.cat.codes.to_numpy().astype(np.int64), cells.cat.categories.tolist()
     else:
-        found, uniques = pd.factorize(cells)
-        codes, values = found.astype(np.int64), uniques.tolist()
+        codes_found, uniques = pd.factorize(cells)
+        codes, values = codes_found.astype(np.int64), uniques.tolist()
     values = [_plain(float(value) if type(value) is Decimal else value) for value in values]
     values = [value + 0.0 if type(value) is float else value for value in values]  # -0.0 is 0.0
     sound = np.array([_is_sound(value, marks) for value in [*values, None]], np.bool_)
@@ -444,9 +453,11 @@ def by_type(values: Sequence[Any], codes: Integers) -> dict[str, tuple[Sequence[
         distinct = dict.fromkeys(value for value, its in zip(values, types, strict=True) if its is kind)
         if len(distinct) == len(values):
             return {kind.__name__: (values, codes)}
-        places = {value: place for place, value in enumerate(distinct)}
-        of = [places[value] if its is kind else STRAY for value, its in zip(values, types, strict=True)]
-        held[kind.__name__] = list(distinct), np.array([*of, STRAY])[codes]
+        indices = {value: index for index, value in enumerate(distinct)}
+        codes_of_kind = [
+            indices[value] if its is kind else STRAY for value, its in zip(values, types, strict=True)
+        ]
+        held[kind.__name__] = list(distinct), np.array([*codes_of_kind, STRAY])[codes]
     return held
 
 

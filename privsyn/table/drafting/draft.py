@@ -31,7 +31,7 @@ from privsyn.table.io.csv_table import (
     read_header,
     read_text,
 )
-from privsyn.table.io.formats import CSV, Place, is_typed
+from privsyn.table.io.formats import CSV, Location, is_typed
 from privsyn.table.io.identifiers import persons_of
 from privsyn.table.io.read_in_batches import read_in_batches
 from privsyn.table.io.read_in_memory import LoadedTable, read_columns, read_in_memory
@@ -124,17 +124,17 @@ def draft_of_rows(
         labelled=loaded.form.listed(),
         declared=known,
     )
-    missing = marks_in(Place.of(table), csv) if is_text(table) and columns else ()
+    missing = marks_in(Location.of(table), csv) if is_text(table) and columns else ()
     return Schema(columns, missing=missing, csv=csv), frame, others
 
 
 def with_blanks(table: object, csv: CsvFormat) -> CsvFormat:
     """Return the format of a CSV, with the blanks that follow its delimiters."""
-    if not is_text(table) or Place.of(table).format is not CSV or csv.blank:
+    if not is_text(table) or Location.of(table).format is not CSV or csv.blank:
         return csv
-    if follows_delimiters(Place.of(table), csv):
+    if follows_delimiters(Location.of(table), csv):
         return replace(csv, blank=True)
-    text = read_text(Place.of(table), csv)
+    text = read_text(Location.of(table), csv)
     others = text.column_names[1:]
     rows = text.num_rows * len(others)
     begun = sum(pc.sum(pc.starts_with(text[name], " ")).as_py() or 0 for name in others)
@@ -145,9 +145,9 @@ def as_written(table: object, frame: pd.DataFrame, csv: CsvFormat) -> pd.DataFra
     """Return the rows with the texts of times and truth values, if no default would write them so."""
     frame = frame.copy(deep=False)
     typed = [str(name) for name, cells in frame.items() if family(cells.dtype) in BY_DEFAULT]
-    if not typed or not is_text(table) or Place.of(table).format is not CSV:
+    if not typed or not is_text(table) or Location.of(table).format is not CSV:
         return frame
-    text = read_text(Place.of(table), csv)
+    text = read_text(Location.of(table), csv)
     for name in typed:
         cells = blank(text[name], MARKS).to_pandas()
         default = BY_DEFAULT[family(frame[name].dtype)]
@@ -181,7 +181,7 @@ def _empty(table: object, csv: CsvFormat, unit: str | None) -> tuple[pd.DataFram
             listed = read_in_batches(table).form.listed() if isinstance(table, str | PathLike) else {}
         columns = {str(name): listed.get(str(name), column_of(dtype)) for name, dtype in head.dtypes.items()}
         return head, Schema(columns) if listed else None
-    place = Place.of(table)
+    place = Location.of(table)
     check_header(place, names := read_header(place, csv))
     return without(unit, pd.DataFrame({name: [] for name in names}, dtype=TEXT)), None
 
@@ -246,7 +246,7 @@ def _unreadable(table: object, schema: Schema, frame: pd.DataFrame) -> dict[str,
     """Count, for each column of a CSV, the cells of text that could not be read and became missing."""
     if not is_text(table):
         return {}
-    text = read_text(Place.of(table), schema.csv)
+    text = read_text(Location.of(table), schema.csv)
     counts = {}
     for name, column in schema.coded.items():
         marks = pa.array(schema.markers(name), pa.string())

@@ -25,7 +25,7 @@ from privsyn.table.drafting.layout import Layout, lay_out
 from privsyn.table.drafting.review import MARKS_READ, READ, review, wrapped
 from privsyn.table.drafting.siblings import DraftedTable, RowOrder, Siblings
 from privsyn.table.io.csv_table import PLAIN
-from privsyn.table.io.formats import CSV, SEPARATOR, DeclaredTable, Place
+from privsyn.table.io.formats import CSV, SEPARATOR, DeclaredTable, Location
 from privsyn.table.io.identifiers import NOBODY, codes_of
 from privsyn.table.io.read_in_memory import LoadedTable, read_in_memory
 from privsyn.table.kinds.csv_format import CsvFormat
@@ -153,7 +153,7 @@ class _Draft:
         if len(empty) == len(places) or persons in empty:
             raise InputError(f"{persons or 'no table'}: no rows to draft from")
         keyed = {
-            name: KeyedTable(name, loaded[name].frame, declared, Place.of(place).format is CSV)
+            name: KeyedTable(name, loaded[name].frame, declared, Location.of(place).format is CSV)
             for name, (place, declared) in places.items()
             if name not in empty
         }
@@ -261,7 +261,7 @@ class _Draft:
 
     def public(self, name: str, folder: Path) -> str:
         """Return the lines of a table that could be public; the path in them begins at `folder`."""
-        where = Place.of(self.places[name][0])
+        where = Location.of(self.places[name][0])
         file = Path(os.path.relpath(where.file, folder))
         path = f"{file}{SEPARATOR}{where.inside}" if where.inside else str(file)
         links = self.layout.lookups.items()

@@ -65,7 +65,7 @@ class Allowed(Constraint):
         >>> Allowed.where({"size": "SML", "price": [5, 9]}, lambda size, price: size != "L" or price > 5).rows
         (('S', 5), ('S', 9), ('M', 5), ('M', 9), ('L', 9))
         """
-        listed = [tuple(each) for each in values.values()]
+        listed = [tuple(column_values) for column_values in values.values()]
         if (cells := math.prod(map(len, listed))) > MOST_CELLS:
             raise InputError(f"there are {cells:,} combinations: at most {MOST_CELLS:,} can be listed")
         return cls(list(values), [row for row in itertools.product(*listed) if keeps(*row)])

@@ -29,19 +29,19 @@ class ComparedRule(IncreasingRule):
         The other rules on the same column: a claim lies between the start and the end of its policy.
     """
 
-    own: str
+    drawn_column: str
     beside: tuple[ComparedRule, ...] = ()
     may_be_broken: ClassVar[bool] = True
 
     @property
     def above(self) -> str:
         """The column that is known."""
-        return next(name for name in self.columns if name != self.own)
+        return next(name for name in self.columns if name != self.drawn_column)
 
     @property
     def is_floor(self) -> bool:
         """Whether the own number may not be below the other one."""
-        return self.columns[1] == self.own
+        return self.columns[1] == self.drawn_column
 
     def limit(self, above: Floats) -> Floats:
         """Return the numbers above in the unit of the own column."""
@@ -70,13 +70,13 @@ class ComparedRule(IncreasingRule):
         ends = np.unique(sign * end[~np.isnan(end)])
         kinds = np.searchsorted(ends, sign * self.limit(above), side="right" if self.strict else "left")
         kinds[np.isnan(above)] = 0
-        least = np.append(ends, np.inf)
-        return kinds, np.isnan(end)[:, np.newaxis] | (sign * end[:, np.newaxis] >= least)
+        lowest = np.append(ends, np.inf)
+        return kinds, np.isnan(end)[:, np.newaxis] | (sign * end[:, np.newaxis] >= lowest)
 
     def ends(self, rows: DrawnRows, at: Integers) -> tuple[Floats, Floats]:
         """Return the least and largest own number of each row `at` that keeps this rule and those beside."""
         low, high = np.full(len(at), -np.inf), np.full(len(at), np.inf)
-        step = _beyond(rows.cells[self.own].grid)
+        step = _beyond(rows.cells[self.drawn_column].grid)
         for rule in (self, *self.beside):
             limit = rule.limit(rows.numbers[rule.above][at])
             if rule.is_floor:
@@ -90,23 +90,30 @@ class ComparedRule(IncreasingRule):
 
         If no number keeps them, it is the nearest one: no day may lie between two times.
         """
-        if not rows.is_free(self.own):
+        if not rows.is_free(self.drawn_column):
             return
-        cells, numbers = rows.cells[self.own], rows.numbers[self.own][at]
+        cells, numbers = rows.cells[self.drawn_column], rows.numbers[self.drawn_column][at]
         low, high = self.ends(rows, at)
         up = 0.0 if cells.grid is None else cells.grid.step - _beyond(cells.grid)  # the next number's cell
-        near, known = cells.find(np.where(numbers < low, low + up, high)), ~np.isnan(cells.lows)
-        whole = np.full(len(at), cells.lows[known].min()), np.full(len(at), cells.highs[known].max())
-        found = np.full(len(at), np.nan)
-        for first, last in (rows.room(self.own, at), (cells.lows[near], cells.highs[near]), whole):
+        near, present = cells.find(np.where(numbers < low, low + up, high)), ~np.isnan(cells.lows)
+        range_of_cells = (
+            np.full(len(at), cells.lows[present].min()),
+            np.full(len(at), cells.highs[present].max()),
+        )
+        repaired = np.full(len(at), np.nan)
+        for first, last in (
+            rows.room(self.drawn_column, at),
+            (cells.lows[near], cells.highs[near]),
+            range_of_cells,
+        ):
             drawn = cells.draw(np.maximum(first, low), np.minimum(last, high), rng)
-            found = np.where(np.isnan(found), drawn, found)
+            repaired = np.where(np.isnan(repaired), drawn, repaired)
         nearest = np.clip(numbers, low, high)
         if cells.grid is not None and cells.grid.decimals is not None:  # a real may lie beside the grid
             half = cells.grid.step / 2
             nearest = cells.draw(nearest - half, nearest + half, rng)
-        found = np.where(np.isnan(found), nearest, found)
-        rows.numbers[self.own][at] = np.where(np.isnan(found), numbers, found)
+        repaired = np.where(np.isnan(repaired), nearest, repaired)
+        rows.numbers[self.drawn_column][at] = np.where(np.isnan(repaired), numbers, repaired)
 
 
 def _beyond(grid: Grid | None) -> float:
@@ -132,7 +139,7 @@ class KnownAbove:
     def allowed(self, cells: Mapping[str, Cells]) -> Iterator[tuple[str, Ints, Mask]]:
         """Yield the own column of each rule, and what `ComparedRule.allowed` returns."""
         for rule in self.rules:
-            yield rule.own, *rule.allowed(cells[rule.own], self.numbers[rule.above])
+            yield rule.drawn_column, *rule.allowed(cells[rule.drawn_column], self.numbers[rule.above])
 
     @classmethod
     def of(
@@ -140,10 +147,18 @@ class KnownAbove:
     ) -> KnownAbove:
         """Return the rules, each with those beside it."""
         beside = {
-            rule: tuple(other for other in rules if rule.own == other.own and other is not rule)
+            rule: tuple(
+                rule_beside
+                for rule_beside in rules
+                if rule.drawn_column == rule_beside.drawn_column and rule_beside is not rule
+            )
             for rule in rules
         }
-        return cls(tuple(replace(rule, beside=of) for rule, of in beside.items()), numbers, columns)
+        return cls(
+            tuple(replace(rule, beside=rules_beside) for rule, rules_beside in beside.items()),
+            numbers,
+            columns,
+        )
 
 
 NOTHING_ABOVE = KnownAbove()

@@ -81,9 +81,11 @@ class Determined(Constraint):
         first, column = self.by[0], columns[self.by[0]]
         if len(self.by) == 1:
             keys = {row[0] for row in self.rows}
-            left = [value for value in column.listed if value not in keys]
-            if left:
-                raise InputError(f"the mapping has no {self.column!r} for {first!r} = {safe_repr(left[0])}")
+            unmapped = [value for value in column.listed if value not in keys]
+            if unmapped:
+                raise InputError(
+                    f"the mapping has no {self.column!r} for {first!r} = {safe_repr(unmapped[0])}"
+                )
         for name in self.by:
             if columns[name].nullable and not columns[self.column].nullable:
                 raise InputError(
@@ -141,5 +143,5 @@ class MappingOf(Computation):
 
     def make(self, numbers: Numbers) -> Floats:
         """Return the value of each row, NaN where a key is missing."""
-        places = find_rows(self.keys, np.stack([numbers[name] for name in self.by], axis=1))
-        return np.where(places < 0, np.nan, self.values[places])
+        rows = find_rows(self.keys, np.stack([numbers[name] for name in self.by], axis=1))
+        return np.where(rows < 0, np.nan, self.values[rows])

@@ -83,8 +83,8 @@ class Elapsed(Constraint):
         if not column.is_public:
             if isinstance(column, Duration):
                 return {self.column: column.with_bounds((low, high), integers=True)}
-            whole = elapsed.decimals == 0
-            low, high = (int(low), int(high)) if whole else (low, high)
+            integers = elapsed.decimals == 0
+            low, high = (int(low), int(high)) if integers else (low, high)
             return {self.column: replace(column, low=low, high=high)}
         if low < column.bounds[0] or high > column.bounds[1]:
             raise InputError(
@@ -109,8 +109,8 @@ class Elapsed(Constraint):
         months, seconds = MONTHS.get(self.unit, 0), float(SECONDS.get(self.unit, DAY))
         if isinstance(column, Duration):  # it has a unit of its own
             months, seconds = 0, column.scale
-        whole = months or end % seconds == start % seconds == 0
-        decimals = 0 if whole else column.fixed_decimals
+        integers = months or end % seconds == start % seconds == 0
+        decimals = 0 if integers else column.fixed_decimals
         return ElapsedTime(self.column, by, (end, start), seconds, months, decimals)
 
 
@@ -140,14 +140,14 @@ class ElapsedTime(Computation):
         """Return the time of each row; NaN where a date is missing."""
         end, start = (numbers[name] * scale for name, scale in zip(self.by, self.scales, strict=True))
         if not self.months:
-            found = (end - start) / self.seconds
+            elapsed = (end - start) / self.seconds
             if self.decimals is None:
-                return found
-            return np.floor(found) if self.decimals == 0 else np.round(found, self.decimals)
-        known = ~np.isnan(end - start)
-        (last, rest), (first, begun) = (_month(np.where(known, at, 0.0)) for at in (end, start))
+                return elapsed
+            return np.floor(elapsed) if self.decimals == 0 else np.round(elapsed, self.decimals)
+        present = ~np.isnan(end - start)
+        (last, rest), (first, begun) = (_month(np.where(present, at, 0.0)) for at in (end, start))
         months = last - first - (rest < begun)
-        return np.where(known, months // self.months, np.nan)
+        return np.where(present, months // self.months, np.nan)
 
     def tolerance(self, column: Coded, numbers: Numbers) -> Floats:
         """Return the largest difference allowed; fractions may be rounded or cut off."""

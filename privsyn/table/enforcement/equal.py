@@ -48,25 +48,25 @@ class Equal(Constraint):
 
     def derive(self, columns: Columns) -> Columns:
         """Return the copy with the values or the bounds of the column that is counted."""
-        of, copy = (columns[name] for name in self.columns)
-        if type(of) is not type(copy):
+        counted, copy = (columns[name] for name in self.columns)
+        if type(counted) is not type(copy):
             raise InputError("columns that are equal are of the same kind")
-        if copy.is_public or not of.is_public:
-            if copy.is_public and not of.is_public:
+        if copy.is_public or not counted.is_public:
+            if copy.is_public and not counted.is_public:
                 raise InputError(f"give the values or bounds of {self.columns[0]!r}, or none for both")
             return {}
-        return {self.computes: copy.like(of)}
+        return {self.computes: copy.like(counted)}
 
     def check(self, columns: Columns) -> None:
         """Refuse a copy that lacks a value, or has narrower bounds."""
-        of, copy = (cast(Any, columns[name]) for name in self.columns)
-        if of.listed:
-            _places(of, copy)
-        elif of.scale != copy.scale:
+        counted, copy = (cast(Any, columns[name]) for name in self.columns)
+        if counted.listed:
+            _places(counted, copy)
+        elif counted.scale != copy.scale:
             raise InputError("columns that are equal have the same unit")
-        elif not (copy.bounds[0] <= of.bounds[0] and of.bounds[1] <= copy.bounds[1]):
+        elif not (copy.bounds[0] <= counted.bounds[0] and counted.bounds[1] <= copy.bounds[1]):
             raise InputError(f"{self.columns[1]!r} has narrower bounds than {self.columns[0]!r}")
-        if of.nullable and not copy.nullable:
+        if counted.nullable and not copy.nullable:
             raise InputError(f"{self.columns[0]!r} may be missing, and {self.columns[1]!r} may not")
 
     def explain(self) -> str:
@@ -82,14 +82,14 @@ class Equal(Constraint):
         name, copy = self.columns
         column = columns[name]
         if column.listed:
-            places = _places(column, columns[copy])
-            return MappingOf(copy, (name,), np.arange(float(len(places)))[:, np.newaxis], places)
+            codes = _places(column, columns[copy])
+            return MappingOf(copy, (name,), np.arange(float(len(codes)))[:, np.newaxis], codes)
         return CopyOf(copy, (name,), column.fixed_decimals)
 
 
-def _places(of: Coded, copy: Coded) -> Floats:
+def _places(counted: Coded, copy: Coded) -> Floats:
     """Return the place of each value in the list of the copy."""
-    return np.array([copy.number_of(value) for value in of.listed])
+    return np.array([copy.number_of(value) for value in counted.listed])
 
 
 @dataclass(frozen=True, eq=False)

@@ -55,9 +55,9 @@ class MissingWhen(Constraint):
             raise InputError(f"column {self.column!r} has nullable=False and so cannot be missing")
         return {}
 
-    def add_declared(self, columns: Columns, found: Collection[str]) -> Columns:
+    def add_declared(self, columns: Columns, names: Collection[str]) -> Columns:
         """Add the values that the condition names."""
-        return _add_named_values(columns, found, self.when)
+        return _add_named_values(columns, names, self.when)
 
     def explain(self) -> str:
         """Return what the constraint does, in plain English."""
@@ -70,7 +70,7 @@ class MissingWhen(Constraint):
         present, missing = (Span.of(columns[name], values) for values in (PRESENT, None))
         rules: list[Rule] = [ForbiddenRule({**spans, name: present}, lost=name)]
         if self.only:
-            rules += [ForbiddenRule({other: span.outside, name: missing}) for other, span in spans.items()]
+            rules += [ForbiddenRule({column: span.outside, name: missing}) for column, span in spans.items()]
         return rules
 
 
@@ -99,9 +99,9 @@ class Forbidden(Constraint):
         """The columns of the combination."""
         return tuple(self.when)
 
-    def add_declared(self, columns: Columns, found: Collection[str]) -> Columns:
+    def add_declared(self, columns: Columns, names: Collection[str]) -> Columns:
         """Add the values that the condition names."""
-        return _add_named_values(columns, found, self.when)
+        return _add_named_values(columns, names, self.when)
 
     def explain(self) -> str:
         """Return what the constraint does, in plain English."""
@@ -171,12 +171,12 @@ def _all(cells: Cells, of_codes: Mask) -> Mask:
     return np.bincount(cells.groups, ~of_codes & (cells.shares > 0), minlength=cells.merged) == 0
 
 
-def _add_named_values(columns: Columns, found: Collection[str], when: Box) -> Columns:
+def _add_named_values(columns: Columns, names: Collection[str], when: Box) -> Columns:
     """Add the values that a condition names to the lists that were found under privacy."""
     declared = {}
     for name, values in when.items():
         column = columns[name]
-        if name in found and column.lists_values and not isinstance(values, Mapping):
+        if name in names and column.lists_values and not isinstance(values, Mapping):
             named = values if isinstance(values, tuple) else (values,)
             declared[name] = column.with_listed([*column.listed, *(v for v in named if v is not None)])
     return declared

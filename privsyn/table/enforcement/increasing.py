@@ -55,17 +55,17 @@ class Increasing(Constraint):
             raise InputError("columns that increase are all numerical, or all dates")
         return {}
 
-    def add_declared(self, columns: Columns, found: Collection[str]) -> Columns:
+    def add_declared(self, columns: Columns, names: Collection[str]) -> Columns:
         """Widen the bounds that were found under privacy to those of all the columns."""
         ordered = {name: cast(Ordinal, columns[name]) for name in self.columns if columns[name].is_public}
-        if not any(name in found for name in ordered):
+        if not any(name in names for name in ordered):
             return {}
         low = min(column.bounds[0] * column.scale for column in ordered.values())
         high = max(column.bounds[1] * column.scale for column in ordered.values())
         return {
             name: column.covering(low / column.scale, high / column.scale)
             for name, column in ordered.items()
-            if name in found
+            if name in names
         }
 
     def check(self, columns: Columns) -> None:
@@ -130,22 +130,22 @@ class IncreasingRule(Rule):
 
     def holds(self, numbers: Numbers) -> Mask:
         """Return where the numbers increase; missing numbers are skipped."""
-        kept, before = np.array(True), np.array(-np.inf)
+        increasing, before = np.array(True), np.array(-np.inf)
         for name, scale in zip(self.columns, self.scales, strict=True):
             number = numbers[name] * scale
-            kept = kept & ~(number <= before if self.strict else number < before)
+            increasing = increasing & ~(number <= before if self.strict else number < before)
             before = np.fmax(before, number)
-        return np.asarray(kept)
+        return np.asarray(increasing)
 
     def possible(self, cells: list[Cells]) -> Mask:
         """Return where each group's largest number is not below the smallest of any earlier group."""
-        kept, before = np.array(True), np.array(-np.inf)
+        increasing, before = np.array(True), np.array(-np.inf)
         for axis, (c, scale) in enumerate(zip(cells, self.scales, strict=True)):
-            shape = [-1 if axis == other else 1 for other in range(len(cells))]
+            shape = [-1 if axis == axis_of_cells else 1 for axis_of_cells in range(len(cells))]
             low, high = (end.reshape(shape) * scale for end in c.reach)
-            kept = kept & ~(high <= before if self.strict else high < before)
+            increasing = increasing & ~(high <= before if self.strict else high < before)
             before = np.fmax(before, low)
-        return np.broadcast_to(kept, [c.merged for c in cells])
+        return np.broadcast_to(increasing, [c.merged for c in cells])
 
     def repair(self, rows: DrawnRows, at: Integers, rng: np.random.Generator) -> None:
         """Put the numbers of a row in order if they stay in their groups, else draw within the groups."""

@@ -45,8 +45,8 @@ class Lookup(Constraint):
 
     def __post_init__(self) -> None:
         for name in ("by", "gives"):
-            said = getattr(self, name)
-            object.__setattr__(self, name, check_names(name, (said,) if isinstance(said, str) else said))
+            names = getattr(self, name)
+            object.__setattr__(self, name, check_names(name, (names,) if isinstance(names, str) else names))
         check_names("by and gives", self.columns)
 
     @property
@@ -92,11 +92,11 @@ class Lookup(Constraint):
             for name in self.columns
         }
 
-    def _require(self, header: list[Any], what: str) -> None:
+    def _require(self, header: list[Any], subject: str) -> None:
         for name in self.columns:
             if header.count(name) != 1:
                 meant = did_you_mean(name, map(str, header))
-                raise InputError(f"{what} has no column {name!r}, or several: correct its header{meant}")
+                raise InputError(f"{subject} has no column {name!r}, or several: correct its header{meant}")
 
     def _value(self, columns: Columns, name: str, text: str) -> Any:
         """Return the value that a text means; an empty cell is missing, which `Determined` refuses."""

@@ -72,19 +72,19 @@ class Repair:
     def possible(self, cells: Mapping[str, Cells]) -> Iterator[tuple[tuple[str, ...], Mask]]:
         """Yield the columns and the possible cells of each rule with structural zeros in merged codes."""
         for rule in self.rules:
-            known = [cells[name] for name in rule.columns if name in cells]
-            if len(known) == len(rule.columns) and prod(c.merged for c in known) <= MOST_CELLS:
-                mask = rule.possible(known)
+            rule_cells = [cells[name] for name in rule.columns if name in cells]
+            if len(rule_cells) == len(rule.columns) and prod(c.merged for c in rule_cells) <= MOST_CELLS:
+                mask = rule.possible(rule_cells)
                 if not mask.all():
                     yield rule.columns, mask
 
     def holds(self, numbers: Numbers) -> Mask:
         """Return which rows keep the rules on these columns. Computed columns are used as given."""
-        kept = np.ones(len(next(iter(numbers.values()))), np.bool_)
+        holding = np.ones(len(next(iter(numbers.values()))), np.bool_)
         for rule in self.rules:
             if set(rule.columns) <= set(numbers):
-                kept &= rule.holds(numbers)
-        return kept
+                holding &= rule.holds(numbers)
+        return holding
 
     def compute(self, numbers: dict[str, Floats]) -> None:
         """Fill in the computed columns."""
@@ -100,11 +100,11 @@ class Repair:
                 rule.repair(rows, broken, rng)
                 self.compute(rows.numbers)  # for all rows: swaps may have changed rows that kept the rule
         for names, rules in self.parts:
-            kept = np.ones(len(rows.numbers[names[0]]), np.bool_)
+            holding = np.ones(len(rows.numbers[names[0]]), np.bool_)
             for rule in rules:
-                kept &= rule.holds(rows.numbers)
-            if not kept.all():
-                self._copy(rows, names, kept, rng)
+                holding &= rule.holds(rows.numbers)
+            if not holding.all():
+                self._copy(rows, names, holding, rng)
 
     @property
     def parts(self) -> list[tuple[tuple[str, ...], list[Rule]]]:
@@ -137,7 +137,7 @@ class Repair:
         ]
         tries = [MOST_TRIES]
 
-        def search(place: int, row: dict[str, Floats]) -> dict[str, Floats] | None:
+        def search(depth: int, row: dict[str, Floats]) -> dict[str, Floats] | None:
             row = dict(row)
             for computation in computations:
                 if set(computation.by) <= set(row):
@@ -149,42 +149,48 @@ class Repair:
                         return None
             if not all(rule.holds(row)[0] for rule in rules if set(rule.columns) <= set(row)):
                 return None
-            if place == len(free):
+            if depth == len(free):
                 return row
-            for number in choices[place]:
+            for number in choices[depth]:
                 tries[0] -= 1
                 if tries[0] < 0:
                     raise TooManyError
-                found = search(place + 1, row | {free[place]: np.array([number])})
-                if found is not None:
-                    return found
+                solution = search(depth + 1, row | {free[depth]: np.array([number])})
+                if solution is not None:
+                    return solution
             return None
 
-        found = search(0, {})
-        return None if found is None else {name: float(number[0]) for name, number in found.items()}
+        solution = search(0, {})
+        return None if solution is None else {name: float(number[0]) for name, number in solution.items()}
 
     def _choices(self, name: str, rules: list[Rule], cells: Cells | None) -> list[float]:
         """Return the numbers to try: those that rules name, their neighbours, and all bounds."""
         column = self.columns[name]
         low, high = column.bounds
         named = [
-            number for rule in rules for of, numbers in rule.named_numbers if of == name for number in numbers
+            number
+            for rule in rules
+            for column, numbers in rule.named_numbers
+            if column == name
+            for number in numbers
         ]
-        joined = {of for rule in rules if name in rule.columns for of in rule.columns}
-        named += [end for of in joined - set(self.computed) for end in self.columns[of].bounds]
+        joined = {column for rule in rules if name in rule.columns for column in rule.columns}
+        named += [
+            end for column_beside in joined - set(self.computed) for end in self.columns[column_beside].bounds
+        ]
         step = column.resolution
         tried = {low, high, *np.arange(low, min(high, low + FEW_VALUES * step), step).tolist()}
         tried |= {number + k * step for number in named for k in (-1, 0, 1)}
-        found = np.array(sorted(number for number in tried if low <= number <= high))
+        choices = np.array(sorted(number for number in tried if low <= number <= high))
         if cells is not None:  # only points of the grid, without duplicates
-            found = np.unique(cells.snap(found))
-            found = found[~np.isnan(found)]
+            choices = np.unique(cells.snap(choices))
+            choices = choices[~np.isnan(choices)]
         nullable = column.nullable if cells is None else cells.nullable
-        return [*found.tolist(), *([np.nan] if nullable else [])]
+        return [*choices.tolist(), *([np.nan] if nullable else [])]
 
-    def _copy(self, rows: DrawnRows, names: tuple[str, ...], kept: Mask, rng: np.random.Generator) -> None:
+    def _copy(self, rows: DrawnRows, names: tuple[str, ...], holding: Mask, rng: np.random.Generator) -> None:
         """Replace columns of rows that break a rule by those of the most similar row that keeps all."""
-        broken, donors = np.flatnonzero(~kept), np.flatnonzero(kept)
+        broken, donors = np.flatnonzero(~holding), np.flatnonzero(holding)
         if len(donors) > MOST_DONORS:
             donors = rng.choice(donors, MOST_DONORS, replace=False)
         fixed = [name for name in names if name in rows.fixed]
@@ -200,8 +206,10 @@ class Repair:
             ]
             same = np.ones(len(broken), np.bool_)
             for name in fixed:
-                one, two = rows.numbers[name][broken], rows.numbers[name][taken]
-                same &= (one == two) | (np.isnan(one) & np.isnan(two))
+                numbers_broken, numbers_copied = rows.numbers[name][broken], rows.numbers[name][taken]
+                same &= (numbers_broken == numbers_copied) | (
+                    np.isnan(numbers_broken) & np.isnan(numbers_copied)
+                )
             for name in names:
                 rows.numbers[name][broken[same]] = rows.numbers[name][taken[same]]
             broken = broken[~same]
@@ -210,11 +218,11 @@ class Repair:
 
     def _invent(self, rows: DrawnRows, names: tuple[str, ...], fixed: list[str], at: Integers) -> None:
         """Replace columns of rows by an example from a search, because no drawn row keeps the rules."""
-        given = (
+        fixed_numbers = (
             np.stack([rows.numbers[name][at] for name in fixed], axis=1) if fixed else np.empty((len(at), 0))
         )
-        distinct, which = np.unique(given, axis=0, return_inverse=True)
-        for place, numbers in enumerate(distinct):
+        distinct, which = np.unique(fixed_numbers, axis=0, return_inverse=True)
+        for index, numbers in enumerate(distinct):
             example = None
             with suppress(TooManyError):
                 example = self.example(names, dict(zip(fixed, numbers.tolist(), strict=True)), rows.cells)
@@ -226,7 +234,7 @@ class Repair:
                     "change the constraints, or the given values"
                 )
             for name in names:
-                rows.numbers[name][at[which.ravel() == place]] = example[name]
+                rows.numbers[name][at[which.ravel() == index]] = example[name]
 
 
 def check_constraints(
@@ -236,25 +244,25 @@ def check_constraints(
 
     If a row is known that keeps them all, none is searched for: among 50 columns that may take minutes.
     """
-    known = {name: column for name, column in columns.items() if column.is_public}
-    decided = [constraint for constraint in constraints if set(constraint.columns) <= set(known)]
+    public = {name: column for name, column in columns.items() if column.is_public}
+    decided = [constraint for constraint in constraints if set(constraint.columns) <= set(public)]
     for constraint in decided:
         with about_constraint(constraints.index(constraint) + 1):
-            constraint.rules(known)
-            constraint.check(known)
-    repair = Repair.of(known, decided)
+            constraint.rules(public)
+            constraint.check(public)
+    repair = Repair.of(public, decided)
     for names, _ in () if row_known else repair.parts:
         with suppress(TooManyError):
             if repair.example(names, {}, {}) is None:
                 about = [
-                    str(place)
-                    for place, one in enumerate(constraints, 1)
-                    if one in decided and not {*names}.isdisjoint(one.columns)
+                    str(number)
+                    for number, constraint in enumerate(constraints, 1)
+                    if constraint in decided and not {*names}.isdisjoint(constraint.columns)
                 ]
-                which, what = ("s", "one of them") if len(about) > 1 else ("", "it")
+                which, advice = ("s", "one of them") if len(about) > 1 else ("", "it")
                 raise InputError(
                     f"no row can keep constraint{which} {', '.join(about)} on {', '.join(names)}:"
-                    f" correct or delete {what}"
+                    f" correct or delete {advice}"
                 )
 
 
@@ -264,11 +272,11 @@ def rows_that_keep(columns: Columns, constraint: Constraint, numbers: Numbers) -
     A row keeps a computed column if the given or the computed number is missing, or if they differ by at most
     the tolerance. Private.
     """
-    kept = np.ones(len(numbers[constraint.columns[0]]), np.bool_)
+    holding = np.ones(len(numbers[constraint.columns[0]]), np.bool_)
     for rule in constraint.rules(columns):
-        kept &= rule.holds(numbers)
+        holding &= rule.holds(numbers)
     if (name := constraint.computes) is not None:
         computation = constraint.computation(columns)
         error = np.abs(computation.make(numbers) - numbers[name])
-        kept &= ~(error > computation.tolerance(columns[name], numbers))  # NaN breaks no constraint
-    return kept
+        holding &= ~(error > computation.tolerance(columns[name], numbers))  # NaN breaks no constraint
+    return holding

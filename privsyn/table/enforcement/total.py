@@ -74,32 +74,36 @@ class Total(Constraint):
 
     def meant(self, columns: Columns) -> list[Constraint]:
         """Return the sum solved for its number if the total is a date; of a duration, the time elapsed."""
-        total, of = self.column, dict(self.factors)
+        total, factors = self.column, dict(self.factors)
         dates = {name for name in self.columns if isinstance(columns.get(name), Datetime)}
-        numbers = [name for name, factor in of.items() if name not in dates and abs(factor) == 1]
+        numbers = [name for name, factor in factors.items() if name not in dates and abs(factor) == 1]
         if total in dates and numbers:
-            factor = of.pop(numbers[0])
-            days = Total(numbers[0], {total: factor, **{name: -factor * n for name, n in of.items()}})
+            factor = factors.pop(numbers[0])
+            days = Total(numbers[0], {total: factor, **{name: -factor * n for name, n in factors.items()}})
             if self._counts_days(days, columns):
                 return [self]
-            total, of = days.column, dict(days.factors)
-        if isinstance(columns.get(total), Duration) and sorted(of.values()) == [-1, 1] and dates == {*of}:
-            start, end = sorted(of, key=of.__getitem__)
+            total, factors = days.column, dict(days.factors)
+        if (
+            isinstance(columns.get(total), Duration)
+            and sorted(factors.values()) == [-1, 1]
+            and dates == {*factors}
+        ):
+            start, end = sorted(factors, key=factors.__getitem__)
             return [Elapsed(total, start, end)]
-        return [Total(total, of)]
+        return [Total(total, factors)]
 
     def kept_in_order(self, columns: Columns) -> Iterator[Order]:
         """Yield the total and each part to which the others only add, or from which they only take."""
         for part in (name for name, factor in self.factors.items() if factor == 1):
             rest = {name: columns[name] for name in self.factors if name != part}
-            if not all(isinstance(other, Numerical) and other.is_public for other in rest.values()):
+            if not all(isinstance(column, Numerical) and column.is_public for column in rest.values()):
                 continue
-            ends = [[self.factors[name] * end for end in other.bounds] for name, other in rest.items()]
-            least, most = sum(map(min, ends)), sum(map(max, ends))
-            if least >= 0:
-                yield part, self.column, least > 0
-            elif most <= 0:
-                yield self.column, part, most < 0
+            ends = [[self.factors[name] * end for end in column.bounds] for name, column in rest.items()]
+            lowest, highest = sum(map(min, ends)), sum(map(max, ends))
+            if lowest >= 0:
+                yield part, self.column, lowest > 0
+            elif highest <= 0:
+                yield self.column, part, highest < 0
 
     def derive(self, columns: Columns) -> Columns:
         """Return the total with the bounds that follow from its parts."""
@@ -205,13 +209,13 @@ class Total(Constraint):
 
     def _decimals(self, columns: Columns) -> int | None:
         """Return the number of decimals of the sum; None for reals."""
-        most = 0
+        largest = 0
         for name, factor in self.factors.items():
             decimals = columns[name].fixed_decimals
             if float(factor) != round(factor) or decimals is None:
                 return None
-            most = max(most, decimals)
-        return most
+            largest = max(largest, decimals)
+        return largest
 
 
 def _is_one_date(factors: Mapping[str, float], dates: Collection[str]) -> bool:
@@ -221,7 +225,7 @@ def _is_one_date(factors: Mapping[str, float], dates: Collection[str]) -> bool:
 
 def _are_few_days(days: Iterable[Numerical]) -> bool:
     """Return whether dates that are found under privacy, moved by these days, fit every type of dates."""
-    return all(max(map(abs, each.bounds)) <= CENTURY for each in days if each.is_public)
+    return all(max(map(abs, column.bounds)) <= CENTURY for column in days if column.is_public)
 
 
 @dataclass(frozen=True, eq=False)

@@ -49,8 +49,7 @@ def without_words(present: pd.Series, draft: Draft, *, in_file: bool) -> Coded |
 
     Examples
     --------
-    >>> from privsyn.table.inferred.numbers import infer_numbers
-    from privsyn.table.schema.columns import Categorical
+    >>> from privsyn.table.schema.columns import Categorical
     >>> cells = pd.Series([*map(str, range(50)), *["unknown"] * 5])
     >>> column = without_words(cells, lambda rest: Categorical(), in_file=True)
     >>> column.low, column.high, column.integer, column.missing

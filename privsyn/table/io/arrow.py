@@ -51,8 +51,8 @@ def plain_cells(cells: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
 def _plain_chunk(cells: pa.Array) -> pa.Array:
     kind = cells.type
     if pa.types.is_run_end_encoded(kind):  # Arrow decodes few types of values itself
-        places = np.arange(cells.offset, cells.offset + len(cells))
-        runs = np.searchsorted(cells.run_ends.to_numpy(), places, side="right")
+        positions = np.arange(cells.offset, cells.offset + len(cells))
+        runs = np.searchsorted(cells.run_ends.to_numpy(), positions, side="right")
         return _taken(_plain_chunk(cells.values), pa.array(runs))
     if isinstance(kind, pa.BaseExtensionType):
         stored = _plain_chunk(cells.storage)
@@ -80,33 +80,33 @@ def _with_sound_indices(cells: pa.DictionaryArray) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(inside, cells.dictionary, ordered=cells.type.ordered)
 
 
-def _taken(values: pa.Array, places: pa.Array) -> pa.Array:
+def _taken(values: pa.Array, indices: pa.Array) -> pa.Array:
     """Return the value at each place."""
     kind = values.type
     if str(kind) not in ("string_view", "binary_view"):
-        return values.take(places)
+        return values.take(indices)
     wide = pa.large_binary() if is_binary(kind) else pa.large_string()  # Arrow cannot take from views
-    return values.cast(wide).take(places).cast(kind)
+    return values.cast(wide).take(indices).cast(kind)
 
 
-def check_type(name: object, kind: pa.DataType, what: str = "") -> None:
-    """Refuse a column of a type that is not supported. `what` begins the message."""
+def check_type(name: object, kind: pa.DataType, subject: str = "") -> None:
+    """Refuse a column of a type that is not supported. `subject` begins the message."""
     if plain_type(kind) is None:
         shown = getattr(kind, "extension_name", str(kind).partition("<")[0])  # the rest may reveal cells
         inside = ", or one inside it," if pa.types.is_nested(kind) or pa.types.is_dictionary(kind) else ""
         raise InputError(
-            f"{what}column {name!r}: the Arrow type {shown}{inside} is not supported:"
+            f"{subject}column {name!r}: the Arrow type {shown}{inside} is not supported:"
             " cast it to numbers, text, dates or durations, or leave the column out"
         )
 
 
-def check_types(schema: pa.Schema, what: str) -> None:
+def check_types(schema: pa.Schema, subject: str) -> None:
     """Refuse a table with a column of a type that is not supported; no row decides this.
 
     pandas would choose a dtype for it, in some types by the cells.
     """
     for field in public_schema(schema):
-        check_type(field.name, field.type, f"{what}: ")
+        check_type(field.name, field.type, f"{subject}: ")
 
 
 def public_schema(schema: pa.Schema) -> pa.Schema:
@@ -141,16 +141,16 @@ def public_columns(table: pa.Table) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=schema.with_metadata(table.schema.metadata))
 
 
-def empty_table(schema: pa.Schema, what: str) -> pa.Table:
+def empty_table(schema: pa.Schema, subject: str) -> pa.Table:
     """Return a table without rows of the columns of `public_schema`; refuse types that are not supported.
 
     Arrow makes no empty array of some encodings.
     """
-    check_types(schema, what)
+    check_types(schema, subject)
     return public_schema(schema).with_metadata(schema.metadata).empty_table()
 
 
-def frame_of(table: pa.Table, what: str) -> pd.DataFrame:
+def frame_of(table: pa.Table, subject: str) -> pd.DataFrame:
     """Return an Arrow table as a data frame whose dtypes follow from the Arrow types alone.
 
     By default pandas turns integers into floats where a cell is missing, so one row would decide a dtype.
@@ -159,12 +159,12 @@ def frame_of(table: pa.Table, what: str) -> pd.DataFrame:
     Parameters
     ----------
     table : pyarrow.Table
-    what : str
+    subject : str
         Names the table in error messages.
     """
-    check_column_names(table.column_names, f"{what}: ")
-    check_types(table.schema, what)
-    with replace_errors(f"{what}: has a column of a type that pandas does not know"):
+    check_column_names(table.column_names, f"{subject}: ")
+    check_types(table.schema, subject)
+    with replace_errors(f"{subject}: has a column of a type that pandas does not know"):
         table = public_columns(table)
         columns = [_readable(cells) for cells in table.columns]
         sound = pa.Table.from_arrays(columns, names=table.column_names)
@@ -184,21 +184,21 @@ def readable(frame: pd.DataFrame) -> pd.DataFrame:
     True
     """
     replaced = {}
-    for place, dtype in enumerate(frame.dtypes):
+    for index, dtype in enumerate(frame.dtypes):
         if isinstance(dtype, pd.ArrowDtype) or getattr(dtype, "storage", "") == "pyarrow":
-            cells = pa.chunked_array(pa.array(frame.iloc[:, place].array))
-            check_type(frame.columns[place], cells.type)
+            cells = pa.chunked_array(pa.array(frame.iloc[:, index].array))
+            check_type(frame.columns[index], cells.type)
             plain = plain_cells(cells)
             sound = _readable(plain)
             if pa.types.is_dictionary(plain.type):  # of a column without a table pandas may read the dtype
-                replaced[place] = pa.table([sound], ["a"]).to_pandas(types_mapper=_dtype)["a"].array
+                replaced[index] = pa.table([sound], ["a"]).to_pandas(types_mapper=_dtype)["a"].array
             elif sound is not cells:
                 its: Any = dtype if plain.type == cells.type else pd.ArrowDtype(plain.type)
-                replaced[place] = its.__from_arrow__(sound.cast(plain.type))
+                replaced[index] = its.__from_arrow__(sound.cast(plain.type))
     if replaced:
         frame = frame.copy(deep=False)
-    for place, cells in replaced.items():
-        frame.isetitem(place, cells)
+    for index, cells in replaced.items():
+        frame.isetitem(index, cells)
     return frame
 
 
@@ -217,11 +217,11 @@ def _pandas_metadata(schema: pa.Schema) -> dict[bytes, bytes] | None:
     fail if one of them does not fit. It cannot read back some dtypes either, such as of lists.
     """
     with suppress(Exception):  # metadata can hold anything
-        found = json.loads(schema.metadata[b"pandas"])
-        for column in found["columns"]:
+        metadata = json.loads(schema.metadata[b"pandas"])
+        for column in metadata["columns"]:
             if not _is_dtype_of(column, schema):
                 column["numpy_type"] = "object"
-        return {b"pandas": json.dumps(found).encode()}
+        return {b"pandas": json.dumps(metadata).encode()}
     return None
 
 
@@ -231,8 +231,8 @@ def _is_dtype_of(column: dict[str, Any], schema: pa.Schema) -> bool:
         dtype: Any = pd.api.types.pandas_dtype(column["numpy_type"])
         if not hasattr(dtype, "__from_arrow__"):  # pandas reads others from the Arrow type
             return True
-        own, kind = pa.array(pd.array([], dtype=dtype)).type, schema.field(column["field_name"]).type
-        return own == kind or {str(own), str(kind)}.issubset(TEXTS)
+        noted, kind = pa.array(pd.array([], dtype=dtype)).type, schema.field(column["field_name"]).type
+        return noted == kind or {str(noted), str(kind)}.issubset(TEXTS)
     return False
 
 

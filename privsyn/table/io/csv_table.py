@@ -27,7 +27,7 @@ from pyarrow import csv as arrow_csv
 
 from privsyn.errors import InputError, replace_errors
 from privsyn.files import UnpackedLimit, check_no_other
-from privsyn.table.io.formats import CSV, DeclaredColumns, Formats, Place
+from privsyn.table.io.formats import CSV, DeclaredColumns, Formats, Location
 from privsyn.table.io.output_type import PANDAS, OutputType
 from privsyn.table.kinds.csv_format import DELIMITERS, CsvFormat
 from privsyn.table.schema.columns import Categorical, Column, Datetime, Numerical
@@ -45,7 +45,7 @@ _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,18}")
 _NUMBER = re.compile(r"\s*[-+]?([0-9]+[.,]?[0-9]*|[.,][0-9]+)([eE][-+]?[0-9]+)?\s*")
 
 
-def read_header(place: Place, dialect: CsvFormat) -> list[str]:
+def read_header(location: Location, dialect: CsvFormat) -> list[str]:
     """Return the names of the columns of a CSV file, or another file of text, without reading a row.
 
     Raises
@@ -53,16 +53,16 @@ def read_header(place: Place, dialect: CsvFormat) -> list[str]:
     InputError
         If they cannot be read, or a table cannot have such names.
     """
-    names: list[str] = place.format.door.header(place, dialect)
+    names: list[str] = location.format.door.header(location, dialect)
     if not names:
-        raise InputError(f"{place}: is empty: its first line must hold the names of the columns")
-    check_column_names(names, f"{place}: ")
+        raise InputError(f"{location}: is empty: its first line must hold the names of the columns")
+    check_column_names(names, f"{location}: ")
     return names
 
 
-def header(place: Place, dialect: CsvFormat) -> list[str]:
+def header(location: Location, dialect: CsvFormat) -> list[str]:
     """Return the names in the first line of a CSV file, without blanks that follow delimiters."""
-    names = _first_row(place.file, dialect)
+    names = _first_row(location.file, dialect)
     return [name.lstrip(" ") for name in names] if _has_blanks(names, dialect) else names
 
 
@@ -71,9 +71,9 @@ def _has_blanks(names: Sequence[str], dialect: CsvFormat) -> bool:
     return dialect.blank or (len(names) > 1 and all(name.startswith(" ") for name in names[1:]))
 
 
-def follows_delimiters(place: Place, dialect: CsvFormat) -> bool:
+def follows_delimiters(location: Location, dialect: CsvFormat) -> bool:
     """Return whether the header says that a blank follows each delimiter."""
-    return _has_blanks(_first_row(place.file, dialect), dialect)
+    return _has_blanks(_first_row(location.file, dialect), dialect)
 
 
 def _first_row(path: Path, dialect: CsvFormat) -> list[str]:
@@ -99,13 +99,13 @@ def _first_row(path: Path, dialect: CsvFormat) -> list[str]:
     return names
 
 
-def declared(place: Place, dialect: CsvFormat) -> DeclaredColumns:
+def declared(location: Location, dialect: CsvFormat) -> DeclaredColumns:
     """Return no column, for a CSV has no types, and what is taken as public about every CSV."""
-    facts = (well_formed(dialect), *((UNPACKED,) if is_gzip(place.file) else ()))
+    facts = (well_formed(dialect), *((UNPACKED,) if is_gzip(location.file) else ()))
     return DeclaredColumns(public_inputs=facts)
 
 
-def check_header(place: Place, names: Sequence[str], known: Collection[str] = ()) -> None:
+def check_header(location: Location, names: Sequence[str], declared_names: Collection[str] = ()) -> None:
     """Refuse a first line that looks like a row, or that has another delimiter.
 
     The names of columns are public: they are printed and stand in the synthetic table. A refused line may be
@@ -113,31 +113,31 @@ def check_header(place: Place, names: Sequence[str], known: Collection[str] = ()
 
     Parameters
     ----------
-    place : Place
+    location : Location
     names : sequence of str
-    known : names that are declared, in a schema or as the column of identifiers
+    declared_names : names that are declared, in a schema or as the column of identifiers
 
     Examples
     --------
-    >>> check_header(Place.of("people.csv"), ["age", "sex"])
-    >>> check_header(Place.of("years.csv"), ["2019", "2020"], known=["2019", "2020"])
+    >>> check_header(Location.of("people.csv"), ["age", "sex"])
+    >>> check_header(Location.of("years.csv"), ["2019", "2020"], known=["2019", "2020"])
     """
-    unknown = [name for name in names if name not in known]
-    if len(names) == 1 and unknown and (found := next((s for s in DELIMITERS if s in names[0]), None)):
-        sign, spelled = shown(found), shown(found, '"')
+    unknown = [name for name in names if name not in declared_names]
+    if len(names) == 1 and unknown and (sign_found := next((s for s in DELIMITERS if s in names[0]), None)):
+        sign, spelled = shown(sign_found), shown(sign_found, '"')
         raise InputError(
-            f"{place}: the header looks like it is separated by {sign}: use --delimiter {sign},"
+            f"{location}: the header looks like it is separated by {sign}: use --delimiter {sign},"
             f" or write csv: {{delimiter: {spelled}}} in the schema"
         )
     if any(_NUMBER.fullmatch(name) for name in unknown):
         raise InputError(
-            f"{place}: its first line looks like a row, not like the names of columns:"
+            f"{location}: its first line looks like a row, not like the names of columns:"
             " add a header, or name the columns in a schema"
         )
     if any(not name.strip() for name in unknown):
         raise InputError(
-            f"{place}: its first line leaves a column without a name, or is a row: add the name, or a header"
-            " (pandas leaves out its index by to_csv(..., index=False))"
+            f"{location}: its first line leaves a column without a name, or is a row: add the name, or a"
+            " header (pandas leaves out its index by to_csv(..., index=False))"
         )
 
 
@@ -169,10 +169,10 @@ def is_gzip(path: Path) -> bool:
 
 def not_text(path: Path, dialect: CsvFormat) -> str:
     """Return the message for a file in another encoding."""
-    other = "cp1252" if dialect.encoding == "utf-8" else "utf-8"
+    encoding = "cp1252" if dialect.encoding == "utf-8" else "utf-8"
     return (
-        f"{path}: not text in {dialect.encoding.upper()}: use --encoding, such as --encoding {other}"
-        f" (in the schema, csv: {{encoding: {other}}}), or save it in {dialect.encoding.upper()}"
+        f"{path}: not text in {dialect.encoding.upper()}: use --encoding, such as --encoding {encoding}"
+        f" (in the schema, csv: {{encoding: {encoding}}}), or save it in {dialect.encoding.upper()}"
     )
 
 
@@ -202,7 +202,7 @@ def _unpacked(file: IO[bytes]) -> Iterator[bytes]:
         if is_complete:
             unzip = zlib.decompressobj(wbits=31)
         unpacked = unzip.decompress(packed)
-        yield from (unpacked[place : place + 1] for place in range(len(unpacked)))
+        yield from (unpacked[location : location + 1] for location in range(len(unpacked)))
         is_complete = unzip.eof
     if not is_complete:
         raise EOFError
@@ -221,17 +221,17 @@ A row of up to this length is always read. A longer one is refused, unless it en
 NO_FORMATS: Formats = {}
 
 
-def read_text(place: Place, dialect: CsvFormat = PLAIN, formats: Formats = NO_FORMATS) -> pa.Table:
+def read_text(location: Location, dialect: CsvFormat = PLAIN, formats: Formats = NO_FORMATS) -> pa.Table:
     """Return every cell of a file as text, an empty one as empty text. A blank line is no row."""
-    empty = pa.table({name: pa.array([], pa.string()) for name in check_text(place, dialect)})
-    return pa.concat_tables([empty, *walk_text(place, dialect, formats)])
+    empty = pa.table({name: pa.array([], pa.string()) for name in check_text(location, dialect)})
+    return pa.concat_tables([empty, *walk_text(location, dialect, formats)])
 
 
-def check_text(place: Place, dialect: CsvFormat) -> list[str]:
+def check_text(location: Location, dialect: CsvFormat) -> list[str]:
     """Return the names in the header of a file; refuse a CSV with an open quote."""
-    names = read_header(place, dialect)
-    if place.format is CSV:
-        _check_quotes(place.file)
+    names = read_header(location, dialect)
+    if location.format is CSV:
+        _check_quotes(location.file)
     return names
 
 
@@ -258,22 +258,22 @@ def _check_quotes(path: Path) -> None:
 
 
 def walk_text(
-    place: Place, dialect: CsvFormat, formats: Formats = NO_FORMATS, only: Collection[str] | None = None
+    location: Location, dialect: CsvFormat, formats: Formats = NO_FORMATS, only: Collection[str] | None = None
 ) -> Iterator[pa.Table]:
     """Yield the cells of a file as text, a block of rows at a time.
 
     Dates and numbers of a sheet are spelled in the `formats` of their columns, so that they read as in a CSV.
     Columns that are not among `only` may be left out.
     """
-    yield from place.format.door.texts(place, dialect, formats, only)
+    yield from location.format.door.texts(location, dialect, formats, only)
 
 
 def texts(
-    place: Place, dialect: CsvFormat, _: Formats, _only: Collection[str] | None = None
+    location: Location, dialect: CsvFormat, _: Formats, _only: Collection[str] | None = None
 ) -> Iterator[pa.Table]:
     """Yield the cells of a CSV file."""
-    read_header(place, dialect)
-    path, names = place.file, _first_row(place.file, dialect)
+    read_header(location, dialect)
+    path, names = location.file, _first_row(location.file, dialect)
     blanks = _has_blanks(names, dialect)
     with replace_errors(partial(_message, path, dialect)), ExitStack() as stack:
         batches: Iterable[pa.RecordBatch] = ()
@@ -363,7 +363,7 @@ class CsvTable:
 
     Parameters
     ----------
-    place : Place
+    location : Location
     columns : mapping of each name in the header to its Column
     missing : mapping of each name to the texts that stand for a missing cell
     public_inputs : tuple of str
@@ -371,51 +371,60 @@ class CsvTable:
     units : tuple of str
         The columns of identifiers. They stay text, so that those that are written in different ways differ.
     dialect : CsvFormat
-    whole : collection of str
+    integers : collection of str
         Those that the file declares to hold whole numbers.
     form : OutputType
         The types that the file declares.
     """
 
-    place: Place
+    location: Location
     columns: Mapping[str, Column]
     missing: Mapping[str, Sequence[str]]
     public_inputs: tuple[str, ...]
     units: tuple[str, ...]
     dialect: CsvFormat
-    whole: Collection[str] = ()
+    integers: Collection[str] = ()
     form: OutputType = PANDAS
 
     @classmethod
-    def open(cls, place: Place, schema: Schema | None, units: tuple[str, ...] = ()) -> CsvTable:
+    def open(cls, location: Location, schema: Schema | None, units: tuple[str, ...] = ()) -> CsvTable:
         """Read the header and, for columns that the schema does not declare, the cells."""
         dialect = PLAIN if schema is None else schema.csv
-        names = check_text(place, dialect)
-        known: dict[str, Column] = {}
+        names = check_text(location, dialect)
+        columns_known: dict[str, Column] = {}
         missing: dict[str, Sequence[str]] = dict.fromkeys(names, MARKS)
         if schema is not None:
-            known = {name: column for name, column in schema.columns.items() if name in names}
+            columns_known = {name: column for name, column in schema.columns.items() if name in names}
             missing = dict.fromkeys(names, (*MARKS, *schema.missing))
-            missing |= {name: schema.markers(name) for name in known}
-        known |= {unit: Categorical() for unit in units if unit in names}
-        said: DeclaredColumns = place.format.door.declared(place, dialect)
-        known = {**said.columns, **known}
-        check_header(place, names, known)
-        unknown = {name: missing[name] for name in names if name not in known}
-        guessed = guess_columns(walk_text(place, dialect) if unknown else (), unknown, dialect)
-        columns = {name: known[name] if name in known else guessed[name] for name in names}
-        integers = {name for name, column in said.columns.items() if getattr(column, "integer", False)}
+            missing |= {name: schema.markers(name) for name in columns_known}
+        columns_known |= {unit: Categorical() for unit in units if unit in names}
+        declared_columns: DeclaredColumns = location.format.door.declared(location, dialect)
+        columns_known = {**declared_columns.columns, **columns_known}
+        check_header(location, names, columns_known)
+        unknown = {name: missing[name] for name in names if name not in columns_known}
+        guessed = guess_columns(walk_text(location, dialect) if unknown else (), unknown, dialect)
+        columns = {name: columns_known[name] if name in columns_known else guessed[name] for name in names}
+        integers = {
+            name for name, column in declared_columns.columns.items() if getattr(column, "integer", False)
+        }
         # Codes and keys whose values are found stay whole numbers, too: no text stands for the others then.
-        found = {name for name, column in columns.items() if column.lists_values and not column.listed}
-        whole = integers & {*units, *found}
-        facts, form = (*said.public_inputs, *guessed_facts(guessed)), OutputType(declared=said.types)
-        return cls(place, columns, missing, facts, units, dialect, whole, form)
+        columns_to_find = {
+            name for name, column in columns.items() if column.lists_values and not column.listed
+        }
+        integer_columns = integers & {*units, *columns_to_find}
+        facts, form = (
+            (*declared_columns.public_inputs, *guessed_facts(guessed)),
+            OutputType(declared=declared_columns.types),
+        )
+        return cls(location, columns, missing, facts, units, dialect, integer_columns, form)
 
     @property
     def formats(self) -> Formats:
         """How dates and numbers are spelled in the columns where the schema says so."""
-        dates = {name: of.format for name, of in self.columns.items() if isinstance(of, Datetime)}
-        numbers = {name: of.form for name, of in self.columns.items() if isinstance(of, Numerical)}
+        dates = {name: column.format for name, column in self.columns.items() if isinstance(column, Datetime)}
+        numbers = {
+            name: column.form for name, column in self.columns.items() if isinstance(column, Numerical)
+        }
         return {name: form for name, form in {**dates, **numbers}.items() if form is not None}
 
     @property
@@ -429,7 +438,7 @@ class CsvTable:
         cells = {name: blank(text[name], self.missing[name]) for name in self.columns}
         typed = {
             name: whole_numbers(cells[name])
-            if name in self.whole
+            if name in self.integers
             else column.read_cells(cells[name], self.dialect)
             for name, column in self.columns.items()
         }
@@ -445,30 +454,34 @@ def whole_numbers(cells: pa.ChunkedArray) -> pd.Series:
     >>> whole_numbers(pa.chunked_array([["9007199254740993", "007", "7.0", "99999999999999999999"]])).tolist()
     [9007199254740993, <NA>, <NA>, <NA>]
     """
-    found = [int(text) if text is not None and _WHOLE.fullmatch(text) else None for text in cells.to_pylist()]
-    least, most = -(2**63), 2**63 - 1
-    return pd.Series([key if key is None or least <= key <= most else None for key in found], dtype="Int64")
+    numbers = [
+        int(text) if text is not None and _WHOLE.fullmatch(text) else None for text in cells.to_pylist()
+    ]
+    lowest, highest = -(2**63), 2**63 - 1
+    return pd.Series(
+        [key if key is None or lowest <= key <= highest else None for key in numbers], dtype="Int64"
+    )
 
 
 def read_csv(
-    place: Place, schema: Schema | None, units: tuple[str, ...] = ()
+    location: Location, schema: Schema | None, units: tuple[str, ...] = ()
 ) -> tuple[pd.DataFrame, tuple[str, ...], Schema | None, OutputType]:
     """Return the table in a file of text, its `public_inputs`, its columns and their declared types."""
-    table = CsvTable.open(place, schema, units)
-    frame = table.frame(read_text(place, table.dialect, table.formats))
+    table = CsvTable.open(location, schema, units)
+    frame = table.frame(read_text(location, table.dialect, table.formats))
     return frame, table.public_inputs, table.schema, table.form
 
 
 def no_rows(names: Iterable[str], schema: Schema | None) -> pd.DataFrame:
     """Return a table without rows, in the dtypes of the schema; other columns are text."""
-    known = {} if schema is None else schema.columns
+    columns = {} if schema is None else schema.columns
     empty = pa.chunked_array([pa.array([], pa.string())])
-    return pd.DataFrame({name: known.get(name, Categorical()).read_cells(empty, PLAIN) for name in names})
+    return pd.DataFrame({name: columns.get(name, Categorical()).read_cells(empty, PLAIN) for name in names})
 
 
-def marks_in(place: Place, dialect: CsvFormat = PLAIN) -> tuple[str, ...]:
+def marks_in(location: Location, dialect: CsvFormat = PLAIN) -> tuple[str, ...]:
     """Return which of `MARKS` the file uses, without the empty cell. It reads the rows."""
-    text = read_text(place, dialect)
+    text = read_text(location, dialect)
     cells = {
         mark for name in text.column_names for mark in pc.unique(text[name]).to_pylist() if mark in MARKS[1:]
     }

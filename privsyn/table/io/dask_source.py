@@ -56,7 +56,7 @@ class DaskParts(raw.RawTable):
                 )
         return cls(readable(head), public_inputs=(PARTS,), parts=tuple(frame.to_delayed()), announced=head)
 
-    def each(self, question: raw.Question[A]) -> list[A]:
+    def results(self, question: raw.Question[A]) -> list[A]:
         """Return the result for each part, in their order."""
         from dask.base import compute
 
@@ -96,8 +96,8 @@ class _KeptWalk:
         Bytes that the packed codes of one part may take. Those of a larger part are made again in each walk.
     """
 
-    def __init__(self, table: DaskParts, codec: Codec, most: float) -> None:
-        self._table, self._codec, self._most = table, codec, most
+    def __init__(self, table: DaskParts, codec: Codec, limit: float) -> None:
+        self._table, self._codec, self._most = table, codec, limit
         self._kept: list[Any] = []
 
     def __call__(self, ask: Ask) -> list[Ints]:
@@ -110,14 +110,14 @@ class _KeptWalk:
         from dask.delayed import delayed
 
         both = self._table.delayed(partial(raw.ask_and_keep, self._codec, self._most, ask))
-        kept = [delayed(itemgetter(1))(one) for one in both]
+        packed = [delayed(itemgetter(1))(answer_and_codes) for answer_and_codes in both]
         wanted = (
-            sum_of([delayed(itemgetter(0))(one) for one in both], raw.add_counts),
-            list(map(delayed(bool), kept)),
+            sum_of([delayed(itemgetter(0))(answer_and_codes) for answer_and_codes in both], raw.add_counts),
+            list(map(delayed(bool), packed)),
         )
-        wanted, kept = persist(wanted, kept)  # type: ignore[no-untyped-call]
+        wanted, packed = persist(wanted, packed)  # type: ignore[no-untyped-call]
         answer, are_kept = compute(*wanted)  # type: ignore[no-untyped-call]
-        self._kept = [codes if is_kept else None for codes, is_kept in zip(kept, are_kept, strict=True)]
+        self._kept = [codes if is_kept else None for codes, is_kept in zip(packed, are_kept, strict=True)]
         return answer
 
     def _again(self, ask: Ask) -> list[Ints]:
@@ -125,8 +125,8 @@ class _KeptWalk:
 
         read = self._table.delayed(partial(raw.ask_codes, self._codec, map, ask))
         results = [
-            one if codes is None else delayed(raw.ask_kept)(self._codec, ask, codes)
-            for one, codes in zip(read, self._kept, strict=True)
+            part if codes is None else delayed(raw.ask_kept)(self._codec, ask, codes)
+            for part, codes in zip(read, self._kept, strict=True)
         ]
         return sum_of(results, raw.add_counts).compute()
 

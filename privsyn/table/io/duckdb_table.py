@@ -15,7 +15,7 @@ from privsyn.table.io.formats import (
     NOTHING,
     DeclaredTable,
     Labels,
-    Place,
+    Location,
     TypedFile,
     query_fact,
     quoted,
@@ -34,7 +34,7 @@ ROWS = 2**17
 """Rows of a batch."""
 
 
-def open_typed(place: Place, _: Schema | None) -> TypedFile:
+def open_typed(location: Location, _: Schema | None) -> TypedFile:
     """Return the columns of a table, view or query, and its rows.
 
     A view or query is run once, into a temporary table, when its rows are asked for: if it were run again, it
@@ -44,62 +44,73 @@ def open_typed(place: Place, _: Schema | None) -> TypedFile:
     """
     import duckdb
 
-    bad_query = f"{place.file}: the query does not run: is it one SELECT that DuckDB knows, on tables there?"
-    with replace_errors(unless_own(f"{place.file}: not a DuckDB database, or damaged, locked or newer")):
+    bad_query = (
+        f"{location.file}: the query does not run: is it one SELECT that DuckDB knows, on tables there?"
+    )
+    with replace_errors(unless_own(f"{location.file}: not a DuckDB database, or damaged, locked or newer")):
         base = duckdb.connect(
-            str(place.file), read_only=True, config={"enable_external_access": "false", "threads": "1"}
+            str(location.file), read_only=True, config={"enable_external_access": "false", "threads": "1"}
         )
         close_at_end(base.close)  # else the database stays locked
         listed = "SELECT table_name, table_type FROM information_schema.tables ORDER BY table_name"
         tables = dict(base.execute(listed).fetchall())
-        query, view = place.query, ""
+        query, view = location.query, ""
         if not query:
-            name = place.choose(list(tables))
+            name = location.choose(list(tables))
             query, view = f"FROM {quoted(name)}", "" if tables[name] == "BASE TABLE" else name
-    no_columns = bad_query if place.query or view else f"{place.file}: the columns cannot be read"
+    no_columns = bad_query if location.query or view else f"{location.file}: the columns cannot be read"
     with replace_errors(unless_own(no_columns)):
-        if place.query:
+        if location.query:
             _check_one(duckdb.extract_statements(query))
         schema = base.sql(query).limit(0).to_arrow_table().schema
 
     @cache
     def rows() -> str:
         """Run a view or query, once, and return the query of its result."""
-        if not (place.query or view):
+        if not (location.query or view):
             return query
         with replace_errors(bad_query):
             base.execute(f"CREATE TEMP TABLE privsyn_query AS {query}")
         return "FROM temp.privsyn_query"
 
-    walk = _batches(base, rows, f"{place.file}: the rows cannot be read to their end")
-    return TypedFile(schema, walk, public_inputs=query_fact(place, view))
+    walk = _batches(base, rows, f"{location.file}: the rows cannot be read to their end")
+    return TypedFile(schema, walk, public_inputs=query_fact(location, view))
 
 
-def catalogue(place: Place) -> dict[str, DeclaredTable]:
+def catalogue(location: Location) -> dict[str, DeclaredTable]:
     """Return what the database declares of its tables, by name; no row is read, and views are no tables."""
     import duckdb
 
-    wrong = f"{place.file}: not a DuckDB database, or damaged, locked or newer"
+    wrong = f"{location.file}: not a DuckDB database, or damaged, locked or newer"
     with (
         replace_errors(wrong, duckdb.Error),
-        duckdb.connect(str(place.file), read_only=True, config={"enable_external_access": "false"}) as base,
+        duckdb.connect(
+            str(location.file), read_only=True, config={"enable_external_access": "false"}
+        ) as base,
     ):
         names = base.execute("SELECT table_name FROM duckdb_tables() ORDER BY table_name").fetchall()
-        found = base.execute("FROM duckdb_constraints()")
-        columns = [str(each[0]) for each in found.description]
-        said = [dict(zip(columns, row, strict=True)) for row in found.fetchall()]
+        result = base.execute("FROM duckdb_constraints()")
+        columns = [str(constraint[0]) for constraint in result.description]
+        constraints = [dict(zip(columns, row, strict=True)) for row in result.fetchall()]
         listed = base.execute(COMMENTS).fetchall()
-    keys = {each["table_name"]: each["constraint_column_names"] for each in said if _is(each, "PRIMARY KEY")}
+    keys = {
+        constraint["table_name"]: constraint["constraint_column_names"]
+        for constraint in constraints
+        if _is(constraint, "PRIMARY KEY")
+    }
     links: dict[str, dict[str, tuple[str, str]]] = {}
     wide: dict[str, list[tuple[tuple[str, ...], str]]] = {}
-    for each in said:
-        own: list[str] = each["constraint_column_names"]
-        other: list[str] = each.get("referenced_column_names") or []
-        if len(own) > 1 and (_is(each, "PRIMARY KEY") or _is(each, "FOREIGN KEY")):
-            there = each.get("referenced_table") or ""
-            wide.setdefault(each["table_name"], []).append((tuple(own), there))
-        elif _is(each, "FOREIGN KEY") and len(other) == 1:  # version 1.1 does not say where to
-            links.setdefault(each["table_name"], {})[own[0]] = (each["referenced_table"], other[0])
+    for constraint in constraints:
+        columns_here: list[str] = constraint["constraint_column_names"]
+        columns_there: list[str] = constraint.get("referenced_column_names") or []
+        if len(columns_here) > 1 and (_is(constraint, "PRIMARY KEY") or _is(constraint, "FOREIGN KEY")):
+            there = constraint.get("referenced_table") or ""
+            wide.setdefault(constraint["table_name"], []).append((tuple(columns_here), there))
+        elif _is(constraint, "FOREIGN KEY") and len(columns_there) == 1:  # version 1.1 does not say where to
+            links.setdefault(constraint["table_name"], {})[columns_here[0]] = (
+                constraint["referenced_table"],
+                columns_there[0],
+            )
     return {
         name: DeclaredTable(
             keys[name][0] if len(keys.get(name, ())) == 1 else None,
@@ -134,15 +145,15 @@ def _batches(
 
 
 def write(
-    tables: Iterator[pa.Table], part: Path, place: Place, _: Labels, declared: DeclaredTable = NOTHING
+    tables: Iterator[pa.Table], part: Path, location: Location, _: Labels, declared: DeclaredTable = NOTHING
 ) -> None:
     """Write a table into a copy of the database, or into a new one. A table of that name is replaced."""
     import duckdb
 
-    name = place.copy_to(part)
-    if place.file.exists():
-        drop(part, place, [place.table])
-    with replace_errors(place.unwritable, duckdb.Error), duckdb.connect(str(part)) as base:
+    name = location.copy_to(part)
+    if location.file.exists():
+        drop(part, location, [location.table])
+    with replace_errors(location.unwritable, duckdb.Error), duckdb.connect(str(part)) as base:
         for number, table in enumerate(tables):
             base.register("privsyn_block", table)
             if not number:
@@ -152,11 +163,11 @@ def write(
             base.unregister("privsyn_block")
 
 
-def drop(part: Path, place: Place, names: Collection[str]) -> None:
+def drop(part: Path, location: Location, names: Collection[str]) -> None:
     """Remove tables, each before those that it refers to. No row of them stays in the file."""
     import duckdb
 
-    with replace_errors(place.unwritable, duckdb.Error):
+    with replace_errors(location.unwritable, duckdb.Error):
         with duckdb.connect(str(part)) as base:
             listed = base.execute("SELECT lower(table_name) FROM duckdb_tables()").fetchall()
             there = [name for name in names if (name.lower(),) in listed]
@@ -189,8 +200,8 @@ def _text(value: str) -> str:
 def _column(base: DuckDBPyConnection, field: pa.Field, table: pa.Table, declared: DeclaredTable) -> str:
     """Return a column as a line of CREATE TABLE."""
     if field.name in declared.links:  # DuckDB refuses a key of another type
-        other, key = declared.links[field.name]
-        kind = str(base.sql(f"SELECT {quoted(key)} FROM {quoted(other)} LIMIT 0").types[0])  # noqa: S608
+        table_there, key = declared.links[field.name]
+        kind = str(base.sql(f"SELECT {quoted(key)} FROM {quoted(table_there)} LIMIT 0").types[0])  # noqa: S608
     else:
         kind = _type(base, field, table)
     return f"{quoted(field.name)} {kind}{' NOT NULL' * (field.name in declared.not_null)}"

@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow as pa
 
 from privsyn.errors import InputError, replace_errors, unless_own
-from privsyn.table.io.formats import DeclaredColumns, DeclaredTable, Formats, Labels, Place, plain, text_of
+from privsyn.table.io.formats import DeclaredColumns, DeclaredTable, Formats, Labels, Location, plain, text_of
 from privsyn.table.kinds.csv_format import CsvFormat
 
 AT_ONCE = 4096
@@ -30,24 +30,24 @@ FACTS = (
 
 
 @contextmanager
-def _rows(place: Place) -> Iterator[Iterator[tuple[Any, ...]]]:
+def _rows(location: Location) -> Iterator[Iterator[tuple[Any, ...]]]:
     """Yield the rows of a sheet. A formula has the value that was computed last."""
     from privsyn.table.io.workbook import Workbook  # needs openpyxl
 
-    damaged = f"{place.file}: not an Excel workbook (.xlsx), or a damaged one"
+    damaged = f"{location.file}: not an Excel workbook (.xlsx), or a damaged one"
     with replace_errors(unless_own(damaged)):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of styles that openpyxl does not know
-            book = Workbook(place.file)
+            book = Workbook(location.file)
         try:
-            yield book.rows(place.choose(list(book.sheets)))
+            yield book.rows(location.choose(list(book.sheets)))
         finally:
             book.close()
 
 
-def header(place: Place, _: CsvFormat) -> list[str]:
+def header(location: Location, _: CsvFormat) -> list[str]:
     """Return the names of the columns, which are in the first row that is not blank."""
-    with _rows(place) as rows:
+    with _rows(location) as rows:
         first = next((row for row in rows if any(cell is not None for cell in row)), ())
     return _names(first)
 
@@ -58,16 +58,16 @@ def _names(row: tuple[Any, ...]) -> list[str]:
     return ["" if cell is None else str(cell) for cell in row]
 
 
-def declared(_: Place, dialect: CsvFormat) -> DeclaredColumns:
+def declared(_: Location, dialect: CsvFormat) -> DeclaredColumns:
     """Return no column, for a sheet has no types, and what is taken as public about every sheet."""
     return DeclaredColumns(public_inputs=FACTS)
 
 
 def texts(
-    place: Place, dialect: CsvFormat, formats: Formats, _only: Collection[str] | None = None
+    location: Location, dialect: CsvFormat, formats: Formats, _only: Collection[str] | None = None
 ) -> Iterator[pa.Table]:
     """Yield the cells as text, as they would be in a CSV."""
-    with _rows(place) as rows:
+    with _rows(location) as rows:
         names: list[str] = []
         block: list[list[str]] = []
         spell: list[Callable[[Any], str]] = []
@@ -79,7 +79,7 @@ def texts(
                 spell = [partial(text_of, dialect=dialect, form=formats.get(name)) for name in names]
                 continue
             if any(cell is not None for cell in row[len(names) :]):
-                raise InputError(f"{place}: some row is longer than the header")
+                raise InputError(f"{location}: some row is longer than the header")
             cells = [*row[: len(names)], *[None] * (len(names) - len(row))]
             block.append([write(cell) for write, cell in zip(spell, cells, strict=True)])
             if len(block) == AT_ONCE:
@@ -94,15 +94,15 @@ def _table(names: list[str], rows: list[list[str]]) -> pa.Table:
 
 
 def write(
-    frames: Iterator[pd.DataFrame], part: Path, place: Place, _: Labels, _declared: DeclaredTable
+    frames: Iterator[pd.DataFrame], part: Path, location: Location, _: Labels, _declared: DeclaredTable
 ) -> None:
     """Write a workbook of one sheet. Text is stored as text, also if it begins like a formula."""
     from openpyxl import Workbook
     from openpyxl.cell import WriteOnlyCell
 
     book = Workbook(write_only=True)
-    with replace_errors(f"{place}: no sheet of Excel can have that name", ValueError):
-        sheet = book.create_sheet(place.inside or "Sheet1")
+    with replace_errors(f"{location}: no sheet of Excel can have that name", ValueError):
+        sheet = book.create_sheet(location.inside or "Sheet1")
     book.properties.created = book.properties.modified = datetime(2000, 1, 1)
 
     def stored(value: Any) -> Any:
@@ -112,7 +112,7 @@ def write(
         cell.data_type = "s"  # never "f", a formula
         return cell
 
-    unwritable = f"{place}: some cell cannot be stored in a sheet (control characters, dates): write .csv"
+    unwritable = f"{location}: some cell cannot be stored in a sheet (control characters, dates): write .csv"
     rows, head = 0, False
     with replace_errors(unless_own(unwritable)):
         for frame in frames:
@@ -120,7 +120,9 @@ def write(
                 sheet.append([stored(str(name)) for name in frame.columns])
                 head = True
             if (rows := rows + len(frame)) > MOST_ROWS:
-                raise InputError(f"{place}: a sheet of Excel holds {MOST_ROWS:,} rows: write another format")
+                raise InputError(
+                    f"{location}: a sheet of Excel holds {MOST_ROWS:,} rows: write another format"
+                )
             for row in zip(*(frame[name].astype(object) for name in frame.columns), strict=True):
                 sheet.append([stored(plain(value)) for value in row])
         book.save(part)

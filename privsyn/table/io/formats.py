@@ -116,16 +116,16 @@ FORMATS = (
     Format((".sqlite", ".sqlite3", ".db"), "SQLite", module="sqlite_table", inside="table"),
 )
 
-ENDINGS = tuple(ending for each in FORMATS for ending in each.endings)
+ENDINGS = tuple(ending for form in FORMATS for ending in form.endings)
 
 
 @dataclass(frozen=True)
-class Place:
+class Location:
     """Where a table is: a file, and in some formats the name of a table or a query within it.
 
     Examples
     --------
-    >>> place = Place.of("shop.duckdb::orders")
+    >>> place = Location.of("shop.duckdb::orders")
     >>> place.file.name, place.inside, place.format.name
     ('shop.duckdb', 'orders', 'DuckDB')
     """
@@ -135,17 +135,17 @@ class Place:
     format: Format
 
     @classmethod
-    def of(cls, path: str | PathLike[str]) -> Place:
+    def of(cls, path: str | PathLike[str]) -> Location:
         """Return the place that a path or text names; an `InputError` if its ending is of no format."""
         text = str(path)
         if is_folder(Path(path)):
             return cls(Path(path), "", PARQUET)
         before, separator, inside = text.partition(SEPARATOR)
-        for each in FORMATS:
-            if text.lower().endswith(each.endings) and not (each.inside and separator):
-                return cls(Path(path), "", each)
-            if separator and each.inside and before.lower().endswith(each.endings):
-                return cls(Path(before), inside.strip(), each)
+        for form in FORMATS:
+            if text.lower().endswith(form.endings) and not (form.inside and separator):
+                return cls(Path(path), "", form)
+            if separator and form.inside and before.lower().endswith(form.endings):
+                return cls(Path(before), inside.strip(), form)
         is_table = len(text.splitlines()) > 1 or len(text) > LONGEST_NAME  # then no cell may be shown
         if text.lower().endswith(MODEL) and not is_table:
             raise InputError(
@@ -158,19 +158,19 @@ class Place:
 
     def choose(self, names: list[str]) -> str:
         """Return which of the tables or sheets in the file is meant: the one named, or the only one."""
-        what, listed = self.format.inside, ", ".join(map(repr, names[:10]))
+        noun, listed = self.format.inside, ", ".join(map(repr, names[:10]))
         if not names:
-            raise InputError(f"{self.file}: has no {what}")
+            raise InputError(f"{self.file}: has no {noun}")
         if self.inside in names:
             return self.inside
         if self.inside:
             meant = did_you_mean(self.inside, names)
-            raise InputError(f"{self.file}: has no {what} {self.inside!r}, but {listed}{meant}")
+            raise InputError(f"{self.file}: has no {noun} {self.inside!r}, but {listed}{meant}")
         if len(names) > 1:
             drafted = ", or declare all of them in a schema (`privsyn schema` drafts it)"
-            linked = drafted if what == "table" else ""
+            linked = drafted if noun == "table" else ""
             raise InputError(
-                f"{self.file}: has {len(names)} {what}s, {listed}: name one, as"
+                f"{self.file}: has {len(names)} {noun}s, {listed}: name one, as"
                 f" '{self.file.name}::{names[0]}'{linked}"
             )
         return names[0]
@@ -292,10 +292,10 @@ def ending_of(path: str | PathLike[str]) -> str:
     >>> ending_of("a.b/table.CSV.gz"), ending_of("book.xlsx::Sheet2")
     ('.csv.gz', '.xlsx')
     """
-    place = Place.of(path)
-    place.format.require()
-    name = place.file.name.lower()
-    return next((ending for ending in place.format.endings[::-1] if name.endswith(ending)), ".parquet")
+    location = Location.of(path)
+    location.format.require()
+    name = location.file.name.lower()
+    return next((ending for ending in location.format.endings[::-1] if name.endswith(ending)), ".parquet")
 
 
 def is_csv(path: str | PathLike[str]) -> bool:
@@ -313,7 +313,7 @@ def holds_tables(path: str | PathLike[str]) -> bool:
     >>> holds_tables("shop.duckdb"), holds_tables("shop")
     (True, False)
     """
-    return any(each.inside == "table" and str(path).lower().endswith(each.endings) for each in FORMATS)
+    return any(form.inside == "table" and str(path).lower().endswith(form.endings) for form in FORMATS)
 
 
 def tables_in(path: str | PathLike[str], names: Iterable[str]) -> dict[str, str]:
@@ -326,7 +326,7 @@ def tables_in(path: str | PathLike[str], names: Iterable[str]) -> dict[str, str]
     """
     if holds_tables(path):
         return {name: f"{path}{SEPARATOR}{name}" for name in names}
-    folder, found = Path(path), {}
+    folder, paths = Path(path), {}
     if not folder.exists():
         raise InputError(f"{path}: there is no such folder or file")
     if not folder.is_dir():
@@ -337,8 +337,8 @@ def tables_in(path: str | PathLike[str], names: Iterable[str]) -> dict[str, str]
         if len(files) > 1:
             raise InputError(f"{path}: {files[0].name} and {files[1].name} are both the table {name!r}")
         if files:
-            found[name] = str(files[0])
-    return found
+            paths[name] = str(files[0])
+    return paths
 
 
 def every_table(path: Path) -> dict[str, tuple[str, DeclaredTable]]:
@@ -348,10 +348,14 @@ def every_table(path: Path) -> dict[str, tuple[str, DeclaredTable]]:
     files that have the same columns, and maybe other files. No row is read.
     """
     if holds_tables(path):
-        place = Place.of(path)
-        check_file(place.file)
-        known: dict[str, DeclaredTable] = place.format.door.catalogue(place)
-        return {name: (f"{path}{SEPARATOR}{name}", of) for name, of in known.items() if len(known) > 1}
+        location = Location.of(path)
+        check_file(location.file)
+        declared_tables: dict[str, DeclaredTable] = location.format.door.catalogue(location)
+        return {
+            name: (f"{path}{SEPARATOR}{name}", declared)
+            for name, declared in declared_tables.items()
+            if len(declared_tables) > 1
+        }
     if not is_folder(path):
         return {}
     listed = [file for file in sorted(path.iterdir()) if file.name[0] not in "._"]
@@ -362,7 +366,7 @@ def every_table(path: Path) -> dict[str, tuple[str, DeclaredTable]]:
     if (len(columnar) > 1 or columnar == tables) and _alike(columnar):
         return {}
     names = {file: file.name[: len(file.name) - len(files[file])] for file in tables}
-    return {name: (place, DeclaredTable()) for name, place in tables_in(path, names.values()).items()}
+    return {name: (location, DeclaredTable()) for name, location in tables_in(path, names.values()).items()}
 
 
 def _alike(files: list[Path]) -> bool:
@@ -379,7 +383,7 @@ def file_of(path: Path) -> Path:
 
 def is_typed(table: Any) -> bool:
     """Return whether a table has types of its own: it is no path, or leads to a file that has them."""
-    return not isinstance(table, str | PathLike) or Place.of(table).format.typed
+    return not isinstance(table, str | PathLike) or Location.of(table).format.typed
 
 
 def quoted(name: str) -> str:
@@ -387,18 +391,18 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def query_fact(place: Place, view: str = "") -> tuple[str, ...]:
+def query_fact(location: Location, view: str = "") -> tuple[str, ...]:
     """Return what a query or a view takes as public. Of a view the text is not: it is part of the file."""
-    if place.query:
-        return (f"the query, that it runs {RESULT}: {place.query}",)
+    if location.query:
+        return (f"the query, that it runs {RESULT}: {location.query}",)
     return (f"that the view {view!r} runs {RESULT}",) if view else ()
 
 
 def label_facts(labels: Labels) -> tuple[str, ...]:
     """Return what value labels take as public."""
     named = ", ".join(map(repr, labels))
-    said = "the value labels in the file, which no program may have made from the rows, as lists of values"
-    return (f"{said}: {named}",) if labels else ()
+    fact = "the value labels in the file, which no program may have made from the rows, as lists of values"
+    return (f"{fact}: {named}",) if labels else ()
 
 
 def text_of(cell: Any, dialect: CsvFormat, form: str | NumberFormat | None = None) -> str:
@@ -425,8 +429,8 @@ def _text_of(cell: Any, dialect: CsvFormat, form: str | NumberFormat | None) -> 
         case int():
             return dialect.spell(str(cell))
         case float():
-            whole = cell.is_integer() and abs(cell) < 2**53
-            return dialect.spell(str(int(cell) if whole else cell)) if math.isfinite(cell) else ""
+            is_integer = cell.is_integer() and abs(cell) < 2**53
+            return dialect.spell(str(int(cell) if is_integer else cell)) if math.isfinite(cell) else ""
         case date() if isinstance(form, str):
             return spell_time(cell, form)
         case datetime() if cell.time() == time():

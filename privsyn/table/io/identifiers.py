@@ -72,13 +72,13 @@ def persons_of(table: pd.DataFrame, unit: str) -> Ints:
     return codes.fill_null(NOBODY).to_numpy(zero_copy_only=False).astype(np.int64)
 
 
-def check_unit_column(names: Collection[object], unit: str, what: str = "unit") -> None:
+def check_unit_column(names: Collection[object], unit: str, setting: str = "unit") -> None:
     """Refuse a `unit`, or what else names a column, that is not in the table, and quote none of its names.
 
     In a file without a header they are the cells of its first row.
     """
     if unit not in names:
-        raise InputError(f"the table has no column {unit!r}, which {what} names: correct one of them")
+        raise InputError(f"the table has no column {unit!r}, which {setting} names: correct one of them")
 
 
 def _check_dtype(unit: str, dtype: Dtype) -> None:
@@ -146,8 +146,8 @@ def _whole(cells: pd.Series) -> pa.Array:
     """Return the floating-point numbers that are identifiers, null for others."""
     below = 2.0 ** (np.finfo(number_type(cells.dtype)).nmant + 1)
     numbers = cells.to_numpy(np.float64, na_value=np.nan)
-    known = (np.abs(numbers) < below) & (np.floor(numbers) == numbers)
-    return pa.array(np.where(known, numbers, 0).astype(np.int64), mask=~known)
+    integers = (np.abs(numbers) < below) & (np.floor(numbers) == numbers)
+    return pa.array(np.where(integers, numbers, 0).astype(np.int64), mask=~integers)
 
 
 def _texts(cells: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
@@ -175,12 +175,12 @@ def fingerprints(table: pd.DataFrame, unit: str, key: bytes = KEY) -> Ints:
     with one of n others is at most n / 2^128, below 10^-29 for a billion.
     """
     names = identifiers(table[unit])
-    found = np.zeros((len(names), 2), np.uint64)
-    _, places, letters = (np.frombuffer(buffer or bytearray(), np.uint8) for buffer in names.buffers())
-    ends = places.view(np.int64)[names.offset : names.offset + len(names) + 1]
-    hash_texts(letters, ends, np.frombuffer(key, np.uint64), found)
-    found[names.is_null().to_numpy(zero_copy_only=False)] = 0
-    return found.view(np.int64)
+    prints = np.zeros((len(names), 2), np.uint64)
+    _, offsets, letters = (np.frombuffer(buffer or bytearray(), np.uint8) for buffer in names.buffers())
+    ends = offsets.view(np.int64)[names.offset : names.offset + len(names) + 1]
+    hash_texts(letters, ends, np.frombuffer(key, np.uint64), prints)
+    prints[names.is_null().to_numpy(zero_copy_only=False)] = 0
+    return prints.view(np.int64)
 
 
 def order_keys(name: str, frames: Iterator[pd.DataFrame], pattern: str | None = None) -> Floats:
@@ -207,9 +207,9 @@ def _order_of(cells: pd.Series, pattern: str | None = None) -> Floats:
     column = column_of(dtype)
     if not isinstance(column, Ordinal):
         texts = cells.tolist()
-        found, times = numbers(texts), moments(texts, pattern)
-        timed = ~np.isnat(times) & (np.isnan(found) | (pattern is not None))
-        return np.where(timed, times.astype(np.int64), found)
+        numbers_read, times = numbers(texts), moments(texts, pattern)
+        timed = ~np.isnat(times) & (np.isnan(numbers_read) | (pattern is not None))
+        return np.where(timed, times.astype(np.int64), numbers_read)
     keys: Floats = column.widest(dtype).encoder(dtype).read(cells)
     return keys
 
@@ -239,7 +239,7 @@ class KeptRows:
         The column of identifiers, which is left out and never synthesised.
     rows : int
         Number of rows of the part.
-    kept : array of uint8
+    mask : array of uint8
         A bit for each row, packed, because a cluster sends it to every machine.
     mark : bytes
         A digest of all `fingerprints` of the part, in their order.
@@ -253,43 +253,43 @@ class KeptRows:
 
     unit: str
     rows: int = field(repr=False)
-    kept: npt.NDArray[np.uint8] = field(repr=False)
+    mask: npt.NDArray[np.uint8] = field(repr=False)
     mark: bytes = field(repr=False)
     key: bytes = field(repr=False)
     also: tuple[str, ...] = ()
     added: pd.DataFrame | None = field(default=None, repr=False)
 
     @classmethod
-    def of(cls, unit: str, prints: Ints, kept: Mask, key: bytes = KEY) -> KeptRows:
+    def of(cls, unit: str, prints: Ints, mask: Mask, key: bytes = KEY) -> KeptRows:
         """Return the choice of rows among those with these fingerprints.
 
         >>> table = pd.DataFrame({"who": ["b", "a", "b"], "visits": [1, 2, 3]})
         >>> bound = KeptRows.of("who", fingerprints(table, "who"), np.array([True, True, False]))
-        >>> [rows["visits"].tolist() for rows in bound.kept_of([table[:2], table[2:]])]
+        >>> [rows["visits"].tolist() for rows in bound.rows_of([table[:2], table[2:]])]
         [[1, 2], []]
         """
         mark = blake2b(prints.tobytes(), digest_size=32, key=key).digest()
-        return cls(unit, len(prints), np.packbits(kept), mark, key)
+        return cls(unit, len(prints), np.packbits(mask), mark, key)
 
-    def kept_of(self, frames: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
+    def rows_of(self, frames: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         """Yield the rows that are kept; raise at the end if the rows are not those of the choice."""
-        kept = np.unpackbits(self.kept, count=self.rows).astype(np.bool_)
+        mask = np.unpackbits(self.mask, count=self.rows).astype(np.bool_)
         mark, start = blake2b(digest_size=32, key=self.key), 0
         for frame in frames:
             mark.update(fingerprints(frame, self.unit, self.key).tobytes())
             these = slice(start, start + len(frame))
             start = these.stop
             if start <= self.rows:
-                yield self._columns(frame.loc[kept[these]], these, kept[these])
+                yield self._columns(frame.loc[mask[these]], these, mask[these])
         if start != self.rows or mark.digest() != self.mark:
             raise InputError(
                 "the rows come in another order each time they are read: write the table to a file first"
             )
 
-    def _columns(self, frame: pd.DataFrame, these: slice, kept: Mask) -> pd.DataFrame:
+    def _columns(self, frame: pd.DataFrame, these: slice, mask: Mask) -> pd.DataFrame:
         """Return the rows of a part that are kept, with the columns that a table of them has."""
         frame = frame.drop(columns=[self.unit, *self.also])
         if self.added is None:
             return frame
-        added = self.added.iloc[these].loc[kept].set_axis(frame.index)
+        added = self.added.iloc[these].loc[mask].set_axis(frame.index)
         return frame.assign(**{str(name): cells for name, cells in added.items()})  # their dtypes stay

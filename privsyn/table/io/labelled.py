@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from privsyn.errors import replace_errors, unless_own
 from privsyn.table.encoding.dtypes import INDEX, family
-from privsyn.table.io.formats import DeclaredTable, Labels, Place, TypedFile, label_facts, plain, text_of
+from privsyn.table.io.formats import DeclaredTable, Labels, Location, TypedFile, label_facts, plain, text_of
 from privsyn.table.kinds.csv_format import CsvFormat
 from privsyn.table.schema.schema import Schema
 
@@ -54,26 +54,26 @@ _CLOCKS = {
 }
 
 
-def open_typed(place: Place, schema: Schema | None) -> TypedFile:
+def open_typed(location: Location, schema: Schema | None) -> TypedFile:
     """Return the columns of a file, their value labels, and the rows. Missing codes of SPSS are missing."""
     import pyreadstat
 
-    clock = _CLOCKS[place.format.name]
-    read = pyreadstat.read_dta if place.format.name == "Stata" else pyreadstat.read_sav
-    damaged = f"{place.file}: not a file of {place.format.name}, or a damaged one"
+    clock = _CLOCKS[location.format.name]
+    read = pyreadstat.read_dta if location.format.name == "Stata" else pyreadstat.read_sav
+    damaged = f"{location.file}: not a file of {location.format.name}, or a damaged one"
     with replace_errors(damaged):
-        meta = read(place.file, metadataonly=True, user_missing=True)[1]
+        meta = read(location.file, metadataonly=True, user_missing=True)[1]
         labels = {
-            name: found
+            name: coded_labels
             for name in meta.column_names
-            if (found := _labels_of(name, meta)) and _is_listed(name, found, schema)
+            if (coded_labels := _labels_of(name, meta)) and _is_listed(name, coded_labels, schema)
         }
         types = pa.schema([(name, _type_of(name, meta, labels)) for name in meta.column_names])
 
     def batches() -> Iterator[pa.RecordBatch]:
         with replace_errors(damaged):
             chunks = pyreadstat.read_file_in_chunks(
-                read, place.file, chunksize=ROWS, disable_datetime_conversion=True
+                read, location.file, chunksize=ROWS, disable_datetime_conversion=True
             )
             for frame, _ in chunks:
                 cells = [_cells(frame[field.name], field, labels, clock) for field in types]
@@ -84,19 +84,19 @@ def open_typed(place: Place, schema: Schema | None) -> TypedFile:
 
 def _labels_of(name: str, meta: Any) -> tuple[tuple[Any, str], ...]:
     """Return the codes with their labels, in order, without those that stand for a missing cell."""
-    given: Mapping[Any, str] = meta.variable_value_labels.get(name, {})
+    labels: Mapping[Any, str] = meta.variable_value_labels.get(name, {})
     is_text = meta.readstat_variable_types[name] == "string"
     missing = meta.missing_ranges.get(name, [])
-    found, seen = [], set()
-    for code, label in sorted((c, t) for c, t in given.items() if isinstance(c, str) == is_text):
+    listed, seen = [], set()
+    for code, label in sorted((c, t) for c, t in labels.items() if isinstance(c, str) == is_text):
         if any(ends["lo"] <= code <= ends["hi"] for ends in missing):
             continue
         label = label.strip() or str(code)
         while label in seen:  # two codes of one label stay two values
             label = f"{label} ({code:g})" if not is_text else f"{label} ({code})"
         seen.add(label)
-        found.append((code if is_text else float(code), label))
-    return tuple(found)
+        listed.append((code if is_text else float(code), label))
+    return tuple(listed)
 
 
 def _is_listed(name: str, labels: tuple[tuple[Any, str], ...], schema: Schema | None) -> bool:
@@ -132,8 +132,8 @@ def _cells(cells: pd.Series, field: pa.Field, labels: Labels, clock: _Clock) -> 
     """Return a column in its type. Each cell is converted alone; one that does not fit is missing."""
     kind = field.type
     if field.name in labels:
-        places = {code: place for place, (code, _) in enumerate(labels[field.name])}
-        codes = cells.astype(object).map(places.get)
+        codes_of_labels = {code: location for location, (code, _) in enumerate(labels[field.name])}
+        codes = cells.astype(object).map(codes_of_labels.get)
         indices = pa.array(codes.fillna(-1).to_numpy(np.int32), INDEX, mask=codes.isna().to_numpy(bool))
         return pa.DictionaryArray.from_arrays(
             indices, pa.array([label for _, label in labels[field.name]]), ordered=True
@@ -149,21 +149,21 @@ def _cells(cells: pd.Series, field: pa.Field, labels: Labels, clock: _Clock) -> 
             numbers = np.floor(numbers / 86_400_000)
     if pa.types.is_floating(kind):
         return pa.array(numbers, kind, mask=np.isnan(numbers))
-    whole = pa.int32() if pa.types.is_date(kind) else pa.int64() if pa.types.is_timestamp(kind) else kind
-    limits = np.iinfo(whole.to_pandas_dtype())
+    width = pa.int32() if pa.types.is_date(kind) else pa.int64() if pa.types.is_timestamp(kind) else kind
+    limits = np.iinfo(width.to_pandas_dtype())
     numbers = np.rint(numbers)
     absent = ~((numbers >= max(limits.min, -(2**53))) & (numbers <= min(limits.max, 2**53)))
-    values = np.where(absent, 0, numbers).astype(whole.to_pandas_dtype())
-    return pa.array(values, whole, mask=absent).cast(kind)
+    values = np.where(absent, 0, numbers).astype(width.to_pandas_dtype())
+    return pa.array(values, width, mask=absent).cast(kind)
 
 
 def write(
-    frames: Iterator[pd.DataFrame], part: Path, place: Place, labels: Labels, _declared: DeclaredTable
+    frames: Iterator[pd.DataFrame], part: Path, location: Location, labels: Labels, _declared: DeclaredTable
 ) -> None:
     """Write a file of Stata or SPSS, with the value labels that the private table had."""
     import pyreadstat
 
-    stata = place.format.name == "Stata"
+    stata = location.format.name == "Stata"
     frame = pd.concat(list(frames), ignore_index=True)
     columns: dict[str, Any] = {}
     texts: dict[str, dict[Any, str]] = {}
@@ -175,18 +175,18 @@ def write(
         ):
             columns[name], texts[name] = _coded(cells, labels.get(name, ()))
         elif kind == "datetime":
-            columns[name], shown[name] = _as_numbers(cells, _CLOCKS[place.format.name])
+            columns[name], shown[name] = _as_numbers(cells, _CLOCKS[location.format.name])
         elif kind in ("integer", "boolean"):
-            whole = cells.astype("Int64")
-            fits = bool((whole.abs() < 2**31).fillna(True).all())  # neither has longer integers
-            columns[name] = whole.astype("Int32" if fits else "Float64")
+            integers = cells.astype("Int64")
+            fits = bool((integers.abs() < 2**31).fillna(True).all())  # neither has longer integers
+            columns[name] = integers.astype("Int32" if fits else "Float64")
         elif kind in ("real", "decimal"):
             columns[name] = cells.astype("float64")
         else:
             columns[name] = pd.Series([_text(cell) for cell in cells], dtype=object)
     unwritable = (
-        f"{place}: cannot be written: {place.format.name} limits the names of columns (letters, digits and _,"
-        f" at most {32 if stata else 64}) and the length of texts: rename or leave out a column"
+        f"{location}: cannot be written: {location.format.name} limits the names of columns (letters, digits"
+        f" and _, at most {32 if stata else 64}) and the length of texts: rename or leave out a column"
     )
     save = pyreadstat.write_dta if stata else pyreadstat.write_sav
     with replace_errors(unless_own(unwritable)):
@@ -198,22 +198,24 @@ def _text(cell: Any) -> str:
     return cell if isinstance(cell, str) else text_of(cell, CsvFormat())
 
 
-def _coded(cells: pd.Series, known: tuple[tuple[Any, str], ...]) -> tuple[pd.Series, dict[Any, str]]:
+def _coded(cells: pd.Series, private_labels: tuple[tuple[Any, str], ...]) -> tuple[pd.Series, dict[Any, str]]:
     """Return categories as the codes of the private table, and further ones after its last code."""
     listed = [str(category) for category in cells.cat.categories]
-    codes: dict[str, Any] = {label: code for code, label in known}
+    codes: dict[str, Any] = {label: code for code, label in private_labels}
     if any(isinstance(code, str) for code in codes.values()):
         values = [codes.get(label, label) for label in listed]
-        coded = pd.Series([values[place] if place >= 0 else "" for place in cells.cat.codes], dtype=object)
+        coded = pd.Series(
+            [values[location] if location >= 0 else "" for location in cells.cat.codes], dtype=object
+        )
         return coded, dict(zip(values, listed, strict=True))
     last = max(codes.values(), default=0)
     for label in listed:
         if label not in codes:
             codes[label] = last = last + 1
-    whole = all(float(code).is_integer() for code in codes.values())
+    integers = all(float(code).is_integer() for code in codes.values())
     of_places = np.array([codes[label] for label in listed] + [np.nan])
     numbers = pd.Series(of_places[cells.cat.codes.to_numpy()])
-    if whole:
+    if integers:
         return numbers.astype("Int32"), {int(code): label for label, code in codes.items()}
     return numbers, {float(code): label for label, code in codes.items()}
 

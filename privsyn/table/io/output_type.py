@@ -150,8 +150,8 @@ PANDAS = OutputType()
 
 def without_category(cells: pd.Series, value: str) -> pd.Series:
     """Return a column of categories without a value that no cell has; whole numbers become numbers again."""
-    others = cells.cat.remove_categories([value])
-    return others.cat.rename_categories(pd.Index(others.cat.categories.tolist()))
+    rest = cells.cat.remove_categories([value])
+    return rest.cat.rename_categories(pd.Index(rest.cat.categories.tolist()))
 
 
 def _is_bare(kind: pa.DataType) -> bool:
@@ -161,8 +161,8 @@ def _is_bare(kind: pa.DataType) -> bool:
     """
     if pa.types.is_dictionary(kind):
         return _is_bare(kind.value_type)
-    other = pa.types.is_nested(kind) or pa.types.is_fixed_size_binary(kind)  # values have any length
-    return not (other or isinstance(kind, pa.BaseExtensionType))
+    has_parts = pa.types.is_nested(kind) or pa.types.is_fixed_size_binary(kind)  # values have any length
+    return not (has_parts or isinstance(kind, pa.BaseExtensionType))
 
 
 def _type_of_keys(kind: pa.DataType, keys: pd.Series) -> pa.DataType:
@@ -182,9 +182,9 @@ def _as_type(cells: pd.Series, kind: pa.DataType) -> pa.Array:
         return pa.Array.from_pandas(cells).cast(kind)
     if isinstance(cells.dtype, pd.CategoricalDtype):
         return _of_categories(cells, kind)
-    found = pa.Array.from_pandas(cells.array).cast(kind.value_type).dictionary_encode()
+    encoded = pa.Array.from_pandas(cells.array).cast(kind.value_type).dictionary_encode()
     # Without an order: the dictionary has the values in the order of the rows.
-    return pa.DictionaryArray.from_arrays(found.indices, found.dictionary)
+    return pa.DictionaryArray.from_arrays(encoded.indices, encoded.dictionary)
 
 
 def _of_categories(cells: pd.Series, kind: pa.DataType) -> pa.DictionaryArray:

@@ -95,8 +95,8 @@ def _schema_of(path: Path) -> pa.Schema:
 
 def _unpacked(metadata: FileMetaData) -> int:
     """Return to how many bytes a file unpacks, by its own account: at least one for each cell."""
-    groups = (metadata.row_group(place) for place in range(metadata.num_row_groups))
-    columns = [group.column(place) for group in groups for place in range(group.num_columns)]
+    groups = (metadata.row_group(index) for index in range(metadata.num_row_groups))
+    columns = [group.column(index) for group in groups for index in range(group.num_columns)]
     return sum(max(column.total_uncompressed_size, column.num_values) for column in columns)
 
 
@@ -149,15 +149,15 @@ def _open_coded(path: Path, texts: Sequence[str] = (), **options: Any) -> Parque
 
 def _ordered(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """Return the table with an order in the dictionaries that have one in the schema: reading loses it."""
-    for place, name in enumerate(table.column_names):
+    for index, name in enumerate(table.column_names):
         if getattr(schema.field(name).type, "ordered", False):
-            own = table[name].type
-            kind = pa.dictionary(own.index_type, own.value_type, ordered=True)
+            kind_of_table = table[name].type
+            kind = pa.dictionary(kind_of_table.index_type, kind_of_table.value_type, ordered=True)
             parts = [
                 pa.DictionaryArray.from_arrays(part.indices, part.dictionary, ordered=True)
                 for part in table[name].chunks
             ]
-            table = table.set_column(place, name, pa.chunked_array(parts, kind))
+            table = table.set_column(index, name, pa.chunked_array(parts, kind))
     return table
 
 

@@ -19,7 +19,7 @@ from privsyn.table.codec.codec import Codec
 from privsyn.table.io import source as raw
 from privsyn.table.io.arrow import empty_table, frame_of, public_schema
 from privsyn.table.io.csv_table import CsvTable, walk_text
-from privsyn.table.io.formats import PARQUET, Place
+from privsyn.table.io.formats import PARQUET, Location
 from privsyn.table.io.output_type import OutputType
 from privsyn.table.io.parquet import UNPACKED, parquet_schema, parts_of, walk_parquet
 from privsyn.table.io.read_in_memory import known_of, names_of_units, open_typed, read_in_memory
@@ -75,7 +75,7 @@ class Stream(raw.RawTable):
         close_at_end(frames.close)
         return frames
 
-    def each(self, question: raw.Question[A]) -> list[A]:
+    def results(self, question: raw.Question[A]) -> list[A]:
         """Return the result for the one part."""
         return [question(self.frames())]
 
@@ -106,12 +106,12 @@ def read_in_batches(
     (0, [3])
     """
     if isinstance(source, str | PathLike):
-        place = Place.of(source)
-        if place.format is PARQUET:
-            return _parquet(parts_of(place.file))
-        check_file(place.file)
+        location = Location.of(source)
+        if location.format is PARQUET:
+            return _parquet(parts_of(location.file))
+        check_file(location.file)
         units = names_of_units(unit)
-        return _typed(place, schema, units) if place.format.typed else _csv(place, schema, units)
+        return _typed(location, schema, units) if location.format.typed else _csv(location, schema, units)
     if isinstance(source, raw.RawTable):
         return source
     engine = type(source).__module__.split(".")[0]
@@ -130,19 +130,21 @@ def read_in_batches(
     return Stream(table.frame.iloc[:0], walk, public_inputs=public, form=table.form, lasting=True)
 
 
-def _typed(place: Place, schema: Schema | None, units: tuple[str, ...]) -> Stream:
-    stamps = raw.stamps_of((place.file,))
-    opened = open_typed(place, schema)
+def _typed(location: Location, schema: Schema | None, units: tuple[str, ...]) -> Stream:
+    stamps = raw.stamps_of((location.file,))
+    opened = open_typed(location, schema)
     walk = partial(raw.unchanged, stamps, opened.batches)
-    stream = _arrow(opened.schema, walk, str(place))
-    known, form = known_of(opened, stream.head.drop(columns=list(units), errors="ignore"))
-    return replace(stream, public_inputs=opened.public_inputs, schema=known, form=form, stamps=stamps)
+    stream = _arrow(opened.schema, walk, str(location))
+    schema_of_labels, form = known_of(opened, stream.head.drop(columns=list(units), errors="ignore"))
+    return replace(
+        stream, public_inputs=opened.public_inputs, schema=schema_of_labels, form=form, stamps=stamps
+    )
 
 
-def _csv(place: Place, schema: Schema | None, units: tuple[str, ...]) -> Stream:
-    logs = (place.file.with_name(f"{place.file.name}-wal"),) if place.format.name == "SQLite" else ()
-    stamps = raw.stamps_of((place.file, *logs))  # SQLite may write the newest rows into its log
-    table = CsvTable.open(place, schema, units)
+def _csv(location: Location, schema: Schema | None, units: tuple[str, ...]) -> Stream:
+    logs = (location.file.with_name(f"{location.file.name}-wal"),) if location.format.name == "SQLite" else ()
+    stamps = raw.stamps_of((location.file, *logs))  # SQLite may write the newest rows into its log
+    table = CsvTable.open(location, schema, units)
     empty = pa.table({name: pa.array([], pa.string()) for name in table.columns})
     walk = partial(raw.unchanged, stamps, partial(_csv_frames, table))
 
@@ -156,7 +158,7 @@ def _csv(place: Place, schema: Schema | None, units: tuple[str, ...]) -> Stream:
 
 def _csv_frames(table: CsvTable) -> Iterator[pd.DataFrame]:
     rows = raw.batch_rows(len(table.columns))
-    for text in walk_text(table.place, table.dialect, table.formats, table.columns):
+    for text in walk_text(table.location, table.dialect, table.formats, table.columns):
         for start in range(0, text.num_rows, rows):
             yield table.frame(text.slice(start, rows))
 
@@ -192,23 +194,23 @@ def _scan(source: Any) -> Iterator[pa.RecordBatch]:
         yield from source.to_batches(batch_size=raw.batch_rows(len(source.schema.names)))
 
 
-def _arrow(schema: pa.Schema, batches: Callable[[], Iterator[pa.RecordBatch]], what: str) -> Stream:
-    empty = empty_table(schema, what)
+def _arrow(schema: pa.Schema, batches: Callable[[], Iterator[pa.RecordBatch]], subject: str) -> Stream:
+    empty = empty_table(schema, subject)
     form = replace(OutputType.of(empty), kind="pandas")
     return Stream(
-        frame_of(empty, what), partial(_arrow_frames, batches, schema, what), form=form, lasting=True
+        frame_of(empty, subject), partial(_arrow_frames, batches, schema, subject), form=form, lasting=True
     )
 
 
 def _arrow_frames(
-    batches: Callable[[], Iterator[pa.RecordBatch]], schema: pa.Schema, what: str
+    batches: Callable[[], Iterator[pa.RecordBatch]], schema: pa.Schema, subject: str
 ) -> Iterator[pd.DataFrame]:
     """Yield frames of the columns of `schema`; its metadata, not that of each file, decides their dtypes."""
     names = public_schema(schema).names
 
     def frame(batch: pa.RecordBatch) -> pd.DataFrame:
         table = pa.Table.from_batches([batch]).select(names)
-        return frame_of(table.replace_schema_metadata(schema.metadata), what)
+        return frame_of(table.replace_schema_metadata(schema.metadata), subject)
 
     return ahead(frame, batches(), raw.AHEAD)
 
@@ -226,13 +228,13 @@ def _batches(source: Iterator[Any]) -> Stream:
 
 
 def _batch_frames(first: Any, rest: Iterator[Any], head: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    batch, place = first, 1
+    batch, number = first, 1
     while batch is not None:
-        frame = _frame(batch, place)
+        frame = _frame(batch, number)
         if list(frame.columns) != list(head.columns):
-            raise InputError(f"batch {place} has other columns than the first")
+            raise InputError(f"batch {number} has other columns than the first")
         yield from raw.slices(frame)
-        batch, place = _next(rest), place + 1
+        batch, number = _next(rest), number + 1
 
 
 def _next(source: Iterator[Any]) -> Any:
@@ -241,13 +243,13 @@ def _next(source: Iterator[Any]) -> Any:
         return next(source, None)
 
 
-def _frame(batch: Any, place: int) -> pd.DataFrame:
+def _frame(batch: Any, number: int) -> pd.DataFrame:
     if isinstance(batch, pa.RecordBatch):
         batch = pa.Table.from_batches([batch])
     readers = ("to_arrow", "collect", "__arrow_c_stream__")
     is_table = isinstance(batch, pd.DataFrame) or any(hasattr(type(batch), reader) for reader in readers)
-    no_table = f"batch {place} is a {type(batch).__name__}: give record batches, tables or data frames"
-    with replace_errors(lambda error: f"batch {place}: {error}" if is_table else no_table, InputError):
+    no_table = f"batch {number} is a {type(batch).__name__}: give record batches, tables or data frames"
+    with replace_errors(lambda error: f"batch {number}: {error}" if is_table else no_table, InputError):
         frame = read_in_memory(batch).frame
         check_column_names(frame.columns)
         return frame

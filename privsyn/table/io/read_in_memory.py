@@ -16,7 +16,7 @@ from privsyn.files import check_file, closing_files
 from privsyn.table.encoding.dtypes import is_wide_float
 from privsyn.table.io.arrow import check_type, check_types, empty_table, frame_of, plain_cells, readable
 from privsyn.table.io.csv_table import PLAIN, no_rows, read_csv, read_header
-from privsyn.table.io.formats import PARQUET, Place, TypedFile
+from privsyn.table.io.formats import PARQUET, Location, TypedFile
 from privsyn.table.io.output_type import PANDAS, OutputType
 from privsyn.table.io.parquet import UNPACKED, parquet_schema, parts_of, read_parquet
 from privsyn.table.schema.columns import column_of
@@ -86,20 +86,22 @@ def read_in_memory(
     if isinstance(source, pd.DataFrame):
         return LoadedTable(readable(source))
     if isinstance(source, str | PathLike):
-        place = Place.of(source)
-        if place.format is PARQUET:
-            table = read_parquet(parts_of(place.file))
+        location = Location.of(source)
+        if location.format is PARQUET:
+            table = read_parquet(parts_of(location.file))
             form = replace(OutputType.of(table), kind="pandas")
             return LoadedTable(frame_of(table, str(source)), (UNPACKED,), form=form)
-        check_file(place.file)
-        if place.format.typed:
+        check_file(location.file)
+        if location.format.typed:
             with closing_files():
-                opened = open_typed(place, schema)
+                opened = open_typed(location, schema)
                 table = pa.Table.from_batches(opened.batches(), opened.schema)
-            frame = frame_of(table, str(place))
-            known, form = known_of(opened, frame.drop(columns=list(names_of_units(unit)), errors="ignore"))
-            return LoadedTable(frame, opened.public_inputs, known, form)
-        return LoadedTable(*read_csv(place, schema, names_of_units(unit)))
+            frame = frame_of(table, str(location))
+            schema_of_labels, form = known_of(
+                opened, frame.drop(columns=list(names_of_units(unit)), errors="ignore")
+            )
+            return LoadedTable(frame, opened.public_inputs, schema_of_labels, form)
+        return LoadedTable(*read_csv(location, schema, names_of_units(unit)))
     public: tuple[str, ...] = ()
     if type(source).__module__.startswith("polars") and hasattr(source, "collect"):
         public = (LAZY,)
@@ -112,10 +114,10 @@ def read_in_memory(
     return LoadedTable(frame_of(table, "the table"), public, form=OutputType.of(table, polars))
 
 
-def open_typed(place: Place, schema: Schema | None) -> TypedFile:
+def open_typed(location: Location, schema: Schema | None) -> TypedFile:
     """Return the columns and rows of a file that has types; refuse types that are not supported."""
-    opened: TypedFile = place.format.door.open_typed(place, schema)
-    check_types(opened.schema, str(place))
+    opened: TypedFile = location.format.door.open_typed(location, schema)
+    check_types(opened.schema, str(location))
     return opened
 
 
@@ -184,20 +186,20 @@ def read_columns(source: object, schema: Schema | None = None) -> pd.DataFrame:
         source = source.collect_schema().to_frame()
     if not isinstance(source, str | PathLike):
         return frame_of(empty_table(arrow_of(source).schema, "the table"), "the table")
-    place = Place.of(source)
-    if place.format is PARQUET:
-        return frame_of(empty_table(parquet_schema(parts_of(place.file)), str(source)), str(source))
-    check_file(place.file)
-    if place.format.typed:
+    location = Location.of(source)
+    if location.format is PARQUET:
+        return frame_of(empty_table(parquet_schema(parts_of(location.file)), str(source)), str(source))
+    check_file(location.file)
+    if location.format.typed:
         with closing_files():
-            opened = open_typed(place, schema)
-        return frame_of(empty_table(opened.schema, str(place)), str(place))
-    return no_rows(read_header(place, PLAIN if schema is None else schema.csv), schema)
+            opened = open_typed(location, schema)
+        return frame_of(empty_table(opened.schema, str(location)), str(location))
+    return no_rows(read_header(location, PLAIN if schema is None else schema.csv), schema)
 
 
 def check_excel_safe(path: str | PathLike[str], *, excel_safe: bool) -> None:
     """Refuse the option for spreadsheets where the file is none. A sheet of Excel is always safe."""
-    if excel_safe and Place.of(path).format.name not in ("CSV", "Excel"):
+    if excel_safe and Location.of(path).format.name not in ("CSV", "Excel"):
         raise InputError(f"{path}: only a CSV can be made safe for spreadsheets: choose .csv or .csv.gz")
 
 
@@ -218,7 +220,7 @@ def as_frame(table: Any) -> Any:
     if table.ndim != 2:
         raise InputError(f"an array must have rows and columns; this one has {table.ndim} dimensions")
     # Without a dtype, pandas would take one from the cells.
-    return pd.DataFrame(table, columns=[f"x{place}" for place in range(table.shape[1])], dtype=table.dtype)
+    return pd.DataFrame(table, columns=[f"x{index}" for index in range(table.shape[1])], dtype=table.dtype)
 
 
 def with_target(features: Any, target: Any) -> tuple[Any, str]:
@@ -246,7 +248,7 @@ def with_target(features: Any, target: Any) -> tuple[Any, str]:
     features = as_frame(features)
     if isinstance(target, pd.DataFrame) and len(target.columns) == 1:
         target = target.iloc[:, 0]
-    name = NAMELESS if (given := getattr(target, "name", None)) is None else given
+    name = NAMELESS if (name_of_target := getattr(target, "name", None)) is None else name_of_target
     if not isinstance(name, str):
         raise InputError(f"the name of the target must be text; got {safe_repr(name)}: rename it")
     columns = getattr(features, "column_names", getattr(features, "columns", ()))

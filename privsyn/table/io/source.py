@@ -88,7 +88,7 @@ class RawTable(ABC):
     bounds: tuple[KeptRows, ...] = field(default=(), repr=False)
 
     @abstractmethod
-    def each(self, question: Question[A]) -> list[A]:
+    def results(self, question: Question[A]) -> list[A]:
         """Return the result for each part, in their order."""
 
     @abstractmethod
@@ -117,7 +117,7 @@ class RawTable(ABC):
             The column of identifiers.
         """
         persons_of(self.head, unit)  # refuses a missing column, or one of another kind
-        return self.only(unit).each(partial(_fingerprints, unit, KEY))
+        return self.only(unit).results(partial(_fingerprints, unit, KEY))
 
     def only(self, name: str) -> RawTable:
         """Return the same rows for a question about one column. Some sources can read this column alone."""
@@ -127,14 +127,14 @@ class RawTable(ABC):
         """Return a column of all rows of a table in one part. Its dtype follows from the announced one."""
         dtype: Any = self.head[name].dtype
         join = partial(_joined_categories, dtype) if isinstance(dtype, pd.CategoricalDtype) else _joined
-        (cells,) = self.only(name).each(lambda frames: join([frame[name] for frame in frames]))
+        (cells,) = self.only(name).results(lambda frames: join([frame[name] for frame in frames]))
         return cells
 
     def bounded(
         self,
         unit: str,
         prints: Sequence[Ints],
-        kept: Mask,
+        mask: Mask,
         also: tuple[str, ...] = (),
         added: pd.DataFrame | None = None,
     ) -> RawTable:
@@ -146,7 +146,7 @@ class RawTable(ABC):
             The column of identifiers.
         prints : sequence of arrays
             The fingerprints of the rows of each part.
-        kept : array of shape (rows,)
+        mask : array of shape (rows,)
             Which rows of all parts are kept.
         also : tuple of str
             Further columns that are left out.
@@ -154,7 +154,7 @@ class RawTable(ABC):
             Columns that the rows of a table of one part get.
         """
         ends = np.cumsum([len(part) for part in prints])[:-1]
-        bounds = [KeptRows.of(unit, *part) for part in zip(prints, np.split(kept, ends), strict=True)]
+        bounds = [KeptRows.of(unit, *part) for part in zip(prints, np.split(mask, ends), strict=True)]
         head = self.head.drop(columns=[unit, *also])
         if also or added is not None:
             bounds = [replace(bound, also=also, added=added) for bound in bounds]
@@ -177,11 +177,11 @@ class RawTable(ABC):
         """
         require_unchanged(self.stamps)
 
-    def require_again(self, what: str) -> None:
-        """Refuse rows that can be read once only where `what` must be known before they are coded."""
+    def require_again(self, subject: str) -> None:
+        """Refuse rows that can be read once only where `subject` must be known before they are coded."""
         if self.once:
             raise InputError(
-                f"batches that can be read only once cannot show first {what}:"
+                f"batches that can be read only once cannot show first {subject}:"
                 " give a file, a folder or a whole table"
             )
 
@@ -202,13 +202,15 @@ def _joined_categories(dtype: pd.CategoricalDtype, batches: Sequence[pd.Series])
     >>> joined.cat.categories.tolist(), pd.concat(batches).tolist()
     ([1, 3], [1.0, nan, 3.0])
     """
-    places: dict[tuple[type, Any], int] = {}
+    code_of_value: dict[tuple[type, Any], int] = {}
     codes = []
     for batch in batches:
         values = [value + 0.0 if type(value) is float else value for value in batch.cat.categories.tolist()]
-        of_batch = [places.setdefault((type(value), value), len(places)) for value in values]  # -0.0 is 0.0
+        of_batch = [
+            code_of_value.setdefault((type(value), value), len(code_of_value)) for value in values
+        ]  # -0.0 is 0.0
         codes.append(np.array([*of_batch, -1])[batch.cat.codes])
-    categories = pd.Index([value for _, value in places], dtype=dtype.categories.dtype)
+    categories = pd.Index([value for _, value in code_of_value], dtype=dtype.categories.dtype)
     joined = pd.Categorical.from_codes(np.concatenate(codes), categories, ordered=dtype.ordered)
     return pd.Series(joined)
 
@@ -225,10 +227,10 @@ def ask_codes(
 
 
 def ask_and_keep(
-    codec: Codec, most: float, ask: Ask, frames: Iterator[pd.DataFrame]
+    codec: Codec, limit: float, ask: Ask, frames: Iterator[pd.DataFrame]
 ) -> tuple[list[Ints], list[Block]]:
-    """Return the answer for a part, and its packed codes; no codes if they take more than `most` bytes."""
-    kept: list[Block] = []
+    """Return the answer for a part, and its packed codes; no codes if they take more than `limit` bytes."""
+    blocks: list[Block] = []
     size, pack = 0, Packing(codec.domain.sizes).pack
 
     def keep(frame: pd.DataFrame) -> Block:
@@ -236,31 +238,31 @@ def ask_and_keep(
         block = block_of(codec.encode(frame))
         packed = pack(block)
         size += sum(column.nbytes for column in packed)
-        kept.append(packed)
-        if size > most:
-            kept.clear()
+        blocks.append(packed)
+        if size > limit:
+            blocks.clear()
         return block
 
-    return ask(map(keep, frames)), kept
+    return ask(map(keep, frames)), blocks
 
 
-def ask_kept(codec: Codec, ask: Ask, kept: Iterable[Block]) -> list[Ints]:
+def ask_kept(codec: Codec, ask: Ask, blocks: Iterable[Block]) -> list[Ints]:
     """Apply a function to codes that were kept."""
-    return ask(map(Packing(codec.domain.sizes).unpack, kept))
+    return ask(map(Packing(codec.domain.sizes).unpack, blocks))
 
 
-def add_counts(some: list[Ints], others: list[Ints]) -> list[Ints]:
+def add_counts(first: list[Ints], second: list[Ints]) -> list[Ints]:
     """Return the sum of two answers."""
-    return list(map(operator.add, some, others))
+    return list(map(operator.add, first, second))
 
 
 def with_head(
     head: pd.DataFrame, bound: KeptRows | None, frames: Iterator[pd.DataFrame]
 ) -> Generator[pd.DataFrame]:
     """Yield the frames of a part with the rows that `bound` keeps; the empty `head` if there is no frame."""
-    kept = frames if bound is None else bound.kept_of(frames)
-    yield next(kept, head)
-    yield from kept
+    frames_kept = frames if bound is None else bound.rows_of(frames)
+    yield next(frames_kept, head)
+    yield from frames_kept
 
 
 def batch_rows(columns: int) -> int:

@@ -77,7 +77,7 @@ class SparkParts(raw.RawTable):
         head = frame_of(empty, "the Spark data frame")
         return cls(head, public_inputs=(MADE,), form=form, frame=frame, types=types)
 
-    def each(self, question: raw.Question[A]) -> list[A]:
+    def results(self, question: raw.Question[A]) -> list[A]:
         """Return the result for each part, in their order."""
         with _on_spark():
             rows = self._results(question).collect()
@@ -86,8 +86,8 @@ class SparkParts(raw.RawTable):
     def ask(self, question: raw.Question[A], add: Callable[[A, A], A]) -> A:
         """Return the sum of the results; Spark adds those of many parts in a tree."""
         with _on_spark():
-            found = self._sum(self._results(question), add)
-        return self._of_no_rows(question) if found is None else found
+            answer = self._sum(self._results(question), add)
+        return self._of_no_rows(question) if answer is None else answer
 
     def walk(self, codec: Codec, memory: float = 0) -> Walk:
         """Return a function that applies another to the codes of all rows; Spark keeps packed codes.
@@ -102,8 +102,8 @@ class SparkParts(raw.RawTable):
 
         def walk(ask: Ask) -> list[Ints]:
             with _on_spark():
-                found = self._sum(_mapped(packed, partial(_counted, codec, ask)), raw.add_counts)
-            return self._of_no_rows(partial(raw.ask_codes, codec, map, ask)) if found is None else found
+                answer = self._sum(_mapped(packed, partial(_counted, codec, ask)), raw.add_counts)
+            return self._of_no_rows(partial(raw.ask_codes, codec, map, ask)) if answer is None else answer
 
         finalize(walk, _drop, packed).atexit = False
         return walk
@@ -121,7 +121,7 @@ class SparkParts(raw.RawTable):
     def _apply(self, function: Callable[[Iterator[pd.DataFrame]], Iterator[bytes]]) -> Any:
         """Return the frame of what a function yields for each part."""
         bounds: Any = self.bounds
-        if sum(bound.kept.nbytes for bound in bounds) > LARGE and not self._is_remote:
+        if sum(bound.mask.nbytes for bound in bounds) > LARGE and not self._is_remote:
             bounds = self.frame.sparkSession.sparkContext.broadcast(bounds)
         return _mapped(self.frame, partial(_applied, function, self.head, self.types, bounds))
 
@@ -143,10 +143,10 @@ def _on_worker(
     """Apply a function to a part on a worker, which writes errors to its log: none may quote a row."""
     from pyspark import TaskContext
 
-    place = TaskContext.get().partitionId()
+    number = TaskContext.get().partitionId()
     with replace_errors(raw.FAILED):
-        for answer in function(place, batches):
-            cells = pa.array([place], pa.int32()), pa.array([answer], pa.binary())
+        for answer in function(number, batches):
+            cells = pa.array([number], pa.int32()), pa.array([answer], pa.binary())
             yield pa.RecordBatch.from_arrays(list(cells), ["place", "answer"])
 
 
@@ -155,11 +155,11 @@ def _applied(
     head: pd.DataFrame,
     types: pa.Schema,
     bounds: Any,
-    place: int,
+    number: int,
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[bytes]:
     bounds = getattr(bounds, "value", bounds)
-    return function(raw.with_head(head, bounds[place] if bounds else None, _frames(types, batches)))
+    return function(raw.with_head(head, bounds[number] if bounds else None, _frames(types, batches)))
 
 
 def _result(question: raw.Question[A], frames: Iterator[pd.DataFrame]) -> Iterator[bytes]:
@@ -175,8 +175,8 @@ def _packed(codec: Codec, frames: Iterator[pd.DataFrame]) -> Iterator[bytes]:
 
 def _counted(codec: Codec, ask: Ask, _place: int, batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
     """Yield the answer for the packed codes of a part. Spark kept what `_packed` pickled in its workers."""
-    kept = (pickle.loads(cell.as_py()) for batch in batches for cell in batch.column(1))  # noqa: S301
-    yield pickle.dumps(raw.ask_kept(codec, ask, kept))
+    blocks = (pickle.loads(cell.as_py()) for batch in batches for cell in batch.column(1))  # noqa: S301
+    yield pickle.dumps(raw.ask_kept(codec, ask, blocks))
 
 
 def _drop(packed: Any) -> None:
@@ -211,11 +211,11 @@ def _add_row(add: Callable[[A, A], A], some: A | None, row: Any) -> A:
     return _add_some(add, some, _answer_of(row))
 
 
-def _add_some(add: Callable[[A, A], A], some: A | None, others: A | None) -> Any:
+def _add_some(add: Callable[[A, A], A], first: A | None, second: A | None) -> Any:
     """Return the sum, where None is the empty sum."""
-    if some is None or others is None:
-        return others if some is None else some
-    return add(some, others)
+    if first is None or second is None:
+        return second if first is None else first
+    return add(first, second)
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from privsyn.table.io.formats import (
     DeclaredTable,
     Formats,
     Labels,
-    Place,
+    Location,
     plain,
     query_fact,
     quoted,
@@ -74,43 +74,43 @@ def _allow(action: int, _first: Any, name: Any, *_: Any) -> int:
 
 
 @contextmanager
-def _opened(place: Place) -> Iterator[tuple[sqlite3.Connection, str, str]]:
+def _opened(location: Location) -> Iterator[tuple[sqlite3.Connection, str, str]]:
     """Yield a connection that reads only, the query of the table, and its name if it is a view."""
-    failed = f"{place.file}: not a SQLite database, or a damaged or locked one"
-    if place.query:
+    failed = f"{location.file}: not a SQLite database, or a damaged or locked one"
+    if location.query:
         failed = (
-            f"{place.file}: the query does not run: is it one SELECT that SQLite knows, without random()?"
+            f"{location.file}: the query does not run: is it one SELECT that SQLite knows, without random()?"
         )
-    uri = f"file:{quote(str(place.file.absolute()))}?mode=ro"
+    uri = f"file:{quote(str(location.file.absolute()))}?mode=ro"
     with (
         replace_errors(unless_own(failed)),
         closing(sqlite3.connect(uri, uri=True, check_same_thread=False)) as connection,
     ):
         connection.text_factory = bytes  # text that is not UTF-8 must not fail
-        found = "SELECT name, type FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name"
-        kinds = {name.decode("utf-8", "replace"): kind for name, kind in connection.execute(found)}
+        question = "SELECT name, type FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name"
+        kinds = {name.decode("utf-8", "replace"): kind for name, kind in connection.execute(question)}
         names = [name for name in kinds if not name.startswith("sqlite_")]
-        if "'now'" in place.query.lower():
+        if "'now'" in location.query.lower():
             raise InputError(
-                f"{place.file}: a query must give the same rows each time, so it cannot use 'now'"
+                f"{location.file}: a query must give the same rows each time, so it cannot use 'now'"
             )
-        if place.query:
-            yield connection, place.query, ""
+        if location.query:
+            yield connection, location.query, ""
         else:
-            name = place.choose(names)
+            name = location.choose(names)
             view = name if kinds[name] == b"view" else ""
             yield connection, f"SELECT * FROM {quoted(name)}", view  # noqa: S608
 
 
-def catalogue(place: Place) -> dict[str, DeclaredTable]:
+def catalogue(location: Location) -> dict[str, DeclaredTable]:
     """Return what the database declares of its tables, by name; no row is read, and views are no tables."""
-    wrong = f"{place.file}: not a SQLite database, or a damaged or locked one"
-    uri = f"file:{quote(str(place.file.absolute()))}?mode=ro"
+    wrong = f"{location.file}: not a SQLite database, or a damaged or locked one"
+    uri = f"file:{quote(str(location.file.absolute()))}?mode=ro"
     with replace_errors(wrong, sqlite3.Error), closing(sqlite3.connect(uri, uri=True)) as connection:
-        found = (
+        question = (
             "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name"
         )
-        names = [name for (name,) in connection.execute(found)]
+        names = [name for (name,) in connection.execute(question)]
         keys = {
             name: [
                 column
@@ -125,54 +125,54 @@ def catalogue(place: Place) -> dict[str, DeclaredTable]:
     tables = {}
     for name in names:
         columns: dict[int, list[tuple[str, tuple[str, str]]]] = {}
-        for number, _, other, own, key, *_ in foreign[name]:
-            key = key or (keys.get(other) or [""])[0]  # by default the primary key of the other table
-            columns.setdefault(number, []).append((own, (other, key)))
-        links = dict(each[0] for each in columns.values() if len(each) == 1)
+        for number, _, table_there, column_here, key, *_ in foreign[name]:
+            key = key or (keys.get(table_there) or [""])[0]  # by default the primary key of the other table
+            columns.setdefault(number, []).append((column_here, (table_there, key)))
+        links = dict(links_of_key[0] for links_of_key in columns.values() if len(links_of_key) == 1)
         wide = [(tuple(keys[name]), "")] if len(keys[name]) > 1 else []
-        for each in columns.values():
-            if len(each) > 1:
-                wide.append((tuple(own for own, _ in each), each[0][1][0]))
+        for links_of_key in columns.values():
+            if len(links_of_key) > 1:
+                wide.append((tuple(column_here for column_here, _ in links_of_key), links_of_key[0][1][0]))
         key = keys[name][0] if len(keys[name]) == 1 else None
         tables[name] = DeclaredTable(key, links, wide=tuple(wide))
     return tables
 
 
-def header(place: Place, _: CsvFormat) -> list[str]:
+def header(location: Location, _: CsvFormat) -> list[str]:
     """Return the names of the columns; no row is read."""
-    with _opened(place) as (connection, query, _view):
+    with _opened(location) as (connection, query, _view):
         connection.set_authorizer(_allow)
         return [column[0] for column in connection.execute(f"SELECT * FROM ({query}) LIMIT 0").description]  # noqa: S608
 
 
-def declared(place: Place, _: CsvFormat) -> DeclaredColumns:
+def declared(location: Location, _: CsvFormat) -> DeclaredColumns:
     """Return the columns whose type the database declares, and what is taken as public. No row is read."""
-    with _opened(place) as (connection, query, view):
+    with _opened(location) as (connection, query, view):
         connection.execute(f"CREATE TEMP VIEW privsyn_query AS {query}")
         listed = connection.execute("PRAGMA table_info(privsyn_query)").fetchall()
     types = {
         name.decode(): " ".join((its or b"").decode("utf-8", "replace").split())
         for _, name, its, *_ in listed
     }
-    known = {
+    columns = {
         name: next((kind for word, kind in _DECLARED if word in its.upper()), None)
         for name, its in types.items()
     }
     return DeclaredColumns(
-        {name: kind for name, kind in known.items() if kind is not None},
+        {name: kind for name, kind in columns.items() if kind is not None},
         {name: its for name, its in types.items() if its},
-        query_fact(place, view),
+        query_fact(location, view),
     )
 
 
 def texts(
-    place: Place, dialect: CsvFormat, formats: Formats, only: Collection[str] | None = None
+    location: Location, dialect: CsvFormat, formats: Formats, only: Collection[str] | None = None
 ) -> Iterator[pa.Table]:
     """Yield the cells as text, as they would be in a CSV; of some columns `only`, but in the same order.
 
     To select these columns in SQL could give the rows in the order of an index.
     """
-    with _opened(place) as (connection, query, _view):
+    with _opened(location) as (connection, query, _view):
         connection.set_authorizer(_allow)
         cursor = connection.execute(query)
         names = [column[0] for column in cursor.description]
@@ -206,13 +206,17 @@ def _column_of_text(cells: list[Any], dialect: CsvFormat, form: str | NumberForm
 
 
 def write(
-    frames: Iterator[pd.DataFrame], part: Path, place: Place, _: Labels, declared: DeclaredTable = NOTHING
+    frames: Iterator[pd.DataFrame],
+    part: Path,
+    location: Location,
+    _: Labels,
+    declared: DeclaredTable = NOTHING,
 ) -> None:
     """Write a table into a copy of the database, or into a new one. A table of that name is replaced."""
-    name = place.copy_to(part)
-    drop(part, place, [place.table])
+    name = location.copy_to(part)
+    drop(part, location, [location.table])
     with (
-        replace_errors(place.unwritable, (sqlite3.Error, OverflowError)),
+        replace_errors(location.unwritable, (sqlite3.Error, OverflowError)),
         closing(sqlite3.connect(part)) as connection,
     ):
         for number, frame in enumerate(frames):
@@ -232,10 +236,10 @@ def write(
         connection.commit()
 
 
-def drop(part: Path, place: Place, names: Collection[str]) -> None:
+def drop(part: Path, location: Location, names: Collection[str]) -> None:
     """Remove tables from a database. No row of them stays in its file."""
     with (
-        replace_errors(place.unwritable, sqlite3.Error),
+        replace_errors(location.unwritable, sqlite3.Error),
         closing(sqlite3.connect(part)) as connection,
         connection,
     ):
@@ -284,9 +288,9 @@ def _cells(cells: pd.Series) -> Iterable[Any]:
         return list(cells.astype(object).where(cells.notna(), None))
     if kind not in ("text", "datetime"):
         return map(_cell, cells.astype(object))
-    places, values = pd.factorize(cells)
-    found = [*map(_cell, values.astype(object)), None]
-    return [found[place] for place in places]
+    codes, values = pd.factorize(cells)
+    stored = [*map(_cell, values.astype(object)), None]
+    return [stored[code] for code in codes]
 
 
 def _cell(value: Any) -> Any:

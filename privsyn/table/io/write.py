@@ -31,7 +31,7 @@ from privsyn.table.io.formats import (
     PARQUET,
     SEPARATOR,
     DeclaredTable,
-    Place,
+    Location,
     ending_of,
     holds_tables,
 )
@@ -64,9 +64,9 @@ def write_parquet(blocks: Iterator[LoadedTable], part: Path, path: Path, schema:
 
 def _without_nulls(types: pa.Schema) -> pa.Schema:
     """Return the types with text for null: a column of objects may be all missing in the first block only."""
-    for place, field in enumerate(types):
+    for index, field in enumerate(types):
         if pa.types.is_null(field.type):
-            types = types.set(place, field.with_type(pa.string()))
+            types = types.set(index, field.with_type(pa.string()))
     return types
 
 
@@ -87,7 +87,7 @@ def write_csv(
         gz = gzip.GzipFile("", "wb", fileobj=raw, compresslevel=6, mtime=0) if packed else None
         binary = raw if gz is None else stack.enter_context(gz)
         text = stack.enter_context(io.TextIOWrapper(binary, encoding=dialect.encoding, newline=""))
-        for place, block in enumerate(blocks):
+        for index, block in enumerate(blocks):
             frame = block.frame if schema is None else formatted(block.frame, schema)
             if excel_safe:
                 frame = without_formulas(frame, block.frame.select_dtypes("number").columns)
@@ -97,7 +97,7 @@ def write_csv(
             rest = frame if bare is None else frame.iloc[:0]
             rest.to_csv(
                 text,
-                header=place == 0,
+                header=index == 0,
                 index=False,
                 sep=dialect.delimiter,
                 lineterminator="\n",
@@ -116,8 +116,10 @@ def _with_blanks(frame: pd.DataFrame) -> pd.DataFrame:
     def spelled(cell: Any) -> str:
         return " " if pd.api.types.is_scalar(cell) and pd.isna(cell) else f" {cell}"
 
-    first, *others = frame.columns
-    return pd.DataFrame({first: frame[first], **{f" {name}": frame[name].map(spelled) for name in others}})
+    first, *names_after = frame.columns
+    return pd.DataFrame(
+        {first: frame[first], **{f" {name}": frame[name].map(spelled) for name in names_after}}
+    )
 
 
 def _bare(frame: pd.DataFrame, delimiter: str) -> pa.Table | None:
@@ -191,7 +193,7 @@ def write_blocks(
     -------
     (rows, columns) : tuple of int
     """
-    place = Place.of(path)
+    location = Location.of(path)
     check_excel_safe(path, excel_safe=excel_safe)
     rows, columns = 0, 0
 
@@ -202,13 +204,13 @@ def write_blocks(
             rows, columns = rows + len(source.frame), len(source.frame.columns)
             yield source if form is PANDAS else replace(source, form=form)
 
-    with atomic_path(place.file) as part:
-        if place.format is PARQUET:
+    with atomic_path(location.file) as part:
+        if location.format is PARQUET:
             write_parquet(read(), part, Path(path), schema)
-        elif place.format is not CSV:
-            blocks_of = _arrow_of if place.format.arrow else _frames_of
-            known = replace(declared, types=form.declared)
-            place.format.door.write(blocks_of(read(), schema), part, place, form.labels, known)
+        elif location.format is not CSV:
+            blocks_of = _arrow_of if location.format.arrow else _frames_of
+            with_types = replace(declared, types=form.declared)
+            location.format.door.write(blocks_of(read(), schema), part, location, form.labels, with_types)
         else:
             packed = ending_of(path) == ".csv.gz"
             write_csv(read(), part, Path(path), schema, packed=packed, excel_safe=excel_safe)
@@ -248,20 +250,20 @@ def write_tables(
     with ExitStack() as stack:
         order = sorted(tables, key=lambda name: bool(tables[name][3].links))  # look-up tables first
         if holds_tables(path):
-            part, place = stack.enter_context(atomic_path(path)), Place.of(path)
-            if place.file.exists():
+            part, location = stack.enter_context(atomic_path(path)), Location.of(path)
+            if location.file.exists():
                 copyfile(path, part)
-                place.format.door.drop(part, place, order[::-1])
-            places = {name: f"{part}{SEPARATOR}{name}" for name in tables}
+                location.format.door.drop(part, location, order[::-1])
+            paths = {name: f"{part}{SEPARATOR}{name}" for name in tables}
         else:
             part = stack.enter_context(new_folder(path))
-            places = {name: str(part / f"{name}{ending}") for name in tables}
+            paths = {name: str(part / f"{name}{ending}") for name in tables}
         shapes = {}
         for name in order:
             table, schema, form, links = tables[name]
             declared = replace(links, never_missing=_never_missing(table, schema, links))
             shapes[name] = write_table(
-                table, places[name], schema, form, excel_safe=excel_safe, declared=declared
+                table, paths[name], schema, form, excel_safe=excel_safe, declared=declared
             )
         return {name: shapes[name] for name in tables}
 
@@ -271,10 +273,10 @@ def _never_missing(table: Any, schema: Schema | None, links: DeclaredTable) -> l
 
     If a cell is missing in spite of that, a database would refuse the table, so it is not declared.
     """
-    known = {} if schema is None else schema.columns
-    said = [name for name, column in known.items() if not getattr(column, "nullable", True)]
+    columns = {} if schema is None else schema.columns
+    names = [name for name, column in columns.items() if not getattr(column, "nullable", True)]
     frame = read_in_memory(table).frame
-    return [name for name in (*said, *links.never_missing) if name in frame and frame[name].notna().all()]
+    return [name for name in (*names, *links.never_missing) if name in frame and frame[name].notna().all()]
 
 
 def _frames_of(blocks: Iterator[LoadedTable], _: Schema | None) -> Iterator[pd.DataFrame]:

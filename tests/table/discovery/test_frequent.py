@@ -102,13 +102,13 @@ def test_only_numbers_of_the_grid_between_the_bounds_are_counted():
     ],
 )
 def test_the_finest_grid_of_few_enough_numbers_is_counted(column, step):
-    asked = question({"x": column}).asked
+    asked = question({"x": column}).columns
     assert [points.step for _, points in asked.values()] == ([] if step is None else [pytest.approx(step)])
     assert all(0 < points.size <= MOST_POINTS for _, points in asked.values())
 
 
 def test_many_columns_together_have_few_numbers():
-    asked = question({f"x{j}": Numerical(0, 2_000, decimals=2) for j in range(20)}).asked
+    asked = question({f"x{j}": Numerical(0, 2_000, decimals=2) for j in range(20)}).columns
     assert len(asked) == 20
     assert sum(points.size for _, points in asked.values()) <= MOST_OF_TABLE
 

@@ -88,7 +88,7 @@ def test_of_two_lattices_the_later_holds_the_earlier(listed):
     ],
 )
 def test_a_grid_is_asked_for_only_where_it_can_matter(column, dtype, is_asked):
-    assert bool(question({"x": column}, {"x": dtype}).asked) is is_asked
+    assert bool(question({"x": column}, {"x": dtype}).columns) is is_asked
 
 
 def test_nothing_is_asked_of_a_table_without_such_columns():
@@ -179,7 +179,7 @@ def test_evenly_spread_numbers_have_no_heaps():
     numbers = pd.DataFrame({"x": np.arange(1, 100_001)})
     asked = question({"x": Numerical(0, 100_000)}, {"x": "int64"})
     counts = asked.count(numbers)["x"]
-    assert heaps_of(counts, 10.0, asked.asked["x"][1], Lattice(1.0)) == ()
+    assert heaps_of(counts, 10.0, asked.columns["x"][1], Lattice(1.0)) == ()
 
 
 def test_heaps_keep_their_shares():

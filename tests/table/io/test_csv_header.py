@@ -18,7 +18,7 @@ from privsyn import Categorical, InputError, Numerical, Schema, Text, plan, read
 from privsyn.files import UnpackedLimit
 from privsyn.table.io import csv_table
 from privsyn.table.io.csv_table import read_header
-from privsyn.table.io.formats import Place
+from privsyn.table.io.formats import Location
 from privsyn.table.io.read_in_batches import read_in_batches
 from privsyn.table.io.read_in_memory import read_in_memory
 from privsyn.table.kinds.csv_format import CsvFormat
@@ -198,7 +198,7 @@ def test_the_header_is_the_first_line_that_is_not_blank(name, folder):
             parts = [b"", before, 'age,"a ""b"", c",é'.encode(), ending, b"1,2,3" * bool(ending)]
             # A gzip file may consist of several, joined.
             Path(name).write_bytes(b"".join(map(gzip.compress, parts) if name.endswith("gz") else parts))
-            assert read_header(Place.of(name), CsvFormat()) == names
+            assert read_header(Location.of(name), CsvFormat()) == names
             assert read_in_memory(name, Schema(dict.fromkeys(names, Text()))).frame.shape == (bool(ending), 3)
 
 

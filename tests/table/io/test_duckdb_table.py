@@ -26,7 +26,7 @@ def test_a_view_or_query_is_run_once_for_all_walks(base, inside):
     """Else each walk could see other rows, and an answer could move by more than its sensitivity."""
     source = read_in_batches(f"{base}::{inside}")
     first, second = (
-        list(source.each(lambda frames: [frame.copy() for frame in frames])[0]) for _ in range(2)
+        list(source.results(lambda frames: [frame.copy() for frame in frames])[0]) for _ in range(2)
     )
     alone = source.only("odd").column("odd")
     cells = [[cell for frame in frames for cell in frame["odd"]] for frames in (first, second)]

@@ -16,7 +16,7 @@ from privsyn.errors import InputError
 from privsyn.table.drafting.draft import draft_schema
 from privsyn.table.encoding.dtypes import family
 from privsyn.table.io.csv_table import walk_text
-from privsyn.table.io.formats import FORMATS, Format, Place, file_of, text_of
+from privsyn.table.io.formats import FORMATS, Format, Location, file_of, text_of
 from privsyn.table.io.identifiers import persons_of
 from privsyn.table.io.read_in_batches import read_in_batches
 from privsyn.table.io.read_in_memory import read_columns, read_in_memory
@@ -37,7 +37,7 @@ LABELS = {"sex": {1: "male", 2: "female"}, "health": {1: "good", 2: "bad", 9: "r
 
 def needs(name):
     """Skip a test of a format whose library is not installed."""
-    library = Place.of(name).format.library
+    library = Location.of(name).format.library
     if library and find_spec(library) is None:
         pytest.skip(f"{library} is not installed")
 
@@ -93,7 +93,7 @@ def test_a_table_comes_back_from_every_format_with_its_types_and_cells(tmp_path,
     stream = read_in_batches(path)
     assert list(stream.head.dtypes) == list(back.dtypes)
     assert sum(map(len, stream.frames())) == len(frame)
-    if name != "t.csv" and Place.of(name).format.typed:
+    if name != "t.csv" and Location.of(name).format.typed:
         assert list(read_columns(path).dtypes) == list(back.dtypes)
 
 
@@ -325,7 +325,7 @@ def test_values_of_an_enum_of_duckdb_are_found_not_read_off_its_type(tmp_path):
 def test_a_table_that_cannot_be_read_is_one_line_without_a_cell(tmp_path, monkeypatch, capsys, source, words):
     needs(source)
     monkeypatch.chdir(tmp_path)
-    name = Place.of(source).file.name
+    name = Location.of(source).file.name
     if name.startswith("bad"):
         (tmp_path / name).write_text(f"{MARK}\n" * 200)
     elif name.startswith("t."):
@@ -404,7 +404,7 @@ def test_cells_of_sqlite_are_the_text_of_each_cell_however_many_types_a_column_h
     with closing(sqlite3.connect(tmp_path / "t.sqlite")) as base, base:
         base.execute(f"create table t ({', '.join(columns)})")
         base.executemany("insert into t values (?, ?, ?, ?, ?, ?)", zip(*columns.values(), strict=True))
-    (read,) = walk_text(Place.of(tmp_path / "t.sqlite"), CsvFormat())
+    (read,) = walk_text(Location.of(tmp_path / "t.sqlite"), CsvFormat())
     assert read.to_pydict() == {
         name: [text_of(cell, CsvFormat()) for cell in cells] for name, cells in columns.items()
     }

@@ -128,7 +128,7 @@ def test_a_class_that_derives_from_text_has_no_say():
 # --- neighbours: one person's rows come or go, and nobody else's change ------------------------------------
 
 
-def kept_of(table, rows, *, k=2):
+def rows_of(table, rows, *, k=2):
     """The numbers of the rows that are kept of some rows, each of which keeps its lot."""
     lots = np.random.default_rng(5).permutation(1000).astype(np.uint64)[rows]
     source = read_in_batches(table, unit="who")
@@ -192,13 +192,13 @@ def test_a_person_who_leaves_changes_the_kept_rows_of_nobody_else(form, people, 
     table = pd.DataFrame({"who": cells, "row": np.arange(len(cells))})
     nobody = np.array([name is None for name in identifiers(cells).to_pylist()])
     persons = cells.astype(object).map(repr).where(~nobody, [f"nobody {row}" for row in table["row"]])
-    kept = kept_of(FORMS[form](table, tmp_path), table["row"])
+    kept = rows_of(FORMS[form](table, tmp_path), table["row"])
     assert kept.isdisjoint(np.flatnonzero(nobody))
     for person in persons.unique()[[*FORMS].index(form) % 3 :: 3]:
         theirs = set(np.flatnonzero(persons == person))
         assert len(kept & theirs) == (0 if person.startswith("nobody") else min(2, len(theirs)))
         rest = table[persons != person].reset_index(drop=True)
-        assert kept_of(FORMS[form](rest, tmp_path), rest["row"]) == kept - theirs
+        assert rows_of(FORMS[form](rest, tmp_path), rest["row"]) == kept - theirs
 
 
 @given(st.lists(st.sampled_from([*SPELLINGS, *NO_NAMES]) | st.text(max_size=2), max_size=30), st.data())
@@ -208,8 +208,8 @@ def test_whoever_leaves_a_random_table_changes_nobody_elses_rows(people, data):
     stay = np.array([person != leaver for person in people], np.bool_)
     rest = table[stay].reset_index(drop=True)
     theirs = set(np.flatnonzero(~stay))
-    kept = kept_of(table, table["row"])
-    assert kept_of(rest, rest["row"]) == kept - theirs
+    kept = rows_of(table, table["row"])
+    assert rows_of(rest, rest["row"]) == kept - theirs
     assert len(kept & theirs) <= 2
 
 
@@ -367,11 +367,11 @@ def test_rows_are_kept_only_in_the_order_and_number_that_was_decided_on():
     table = pd.DataFrame({"who": list("abcab"), "n": range(5)})
     bound = KeptRows.of("who", fingerprints(table, "who"), np.array([1, 1, 0, 0, 1], bool))
     for cut in range(6):
-        frames = bound.kept_of([table[:cut], table[cut:]])
+        frames = bound.rows_of([table[:cut], table[cut:]])
         assert [n for frame in frames for n in frame["n"]] == [0, 1, 4]
     for other in (table[::-1], table[:4], pd.concat([table, table[:1]]), table.assign(who=list("abcac"))):
         with pytest.raises(InputError, match="another order each time"):
-            list(bound.kept_of([other[:2], other[2:]]))
+            list(bound.rows_of([other[:2], other[2:]]))
     assert "kept" not in repr(bound)
 
 

@@ -100,7 +100,7 @@ def test_a_column_that_is_read_alone_is_that_of_the_table(name, tmp_path):
     table.to_parquet(tmp_path / "table.parquet", row_group_size=40)
     stream = read_in_batches(tmp_path / "table.parquet")
     whole = pd.concat(list(stream.frames()), ignore_index=True)
-    (alone,) = stream.only(name).each(lambda frames: pd.concat(list(frames), ignore_index=True))
+    (alone,) = stream.only(name).results(lambda frames: pd.concat(list(frames), ignore_index=True))
     pd.testing.assert_frame_equal(alone, whole[[name]])
     pd.testing.assert_frame_equal(stream.only(name).head, stream.head[[name]])
 

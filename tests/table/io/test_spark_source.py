@@ -234,11 +234,11 @@ def test_nothing_of_ours_is_in_the_log_of_spark(spark, log, capfd):
     bounded.fit(frame)
     refused(partial(bounded.fit, shuffled(frame)))
     town = read_in_batches(frame.select("town"))
-    refused(partial(town.each, fail))
+    refused(partial(town.results, fail))
     refused(partial(town.ask, fail, None))
     many = KeptRows("who", 0, np.zeros(1_030_000, np.uint8), b"", b"")  # of 8,240,000 rows
     none = replace(many, kept=many.kept[:0])
-    assert replace(town, bounds=(many, none)).each(lambda frames: 0) == [0, 0]
+    assert replace(town, bounds=(many, none)).results(lambda frames: 0) == [0, 0]
     texts = spark.createDataFrame(pa.table({"town": ["UNREADABLE"]}))
     failing = texts.select(functions.col("town").cast("int"))
     refused(partial(PrivSyn(1.0, 1e-9).fit, failing))
