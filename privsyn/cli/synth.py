@@ -234,7 +234,7 @@ def owner(
     csv: options.Given,
 ) -> None:
     """Learn from the rows of several owners, none of whom shows them to another. Each runs this command."""
-    from privsyn.cli.common.outputs import BUDGET, check_outputs, check_table
+    from privsyn.cli.common.outputs import BUDGET, check_data, check_outputs
     from privsyn.cli.common.recording import BudgetPlace, account_of, check_recordable
     from privsyn.owners.journal import Journal
     from privsyn.owners.owners import Owners
@@ -243,13 +243,14 @@ def owner(
     begun = Journal.open(private).name if Journal.begun(private) else None
     place = BudgetPlace(budget, declined=no_budget)
     account = account_of(data, model, settings, place, policy, resumed=begun)
-    check_table(data)
     options.check_lookups(data, settings["schema"])
+    public = options.read_public(settings["schema"], csv)
+    check_data(data, public)
     check_recordable(data, account)
     outputs = {"--model": model, "--ledger": ledger, BUDGET: account.path}
     inputs = (data, settings["schema"], policy)
     check_outputs(outputs, inputs=inputs, force=force, appended=(BUDGET,))
-    settings["schema"] = options.read_public(settings["schema"], csv)
+    settings["schema"] = public
     owners = Owners(
         data, party=party, peers=peers.split(","), honest=honest, folder=private, tls=tls, patience=patience
     )

@@ -190,8 +190,8 @@ class Run:
         budget is divided among the tables.
         """
         law, report = inquiry.noise.law, inquiry.report
+        budget = self.budget(law)  # refuses values to be found with a delta of 0
         report(MEASURING, 0, self.settings.algorithm.rounds * len(self.tables))  # before any question
-        budget = self.budget(law)
         rows_per_person = self._rows_per_person(inquiry, budget.questions)
         shares = self.shares(rows_per_person, law, (1 - FOR_ROWS * bool(rows_per_person)) * budget.questions)
         learned: dict[str, LearnedTable] = {}

@@ -1,0 +1,269 @@
+"""What a kind of run does not take is refused in one sentence, by Python, the command and the page alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from command import run
+
+from privsyn import Categorical, InputError, Owners, PrivSyn, Schema, evaluate, load
+from privsyn.abilities import (
+    ABILITIES,
+    APART,
+    CHECK,
+    CLUSTER,
+    DRAWS,
+    LINKED,
+    METHOD,
+    NOBODY,
+    OWNERS,
+    PURE,
+    RANDOMISED,
+    TOGETHER,
+)
+from privsyn.app.choices import Choices
+from privsyn.app.entries import Entry
+from privsyn.cli.common.options import spelling_of
+from privsyn.errors import spelling
+from privsyn.private.noise import ExactGaussian, ExactLaplace
+from privsyn.table.database import opened
+from privsyn.table.database.yaml_form import as_database
+
+FILES = {
+    "tables.yaml": """\
+tables:
+  homes: {key: home, columns: {region: {kind: categorical, values: [n, s]}}}
+  trips: {key: trip, parent: homes, link: home, columns: {km: {kind: categorical, values: [1, 2]}}}
+""",
+    "kept.yaml": "columns: {job: {kind: categorical, values: [cook, smith], keep: 0.5}}\n",
+    "partly.yaml": "columns: {job: {kind: categorical, values: [cook, smith], keep: 0.5},"
+    " who: {kind: categorical, values: [0, 1, 2]}}\n",
+    "open.yaml": "columns: {job: {kind: categorical}, who: {kind: identifier}}\n",
+    "listed.yaml": "columns: {job: {kind: categorical, values: [cook, smith]}}\n",
+    "accept.yaml": "criteria: [{margin: [job], error: 0.5}]\n",
+}
+ROWS = pd.DataFrame({"who": np.arange(40) % 8, "job": ["cook", "smith"] * 20})
+PEERS = [f"localhost:{port}" for port in (7001, 7002, 7003)]
+ALL_OWNERS = ("--party", 0, "--peers", ",".join(PEERS), "--model", "own.privsyn")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Private tables, schemas, and a model of linked tables and one of rows that belong together."""
+    folder = tmp_path_factory.mktemp("abilities")
+    for name, text in FILES.items():
+        (folder / name).write_text(text)
+    (folder / "in").mkdir()
+    homes = pd.DataFrame({"home": range(60), "region": ["n", "s"] * 30})
+    trips = pd.DataFrame({"home": np.arange(120) // 2, "trip": range(120), "km": [1, 2] * 60})
+    homes.to_csv(folder / "in" / "homes.csv", index=False)
+    trips.to_csv(folder / "in" / "trips.csv", index=False)
+    ROWS.to_csv(folder / "rows.csv", index=False)
+    PrivSyn(9.0, 1e-6, folder / "tables.yaml", seed=0).fit({"homes": homes, "trips": trips}).save(
+        folder / "linked.privsyn"
+    )
+    PrivSyn(9.0, 1e-6, folder / "listed.yaml", seed=0).fit(ROWS[["job"]]).save(folder / "one.privsyn")
+    together = PrivSyn(9.0, 1e-6, folder / "listed.yaml", unit="who", identifiers=True, seed=0).fit(ROWS)
+    together.save(folder / "together.privsyn")
+    return folder
+
+
+@dataclass(frozen=True)
+class Way:
+    """How users ask for what is refused: in Python, by a command, on the page."""
+
+    python: Callable[[], object] | None = None
+    command: tuple[object, ...] = ()
+    page: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, object] = field(default_factory=dict)
+
+
+def settings(schema: str | None, *options: object, page: Any = None, facts: Any = None, **given: Any) -> Way:
+    """A setting of `PrivSyn` and the option of `privsyn synth`, if it has one."""
+    source, out = ("in", "made") if schema == "tables.yaml" else ("rows.csv", "made.csv")
+    known = () if schema is None else ("--schema", schema)
+    command = ("synth", source, out, "--epsilon", 1, *known, *options) if options else ()
+    data = "in" if schema == "tables.yaml" else ROWS
+    return Way(
+        lambda: PrivSyn(**{"epsilon": 1.0, "schema": schema} | given).fit(data),
+        command,
+        page or {},
+        facts or {},
+    )
+
+
+def together(*options: object, **given: Any) -> Way:
+    person = ("--unit", "who", "--identifiers")
+    return settings(
+        "listed.yaml", *((*person, *options) if options else ()), unit="who", identifiers=True, **given
+    )
+
+
+def published(*options: object, schema: str = "listed.yaml", **given: Any) -> Way:
+    return settings(
+        schema, "--paper", *options, method="published", facts={"algorithm": "published"}, **given
+    )
+
+
+def sample(model: str, *options: object, **given: Any) -> Way:
+    return Way(lambda: load(model).sample(3, **given), ("sample", model, "made.csv", "--rows", 3, *options))
+
+
+def draws(model: str) -> Way:
+    return Way(
+        lambda: load(model).draws(2, 3).to_file("made.csv"),
+        ("sample", model, "made.csv", "--rows", 3, "--draws", 2),
+    )
+
+
+def of_owners(*options: object, schema: str = "listed.yaml", data: Any = ROWS, **given: Any) -> Way:
+    facts = given.pop("facts", {})
+    read = "in" if schema == "tables.yaml" else "rows.csv"
+    command = ("owner", read, "--epsilon", 1, "--schema", schema, *ALL_OWNERS, *options) if options else ()
+    owners = {"party": 0, "peers": PEERS, "folder": "run"}
+    fit = lambda: PrivSyn(**{"epsilon": 1.0, "schema": schema} | given).fit(Owners(data, **owners))  # noqa: E731
+    return Way(fit, command, {}, facts)
+
+
+def of_cluster() -> None:
+    """Open a source of rows that are not near, as those of Dask and Spark are."""
+
+    class Far:
+        near = False
+
+    database, patched = as_database("tables.yaml"), pytest.MonkeyPatch()
+    with patched.context() as patch:
+        patch.setattr(opened, "read_in_batches", lambda *_, **__: Far())
+        opened._source(database.tables["homes"], None)
+
+
+COMPARE = ("evaluate", "in", "in", "--schema", "tables.yaml")
+IMPORTANT = [["job", "who"]]
+KEPT = {"values": "cook\nsmith", "more": "keep: 0.5"}
+WAYS = {
+    (LINKED, "unit"): settings("tables.yaml", "--unit", "home", unit="home"),
+    (LINKED, "identifiers"): settings("tables.yaml", "--identifiers", identifiers=True),
+    (LINKED, "order"): settings("tables.yaml", "--order", "km", order="km"),
+    (LINKED, "derive"): settings("tables.yaml", derive={"a": "count()"}),
+    (LINKED, "important"): settings("tables.yaml", "--important", "km,trip", important=[["km", "trip"]]),
+    (LINKED, "target"): settings("tables.yaml", "--target", "km", target="km"),
+    (LINKED, "y"): Way(lambda: PrivSyn(1.0, schema="tables.yaml").fit("in", [1])),
+    (LINKED, "test"): Way(lambda: evaluate("in", "in", "tables.yaml", test="in"), (*COMPARE, "--test", "in")),
+    (LINKED, "accept"): settings("tables.yaml", "--accept", "accept.yaml", accept="accept.yaml"),
+    (LINKED, "method"): settings("tables.yaml", "--paper", method="published"),
+    (LINKED, "balance"): sample("linked.privsyn", "--balance", "region", balance="region"),
+    (LINKED, "draws"): draws("linked.privsyn"),
+    **{
+        (LINKED, name): Way(None, (*COMPARE, f"--{name}", ";"))
+        for name in ("delimiter", "encoding", "decimal", "thousands")
+    },
+    (TOGETHER, "target"): together("--target", "job", target="job"),
+    (TOGETHER, "y"): Way(lambda: PrivSyn(1.0, unit="who", identifiers=True).fit(ROWS, [1] * 40)),
+    (TOGETHER, "important"): together("--important", "job,who", important=IMPORTANT),
+    (TOGETHER, "accept"): together("--accept", "accept.yaml", accept="accept.yaml"),
+    (TOGETHER, "method"): together("--paper", method="published"),
+    (TOGETHER, "given"): sample("together.privsyn", "--given", "job=cook", given={"job": "cook"}),
+    (TOGETHER, "balance"): sample("together.privsyn", "--balance", "job", balance="job"),
+    (TOGETHER, "draws"): draws("together.privsyn"),
+    (APART, "order"): settings("listed.yaml", "--unit", "who", "--order", "job", unit="who", order="job"),
+    (APART, "derive"): settings("listed.yaml", unit="who", derive={"n": "count()"}),
+    (NOBODY, "identifiers"): settings("listed.yaml", "--identifiers", identifiers=True),
+    (NOBODY, "rows_per_unit"): settings("listed.yaml", "--rows-per-unit", 2, rows_per_unit=2),
+    (NOBODY, "order"): Way(
+        lambda: evaluate(ROWS, ROWS, order="job"), ("evaluate", "rows.csv", "rows.csv", "--order", "job")
+    ),
+    (METHOD, "target"): published("--target", "job", target="job"),
+    (METHOD, "matters_most"): published("--important", "job,who", important=IMPORTANT),
+    (METHOD, "pure"): published("--delta", 0, delta=0),
+    (METHOD, "keep"): published(schema="partly.yaml"),
+    (METHOD, "parameters"): settings(
+        None, "--parameters", "rounds=3", parameters={"rounds": 3}, facts={"algorithm": "default"}
+    ),
+    (RANDOMISED, "matters_most"): settings(
+        "kept.yaml",
+        *("--important", "job,who"),
+        important=IMPORTANT,
+        page={"important": IMPORTANT, "job": KEPT, "who": KEPT},
+    ),
+    (RANDOMISED, "epsilon"): settings("kept.yaml", "--memory", "1GB", page={"job": KEPT, "who": KEPT}),
+    (RANDOMISED, "unit"): Way(lambda: PrivSyn(schema="kept.yaml", unit="who")),
+    (PURE, "values"): settings(
+        "open.yaml",
+        "--delta",
+        0,
+        delta=0,
+        page={"delta": 0.0, "job": {}, "unit": "who"},
+        facts={"columns": "'job'"},
+    ),
+    (OWNERS, "tables"): of_owners("--force", schema="tables.yaml"),
+    (OWNERS, "identifiers"): of_owners(unit="who", identifiers=True),
+    (OWNERS, "randomised"): of_owners(schema="kept.yaml", epsilon=None),
+    (OWNERS, "accept"): of_owners(accept="accept.yaml"),
+    (OWNERS, "seed"): of_owners(seed=1),
+    (OWNERS, "pure"): of_owners("--delta", 0, delta=0),
+    (OWNERS, "method"): of_owners(method="published"),
+    (OWNERS, "values"): of_owners("--force", schema="open.yaml", facts={"columns": "'job'"}),
+    (CLUSTER, "tables"): Way(of_cluster),
+    (DRAWS, "given"): Way(None, ("sample", "one.privsyn", "made.csv", "--draws", 2, "--given", "job=cook")),
+    (DRAWS, "balance"): Way(None, ("sample", "one.privsyn", "made.csv", "--draws", 2, "--balance", "job")),
+    (CHECK, "output"): Way(None, ("schema", "rows.csv", "--check", "listed.yaml", "-o", "made.yaml")),
+    (CHECK, "from_dtypes"): Way(None, ("schema", "rows.csv", "--check", "listed.yaml", "--from-dtypes")),
+    (CHECK, "persons"): Way(None, ("schema", "in", "--check", "tables.yaml", "--persons", "homes")),
+}
+
+
+@pytest.mark.parametrize("refusal", ABILITIES, ids=lambda row: f"{row.kind.split(' {')[0]} {row.name}")
+def test_python_the_command_and_the_page_refuse_in_the_same_words(refusal, folder, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    for noise in (ExactGaussian, ExactLaplace):
+        monkeypatch.setattr(noise, "draw", lambda *_: pytest.fail("something was asked of the rows"))
+    way = WAYS[refusal.kind, refusal.name]
+    before = written(folder)
+    if way.python is not None:
+        with pytest.raises(InputError) as raised:
+            way.python()
+        assert str(raised.value) == refusal.sentence(**way.facts)
+    if way.command:
+        with spelling(spelling_of):
+            sentence = refusal.sentence(**way.facts)
+        done = run(capsys, *way.command)
+        refused = done.err.replace("privsyn: reading: 0 of 1\nprivsyn: reading: 1 of 1\n", "")
+        assert (done.code, refused, done.out) == (2, f"privsyn: {sentence}\n", "")
+    if way.page:
+        with pytest.raises(InputError) as raised:
+            on_the_page(dict(way.page))
+        assert str(raised.value) == refusal.sentence(**way.facts)
+    assert written(folder) == before
+
+
+def written(folder: Path) -> set[str]:
+    """The files in the folder, without the folders in which owners keep answers: there is none yet."""
+    return {path.name for path in folder.iterdir()} - {"run", "own.privsyn.run"}
+
+
+def on_the_page(chosen: dict[str, Any]) -> None:
+    """Choose what the page offers, and look at what to expect."""
+    choices = Choices(Path("rows.csv"))
+    choices.entries = [Entry(name, "categorical", **chosen.pop(name, {})) for name in choices.names]
+    for name, value in chosen.items():
+        setattr(choices, name, value)
+    choices.settings()
+    choices.plan()
+
+
+def test_every_refusal_has_a_way_to_it_and_stands_once():
+    assert WAYS.keys() == {(row.kind, row.name) for row in ABILITIES}
+    assert len(ABILITIES) == len(WAYS)
+
+
+def test_what_is_not_asked_for_is_not_refused():
+    assert PrivSyn(1.0, schema=Schema({"a": Categorical(["x"])}), order=None, identifiers=False).kinds == (
+        APART,
+        NOBODY,
+    )
