@@ -201,14 +201,14 @@ def _best_part(
     best: tuple[int, int, tuple[int, ...]] = (0, 0, ())
     for clique in cliques:
         part: list[int] = []
-        cells, left = 1, overlap
+        cells, room = 1, overlap
         for attribute in clique:
-            if attribute in covered and not left:
+            if attribute in covered and not room:
                 continue
             if cells * sizes[attribute] > gamma:
                 break
             part.append(attribute)
-            cells, left = cells * sizes[attribute], left - (attribute in covered)
+            cells, room = cells * sizes[attribute], room - (attribute in covered)
         if len(part) > 2:
             best = min(best, (-len(part), cells, tuple(part)))
     return best[2]
