@@ -558,8 +558,8 @@ READERS = (
 RELEASE = (
     bug("persons are counted before a run says that it measures",
         "privsyn.methods.run.Run._from_answers",
-        "A(MEASURING, *R)\nB = self.budget(C)\nD = self._rows_per_person(*S)",
-        "B = self.budget(C)\nD = self._rows_per_person(*S)\nA(MEASURING, *R)",
+        "A(MEASURING, *R)\nD = self._rows_per_person(*S)",
+        "D = self._rows_per_person(*S)\nA(MEASURING, *R)",
         "tests/test_progress.py::test_an_exception_at_measuring_stops_the_run_with_nothing_asked"),
     bug("two runs at once both pass the policy", "privsyn.account.runs.lock",
         "fcntl.LOCK_SH if A else B", "fcntl.LOCK_SH",
