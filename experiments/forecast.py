@@ -3,11 +3,11 @@
     python experiments/forecast.py --folder DATA [--data adult,hmeq] [--eps 0.2,1,5] [--seeds 0,1,2]
 
 A fifth of each table is held out, and at most 10,000 of the other rows are the private table. The drop that
-`privsyn.forecast` expects is compared with the one that is found: gradient boosting learns from the private
-and from the synthetic rows, and is tested on the held-out ones. A score below that of a guess counts as a
-guess. Tables are read as in tables.py, or from NAME.train.csv.gz and NAME.test.csv.gz in DATA/numbers. One
-row for each run goes to forecast.csv; runs that it holds are not repeated. Seeded, and so NOT PRIVATE. It
-takes a quarter of an hour.
+`privsyn.sweep` of the release expects is compared with the one that is found: gradient boosting learns from
+the private and from the synthetic rows, and is tested on the held-out ones. A score below that of a guess
+counts as a guess. Tables are read as in tables.py, or from NAME.train.csv.gz and NAME.test.csv.gz in
+DATA/numbers. One row for each run goes to forecast.csv; runs that it holds are not repeated. Seeded, and so
+NOT PRIVATE. It takes a quarter of an hour.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import pandas as pd
 from runs import DELTA, Row, command, markdown, parser, resumed, write_section
 from tables import Table, read
 
-from privsyn import Categorical, Numerical, PrivSyn, Schema, forecast
+from privsyn import Categorical, Numerical, PrivSyn, Schema, sweep
 from privsyn.evaluation.encoding import code_together
 from privsyn.evaluation.models import Task, learning
 
@@ -79,14 +79,14 @@ def main() -> None:
         cut = round(0.8 * len(mixed))
         train, test = mixed[: min(cut, MOST_ROWS)], mixed[cut : cut + MOST_ROWS]
         model = PrivSyn(one["epsilon"], DELTA, this.schema, target=this.target, seed=seed).fit(train)
-        expected = forecast(model.release_, this.target, seed=seed)
+        expected = sweep(model, target=this.target, models=["boosting"]).iloc[0]
         scores = found(this, train, model.sample(len(train), seed=seed), test)
         yield {
             "rows": len(train),
             **scores,
-            "score": expected.score,
-            "drop": expected.drop,
-            "useless": expected.useless,
+            "score": expected["score"],
+            "drop": expected["drop"],
+            "useless": bool(expected["useless"]),
         }
 
     keys = ("data", "epsilon", "seed")

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from privsyn.release.draws.pooling import pool, pooled
     from privsyn.release.from_marginals import from_marginals
     from privsyn.release.release import Release, load
-    from privsyn.studies.forecast import Forecast, forecast
     from privsyn.studies.linked_plan import LinkedPlan
     from privsyn.studies.plan import Plan, plan
     from privsyn.studies.release_report import report
@@ -63,7 +62,6 @@ __all__ = [
     "Equal",
     "Faker",
     "Forbidden",
-    "Forecast",
     "Identifier",
     "Increasing",
     "InputError",
@@ -84,7 +82,6 @@ __all__ = [
     "Total",
     "attack",
     "evaluate",
-    "forecast",
     "from_marginals",
     "load",
     "plan",
@@ -105,7 +102,6 @@ _HOMES = {
     "privsyn.evaluation.evaluate": ("evaluate",),
     "privsyn.evaluation.attacks.risks": ("Risks",),
     "privsyn.evaluation.scores": ("Scores",),
-    "privsyn.studies.forecast": ("Forecast", "forecast"),
     "privsyn.studies.linked_plan": ("LinkedPlan",),
     "privsyn.studies.plan": ("Plan", "plan"),
     "privsyn.release.draws.draws": ("Draws",),

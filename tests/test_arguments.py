@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privsyn import Numerical, PrivSyn, Schema, Text, forecast, load, read_schema, report, sheet
+from privsyn import Numerical, PrivSyn, Schema, Text, load, read_schema, report, sheet
 from privsyn.arguments import check_finite, check_whole
 from privsyn.errors import InputError
 
@@ -44,7 +44,6 @@ def test_a_finite_number_is_taken_as_a_double():
         read_schema,
         lambda table: report(table, "page.html"),
         lambda table: sheet(table, "sheet.md"),
-        lambda table: forecast(table, "a"),
     ],
 )
 def test_a_table_in_the_place_of_a_path_or_a_release_is_refused_and_not_shown(take):

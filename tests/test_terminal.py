@@ -202,7 +202,7 @@ REFUSED = {
     "sample": lambda f, o: ["sample", o / "none", o / "out.csv"],
     "sample --given": lambda f, o: ["sample", crafted(f, o), o / "o.csv", "--given", f"{EVIL}=1"],
     "report": lambda f, o: ["report", o / "none", o / "page.html"],
-    "forecast": lambda f, o: ["forecast", crafted(f, o), "--target", EVIL],
+    "sweep of a model": lambda f, o: ["sweep", crafted(f, o), "--target", EVIL],
     "schema": lambda f, o: ["schema", f / "real.parquet", "--check", o / "none.yaml"],
     "plan": lambda f, o: ["plan", f / "real.parquet", *EPSILON, "--target", EVIL],
     "evaluate": lambda f, o: ["evaluate", f / "real.parquet", f / "synthetic.parquet"],

@@ -26,7 +26,7 @@ from privsyn.cli.common.options import spelling_of
 from privsyn.cli.common.terminal import say, say_text
 from privsyn.cli.evaluate import attack, evaluate
 from privsyn.cli.plan import plan, sweep
-from privsyn.cli.sample import forecast, report, sample
+from privsyn.cli.sample import report, sample
 from privsyn.cli.schema import randomize, schema
 from privsyn.cli.survey import demo
 from privsyn.cli.synth import owner, synth
@@ -75,7 +75,6 @@ COMMANDS = (
     owner,
     sample,
     report,
-    forecast,
     schema,
     evaluate,
     attack,

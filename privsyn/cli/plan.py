@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -81,16 +82,21 @@ def sweep(
     data: options.Data,
     *,
     epsilon: Annotated[
-        list[str], typer.Option(metavar="NUMBERS", help="Separated by commas: 0.1,0.3,1,3,10.")
-    ],
+        list[str] | None,
+        typer.Option(metavar="NUMBERS", help="Of a table. Separated by commas: 0.1,0.3,1,3,10."),
+    ] = None,
     out: Annotated[
-        Path,
+        Path | None,
         typer.Option(
             metavar="CSV",
-            help="One row for each run. Runs that are in this file are not repeated; use one file per table.",
+            help="Of a table: one row for each run. Runs that are in this file are not repeated; use one file"
+            " per table.",
         ),
-    ],
-    seeds: Annotated[int, typer.Option(min=1, help="Runs of each epsilon and method.")] = 5,
+    ] = None,
+    seeds: Annotated[
+        int | None,
+        typer.Option(min=1, help="Runs of each epsilon and method. Default: 5; of a model 1."),
+    ] = None,
     settings: options.Given,
     preset: Annotated[
         options.Names,
@@ -130,7 +136,11 @@ def sweep(
     force: options.Force = False,
     csv: options.Given,
 ) -> None:
-    """Measure many runs on DATA, for experiments. Seeded, and it READS DATA: its results are not private."""
+    """Measure many runs on DATA, for experiments. Seeded, and it READS DATA: its results are not private.
+
+    If DATA is a model of `privsyn synth`, it reads this alone, and prints how well models that learn from
+    synthetic rows are expected to predict real ones.
+    """
     import pandas as pd
 
     import privsyn
@@ -141,6 +151,14 @@ def sweep(
     from privsyn.studies.results import check_plot, check_scores, draw, long_form, read_peers
     from privsyn.table.database.yaml_form import as_database
 
+    if data.suffix.lower() == ".privsyn":
+        of_tables: dict[str, object] = {"epsilon": epsilon, "out": out, "schema": settings["schema"]}
+        of_tables |= {"preset": preset, "method": method, "metric": metric, "name": name, "long": long}
+        learners = (models and options.split(model)) or models
+        _sweep_release(data, settings["target"], learners, seeds, of_tables | {"plot": plot, "score": score})
+        return
+    if epsilon is None or out is None:
+        raise InputError("a sweep of a table needs --epsilon and --out")
     database = as_database(settings["schema"])
     if database is None:
         check_table(data)
@@ -180,6 +198,25 @@ def sweep(
     if plot is not None:
         draw(rows, plot, scores, others_results)
         say(f"{plot}: errors against epsilon; not private either")
+
+
+def _sweep_release(
+    path: Path,
+    target: str | None,
+    models: bool | list[str],
+    seeds: int | None,
+    table_settings: Mapping[str, object],
+) -> None:
+    from privsyn.cli.common import console
+    from privsyn.release.release import load
+    from privsyn.studies.simulated import simulated_scores
+
+    release = load(path)
+    with console.progress() as report:
+        scores = simulated_scores(release, target, models, seeds, report, table_settings)
+    for score in scores:
+        say_text(str(score))
+    console.show_privacy(release.ledger, spent_before=True)
 
 
 def _numbers(texts: list[str]) -> list[float]:

@@ -1,4 +1,4 @@
-"""`privsyn sample`, `report` and `forecast`: what a saved model gives at no further cost."""
+"""`privsyn sample` and `report`: what a saved model gives at no further cost."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 
 from privsyn.abilities import DRAWS, LINKED, check_abilities
 from privsyn.cli.common.options import ExcelSafe, Force, Out, Rows
-from privsyn.cli.common.terminal import say, say_text
+from privsyn.cli.common.terminal import say
 
 
 def sample(
@@ -107,26 +107,3 @@ def report(
     console.show_files({"--sheet": sheet})
     console.show_privacy(release.ledger, spent_before=True)
     console.show_losses(release.losses)
-
-
-def forecast(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="The model of `privsyn synth --model`.")],
-    target: Annotated[str, typer.Option(metavar="COL", help="The column to be predicted.")],
-    learner: Annotated[
-        str, typer.Option("--model", metavar="NAME", help="What learns: boosting, linear, forest or mlp.")
-    ] = "boosting",
-    draws: Annotated[
-        int, typer.Option(min=1, help="Number of simulated runs: more are slower and steadier.")
-    ] = 1,
-    seed: Annotated[int | None, typer.Option(min=0, help="Makes the forecast repeatable.")] = None,
-) -> None:
-    """Forecast how well models that learn from synthetic rows predict real ones. It reads MODEL alone."""
-    import privsyn
-    from privsyn.cli.common import console
-    from privsyn.release.release import load
-
-    release = load(model)
-    with console.progress() as report:
-        found = privsyn.forecast(release, target, model=learner, draws=draws, seed=seed, progress=report)
-    say_text(str(found))
-    console.show_privacy(release.ledger, spent_before=True)

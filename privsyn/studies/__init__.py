@@ -1,1 +1,1 @@
-"""Plan a run, sweep many runs, forecast what models learn, and trace errors to their sources."""
+"""Plan a run, sweep many runs on a table or a release, and trace errors to their sources."""

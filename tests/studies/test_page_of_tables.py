@@ -20,10 +20,10 @@ from privsyn import (
     PrivSyn,
     Schema,
     Table,
-    forecast,
     load,
     report,
     sheet,
+    sweep,
 )
 from privsyn.pages.diagram import WIDTH, Box, diagram
 from privsyn.release.outlook import strength
@@ -301,9 +301,9 @@ def test_a_seeded_release_may_not_be_published():
     assert "NOT PRIVATE" in render_sheet(seeded).split("## Motivation")[0]
 
 
-def test_a_forecast_of_several_tables_is_refused_in_one_line(release):
+def test_a_sweep_of_a_release_of_several_tables_is_refused_in_one_line(release):
     with pytest.raises(InputError, match="lacks the links that noise hid"):
-        forecast(release, "ward")
+        sweep(release, target="ward")
 
 
 def test_one_table_of_persons_with_many_rows_has_the_page_of_one_table(tmp_path):

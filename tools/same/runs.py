@@ -251,7 +251,7 @@ COMMANDS = {
     "synth_drafted": "synth people.csv drafted.csv --epsilon 3 --schema draft.yaml --seed 1",
     "sample": "sample m.privsyn old.csv --rows 100 --seed 2 --given age=65.. --given job=cook",
     "evaluate": "evaluate small.csv out.csv --schema small.yaml --target married --report r.html",
-    "forecast": "forecast m.privsyn --target married --seed 1",
+    "sweep_release": "sweep m.privsyn --target married",
     "attack": "attack small.csv out.csv small.csv --seed 1",
     "unknown": "synth small.csv no.csv --epsilon 1 --schema small.yaml --target maried",
     "negative": "synth small.csv no.csv --epsilon -1 --schema small.yaml",

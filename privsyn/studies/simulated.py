@@ -1,13 +1,13 @@
-"""Forecast: how well will a model predict real rows if it learns from synthetic ones? From a release alone.
+"""A sweep of a release: how well will a model predict real rows if it learns from synthetic ones?
 
 A posterior draw of the release stands in for the private table. Models learn from this table, from the
 released one, and from the table of a simulated run on the stand-in. All are tested on other rows of the draw.
-Nothing here reads a private row, so a forecast costs no privacy.
+Nothing here reads a private row, so it costs no privacy.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import isnan, nan
@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from privsyn.arguments import check_release, check_whole
-from privsyn.errors import InputError, did_you_mean, printable, safe_repr
-from privsyn.evaluation.comparison import DEFAULT_LEARNERS, LEARNERS
+from privsyn.errors import InputError, printable, spelled
+from privsyn.evaluation.comparison import LEARNERS, chosen_learners
 from privsyn.evaluation.encoding import Coded, View, code_together
 from privsyn.private.accounting import epsilon_for
 from privsyn.private.laws import LAWS
@@ -61,8 +61,8 @@ REAL = {"AUC": (-0.09, 0.06), "R2": (-0.24, 0.26)}
 """The same quantiles for models that learn from real rows."""
 
 LINKED = (
-    "a forecast simulates private rows from the model, which lacks the links that noise hid: it would promise"
-    " too much for linked tables; `plan` says what another epsilon or more rows would keep"
+    "a sweep of a release simulates private rows from the model, which lacks the links that noise hid:"
+    " it would promise too much for linked tables; `plan` says what another epsilon or more rows would keep"
 )
 """Why linked tables are refused."""
 
@@ -71,7 +71,7 @@ USELESS = 0.1
 
 
 @dataclass(frozen=True)
-class Forecast:
+class SimulatedScore:
     """What a model is expected to reach on real rows, if it learns from the synthetic table.
 
     Parameters
@@ -137,6 +137,12 @@ class Forecast:
         """Whether a model is expected to be hardly better than a guess. Then the drop cannot be known."""
         return self.score - self.guess <= USELESS
 
+    @property
+    def row(self) -> dict[str, object]:
+        """The values of `COLUMNS`."""
+        named = {"model": self.learner, "drop_low": self.low, "drop_high": self.high}
+        return {name: named[name] if name in named else getattr(self, name) for name in COLUMNS}
+
     def __str__(self) -> str:
         score = (
             f"to predict {self.target} on real rows, a model ({LEARNERS[self.learner]}) that learns"
@@ -155,83 +161,81 @@ class Forecast:
         return "\n".join(map(printable, [score, none if self.useless else drop]))
 
 
-def forecast(
-    release: Release[Any] | PrivSyn[Any],
-    target: str,
-    *,
-    model: str = DEFAULT_LEARNERS[0],
-    draws: int = 1,
-    seed: int | None = None,
-    progress: Progress | None = None,
-) -> Forecast:
-    """Return what a model that learns from a release is expected to reach on real rows.
+COLUMNS = (
+    *("target", "model", "measure", "score", "score_low", "score_high"),
+    *("real", "real_low", "real_high", "drop", "drop_low", "drop_high", "guess", "useless"),
+)
+"""What the row of a score holds."""
 
-    It uses only the release, so it costs no further privacy. For each draw it simulates a run on at most
-    10,000 rows, with noise that hides as much as that of the release, and trains three models. It cannot see
-    structure that the release lacks, such as interactions of columns that were only counted in pairs: see
-    docs/engineer.md for how far drops were off.
+
+def simulated_scores(
+    release: Release[Any] | PrivSyn[Any],
+    target: str | None,
+    models: bool | Sequence[str],
+    runs: int | None,
+    progress: Progress | None,
+    table_settings: Mapping[str, object],
+) -> tuple[SimulatedScore, ...]:
+    """Return what models that learn from a release are expected to reach on real rows.
+
+    For each run it simulates a private table of at most 10,000 rows, and a release of it with noise that
+    hides as much as that of the release. It cannot see structure that the release lacks, such as interactions
+    of columns that were only counted in pairs: see docs/engineer.md for how far drops were off.
 
     Parameters
     ----------
     release : Release or PrivSyn
-        The result of `load`, or a fitted model.
-    target : str
-        The column to be predicted. The simulated runs name it as their `target`.
-    model : "boosting", "linear", "forest" or "mlp"
-    draws : int
-        Number of simulated private tables, at least 1. The time is proportional to it.
-    seed : int, optional
-        Makes the forecast repeatable.
-    progress : callable, optional
-        Called as ``progress(stage, done, total)``.
+    target, models, progress
+        As for `sweep`. The simulated runs name the target, too.
+    runs : int, optional
+        Number of simulated private tables, at least 1 (the default). The time is proportional to it.
+    table_settings : mapping of a setting to its value
+        Those of a sweep of a table, which are refused.
 
     Raises
     ------
     InputError
         If the target is no counted column or has one value only, the counts were measured elsewhere or
-        randomised by the respondents, or the tables are linked.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from privsyn import Categorical, PrivSyn, Schema
-    >>> rows = pd.DataFrame({"smokes": ["no", "yes"] * 500, "ill": ["no", "yes", "no", "no"] * 250})
-    >>> schema = Schema({"smokes": Categorical(["no", "yes"]), "ill": Categorical(["no", "yes"])})
-    >>> release = PrivSyn(1.0, 1e-6, schema, seed=0).fit(rows).release_
-    >>> found = forecast(release, "ill", seed=0)
-    >>> found.measure, found.score > 0.7, found.drop < 0.1
-    ('AUC', True, True)
+        randomised by the respondents, or rows or tables are linked.
     """
-    fitted: TableModel | None = check_release(release).single
-    if fitted is None:
+    for name, value in table_settings.items():
+        if value is not None and value is not False and value != ():
+            raise InputError(f"leave out {spelled(name)}: a release is swept with the settings of its run")
+    model: TableModel | None = check_release(release).single
+    if model is None:
         raise InputError(LINKED)
-    fitted.codec.schema.check_coded("target", target)
-    if model not in LEARNERS:
-        meant = did_you_mean(model, LEARNERS)
-        raise InputError(f"the model {safe_repr(model)} is none of {', '.join(LEARNERS)}{meant}")
-    entropy = np.random.SeedSequence(None if seed is None else check_whole("seed", seed))
-    simulated = _Simulation(fitted, target, model, check_whole("draws", draws, least=1), entropy)
-    found = list(simulated.scores(progress or no_progress))
-    measure = simulated.measure
-    guess = GUESSES[measure]
-    known = np.maximum([scores for scores in found if not any(map(isnan, scores))], guess)
-    if not len(known):
-        raise InputError(f"target {target!r}: the release has one value only, so nothing can be learnt")
-    alike, released, again = known.mean(axis=0).tolist()
-    name, score = NAMES[measure], (released + again) / 2
-    drop = KEPT[name] * max(alike - score, 0.0)
-    return Forecast(target, name, model, guess + KEPT[name] * (score - guess), drop, guess)
+    if target is None:
+        raise InputError(f"a sweep of a release is about predictions: give {spelled('target')}")
+    model.codec.schema.check_coded("target", target)
+    learners = chosen_learners(models)
+    if not learners:
+        raise InputError("a sweep of a release is about models: name at least one")
+    simulation = _Simulation(
+        model, target, learners, check_whole("seeds", 1 if runs is None else runs, least=1)
+    )
+    by_run = list(simulation.scores(progress or no_progress))
+    measure = simulation.measure
+    guess, name = GUESSES[measure], NAMES[measure]
+    expected = []
+    for place, learner in enumerate(learners):
+        scores = [run[place] for run in by_run if not any(map(isnan, run[place]))]
+        if not scores:
+            raise InputError(f"target {target!r}: the release has one value only, so nothing can be learnt")
+        alike, released, again = np.maximum(scores, guess).mean(axis=0).tolist()
+        simulated = (released + again) / 2
+        score, drop = guess + KEPT[name] * (simulated - guess), KEPT[name] * max(alike - simulated, 0.0)
+        expected.append(SimulatedScore(target, name, learner, score, drop, guess))
+    return tuple(expected)
 
 
 class _Simulation:
     """Stand-ins for the private table, and simulated releases of them."""
 
-    def __init__(
-        self, release: TableModel, target: str, model: str, draws: int, entropy: np.random.SeedSequence
-    ) -> None:
+    def __init__(self, release: TableModel, target: str, learners: tuple[str, ...], draws: int) -> None:
         schema, method = release.codec.schema, release.method.name
         self._schema = replace(schema, columns=schema.coded)
-        self._target, self._model, self._seeds = target, model, entropy.generate_state(draws + 1).tolist()
+        seeds = np.random.SeedSequence(0).generate_state(draws + 1)  # nothing private depends on them
+        self._target, self._learners, self._seeds = target, learners, seeds.tolist()
         total = max(round(release.fitted.total), 1)
         self._rows = min(total, MOST_ROWS)
         named: dict[str, Any] = {"target": target} if method == "default" else {}
@@ -244,8 +248,8 @@ class _Simulation:
         self._released = stacked(release.blocks(self._rows, self._seeds[-1], None))
         self.measure = "auc"
 
-    def scores(self, report: Progress) -> Iterator[tuple[float, float, float]]:
-        """Yield three scores for each draw, all on test rows of the draw.
+    def scores(self, report: Progress) -> Iterator[list[tuple[float, float, float]]]:
+        """Yield three scores of each learner for each draw, all on test rows of the draw.
 
         The models learn from its other rows, from the released table, and from a simulated release of it.
         """
@@ -263,15 +267,18 @@ class _Simulation:
             yield self._learn(view, tested, learnt)
         report(stage, steps, steps)
 
-    def _learn(self, view: View, test: Coded, tables: list[Coded]) -> tuple[float, float, float]:
+    def _learn(self, view: View, test: Coded, tables: list[Coded]) -> list[tuple[float, float, float]]:
         from privsyn.evaluation.models import Task, learning
 
         task = Task.of(view, tables[0], self._target)
         self.measure = "r2" if task.classes is None else "auc"
-        found = [learning(view, task, table, test, (self._model,)) for table in tables]
-        key = f"{self._model}_{self.measure}"
-        alike, released, again = (scores[key].value if key in scores else nan for scores in found)
-        return alike, released, again
+        by_table = [learning(view, task, table, test, self._learners) for table in tables]
+        scores = []
+        for learner in self._learners:
+            key = f"{learner}_{self.measure}"
+            alike, released, again = (found[key].value if key in found else nan for found in by_table)
+            scores.append((alike, released, again))
+        return scores
 
 
 def epsilon_of_row(ledger: Ledger, part: float = 1.0) -> tuple[float, float]:
@@ -280,7 +287,7 @@ def epsilon_of_row(ledger: Ledger, part: float = 1.0) -> tuple[float, float]:
     A run on a part of the rows has noise that is smaller in proportion. If persons have many rows, the noise
     is that of the bound of the run. What the numbers of rows per person cost is left out, as is what finding
     values and bounds cost, and the tests of criteria. That counts of kept rows were multiplied, to stand for
-    all rows, is not simulated: the noise hides more than a forecast says.
+    all rows, is not simulated: the noise hides more than the scores say.
 
     >>> from privsyn.private.spend import Spend
     >>> counts = Spend(ONE_WAYS, answers=12, sensitivity=6.0, sigma=8.0)
@@ -292,11 +299,11 @@ def epsilon_of_row(ledger: Ledger, part: float = 1.0) -> tuple[float, float]:
     ('0.926', 1e-05)
     """
     if ledger.elsewhere is not None or ledger.local:
-        raise InputError("a forecast simulates the run: it needs counts with noise of privsyn's own")
+        raise InputError("a sweep of a release simulates the run: it needs noise of privsyn's own")
     law = LAWS[ledger.law]
     asked = [place for place, spend in enumerate(ledger.spends) if spend.what.startswith(ONE_WAYS)]
     if not asked:  # the questions to linked tables begin with the name of a table
-        raise InputError("a forecast simulates a run on independent rows: this model has linked ones")
+        raise InputError("a sweep of a release simulates independent rows: this model has linked ones")
     cost = sum(spend.cost for spend in ledger.spends[asked[0] :])
     if ledger.acceptance is not None:
         cost -= ledger.acceptance.share * ledger.budget

@@ -1,4 +1,4 @@
-"""A forecast is made of the release alone, follows the noise, and refuses what it cannot simulate."""
+"""A sweep of a release needs the release alone, follows the noise, and refuses what it cannot simulate."""
 
 import numpy as np
 import pandas as pd
@@ -7,18 +7,17 @@ from command import run
 
 from privsyn import (
     Categorical,
-    Forecast,
     InputError,
     Numerical,
     PrivSyn,
     Schema,
-    forecast,
     from_marginals,
     load,
+    sweep,
 )
 from privsyn.methods.persons import FOR_ROWS
 from privsyn.private.accounting import rho_for
-from privsyn.studies.forecast import epsilon_of_row
+from privsyn.studies.simulated import SimulatedScore, epsilon_of_row
 
 SCHEMA = Schema(
     {
@@ -45,23 +44,29 @@ def release():
     return fitted(3.0)
 
 
+def expected(release, target="ill", seeds=2, models=("linear",), **settings):
+    """The only row of a sweep of a release."""
+    (row,) = sweep(release, target=target, models=models, seeds=seeds, **settings).itertuples(index=False)
+    return row
+
+
 @pytest.fixture(scope="module")
 def found(release):
-    return forecast(release, "ill", model="linear", draws=2, seed=0)
+    return expected(release)
 
 
 @pytest.mark.slow
-def test_a_forecast_needs_the_saved_release_alone_and_can_be_repeated(release, found, tmp_path):
+def test_a_sweep_needs_the_saved_release_alone_and_can_be_repeated(release, found, tmp_path):
     release.save(tmp_path / "m.privsyn")
-    assert forecast(load(tmp_path / "m.privsyn"), "ill", model="linear", draws=2, seed=0) == found
+    assert expected(load(tmp_path / "m.privsyn")) == found
 
 
 @pytest.mark.slow
-def test_a_fitted_model_is_forecast_as_its_release(found):
+def test_a_fitted_model_is_swept_as_its_release(found):
     model = PrivSyn(3.0, 1e-6, SCHEMA, target="ill", seed=0)
     with pytest.raises(InputError, match=r"or a fitted model; got a PrivSyn"):
-        forecast(model, "ill")
-    assert forecast(model.fit(patients()), "ill", model="linear", draws=2, seed=0) == found
+        sweep(model, target="ill")
+    assert expected(model.fit(patients())) == found
 
 
 @pytest.mark.slow
@@ -70,17 +75,16 @@ def test_with_little_noise_the_drop_is_small_and_with_much_the_table_is_useless(
     assert found.score > 0.8
     assert found.drop < 0.05
     assert not found.useless
-    noisy = forecast(fitted(0.01), "ill", model="linear", draws=2, seed=0)
+    noisy = expected(fitted(0.01))
     assert noisy.score < found.score
     assert noisy.useless
-    assert "do not train" in str(noisy)
 
 
 def test_numbers_have_an_r2_of_at_least_that_of_a_guess(release):
-    found = forecast(release, "dose", model="linear", draws=2, seed=0)
+    found = expected(release, "dose")
     assert found.measure == "R2"
     assert 0 <= found.score < 1
-    assert found.low <= found.drop <= found.high
+    assert found.drop_low <= found.drop <= found.drop_high
 
 
 @pytest.mark.parametrize("persons", [1, 4])
@@ -100,10 +104,9 @@ def test_a_part_of_the_rows_has_noise_that_is_smaller_in_proportion(release):
 
 
 def test_a_large_table_is_simulated_with_fewer_rows_and_reports_its_steps(release, found, monkeypatch):
-    monkeypatch.setattr("privsyn.studies.forecast.MOST_ROWS", 750)
+    monkeypatch.setattr("privsyn.studies.simulated.MOST_ROWS", 750)
     said = []
-    settings = {"model": "linear", "draws": 2, "seed": 0}
-    fewer = forecast(release, "ill", **settings, progress=lambda *step: said.append(step))
+    fewer = expected(release, progress=lambda *step: said.append(step))
     assert fewer != found
     assert fewer.score == pytest.approx(found.score, abs=0.1)
     assert [step for step in said if step[0] == "simulating runs"] == [
@@ -120,7 +123,7 @@ def test_what_finding_values_costs_is_not_simulated():
 def test_counts_that_were_measured_elsewhere_are_refused():
     given = from_marginals(Schema({"ill": SCHEMA.columns["ill"]}), {"ill": ([5.0, 5.0], 1.0)}, "x")
     with pytest.raises(InputError, match="of privsyn's own"):
-        forecast(given, "ill")
+        sweep(given, target="ill")
 
 
 def test_linked_rows_are_refused():
@@ -129,39 +132,52 @@ def test_linked_rows_are_refused():
     model = PrivSyn(5.0, 1e-9, schema, unit="who", identifiers=True, seed=0).fit(rows)
     for linked in (model, model.release_):
         with pytest.raises(InputError, match="this model has linked ones"):
-            forecast(linked, "ill")
+            sweep(linked, target="ill")
 
 
 @pytest.mark.parametrize(
     ("wrong", "text"),
-    [({"target": "none"}, "none"), ({"model": "tree"}, "none of boosting"), ({"draws": 0}, "at least 1")],
+    [
+        ({"target": "none"}, "none"),
+        ({"target": None}, "give target"),
+        ({"models": ["tree"]}, "no model 'tree'"),
+        ({"models": False}, "at least one"),
+        ({"seeds": 0}, "at least 1"),
+        ({"epsilons": [1.0]}, "leave out epsilons"),
+        ({"out": "sweep.csv"}, "leave out out"),
+    ],
 )
 def test_wrong_settings_are_refused(release, wrong, text):
     with pytest.raises(InputError, match=text):
-        forecast(release, **({"target": "ill"} | wrong))
+        sweep(release, **({"target": "ill"} | wrong))
 
 
-def test_the_command_prints_the_forecast(release, found, tmp_path, capsys):
-    release.save(tmp_path / "m.privsyn")
+def test_the_command_prints_the_score(release, found, tmp_path, capsys):
     model = tmp_path / "m.privsyn"
-    settings = ("--model", "linear", "--draws", 2, "--seed", 0)
-    done = run(capsys, "forecast", model, "--target", "ill", *settings)
+    release.save(model)
+    done = run(capsys, "sweep", model, "--target", "ill", "--model", "linear", "--seeds", 2)
     assert done.code == 0
-    *said, privacy = done.out.splitlines()
-    assert said == str(found).splitlines()
+    score, *_, privacy = done.out.splitlines()
+    assert f"is expected to reach an AUC of {found.score:.2f} " in score
     assert privacy.startswith("NOT PRIVATE")  # the model has a seed
+    assert "leave out --epsilon" in run(capsys, "sweep", model, "--target", "ill", "--epsilon", 1).err
+    assert "--epsilon" in run(capsys, "sweep", "table.csv", "--target", "ill").err
+
+
+def test_a_table_that_teaches_nothing_is_called_so():
+    assert "do not train" in str(SimulatedScore("y", "AUC", "boosting", 0.55, 0.2, 0.5))
 
 
 def test_no_score_of_real_rows_is_promised_that_the_release_cannot_know():
     """On Adult .99 was promised in words, and real rows reach .917."""
-    found = Forecast("y", "AUC", "boosting", 0.908, 0.018, 0.5)
+    found = SimulatedScore("y", "AUC", "boosting", 0.908, 0.018, 0.5)
     assert found.real_low < 0.917 < found.real_high < 0.99
     assert f"{found.real_low:.2f} to {found.real_high:.2f}" in str(found)
-    best = Forecast("y", "AUC", "boosting", 0.99, 0.01, 0.5)
+    best = SimulatedScore("y", "AUC", "boosting", 0.99, 0.01, 0.5)
     assert best.real_high == 1.0
 
 
 def test_the_interval_is_not_below_no_drop():
-    found = Forecast("y", "AUC", "boosting", 0.9, 0.01, 0.5)
+    found = SimulatedScore("y", "AUC", "boosting", 0.9, 0.01, 0.5)
     assert found.low == 0
     assert found.high > found.drop
