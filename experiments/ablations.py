@@ -149,7 +149,7 @@ def steps_alone(rows: pd.DataFrame) -> str:
     lines = []
     for name, of_tables in means.groupby("variant", sort=False):
         lines.append([name, *(f"{x:.3f}" for x in np.exp(of_tables.mean()))])
-        worst = [of.dropna().nlargest(1) for _, of in clear.loc[name].items()]
+        worst = [column.dropna().nlargest(1) for _, column in clear.loc[name].items()]
         lines.append(
             ["worst table", *(f"{np.exp(x.iloc[0]):.2f} {x.index[0]}" if len(x) else "" for x in worst)]
         )

@@ -163,10 +163,10 @@ def pattern(words: str) -> re.Pattern[str]:
 
 def number_in(text: str, words: str, where: str) -> str:
     """Return the number in the words, which must occur once."""
-    found = pattern(words).findall(text)
-    if len(found) != 1:
-        raise ValueError(f"{where}: {len(found)} times, not once: {words}")
-    return str(found[0])
+    matches = pattern(words).findall(text)
+    if len(matches) != 1:
+        raise ValueError(f"{where}: {len(matches)} times, not once: {words}")
+    return str(matches[0])
 
 
 def value(text: str) -> float:
@@ -261,8 +261,8 @@ def run(
         for claim in group:
             rows.append({"claim": claim.key, "state": state, "reason": reason})
             if not reason:
-                found = looked_up(claim, measured)
-                rows[-1] |= {"state": HOLDS if claim.agrees(found) else FAILS, "measured": found}
+                number = looked_up(claim, measured)
+                rows[-1] |= {"state": HOLDS if claim.agrees(number) else FAILS, "measured": number}
             say(claim, rows[-1])
         if rows and name in checks and not reason:
             print(f"{'':14}{name}: {processor_minutes():.1f} processor minutes so far", flush=True)  # noqa: T201
@@ -286,14 +286,14 @@ def shown(claim: Claim) -> str:
 def record(rows: Iterable[Mapping[str, Any]]) -> None:
     """Keep what was measured, beside what earlier runs measured."""
     about = today()
-    found = pd.DataFrame(
+    new = pd.DataFrame(
         [{"claim": row["claim"], "measured": row["measured"]} | about for row in rows if "measured" in row],
         columns=["claim", "measured", "date", "commit"],
     )
-    kept = recorded()
-    keys = {claim.key for claim in read_table()[1]} - set(found["claim"])
-    both = [part for part in (kept[kept["claim"].isin(keys)], found) if len(part)]
-    pd.concat(both or [found]).sort_values("claim").to_csv(RECORD, index=False, float_format="%.6g")
+    recorded_rows = recorded()
+    keys = {claim.key for claim in read_table()[1]} - set(new["claim"])
+    both = [part for part in (recorded_rows[recorded_rows["claim"].isin(keys)], new) if len(part)]
+    pd.concat(both or [new]).sort_values("claim").to_csv(RECORD, index=False, float_format="%.6g")
 
 
 def recorded() -> pd.DataFrame:
@@ -342,15 +342,15 @@ Measurements are sections of the pages that they belong to:
 def write_page() -> None:
     """Write docs/claims.md from the table and from what is recorded."""
     checks, claims = read_table()
-    kept = recorded().set_index("claim")
+    recorded_rows = recorded().set_index("claim")
     lines = []
     for claim in sorted(claims, key=lambda claim: (claim.page != "README.md", claim.page)):
         link = (
             f"[{Path(claim.page).stem}]({'../' if claim.page == 'README.md' else ''}{Path(claim.page).name})"
         )
         state, measured, when = NOT_RUN, "", ""
-        if claim.key in kept.index:
-            row = kept.loc[claim.key]
+        if claim.key in recorded_rows.index:
+            row = recorded_rows.loc[claim.key]
             state = HOLDS if claim.agrees(row["measured"]) else FAILS
             measured, when = f"{row['measured']:.5g}", f"{row['date']}, {row['commit']}"
         how = claim.check or "no command is kept"
@@ -375,18 +375,20 @@ def write_page() -> None:
 
 def main() -> int:
     """Run the checks that are asked for."""
-    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    asked.add_argument("--slow", action="store_true", help="run the slow half too")
-    asked.add_argument("--only", help="run one check")
-    asked.add_argument(
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--slow", action="store_true", help="run the slow half too")
+    parser.add_argument("--only", help="run one check")
+    parser.add_argument(
         "--page", action="store_true", help="run nothing, write docs/claims.md from what is recorded"
     )
-    given = asked.parse_args()
+    settings = parser.parse_args()
     checks, claims = read_table()
     rows: list[dict[str, Any]] = []
-    if not given.page:
-        chosen = [claim for claim in claims if given.only in (None, claim.check)]
-        for measured in run(checks, chosen, slow=given.slow):
+    if not settings.page:
+        chosen = [claim for claim in claims if settings.only in (None, claim.check)]
+        for measured in run(checks, chosen, slow=settings.slow):
             rows += measured
             record(measured)
         number = {state: sum(row["state"] == state for row in rows) for state in (HOLDS, FAILS, NOT_RUN)}

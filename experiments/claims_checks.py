@@ -57,20 +57,22 @@ def promises() -> dict[str, float]:
     def ledger(epsilon: float, delta: float) -> Ledger:
         return Ledger((), epsilon, delta, "gaussian" if delta else "pure", "none", True, (), "0")
 
-    found = {f"mu at {epsilon:g}": mu(epsilon) for epsilon in (0.1, 0.5, 1, 2, 5, 10)}
-    found |= {f"guess at {e:g}": 100 * ndtr(mu(e) / 2) for e in (0.1, 0.5, 1, 2, 3, 5, 10)}
-    found |= {f"pure guess at {e:g}": 100 * np.exp(e) / (1 + np.exp(e)) for e in (0.1, 1, 3)}
+    numbers = {f"mu at {epsilon:g}": mu(epsilon) for epsilon in (0.1, 0.5, 1, 2, 5, 10)}
+    numbers |= {f"guess at {e:g}": 100 * ndtr(mu(e) / 2) for e in (0.1, 0.5, 1, 2, 3, 5, 10)}
+    numbers |= {f"pure guess at {e:g}": 100 * np.exp(e) / (1 + np.exp(e)) for e in (0.1, 1, 3)}
     listed = Schema({"smokes": Categorical(["no", "yes"], nullable=False)})
     run = PrivSyn(1.0, DELTA, listed).fit(pd.DataFrame({"smokes": ["no", "yes"] * 500})).ledger_
-    found["guess by a ledger"] = 100 * ndtr(run.mu / 2)
-    found["two at 1"] = Ledger.compose([run, run]).epsilon
-    found["twelve at 1"] = Ledger.compose([run] * 12).epsilon
+    numbers["guess by a ledger"] = 100 * ndtr(run.mu / 2)
+    numbers["two at 1"] = Ledger.compose([run, run]).epsilon
+    numbers["twelve at 1"] = Ledger.compose([run] * 12).epsilon
     promised = [
         PrivSyn(e, DELTA, listed).fit(pd.DataFrame({"smokes": ["no", "yes"]})).ledger_ for e in (0.5, 0.4)
     ]
-    found["0.5 and 0.4"] = Ledger.compose(promised).epsilon
-    found["1, 1 and pure 0.5"] = Ledger.compose([ledger(1, DELTA), ledger(1, DELTA), ledger(0.5, 0)]).epsilon
-    return found
+    numbers["0.5 and 0.4"] = Ledger.compose(promised).epsilon
+    numbers["1, 1 and pure 0.5"] = Ledger.compose(
+        [ledger(1, DELTA), ledger(1, DELTA), ledger(0.5, 0)]
+    ).epsilon
+    return numbers
 
 
 def numbers_of() -> dict[str, float]:
@@ -107,27 +109,27 @@ def ten_lines() -> dict[str, float]:
     def share(table: pd.DataFrame) -> float:
         return 100 * float((table.loc[table["workstat"] == "retired", "happy"] == "very happy").mean())
 
-    found = [share(PrivSyn(1.0, DELTA, seed=seed).fit(people).sample(seed=seed)) for seed in range(10)]
-    return {"real": share(people), "mean": float(np.mean(found)), "low": min(found), "high": max(found)}
+    shares = [share(PrivSyn(1.0, DELTA, seed=seed).fit(people).sample(seed=seed)) for seed in range(10)]
+    return {"real": share(people), "mean": float(np.mean(shares)), "low": min(shares), "high": max(shares)}
 
 
 def sweeps() -> dict[str, float]:
     """Return the errors of the page on experiments: whole numbers, and the same as floats."""
     table = happiness().dropna()
-    found = {}
+    errors = {}
     for kind, frame in (("whole", table), ("floats", table.astype({"educ": float, "tvhours": float}))):
         rows = privsyn.sweep(frame, [0.5, 2], seeds=2, presets=["default", "paper"], models=False)
         for (preset, epsilon), row in (
             rows.groupby(["preset", "epsilon"])[["pair_mean", "triple_mean"]].mean().iterrows()
         ):
-            found |= {f"{kind} {preset} {epsilon:g} {name}": value for name, value in row.items()}
-    return found
+            errors |= {f"{kind} {preset} {epsilon:g} {name}": value for name, value in row.items()}
+    return errors
 
 
 def bins() -> dict[str, float]:
     """Return mean rank correlations of smooth numbers at epsilon 1, by bins: 20,000 rows, six seeds."""
     smooth = Copula(tuple("abcd"), NORMAL)
-    found: dict[str, list[float]] = {}
+    correlations: dict[str, list[float]] = {}
     for seed, count in product(range(6), (32, 8)):
         schema = Schema(
             {name: Numerical(0, 99, integer=True, nullable=False, bins=count) for name in smooth.names}
@@ -140,10 +142,10 @@ def bins() -> dict[str, float]:
             .corr(method="spearman")
             .to_numpy()
         )
-        for name, place in STRONG_AND_WEAK.items():
-            found.setdefault(f"{name}, {count} bins", []).append(abs(made[place]))
-    exact = {f"{name}, exact": float(abs(smooth.spearman[place])) for name, place in STRONG_AND_WEAK.items()}
-    return exact | {name: float(np.mean(values)) for name, values in found.items()}
+        for name, cell in STRONG_AND_WEAK.items():
+            correlations.setdefault(f"{name}, {count} bins", []).append(abs(made[cell]))
+    exact = {f"{name}, exact": float(abs(smooth.spearman[cell])) for name, cell in STRONG_AND_WEAK.items()}
+    return exact | {name: float(np.mean(values)) for name, values in correlations.items()}
 
 
 def error_bars_of_the_survey() -> dict[str, float]:
@@ -156,30 +158,30 @@ def error_bars_of_the_survey() -> dict[str, float]:
 
 def missing_cells_kept() -> dict[str, float]:
     """Return in how many of 60 fits, in percent, one column of 11 keeps missing cells: 5 % of 3,000 rows."""
-    kept = 0
+    complete = 0
     for seed in range(60):
         rng = np.random.default_rng(seed)
         rows = pd.DataFrame(rng.normal(size=(3000, 11)))
-        rows.columns = [f"x{place}" for place in rows]
+        rows.columns = [f"x{position}" for position in rows]
         rows.loc[rng.permutation(3000)[:150], "x0"] = np.nan
         made = PrivSyn(1.0, DELTA, seed=seed).fit(rows).sample(3000, seed=0)
-        kept += bool(made["x0"].isna().any())
-    return {"11, one": 100 * kept / 60}
+        complete += bool(made["x0"].isna().any())
+    return {"11, one": 100 * complete / 60}
 
 
 def budget_of_search() -> dict[str, float]:
     """Return the share of the budget that finding values and bounds of the survey takes, in percent."""
     table = survey()
-    found = {}
+    shares = {}
     for rows in (len(table), 400):
         ledger = PrivSyn(1.0, DELTA, seed=0).fit(table[:rows]).ledger_
-        for what in ("values", "bounds", "grids"):
-            found[f"{what}, {rows}"] = (
+        for kind in ("values", "bounds", "grids"):
+            shares[f"{kind}, {rows}"] = (
                 100
-                * sum(spend.rho for spend in ledger.spends if spend.what.startswith(f"{what} of"))
+                * sum(spend.rho for spend in ledger.spends if spend.what.startswith(f"{kind} of"))
                 / ledger.rho
             )
-    return found
+    return shares
 
 
 def page(name: str) -> dict[str, Any]:
@@ -198,11 +200,11 @@ def page(name: str) -> dict[str, Any]:
 
 def train_models() -> dict[str, float]:
     """Return R2 of boosting in the example of the page on training, the mean of three runs."""
-    found = []
+    scores = []
     for _ in range(3):
         score = page("engineer.md")["scores"].learning["boosting_r2"]
-        found.append((score.synthetic, score.real))
-    synthetic, real = np.mean(found, axis=0)
+        scores.append((score.synthetic, score.real))
+    synthetic, real = np.mean(scores, axis=0)
     return {"synthetic": synthetic, "real": real}
 
 
@@ -245,13 +247,13 @@ def draws_kept() -> dict[str, float]:
 
 def pure() -> dict[str, float]:
     """Return mean errors of all pairs at epsilon 1 without and with a delta, two seeds."""
-    found: dict[str, list[float]] = {}
+    errors_by_run: dict[str, list[float]] = {}
     for name, delta, seed in product(("nltcs", "adult"), (0.0, DELTA), (0, 1)):
         _, frame, schema, _ = read(folder(), name)
         made = PrivSyn(1.0, delta, schema, seed=seed).fit(frame).sample(len(frame), seed=seed)
         error = privsyn.evaluate(frame, made, schema, models=False).pair_mean.synthetic
-        found.setdefault(f"{name}, {delta:g}", []).append(error)
-    return {name: float(np.mean(errors)) for name, errors in found.items()}
+        errors_by_run.setdefault(f"{name}, {delta:g}", []).append(error)
+    return {name: float(np.mean(errors)) for name, errors in errors_by_run.items()}
 
 
 # A process begins with the peak memory of the one that starts it, so a small one starts it.

@@ -133,24 +133,24 @@ def coded(real: pd.DataFrame, frame: pd.DataFrame, name: str) -> np.ndarray:
     """A column in few cells, the same for all frames; missing is one."""
     if isinstance(COLUMNS[name], Categorical):
         return pd.Categorical(frame[name], categories=COLUMNS[name].values).codes.astype(np.int64) + 1
-    of, cells = (
+    reference, cells = (
         (f[name] - pd.Timestamp("2015-01-01")).dt.days if name in ("start", "end") else f[name].astype(float)
         for f in (real, frame)
     )
-    edges = np.unique(np.nanquantile(of, np.arange(1, CELLS) / CELLS))
+    edges = np.unique(np.nanquantile(reference, np.arange(1, CELLS) / CELLS))
     return np.where(cells.isna(), 0, np.searchsorted(edges, cells, side="right") + 1)
 
 
 def error(real: pd.DataFrame, ours: pd.DataFrame, pairs: list[tuple[str, str]]) -> float:
     """Mean total variation of pairs of columns."""
-    found = []
+    errors = []
     for a, b in pairs:
         shares = [
             np.bincount(coded(real, f, a) * 32 + coded(real, f, b), minlength=1024) / len(f)
             for f in (real, ours)
         ]
-        found.append(np.abs(shares[0] - shares[1]).sum() / 2)
-    return float(np.mean(found))
+        errors.append(np.abs(shares[0] - shares[1]).sum() / 2)
+    return float(np.mean(errors))
 
 
 def measured(constraints: list[object], rows: int) -> tuple[pd.DataFrame, float, float]:
@@ -174,7 +174,7 @@ def main() -> None:
     lines = []
     for name, (constraints, checks) in SETS.items():
         ours, fit, seconds = measured(constraints, rows)
-        kept, before = (
+        share, before = (
             np.mean(np.logical_and.reduce([KEPT[check](f) for check in checks])) for f in (ours, free)
         )
         joined = sorted({p for c in constraints for p in combinations(sorted(set(c.columns)), 2)})
@@ -184,7 +184,7 @@ def main() -> None:
             for f in (free, ours)
         ]
         lines.append(
-            f"| {name} | {before:.3%} | {kept:.4%} | {fit / free_fit:.2f} | {seconds / free_time:.2f} | "
+            f"| {name} | {before:.3%} | {share:.4%} | {fit / free_fit:.2f} | {seconds / free_time:.2f} | "
             + " | ".join(f"{value:.4f}" for value in errors)
             + " |"
         )

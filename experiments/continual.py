@@ -59,20 +59,20 @@ def with_prior(frame: pd.DataFrame, seed: int) -> tuple[float, float, float]:
     schema = Schema({name: Categorical(sorted(frame[name].unique()), nullable=False) for name in frame})
     half = len(frame) // 2
     first, second = frame[:half], frame[half:].reset_index(drop=True)
-    known = fitted(first, schema, EPSILON, seed)
-    codes = known.codec.encode(known.sample(DRAWN, seed=seed)).codes
+    release = fitted(first, schema, EPSILON, seed)
+    codes = release.codec.encode(release.sample(DRAWN, seed=seed)).codes
     product = pairs.product
 
     def from_prior(domain: Domain, sides: tuple[Marginal, ...]) -> Marginal:
-        places = codes[:, known.codec.domain.axes(domain.names)]
-        counts = np.bincount(np.ravel_multi_index(tuple(places.T), domain.shape), minlength=domain.cells)
+        positions = codes[:, release.codec.domain.axes(domain.names)]
+        counts = np.bincount(np.ravel_multi_index(tuple(positions.T), domain.shape), minlength=domain.cells)
         scaled = counts.reshape(domain.shape) * (sides[0].total / DRAWN)
         expected = (1 - INDEPENDENT) * scaled + INDEPENDENT * product(domain, sides).counts
         return fit_margins(Marginal(domain, expected), sides)
 
     def again(domain: Domain, margins: tuple[Marginal, ...], tables: tuple[Marginal, ...], _: object) -> list:
-        of = dict(zip(domain.names, margins, strict=True))
-        return [from_prior(t.domain, tuple(of[name] for name in t.attributes)).counts for t in tables]
+        marginals = dict(zip(domain.names, margins, strict=True))
+        return [from_prior(t.domain, tuple(marginals[name] for name in t.attributes)).counts for t in tables]
 
     def run() -> float:
         return error(second, fitted(second, schema, EPSILON, seed + 1).sample(len(second), seed=seed), schema)
@@ -89,11 +89,15 @@ def with_prior(frame: pd.DataFrame, seed: int) -> tuple[float, float, float]:
 
 def main() -> None:
     """Both tables of the page."""
-    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    add_data_argument(asked)
-    asked.add_argument("--months", type=lambda text: [int(part) for part in text.split(",")], default=[2, 12])
-    asked.add_argument("--seeds", type=lambda text: [int(part) for part in text.split(",")], default=[0, 1])
-    options = asked.parse_args()
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add_data_argument(parser)
+    parser.add_argument(
+        "--months", type=lambda text: [int(part) for part in text.split(",")], default=[2, 12]
+    )
+    parser.add_argument("--seeds", type=lambda text: [int(part) for part in text.split(",")], default=[0, 1])
+    options = parser.parse_args()
     growing, prior = [], []
     for name in ("nltcs", "adult"):
         table = read(options.folder, name)
@@ -102,10 +106,10 @@ def main() -> None:
         prior.append(
             [f"{name}, {len(listed)} columns", *(f"{mean(e):.4f}" for e in zip(*tried, strict=True))]
         )
-        whole = [months(table.frame, table.schema, 1, seed)[0] for seed in options.seeds]
+        at_once = [months(table.frame, table.schema, 1, seed)[0] for seed in options.seeds]
         for parts in options.months:
             errors = [months(table.frame, table.schema, parts, seed) for seed in options.seeds]
-            shown = [mean(whole), *map(mean, zip(*errors, strict=True))]
+            shown = [mean(at_once), *map(mean, zip(*errors, strict=True))]
             growing.append([name, str(parts), *(f"{e:.4f}" for e in shown)])
     sys.stdout.write(f"{markdown(HEADS, growing)}\n{markdown(PRIOR, prior)}")
 

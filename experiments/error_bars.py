@@ -57,20 +57,20 @@ def run(table: Table, epsilon: float, seed: int) -> Iterator[Row]:
     if table.schema is None:
         return
     for order, tables in release.accuracy_.tables.groupby("order"):
-        cells, held, found = 0, 0, []
+        cells, held, errors = 0, 0, []
         for columns in tables["columns"]:
             counts = release.accuracy_.counts(*columns)
             true = true_counts(release, table.frame, columns).ravel()
             cells += len(counts)
             held += int(((counts["low"] <= true) & (true <= counts["high"])).sum())
-            found.append((counts["estimate"] - true).abs().sum() / 2 / len(table.frame))
+            errors.append((counts["estimate"] - true).abs().sum() / 2 / len(table.frame))
         yield {
             "columns": f"{order}",
             "tables": len(tables),
             "cells": cells,
             "held": held,
             "expected": tables["expected_error"].mean(),
-            "found": np.mean(found),
+            "found": np.mean(errors),
         }
 
 
@@ -84,19 +84,19 @@ def numbers(release: Release, frame: pd.DataFrame) -> Iterator[Row]:
             if isinstance(kind, Numerical) and name in frame and is_numeric_dtype(frame[name])
         }
     )
-    found, ranks = release.accuracy_, real.corr("spearman")
+    accuracy, ranks = release.accuracy_, real.corr("spearman")
     true = {
-        "means": [real[name].mean() if name in real else np.nan for name in found.means["column"]],
+        "means": [real[name].mean() if name in real else np.nan for name in accuracy.means["column"]],
         "quantiles": [
             real[name].dropna().quantile(share, "higher") if name in real else np.nan
-            for name, share in found.quantiles[["column", "share"]].itertuples(index=False)
+            for name, share in accuracy.quantiles[["column", "share"]].itertuples(index=False)
         ],
         "correlations": [
-            ranks.loc[a, b] if {a, b} <= {*real} else np.nan for a, b in found.correlations["columns"]
+            ranks.loc[a, b] if {a, b} <= {*real} else np.nan for a, b in accuracy.correlations["columns"]
         ],
     }
     for what, values in true.items():
-        intervals = getattr(found, what).assign(true=values)
+        intervals = getattr(accuracy, what).assign(true=values)
         intervals = intervals[intervals["covered"].astype(bool) & intervals["true"].notna()]
         if len(intervals):
             held = (intervals["low"] <= intervals["true"]) & (intervals["true"] <= intervals["high"])
@@ -108,9 +108,9 @@ def true_counts(release: Release, frame: pd.DataFrame, columns: tuple[str, ...])
     merging = release.fitted.merging
     names = list(release.codec.names)
     codes = release.codec.encode(frame).codes
-    places = [merging.groups[names.index(name)][codes[:, names.index(name)]] for name in columns]
+    positions = [merging.groups[names.index(name)][codes[:, names.index(name)]] for name in columns]
     shape = merging.merged.project(columns).shape
-    counts = np.bincount(np.ravel_multi_index(places, shape), minlength=int(np.prod(shape))).reshape(shape)
+    counts = np.bincount(np.ravel_multi_index(positions, shape), minlength=int(np.prod(shape))).reshape(shape)
     (grouping,) = (c.measured.grouping for c in release.fitted.certainties if c.attributes == columns)
     return grouping.join(counts)
 
@@ -118,18 +118,18 @@ def true_counts(release: Release, frame: pd.DataFrame, columns: tuple[str, ...])
 def section(rows: pd.DataFrame) -> str:
     """The means as Markdown."""
     lines, of_numbers = [], []
-    for (name, epsilon, what), group in rows.groupby(["data", "epsilon", "columns"], sort=False):
+    for (name, epsilon, kind), group in rows.groupby(["data", "epsilon", "columns"], sort=False):
         runs, shares = f"{len(group)}", group["held"] / group["cells"]
         holds = f"{group['held'].sum() / group['cells'].sum():.2%}", f"{shares.sem():.2%}"
-        if what in NUMBERS:
+        if kind in NUMBERS:
             bounds = "found" if name.endswith(FOUND) else "given"
-            each = f"{group['cells'].mean():.0f}"
-            of_numbers.append([name.removesuffix(FOUND), bounds, f"{epsilon:g}", what, runs, each, *holds])
+            number = f"{group['cells'].mean():.0f}"
+            of_numbers.append([name.removesuffix(FOUND), bounds, f"{epsilon:g}", kind, runs, number, *holds])
             continue
-        expected, found = group["expected"].mean(), group["found"].mean()
-        errors = f"{expected:.4f}", f"{found:.4f}", f"{expected / found:.2f}"
-        each = f"{group['tables'].mean():.0f}"
-        lines.append([name, f"{epsilon:g}", what, runs, each, *holds, *errors])
+        expected, actual = group["expected"].mean(), group["found"].mean()
+        errors = f"{expected:.4f}", f"{actual:.4f}", f"{expected / actual:.2f}"
+        number = f"{group['tables'].mean():.0f}"
+        lines.append([name, f"{epsilon:g}", kind, runs, number, *holds, *errors])
     head = f"""Delta {DELTA:g}, privsyn {", ".join(sorted(rows["version"].unique()))}; made by
 
     {command()}
@@ -150,13 +150,13 @@ def main() -> None:
     asking.add_argument("--runs", type=int, default=200)
     settings = asking.parse_args()
     table = cache(partial(table_of, settings.folder))
-    asked = (
+    cases = (
         {"data": name, "epsilon": epsilon, "seed": seed}
         for name in settings.data
         for epsilon in settings.eps
         for seed in range(settings.runs)
     )
-    rows = resumed(ROWS, asked, lambda one: run(table(one["data"]), one["epsilon"], one["seed"]))
+    rows = resumed(ROWS, cases, lambda case: run(table(case["data"]), case["epsilon"], case["seed"]))
     write_section("inference.md", "error-bars", section(rows))
 
 

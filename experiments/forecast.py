@@ -69,16 +69,16 @@ def found(table: Table, train: pd.DataFrame, synthetic: pd.DataFrame, test: pd.D
 
 def main() -> None:
     """Make all runs, and write their rows and the page."""
-    asked = parser(__doc__, data=DATA, eps="0.2,1,5", seeds="0,1,2").parse_args()
+    settings = parser(__doc__, data=DATA, eps="0.2,1,5", seeds="0,1,2").parse_args()
     tables: dict[str, Table] = {}
 
-    def make(one: Row) -> Iterator[Row]:
-        name, seed = one["data"], one["seed"]
-        this = tables.setdefault(name, table(asked, name))
+    def make(case: Row) -> Iterator[Row]:
+        name, seed = case["data"], case["seed"]
+        this = tables.setdefault(name, table(settings, name))
         mixed = this.frame.sample(frac=1, random_state=seed)
         cut = round(0.8 * len(mixed))
         train, test = mixed[: min(cut, MOST_ROWS)], mixed[cut : cut + MOST_ROWS]
-        model = PrivSyn(one["epsilon"], DELTA, this.schema, target=this.target, seed=seed).fit(train)
+        model = PrivSyn(case["epsilon"], DELTA, this.schema, target=this.target, seed=seed).fit(train)
         expected = sweep(model, target=this.target, models=["boosting"]).iloc[0]
         scores = found(this, train, model.sample(len(train), seed=seed), test)
         yield {
@@ -90,7 +90,7 @@ def main() -> None:
         }
 
     keys = ("data", "epsilon", "seed")
-    runs = (dict(zip(keys, run, strict=True)) for run in product(asked.data, asked.eps, asked.seeds))
+    runs = (dict(zip(keys, run, strict=True)) for run in product(settings.data, settings.eps, settings.seeds))
     write_section("engineer.md", "forecast", section(resumed(RUNS, runs, make)))
 
 
@@ -112,8 +112,8 @@ Made by `{command()}`.
 
 def means_of(rows: pd.DataFrame) -> str:
     """Return the mean found score of each measure, in words."""
-    found = rows.groupby("measure")["found_score"].mean()
-    return " and ".join(f"an {measure.upper()} of {score:.2f}" for measure, score in found.items())
+    scores = rows.groupby("measure")["found_score"].mean()
+    return " and ".join(f"an {measure.upper()} of {score:.2f}" for measure, score in scores.items())
 
 
 def agreement(rows: pd.DataFrame) -> str:
@@ -127,18 +127,18 @@ def agreement(rows: pd.DataFrame) -> str:
         "90 % of observed - expected",
     )
     clear, lines = rows[~rows["useless"]], []
-    for what, found, expected, runs in (
+    for score, observed, expected, runs in (
         ("score", "found_score", "score", rows),
         ("drop", "found_drop", "drop", clear),
     ):
         for name, part in (("all", runs), *runs.groupby("measure")):
-            off = part[expected] - part[found]
+            off = part[expected] - part[observed]
             low, high = np.quantile(-off, [0.05, 0.95])
             lines.append(
                 [
-                    f"{what}, {name if name == 'all' else name.upper()}",
+                    f"{score}, {name if name == 'all' else name.upper()}",
                     f"{len(part)}",
-                    f"{part[expected].corr(part[found]):.2f}",
+                    f"{part[expected].corr(part[observed]):.2f}",
                     f"{off.mean():+.3f}",
                     f"{np.sqrt((off**2).mean()):.3f}",
                     f"{low:+.2f} to {high:+.2f}",

@@ -44,7 +44,7 @@ def describe(table: Path) -> None:
     sys.stdout.write(yaml.safe_dump({"columns": listed, "seconds": time.perf_counter() - begun}))
 
 
-def make(one: Row, scratch: Path) -> Row:
+def make(case: Row, scratch: Path) -> Row:
     """Make a table, fit it and delete it. Return time and memory of the process, and the time of reading."""
     table, schema = scratch / "growth.parquet", scratch / "growth.yaml"
 
@@ -53,7 +53,7 @@ def make(one: Row, scratch: Path) -> Row:
             [sys.executable, *words], check=True, cwd=ROOT, stdout=subprocess.PIPE, text=True
         ).stdout
 
-    run("-m", "benchmarks", "wide", str(one["columns"]), str(one["rows"]), table)
+    run("-m", "benchmarks", "wide", str(case["columns"]), str(case["rows"]), table)
     described = yaml.safe_load(run(__file__, "--describe", table))
     schema.write_text(yaml.safe_dump({"columns": described["columns"]}))
     begun = time.perf_counter()
@@ -63,7 +63,7 @@ def make(one: Row, scratch: Path) -> Row:
     wall = time.perf_counter() - begun
     child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode:
-        raise RuntimeError(f"fit of {one} ended with {child.returncode}")
+        raise RuntimeError(f"fit of {case} ended with {child.returncode}")
     table.unlink()
     return {
         "wall": wall,
@@ -88,7 +88,7 @@ def series(found: pd.DataFrame) -> dict[str, pd.DataFrame]:
     return {size: runs.sort_values(size) for size, runs in grown.items()}
 
 
-def section(found: pd.DataFrame) -> str:
+def section(rows_of_runs: pd.DataFrame) -> str:
     """Return the tables of runs and of exponents."""
     lines = [
         [
@@ -99,12 +99,12 @@ def section(found: pd.DataFrame) -> str:
             f"{run.memory:.2f} GB",
             f"{run.reading:.2f} s",
         ]
-        for runs in series(found).values()
+        for runs in series(rows_of_runs).values()
         for run in runs.itertuples()
     ]
     exponents = [
-        [size, *(f"{exponent(runs[size], runs[what]):.2f}" for what in ("processor", "memory"))]
-        for size, runs in series(found).items()
+        [size, *(f"{exponent(runs[size], runs[kind]):.2f}" for kind in ("processor", "memory"))]
+        for size, runs in series(rows_of_runs).items()
     ]
     grows = markdown(("grows in", "exponent of processor time", "exponent of memory"), exponents)
     return f"{markdown(HEADS, lines)}\n{grows}"
@@ -112,20 +112,22 @@ def section(found: pd.DataFrame) -> str:
 
 def main() -> None:
     """Measure what is missing, and write the page."""
-    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     numbers = {"type": lambda text: [int(part) for part in text.split(",")]}
-    asked.add_argument("--scratch", type=Path)
-    asked.add_argument("--describe", type=Path, help="used by the script itself")
-    asked.add_argument("--rows", default=[10**k for k in range(4, 9)], **numbers)
-    asked.add_argument("--columns", default=[10, 30, 100, 300, 1000], **numbers)
-    settings = asked.parse_args()
+    parser.add_argument("--scratch", type=Path)
+    parser.add_argument("--describe", type=Path, help="used by the script itself")
+    parser.add_argument("--rows", default=[10**k for k in range(4, 9)], **numbers)
+    parser.add_argument("--columns", default=[10, 30, 100, 300, 1000], **numbers)
+    settings = parser.parse_args()
     if settings.describe is not None:
         describe(settings.describe)
         return
     tables = [{"rows": n, "columns": COLUMNS} for n in settings.rows]
     tables += [{"rows": ROWS, "columns": d} for d in settings.columns]
-    found = resumed(CSV, tables, lambda one: [make(one, settings.scratch)])
-    write_section("performance.md", "growth", section(found))
+    rows = resumed(CSV, tables, lambda case: [make(case, settings.scratch)])
+    write_section("performance.md", "growth", section(rows))
 
 
 if __name__ == "__main__":

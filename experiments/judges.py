@@ -113,10 +113,10 @@ TABLES: dict[str, Callable[[pd.DataFrame, Path, int], pd.DataFrame]] = {
 
 def interpreter(judge: str, environments: Path = ENVIRONMENTS) -> Path:
     """Return the Python of a judge's environment, which ``make judges`` makes."""
-    found = sorted(environments.glob(f"{judge}-*/bin/python"))
-    if not found:
+    pythons = sorted(environments.glob(f"{judge}-*/bin/python"))
+    if not pythons:
         raise SystemExit(f"{judge} has no environment in {environments}: make judges")
-    return found[-1]
+    return pythons[-1]
 
 
 def split(rows: pd.DataFrame, seed: int, share: float) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -150,17 +150,17 @@ def judged(rows: pd.DataFrame, judges: list[str], seeds: list[int], folder: Path
                         yield row
 
 
-def values(found: list[Row], figure: Figure, table: str) -> list[float]:
+def values(rows: list[Row], figure: Figure, table: str) -> list[float]:
     """Return one figure of all seeds."""
-    ours = [row for row in found if row["judge"] == figure.judge and row["table"] == table]
+    ours = [row for row in rows if row["judge"] == figure.judge and row["table"] == table]
     return [row["figures"][figure.name] for row in ours]
 
 
-def breaches(found: list[Row]) -> list[str]:
+def breaches(rows: list[Row]) -> list[str]:
     """Return a line for each floor that a seed does not meet."""
     lines = []
     for figure in FIGURES:
-        ours = values(found, figure, "privsyn")
+        ours = values(rows, figure, "privsyn")
         if ours and not figure.is_met(worst := figure.worst(ours)):
             lines.append(f"{figure.judge}: {figure.name} {worst:.4g}, not {bound(figure)}: {figure.reason}")
     return lines
@@ -171,22 +171,22 @@ def bound(figure: Figure) -> str:
     return f"at {'most' if figure.at_most else 'least'} {figure.floor:g}"
 
 
-def table_of(found: list[Row]) -> str:
+def table_of(figures: list[Row]) -> str:
     """Return the figures as a table, and what they were made with."""
     lines = []
     for figure in FIGURES:
-        ours, *others = (values(found, figure, table) for table in TABLES)
+        ours, *comparisons = (values(figures, figure, table) for table in TABLES)
         if ours:
-            shown = (f"{median(some):.4g}" if some else "" for some in others)
+            shown = (f"{median(some):.4g}" if some else "" for some in comparisons)
             numbers = (f"**{median(ours):.4g}**", f"{figure.worst(ours):.4g}", *shown)
             lines.append([figure.judge, figure.name, *numbers, bound(figure), figure.reason])
     head = ("judge", "figure", "median", "worst", "redrawn rows", "independent columns", "floor", "why there")
     made_with = []
     for judge in JUDGES:
-        rows = [row for row in found if row["judge"] == judge and row["table"] == "privsyn"]
+        rows = [row for row in figures if row["judge"] == judge and row["table"] == "privsyn"]
         if rows:
-            of, seeds = rows[0]["versions"], ", ".join(str(row["seed"]) for row in rows)
-            made_with.append(f"{judge} {of[judge]} (pandas {of['pandas']}), seeds {seeds}")
+            versions, seeds = rows[0]["versions"], ", ".join(str(row["seed"]) for row in rows)
+            made_with.append(f"{judge} {versions[judge]} (pandas {versions['pandas']}), seeds {seeds}")
     text = f"{'; '.join(made_with)}. privsyn {version('privsyn')}; made by `make judges PRIVSYN_DATA=folder`."
     return f"{markdown(head, lines)}\n{text}\n"
 
@@ -207,11 +207,11 @@ def main() -> int:
     folder = ENVIRONMENTS / "tables"
     folder.mkdir(parents=True, exist_ok=True)
     rows = fetched("adult", settings.folder)
-    found = list(judged(rows, settings.judges, settings.seeds, folder))
-    print(text := table_of(found))  # noqa: T201
+    rows_of_judges = list(judged(rows, settings.judges, settings.seeds, folder))
+    print(text := table_of(rows_of_judges))  # noqa: T201
     if set(settings.judges) == set(JUDGES):
         write_section("results.md", "judges", text)
-    missed = breaches(found)
+    missed = breaches(rows_of_judges)
     sys.stderr.writelines(f"{line}\n" for line in missed)
     return 1 if missed else 0
 

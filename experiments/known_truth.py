@@ -50,13 +50,13 @@ class Network:
         """The probability of each row: the product of all tables."""
         letter = dict(zip(self.columns, string.ascii_letters, strict=False))
         parts = ["".join(letter[n] for n in (*parents, name)) for name, (parents, _) in self.columns.items()]
-        whole = "".join(letter.values())
-        return np.einsum(f"{','.join(parts)}->{whole}", *(table for _, table in self.columns.values()))
+        letters = "".join(letter.values())
+        return np.einsum(f"{','.join(parts)}->{letters}", *(table for _, table in self.columns.values()))
 
     def margin(self, *names: str) -> Floats:
         """The exact probabilities of these columns' values, axes in the order of the network."""
-        others = tuple(axis for axis, name in enumerate(self.columns) if name not in names)
-        return self.joint.sum(axis=others)
+        summed = tuple(axis for axis, name in enumerate(self.columns) if name not in names)
+        return self.joint.sum(axis=summed)
 
     def draw(self, rows: int, rng: np.random.Generator) -> pd.DataFrame:
         """So many rows, independent of each other."""
@@ -67,9 +67,9 @@ class Network:
         """Total variation of a table's shares from the exact ones."""
         order = [name for name in self.columns if name in names]
         exact = self.margin(*order)
-        found = np.zeros(exact.shape)
-        np.add.at(found, tuple(table[name].to_numpy(dtype=np.int64) for name in order), 1 / len(table))
-        return float(np.abs(found - exact).sum() / 2)
+        shares = np.zeros(exact.shape)
+        np.add.at(shares, tuple(table[name].to_numpy(dtype=np.int64) for name in order), 1 / len(table))
+        return float(np.abs(shares - exact).sum() / 2)
 
 
 def chain(columns: int, *, values: int, stay: float) -> dict[str, tuple[tuple[str, ...], Floats]]:
@@ -77,14 +77,14 @@ def chain(columns: int, *, values: int, stay: float) -> dict[str, tuple[tuple[st
     step = np.full((values, values), (1 - stay) / (values - 1))
     np.fill_diagonal(step, stay)
     first = {"x0": ((), np.full(values, 1 / values))}
-    return first | {f"x{place}": ((f"x{place - 1}",), step) for place in range(1, columns)}
+    return first | {f"x{position}": ((f"x{position - 1}",), step) for position in range(1, columns)}
 
 
 def exclusive_or(others: int) -> dict[str, tuple[tuple[str, ...], Floats]]:
     """Fair coins `a` and `b`, and `a_xor_b`, of which no pair tells anything; beside them other coins."""
     coin = np.array([0.5, 0.5])
     agree = np.array([[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]]])
-    coins = dict.fromkeys(("a", "b", *(f"x{place}" for place in range(others))), ((), coin))
+    coins = dict.fromkeys(("a", "b", *(f"x{position}" for position in range(others))), ((), coin))
     return coins | {"a_xor_b": (("a", "b"), agree)}
 
 

@@ -126,31 +126,36 @@ def compared(schema: Schema, real: pd.DataFrame, synthetic: pd.DataFrame) -> Row
     """Return the scores of the ordered columns; numbers of a list, such as identifiers, are none."""
     names = [name for name, column in schema.columns.items() if isinstance(column, Numerical)]
     real, synthetic = real[names].astype(float), synthetic[names].astype(float)
-    found: Row = {}
+    errors: Row = {}
     for method in ("spearman", "pearson"):
         gap = np.abs(real.corr(method) - synthetic.corr(method)).to_numpy()
-        found[method] = float(np.nanmean(gap[np.triu_indices(len(names), 1)]))
-    found["wasserstein"] = float(
+        errors[method] = float(np.nanmean(gap[np.triu_indices(len(names), 1)]))
+    errors["wasserstein"] = float(
         np.mean([wasserstein_distance(real[name], synthetic[name]) / real[name].std() for name in names])
     )
-    found["spread"] = float(np.abs(np.log(synthetic.std() / real.std())).max())
-    return found
+    errors["spread"] = float(np.abs(np.log(synthetic.std() / real.std())).max())
+    return errors
 
 
 def main() -> None:
     """Run the default without each step on every table, and write the rows and their means."""
-    asked = parser(__doc__, data="households,kc-house", eps="1,5", seeds="0,1").parse_args()
-    tables = {name: households() if name == "households" else read(asked.folder, name) for name in asked.data}
+    settings = parser(__doc__, data="households,kc-house", eps="1,5", seeds="0,1").parse_args()
+    tables = {
+        name: households() if name == "households" else read(settings.folder, name) for name in settings.data
+    }
     steps = {step.name: step for step in STEPS}
 
-    def make(one: Row) -> Iterator[Row]:
-        table = tables[one["data"]]
-        with steps[one["variant"]].in_place():
-            model = PrivSyn(one["epsilon"], DELTA, table.schema, seed=one["seed"]).fit(table.frame)
-            yield compared(table.schema, table.frame, model.sample(len(table.frame), seed=one["seed"]))
+    def make(case: Row) -> Iterator[Row]:
+        table = tables[case["data"]]
+        with steps[case["variant"]].in_place():
+            model = PrivSyn(case["epsilon"], DELTA, table.schema, seed=case["seed"]).fit(table.frame)
+            yield compared(table.schema, table.frame, model.sample(len(table.frame), seed=case["seed"]))
 
     keys = ("data", "epsilon", "seed", "variant")
-    runs = (dict(zip(keys, run, strict=True)) for run in product(asked.data, asked.eps, asked.seeds, steps))
+    runs = (
+        dict(zip(keys, run, strict=True))
+        for run in product(settings.data, settings.eps, settings.seeds, steps)
+    )
     write_section("algorithm.md", "ordered", section(resumed(HERE / "ordered.csv", runs, make)))
 
 

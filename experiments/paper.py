@@ -45,7 +45,7 @@ def by_chance(dependences, domain, rho, *, number=20):
     del domain, rho
     pairs = list(dependences)
     chosen = np.random.default_rng(0).permutation(len(pairs))[:number]
-    return tuple(pairs[place] for place in chosen)
+    return tuple(pairs[position] for position in chosen)
 
 
 def no_pair(dependences, domain, rho):
@@ -98,7 +98,7 @@ def main() -> None:
     asking = parser(__doc__, data="adult,br2000,nltcs,hmeq", eps="0.2,0.5,1,2", seeds="0,1")
     asking.add_argument("--part", choices=PARTS, nargs="+", default=PARTS, help="by default all")
     settings = asking.parse_args()
-    both, asked = (STAGES[0], STAGES[-1]), settings.eps
+    both, epsilons = (STAGES[0], STAGES[-1]), settings.eps
     tasks, curves, stages = (HERE / f"paper{name}.csv" for name in ("", "_curves", "_stages"))
     if "tasks" in settings.part:
         measured(tasks, settings, both, models=True)
@@ -106,10 +106,10 @@ def main() -> None:
         settings.eps = CURVE
         measured(curves, settings, both, models=False)
     if "stages" in settings.part:
-        settings.eps = [epsilon for epsilon in asked if epsilon in (0.2, 1.0)]
+        settings.eps = [epsilon for epsilon in epsilons if epsilon in (0.2, 1.0)]
         measured(stages, settings, STAGES, models=False)
-    found = [pd.read_csv(path) if path.exists() else pd.DataFrame() for path in (tasks, curves, stages)]
-    write_section("paper.md", "paper", section(*found))
+    rows = [pd.read_csv(path) if path.exists() else pd.DataFrame() for path in (tasks, curves, stages)]
+    write_section("paper.md", "paper", section(*rows))
 
 
 def section(tasks: pd.DataFrame, curves: pd.DataFrame, stages: pd.DataFrame) -> str:

@@ -44,11 +44,11 @@ def run(frame: pd.DataFrame, keep: float) -> Row:
     sent = randomize(frame, schema, keep)
     release = PrivSyn(schema=sent.schema).fit(sent.table).release_
     tables = [*release.fitted.one_ways, *release.fitted.marginals]
-    found = []
+    rows = []
     for certainty, table in zip(release.fitted.certainties, tables, strict=True):
         true = true_counts(release, frame, table.attributes).reshape(table.counts.shape)
         low, high = certainty.intervals()
-        found.append(
+        rows.append(
             {
                 "order": true.ndim,
                 "theory": sqrt(2 / pi) * np.sqrt(certainty.measured.variance).sum(),
@@ -59,7 +59,7 @@ def run(frame: pd.DataFrame, keep: float) -> Row:
                 "holds": 2 * len(frame) * ((low <= true) & (true <= high)).mean(),
             }
         )
-    means = pd.DataFrame(found).groupby("order").mean() / (2 * len(frame))
+    means = pd.DataFrame(rows).groupby("order").mean() / (2 * len(frame))
     return {"epsilon": sent.ledger.promised_epsilon, "one": means.loc[1], "two": means.loc[2]}
 
 
@@ -72,9 +72,11 @@ def independent(counts: np.ndarray) -> np.ndarray:
 
 def main() -> None:
     """Each table as it is, and drawn from it with repetition to a million rows."""
-    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    add_data_argument(asked)
-    folder, rows = asked.parse_args().folder, []
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add_data_argument(parser)
+    folder, rows = parser.parse_args().folder, []
     for name, columns in COLUMNS.items():
         table = read(folder, name).frame
         frame = (table if columns is None else table[columns]).astype(str)

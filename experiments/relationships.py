@@ -77,13 +77,13 @@ def main() -> None:
     """Run what has not been run, and write the table into the page."""
     settings = parser(__doc__, data="adult,nltcs,hmeq,br2000", eps="0.1,0.3,1,3", seeds="0,1").parse_args()
     table = cache(partial(read, settings.folder))
-    asked = (
+    cases = (
         {"data": name, "epsilon": epsilon, "seed": seed}
         for name in settings.data
         for epsilon in settings.eps
         for seed in settings.seeds
     )
-    rows = resumed(ROWS, asked, lambda one: run(table(one["data"]), one["epsilon"], one["seed"]))
+    rows = resumed(ROWS, cases, lambda case: run(table(case["data"]), case["epsilon"], case["seed"]))
     write_section("publisher.md", "relationships", section(rows))
 
 

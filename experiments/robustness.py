@@ -119,9 +119,9 @@ def main() -> None:
     settings = parser.parse_args()
     shapes = tuple(s for s in SHAPES if s[0] * s[1] <= 100_000) if settings.quick else SHAPES
     seeds = settings.seeds
-    found = pd.DataFrame(runs(shapes, seeds))
-    lines = ["| " + " | ".join(found.columns) + " |", "|---" * len(found.columns) + "|"]
-    for row in found.itertuples(index=False):
+    rows = pd.DataFrame(runs(shapes, seeds))
+    lines = ["| " + " | ".join(rows.columns) + " |", "|---" * len(rows.columns) + "|"]
+    for row in rows.itertuples(index=False):
         head = f"| {row.rows:,} | {row.columns} | {row.values:,} | {row.epsilon:g} | "
         about = "yes" if row.dependent else "no"
         lines.append(

@@ -51,11 +51,11 @@ def together(folder: Path, frame: pd.DataFrame, epsilon: float, owners: int, hon
         )
         for party in range(owners)
     ]
-    said = [process.communicate()[1] for process in processes]
+    messages = [process.communicate()[1] for process in processes]
     seconds = time.monotonic() - begun
     if len({(folder / f"{party}.privsyn").read_bytes() for party in range(owners)}) != 1:
         raise SystemExit("the owners' models differ")
-    sent = [float(re.search(r"sent ([\d.]+) MB", text)[1]) for text in said]
+    sent = [float(re.search(r"sent ([\d.]+) MB", text)[1]) for text in messages]
     rounds = len(list((folder / "0.privsyn.run").glob("*.total")))
     return {"seconds": seconds, "MB sent": max(sent), "rounds": rounds}
 
@@ -70,7 +70,7 @@ def main() -> None:
     parser.add_argument("--epsilon", type=float, default=1.0)
     settings = parser.parse_args()
     _, frame, schema, _ = read(settings.folder, "adult")
-    found = []
+    rows = []
     for run in range(settings.runs):
         begun = time.monotonic()
         central = PrivSyn(settings.epsilon, schema=schema).fit(frame)
@@ -84,9 +84,9 @@ def main() -> None:
         for name, release, costs in runs:
             synthetic = release.sample(len(frame), seed=run)
             scores = evaluate(frame, synthetic, schema=schema, models=False)
-            found.append({"run": name, "pair error": scores.pair_mean.synthetic, **costs})
-            print(found[-1], flush=True)  # noqa: T201
-    print(pd.DataFrame(found).groupby("run", sort=False).mean().round(4).to_string())  # noqa: T201
+            rows.append({"run": name, "pair error": scores.pair_mean.synthetic, **costs})
+            print(rows[-1], flush=True)  # noqa: T201
+    print(pd.DataFrame(rows).groupby("run", sort=False).mean().round(4).to_string())  # noqa: T201
 
 
 if __name__ == "__main__":

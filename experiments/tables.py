@@ -148,8 +148,8 @@ def from_openml(about: Mapping[str, Any], how: Mapping[str, Any]) -> pd.DataFram
     del about
     from sklearn.datasets import fetch_openml
 
-    found = fetch_openml(how["name"], version=how["version"], as_frame=True)
-    return found.frame.rename(columns=how["names"]).apply(plain)
+    table = fetch_openml(how["name"], version=how["version"], as_frame=True)
+    return table.frame.rename(columns=how["names"]).apply(plain)
 
 
 def plain(cells: pd.Series) -> pd.Series:
@@ -157,9 +157,9 @@ def plain(cells: pd.Series) -> pd.Series:
     return cells.astype(object) if isinstance(cells.dtype, pd.CategoricalDtype) else cells
 
 
-def check_sum(found: bytes, how: Mapping[str, Any], path: Path) -> None:
+def check_sum(actual: bytes, how: Mapping[str, Any], path: Path) -> None:
     """Refuse another table of the same name."""
-    if hashlib.sha256(found).hexdigest() != how["sha256"]:
+    if hashlib.sha256(actual).hexdigest() != how["sha256"]:
         raise SystemExit(f"{path}: not the table of datasets/manifest.yaml: its sha256 is another")
 
 

@@ -156,10 +156,10 @@ def is_found(cells: pd.Series, drawn: pd.Series) -> bool:
         return set(shares.index[shares > 0.02]) <= set(drawn)
     cut = ((cells < drawn.min()) | (cells > drawn.max())).mean()
     outside = ((drawn < cells.min()) | (drawn > cells.max())).mean()
-    whole = (cells == cells.round()).all()
-    few = cells.nunique() <= FEW and whole
+    integers = (cells == cells.round()).all()
+    few = cells.nunique() <= FEW and integers
     false = (~drawn.isin(cells)).mean() if few else 0.0
-    return max(cut, outside, false) <= 0.01 and not (whole and (drawn != drawn.round()).any())
+    return max(cut, outside, false) <= 0.01 and not (integers and (drawn != drawn.round()).any())
 
 
 def found_in(runs: int, epsilons: list[float]) -> str:
@@ -228,18 +228,18 @@ def main() -> None:
         print(found_in(settings.kinds, settings.epsilons))  # noqa: T201
         return
 
-    def make(one: Row) -> Iterator[Row]:
-        found = run(one["table"], settings.folder, one["epsilon"], one["seed"])
+    def make(case: Row) -> Iterator[Row]:
+        faults_of_run = run(case["table"], settings.folder, case["epsilon"], case["seed"])
         print(  # noqa: T201
-            *one.values(),
-            *(f"{key} {value:.4g}" for key, value in found.items() if value is not None),
+            *case.values(),
+            *(f"{key} {value:.4g}" for key, value in faults_of_run.items() if value is not None),
             flush=True,
         )
-        yield found
+        yield faults_of_run
 
-    asked = product(settings.epsilons, settings.tables, settings.seeds)
+    cases = product(settings.epsilons, settings.tables, settings.seeds)
     keys = ("epsilon", "table", "seed")
-    rows = resumed(settings.out, (dict(zip(keys, one, strict=True)) for one in asked), make)
+    rows = resumed(settings.out, (dict(zip(keys, case, strict=True)) for case in cases), make)
     means = rows.groupby(["epsilon", "table"], sort=False)[list(COLUMNS)].mean()
     text = markdown(
         ("epsilon", "table", *COLUMNS.values()),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from importlib import import_module
 from inspect import Parameter, signature
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import privsyn
@@ -82,6 +84,39 @@ def test_a_stand_in_can_be_called_as_what_it_stands_for(variants, script):
             placed, named = call(real)
             signature(stand_in).bind(*placed, **dict.fromkeys(named))
             signature(stand_in).bind(**dict.fromkeys([*placed, *named]))
+
+
+ROWS_AND_PAGES = {
+    "ablations": ("algorithm.md", "ablations", ["ablations.csv"]),
+    "ordered": ("algorithm.md", "ordered", ["ordered.csv"]),
+    "error_bars": ("inference.md", "error-bars", ["error_bars.csv"]),
+    "draws": ("inference.md", "draws", ["draws.csv"]),
+    "forecast": ("engineer.md", "forecast", ["forecast.csv"]),
+    "linked_scores": ("persons.md", "linked", ["linked_scores.csv"]),
+    "growth": ("performance.md", "growth", ["growth.csv"]),
+    "verdicts": ("publisher.md", "verdicts", ["verdicts.csv"]),
+    "relationships": ("publisher.md", "relationships", ["relationships.csv"]),
+    "paper": ("paper.md", "paper", ["paper.csv", "paper_curves.csv", "paper_stages.csv"]),
+}
+"""Of a script, the page and the section that it writes, and the rows from which it does."""
+VERSION = re.compile(r"privsyn \d+\.\d+\.\d+")
+
+
+@pytest.mark.parametrize("script", ROWS_AND_PAGES)
+def test_a_section_of_a_page_is_what_its_script_makes_of_the_rows(script, monkeypatch):
+    page, section, files = ROWS_AND_PAGES[script]
+    monkeypatch.syspath_prepend(str(FOLDER))
+    before = set(sys.modules)
+    text = import_module(script).section(*(pd.read_csv(FOLDER / name) for name in files))
+    for name in (set(sys.modules) - before) & set(SCRIPTS):
+        del sys.modules[name]
+    written = (FOLDER.parent / "docs" / page).read_text(encoding="utf-8")
+    written = written.split(f"<!-- {section}: begin -->\n")[1].split(f"<!-- {section}: end -->")[0]
+    lines, written_lines = (
+        [VERSION.sub("", line) for line in part.strip().splitlines() if "python experiments/" not in line]
+        for part in (text, written)
+    )
+    assert lines == written_lines
 
 
 def looks_inside(tree):
