@@ -290,18 +290,30 @@ def warn_refit(*, stacklevel: int) -> None:
     warnings.warn(text, RefitWarning, stacklevel=stacklevel + 1)
 
 
-class NoSignalWarning(UserWarning):
+class PaidRunWarning(UserWarning):
+    """What a run did to its result. It depends on released answers and public facts alone."""
+
+    @classmethod
+    def warn(cls, text: str | None) -> None:
+        """Warn the caller of `fit`, unless there is nothing to say.
+
+        The run is paid: also where warnings are errors, it ends well.
+        """
+        if text:
+            with suppress(cls):
+                warnings.warn(text, cls, stacklevel=3)
+
+
+class NoSignalWarning(PaidRunWarning):
     """The estimated number of rows is mostly noise: `sample` makes no table unless `n` is given."""
 
 
-def warn_no_signal(why: str | None) -> None:
-    """Warn the caller of `fit` that no table will be made. It depends on released answers alone.
+class LossWarning(PaidRunWarning):
+    """Many cells of some columns are not what they were in the private table."""
 
-    The run is paid: also where warnings are errors, it ends well.
-    """
-    if why is not None:
-        with suppress(NoSignalWarning):
-            warnings.warn(why, NoSignalWarning, stacklevel=3)
+
+class NotFoundWarning(PaidRunWarning):
+    """Too few rows for this noise: nothing was found of a column that the schema leaves open."""
 
 
 class NoiseWarning(UserWarning):
@@ -317,39 +329,14 @@ def warn_noise(epsilon: object, noise: float) -> None:
     warnings.warn(text, NoiseWarning, stacklevel=4)
 
 
-class LossWarning(UserWarning):
-    """Many cells of some columns are not what they were in the private table."""
-
-
 LOST = "the run changed many cells, as the released counts show (losses_ has all):"
-
-
-def warn_losses(lines: Sequence[str]) -> None:
-    """Warn the caller of `fit` of what the run did to columns, in one line for each of them.
-
-    It depends on released answers and public facts alone. The run is paid: also where warnings are errors, it
-    ends well.
-    """
-    if lines:
-        with suppress(LossWarning):
-            warnings.warn("\n  ".join([LOST, *map(printable, lines)]), LossWarning, stacklevel=4)
-
 
 NOT_FOUND = "no values or bounds were found for: "
 
 
-class NotFoundWarning(UserWarning):
-    """Too few rows for this noise: nothing was found of a column that the schema leaves open."""
-
-
-def warn_not_found(names: Sequence[str]) -> None:
-    """Warn the caller of `fit` of columns whose cells are invented. It depends on released answers alone.
-
-    The run is paid: also where warnings are errors, it ends well.
-    """
-    if names:
-        with suppress(NotFoundWarning):
-            warnings.warn(about_not_found(names), NotFoundWarning, stacklevel=3)
+def about_losses(lines: Sequence[str]) -> str | None:
+    """Say what the run did to columns, in one line for each of them; None if there is none."""
+    return "\n  ".join([LOST, *map(printable, lines)]) if lines else None
 
 
 def about_not_found(names: Sequence[str]) -> str:

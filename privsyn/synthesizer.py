@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 import numpy as np
 
 from privsyn.abilities import OWNERS, check_abilities
-from privsyn.errors import InputError, replace_errors, warn_losses, warn_no_signal, warn_not_found
+from privsyn.errors import (
+    InputError,
+    LossWarning,
+    NoSignalWarning,
+    NotFoundWarning,
+    about_losses,
+    about_not_found,
+    replace_errors,
+)
 from privsyn.estimator import Estimator
 from privsyn.files import closing_files
 from privsyn.methods.fitted_before import FITTED
@@ -253,9 +261,9 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
             names = opened.tables[0].opened.source.head.columns.drop([] if y is None else [target])
             self.feature_names_in_ = np.array(names, object)
             self.n_features_in_ = len(self.feature_names_in_)
-        warn_not_found(self.not_found_)
-        warn_no_signal(self.release_.too_little_signal)
-        warn_losses(lines_of_warning(self.losses_))
+        NotFoundWarning.warn(about_not_found(self.not_found_) if self.not_found_ else None)
+        NoSignalWarning.warn(self.release_.too_little_signal)
+        LossWarning.warn(about_losses(lines_of_warning(self.losses_)))
         return self
 
     def outlook(self, target: str | None = None) -> str:

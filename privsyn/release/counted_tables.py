@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
-from math import inf, isfinite
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ import pandas as pd
 
 from privsyn.arguments import check_finite
 from privsyn.errors import InputError, did_you_mean, replace_errors, safe_repr, warn_totals
+from privsyn.table.encoding.bands import NUMBER, Band, read_band, read_numbers
 from privsyn.table.encoding.parsing import is_missing
 from privsyn.table.schema.columns import Numerical
 from privsyn.table.schema.schema import Schema
@@ -24,32 +24,13 @@ TOTALS = frozenset(
 )
 """What the row of a total is called, in lower case, unless it is a value of the column."""
 
-NUMBER = r"(-?\d[\d,]*(?:\.\d+)?)"
-COUNTS = {
+COUNTS: Mapping[str, Callable[..., tuple[float, float]]] = {
     rf"{NUMBER}": lambda count: (count, count),
     rf"(?:<|under|fewer than|less than)\s*{NUMBER}": lambda end: (0.0, end - 1),
     rf"(?:<=|≤|up to)\s*{NUMBER}": lambda end: (0.0, end),
     rf"{NUMBER}\s*(?:-|–|to)\s*{NUMBER}": lambda low, high: (low, high),
 }
 """How a count is written: patterns, and the smallest and the largest count that each means."""
-
-BANDS = {
-    rf"{NUMBER}\s*(?:-|–|—|to|bis)\s*{NUMBER}": lambda low, high: (low, high, "both"),
-    rf"{NUMBER}\s*(?:\+|plus|and over|and above|and older|and more|or over|or more|or older)": (
-        lambda low: (low, inf, "both")
-    ),
-    rf"(?:≥|>=)\s*{NUMBER}": lambda low: (low, inf, "both"),
-    rf"(?:>|over|above|more than)\s*{NUMBER}": lambda low: (low, inf, "right"),
-    rf"(?:<|under|below|less than|younger than)\s*{NUMBER}": lambda high: (-inf, high, "left"),
-    rf"(?:≤|<=|up to)\s*{NUMBER}": lambda high: (-inf, high, "both"),
-    rf"\[\s*{NUMBER}\s*,\s*{NUMBER}\s*\]": lambda low, high: (low, high, "both"),
-    rf"\[\s*{NUMBER}\s*,\s*{NUMBER}\s*\)": lambda low, high: (low, high, "left"),
-    rf"\(\s*{NUMBER}\s*,\s*{NUMBER}\s*\]": lambda low, high: (low, high, "right"),
-    rf"\(\s*{NUMBER}\s*,\s*{NUMBER}\s*\)": lambda low, high: (low, high, "neither"),
-}
-"""How a band of numbers is written: patterns, and the low end, the high end and the side that is closed."""
-
-UNITS = re.compile(r"\b(?:years? of age|years? old|years?|yrs?|aged?|ages|jahre)\b")
 
 
 def as_frames(
@@ -228,16 +209,7 @@ def _count(cell: Any) -> tuple[float, float] | None:
     if not isinstance(cell, str):
         number = float(cell)
         return number, number
-    ends: tuple[float, float] | None = _read(cell.strip().casefold(), COUNTS)
-    return ends
-
-
-def _read(text: str, patterns: Mapping[str, Any]) -> Any:
-    """Return what the first fitting pattern makes of its numbers; None if none fits."""
-    for pattern, make in patterns.items():
-        if match := re.fullmatch(pattern, text):
-            return make(*(float(number.replace(",", "")) for number in match.groups()))
-    return None
+    return read_numbers(cell.strip().casefold(), COUNTS)
 
 
 def _with_bands(table: pd.DataFrame, schema: Schema) -> pd.DataFrame:
@@ -263,19 +235,17 @@ def _bands(values: Sequence[Any], column: Numerical) -> list[Any]:
     for value in values:
         if not isinstance(value, str):
             continue
-        text = UNITS.sub("", value.casefold()).strip()
-        if number := re.fullmatch(NUMBER, text):
-            read[value] = float(number[1].replace(",", ""))
-        elif band := _read(text, BANDS):
-            *ends, closed = band
-            pairs = zip(ends, column.bounds, strict=True)
-            left, right = (end if isfinite(end) else bound for end, bound in pairs)
-            with replace_errors(f"{safe_repr(value)} is no band of numbers: its ends are in the wrong order"):
-                read[value] = pd.Interval(left, right, closed)
-        else:
+        if (band := read_band(value)) is None:
             raise InputError(
                 f"{safe_repr(value)} is no number or band: write 18-24, 65+, under 18, or pandas.Interval"
             )
+        if band == Band(band.low, band.low):
+            read[value] = band.low
+            continue
+        pairs = zip((band.low, band.high), column.bounds, strict=True)
+        left, right = (end if isfinite(end) else bound for end, bound in pairs)
+        with replace_errors(f"{safe_repr(value)} is no band of numbers: its ends are in the wrong order"):
+            read[value] = pd.Interval(left, right, band.closed)
     bands = sorted((band for band in read.values() if isinstance(band, pd.Interval)), key=lambda b: b.left)
     step = 0 if column.fixed_decimals is not None else 1
     shorter = {

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from math import inf
+
+from privsyn.table.encoding.bands import read_band
 
 _STRENGTHS = ("very low", "low", "moderate", "medium", "middle", "average", "normal", "high", "very high")
 _GRADES = tuple(f"{letter}{sign}" for letter in "abcdef" for sign in ("+", "", "-"))
@@ -78,15 +81,6 @@ SCALES: tuple[tuple[str, ...], ...] = (
 )
 """Lists of values in their order, from which a column may leave out some."""
 
-_NUMBER = re.compile(r"\d+(?:\.\d+)?")
-_BELOW = re.compile(r"(?i)\s*(?:<|≤|under|below|up to|less|bis|unter|moins)")
-_ABOVE = re.compile(
-    r"(?i)\s*(?:>|≥|over|above|more|ab|über|plus de).*|.*(?:\+|over|older|more|above|mehr|älter)\s*"
-)
-_BAND = re.compile(
-    r"(?i)(?:[\s\d.,<>≤≥()\[\]+–—-]|to|bis|and|or|under|below|over|above|up|less|than|older|more|years?|yrs?|jahre|"
-    r"unter|ab|über)+"
-)
 _MONTH = re.compile(r"([A-Za-z]{3,9})[ -](\d{4})")
 _MONTHS = SCALES[-2:]
 
@@ -126,12 +120,11 @@ def _each(rank: Callable[[str], Rank | None], texts: Sequence[str]) -> list[Rank
 
 def _of_band(text: str) -> Rank | None:
     """Return the first number of a band; one that is open below or above comes before or after others."""
-    number = _NUMBER.search(text)
-    if number is None or _BAND.fullmatch(text) is None:
+    if (band := read_band(text)) is None:
         return None
-    sign = -1.0 if text[: number.start()].rstrip(" ").endswith("-") else 1.0
-    side = -1.0 if _BELOW.match(text) else 1.0 if _ABOVE.fullmatch(text) else 0.0
-    return sign * float(number[0]), side
+    if band.low == -inf:
+        return band.high, -1.0
+    return band.low, 1.0 if band.high == inf else 0.0
 
 
 def _of_month(text: str) -> Rank | None:
