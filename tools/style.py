@@ -28,6 +28,7 @@ NOUNS = (
     "table/codec",
     "table/database",
     "table/discovery",
+    "table/drafting",
     "table/encoding",
     "table/enforcement",
     "table/inferred",

@@ -40,7 +40,7 @@ class Beyond:
         """Return what noisy counts of the cells beyond a bound show, the nearest first.
 
         >>> Beyond.of(np.array([30.0, 50.0, 1.0]), np.full(3, 16.0), 1000.0)
-        Beyond(share=0.08, deviation=0.005656854249492381, most=0.09485640646055102)
+        Beyond(share=0.08, deviation=0.005656854249492381, largest=0.09485640646055102)
         """
         if not len(counts) or inside <= 0:
             return cls(0.0, 0.0, 0.0)

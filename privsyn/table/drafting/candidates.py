@@ -141,7 +141,7 @@ def codes_beside_scale(values: Sequence[int]) -> tuple[list[int], list[int]]:
     return sorted(codes), scale
 
 
-def driver(missing: Mask, others: Sequence[Driver]) -> tuple[str, int] | None:
+def driver(missing: Mask, columns: Sequence[Driver]) -> tuple[str, int] | None:
     """Return the part of an expression that says when cells are missing, and in how many rows; or None.
 
     It is ``iff ...`` if they are missing in these rows and no others, and ``if ...`` else.
@@ -153,9 +153,11 @@ def driver(missing: Mask, others: Sequence[Driver]) -> tuple[str, int] | None:
     >>> driver(np.array([False, True, True, False] * 50), [("married", unknown, None)])
     ("iff married == 'no' or married is missing", 100)
     """
-    found = [says for each in others if (says := _by_values(missing, *each) or _by_order(missing, *each))]
-    found.sort(key=lambda says: (says[0].startswith("if "), len(says[0])))
-    return found[0] if found else None
+    expressions = [
+        says for column in columns if (says := _by_values(missing, *column) or _by_order(missing, *column))
+    ]
+    expressions.sort(key=lambda says: (says[0].startswith("if "), len(says[0])))
+    return expressions[0] if expressions else None
 
 
 def _by_values(
@@ -165,9 +167,9 @@ def _by_values(
     codes, values = coded
     if not 2 <= len(values) <= MOST_VALUES or numbers is not None:
         return None
-    given = codes >= 0
-    rows = np.bincount(codes[given], minlength=len(values))
-    gone = np.bincount(codes[given], missing[given], minlength=len(values))
+    present = codes >= 0
+    rows = np.bincount(codes[present], minlength=len(values))
+    gone = np.bincount(codes[present], missing[present], minlength=len(values))
     empty = [values[k] for k in np.flatnonzero(gone == rows)]
     if not empty or len(empty) == len(values) or not all(type(v) in (str, int, bool) for v in empty):
         return None
@@ -175,7 +177,7 @@ def _by_values(
         return None
     values_text = f"== {empty[0]!r}" if len(empty) == 1 else f"in {sorted(empty, key=str)!r}"
     decided = np.isin(codes, np.flatnonzero(gone == rows))
-    return _sentence(f"{name} {values_text}", decided, missing, name, ~given)
+    return _sentence(f"{name} {values_text}", decided, missing, name, ~present)
 
 
 def _by_order(
@@ -184,22 +186,22 @@ def _by_order(
     """Return the bound below or above which all cells are missing."""
     if numbers is None or not (numbers == np.rint(numbers))[np.isfinite(numbers)].all():
         return None
-    given = np.isfinite(numbers)
+    present_rows = np.isfinite(numbers)
     for sign, side in (("<", numbers), (">", -numbers)):
-        gone, present = side[given & missing], side[given & ~missing]
-        if not len(gone) or not len(present) or not (beyond := gone < present.min()).any():
+        gone, cells_present = side[present_rows & missing], side[present_rows & ~missing]
+        if not len(gone) or not len(cells_present) or not (beyond := gone < cells_present.min()).any():
             continue
         # Rows of one number, as of one agent or firm, are alike: they are one piece of evidence.
-        values, all_values = len(np.unique(gone[beyond])), len(np.unique(side[given]))
+        values, all_values = len(np.unique(gone[beyond])), len(np.unique(side[present_rows]))
         if beyond.all():  # by chance these are just the outermost of all numbers
             chance = 2 / comb(all_values, values) if gone.any() else 0.0  # 0 is usually no amount
         else:
-            chance = float((len(gone) / (len(gone) + len(present))) ** values)
+            chance = float((len(gone) / (len(gone) + len(cells_present))) ** values)
         rows = int(beyond.sum())
         if chance < ACCIDENT and _is_rare(missing, rows):
-            bound = roundest(gone[beyond].max(), present.min())
+            bound = roundest(gone[beyond].max(), cells_present.min())
             text = f"{name} {sign} {bound if sign == '<' else 0 - bound:.15g}"
-            return _sentence(text, given & (side < present.min()), missing, name, ~given)
+            return _sentence(text, present_rows & (side < cells_present.min()), missing, name, ~present_rows)
     return None
 
 
@@ -265,9 +267,9 @@ class LookUps:
         gaps = (np.packbits(column < 0).tobytes() for column in codes)
         self._gaps = np.array([patterns.setdefault(pattern, len(patterns)) for pattern in gaps])
 
-    def deciding(self, place: int) -> Ints:
+    def deciding(self, index: int) -> Ints:
         """Return the columns that may determine a column: where one is equal in two rows, so is it."""
-        values = self._codes[:, place]
+        values = self._codes[:, index]
         order = np.argsort(values, kind="stable")
         rows_of = np.bincount(values)
         before = np.repeat(np.cumsum(rows_of) - rows_of, rows_of)
@@ -276,9 +278,9 @@ class LookUps:
         wanted = values[rows, np.newaxis]
         cells = self._codes[rows] + self._starts
         self._last[cells] = wanted
-        found = (self._last[cells] == wanted).all(axis=0) & (self._gaps == self._gaps[place])
-        found[place] = False
-        return np.flatnonzero(found)
+        alike = (self._last[cells] == wanted).all(axis=0) & (self._gaps == self._gaps[index])
+        alike[index] = False
+        return np.flatnonzero(alike)
 
 
 class Drivers:
@@ -289,45 +291,47 @@ class Drivers:
     known : sequence of `Driver`
     """
 
-    def __init__(self, known: Sequence[Driver]) -> None:
-        self._known = known
+    def __init__(self, columns: Sequence[Driver]) -> None:
+        self._known = columns
         groups, owners, sizes = [], [], []
         ends, of_ends = [], []
-        for place, (_, (codes, values), numbers) in enumerate(known):
+        for index, (_, (codes, values), numbers) in enumerate(columns):
             if numbers is not None:
                 for first in _ends(numbers):
                     ends.append(np.resize(first, HEAD))
-                    of_ends.append(place)
+                    of_ends.append(index)
             elif 2 <= len(values) <= MOST_VALUES:
                 rows_of = np.bincount(codes + 1, minlength=len(values) + 1)
                 order, stops = np.argsort(codes, kind="stable"), np.cumsum(rows_of)
                 for size, stop in zip(rows_of[1:].tolist(), stops[1:].tolist(), strict=True):
                     groups.append(np.resize(order[stop - size : stop][:HEAD], HEAD))
-                    owners.append(place)
+                    owners.append(index)
                     sizes.append(size)
         self._groups, self._ends = (np.array(rows, np.int64).reshape(-1, HEAD) for rows in (groups, ends))
         self._owners, self._of_ends = np.array(owners, np.int64), np.array(of_ends, np.int64)
         self._sizes = np.array(sizes, np.float64)
 
-    def of(self, missing: Mask) -> list[Driver]:
+    def candidates_for(self, missing: Mask) -> list[Driver]:
         """Return the columns that `driver` has to examine, given where a column is missing."""
         share = float(missing.mean())
-        least = HEAD if share == 1 else max(ceil(log(RARE) / log(share)) - 1, 1)  # rows that are no chance
+        rows_needed = (
+            HEAD if share == 1 else max(ceil(log(RARE) / log(share)) - 1, 1)
+        )  # rows that are no chance
         empty = missing[self._groups].all(axis=1)
         rows = np.bincount(self._owners[empty], self._sizes[empty], len(self._known))
-        beyond = missing[self._ends[:, :least]].all(axis=1)
-        places = np.union1d(np.flatnonzero(rows >= least), self._of_ends[beyond])
-        return [self._known[place] for place in places.tolist()]
+        beyond = missing[self._ends[:, :rows_needed]].all(axis=1)
+        indices = np.union1d(np.flatnonzero(rows >= rows_needed), self._of_ends[beyond])
+        return [self._known[index] for index in indices.tolist()]
 
 
 def _ends(numbers: Floats) -> Iterator[Ints]:
     """Yield the rows with the lowest and with the highest numbers, from the outermost on."""
-    given = np.flatnonzero(np.isfinite(numbers))
-    if not len(given):
+    present = np.flatnonzero(np.isfinite(numbers))
+    if not len(present):
         return
-    for side in (numbers[given], -numbers[given]):
+    for side in (numbers[present], -numbers[present]):
         few = np.argpartition(side, min(HEAD, len(side)) - 1)[:HEAD]
-        yield given[few[np.argsort(side[few])]]
+        yield present[few[np.argsort(side[few])]]
 
 
 def possible_sums(numbers: Floats, rounding: float) -> Iterator[tuple[int, int, int]]:
@@ -385,8 +389,8 @@ def sum_of_many(numbers: Floats, total: int, without: Sequence[int]) -> tuple[in
     alike = (gone == gone[total]).all(axis=1)
     alike[[total, *without]] = False
     parts = np.flatnonzero(alike)
-    given = np.flatnonzero(np.isfinite(numbers[total]) & np.isfinite(numbers[parts]).all(axis=0))
-    some = given[: 4 * len(parts) + HEAD]
+    complete = np.flatnonzero(np.isfinite(numbers[total]) & np.isfinite(numbers[parts]).all(axis=0))
+    some = complete[: 4 * len(parts) + HEAD]
     if len(parts) < 3 or len(some) <= len(parts):
         return ()
     cells = numbers[np.ix_(parts, some)].T
@@ -395,5 +399,5 @@ def sum_of_many(numbers: Floats, total: int, without: Sequence[int]) -> tuple[in
         weights = nnls(cells / scale, numbers[total, some])[0] / scale
     except RuntimeError:  # too many steps
         return ()
-    found = np.flatnonzero(np.abs(weights - 1) < NEAR_ONE)
-    return tuple(parts[found].tolist()) if len(found) >= 3 else ()
+    near_one = np.flatnonzero(np.abs(weights - 1) < NEAR_ONE)
+    return tuple(parts[near_one].tolist()) if len(near_one) >= 3 else ()

@@ -66,34 +66,39 @@ def dependences(cells: Sequence[Cells], wanted: Collection[str]) -> dict[str, li
     >>> found.plain, found.rows
     ("group == 'adult' iff age >= 18", 3000)
     """
-    found: dict[str, list[Proposal]] = {}
+    proposals_of: dict[str, list[Proposal]] = {}
     keys: dict[str, int] = {}
     if not cells or len(cells[0].raw) < LEAST_OTHERS:
-        return found
+        return proposals_of
     some = np.random.default_rng(0).permutation(len(cells[0].raw))[:SAMPLE]
-    codes = np.array([each.coded[0][some] for each in cells])
+    codes = np.array([column.coded[0][some] for column in cells])
     rows = np.ascontiguousarray(codes.T, np.int32)
-    sizes = np.array([len(each.coded[1]) for each in cells])
+    sizes = np.array([len(column.coded[1]) for column in cells])
     # The coarsest column decides: a region follows from its district rather than from its postcode.
     for k in np.argsort(sizes, kind="stable").tolist():
-        one = cells[k]
-        candidates = _seldom_differing(rows, k) if _is_key(one) else set()
-        if one.numbers is not None:
-            candidates |= _seldom_changing(codes, one.numbers[some])
+        key_column = cells[k]
+        candidates = _seldom_differing(rows, k) if _is_key(key_column) else set()
+        if key_column.numbers is not None:
+            candidates |= _seldom_changing(codes, key_column.numbers[some])
         for j in sorted(candidates):
-            other = cells[j]
+            value_column = cells[j]
             finer = sizes[k] > sizes[j] or (sizes[k] == sizes[j] and k < j)
-            if not finer or other.name not in wanted or other.name in found or not _can_follow(other):
+            if (
+                not finer
+                or value_column.name not in wanted
+                or value_column.name in proposals_of
+                or not _can_follow(value_column)
+            ):
                 continue
-            if proposals := _classes(one, other) or _look_up(one, other):
-                found[other.name], keys[other.name] = proposals, k
+            if proposals := _classes(key_column, value_column) or _look_up(key_column, value_column):
+                proposals_of[value_column.name], keys[value_column.name] = proposals, k
     # Of a shop's size and kind, the kind follows from the shop, not from the size, though fewer of these.
     for name, k in [*keys.items()]:
         root = keys.get(cells[k].name, k)
         if sizes[root] <= ALIKE * sizes[k] and root != k:
-            other = next(each for each in cells if each.name == name)
-            found[name] = _look_up(cells[root], other) or found[name]
-    return found
+            value_column = next(column for column in cells if column.name == name)
+            proposals_of[name] = _look_up(cells[root], value_column) or proposals_of[name]
+    return proposals_of
 
 
 def _seldom_differing(rows: Codes, k: int) -> set[int]:
@@ -104,12 +109,14 @@ def _seldom_differing(rows: Codes, k: int) -> set[int]:
     order = np.argsort(rows[:, k], kind="stable")
     first = np.flatnonzero(np.diff(rows[order, k]) == 0)
     # Each exception makes two differences. The screen lets three times as many pass, as it reads few rows.
-    most = 6 * EXCEPTIONS * len(first) + 4
-    some = first[:: max(int(len(first) / (4 * most)), 1)]
-    left = np.flatnonzero((rows[order[some]] != rows[order[some + 1]]).sum(axis=0) <= most)
-    differ = rows[np.ix_(order[first], left)] != rows[np.ix_(order[first + 1], left)]
-    left = left[(differ.sum(axis=0) <= most) & (rows[:, left] != rows[0, left]).any(axis=0)]
-    return set(left.tolist()) - {k}
+    limit = 6 * EXCEPTIONS * len(first) + 4
+    some = first[:: max(int(len(first) / (4 * limit)), 1)]
+    candidates = np.flatnonzero((rows[order[some]] != rows[order[some + 1]]).sum(axis=0) <= limit)
+    differ = rows[np.ix_(order[first], candidates)] != rows[np.ix_(order[first + 1], candidates)]
+    candidates = candidates[
+        (differ.sum(axis=0) <= limit) & (rows[:, candidates] != rows[0, candidates]).any(axis=0)
+    ]
+    return set(candidates.tolist()) - {k}
 
 
 def _seldom_changing(codes: Ints, numbers: Floats) -> set[int]:
@@ -119,15 +126,17 @@ def _seldom_changing(codes: Ints, numbers: Floats) -> set[int]:
     both = (ordered[:, 1:] >= 0) & (ordered[:, :-1] >= 0)
     changes = ((np.diff(ordered, axis=1) != 0) & both).sum(axis=1)
     values = codes.max(axis=1) + 1
-    most = values + 6 * EXCEPTIONS * len(order)  # each exception makes two changes; as in `_seldom_differing`
-    return set(np.flatnonzero((changes < most) & (values > 1) & (values <= FEW_NUMBERS)).tolist())
+    limit = values + 6 * EXCEPTIONS * len(
+        order
+    )  # each exception makes two changes; as in `_seldom_differing`
+    return set(np.flatnonzero((changes < limit) & (values > 1) & (values <= FEW_NUMBERS)).tolist())
 
 
 def _is_key(cells: Cells) -> bool:
     """Return whether a look-up may have the values of a column as keys: listed ones, texts, whole numbers."""
     column = cells.column
-    whole = isinstance(column, Numerical) and column.fixed_decimals == 0
-    return whole or isinstance(column, Categorical)
+    is_whole = isinstance(column, Numerical) and column.fixed_decimals == 0
+    return is_whole or isinstance(column, Categorical)
 
 
 def _can_follow(cells: Cells) -> bool:
@@ -137,34 +146,34 @@ def _can_follow(cells: Cells) -> bool:
     return len(cells.coded[1]) >= 2 and (bool(column.listed) or exact)
 
 
-def _look_up(one: Cells, other: Cells) -> list[Proposal]:
+def _look_up(key_column: Cells, value_column: Cells) -> list[Proposal]:
     """Return the look-up of one column in another, if nearly all rows keep it, and not by chance."""
-    (keys, names), (codes, values) = one.coded, other.coded
-    if len(names) > MOST_IN_FILE or not _is_key(one):
+    (keys, names), (codes, values) = key_column.coded, value_column.coded
+    if len(names) > MOST_IN_FILE or not _is_key(key_column):
         return []
-    given = (keys >= 0) & (codes >= 0)
+    complete = (keys >= 0) & (codes >= 0)
     both = np.zeros((len(names), len(values)), np.int64)
-    np.add.at(both, (keys[given], codes[given]), 1)
-    rows, most = both.sum(axis=1), both.max(axis=1)
-    listed = most >= FEW_ROWS  # neither a key nor its value is that of a few rows
-    wrong = int((rows - most)[listed].sum()) + int(((keys >= 0) != (codes >= 0)).sum())
+    np.add.at(both, (keys[complete], codes[complete]), 1)
+    rows, largest = both.sum(axis=1), both.max(axis=1)
+    listed = largest >= FEW_ROWS  # neither a key nor its value is that of a few rows
+    wrong = int((rows - largest)[listed].sum()) + int(((keys >= 0) != (codes >= 0)).sum())
     rare = int(rows[~listed].sum())
-    others = len(codes) - int(np.bincount(codes + 1).max())
+    rows_of_rarer_values = len(codes) - int(np.bincount(codes + 1).max())
     followed = np.unique(both.argmax(axis=1)[listed])
     few = MOST_KEYS if listed.sum() <= MOST_KEYS else 0
     if (
         rows.sum() < ROWS_OF_KEY * max(int(listed.sum()), 1)
-        or others < LEAST_OTHERS
+        or rows_of_rarer_values < LEAST_OTHERS
         or len(followed) < 2
-        or wrong > min(EXCEPTIONS * len(codes), OF_CHANCE * others)
+        or wrong > min(EXCEPTIONS * len(codes), OF_CHANCE * rows_of_rarer_values)
         or rare > (EXCEPTIONS if few else UNLISTED) * len(codes)
     ):
         return []
-    found = [(names[k], values[both[k].argmax()]) for k in np.flatnonzero(listed).tolist()]
-    note = BOTH_WAYS if len(followed) == len(found) == len(values) else ""
-    note = f"{rare:,} of these only as their {one.name} is rare, and so not listed" if rare else note
+    listed_rows = [(names[k], values[both[k].argmax()]) for k in np.flatnonzero(listed).tolist()]
+    note = BOTH_WAYS if len(followed) == len(listed_rows) == len(values) else ""
+    note = f"{rare:,} of these only as their {key_column.name} is rare, and so not listed" if rare else note
     with suppress(InputError):
-        plain = constraint_to_plain(Determined(other.name, one.name, in_order(found)))
+        plain = constraint_to_plain(Determined(value_column.name, key_column.name, in_order(listed_rows)))
         return [Proposal(plain, int(rows.sum()), wrong + rare, note)]
     return []
 
@@ -175,19 +184,19 @@ def in_order(rows: Sequence[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
     return numbers + sorted((row for row in rows if not isinstance(row[0], int | float)), key=str)
 
 
-def _classes(one: Cells, other: Cells) -> list[Proposal]:
+def _classes(number_column: Cells, class_column: Cells) -> list[Proposal]:
     """Return that each value of a column stands for an interval of numbers, in an expression for each.
 
     A few rows may break them.
     """
-    numbers, (codes, values) = one.numbers, other.coded
+    numbers, (codes, values) = number_column.numbers, class_column.coded
     if numbers is None or not 2 <= len(values) <= FEW_NUMBERS:
         return []
-    given = np.isfinite(numbers) & (codes >= 0)
-    numbers, codes = numbers[given], codes[given]
-    rows, others = len(codes), len(codes) - int(np.bincount(codes).max(initial=0))
+    complete = np.isfinite(numbers) & (codes >= 0)
+    numbers, codes = numbers[complete], codes[complete]
+    rows, rows_of_rarer_values = len(codes), len(codes) - int(np.bincount(codes).max(initial=0))
     in_class = _in_intervals(numbers, codes)
-    if rows - in_class.sum() > min(EXCEPTIONS * rows, OF_CHANCE * others):
+    if rows - in_class.sum() > min(EXCEPTIONS * rows, OF_CHANCE * rows_of_rarer_values):
         return []
     numbers, codes = numbers[in_class], codes[in_class]
     if np.bincount(codes, minlength=len(values)).min() < LEAST_OTHERS:
@@ -197,22 +206,22 @@ def _classes(one: Cells, other: Cells) -> list[Proposal]:
     np.maximum.at(high, codes, numbers)
     order = np.argsort(low)
     low, high = low[order], high[order]
-    if (high[:-1] >= low[1:]).any() or not _is_no_accident(one, numbers, low, high):
+    if (high[:-1] >= low[1:]).any() or not _is_no_accident(number_column, numbers, low, high):
         return []
     named = [values[k] for k in order.tolist()]
     above, below = [""], []
     for end, start in zip(high[:-1].tolist(), low[1:].tolist(), strict=True):
-        bound, text = _between(one, end, start)
-        below.append(f"{one.quoted} {'<=' if bound == end else '<'} {text}")
-        above.append(f"{one.quoted} {'>' if bound == end else '>='} {text}")
-    said = [
-        f"{other.quoted} == {value!r} iff {' and '.join(filter(None, ends))}"
+        bound, text = _between(number_column, end, start)
+        below.append(f"{number_column.quoted} {'<=' if bound == end else '<'} {text}")
+        above.append(f"{number_column.quoted} {'>' if bound == end else '>='} {text}")
+    expressions = [
+        f"{class_column.quoted} == {value!r} iff {' and '.join(filter(None, ends))}"
         for value, *ends in zip(named, above, [*below, ""], strict=True)
     ]
     # One class follows from the others: of a flag it is the 0, and else the first.
     left_out = 1 if len(named) == 2 and named[1] in NO else 0
     broken = rows - len(codes)
-    return [Proposal(each, rows, broken) for k, each in enumerate(said) if k != left_out]
+    return [Proposal(expression, rows, broken) for k, expression in enumerate(expressions) if k != left_out]
 
 
 def _in_intervals(numbers: Floats, codes: Ints) -> Mask:
@@ -240,27 +249,29 @@ def _in_intervals(numbers: Floats, codes: Ints) -> Mask:
     return predicted == ranks
 
 
-def _is_no_accident(one: Cells, numbers: Floats, low: Floats, high: Floats) -> bool:
+def _is_no_accident(number_column: Cells, numbers: Floats, low: Floats, high: Floats) -> bool:
     """Return whether classes that each have an interval of numbers to themselves are no accident.
 
     Rows of one number are one piece of evidence. If D different numbers fall into classes at random, all k
     classes are intervals with probability k! prod(d_i!) / D!. It shows nothing if no number is left out
     between the ends: then the classes say no more than the rows. A 0 of its own is usually no amount.
     """
-    found = np.unique(numbers)
-    whole = one.column.fixed_decimals == 0 and not isinstance(one.column, Datetime)
-    if whole and len(found) == found[-1] - found[0] + 1:
+    distinct = np.unique(numbers)
+    is_whole = number_column.column.fixed_decimals == 0 and not isinstance(number_column.column, Datetime)
+    if is_whole and len(distinct) == distinct[-1] - distinct[0] + 1:
         return True
     if len(low) == 2 and low[0] == high[0] == 0:
         return True
-    sizes = np.searchsorted(found, high, side="right") - np.searchsorted(found, low, side="left")
-    chance = lgamma(len(low) + 1) + sum(lgamma(size + 1) for size in sizes.tolist()) - lgamma(len(found) + 1)
+    sizes = np.searchsorted(distinct, high, side="right") - np.searchsorted(distinct, low, side="left")
+    chance = (
+        lgamma(len(low) + 1) + sum(lgamma(size + 1) for size in sizes.tolist()) - lgamma(len(distinct) + 1)
+    )
     return chance < log(ACCIDENT)
 
 
-def _between(one: Cells, below: float, above: float) -> tuple[float, str]:
+def _between(number_column: Cells, below: float, above: float) -> tuple[float, str]:
     """Return the roundest number or date above one and up to the other, and its text; 0 stays an end."""
-    if not isinstance(one.column, Datetime):
+    if not isinstance(number_column.column, Datetime):
         bound = 0.0 if below == 0 else roundest(below, above)
         return bound, f"{bound:.15g}"
     for unit in ("Y", "M", "D", "s"):

@@ -83,8 +83,8 @@ def draft_schema(
     True
     """
     if not read:
-        head, known = _empty(table, csv, unit)
-        return replace(by_names(head, known), csv=csv)
+        head, declared = _empty(table, csv, unit)
+        return replace(by_names(head, declared), csv=csv)
     return draft_with_rows(table, unit, csv)[0]
 
 
@@ -103,7 +103,7 @@ def draft_of_rows(
     loaded: LoadedTable,
     frame: pd.DataFrame,
     csv: CsvFormat,
-    known: Mapping[str, Column] | None = None,
+    declared: Mapping[str, Column] | None = None,
 ) -> tuple[Schema, pd.DataFrame, dict[str, int]]:
     """Return the draft of a table that was read; see `draft_with_rows`.
 
@@ -114,18 +114,18 @@ def draft_of_rows(
     frame : pandas.DataFrame
         Its rows, with the columns to be drafted.
     csv : CsvFormat
-    known : mapping of a column to its kind, optional
+    declared : mapping of a column to its kind, optional
         Of one of several tables, whose keys were found: other columns that are named like identifiers are
         ones if nearly all cells differ.
     """
-    columns, frame, others = infer_columns(
+    columns, frame, unread = infer_columns(
         as_written(table, frame, csv),
         in_file=is_text(table),
         labelled=loaded.form.listed(),
-        declared=known,
+        declared=declared,
     )
     missing = marks_in(Location.of(table), csv) if is_text(table) and columns else ()
-    return Schema(columns, missing=missing, csv=csv), frame, others
+    return Schema(columns, missing=missing, csv=csv), frame, unread
 
 
 def with_blanks(table: object, csv: CsvFormat) -> CsvFormat:
@@ -135,9 +135,9 @@ def with_blanks(table: object, csv: CsvFormat) -> CsvFormat:
     if follows_delimiters(Location.of(table), csv):
         return replace(csv, blank=True)
     text = read_text(Location.of(table), csv)
-    others = text.column_names[1:]
-    rows = text.num_rows * len(others)
-    begun = sum(pc.sum(pc.starts_with(text[name], " ")).as_py() or 0 for name in others)
+    columns = text.column_names[1:]
+    rows = text.num_rows * len(columns)
+    begun = sum(pc.sum(pc.starts_with(text[name], " ")).as_py() or 0 for name in columns)
     return replace(csv, blank=True) if rows and begun >= UNIQUE * rows else csv
 
 
@@ -181,8 +181,8 @@ def _empty(table: object, csv: CsvFormat, unit: str | None) -> tuple[pd.DataFram
             listed = read_in_batches(table).form.listed() if isinstance(table, str | PathLike) else {}
         columns = {str(name): listed.get(str(name), column_of(dtype)) for name, dtype in head.dtypes.items()}
         return head, Schema(columns) if listed else None
-    place = Location.of(table)
-    check_header(place, names := read_header(place, csv))
+    location = Location.of(table)
+    check_header(location, names := read_header(location, csv))
     return without(unit, pd.DataFrame({name: [] for name in names}, dtype=TEXT)), None
 
 
@@ -213,14 +213,16 @@ def check_schema(
     """
     if unit is not None and unit in schema.columns:
         raise InputError(f"{unit!r} identifies persons: remove it from the schema, it is not synthesised")
-    whole = read_in_memory(table, schema, unit=no_data or unit).frame
-    frame = without(unit, whole).drop(columns=[*no_data])
+    table_read = read_in_memory(table, schema, unit=no_data or unit).frame
+    frame = without(unit, table_read).drop(columns=[*no_data])
     lines = [f"column {name!r}: free text, left out of the synthetic table" for name in schema.dropped]
     open_schema = OpenSchema.of(schema, frame)
     lines += _of_cells(table, open_schema, frame)
     lines += _of_constraints(open_schema, frame)
-    if unit is not None and (nobodys := int((persons_of(whole, unit) < 0).sum())):
-        lines.append(f"column {unit!r}: {nobodys} of {len(whole)} rows have no identifier and are dropped")
+    if unit is not None and (nobodys := int((persons_of(table_read, unit) < 0).sum())):
+        lines.append(
+            f"column {unit!r}: {nobodys} of {len(table_read)} rows have no identifier and are dropped"
+        )
     return lines
 
 
@@ -262,11 +264,11 @@ def _of_constraints(open_schema: OpenSchema, frame: pd.DataFrame) -> list[str]:
     schema, numbers = numbers_of(open_schema, frame)
     return [
         Broken(
-            f"constraint {place} ({kind_of(constraint)}: {', '.join(map(repr, constraint.columns))}): "
+            f"constraint {number} ({kind_of(constraint)}: {', '.join(map(repr, constraint.columns))}): "
             f"{broken} of {len(frame)} rows break it{_by_how_much(schema, constraint, numbers)},"
             " and no synthetic row will"
         )
-        for place, (constraint, broken) in enumerate(rows_that_break(schema, numbers), 1)
+        for number, (constraint, broken) in enumerate(rows_that_break(schema, numbers), 1)
         if broken
     ] or ["every row keeps every constraint"]
 

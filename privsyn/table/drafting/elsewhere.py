@@ -38,10 +38,10 @@ def copies_from_above(
     One of the same name is preferred, then one of the nearest table. One that is a copy itself is not copied.
     Rows without a parent do not count.
     """
-    found: dict[str, dict[str, Proposal]] = {}
+    copies: dict[str, dict[str, Proposal]] = {}
     for name, table in tables.items():
-        found[name] = _copies(table, tables, keyed, layout, found)
-    return found
+        copies[name] = _copies(table, tables, keyed, layout, copies)
+    return copies
 
 
 def _copies(
@@ -49,43 +49,53 @@ def _copies(
     tables: Mapping[str, DraftedTable],
     keyed: Mapping[str, KeyedTable],
     layout: Layout,
-    known: Elsewhere,
+    copies_above: Elsewhere,
 ) -> dict[str, Proposal]:
-    """Return the copies of one table; those of the tables above are `known`."""
-    found: dict[str, Proposal] = {}
-    cells, places, below = keyed[table.name].frame, np.arange(len(table.frame)), table
+    """Return the copies of one table; those of the tables above are `copies_above`."""
+    copies: dict[str, Proposal] = {}
+    cells, rows_above, below = keyed[table.name].frame, np.arange(len(table.frame)), table
     second_keys = (column for name, column in layout.left_out if name == table.name)
-    own = [name for name in {**table.schema.coded, **dict.fromkeys(second_keys)} if _differs(cells[name])]
+    own_columns = [
+        name for name in {**table.schema.coded, **dict.fromkeys(second_keys)} if _differs(cells[name])
+    ]
     while below.siblings is not None:
-        places = np.append(below.siblings.parents, -1)[places]
+        rows_above = np.append(below.siblings.parents, -1)[rows_above]
         below = tables[below.siblings.parent]
-        given, above = places >= 0, keyed[below.name].frame
-        mine = {column: _comparable(cells[column][given]) for column in own}
+        linked, above = rows_above >= 0, keyed[below.name].frame
+        mine = {column: _comparable(cells[column][linked]) for column in own_columns}
         names = [*below.schema.coded, *filter(None, [layout.keys[below.name]])]
-        for same, name in product((True, False), (name for name in names if name not in known[below.name])):
-            there = _comparable(above[name].take(places[given]))
-            for column in own:
+        for same, name in product(
+            (True, False), (name for name in names if name not in copies_above[below.name])
+        ):
+            there = _comparable(above[name].take(rows_above[linked]))
+            for column in own_columns:
                 copied = Comparison((None, column), EQUAL, (below.name, name))
-                taken = column in found or column == table.order.column
+                taken = column in copies or column == table.order.column
                 if (name == column) is not same or taken or not _can_be_read(copied):
                     continue
                 if _equal(mine[column], there):
-                    found[column] = Proposal(str(copied), len(there))
-    return found
+                    copies[column] = Proposal(str(copied), len(there))
+    return copies
 
 
 def sums_of_rows(tables: Mapping[str, DraftedTable], copies: Elsewhere) -> Elsewhere:
     """Return the columns that are, in every row, a sum of a column of the rows below, or their number."""
-    found: dict[str, dict[str, Proposal]] = {name: {} for name in tables}
+    proposals: dict[str, dict[str, Proposal]] = {name: {} for name in tables}
     for child in tables.values():
         if child.siblings is None:
             continue
         above, at = tables[child.siblings.parent], child.siblings.parents
         parts: dict[str | None, Floats] = {None: np.ones(len(at))}
-        parts |= {name: each for name, each in _numbers_of(child) if name not in copies[child.name]}
+        parts |= {
+            name: numbers_of_part
+            for name, numbers_of_part in _numbers_of(child)
+            if name not in copies[child.name]
+        }
         sums = {
-            name: np.bincount(at[at >= 0], np.nan_to_num(each[at >= 0]), minlength=len(above.frame))
-            for name, each in parts.items()
+            name: np.bincount(
+                at[at >= 0], np.nan_to_num(numbers_of_part[at >= 0]), minlength=len(above.frame)
+            )
+            for name, numbers_of_part in parts.items()
         }
         several = np.bincount(at[at >= 0], minlength=len(above.frame)) > 1
         for total, numbers in _numbers_of(above):
@@ -98,8 +108,8 @@ def sums_of_rows(tables: Mapping[str, DraftedTable], copies: Elsewhere) -> Elsew
                     summary = Derived(COUNT if name is None else SUM, child.name, name)
                     rule = str(Computed((None, total), summary))
                     if Computed.read(rule) == Computed((None, total), summary):
-                        found[above.name].setdefault(total, Proposal(rule, len(numbers)))
-    return found
+                        proposals[above.name].setdefault(total, Proposal(rule, len(numbers)))
+    return proposals
 
 
 def orders_with_above(
@@ -110,31 +120,31 @@ def orders_with_above(
     They keep them not by chance. A rule is left out if others that are found imply it, and so is a column
     that follows from another table. `tables` begin with the root.
     """
-    found: dict[str, list[tuple[str, Proposal]]] = {name: [] for name in tables}
-    known: dict[str, set[tuple[tuple[str, str], tuple[str, str]]]] = {}
+    rules: dict[str, list[tuple[str, Proposal]]] = {name: [] for name in tables}
+    pairs_in_order: dict[str, set[tuple[tuple[str, str], tuple[str, str]]]] = {}
     for name, table in tables.items():
         dates = dict(_dates_above(table, tables, elsewhere))
-        own = [column for column in dates if column[0] == name]
+        own_dates = [column for column in dates if column[0] == name]
         above = [column for column in dates if column[0] != name]
-        pairs = [*permutations(own, 2), *product(own, above), *product(above, own)]
-        known[name] = {(low, high) for low, high in pairs if sign_between(dates[low], dates[high])}
+        pairs = [*permutations(own_dates, 2), *product(own_dates, above), *product(above, own_dates)]
+        pairs_in_order[name] = {(low, high) for low, high in pairs if sign_between(dates[low], dates[high])}
         if table.siblings is not None:
-            known[name] |= known[table.siblings.parent]
+            pairs_in_order[name] |= pairs_in_order[table.siblings.parent]
         for low, high in pairs:
-            implied = any({(low, one), (one, high)} <= known[name] for one in dates)
-            if (low, high) in known[name] and low[0] != high[0] and not implied:
+            implied = any({(low, between), (between, high)} <= pairs_in_order[name] for between in dates)
+            if (low, high) in pairs_in_order[name] and low[0] != high[0] and not implied:
                 rule = Comparison(low, "<=", high).seen_from(name)
                 if _can_be_read(rule):
                     rows = int(np.isfinite(dates[low] - dates[high]).sum())
                     note = _of_bounds(rule, table.schema, tables[rule.above[0]].schema)
-                    found[name].append((rule.column, Proposal(str(rule), rows, note=note)))
-    return found
+                    rules[name].append((rule.column, Proposal(str(rule), rows, note=note)))
+    return rules
 
 
-def _of_bounds(rule: Comparison, own: Schema, above: Schema) -> str:
+def _of_bounds(rule: Comparison, schema: Schema, above: Schema) -> str:
     """Return what to do if the drafted bounds leave some rows no value; else an empty text."""
     with suppress(InputError):
-        rule.check(own.coded[rule.column], above.coded[rule.above[1]])
+        rule.check(schema.coded[rule.column], above.coded[rule.above[1]])
         return ""
     return f"let the bounds of {rule.column} reach those of {rule.name}"
 
@@ -143,15 +153,15 @@ def _dates_above(
     table: DraftedTable, tables: Mapping[str, DraftedTable], elsewhere: Elsewhere
 ) -> Iterator[tuple[tuple[str, str], Floats]]:
     """Yield the dates of a table and of the rows above it, for each of its rows."""
-    places, of = np.arange(len(table.frame)), table
+    rows_above, drafted = np.arange(len(table.frame)), table
     while True:
-        for name, column in of.schema.coded.items():
-            if isinstance(column, Datetime) and name not in elsewhere[of.name]:
-                yield (of.name, name), np.append(column.numbers(of.frame[name]), np.nan)[places]
-        if of.siblings is None:
+        for name, column in drafted.schema.coded.items():
+            if isinstance(column, Datetime) and name not in elsewhere[drafted.name]:
+                yield (drafted.name, name), np.append(column.numbers(drafted.frame[name]), np.nan)[rows_above]
+        if drafted.siblings is None:
             return
-        places = np.append(of.siblings.parents, -1)[places]
-        of = tables[of.siblings.parent]
+        rows_above = np.append(drafted.siblings.parents, -1)[rows_above]
+        drafted = tables[drafted.siblings.parent]
 
 
 def _numbers_of(table: DraftedTable) -> Iterator[tuple[str, Floats]]:
@@ -187,19 +197,21 @@ def _comparable(cells: pd.Series) -> Floats | pd.Series:
 def _equal(cells: Floats | pd.Series, above: Floats | pd.Series) -> bool:
     """Return whether each cell is that of the row above; some rows are looked at first."""
     for rows in (slice(None, None, max(1, len(cells) // HEAD)), slice(None)):
-        one, other = cells[rows], above[rows]
-        if isinstance(one, pd.Series) and isinstance(other, pd.Series):
-            equal = family(one.dtype) == family(other.dtype) and _alike(one, other)
+        first_cells, second_cells = cells[rows], above[rows]
+        if isinstance(first_cells, pd.Series) and isinstance(second_cells, pd.Series):
+            equal = family(first_cells.dtype) == family(second_cells.dtype) and _alike(
+                first_cells, second_cells
+            )
         else:
-            equal = type(one) is type(other) and np.array_equal(one, other)
+            equal = type(first_cells) is type(second_cells) and np.array_equal(first_cells, second_cells)
         if not equal:
             return False
     return len(cells) > 0
 
 
-def _alike(one: pd.Series, other: pd.Series) -> bool:
+def _alike(first_cells: pd.Series, second_cells: pd.Series) -> bool:
     """Return whether cells that are no numbers are equal."""
     with suppress(TypeError, NotImplementedError):  # lists
-        codes = pd.factorize(pd.concat([one, other], ignore_index=True))[0]
-        return bool((codes[: len(one)] == codes[len(one) :]).all())
+        codes = pd.factorize(pd.concat([first_cells, second_cells], ignore_index=True))[0]
+        return bool((codes[: len(first_cells)] == codes[len(first_cells) :]).all())
     return False

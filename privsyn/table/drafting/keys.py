@@ -98,17 +98,19 @@ def closeness(column: str, table: str, key: str) -> int:
     >>> closeness("persons", "persons", "id")  # rather a number of them
     0
     """
-    own, its, of = words(column), words(key), _of_table(table)
+    column_words, its, table_words = words(column), words(key), _of_table(table)
     generic = all(word in NAMING for word in its)
-    if column.lower() == table.lower() and own != tuple(column.lower().split("_")):
+    if column.lower() == table.lower() and column_words != tuple(column.lower().split("_")):
         return 0  # the plural, as in `persons`, is rather a number of rows
-    same = not generic and own == its
-    stem = _stem(own)
-    named = stem == of and not (own == its and generic)
+    same = not generic and column_words == its
+    stem = _stem(column_words)
+    named = stem == table_words and not (column_words == its and generic)
     if same or named:
         return 3 + (same and named)
-    ends = (of,) if generic else (its, _stem(its), of)
-    is_end = any(len(own) > len(end) and end in (own[-len(end) :], stem[-len(end) :]) for end in ends)
+    ends = (table_words,) if generic else (its, _stem(its), table_words)
+    is_end = any(
+        len(column_words) > len(end) and end in (column_words[-len(end) :], stem[-len(end) :]) for end in ends
+    )
     return NAMED if is_end else 0
 
 
@@ -166,9 +168,9 @@ class KeyCells:
         rows, keys = key.coded
         of_key = np.full(len(keys) + 1, -1)  # the last is that of rows without a key, whose code is -1
         of_key[rows] = np.arange(len(rows))
-        found = pc.index_in(values, value_set=keys).fill_null(len(keys)).to_numpy(zero_copy_only=False)
+        indices = pc.index_in(values, value_set=keys).fill_null(len(keys)).to_numpy(zero_copy_only=False)
         of_key[-1] = -1
-        return np.append(of_key[found], -1)[codes]
+        return np.append(of_key[indices], -1)[codes]
 
     def share_in(self, key: KeyCells) -> float:
         """Return the share of the different values that are keys."""
@@ -223,12 +225,16 @@ class KeyedTable:
             return (self.declared.key,)
         if len(self.frame) < 2:
             return ()
-        cells = {name: of for name, of in self.cells.items() if family(of.cells.dtype) != "real"}
+        cells = {
+            name: column_cells
+            for name, column_cells in self.cells.items()
+            if family(column_cells.cells.dtype) != "real"
+        }
         close = {name: names_own_rows(name, self.name) for name in cells}
-        least = {name: NEARLY_ALL if close[name] >= OWN else 1 for name in cells}  # a few may be typed twice
-        found = [name for name, of in cells.items() if of.different >= least[name]]
-        named = [name for name in found if close[name]]
-        first = [name for name in found if name == self.frame.columns[0]]
+        needed = {name: NEARLY_ALL if close[name] >= OWN else 1 for name in cells}  # a few may be typed twice
+        keys_found = [name for name, column_cells in cells.items() if column_cells.different >= needed[name]]
+        named = [name for name in keys_found if close[name]]
+        first = [name for name in keys_found if name == self.frame.columns[0]]
         return tuple(sorted(named, key=lambda name: -close[name])) or tuple(first)
 
 
@@ -276,15 +282,15 @@ def leads_to_own_rows(frame: pd.DataFrame) -> dict[str, str]:
     {'boss': 'nr'}
     """
     table = KeyedTable("", frame)
-    found = {}
+    keys = {}
     for key, column in ((key, column) for key in table.keys for column in table.cells if column != key):
         cells = table.cells[column]
-        if len(cells.coded[1]) < LEAST_VALUES or cells.different == 1 or column in found:
+        if len(cells.coded[1]) < LEAST_VALUES or cells.different == 1 or column in keys:
             continue
         named = ANOTHER_ROW.search(column) is not None
         if cells.share_in(table.cells[key]) == 1 and (named or not cells.by_chance(table.cells[key])):
-            found[column] = key
-    return found
+            keys[column] = key
+    return keys
 
 
 def links_between(tables: Mapping[str, KeyedTable]) -> dict[tuple[str, str], list[Link]]:
@@ -299,27 +305,33 @@ def links_between(tables: Mapping[str, KeyedTable]) -> dict[tuple[str, str], lis
     >>> [(table, column, links[0].parent) for (table, column), links in found.items()]
     [('visits', 'patient', 'patients')]
     """
-    found: dict[tuple[str, str], list[Link]] = {}
+    links_of: dict[tuple[str, str], list[Link]] = {}
     for name, table in tables.items():
         for column, cells in table.cells.items():
             links = [*_links_of(table, column, cells, tables)]
             links.sort(key=lambda link: (-link.declared, not link.as_written, -link.close))
             if links:
-                found[name, column] = links
-    return {place: links for place, links in found.items() if not _is_of_parent(place, found, tables)}
+                links_of[name, column] = links
+    return {
+        column_of_table: links
+        for column_of_table, links in links_of.items()
+        if not _is_of_parent(column_of_table, links_of, tables)
+    }
 
 
 def _is_of_parent(
-    place: tuple[str, str], found: Mapping[tuple[str, str], list[Link]], tables: Mapping[str, KeyedTable]
+    column_of_table: tuple[str, str],
+    links_of: Mapping[tuple[str, str], list[Link]],
+    tables: Mapping[str, KeyedTable],
 ) -> bool:
-    """Return whether two keys lead to each other, and the one at `place` is that of the parent.
+    """Return whether two keys lead to each other, and the one at `column_of_table` is that of the parent.
 
     A declared link decides; else the name of the key, and then the number of rows. Of equal tables, the
     parent is the one that is named later.
     """
-    there = found[place][0]
-    back = found.get((there.parent, there.key), [there])[0]
-    if (back.parent, back.key) != place or there.declared:
+    there = links_of[column_of_table][0]
+    back = links_of.get((there.parent, there.key), [there])[0]
+    if (back.parent, back.key) != column_of_table or there.declared:
         return False
     if back.declared:
         return True
@@ -327,7 +339,7 @@ def _is_of_parent(
     def rank(name: str, key: str) -> tuple[int, int, int]:
         return names_own_rows(key, name), len(tables[name].frame), [*tables].index(name)
 
-    return rank(*place) > rank(there.parent, there.key)
+    return rank(*column_of_table) > rank(there.parent, there.key)
 
 
 def _links_of(
@@ -342,21 +354,21 @@ def _links_of(
         return
     if not len(cells.coded[1]) or cells.cells.dtype.kind == "b":
         return
-    for parent, other in tables.items():
-        for key in other.keys:
-            if (parent, key) == (table.name, column) or key not in other.cells:
+    for parent, parent_table in tables.items():
+        for key in parent_table.keys:
+            if (parent, key) == (table.name, column) or key not in parent_table.cells:
                 continue
             if parent == table.name and column in table.keys:
                 continue
-            close, share = closeness(column, parent, key), cells.share_in(other.cells[key])
+            close, share = closeness(column, parent, key), cells.share_in(parent_table.cells[key])
             stems = _stem(words(column)), _stem(words(key))
             if parent == table.name and (close > NAMED or stems[0] == stems[1]):  # line_no beside line_id
                 continue
             named = close >= NAMED and share >= 1 - STRAYS
-            by_cells = key == other.keys[0] and parent != table.name and share == 1
-            if named or (by_cells and not cells.by_chance(other.cells[key])):
-                as_written = cells.as_written and other.cells[key].as_written
-                strays = _strays(cells, other.cells[key])
+            by_cells = key == parent_table.keys[0] and parent != table.name and share == 1
+            if named or (by_cells and not cells.by_chance(parent_table.cells[key])):
+                as_written = cells.as_written and parent_table.cells[key].as_written
+                strays = _strays(cells, parent_table.cells[key])
                 yield Link(table.name, column, parent, key, False, close, strays, as_written)
 
 

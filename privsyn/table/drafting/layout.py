@@ -125,11 +125,13 @@ def lay_out(tables: Mapping[str, KeyedTable], persons: str | None = None) -> Lay
         If no table has a key.
     """
     links = links_between(tables)
-    usable = [each[0] for each in links.values() if each[0].parent != each[0].table and each[0].as_written]
+    usable = [
+        likely[0] for likely in links.values() if likely[0].parent != likely[0].table and likely[0].as_written
+    ]
     looked_up = set(_look_ups(tables, usable)) - {persons}
     if not any(table.keys for name, table in tables.items() if name not in looked_up):
         looked_up = set()  # then one of them is the root
-    up = _without_circles([each for each in usable if not {each.table, each.parent} & looked_up])
+    up = _without_circles([link for link in usable if not {link.table, link.parent} & looked_up])
     roots = _roots({name: table for name, table in tables.items() if name not in looked_up}, up)
     root = roots[0] if persons is None else persons
     if not tables[root].keys:
@@ -185,10 +187,10 @@ def _other_roots(
     root: str, roots: Sequence[str], tables: Mapping[str, KeyedTable], up: Collection[Link]
 ) -> Iterator[str]:
     """Yield the other tables whose rows may be the persons, if it is unclear."""
-    below = {name: sum(len(tables[each].frame) for each in _below(name, up)) for name in roots}
-    others = [name for name in roots if name != root and (below[name] or is_personal(tables[name]))]
-    if others:
-        named = ", ".join(f"{name} ({plural(below[name], 'row')} below it)" for name in others)
+    below = {name: sum(len(tables[table].frame) for table in _below(name, up)) for name in roots}
+    rivals = [name for name in roots if name != root and (below[name] or is_personal(tables[name]))]
+    if rivals:
+        named = ", ".join(f"{name} ({plural(below[name], 'row')} below it)" for name in rivals)
         yield (
             f"READ: WHO ARE THE PERSONS? Names and links speak for {root}. It could also be: {named}."
             " The promise is for the rows of one table: draft again with --persons NAME to take another one."
@@ -206,8 +208,10 @@ def _other_links(
     left_out: dict[tuple[str, str], str] = {}
     not_public = _not_public(private, tables, links)
     for name in private:
-        own = {column: found[0] for (table, column), found in links.items() if table == name}
-        for column, link in own.items():
+        own_links = {
+            column: likely_links[0] for (table, column), likely_links in links.items() if table == name
+        }
+        for column, link in own_links.items():
             if link is parents.get(name):
                 continue
             if link.parent in private:
@@ -293,7 +297,9 @@ def _traced(table: KeyedTable, column: str) -> bool:
         return False
     cells = [cell for cell in table.frame[column].dropna().unique().tolist() if isinstance(cell, str)]
     patterns = [LIKE_CONTACTS, *([LIKE_NAMES] if NAMES.search(column) else [])]
-    return any(sum(bool(each.fullmatch(cell)) for cell in cells) > MOSTLY * len(cells) for each in patterns)
+    return any(
+        sum(bool(pattern.fullmatch(cell)) for cell in cells) > MOSTLY * len(cells) for pattern in patterns
+    )
 
 
 def _look_ups(tables: Mapping[str, KeyedTable], links: Sequence[Link]) -> Iterator[str]:
@@ -302,7 +308,7 @@ def _look_ups(tables: Mapping[str, KeyedTable], links: Sequence[Link]) -> Iterat
     Several columns of one table lead there, or ways over other tables to another row than a direct one; or
     many rows of a table of persons. None has a key of a table of other kind.
     """
-    found = set()
+    unlinked = set()
     for name, table in tables.items():
         to = [link for link in links if link.parent == name]
         if not to or is_personal(table):
@@ -314,10 +320,10 @@ def _look_ups(tables: Mapping[str, KeyedTable], links: Sequence[Link]) -> Iterat
             for link, rows in zip(to, rows_of_key, strict=True)
         )
         if several or of_persons or any(_leads_elsewhere(link, tables, links) for link in to):
-            found.add(name)
-    while bad := {link.table for link in links if link.table in found and link.parent not in found}:
-        found -= bad
-    yield from found
+            unlinked.add(name)
+    while bad := {link.table for link in links if link.table in unlinked and link.parent not in unlinked}:
+        unlinked -= bad
+    yield from unlinked
 
 
 def _leads_elsewhere(link: Link, tables: Mapping[str, KeyedTable], links: Sequence[Link]) -> bool:
@@ -339,29 +345,29 @@ def _places(link: Link, tables: Mapping[str, KeyedTable]) -> Ints:
     return tables[link.table].cells[link.column].places_in(tables[link.parent].cells[link.key])
 
 
-def _agreement(one: Ints, other: Ints) -> float:
+def _agreement(first: Ints, second: Ints) -> float:
     """Return the share of rows in which two ways lead to one row, of those in which both lead somewhere."""
-    both = (one >= 0) & (other >= 0)
-    return float((one == other)[both].mean()) if both.any() else 1.0
+    both = (first >= 0) & (second >= 0)
+    return float((first == second)[both].mean()) if both.any() else 1.0
 
 
 def _without_circles(links: Sequence[Link]) -> list[Link]:
     """Return links that make no circle; those that are declared, or nearer by name, come first."""
-    kept: list[Link] = []
+    acyclic: list[Link] = []
     for link in sorted(links, key=lambda link: (-link.declared, -link.close)):
-        if link.parent not in _below(link.table, kept):
-            kept.append(link)
-    return kept
+        if link.parent not in _below(link.table, acyclic):
+            acyclic.append(link)
+    return acyclic
 
 
 def _below(name: str, links: Collection[Link]) -> set[str]:
     """Return the tables from which links lead to a table, directly or over others."""
-    found: set[str] = set()
+    below: set[str] = set()
     new = {name}
     while new:
-        new = {link.table for link in links if link.parent in new} - found
-        found |= new
-    return found
+        new = {link.table for link in links if link.parent in new} - below
+        below |= new
+    return below
 
 
 def _parents(root: str, links: Sequence[Link]) -> dict[str, Link]:
@@ -372,11 +378,13 @@ def _parents(root: str, links: Sequence[Link]) -> dict[str, Link]:
             above = [link.parent for link in links if link.table == name]
             if all(parent in depth for parent in above):
                 depth[name] = 1 + max(depth[parent] for parent in above)
-    found = {}
+    parents = {}
     for name in sorted(depth, key=lambda name: (depth[name], name)):
-        if own := [link for link in links if link.table == name]:
-            found[name] = max(own, key=lambda link: (depth[link.parent], link.declared, link.close))
-    return found
+        if links_of_table := [link for link in links if link.table == name]:
+            parents[name] = max(
+                links_of_table, key=lambda link: (depth[link.parent], link.declared, link.close)
+            )
+    return parents
 
 
 def _second_key(link: Link, tables: Mapping[str, KeyedTable], parents: Mapping[str, Link]) -> str:
@@ -388,10 +396,10 @@ def _second_key(link: Link, tables: Mapping[str, KeyedTable], parents: Mapping[s
             f"READ: has keys of {link.parent}, but written in another way, as 412.0 for 412: `fit` would"
             " find no row. Write whole numbers if it is the parent."
         )
-    own = parents.get(link.table)
-    if own is None:
+    parent_link = parents.get(link.table)
+    if parent_link is None:
         return f"READ: has keys of {link.parent}, which belongs to {link.table}: left out."
-    over, at = _places(own, tables), own.parent
+    over, at = _places(parent_link, tables), parent_link.parent
     while at != link.parent and at in parents:
         over = np.append(_places(parents[at], tables), -1)[over]
         at = parents[at].parent
@@ -399,18 +407,23 @@ def _second_key(link: Link, tables: Mapping[str, KeyedTable], parents: Mapping[s
     if at == link.parent:
         broken = int(((direct != over) & (direct >= 0) & (over >= 0)).sum())
         if not broken:
-            return f"READ: the key of {link.parent} follows from {own.column}: left out, or a copy as below."
+            return (
+                f"READ: the key of {link.parent} follows from {parent_link.column}: left out, or a"
+                " copy as below."
+            )
         if link.parent not in parents:  # the root
             return (
-                f"READ: {plural(broken, 'row')} of two persons: {own.column} leads to another row of"
+                f"READ: {plural(broken, 'row')} of two persons: {parent_link.column} leads to another row of"
                 f" {link.parent}, and its person alone is protected. It is left out."
             )
         return (
-            f"READ: in {plural(broken, 'row')} another row of {link.parent} than {own.column} leads to."
+            f"READ: in {plural(broken, 'row')} another row of {link.parent} than"
+            f" {parent_link.column} leads to."
             " One key is made: it is left out."
         )
     return (
-        f"READ: leads to {link.parent}, and {own.column} to {own.parent}: both private, and a table has one"
+        f"READ: leads to {link.parent}, and {parent_link.column} to {parent_link.parent}: both private,"
+        " and a table has one"
         " parent. It is left out."
     )
 
@@ -419,27 +432,27 @@ def _alternatives(
     name: str, links: Mapping[tuple[str, str], list[Link]], parents: Mapping[str, Link]
 ) -> Iterator[str]:
     """Yield other tables to which the link could lead, and cells of it that lead nowhere."""
-    own = parents.get(name)
-    if own is None:
+    link = parents.get(name)
+    if link is None:
         return
-    if len(others := links[name, own.column][1:]):
-        named = ", ".join(f"{each.parent}.{each.key}" for each in others)
-        yield f"READ: {own.column} could also lead to {named}: the names decided."
-    if own.strays:
+    if len(alternatives := links[name, link.column][1:]):
+        named = ", ".join(f"{alternative.parent}.{alternative.key}" for alternative in alternatives)
+        yield f"READ: {link.column} could also lead to {named}: the names decided."
+    if link.strays:
         yield (
-            f"READ: {plural(own.strays, 'row')} whose {own.column} is no key of {own.parent}: such rows are"
-            " left out."
+            f"READ: {plural(link.strays, 'row')} whose {link.column} is no key of {link.parent}: such rows"
+            " are left out."
         )
 
 
 def _rows_without(name: str, tables: Mapping[str, KeyedTable], parents: Mapping[str, Link]) -> Iterator[str]:
     """Yield how many rows have an empty link: no synthetic rows stand for them."""
-    own = parents.get(name)
-    if own is not None and (empty := int((tables[name].cells[own.column].coded[0] < 0).sum())):
+    link = parents.get(name)
+    if link is not None and (empty := int((tables[name].cells[link.column].coded[0] < 0).sum())):
         share = 100 * empty / len(tables[name].frame)
         yield (
-            f"READ: {plural(empty, 'row')} ({share:.0f} %) without a {own.column}: they belong to no row of"
-            f" {own.parent}, are left out, and `synth` makes none like them."
+            f"READ: {plural(empty, 'row')} ({share:.0f} %) without a {link.column}: they belong to no row of"
+            f" {link.parent}, are left out, and `synth` makes none like them."
         )
 
 
@@ -462,15 +475,19 @@ def _numbers_of(
 def _key_of(name: str, tables: Mapping[str, KeyedTable], parents: Mapping[str, Link]) -> str | None:
     """Return the key of a table: the one to which others lead, or the likeliest."""
     used = [link.key for link in parents.values() if link.parent == name]
-    own = parents[name].column if name in parents else None
-    found = [key for key in (*used, *tables[name].keys) if key != own]
-    return found[0] if found else None
+    link_column = parents[name].column if name in parents else None
+    keys = [key for key in (*used, *tables[name].keys) if key != link_column]
+    return keys[0] if keys else None
 
 
 def _why_outside(name: str, links: Mapping[tuple[str, str], list[Link]], inside: Collection[str]) -> str:
     """Return why a table is neither private nor could be public."""
-    led = {found[0].parent for (table, _), found in links.items() if table == name}
-    by = {table for (table, _), found in links.items() if found[0].parent == name and table in inside}
+    led = {likely_links[0].parent for (table, _), likely_links in links.items() if table == name}
+    by = {
+        table
+        for (table, _), likely_links in links.items()
+        if likely_links[0].parent == name and table in inside
+    }
     if by:
         return f"READ: {', '.join(sorted(by))} leads to it: a second private parent, if its rows are persons."
     if led:

@@ -53,10 +53,14 @@ def of_parent(drafted: Mapping[str, DraftedTable]) -> Iterator[Remark]:
         if table.siblings is not None:
             for column in table.siblings.belonging_to_parent():
                 where = table.siblings.parent
-                said = (
+                remark = (
                     f"READ: never differs among the rows of one row of {where}. If that is always so, write"
                 )
-                yield name, column, f"{said} constant: [{column}] below link. Else synthetic rows may differ."
+                yield (
+                    name,
+                    column,
+                    f"{remark} constant: [{column}] below link. Else synthetic rows may differ.",
+                )
 
 
 REMARKS: list[Callable[[Mapping[str, DraftedTable]], Iterator[Remark]]] = [of_parent]
@@ -64,7 +68,7 @@ REMARKS: list[Callable[[Mapping[str, DraftedTable]], Iterator[Remark]]] = [of_pa
 
 
 def draft_tables(
-    places: Mapping[str, tuple[str, DeclaredTable]],
+    locations: Mapping[str, tuple[str, DeclaredTable]],
     *,
     stem: str | None = None,
     folder: Path | None = None,
@@ -77,7 +81,7 @@ def draft_tables(
 
     Parameters
     ----------
-    places : mapping of a table to where it is, and what a database says of it
+    locations : mapping of a table to where it is, and what a database says of it
         As `every_table` returns it.
     stem : str, optional
         How the names of files of look-ups begin; without one, none is written.
@@ -88,10 +92,10 @@ def draft_tables(
     persons : str, optional
         The table whose rows are the persons. Default: names and links say which.
     """
-    if persons is not None and persons not in places:
-        raise InputError(f"--persons {persons!r} is none of the tables {', '.join(places)}")
-    draft = _Draft.of(places, csv, persons)
-    remarks = [each for remark in REMARKS for each in remark(draft.tables)]
+    if persons is not None and persons not in locations:
+        raise InputError(f"--persons {persons!r} is none of the tables {', '.join(locations)}")
+    draft = _Draft.of(locations, csv, persons)
+    remarks = [remark_on_column for remark in REMARKS for remark_on_column in remark(draft.tables)]
     sections, files = [], dict[str, str]()
     for name in draft.layout.names:
         section, look_ups = draft.section(name, None if stem is None else f"{stem}.{name}", remarks)
@@ -100,7 +104,7 @@ def draft_tables(
     sections += [draft.public(name, folder or Path()) for name in draft.layout.public]
     sections += [
         _comment(f"NOT DRAFTED: the table {name}. {why} `synth` makes no such table.")
-        + "".join(map(_comment, _of_wide_keys(places[name][1])))
+        + "".join(map(_comment, _of_wide_keys(locations[name][1])))
         for name, why in draft.layout.outside.items()
     ]
     marks = MARKS_READ if any(table.schema.missing for table in draft.tables.values()) else ""
@@ -113,7 +117,7 @@ class _Draft:
 
     Parameters
     ----------
-    places : mapping of a table to where it is, and what a database says of it
+    locations : mapping of a table to where it is, and what a database says of it
     csv : CsvFormat
     keyed : mapping of a table to a KeyedTable
     layout : Layout
@@ -121,7 +125,7 @@ class _Draft:
         Each after its parent.
     """
 
-    places: Mapping[str, tuple[str, DeclaredTable]]
+    locations: Mapping[str, tuple[str, DeclaredTable]]
     csv: CsvFormat
     keyed: Mapping[str, KeyedTable]
     layout: Layout
@@ -132,7 +136,7 @@ class _Draft:
         """The columns that follow from another table: those that repeat one above, and sums of rows below."""
         copies = copies_from_above(self.tables, self.keyed, self.layout)
         sums = sums_of_rows(self.tables, copies)
-        return {name: {**sums[name], **own} for name, own in copies.items()}
+        return {name: {**sums[name], **copies_of_table} for name, copies_of_table in copies.items()}
 
     @cached_property
     def ordered(self) -> Mapping[str, list[tuple[str, Proposal]]]:
@@ -141,20 +145,20 @@ class _Draft:
 
     @classmethod
     def of(
-        cls, places: Mapping[str, tuple[str, DeclaredTable]], csv: CsvFormat, persons: str | None
+        cls, locations: Mapping[str, tuple[str, DeclaredTable]], csv: CsvFormat, persons: str | None
     ) -> _Draft:
         """Read all tables, and draft the private ones; one without rows is outside."""
         form = None if csv == PLAIN else Schema({}, csv=csv)
         loaded: dict[str, LoadedTable] = {}
-        for name, (place, _) in places.items():
+        for name, (location, _) in locations.items():
             with about(f"table {name!r}"):
-                loaded[name] = read_in_memory(place, form)
+                loaded[name] = read_in_memory(location, form)
         empty = [name for name, table in loaded.items() if not len(table.frame)]
-        if len(empty) == len(places) or persons in empty:
+        if len(empty) == len(locations) or persons in empty:
             raise InputError(f"{persons or 'no table'}: no rows to draft from")
         keyed = {
-            name: KeyedTable(name, loaded[name].frame, declared, Location.of(place).format is CSV)
-            for name, (place, declared) in places.items()
+            name: KeyedTable(name, loaded[name].frame, declared, Location.of(location).format is CSV)
+            for name, (location, declared) in locations.items()
             if name not in empty
         }
         layout, drafted = lay_out(keyed, persons), {}
@@ -162,21 +166,27 @@ class _Draft:
         layout = replace(layout, outside={**layout.outside, **without_rows})
         for name in layout.names:
             with about(f"table {name!r}"):
-                drafted[name] = _draft_table(name, places[name][0], loaded[name], layout, keyed, csv)
-        return cls(places, csv, keyed, layout, drafted)
+                drafted[name] = _draft_table(name, locations[name][0], loaded[name], layout, keyed, csv)
+        return cls(locations, csv, keyed, layout, drafted)
 
     def section(self, name: str, stem: str | None, remarks: list[Remark]) -> tuple[str, dict[str, str]]:
         """Return the lines of a private table, and the text of each file of a look-up by its name."""
         table = self.tables[name]
         elsewhere = self.elsewhere[name]
-        said = self._said_of_columns(table, [each for each in remarks if each[1] not in elsewhere])
-        about_table = [*self._said_of_table(table), *said.pop("", [])]
+        remarks_of_columns = self._said_of_columns(
+            table, [remark for remark in remarks if remark[1] not in elsewhere]
+        )
+        about_table = [*self._said_of_table(table), *remarks_of_columns.pop("", [])]
         dialect = "" if self.csv == PLAIN else to_yaml(Schema({}, csv=self.csv))
         body, files = dialect + "columns: {}\n", dict[str, str]()
         if table.schema.columns:
-            known = {column for each, column in (*self.layout.left_out, *self.layout.lookups) if each == name}
+            key_columns = {
+                column for remark, column in (*self.layout.left_out, *self.layout.lookups) if remark == name
+            }
             ordered = self.ordered[name]
-            draft = review(table.schema, table.frame, table.others, said, known, elsewhere, ordered)
+            draft = review(
+                table.schema, table.frame, table.unread, remarks_of_columns, key_columns, elsewhere, ordered
+            )
             body, files = draft.text("constraints:\n", stem)
         links = dump(dict(table.links), flow=False) if table.links else ""
         title = dump({name: None}, flow=False).replace(" null", "")
@@ -185,28 +195,28 @@ class _Draft:
 
     def _said_of_columns(self, table: DraftedTable, remarks: list[Remark]) -> dict[str, list[str]]:
         """Return the remarks on the columns of a table, those on the table itself by the name ""."""
-        comments = self.places[table.name][1].comments
-        said = {column: [f"In the database: {text}"] for column, text in comments.items()}
+        comments = self.locations[table.name][1].comments
+        texts = {column: [f"In the database: {text}"] for column, text in comments.items()}
         for column, kind in table.schema.columns.items():
-            place, mine = (table.name, column), said.setdefault(column, [])
-            if why := self.layout.left_out.get(place):
+            column_of_table, mine = (table.name, column), texts.setdefault(column, [])
+            if why := self.layout.left_out.get(column_of_table):
                 mine.append(why)
-            elif link := self.layout.lookups.get(place):
-                found = (
+            elif link := self.layout.lookups.get(column_of_table):
+                target = (
                     "" if link.close or link.declared else " All its numbers are keys there. Or numerical?"
                 )
                 strays = f" {plural(link.strays, 'cell')} are no such key." if link.strays else ""
                 mine.append(
-                    f"READ: leads to {link.parent}.{found}{strays} Common values are found under privacy."
+                    f"READ: leads to {link.parent}.{target}{strays} Common values are found under privacy."
                 )
             elif isinstance(kind, Identifier):
                 mine.append("READ: nearly all cells differ. New ones are generated.")
             elif column in table.order.numbering:
                 mine.append("READ: numbers the rows of one parent, as their order does: it is left out.")
-        for each, column, text in remarks:
-            if each == table.name:
-                said.setdefault(column, []).append(text)
-        return said
+        for remark_table, column, text in remarks:
+            if remark_table == table.name:
+                texts.setdefault(column, []).append(text)
+        return texts
 
     def _said_of_table(self, table: DraftedTable) -> Iterator[str]:
         """Yield the remarks on a table: its rows, its key, its link and its order."""
@@ -225,18 +235,22 @@ class _Draft:
         yield from _of_wide_keys(keyed.declared)
         if key is None and not keyed.declared.wide:
             yield from self._key_of_two(table.name)
-        if table.order.said:
-            yield table.order.said
+        if table.order.remark:
+            yield table.order.remark
 
     def _key_of_two(self, name: str) -> Iterator[str]:
         """Yield which two links of a table without a key differ in every row together."""
-        own = self.layout.parents.get(name)
-        others = [column for each, column in (*self.layout.left_out, *self.layout.lookups) if each == name]
+        parent_link = self.layout.parents.get(name)
+        link_columns = [
+            column for table, column in (*self.layout.left_out, *self.layout.lookups) if table == name
+        ]
         frame = self.keyed[name].frame
-        for one, other in combinations([*([] if own is None else [own.column]), *others], 2):
-            if not frame.duplicated([one, other]).any():
+        for first, second in combinations(
+            [*([] if parent_link is None else [parent_link.column]), *link_columns], 2
+        ):
+            if not frame.duplicated([first, second]).any():
                 yield (
-                    f"READ: LINK TABLE, {one} and {other} together differ in every row. It needs no key."
+                    f"READ: LINK TABLE, {first} and {second} together differ in every row. It needs no key."
                     " Synthetic rows may repeat such a pair: a key of several columns cannot be declared."
                 )
                 return
@@ -254,14 +268,14 @@ class _Draft:
             )
             lines += _behind_sign("derive", summaries)
         looked_up = self.layout.lookups_of(name).items()
-        others = {column: table for column, table in looked_up if column != self.layout.public[table]}
-        if others:
-            lines += "# With the public tables at the end:\n" + _behind_sign("lookups", others)
+        lookups = {column: table for column, table in looked_up if column != self.layout.public[table]}
+        if lookups:
+            lines += "# With the public tables at the end:\n" + _behind_sign("lookups", lookups)
         return lines
 
     def public(self, name: str, folder: Path) -> str:
         """Return the lines of a table that could be public; the path in them begins at `folder`."""
-        where = Location.of(self.places[name][0])
+        where = Location.of(self.locations[name][0])
         file = Path(os.path.relpath(where.file, folder))
         path = f"{file}{SEPARATOR}{where.inside}" if where.inside else str(file)
         links = self.layout.lookups.items()
@@ -276,25 +290,31 @@ class _Draft:
 
 def _draft_table(
     name: str,
-    place: str,
+    location: str,
     loaded: LoadedTable,
     layout: Layout,
     tables: Mapping[str, KeyedTable],
     csv: CsvFormat,
 ) -> DraftedTable:
     """Return the draft of a private table: its links, its columns of data, and their order."""
-    own, key = layout.parents.get(name), layout.keys[name]
+    parent_link, key = layout.parents.get(name), layout.keys[name]
     links = {} if key is None else {"key": key}
-    links |= {} if own is None else {"parent": own.parent, "link": own.column}
-    known: dict[str, Column] = {column: Text() for each, column in layout.left_out if each == name}
-    known |= {column: Categorical() for column in layout.lookups_of(name)}
-    frame = loaded.frame.drop(columns=[column for what, column in links.items() if what != "parent"])
-    schema, frame, others = draft_of_rows(place, loaded, frame, csv, known)
+    links |= {} if parent_link is None else {"parent": parent_link.parent, "link": parent_link.column}
+    kinds_of_keys: dict[str, Column] = {
+        column: Text() for table_name, column in layout.left_out if table_name == name
+    }
+    kinds_of_keys |= {column: Categorical() for column in layout.lookups_of(name)}
+    frame = loaded.frame.drop(columns=[column for setting, column in links.items() if setting != "parent"])
+    schema, frame, unread = draft_of_rows(location, loaded, frame, csv, kinds_of_keys)
     siblings, order = None, RowOrder()
-    if own is not None:
-        parents = tables[name].cells[own.column].places_in(tables[own.parent].cells[own.key])
-        siblings = Siblings(name, own.parent, frame, parents, schema)
-        order = siblings.order(known)
+    if parent_link is not None:
+        parents = (
+            tables[name]
+            .cells[parent_link.column]
+            .places_in(tables[parent_link.parent].cells[parent_link.key])
+        )
+        siblings = Siblings(name, parent_link.parent, frame, parents, schema)
+        order = siblings.order(kinds_of_keys)
         columns = {**schema.columns, **dict.fromkeys(order.numbering, Text())}
         if order.column in order.numbering:  # it is no data: synthetic rows are numbered again
             columns.pop(order.column)
@@ -304,19 +324,19 @@ def _draft_table(
         links |= {} if order.column is None else {"order": order.column}
     if not schema.columns:
         schema = Schema({})
-    return DraftedTable(name, schema, frame, others, links, siblings, order)
+    return DraftedTable(name, schema, frame, unread, links, siblings, order)
 
 
 def _of_wide_keys(declared: DeclaredTable) -> Iterator[str]:
     """Yield what to do about keys of several columns, which a database declares."""
-    for columns, other in declared.wide:
+    for columns, target in declared.wide:
         listed, joined = ", ".join(columns), " || '-' || ".join(columns)
-        if other:
-            said, where, name = f"({listed}) lead to {other}", f" here and in {other}", "link and key"
+        if target:
+            text, where, name = f"({listed}) lead to {target}", f" here and in {target}", "link and key"
         else:
-            said, where, name = f"the key is ({listed})", "", "key"
+            text, where, name = f"the key is ({listed})", "", "key"
         yield (
-            f"{WIDE} {said}. A key or link is one column: add one that joins them{where}, such as {joined},"
+            f"{WIDE} {text}. A key or link is one column: add one that joins them{where}, such as {joined},"
             f" and name it as {name}."
         )
 
@@ -355,18 +375,18 @@ def check_tables(data: str | os.PathLike[str], database: Database) -> list[str]:
     `check_schema`; one about a table of which no row has a parent is `Unlinked`, of which none has an order
     `Unordered`, and one about keys that two persons share is `Shared`.
     """
-    database, places = with_lookups(database), named_tables(database, data)
-    opened = open_tables(database, places, lambda persons: np.argsort(persons, kind="stable"))
+    database, locations = with_lookups(database), named_tables(database, data)
+    opened = open_tables(database, locations, lambda persons: np.argsort(persons, kind="stable"))
     lines: list[str] = []
     for name in database.names:
         table = database.tables[name]
-        found = [*_of_keys(name, opened[name], database), *_of_parents(name, opened, database)]
+        table_lines = [*_of_keys(name, opened[name], database), *_of_parents(name, opened, database)]
         schema = None if table.schema is None else table.schema.without(table.copied)
         if schema is not None and schema.coded:
-            keys = tuple(each for each in (*table.keys, table.only_order, *table.copied) if each is not None)
+            keys = tuple(key for key in (*table.keys, table.only_order, *table.copied) if key is not None)
             with about(f"table {name!r}"):
-                found += check_schema(places[name], schema, no_data=keys)
-        lines += [type(line)(f"table {name!r}: {line}") for line in found]
+                table_lines += check_schema(locations[name], schema, no_data=keys)
+        lines += [type(line)(f"table {name!r}: {line}") for line in table_lines]
     return lines
 
 
@@ -393,8 +413,8 @@ def _of_keys(name: str, linked: LinkedTable, database: Database) -> Iterator[str
 
 def _of_two_persons(keys: Ints, persons: Ints) -> int:
     """Return how many keys have rows of two persons: if one leaves, the rows below are the other's."""
-    known = (keys != NOBODY) & (persons != NOBODY)
-    pairs = np.unique(np.stack([keys[known], persons[known]]), axis=1)
+    valid = (keys != NOBODY) & (persons != NOBODY)
+    pairs = np.unique(np.stack([keys[valid], persons[valid]]), axis=1)
     return int((np.bincount(pairs[0]) > 1).sum())
 
 
@@ -406,7 +426,7 @@ def _of_parents(name: str, opened: Mapping[str, LinkedTable], database: Database
     missing = codes_of(np.concatenate(linked.prints)) == NOBODY
     orphans = (linked.parents < 0) & ~missing
     rows, above = len(linked.parents), opened[table.parent]
-    for said, where in (
+    for text, where in (
         (f"name no row of {table.parent!r} in {table.link!r}", orphans),
         (f"have no {table.link!r}", missing),
         (
@@ -416,7 +436,7 @@ def _of_parents(name: str, opened: Mapping[str, LinkedTable], database: Database
     ):
         if count := int(where.sum()):
             kind = Unlinked if count == rows else str
-            yield kind(f"{count:,} of {plural(rows, 'row')} {said}: they are left out")
+            yield kind(f"{count:,} of {plural(rows, 'row')} {text}: they are left out")
     counts = np.bincount(linked.parents[linked.parents >= 0], minlength=len(above.parents))
     if len(counts):
         yield (

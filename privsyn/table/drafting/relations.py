@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
-from itertools import pairwise, product
+from itertools import chain, pairwise, product
 from typing import Any
 
 import numpy as np
@@ -68,74 +68,86 @@ def propose(schema: Schema, frame: pd.DataFrame) -> tuple[Schema, list[Proposal]
     >>> from privsyn.table.drafting.draft import draft_schema
     >>> start = np.arange(300) % 30
     >>> stays = pd.DataFrame({"start": start, "end": start + np.arange(300) % 7, "again": start})
-    >>> [(found.plain, found.rows) for found in propose(draft_schema(stays), stays)[1]]
+    >>> [(proposal.plain, proposal.rows) for proposal in propose(draft_schema(stays), stays)[1]]
     [('again == start', 300), ('start <= end', 300)]
     """
-    found = (
+    every_column = (
         Cells(name, column, column.as_read(frame[name]))
         for name, column in schema.coded.items()
         if "`" not in name
     )
-    cells = [each for each in found if not each.missing.all() and _can_be_compared(each)]
+    cells = [column for column in every_column if not column.missing.all() and _can_be_compared(column)]
     copies: dict[str, Any] = dict(_copies(cells))
-    rest = [each for each in cells if each.name not in copies]
+    rest = [column for column in cells if column.name not in copies]
     sums = dict(_sums(rest)) | dict(_dates_from_days(rest))
-    free = [each for each in rest if each.name not in sums]
-    looked_up = {name: [found] for name, found in _look_ups(free)}
-    looked_up |= dependences(free, {each.name for each in free} - set(looked_up))
-    free_of_both = [each for each in free if each.name not in looked_up]
+    free = [column for column in rest if column.name not in sums]
+    looked_up = {name: [proposal] for name, proposal in _look_ups(free)}
+    looked_up |= dependences(free, {column.name for column in free} - set(looked_up))
+    free_of_both = [column for column in free if column.name not in looked_up]
     numbers: Mapping[str, Any] = schema.columns
     open_sums = {name: replace(numbers[name], low=None, high=None) for name in sums}
     proposals = [Proposal(plain) for plain in (*copies.values(), *sums.values())]
-    proposals += [each for found in looked_up.values() for each in found]
-    without_codes = [each for each in free if each.numbers is None or code_for_missing(each.numbers) is None]
+    proposals += chain.from_iterable(looked_up.values())
+    without_codes = [
+        column for column in free if column.numbers is None or code_for_missing(column.numbers) is None
+    ]
     proposals += [Proposal(plain) for plain in _orders(without_codes)]
     # A column whose rare values alone are missing, as the draft does not list them, has no gap.
-    with_gaps = [each for each in free_of_both if frame[each.name].isna().any()]
+    with_gaps = [column for column in free_of_both if frame[column.name].isna().any()]
     proposals += _gaps(with_gaps, rest)
-    whole, kept = _accepted(replace(schema, columns={**schema.columns, **open_sums}), proposals, cells)
-    wider = {name: whole.columns[name] for name in open_sums if whole.columns[name].is_public}
-    return replace(schema, columns={**schema.columns, **wider, **_with_gaps(schema, kept, cells)}), kept
+    filled_schema, accepted = _accepted(
+        replace(schema, columns={**schema.columns, **open_sums}), proposals, cells
+    )
+    wider = {name: filled_schema.columns[name] for name in open_sums if filled_schema.columns[name].is_public}
+    return replace(
+        schema, columns={**schema.columns, **wider, **_with_gaps(schema, accepted, cells)}
+    ), accepted
 
 
-def _with_gaps(schema: Schema, kept: Sequence[Proposal], cells: Sequence[Cells]) -> dict[str, Any]:
+def _with_gaps(schema: Schema, proposals: Sequence[Proposal], cells: Sequence[Cells]) -> dict[str, Any]:
     """Return the columns of look-ups whose keys leave out rare values: with the look-up these are missing.
 
     A column without missing cells would have its first value in their place.
     """
-    texts = {each.name: each for each in cells if not each.column.is_public}
+    texts = {column.name: column for column in cells if not column.column.is_public}
     columns: dict[str, Any] = {**schema.columns}
-    found: dict[str, Any] = {}
-    look_ups = (each.constraint for each in kept if isinstance(each.constraint, Determined))
+    nullable_columns: dict[str, Any] = {}
+    look_ups = (proposal.constraint for proposal in proposals if isinstance(proposal.constraint, Determined))
     for look_up in look_ups:
-        by, *others = look_up.columns
+        by, *outputs = look_up.columns
         keys = {row[0] for row in look_up.rows}
-        if len(others) == 1 and by in texts and not keys.issuperset(texts[by].coded[1]):
-            found |= {name: replace(columns[name], nullable=True) for name in look_up.columns}
-    return found
+        if len(outputs) == 1 and by in texts and not keys.issuperset(texts[by].coded[1]):
+            nullable_columns |= {name: replace(columns[name], nullable=True) for name in look_up.columns}
+    return nullable_columns
 
 
-def _accepted(schema: Schema, found: list[Proposal], cells: list[Cells]) -> tuple[Schema, list[Proposal]]:
+def _accepted(schema: Schema, proposals: list[Proposal], cells: list[Cells]) -> tuple[Schema, list[Proposal]]:
     """Return the schema with the proposals that it can have together; and these, with the rows of each."""
-    kept: list[Proposal] = []
-    for proposal in found:
+    accepted: list[Proposal] = []
+    for proposal in proposals:
         rows = proposal.rows
         with suppress(InputError):
-            whole = replace(schema, constraints=[*schema.constraints, proposal.constraint])
-            row_known = not any(each.broken for each in (*kept, proposal))  # any row of the table
-            check_constraints(whole.coded, whole.constraints, row_known=row_known)
-            names = {name for each in whole.constraints[len(schema.constraints) :] for name in each.columns}
-            schema = whole
+            extended = replace(schema, constraints=[*schema.constraints, proposal.constraint])
+            row_known = not any(
+                candidate.broken for candidate in (*accepted, proposal)
+            )  # any row of the table
+            check_constraints(extended.coded, extended.constraints, row_known=row_known)
+            names = {
+                name
+                for constraint in extended.constraints[len(schema.constraints) :]
+                for name in constraint.columns
+            }
+            schema = extended
             if rows is None:
-                gaps = np.array([each.missing for each in cells if each.name in names])
+                gaps = np.array([column.missing for column in cells if column.name in names])
                 rows = int((~gaps).all(axis=0).sum())
-            kept.append(replace(proposal, rows=rows))
-    return schema, kept
+            accepted.append(replace(proposal, rows=rows))
+    return schema, accepted
 
 
 def measured(schema: Schema, proposals: Sequence[Proposal]) -> set[str]:
     """Return the columns that are computed, or may be missing and are measured from complete ones."""
-    constraints = replace(schema, constraints=[each.constraint for each in proposals]).constraints
+    constraints = replace(schema, constraints=[proposal.constraint for proposal in proposals]).constraints
     pairs = [pair[:2] for constraint in constraints for pair in constraint.orders()]
     mixed = [pair for pair in pairs if len({schema.coded[name].nullable for name in pair}) > 1]
     return {*computed_by(constraints), *(n for pair in mixed for n in pair if schema.coded[n].nullable)}
@@ -144,13 +156,15 @@ def measured(schema: Schema, proposals: Sequence[Proposal]) -> set[str]:
 def _copies(cells: list[Cells]) -> Iterator[tuple[str, str]]:
     """Yield each column that is equal to an earlier one of its kind, and the constraint."""
     first: dict[Any, Cells] = {}
-    for other in cells:
-        codes, values = other.coded
+    for copy in cells:
+        codes, values = copy.coded
         if len(values) < 2:
             continue
-        one = first.setdefault((type(other.column), tuple(values), sha256(codes.tobytes()).digest()), other)
-        if one is not other:
-            yield other.name, f"{other.quoted} == {one.quoted}"
+        original = first.setdefault(
+            (type(copy.column), tuple(values), sha256(codes.tobytes()).digest()), copy
+        )
+        if original is not copy:
+            yield copy.name, f"{copy.quoted} == {original.quoted}"
 
 
 def _dates_from_days(cells: list[Cells]) -> Iterator[tuple[str, str]]:
@@ -158,10 +172,12 @@ def _dates_from_days(cells: list[Cells]) -> Iterator[tuple[str, str]]:
 
     Of three dates in a row, no one follows from one that follows itself.
     """
-    dates = [each for each in cells if isinstance(each.column, Datetime) and each.column.unit == "D"]
-    whole = [each for each in cells if isinstance(each.column, Numerical) and each.column.integer]
+    dates = [column for column in cells if isinstance(column.column, Datetime) and column.column.unit == "D"]
+    whole_numbers = [
+        column for column in cells if isinstance(column.column, Numerical) and column.column.integer
+    ]
     made: set[str] = set()
-    for start, end, days in product(dates, dates, whole):
+    for start, end, days in product(dates, dates, whole_numbers):
         if start is end or made & {start.name, end.name, days.name}:
             continue
         if _comes_after(start, end, days):
@@ -177,21 +193,21 @@ def _comes_after(start: Cells, end: Cells, days: Cells) -> bool:
         later, number = (end.numbers[rows] - start.numbers[rows]) / DAY, days.numbers[rows]
         if not np.array_equal(later, number, equal_nan=True):
             return False
-    given = number[np.isfinite(number)]
-    return len(given) >= LEAST and bool((given != given[0]).any())
+    present = number[np.isfinite(number)]
+    return len(present) >= LEAST and bool((present != present[0]).any())
 
 
 def _orders(cells: list[Cells]) -> Iterator[str]:
     """Yield chains of columns of dates, or of numbers, that increase in every row."""
     for kind in (Datetime, Numerical):
-        ordered = [each for each in cells if type(each.column) is kind]
-        ordered.sort(key=lambda each: float(np.nanmean(each.numbers)))  # type: ignore[arg-type]
+        ordered = [column for column in cells if type(column.column) is kind]
+        ordered.sort(key=lambda column: float(np.nanmean(column.numbers)))  # type: ignore[arg-type]
         below = {
             (a.name, b.name): sign
             for a, b in _may_be_below(ordered)
             if (sign := sign_between(a.numbers, b.numbers))
         }
-        names = {each.name: each.quoted for each in ordered}
+        names = {column.name: column.quoted for column in ordered}
         used: set[tuple[str, str]] = set()
         for first, second in below:
             between = any((first, name) in below and (name, second) in below for name in names)
@@ -212,21 +228,25 @@ def _may_be_below(cells: list[Cells]) -> Iterator[tuple[Cells, Cells]]:
 
     Either may be the first, whatever their means: those are of other rows, if cells are missing.
     """
-    numbers = [each.numbers for each in cells if each.numbers is not None]
-    heads: Floats = np.array([each[:HEAD] for each in numbers])
-    lows, highs = (np.array([end(each) for each in numbers]) for end in (np.nanmin, np.nanmax))
-    for place, one in enumerate(cells):
-        above = (heads[place] > heads).any(axis=1) | (highs[place] <= lows)
-        above[place] = True
-        yield from ((one, cells[other]) for other in np.flatnonzero(~above).tolist())
+    numbers = [
+        numbers_of_column.numbers for numbers_of_column in cells if numbers_of_column.numbers is not None
+    ]
+    heads: Floats = np.array([numbers_of_column[:HEAD] for numbers_of_column in numbers])
+    lows, highs = (
+        np.array([end(numbers_of_column) for numbers_of_column in numbers]) for end in (np.nanmin, np.nanmax)
+    )
+    for index, lower in enumerate(cells):
+        above = (heads[index] > heads).any(axis=1) | (highs[index] <= lows)
+        above[index] = True
+        yield from ((lower, cells[upper]) for upper in np.flatnonzero(~above).tolist())
 
 
 def sign_between(low: Floats | None, high: Floats | None) -> str:
     """Return the sign if numbers are below others in every row, not by chance; else an empty text."""
     if low is None or high is None or (low > high).any():
         return ""
-    given = np.isfinite(low) & np.isfinite(high)
-    low, high = low[given], high[given]
+    complete = np.isfinite(low) & np.isfinite(high)
+    low, high = low[complete], high[complete]
     if len(low) < LEAST or (low == high).all():
         return ""
     by_chance = np.searchsorted(np.sort(low), high, side="right").mean() / len(low)
@@ -237,10 +257,10 @@ def sign_between(low: Floats | None, high: Floats | None) -> str:
 
 def _sums(cells: list[Cells]) -> Iterator[tuple[str, str]]:
     """Yield each column of numbers that is the sum of others, and the constraint; sums of two come first."""
-    listed = [each for each in cells if isinstance(each.column, Numerical) and len(each.coded[1]) > 2]
+    listed = [column for column in cells if isinstance(column.column, Numerical) and len(column.coded[1]) > 2]
     if len(listed) < 3 or len(listed[0].raw) < LEAST:
         return
-    numbers: Floats = np.array([each.numbers for each in listed])
+    numbers: Floats = np.array([column.numbers for column in listed])
     totals: set[int] = set()
     parts: set[int] = set()
     for i, j, k in possible_sums(numbers, ROUNDING):
@@ -250,11 +270,11 @@ def _sums(cells: list[Cells]) -> Iterator[tuple[str, str]]:
             yield listed[k].name, _sum_of(listed, k, (i, j))
     # A part of a sum may be the sum of other columns, but no total is.
     for k in range(len(listed) if len(listed) <= MOST_SUMMED else 0):
-        found = () if k in totals else sum_of_many(numbers, k, sorted(totals))
-        if found and _is_sum(numbers[[*found, k]]):
+        terms = () if k in totals else sum_of_many(numbers, k, sorted(totals))
+        if terms and _is_sum(numbers[[*terms, k]]):
             totals.add(k)
-            parts |= {*found}
-            yield listed[k].name, _sum_of(listed, k, found)
+            parts |= {*terms}
+            yield listed[k].name, _sum_of(listed, k, terms)
 
 
 def _sum_of(listed: list[Cells], total: int, parts: Sequence[int]) -> str:
@@ -267,54 +287,57 @@ def _is_sum(numbers: Floats) -> bool:
     numbers = numbers[:, ~gone.any(axis=0)]
     if numbers.shape[1] < LEAST or (gone != gone[0]).any():
         return False
-    varied = all(len(np.unique(each)) > 2 for each in numbers)
+    varied = all(len(np.unique(row)) > 2 for row in numbers)
     error = np.abs(numbers[:-1].sum(axis=0) - numbers[-1])
     return varied and bool((error <= ROUNDING * np.abs(numbers).sum(axis=0)).all())
 
 
 def _look_ups(cells: list[Cells]) -> Iterator[tuple[str, Proposal]]:
     """Yield each listed column that another listed column determines, and the constraint."""
-    listed = [each for each in cells if each.column.listed]
-    listed = [each for each in listed if 2 <= len(each.coded[1]) <= MOST_KEYS]
-    order = sorted(listed, key=lambda each: len(each.coded[1]))
-    sizes = np.array([len(each.coded[1]) for each in order])
-    look_ups = LookUps([each.coded[0] for each in order])
-    for place, other in enumerate(order):
-        codes, values = other.coded
-        ones = look_ups.deciding(place)
-        twins = ones[(sizes[ones] == sizes[place]) & (ones < place)]  # of two twins, one is computed
-        for one in (order[k] for k in [*ones[sizes[ones] > sizes[place]], *twins]):
-            keys, names = one.coded
+    listed = [column for column in cells if column.column.listed]
+    listed = [column for column in listed if 2 <= len(column.coded[1]) <= MOST_KEYS]
+    order = sorted(listed, key=lambda column: len(column.coded[1]))
+    sizes = np.array([len(column.coded[1]) for column in order])
+    look_ups = LookUps([column.coded[0] for column in order])
+    for index, value_column in enumerate(order):
+        codes, values = value_column.coded
+        ones = look_ups.deciding(index)
+        twins = ones[(sizes[ones] == sizes[index]) & (ones < index)]  # of two twins, one is computed
+        for key_column in (order[k] for k in [*ones[sizes[ones] > sizes[index]], *twins]):
+            keys, names = key_column.coded
             if len(keys) < LEAST * len(names) / 5:
                 continue
-            found = np.zeros(len(names) + 1, np.int64)  # the last is that of -1: of missing cells
-            found[keys] = codes
-            if np.array_equal(found[keys], codes):  # each key has one value
-                rows = [(name, values[code]) for name, code in zip(names, found[:-1], strict=True)]
+            code_of_key = np.zeros(len(names) + 1, np.int64)  # the last is that of -1: of missing cells
+            code_of_key[keys] = codes
+            if np.array_equal(code_of_key[keys], codes):  # each key has one value
+                rows = [(name, values[code]) for name, code in zip(names, code_of_key[:-1], strict=True)]
                 with suppress(InputError):
-                    look_up = Determined(other.name, one.name, in_order(rows))
-                    plain = constraint_to_plain(look_up, (one.name, other.name))
-                    yield other.name, Proposal(plain, note=BOTH_WAYS if len(names) == len(values) else "")
+                    look_up = Determined(value_column.name, key_column.name, in_order(rows))
+                    plain = constraint_to_plain(look_up, (key_column.name, value_column.name))
+                    yield (
+                        value_column.name,
+                        Proposal(plain, note=BOTH_WAYS if len(names) == len(values) else ""),
+                    )
                     break
 
 
 def _gaps(cells: list[Cells], drivers: list[Cells]) -> Iterator[Proposal]:
     """Yield when each column is missing, as far as another column says so, and in how many rows."""
     patterns: dict[bytes, Cells] = {}
-    sparse = [each for each in cells if each.missing.any() and len(each.missing) >= LEAST]
-    known = Drivers([(d.quoted, d.coded, d.numbers) for d in drivers if _may_decide(d)] if sparse else [])
-    for each in sparse:
-        says, rows = driver(each.missing, known.of(each.missing)) or ("", 0)
+    sparse = [column for column in cells if column.missing.any() and len(column.missing) >= LEAST]
+    deciding = Drivers([(d.quoted, d.coded, d.numbers) for d in drivers if _may_decide(d)] if sparse else [])
+    for column in sparse:
+        says, rows = driver(column.missing, deciding.candidates_for(column.missing)) or ("", 0)
         word, _, condition = says.partition(" ")
-        pattern = np.packbits(each.missing).tobytes()
+        pattern = np.packbits(column.missing).tobytes()
         if word == "iff":
-            yield Proposal(f"{each.quoted} is missing iff {condition}", rows)
-        elif pattern in patterns and each.missing.sum() >= FEW_ROWS:
-            text = f"{each.quoted} is missing iff {patterns[pattern].quoted} is missing"
-            yield Proposal(text, int(each.missing.sum()))
+            yield Proposal(f"{column.quoted} is missing iff {condition}", rows)
+        elif pattern in patterns and column.missing.sum() >= FEW_ROWS:
+            text = f"{column.quoted} is missing iff {patterns[pattern].quoted} is missing"
+            yield Proposal(text, int(column.missing.sum()))
         elif word == "if":
-            yield Proposal(f"{condition} implies {each.quoted} is missing", rows)
-        patterns.setdefault(pattern, each)
+            yield Proposal(f"{condition} implies {column.quoted} is missing", rows)
+        patterns.setdefault(pattern, column)
 
 
 def _may_decide(cells: Cells) -> bool:
@@ -350,20 +373,26 @@ def long_look_up(proposal: Proposal) -> str:
 
 def _commented_look_up(proposals: Sequence[Proposal], name: str | None) -> str:
     """Return the lines for a look-up in a file; without a file, how to get it."""
-    by, gives = proposals[0].plain["by"], [each.plain["column"] for each in proposals]
-    found = f"{', '.join(gives)} from {len(proposals[0].plain['mapping']):,} values of {by}"
+    by, gives = proposals[0].plain["by"], [proposal.plain["column"] for proposal in proposals]
+    summary = f"{', '.join(gives)} from {len(proposals[0].plain['mapping']):,} values of {by}"
     if name is None:
-        return f"## READ: {found}. With -o FILE this look-up is written beside the draft.\n"
+        return f"## READ: {summary}. With -o FILE this look-up is written beside the draft.\n"
     warning = "## A look-up is published. Take the official table; none if its keys are persons or firms.\n"
-    said = {said: None for each in proposals for said in each.remarks}
+    remarks = {remark: None for proposal in proposals for remark in proposal.remarks}
     line = constraint_lines([{"lookup": name, "by": [by], "gives": gives}])
-    return warning + f"## READ: {found}; {'; '.join(said)}\n" + "".join(f"#{each}\n" for each in line)
+    return (
+        warning
+        + f"## READ: {summary}; {'; '.join(remarks)}\n"
+        + "".join(f"#{proposal}\n" for proposal in line)
+    )
 
 
 def _look_up_text(proposals: Sequence[Proposal]) -> str:
     """Return a look-up as the text of a CSV file, with the keys that all columns have."""
     by = proposals[0].plain["by"]
-    columns = {each.plain["column"]: dict(map(tuple, _rows(each.plain["mapping"]))) for each in proposals}
+    columns = {
+        proposal.plain["column"]: dict(map(tuple, _rows(proposal.plain["mapping"]))) for proposal in proposals
+    }
     table = pd.DataFrame(columns).dropna().rename_axis(by)
     return table.to_csv(lineterminator="\n")
 

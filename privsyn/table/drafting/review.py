@@ -89,8 +89,8 @@ def remarks_on(name: str, column: Column, cells: pd.Series, *, has_neighbours: b
         ]
     of_text = [*_of_text(present), *_of_words(column)]
     of_numbers = [*_of_numbers(name, column, present, has_neighbours)]
-    codes = any("CODES" in said for said in of_numbers)
-    dates = any("DATES" in said for said in of_text)
+    codes = any("CODES" in remark for remark in of_numbers)
+    dates = any("DATES" in remark for remark in of_text)
     of_names = () if dates else _of_names(name, column, present, remarked=codes)
     return [*of_numbers, *_of_lists(column, present), *of_names, *of_text]
 
@@ -209,14 +209,14 @@ def _of_lists(column: Column, present: pd.Series) -> Iterator[str]:
             f"READ: {' and '.join(map(str, codes))} beside {scale[0]} to {scale[-1]}. A code for missing, and"
             f" a scale? Then write {{{kind}, missing: [{marks}]}}."
         )
-    found = [match for match in map(_NUMBERED.fullmatch, texts) if match]
-    if len(found) < len(texts) or len({match[1] for match in found}) > 1:
+    matches = [match for match in map(_NUMBERED.fullmatch, texts) if match]
+    if len(matches) < len(texts) or len({match[1] for match in matches}) > 1:
         return
-    numbers = {int(match[2]) for match in found}
+    numbers = {int(match[2]) for match in matches}
     gaps = [number for number in range(min(numbers), max(numbers)) if number not in numbers]
     if gaps and len(gaps) <= min(MOST_GAPS, len(numbers)) and len(numbers) == len(texts):
-        width = len(found[0][2]) if len({len(text) for text in texts}) == 1 else 0
-        named = ", ".join(f"{found[0][1]}{gap:0{width}d}" for gap in gaps)
+        width = len(matches[0][2]) if len({len(text) for text in texts}) == 1 else 0
+        named = ", ".join(f"{matches[0][1]}{gap:0{width}d}" for gap in gaps)
         yield f"READ: gaps, not listed are {named}. If a codebook has these, list them."
 
 
@@ -372,10 +372,11 @@ class Draft:
         """
         lines, files = proposal_lines(self.proposals, stem)
         notes = {
-            name: "\n".join(chain.from_iterable(map(wrapped, said))) for name, said in self.notes.items()
+            name: "\n".join(chain.from_iterable(map(wrapped, remarks)))
+            for name, remarks in self.notes.items()
         }
-        known = {name: note for name, note in notes.items() if note}
-        return to_yaml(self.schema, known) + (header + lines if lines else ""), files
+        notes_to_show = {name: note for name, note in notes.items() if note}
+        return to_yaml(self.schema, notes_to_show) + (header + lines if lines else ""), files
 
 
 def draft_to_review(table: object, *, unit: str | None = None, csv: CsvFormat = PLAIN) -> Draft:
@@ -386,7 +387,7 @@ def draft_to_review(table: object, *, unit: str | None = None, csv: CsvFormat = 
     InputError
         If the table has no rows, or cannot be read.
     """
-    draft, frame, others = draft_with_rows(table, unit, csv)
+    draft, frame, unread = draft_with_rows(table, unit, csv)
     if not len(frame):
         raise InputError(
             "the table has no rows to draft from: --from-dtypes drafts from names and types alone"
@@ -394,7 +395,7 @@ def draft_to_review(table: object, *, unit: str | None = None, csv: CsvFormat = 
     links = leads_to_own_rows(frame)
     keys = dict.fromkeys(links.values(), Identifier())
     draft = replace(draft, columns={**draft.columns, **dict.fromkeys(links, Text()), **keys})
-    drafted = review(draft, frame, others)
+    drafted = review(draft, frame, unread)
     notes = {
         column: (
             f"READ: SELF-REFERENCE, all its cells are cells of {key}, so each leads to another row. Such"
@@ -408,7 +409,7 @@ def draft_to_review(table: object, *, unit: str | None = None, csv: CsvFormat = 
 def review(
     draft: Schema,
     frame: pd.DataFrame,
-    others: Mapping[str, int],
+    unread: Mapping[str, int],
     remarks: Mapping[str, Sequence[str]] | None = None,
     keys: Collection[str] = (),
     elsewhere: Mapping[str, Proposal] | None = None,
@@ -418,7 +419,7 @@ def review(
 
     Parameters
     ----------
-    draft, frame, others : as `draft_with_rows` returns them
+    draft, frame, unread : as `draft_with_rows` returns them
     remarks : mapping of a column to texts, optional
         Of one of several tables: what else the rows show.
     keys : collection of str
@@ -432,15 +433,15 @@ def review(
     order = Order(frame)
     notes = {}
     for name, column in draft.columns.items():
-        found = [
+        lines = [
             comment_on(column, frame[name]),
-            *_of_others(others.get(name, 0)),
+            *_of_others(unread.get(name, 0)),
             *remarks_on(name, column, frame[name], has_neighbours=order.has_neighbours(name)),
         ]
         if remarks is not None:  # there the keys were found
-            found = [line for line in found if name not in keys and "--unit" not in line]
-            found += remarks.get(name, ())
-        notes[name] = tuple(filter(None, found))
+            lines = [line for line in lines if name not in keys and "--unit" not in line]
+            lines += remarks.get(name, ())
+        notes[name] = tuple(filter(None, lines))
     elsewhere = elsewhere or {}
     rest, proposals = propose(draft.without(elsewhere), frame)
     left_out = measured(rest, proposals) if ordered else set()

@@ -61,13 +61,13 @@ class RowOrder(NamedTuple):
         By which they are.
     numbering : tuple of str
         The columns that only number them, as 1, 2, 3.
-    said : str
+    remark : str
         What the rows show.
     """
 
     column: str | None = None
     numbering: tuple[str, ...] = ()
-    said: str = ""
+    remark: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,13 +106,16 @@ class Siblings:
     def counts(self, rows_above: int) -> str:
         """Return how many rows there are, and how many of each row of the parent."""
         counts = np.bincount(self.parents[self.parents >= 0], minlength=rows_above)
-        none, most = int((counts == 0).sum()), int(counts.max(initial=0))
+        none, largest = int((counts == 0).sum()), int(counts.max(initial=0))
         line = "" if none else ". If that is always so, write children: 1.. below link"
-        if 0 < most <= FEW_CHILDREN:
-            line += f". If none can have more than {most}, write children: {int(not none)}..{most} below link"
+        if 0 < largest <= FEW_CHILDREN:
+            line += (
+                f". If none can have more than {largest}, write children: {int(not none)}..{largest} below"
+            )
+            line += " link"
         return (
             f"{plural(len(self.parents), 'row')} below {plural(rows_above, 'row')} of {self.parent}:"
-            f" {counts.mean():.2g} on average, at most {most:,}, and"
+            f" {counts.mean():.2g} on average, at most {largest:,}, and"
             f" {f'{none:,} have none' if none else 'all have some'}{line}"
         )
 
@@ -130,48 +133,51 @@ class Siblings:
 
     def _is_position(self, numbers: Floats) -> bool:
         """Return whether the rows of each parent have different whole numbers, of which the first is 1."""
-        given = numbers[self.sorted]
-        whole = bool(np.isfinite(given).all() and (given == np.rint(given)).all())
-        if not whole or self._share_distinct(numbers) < 1:
+        positions = numbers[self.sorted]
+        is_whole = bool(np.isfinite(positions).all() and (positions == np.rint(positions)).all())
+        if not is_whole or self._share_distinct(numbers) < 1:
             return False
-        least = pd.Series(given).groupby(self.parents[self.sorted]).min()
-        return bool((least == 1).mean() >= MOSTLY)
+        lowest = pd.Series(positions).groupby(self.parents[self.sorted]).min()
+        return bool((lowest == 1).mean() >= MOSTLY)
 
     def order(self, without: Collection[str]) -> RowOrder:
         """Return how the rows of a parent are in order; the columns `without` are keys."""
         if len(self.pairs[0]) < LEAST:
             return RowOrder()
-        known = {name: self.numbers(name) for name in map(str, self.frame) if name not in without}
-        found = {
-            name: each for name, each in known.items() if each is not None and not self._is_constant(name)
+        numbers_of = {name: self.numbers(name) for name in map(str, self.frame) if name not in without}
+        varying = {
+            name: numbers
+            for name, numbers in numbers_of.items()
+            if numbers is not None and not self._is_constant(name)
         }
-        return self._by_position_or_time(found) or self._by_number(found) or RowOrder()
+        return self._by_position_or_time(varying) or self._by_number(varying) or RowOrder()
 
-    def _by_position_or_time(self, found: Mapping[str, Floats]) -> RowOrder | None:
+    def _by_position_or_time(self, varying: Mapping[str, Floats]) -> RowOrder | None:
         """Return an order by a position or a time; by the time if it says the same, and more."""
-        positions = tuple(name for name, each in found.items() if self._is_position(each))
+        positions = tuple(name for name, numbers in varying.items() if self._is_position(numbers))
         drafted = self.schema.columns
-        times = [name for name in found if isinstance(drafted.get(name), Datetime)]
+        times = [name for name in varying if isinstance(drafted.get(name), Datetime)]
         times = [name for name in times if not OF_PEOPLE.search(name)]
         times = sorted(
-            times, key=lambda name: (np.isnan(found[name]).mean() > MOST_GAPS, _lateness(name, found, times))
+            times,
+            key=lambda name: (np.isnan(varying[name]).mean() > MOST_GAPS, _lateness(name, varying, times)),
         )
         for name in positions:
-            if not times or not self._increases(found[times[0]], by=found[name]):
+            if not times or not self._increases(varying[times[0]], by=varying[name]):
                 return RowOrder(
                     name, positions, f"READ: {name} is 1, 2, ... among the rows of one row of {self.parent}."
                 )
         if not times:
             return None
-        first, *others = times
-        also = f" Others: {', '.join([*others, *positions])}." if others or positions else ""
-        said = f"READ: {first} is a time that differs among the rows of one row of {self.parent}.{also}"
-        return RowOrder(first, positions, said)
+        first, *other_times = times
+        also = f" Others: {', '.join([*other_times, *positions])}." if other_times or positions else ""
+        remark = f"READ: {first} is a time that differs among the rows of one row of {self.parent}.{also}"
+        return RowOrder(first, positions, remark)
 
-    def _by_number(self, found: Mapping[str, Floats]) -> RowOrder | None:
+    def _by_number(self, varying: Mapping[str, Floats]) -> RowOrder | None:
         """Return an order by a number that rises in the order of the file, or by one with such a name."""
-        for name, each in found.items():
-            distinct, rising = self._share_distinct(each), self._increases(each)
+        for name, numbers in varying.items():
+            distinct, rising = self._share_distinct(numbers), self._increases(numbers)
             named = any(map(IN_TIME.fullmatch, words(name)))
             if (named and (rising or distinct >= MOSTLY)) or (rising and distinct == 1):
                 why = "their order in the file" if rising else "its name, and they differ"
@@ -183,12 +189,12 @@ class Siblings:
 
         The rows are in the order of the file, or of the numbers `by`.
         """
-        one, other = self.pairs
+        earlier, later = self.pairs
         if by is not None:
             order = np.lexsort((by, self.parents))
             same = (np.diff(self.parents[order]) == 0) & (self.parents[order][1:] >= 0)
-            one, other = order[:-1][same], order[1:][same]
-        steps = numbers[other] - numbers[one]
+            earlier, later = order[:-1][same], order[1:][same]
+        steps = numbers[later] - numbers[earlier]
         steps = steps[np.isfinite(steps)]
         enough = len(steps) >= LEAST and int((steps > 0).sum()) >= LEAST
         return enough and bool((steps >= 0).mean() >= NEARLY_ALL)
@@ -208,28 +214,32 @@ class Siblings:
 
     def summaries(self, order: str | None, without: Collection[str]) -> dict[str, str]:
         """Return summaries of the rows that a row of the parent could have, by the names of columns."""
-        found: dict[str, str] = {}
+        expressions: dict[str, str] = {}
         for name, column in self.schema.without(without).coded.items():
             if name == order and isinstance(column, Datetime):
-                found |= {
+                expressions |= {
                     f"first_{name}": f"min({self.name}.{name})",
                     f"last_{name}": f"max({self.name}.{name})",
                 }
             elif isinstance(column, Numerical) and MONEY.search(name):
-                found[f"sum_{name}"] = f"sum({self.name}.{name})"
-        return found
+                expressions[f"sum_{name}"] = f"sum({self.name}.{name})"
+        return expressions
 
 
-def _lateness(name: str, found: Mapping[str, Floats], times: Collection[str]) -> float:
+def _lateness(name: str, numbers_of: Mapping[str, Floats], times: Collection[str]) -> float:
     """Return in which share of the rows that have both a time is later than another one, on average.
 
     >>> times = {"sent": np.array([3, np.nan, 2]), "ordered": np.array([1, 9, 1.0])}
     >>> [_lateness(name, times, times) for name in times]
     [0.5, 0.0]
     """
-    later = [found[name] > found[other] for other in times]
-    given = [np.isfinite(found[name]) & np.isfinite(found[other]) for other in times]
-    return float(np.mean([one.sum() / max(both.sum(), 1) for one, both in zip(later, given, strict=True)]))
+    later = [numbers_of[name] > numbers_of[second] for second in times]
+    complete = [np.isfinite(numbers_of[name]) & np.isfinite(numbers_of[second]) for second in times]
+    return float(
+        np.mean(
+            [later_rows.sum() / max(both.sum(), 1) for later_rows, both in zip(later, complete, strict=True)]
+        )
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,7 +253,7 @@ class DraftedTable:
         The columns of data.
     frame : pandas.DataFrame
         These columns, as the draft reads them.
-    others : mapping of a column to a number
+    unread : mapping of a column to a number
         How many texts are not read.
     links : mapping
         Key, parent, link and order, as in a schema file.
@@ -255,7 +265,7 @@ class DraftedTable:
     name: str
     schema: Schema
     frame: pd.DataFrame
-    others: Mapping[str, int]
+    unread: Mapping[str, int]
     links: Mapping[str, str]
     siblings: Siblings | None
     order: RowOrder

@@ -120,7 +120,7 @@ def check_header(location: Location, names: Sequence[str], declared_names: Colle
     Examples
     --------
     >>> check_header(Location.of("people.csv"), ["age", "sex"])
-    >>> check_header(Location.of("years.csv"), ["2019", "2020"], known=["2019", "2020"])
+    >>> check_header(Location.of("years.csv"), ["2019", "2020"], declared_names=["2019", "2020"])
     """
     unknown = [name for name in names if name not in declared_names]
     if len(names) == 1 and unknown and (sign_found := next((s for s in DELIMITERS if s in names[0]), None)):

@@ -66,9 +66,9 @@ def test_a_column_that_decides_where_cells_are_missing_is_a_candidate(seed):
         for missing in (rows, rows | (rng.random(n) < 0.3)):
             if missing.any():
                 wanted = [each for each in known if driver(missing, [each])]
-                names = [each[0] for each in drivers.of(missing)]
+                names = [each[0] for each in drivers.candidates_for(missing)]
                 assert [each[0] for each in wanted if each[0] not in names] == []
-                assert driver(missing, drivers.of(missing)) == driver(missing, known)
+                assert driver(missing, drivers.candidates_for(missing)) == driver(missing, known)
 
 
 def test_columns_that_decide_nothing_are_no_candidates():
@@ -77,12 +77,12 @@ def test_columns_that_decide_nothing_are_no_candidates():
     known += [
         (f"n{i}", (np.arange(5000), list(range(5000))), row) for i, row in enumerate(rng.random((100, 5000)))
     ]
-    assert Drivers(known).of(rng.random(5000) < 0.5) == []
+    assert Drivers(known).candidates_for(rng.random(5000) < 0.5) == []
 
 
 def test_all_cells_may_be_missing():
     known = [("c", (np.array([0, 1] * 50), [0, 1]), None)]
-    assert Drivers(known).of(np.ones(100, bool)) == known
+    assert Drivers(known).candidates_for(np.ones(100, bool)) == known
 
 
 @pytest.mark.parametrize("seed", SEEDS)
