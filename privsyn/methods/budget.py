@@ -98,12 +98,12 @@ class Split:
         first = first_look(rho, attributes, pure=pure)
         if one_ways >= 1:
             return cls(first, rho - first, 0.0, 0.0, 0.0, 0.0, 0.0)
-        rest, left = one_ways * rho - first, rho - one_ways * rho
+        rest, remainder = one_ways * rho - first, rho - one_ways * rho
         shares = (departures, SETS, SECOND_LOOK)
         if pure:
             shares = (PURE_DEPARTURES, PURE_SETS, PURE_SECOND_LOOK)
-        scored, sets, second = (share * left for share in shares)
-        trends = concordances * (left - fsum((scored, sets, second)))
+        scored, sets, second = (share * remainder for share in shares)
+        trends = concordances * (remainder - fsum((scored, sets, second)))
         pairs = rho - fsum((first, rest, scored, trends, sets, second))
         return cls(first, rest, scored, trends, pairs, sets, second)
 
@@ -126,15 +126,15 @@ class Split:
         noise = sqrt(len(domain) / (2 * of_gaussian)) / total
         share = one_way_share(noise * float(np.mean(domain.sizes)), noise * float(np.mean(informative)))
         one_ways = share if len(domain) > 1 else 1.0
-        left, numbers = (1 - one_ways) * rho, sum(ordered > 2 for ordered in domain.ordered)
+        remainder, numbers = (1 - one_ways) * rho, sum(ordered > 2 for ordered in domain.ordered)
         # Nominal pairs of few records hardly differ in what they show; they need the budget themselves.
-        departures = departures_share(left, len(domain), total) if numbers else DEPARTURES
+        departures = departures_share(remainder, len(domain), total) if numbers else DEPARTURES
         return cls.of(
             rho,
             one_ways=one_ways,
             attributes=len(domain),
             departures=departures,
-            concordances=concordances_share(left, numbers, total, law),
+            concordances=concordances_share(remainder, numbers, total, law),
             pure=law.name == "laplace",
         )
 
@@ -159,8 +159,8 @@ class Split:
         >>> round(split.one_ways, 4), round(split.pairs, 4), round(split.total, 12)
         (0.5104, 0.3421, 1.0)
         """
-        left = self.total - self.first_look - self.one_ways
-        departures = min(self.departures, DEPARTURES * left)
+        remainder = self.total - self.first_look - self.one_ways
+        departures = min(self.departures, DEPARTURES * remainder)
         pairs = self.pairs + self.departures - departures
         moved = min(min(factor - 1, 1.0) * self.one_ways, FROM_PAIRS * pairs)
         return replace(self, one_ways=self.one_ways + moved, departures=departures, pairs=pairs - moved)

@@ -142,14 +142,14 @@ def _split(
     """
     names = private.domain.names
     fewest = merge_cells(first, total, facts.axes, cells)
-    kept = merge_rare(tuple(map(fewest.merge_counts, first)), total, spared=MANY_VALUES).merged
-    split = Split.for_domain(rho, kept, total, informative_cells(first, total), law=private.law)
+    merged = merge_rare(tuple(map(fewest.merge_counts, first)), total, spared=MANY_VALUES).merged
+    split = Split.for_domain(rho, merged, total, informative_cells(first, total), law=private.law)
     shares = column_shares(first, total, {name: reach(cells[name], facts.axes[name]) for name in cells})
     if facts.context:
         less = np.where(np.isin(names, [*facts.context]), OF_ABOVE, 1.0) * shares
         shares = less / less.sum()
     if split.pairs and facts.important:
-        named = np.isin(names, [name for one in facts.important for name in one])
+        named = np.isin(names, [name for columns in facts.important for name in columns])
         more = np.where(named, IMPORTANT_COLUMN, 1.0) * shares
         split, shares = split.for_important(float(more.sum())), more / more.sum()
     return split, shares
@@ -170,7 +170,7 @@ def _found_axes(
     that do not occur.
     """
     axes, occurs, shares = dict(facts.axes), {}, list(joined.shares)
-    for place, one_way in enumerate(one_ways):
+    for index, one_way in enumerate(one_ways):
         (name,), (ordered,) = one_way.attributes, one_way.marginal.domain.ordered
         occurs[name] = np.ones(len(one_way.marginal.counts), np.bool_)
         if name not in facts.doubtful or name not in axes:
@@ -178,16 +178,16 @@ def _found_axes(
         counts, variances = one_way.marginal.counts[:ordered], one_way.variance[:ordered]
         widths = axes[name].widths
         cells = slice(len(widths))
-        group, share = joined.groups[place][cells], np.array(shares[place])
-        own = with_look(counts, variances, group, share[cells], facts.looks.get(name))
+        group, share = joined.groups[index][cells], np.array(shares[index])
+        with_looks = with_look(counts, variances, group, share[cells], facts.looks.get(name))
         if len(widths) == ordered and (widths == 1).all():
-            occurs[name][:ordered] = occurring(*own, law.deviations, len(one_ways))
+            occurs[name][:ordered] = occurring(*with_looks, law.deviations, len(one_ways))
             axes[name] = replace(axes[name], widths=np.where(occurs[name][:ordered], 1.0, NOWHERE))
         elif name in levels:
-            some = occurring_groups(*own, law.deviations, len(one_ways))
+            some = occurring_groups(*with_looks, law.deviations, len(one_ways))
             looks = [*looks_of(levels[name]), *([facts.looks[name]] if name in facts.looks else [])]
             share[cells] = likely_shares(counts, variances, some, group, share[cells], widths, looks)
-            occurs[name][:ordered], shares[place] = some, share
+            occurs[name][:ordered], shares[index] = some, share
             held = some[group] & (share[cells] > 0)
             axes[name] = replace(axes[name], widths=np.where(held, widths, NOWHERE))
     return axes, occurs, replace(joined, shares=tuple(shares))
@@ -229,8 +229,8 @@ def column_shares(
     >>> column_shares((a, b), 100.0, {"a": 16.0}).round(2).tolist()
     [0.5, 0.5]
     """
-    least = [max(reaches.get(one_way.attributes[0], 0.0), 2.0) for one_way in one_ways]
-    weights = np.maximum(informative_cells(one_ways, total), least) ** (2 / 3)
+    smallest = [max(reaches.get(one_way.attributes[0], 0.0), 2.0) for one_way in one_ways]
+    weights = np.maximum(informative_cells(one_ways, total), smallest) ** (2 / 3)
     return np.asarray(weights / weights.sum())
 
 
@@ -266,7 +266,7 @@ def grouped(
     costs: Mapping[str, float],
     total: float,
     law: Law,
-    whole: Collection[str] = (),
+    ungrouped: Collection[str] = (),
 ) -> dict[str, Axis]:
     """Return the layouts with as many groups of equally many records as will stand out of the noise.
 
@@ -281,8 +281,8 @@ def grouped(
     total : float
         Estimated number of records.
     law : Law
-    whole : collection of attributes, optional
-        Those of at most as many cells as groups are left as they are.
+    ungrouped : collection of attributes, optional
+        An attribute of at most as many cells as groups stays as it is.
 
     Examples
     --------
@@ -293,13 +293,13 @@ def grouped(
     >>> [grouped(axes, {"a": 0.005}, total, GAUSSIAN)["a"].groups for total in (1e2, 6e2, 1e4)]
     [6, 20, 32]
     """
-    found = {}
+    layouts = {}
     for name, axis in axes.items():
         clear = total * sqrt(2 * law.rho(costs[name])) / THRESHOLD
         groups = min(max(int(clear), FEWEST_GROUPS), axis.groups)
-        few = name in whole and len(axis.widths) <= axis.groups
-        found[name] = replace(axis, groups=groups) if costs[name] and not few else axis
-    return found
+        few = name in ungrouped and len(axis.widths) <= axis.groups
+        layouts[name] = replace(axis, groups=groups) if costs[name] and not few else axis
+    return layouts
 
 
 def informative_cells(one_ways: tuple[Measurement, ...], total: float) -> Floats:
@@ -316,10 +316,10 @@ def informative_cells(one_ways: tuple[Measurement, ...], total: float) -> Floats
         Estimated number of records.
     """
     cells = np.empty(len(one_ways))
-    for place, one_way in enumerate(one_ways):
+    for index, one_way in enumerate(one_ways):
         ordered = one_way.marginal.domain.ordered[0]
-        found = norm_sub(one_way.marginal.counts, total)[ordered:]
-        cells[place] = np.count_nonzero(found) + min(ordered, TREND_GROUPS)
+        consistent = norm_sub(one_way.marginal.counts, total)[ordered:]
+        cells[index] = np.count_nonzero(consistent) + min(ordered, TREND_GROUPS)
     return cells
 
 
@@ -370,9 +370,11 @@ def _first_look(
         levels[0] = with_frequent(levels[0], frequent)
         one_ways.append(levels[0])
         counts = [level.marginal.domain.ordered[0] for level in levels]
-        known = [(m.marginal.counts[:k], m.variance[:k]) for m, k in zip(levels, counts, strict=True)]
-        others = sum(m.marginal.counts[k:].sum() for m, k in zip(levels, counts, strict=True)) / len(levels)
-        seen[name] = known
-        rows = max(total - max(others, 0.0), 1.0)
-        cells[name] = expected_cells(known, fine[name].widths, rows, frequent[0])
+        measured = [(m.marginal.counts[:k], m.variance[:k]) for m, k in zip(levels, counts, strict=True)]
+        unordered = sum(m.marginal.counts[k:].sum() for m, k in zip(levels, counts, strict=True)) / len(
+            levels
+        )
+        seen[name] = measured
+        rows = max(total - max(unordered, 0.0), 1.0)
+        cells[name] = expected_cells(measured, fine[name].widths, rows, frequent[0])
     return tuple(one_ways), cells, seen

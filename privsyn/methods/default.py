@@ -92,10 +92,10 @@ def learn(
     facts : PublicFacts
     """
     private, problem, split = measure_columns(private, rho, facts)
-    own = tuple(name for name in private.domain.names if name not in facts.context)
-    found = candidates(private.domain.project(own), facts.target, facts.important)
-    found += linking_sets(private.domain, facts) if facts.previous else ()
-    sets = tuple(s for s in found if not problem.channels.random(s))
+    columns = tuple(name for name in private.domain.names if name not in facts.context)
+    proposals = candidates(private.domain.project(columns), facts.target, facts.important)
+    proposals += linking_sets(private.domain, facts) if facts.previous else ()
+    sets = tuple(s for s in proposals if not problem.channels.random(s))
     if private.sums_only:
         sets, split = (), split.without("sets").without("departures")
     elif not sets:
@@ -157,14 +157,14 @@ def _departures(private: PrivateTable, problem: Problem, rho: float, facts: Publ
         (with_target, first, "pairs with the target"),
         (~with_target, rho - first, "pairs"),
     )
-    for part, cost, what in questions if rho else ():
+    for part, cost, subject in questions if rho else ():
         if not part.any():
             continue
-        places = np.flatnonzero(part).tolist()
-        merged = tuple(problem.blocks.merge_table(problem.channels.observed(expected[i])) for i in places)
-        departures, sigma = private.departures(merged, cost, problem.blocks, what)
-        for place, score in zip(places, score_pairs(problem, departures, sigma, merged, waves), strict=True):
-            evidence[place] = score
+        indices = np.flatnonzero(part).tolist()
+        merged = tuple(problem.blocks.merge_table(problem.channels.observed(expected[i])) for i in indices)
+        departures, sigma = private.departures(merged, cost, problem.blocks, subject)
+        for index, score in zip(indices, score_pairs(problem, departures, sigma, merged, waves), strict=True):
+            evidence[index] = score
     return Pairs(margins[0].total, margins, tuple(map(Estimate, expected, evidence)), waves)
 
 
@@ -182,20 +182,20 @@ def _concordances(private: PrivateTable, problem: Problem, pairs: Pairs, rho: fl
         if margin.domain.ordered[0] > 2 and not problem.channels.random(margin.attributes)
     }
     halved = {name for name, sign in signs.items() if {-1, 1} <= set(sign.tolist())}
-    asked = {
-        place: pair.attributes
-        for place, pair in enumerate(pairs.estimates)
+    attributes_of = {
+        index: pair.attributes
+        for index, pair in enumerate(pairs.estimates)
         if halved >= set(pair.attributes) and problem.zeros.mask(pair.table.domain).all()
     }
-    if not asked:
+    if not attributes_of:
         return pairs
-    found, variance = private.concordances(tuple(asked.values()), signs, rho)
+    answers, variance = private.concordances(tuple(attributes_of.values()), signs, rho)
     estimates, concordances = list(pairs.estimates), []
-    for (place, (a, b)), concordance in zip(asked.items(), found.tolist(), strict=True):
+    for (index, (a, b)), concordance in zip(attributes_of.items(), answers.tolist(), strict=True):
         concordances.append(Concordance((a, b), (signs[a], signs[b]), concordance, variance))
-        pair = estimates[place]
+        pair = estimates[index]
         evidence = pair.evidence + concordances[-1].likelihoods(pair.table.counts, pairs.waves)
-        estimates[place] = replace(pair, evidence=evidence)
+        estimates[index] = replace(pair, evidence=evidence)
     return replace(pairs, estimates=tuple(estimates), concordances=tuple(concordances))
 
 
@@ -206,11 +206,11 @@ def _measure_pairs(
     tables, resolutions = pairs.estimates, Resolutions(pairs.waves, private.rho_of)
     attributes = tuple(pair.attributes for pair in tables)
     smooth = np.array([is_smooth(pair.table.domain) for pair in tables])
-    dispersions, places = _hoped_dispersions(tables), np.flatnonzero(smooth).tolist()
-    ordered = [attributes[i] for i in places]
+    dispersions, indices = _hoped_dispersions(tables), np.flatnonzero(smooth).tolist()
+    ordered = [attributes[i] for i in indices]
     levels = range(max(map(resolutions.levels, ordered), default=1))
     errors = np.array(
-        [resolutions.errors_at(level, ordered, dispersions[places], budget) for level in levels]
+        [resolutions.errors_at(level, ordered, dispersions[indices], budget) for level in levels]
     )
     variances = [dispersions[i] * tables[i].table.counts for i in np.flatnonzero(~smooth).tolist()]
     gains, before = curves_of(variances, errors.min(axis=0), smooth, budget, private.rho_of)
@@ -220,15 +220,17 @@ def _measure_pairs(
     budgets = allocate_most(gains, before, budget, weights, named, jumps=private.law.name == "laplace")
     chosen = np.flatnonzero(budgets).tolist()
     groupings = [NO_GROUPS] * len(tables)
-    for row, i in enumerate(places):
+    for row, i in enumerate(indices):
         step = int(np.argmin(np.abs(budget * STEPS - budgets[i])))
         level = int(np.argmin(errors[:, row, step])) + FINER * bool(named[i])
         groupings[i] = resolutions.groups(attributes[i], level)
     measured = private.marginals(
         tuple(attributes[i] for i in chosen), budgets[chosen], [groupings[i] for i in chosen]
     )
-    of = private.contribution
-    problem, measured = answered(problem, pairs.total, measured, of.within_squares, of.of_tables)
+    contribution = private.contribution
+    problem, measured = answered(
+        problem, pairs.total, measured, contribution.within_squares, contribution.of_tables
+    )
     return problem, tuple(replace(tables[i], measured=m) for i, m in zip(chosen, measured, strict=True))
 
 
@@ -253,7 +255,7 @@ def _residual_budgets(problem: Problem, pairs: Pairs, rho: float) -> dict[Attrib
     weights = weights_of(domain, tuple(t.attributes for t in pairs.tables), problem.target)
     chosen = allocate(slopes_of(variances, rho), rho, weights=weights)
     equivalent = np.array([rhos[t.attributes] / residual_cost(t.domain) for t in pairs.tables])
-    by_choice, by_residuals = (weights @ expected_errors(variances, of) for of in (chosen, equivalent))
+    by_choice, by_residuals = (weights @ expected_errors(variances, costs) for costs in (chosen, equivalent))
     quiet = by_residuals <= QUIET * 2 * weights.sum() * pairs.total
     return rhos if quiet and by_residuals < by_choice else {}
 
@@ -288,11 +290,11 @@ def _unexplained(
     if not (sets and rho):
         return ()
     blocks = problem.blocks
-    found, scatter = predicted_by_pairs(problem, sets, pairs, rng, blocks)
-    departures, sigma = private.departures(found, rho, blocks, "sets of columns")
+    predicted, scatter = predicted_by_pairs(problem, sets, pairs, rng, blocks)
+    departures, sigma = private.departures(predicted, rho, blocks, "sets of columns")
     one_ways = tuple(map(blocks.merge_table, pairs.one_ways))
     variances, important = variances_in(blocks, pairs), problem.important
-    scored = score_higher_order(departures, sigma, found, one_ways, scatter, variances, important)
+    scored = score_higher_order(departures, sigma, predicted, one_ways, scatter, variances, important)
     return tuple(replace(s, grouping=blocks.grouping(s.attributes)) for s in scored)
 
 
@@ -317,7 +319,7 @@ def _measure_again(
     weights = np.array(kind) * weights_of(problem.domain, attributes, problem.target)
     named = important_in(attributes, problem.important)
     smooth = np.array(
-        [place < len(once) and bool(grouping) for place, grouping in enumerate(groupings)], np.bool_
+        [index < len(once) and bool(grouping) for index, grouping in enumerate(groupings)], np.bool_
     )
     in_groups = [pair for pair in once if pair.measured.grouping]
     errors = Resolutions(pairs.waves, private.rho_of).errors_left(in_groups, budget)
@@ -331,8 +333,10 @@ def _measure_again(
     answers = private.marginals(
         tuple(attributes[i] for i in chosen), budgets[chosen], [groupings[i] for i in chosen]
     )
-    of = private.contribution
-    problem, answers = answered(problem, pairs.total, answers, of.within_squares, of.of_tables)
+    contribution = private.contribution
+    problem, answers = answered(
+        problem, pairs.total, answers, contribution.within_squares, contribution.of_tables
+    )
     again, bigger = list(once), []
     for i, answer in zip(chosen, answers, strict=True):
         if i < len(once):
@@ -373,15 +377,18 @@ def fit_tables(
     domain, zeros, unbiased = problem.domain, problem.zeros, problem.channels.unbiased
     pairs = estimate_pairs(problem, measured, rng, concordances)
     # A table with structural zeros omits rows that break a constraint: error bars of one-ways do not use it.
-    whole = (m.measured for m in measured if zeros.mask(domain.project(m.attributes)).all())
-    combined = tuple(map(unbiased, combine_one_ways(domain, problem.about_one_ways(whole))))
+    measured_in_full = (m.measured for m in measured if zeros.mask(domain.project(m.attributes)).all())
+    combined = tuple(map(unbiased, combine_one_ways(domain, problem.about_one_ways(measured_in_full))))
     shared = problem.shared(combined)
     two_way = tuple(replace(pair, measured=unbiased(pair.measured)) for pair in pairs.estimates)
     two_way = within_intervals(two_way, pairs.one_ways, shared, zeros)
     bigger = tuple(replace(table, measured=unbiased(table.measured)) for table in bigger)
-    found = (*two_way, *denoise_higher_order(bigger, tuple(t.table for t in two_way), pairs.one_ways, zeros))
-    certainties = (*map(one_way_certainty, combined, pairs.one_ways), *table_certainties(found, combined))
-    return Fitted(shared, pairs.one_ways, tuple(t.table for t in found), pairs.total, certainties)
+    estimates = (
+        *two_way,
+        *denoise_higher_order(bigger, tuple(t.table for t in two_way), pairs.one_ways, zeros),
+    )
+    certainties = (*map(one_way_certainty, combined, pairs.one_ways), *table_certainties(estimates, combined))
+    return Fitted(shared, pairs.one_ways, tuple(t.table for t in estimates), pairs.total, certainties)
 
 
 def predicted_by_pairs(

@@ -162,10 +162,10 @@ def frequent_share(
     return _least_share(LEAST_FOR_FREQUENT, MOST_FOR_FREQUENT, stands_out)
 
 
-def _least_share(least: float, most: float, is_enough: Callable[[float], bool]) -> float:
+def _least_share(smallest: float, largest: float, is_enough: Callable[[float], bool]) -> float:
     """Return the smallest of `SHARES_TRIED` shares of the budget that is enough, or the largest."""
-    shares: list[float] = np.linspace(least, most, SHARES_TRIED).tolist()
-    return next(filter(is_enough, shares), most)
+    shares: list[float] = np.linspace(smallest, largest, SHARES_TRIED).tolist()
+    return next(filter(is_enough, shares), largest)
 
 
 def _tail_sigma(rho: float, columns: int, law: Law, rows_per_unit: int) -> float:
@@ -254,7 +254,9 @@ class Discovered:
     def counted(self) -> dict[str, Counted]:
         """The first grid of each column of numbers without bounds, and its released counts."""
         grids = self._public.grids
-        return {name: (grids[name], *of) for name, of in self._cells.items() if grids[name].around_zero}
+        return {
+            name: (grids[name], *counts) for name, counts in self._cells.items() if grids[name].around_zero
+        }
 
     @property
     def beyond(self) -> dict[str, tuple[Beyond, Beyond]]:
@@ -296,17 +298,17 @@ class Discovered:
         if share := self._share_of(frequent):
             use = partial(self._use_points, frequent, share)
             yield (Question(frequent.columns, frequent.count, use, one_row=True),)
-        for name, of in self.frequent.items():
-            single = tuple(Heap(0.0, number, 0.0) for number in of.numbers.tolist())
+        for name, numbers in self.frequent.items():
+            single = tuple(Heap(0.0, number, 0.0) for number in numbers.numbers.tolist())
             self.heaps[name] = (*self.heaps.get(name, ()), *single)
         if grids:
-            for name, found in public.crowds(self._cells).items():
-                self.heaps[name] = (*self.heaps.get(name, ()), found)
+            for name, crowd in public.crowds(self._cells).items():
+                self.heaps[name] = (*self.heaps.get(name, ()), crowd)
 
-    def _complete(self, lattices: LatticeQuestion, whole: tuple[str, ...]) -> None:
-        """Complete the schema from the answers; columns of `whole` numbers have wider bounds."""
-        self._whole = whole
-        bounds = self._public.bounds_of(self._cells, self._closer, self._closer_cells, whole)
+    def _complete(self, lattices: LatticeQuestion, whole_numbers: tuple[str, ...]) -> None:
+        """Complete the schema from the answers; columns of `whole_numbers` have wider bounds."""
+        self._whole = whole_numbers
+        bounds = self._public.bounds_of(self._cells, self._closer, self._closer_cells, whole_numbers)
         schema = self._public.fill(self._values, bounds)
         self.schema, self.heaps = lattices.fill(schema, self._on_lattices)
 
@@ -317,8 +319,8 @@ class Discovered:
 
     def _use_votes(self, number: int, votes: Counts) -> None:
         rho, columns = FOR_VALUES * self._rho, tuple(self._values)
-        found = self._finder.values(columns, votes, number=number, rho=rho, delta=self._delta)
-        self._values = {name: (*values, *found[name]) for name, values in self._values.items()}
+        new_values = self._finder.values(columns, votes, number=number, rho=rho, delta=self._delta)
+        self._values = {name: (*values, *new_values[name]) for name, values in self._values.items()}
 
     def _use_bounds(self, near: Counts) -> None:
         columns, law, rows_per_unit = len(near), self._finder.noise.law, self._finder.rows_per_unit
@@ -339,16 +341,18 @@ class Discovered:
 
     def _share_of(self, frequent: FrequentQuestion) -> float:
         """Return the share of the budget for frequent numbers; 0 if none would stand out."""
-        counted = [of.sum() for name, (of, _) in self._on_lattices.items() if name in frequent.columns]
-        one, law = self._of_one_row.rows_per_unit, self._finder.noise.law
-        size = float(np.mean(counted)) * one / self._finder.rows_per_unit if counted else 0.0
-        return frequent_share(size, frequent, self._rho, law, one)
+        counted = [
+            counts.sum() for name, (counts, _) in self._on_lattices.items() if name in frequent.columns
+        ]
+        rows_of_person, law = self._of_one_row.rows_per_unit, self._finder.noise.law
+        size = float(np.mean(counted)) * rows_of_person / self._finder.rows_per_unit if counted else 0.0
+        return frequent_share(size, frequent, self._rho, law, rows_of_person)
 
-    def _use_points(self, asked: FrequentQuestion, share: float, counts: Counts) -> None:
+    def _use_points(self, question: FrequentQuestion, share: float, counts: Counts) -> None:
         finder, rho = self._of_one_row, share * self._rho
         seen = {name: noisy for name, (noisy, _) in finder.cells(counts, rho, what=FREQUENT).items()}
         sigma = _deviation(rho, len(counts), finder.noise.law, finder.rows_per_unit)
-        self.frequent = asked.frequent_numbers(seen, sigma, finder.noise.law.deviations)
+        self.frequent = question.frequent_numbers(seen, sigma, finder.noise.law.deviations)
         self._shares.append(share)
 
 
@@ -384,33 +388,38 @@ def discover(
     report, is_open = settings.progress or no_progress, bool(open_schema.open)
     if is_open:
         table.require_again("what values and bounds the schema leaves out")
-    found = Discovered(open_schema, finder, rho, delta, one_row=one_row is not None)
-    for done, questions in enumerate(found.walks(grids=settings.algorithm.fine_cells and not table.once)):
+    discovered = Discovered(open_schema, finder, rho, delta, one_row=one_row is not None)
+    for done, questions in enumerate(
+        discovered.walks(grids=settings.algorithm.fine_cells and not table.once)
+    ):
         if is_open:
             report("finding values and bounds", done, WALKS)
-        asked = [question for question in questions if question.columns]
-        for of, part in _by_table(asked, table, table if one_row is None else one_row):
-            counts = of.ask(partial(_count, [question.count for question in part]), _add)
+        open_questions = [question for question in questions if question.columns]
+        for source, part in _by_table(open_questions, table, table if one_row is None else one_row):
+            counts = source.ask(partial(_count, [question.count for question in part]), _add)
             for question, exact in zip(part, counts, strict=True):
                 question.use(exact)
     if is_open:
         report("finding values and bounds", WALKS, WALKS)
-    return found
+    return discovered
 
 
 def _by_table(
-    asked: Sequence[Question], table: RawTable, one_row: RawTable
+    questions: Sequence[Question], table: RawTable, one_row: RawTable
 ) -> Iterator[tuple[RawTable, Sequence[Question]]]:
     """Return each table with the questions to it. If both are the same, it is read once."""
-    parts = [(table, asked)]
+    parts = [(table, questions)]
     if table is not one_row:
-        parts = [(of, [q for q in asked if (of is one_row) == q.one_row]) for of in (table, one_row)]
-    return ((of, part) for of, part in parts if part)
+        parts = [
+            (source, [q for q in questions if (source is one_row) == q.one_row])
+            for source in (table, one_row)
+        ]
+    return ((source, part) for source, part in parts if part)
 
 
-def _votes(open_schema: OpenSchema, found: Found, table: pd.DataFrame) -> Counts:
+def _votes(open_schema: OpenSchema, values: Found, table: pd.DataFrame) -> Counts:
     """Return the votes of some rows for values that are not found yet. Private."""
-    return count_votes(open_schema.distinct_values(table), found)
+    return count_votes(open_schema.distinct_values(table), values)
 
 
 def _count(
@@ -420,6 +429,6 @@ def _count(
     return reduce(_add, ([count(table) for count in counts] for table in tables))
 
 
-def _add(some: list[Counts], others: list[Counts]) -> list[Counts]:
+def _add(first: list[Counts], second: list[Counts]) -> list[Counts]:
     """Add the counts of two parts of a table; neither argument is changed."""
-    return list(map(add_parts, some, others))
+    return list(map(add_parts, first, second))

@@ -103,8 +103,8 @@ class Learned:
     def sum_of(self, column: str) -> tuple[float, float]:
         """Return the estimated sum of a column of numbers over all rows, and its variance by the noise."""
         counts, numbers = self.cells_of(column)
-        place = self.fitted.merging.original.names.index(column)
-        group, share = self.fitted.merging.groups[place], self.fitted.merging.shares[place]
+        axis = self.fitted.merging.original.names.index(column)
+        group, share = self.fitted.merging.groups[axis], self.fitted.merging.shares[axis]
         certainty = self.fitted.one_way_certainty(column)
         of_merged = np.bincount(group, numbers * share)
         variance = np.broadcast_to(certainty.measured.variance, of_merged.shape)
@@ -135,21 +135,21 @@ def learn_table(
         Delta of the thresholds for values.
     """
     noise, log = inquiry.noise, inquiry.log
-    kept = opened.bounded(contribution.most)
+    rows = opened.bounded(contribution.most)
     finder = Finder(noise, contribution.most, log)
     one_row = None if contribution.most == 1 else opened.bounded(1)
     discovered = discover(
-        opened.schema, kept, opened.settings, rho=rho, delta=delta, finder=finder, one_row=one_row
+        opened.schema, rows, opened.settings, rho=rho, delta=delta, finder=finder, one_row=one_row
     )
     codec = opened.codec(discovered.schema, discovered.heaps)
     sizes = sizes.apart(codec.domain.names)
     contribution = replace(contribution, classes=sizes.name)
     private = PrivateTable(opened.coded(codec, contribution, sizes), noise, contribution, log)
     # Of a person with k rows, each row has 1/k^2 of the budget, or 1/k.
-    left = noise.law.of_row(rho * (1 - discovered.share), contribution.most)
-    frequent = {name: of.scaled(contribution.of_person) for name, of in discovered.frequent.items()}
+    remainder = noise.law.of_row(rho * (1 - discovered.share), contribution.most)
+    frequent = {name: numbers.scaled(contribution.of_person) for name, numbers in discovered.frequent.items()}
     facts = opened.facts(codec, discovered.counted, sizes, frequent)
-    fitted = opened.settings.algorithm.learn(private, left, inquiry.rng, inquiry.report, facts)
+    fitted = opened.settings.algorithm.learn(private, remainder, inquiry.rng, inquiry.report, facts)
     return Learned(codec, fitted, private, sizes, contribution, discovered)
 
 

@@ -43,16 +43,16 @@ def measure_previous(
         Budget of a row for the counts of all attributes of rows before it: `PREVIOUS_ROWS` of that for pairs.
     facts : PublicFacts
     """
-    own = problem.domain
+    domain = problem.domain
     total, columns = problem.margins(problem.one_ways)[0], len(facts.previous)
-    cost = private.law.rho(rho / PREVIOUS_ROWS) / (columns * len(own))
+    cost = private.law.rho(rho / PREVIOUS_ROWS) / (columns * len(domain))
     level = groups_for(total, private.contribution.most / sqrt(2 * cost))
-    groups = [groups_at_level(problem.alone[place], level) for place in own.axes(facts.previous)]
-    coarse = Grouping(tuple(groups)).domain(own.project(facts.previous))
+    groups = [groups_at_level(problem.alone[axis], level) for axis in domain.axes(facts.previous)]
+    coarse = Grouping(tuple(groups)).domain(domain.project(facts.previous))
     sizes = [size + 1 for size in coarse.sizes] * facts.lags
     added = Domain(tuple(rows_before(coarse.names, facts.lags)), tuple(sizes), coarse.ordered * facts.lags)
     merging = extended(problem.merging, facts, added, groups)
-    private = private.extend(merging.merged, merging.groups[len(own) :])
+    private = private.extend(merging.merged, merging.groups[len(domain) :])
     tables = tuple((name,) for name in added.names)
     measured = private.marginals(tables, np.full(len(tables), rho / len(tables)))
     part = private.contribution.of_tables
@@ -78,12 +78,12 @@ def worth_asking(pairs: tuple[Attributes, ...], facts: PublicFacts) -> tuple[Att
     Of the second row before, each column is paired with itself: so a column that stays the same shows itself.
     """
     before = rows_before(facts.previous, facts.lags)
-    others = {*facts.context, *before}
+    context = {*facts.context, *before}
     far = {name: column for name, (column, lag) in before.items() if lag > 1}
     return tuple(
         pair
         for pair in pairs
-        if not others.issuperset(pair) and all(far[name] in pair for name in far.keys() & set(pair))
+        if not context.issuperset(pair) and all(far[name] in pair for name in far.keys() & set(pair))
     )
 
 
@@ -96,11 +96,11 @@ def linking_sets(domain: Domain, facts: PublicFacts) -> tuple[Attributes, ...]:
     if POSITION not in facts.context:
         return ()
     above = [name for name in facts.context if name not in OF_ROWS]
-    own = [name for name in domain.names if name not in facts.context]
-    sizes, place = domain.size_of, domain.names.index
-    sets = [tuple(sorted((*pair, POSITION), key=place)) for pair in product(own, above)]
-    cells = {one: prod(sizes[name] for name in one) for one in sets}
-    few = (one for one in sets if cells[one] <= MOST_CELLS)
+    columns = [name for name in domain.names if name not in facts.context]
+    sizes, index = domain.size_of, domain.names.index
+    sets = [tuple(sorted((*pair, POSITION), key=index)) for pair in product(columns, above)]
+    cells = {attributes: prod(sizes[name] for name in attributes) for attributes in sets}
+    few = (attributes for attributes in sets if cells[attributes] <= MOST_CELLS)
     return tuple(sorted(few, key=cells.__getitem__)[:MOST_SETS])
 
 
@@ -165,17 +165,17 @@ def groups_at_level(one_way: Marginal, level: int) -> Codes:
 
 def extended(merging: Merging, facts: PublicFacts, added: Domain, groups: list[Codes]) -> Merging:
     """Return the merging with the added attributes; their original codes are those of the rows before."""
-    places, whole, shares = merging.original.axes(facts.previous), [], []
-    for place, group in zip(places, groups, strict=True):
+    axes, codes, shares = merging.original.axes(facts.previous), [], []
+    for axis, group in zip(axes, groups, strict=True):
         none = group.max() + 1  # of rows without such a row
-        of = np.append(group[merging.groups[place]], none).astype(np.int32)
-        share: Floats = np.append(merging.shares[place], 1.0)
+        merged_codes = np.append(group[merging.groups[axis]], none).astype(np.int32)
+        share: Floats = np.append(merging.shares[axis], 1.0)
         share = np.maximum(share, SMALLEST)
-        shares.append(share / np.bincount(of, share)[of])
-        whole.append(of)
-    ordered = tuple(merging.original.ordered[place] for place in places)
-    sizes = tuple(map(len, whole))
+        shares.append(share / np.bincount(merged_codes, share)[merged_codes])
+        codes.append(merged_codes)
+    ordered = tuple(merging.original.ordered[axis] for axis in axes)
+    sizes = tuple(map(len, codes))
     original = merging.original.joined(Domain(added.names, sizes * facts.lags, ordered * facts.lags))
     merged = merging.merged.joined(added)
-    groups, shares = whole * facts.lags, shares * facts.lags
+    groups, shares = codes * facts.lags, shares * facts.lags
     return Merging(original, merged, (*merging.groups, *groups), (*merging.shares, *shares))

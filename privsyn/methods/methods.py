@@ -99,13 +99,13 @@ class Method:
     configure: Callable[[Mapping[str, Any]], Method] | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
-    def with_parameters(self, given: Mapping[str, Any]) -> Method:
+    def with_parameters(self, changed: Mapping[str, Any]) -> Method:
         """Return the method with these parameters; raise an `InputError` if one cannot work."""
-        if not given:
+        if not changed:
             return self
         if self.configure is None:
             raise refused(METHOD, "parameters", algorithm=self.name)
-        return self.configure(given)
+        return self.configure(changed)
 
     @property
     def parameters_in_words(self) -> str:
@@ -117,9 +117,9 @@ class Method:
         return self.accounting or law.accounting
 
 
-def published(given: Mapping[str, Any]) -> Method:
+def published(changed: Mapping[str, Any]) -> Method:
     """Return the published method with other parameters than the paper's."""
-    parameters = Parameters.of(given)
+    parameters = Parameters.of(changed)
     return replace(
         PUBLISHED,
         learn=partial(paper.learn, parameters=parameters),

@@ -76,10 +76,10 @@ def missing_thresholds(
     surplus = share * (np.array([m.marginal.counts.sum() for m in some]) - total)
     sigmas = np.sqrt(np.maximum(variances * (1 - share * (1 - of_total / of_sums)), TINY_VARIANCE))
     ranked, ranks = np.sort((counts - surplus) / sigmas)[::-1], np.arange(1, len(some) + 1) / len(some)
-    least = law.deviations(FALSE_ALARM * ranks)
-    if (ranked >= least).any():
-        least = law.deviations(discovery * ranks)
-    needed = np.full(len(some), least[np.flatnonzero(ranked >= least).max(initial=0)])
+    thresholds = law.deviations(FALSE_ALARM * ranks)
+    if (ranked >= thresholds).any():
+        thresholds = law.deviations(discovery * ranks)
+    needed = np.full(len(some), thresholds[np.flatnonzero(ranked >= thresholds).max(initial=0)])
     names = [m.attributes[0] for m in some]
     needed[[name == target for name in names]] = law.deviations(FALSE_ALARM_OF_TARGET)
     return dict(zip(names, (surplus + needed * sigmas).tolist(), strict=True))

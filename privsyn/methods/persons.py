@@ -108,31 +108,31 @@ class Persons:
         codes = codes_of(np.concatenate(prints))
         return cls(unit, prints, codes, random_order(codes, bits))
 
-    def first(self, most: int | None) -> Ints:
-        """Return the part of the order that has the first `most` rows of each person; all rows with None."""
-        return self.order if most is None else self.order[ranks(self.codes[self.order]) < most]
+    def first(self, bound: int | None) -> Ints:
+        """Return the part of the order that has the first `bound` rows of each person; all rows with None."""
+        return self.order if bound is None else self.order[ranks(self.codes[self.order]) < bound]
 
-    def bounded(self, source: RawTable, most: int | None) -> RawTable:
-        """Return the first `most` rows of each person, in the source's order, without the identifiers."""
-        kept = self._marked(self.first(most))
+    def bounded(self, source: RawTable, bound: int | None) -> RawTable:
+        """Return the first `bound` rows of each person, in the source's order, without the identifiers."""
+        mask = self._marked(self.first(bound))
         if self.above is None:
-            return source.bounded(self.unit, self.prints, kept)
-        return source.bounded(self.unit, self.prints, kept, self.above.also, self.above.added)
+            return source.bounded(self.unit, self.prints, mask)
+        return source.bounded(self.unit, self.prints, mask, self.above.also, self.above.added)
 
-    def _marked(self, places: Ints) -> Mask:
-        """Return for each row whether its place is one of these."""
-        found = np.zeros(len(self.codes), np.bool_)
-        found[places] = True
-        return found
+    def _marked(self, rows: Ints) -> Mask:
+        """Return the mask of these rows."""
+        mask = np.zeros(len(self.codes), np.bool_)
+        mask[rows] = True
+        return mask
 
-    def together(self, rows: RawTable, codec: Codec, most: int | None, sizes: Sizes, memory: float) -> Walk:
+    def together(self, rows: RawTable, codec: Codec, bound: int | None, sizes: Sizes, memory: float) -> Walk:
         """Return a walk over the encoded `rows` of `bounded`, in which those of a person stand together.
 
         Each row has the class of the number of rows of its person. In linked tables it also has the columns
         of the rows above it, and those of the rows before it of the same parent.
         """
-        first = self.first(most)
-        kept = self._marked(first)
+        first = self.first(bound)
+        mask = self._marked(first)
         had = np.bincount(self.codes[self.order], minlength=1)[self.codes[first]]
         of_persons = (sizes.codes(had),) if sizes else ()
         previous, lags = None, 0
@@ -140,10 +140,10 @@ class Persons:
             of_persons = (*of_persons, *(codes[first] for codes in self.above.codes))
             keys = None if self.above.keys is None else self.above.keys[first]
             previous, lags = previous_rows(self.above.parents[first], keys), self.above.lags
-        order, packing = (np.cumsum(kept) - 1)[first], Packing(codec.domain.sizes)
+        order, packing = (np.cumsum(mask) - 1)[first], Packing(codec.domain.sizes)
         check = rows.require_unchanged  # also where no walk would see that the source has changed
         return PersonsTogether(
-            rows.walk(codec), self.codes[kept], order, of_persons, packing, memory, check, previous, lags
+            rows.walk(codec), self.codes[mask], order, of_persons, packing, memory, check, previous, lags
         )
 
     def count(self, log: QueryLog, noise: Noise, rho: float) -> RowsPerPerson:
@@ -233,8 +233,13 @@ def contribution_of(rows: RowsPerPerson, bound: int, law: Law, *, together: bool
         Whether the rows of a person can be put together. If not, the same rows are kept for all questions.
     """
     in_tables, in_columns, alone, of_all = (
-        max(float(rows.persons @ kept), 1.0)
-        for kept in (rows.rows_within_squares(bound), rows.rows_within(bound), rows.rows_within(1), rows.rows)
+        max(float(rows.persons @ counted), 1.0)
+        for counted in (
+            rows.rows_within_squares(bound),
+            rows.rows_within(bound),
+            rows.rows_within(1),
+            rows.rows,
+        )
     )
     bounded = Contribution(bound, of_columns=in_columns / of_all, of_person=in_columns / alone)
     if not together or law.name == "laplace" or bound == 1:  # one row is within squares of 1
@@ -245,11 +250,11 @@ def contribution_of(rows: RowsPerPerson, bound: int, law: Law, *, together: bool
 def tested_of(rows: RowsPerPerson) -> Contribution:
     """Return what one person adds to the tests of criteria: nearly always all rows.
 
-    A criterion compares the table with a synthetic one that stands for all rows. The rows within the bound of
-    other questions are too few of persons with many rows, which are not corrected by their class in a test:
-    its excess is no sum over classes, and the chance of which rows are kept has no place in its stated risk.
+    A criterion compares the private table with a synthetic table that stands for all rows. The bound of other
+    questions leaves out rows of persons with many rows. Classes of persons correct this in counts, but not in
+    a test: its excess is no sum over classes, and its stated risk does not include the random choice of rows.
     """
-    most = min(rows.largest, MOST_TESTED)
+    bound = min(rows.largest, MOST_TESTED)
     return Contribution(
-        most, of_columns=float(rows.persons @ rows.rows_within(most)) / max(rows.total, 1.0) or 1.0
+        bound, of_columns=float(rows.persons @ rows.rows_within(bound)) / max(rows.total, 1.0) or 1.0
     )

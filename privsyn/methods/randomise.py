@@ -128,8 +128,8 @@ def randomize(
     codes = codec.encode(source.frame[names]).codes
     # A function of each cell and of fresh bits alone: a respondent's epsilon is the sum over the columns.
     columns = [
-        randomised(codes[:, place], size, settled.randomised[name])
-        for place, (name, size) in enumerate(zip(codec.domain.names, codec.domain.sizes, strict=True))
+        randomised(codes[:, axis], size, settled.randomised[name])
+        for axis, (name, size) in enumerate(zip(codec.domain.names, codec.domain.sizes, strict=True))
     ]
     drawn = codec.decode(Records(codec.domain, np.stack(columns, axis=1)), np.random.default_rng())
     drawn.index = source.frame.index
@@ -181,7 +181,9 @@ def codec_of_randomised(schema: Schema, table: pd.DataFrame) -> Codec:
 def local_promises(codec: Codec) -> tuple[LocalPromise, ...]:
     """Return what randomised response promises about each randomised column."""
     sizes = dict(zip(codec.domain.names, codec.domain.sizes, strict=True))
-    return tuple(LocalPromise(name, kept, sizes[name]) for name, kept in codec.schema.randomised.items())
+    return tuple(
+        LocalPromise(name, probability, sizes[name]) for name, probability in codec.schema.randomised.items()
+    )
 
 
 def ledger_of_randomised(
@@ -207,7 +209,7 @@ def ledger_of_randomised(
 
 def facts_of(local: tuple[LocalPromise, ...]) -> tuple[str, ...]:
     """Return what the local promise relies on."""
-    return (RANDOMISED.format(", ".join(repr(each.column) for each in local)),) if local else ()
+    return (RANDOMISED.format(", ".join(repr(promise.column) for promise in local)),) if local else ()
 
 
 def learn_randomised(rows: Rows, rng: np.random.Generator, report: Progress, facts: PublicFacts) -> Fitted:
@@ -234,8 +236,8 @@ def learn_randomised(rows: Rows, rng: np.random.Generator, report: Progress, fac
     report(ESTIMATING, 0, 1)
     pairs = estimate_pairs(problem, tuple(Estimate(m.marginal, measured=m) for m in measured), rng)
     combined = tuple(map(unbiased, combine_one_ways(rows.domain, one_ways)))
-    found = [replace(pair, measured=unbiased(pair.measured)) for pair in pairs.estimates]
-    certain = table_certainties(found, combined)
+    estimates = [replace(pair, measured=unbiased(pair.measured)) for pair in pairs.estimates]
+    certain = table_certainties(estimates, combined)
     certainties = (*map(one_way_certainty, combined, pairs.one_ways), *certain)
     report(ESTIMATING, 1, 1)
     return Fitted(merging, pairs.one_ways, pairs.tables, pairs.total, certainties)

@@ -91,16 +91,18 @@ class Opened:
         open_schema = open_schema_of(rows, schema, source.schema, target, nullable=settings.nullable)
         if important := settings.matters_most:
             open_schema.schema.check_important(spelled("important"), important, read=True)
-            whole = replace(open_schema.schema, important=important)  # so that the release names them
-            open_schema = replace(open_schema, schema=whole)
+            public_schema = replace(open_schema.schema, important=important)  # so that the release names them
+            open_schema = replace(open_schema, schema=public_schema)
         rows = rows.unordered(open_schema.unordered)
         return cls(source, rows, persons, open_schema, target, settings)
 
     def codec(self, schema: Schema, heaps: Mapping[str, Heaps] = NO_HEAPS) -> Codec:
         """Return the codec of the rows under a complete schema."""
         fine, named = self.settings.algorithm.fine_cells, self.compared
-        whole = (self.target, *named)
-        return Codec.for_table(schema, self.rows.head, fine=fine, heaps=heaps, unsplit=whole, compared=named)
+        unsplit = (self.target, *named)
+        return Codec.for_table(
+            schema, self.rows.head, fine=fine, heaps=heaps, unsplit=unsplit, compared=named
+        )
 
     @property
     def puts_persons_together(self) -> bool:
@@ -134,24 +136,24 @@ class Opened:
         unit = "" if self.persons is None else self.persons.unit
         return Sizes.of(f"rows of one {unit}", rows), contribution
 
-    def bounded(self, most: int | None) -> RawTable:
-        """Return up to `most` random rows of each person, or all with None, without the identifiers."""
+    def bounded(self, bound: int | None) -> RawTable:
+        """Return up to `bound` random rows of each person, or all with None, without the identifiers."""
         if self.persons is None:
             return self.rows
-        return self.persons.bounded(self.source, most).unordered(self.schema.unordered)
+        return self.persons.bounded(self.source, bound).unordered(self.schema.unordered)
 
     def coded(self, codec: Codec, contribution: Contribution = ONE_ROW_EACH, sizes: Sizes = NO_SIZES) -> Rows:
         """Return the encoded rows, of which each person adds no more than `contribution` to an answer.
 
         In linked tables all rows are read, because each needs the one before it. The counts are bounded.
         """
-        most = None if self.is_linked else contribution.tables.rows
-        rows = self.bounded(most)
+        bound = None if self.is_linked else contribution.tables.rows
+        rows = self.bounded(bound)
         alone = contribution == ONE_ROW_EACH and not (sizes or self.is_linked)
         if self.persons is None or not rows.near or alone:
             return coded(rows, codec, self.settings.memory)
         memory = check_bytes("memory", self.settings.memory)
-        walk = self.persons.together(rows, codec, most, sizes, memory / 2)
+        walk = self.persons.together(rows, codec, bound, sizes, memory / 2)
         return Rows(codec.domain.joined(self.given(sizes)), walk, memory / 4, of_persons=True)
 
     @property
@@ -186,10 +188,10 @@ class Opened:
         """
         doubtful = tuple(attribute for name in self.schema.open for attribute in codec.attributes_of(name))
         target = None if self.target is None else codec.target_attribute(self.target)
-        kept = codec.schema.randomised
+        probabilities = codec.schema.randomised
         important = attribute_sets(codec, codec.schema.important)
         axes = codec.axes
-        looks = {name: look_at(codec, name, of) for name, of in counted.items() if name in axes}
+        looks = {name: look_at(codec, name, counts) for name, counts in counted.items() if name in axes}
 
         def possible(merging: Merging) -> StructuralZeros:
             return codec.possible(merging.project(codec.domain.names))
@@ -199,11 +201,13 @@ class Opened:
             axes,
             possible,
             doubtful,
-            kept,
+            probabilities,
             codec.nullable,
             important,
             looks,
-            frequent={name: cells_of(codec, name, of) for name, of in frequent.items() if name in axes},
+            frequent={
+                name: cells_of(codec, name, counts) for name, counts in frequent.items() if name in axes
+            },
             context=dict.fromkeys(self.given(sizes), 1.0)
             | dict.fromkeys(sizes.domain, OF_LINKED if self.is_linked else OF_PERSON),
             previous=codec.domain.names if self.is_linked else (),
@@ -211,10 +215,10 @@ class Opened:
             unjoined=() if self.above is None else self.above.numbers,
         )
 
-    def output_type(self, codec: Codec, others: Collection[str] = ()) -> OutputType:
-        """Return the type of the synthetic table, which has no identifiers of persons, but some `others`."""
-        form = self.source.form.unordered(self.schema.unordered) if others else self.rows.form
-        return form.only({*codec.names, *others}.difference(codec.dropped))
+    def output_type(self, codec: Codec, columns: Collection[str] = ()) -> OutputType:
+        """Return the type of the synthetic table: of the codec's columns, and of further `columns`."""
+        form = self.source.form.unordered(self.schema.unordered) if columns else self.rows.form
+        return form.only({*codec.names, *columns}.difference(codec.dropped))
 
 
 def looked_up(schema: Schema) -> tuple[str, ...]:
@@ -242,17 +246,19 @@ def cells_of(codec: Codec, name: str, frequent: Frequent) -> FewCells:
     """Return the cells of frequent numbers, those of one point, with their counts."""
     grid = cast(Grid, codec.grid(name))
     numbers = grid.snap(frequent.numbers)
-    places = grid.encode(numbers)
-    alone = (grid.extents[0][places] == numbers) & (np.diff(grid.edges)[places] == 1)
-    return places[alone], frequent.rows[alone], frequent.variances[alone]
+    cells = grid.encode(numbers)
+    alone = (grid.extents[0][cells] == numbers) & (np.diff(grid.edges)[cells] == 1)
+    return cells[alone], frequent.rows[alone], frequent.variances[alone]
 
 
 def attribute_sets(codec: Codec, sets: Sets) -> tuple[Attributes, ...]:
     """Return the sets of attributes of sets of columns: one of each column, in the domain's order."""
-    place = {name: axis for axis, name in enumerate(codec.domain.names)}
+    axis_of = {name: axis for axis, name in enumerate(codec.domain.names)}
     chosen = (product(*map(codec.attributes_of, columns)) for columns in sets)
-    ordered = (tuple(sorted(set(one), key=place.__getitem__)) for one in chain.from_iterable(chosen))
-    return tuple(dict.fromkeys(one for one in ordered if len(one) > 1))
+    ordered = (
+        tuple(sorted(set(attributes), key=axis_of.__getitem__)) for attributes in chain.from_iterable(chosen)
+    )
+    return tuple(dict.fromkeys(attributes for attributes in ordered if len(attributes) > 1))
 
 
 def open_schema_of(
@@ -271,9 +277,9 @@ def open_schema_of(
     nullable : bool
         With False no column may have missing cells.
     """
-    known = declared_or_by_names(schema, rows.head, guessed)
-    known = known.without_missing(rows.form.never_missing if nullable else None)
-    open_schema = OpenSchema.of(known, rows.head)
+    public = declared_or_by_names(schema, rows.head, guessed)
+    public = public.without_missing(rows.form.never_missing if nullable else None)
+    open_schema = OpenSchema.of(public, rows.head)
     if open_schema.schema.randomised:
         codec_of_randomised(open_schema.schema, rows.head)  # refuses a dtype that cannot hold all values
     if target is not None:
@@ -288,6 +294,6 @@ def coded(rows: RawTable, codec: Codec, limit: int | str) -> Rows:
     memory = check_bytes("memory", limit)
     walk = rows.walk(codec, memory / 2)
     if rows.near:
-        most = np.inf if rows.once else memory / 2
-        walk = CachedWalk(walk, Packing(codec.domain.sizes), most, rows.require_unchanged)
+        cache = np.inf if rows.once else memory / 2
+        walk = CachedWalk(walk, Packing(codec.domain.sizes), cache, rows.require_unchanged)
     return Rows(codec.domain, walk, memory / 4)

@@ -83,8 +83,8 @@ class RunTable:
         How its rows are linked. Default: it is the only table of the run.
     opened : Opened
     pairs : int
-        Number of tables of two columns among which the method chooses: of two own ones, or of one own and one
-        of a row above or of the previous row.
+        Number of pairs among which the method chooses: two columns of this table, or a column of this table
+        and one of a row above or of the previous row.
     children : tuple of str
         The tables below it.
     """

@@ -86,8 +86,9 @@ class Contribution:
     of_person : float
         An estimate of how many rows of a person who has some are counted in a column: at least 1.
     classes : str
-        The attribute of the classes of persons. Tables with it bound the rows: within squares, more rows are
-        kept of a person whose rows are unlike, and from these tables follows what all rows are like.
+        The attribute of the classes of persons. In a table with this attribute the bound is on rows. Such
+        tables show how all rows of a person are distributed, and a bound on squares would keep more rows of a
+        person whose rows differ.
     """
 
     most: int = 1
