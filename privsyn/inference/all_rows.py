@@ -27,18 +27,18 @@ from privsyn.marginals.ipf import fit_all
 from privsyn.marginals.marginal import Marginal, Measurement, lift
 from privsyn.marginals.tolerances import TINY_COUNT
 
-UNCERTAIN = 0.25  # standard deviation of the expected number of rows in a table, over it
+UNCERTAIN = 0.25  # standard deviation of the expected number of rows in a table, over that number
 LARGEST_RATIO = 30.0  # of all rows to kept rows of a class: few kept rows show almost nothing of all
-LEAN = 0.1  # by how much a bound on squares moves the log odds of a value, before any difference is seen
+LEAN = 0.1  # prior deviation of the log odds of a value, by which a bound on squares moves it
 NO_FIRSTS: Mapping[str, float] = MappingProxyType({})
 
 
 def scaled_to(total: float, measured: Measurement, part: float | None) -> Measurement:
     """Return counts of a table, scaled to another number of rows than were counted in it.
 
-    How many rows were counted follows from two estimates: the noisy counts themselves, and the `part` of the
-    total that is expected, whose standard deviation is taken to be `UNCERTAIN` times itself. Without a part
-    all rows were counted.
+    The number of counted rows has two estimates: the sum of the noisy counts, and `part` times the total,
+    with a standard deviation of `UNCERTAIN` times itself. Their precision-weighted mean is taken. Without a
+    part all rows were counted.
 
     >>> from privsyn.marginals.domain import Domain
     >>> table = Measurement(Marginal(Domain(("a",), (2,)), np.array([30.0, 50.0])), 1.0)
@@ -61,9 +61,9 @@ def answered(
     within_squares: Callable[[Attributes], bool],
     part: float | None,
 ) -> tuple[Problem, tuple[Measurement, ...]]:
-    """Return the problem with what counts of tables show about its columns, and these counts.
+    """Return the problem, whose one-ways also use the counts of tables, and these counts.
 
-    They are scaled to `total` rows, and have no structural zeros.
+    The counts are scaled to `total` rows, and are 0 in structural zeros.
 
     Parameters
     ----------
@@ -71,10 +71,10 @@ def answered(
     total : float
     answers : sequence of Measurement
     within_squares : callable
-        Whether the squares of a person's counts were bounded in the counts of some columns. These show about
-        single columns what `leaning_margins` returns. The margins of tables then say nothing new.
+        Whether the squares of a person's counts were bounded in the table of some columns. Such a table adds
+        `leaning_margins` to the one-ways. Later, margins of tables say nothing new.
     part : float, optional
-        How many rows are counted within squares, for each that is counted in a column.
+        Number of rows counted within squares, over the number of rows counted in a column.
     """
     tables = tuple(
         problem.zeros.clean(scaled_to(total, answer, part if within_squares(answer.attributes) else None))
@@ -84,7 +84,7 @@ def answered(
     if not leaning:
         return problem, tables
     unbiased = [table for table in tables if not within_squares(table.attributes)]
-    # A second look leans as much as the first: together they show no more than one.
+    # A second look leans as much as the first: both together show no more than the first alone.
     margins = () if problem.margins_known else leaning_margins(problem.one_ways, leaning)
     one_ways = combine_one_ways(problem.domain, (*problem.one_ways, *unbiased, *margins))
     return replace(problem, one_ways=one_ways, margins_known=True), tables
@@ -95,8 +95,8 @@ def leaning_margins(
 ) -> tuple[Measurement, ...]:
     r"""Return the counts of single columns in tables that bound squares, with how far they may lean.
 
-    Within squares, more rows are kept of a person whose rows are unlike. So rare values have too large a
-    share in such a table. The share p of a value errs by about :math:`\lambda p (1 - p)`, alike in all such
+    Within a bound on squares, more rows are kept of a person whose rows differ. So rare values have too large
+    a share in the table. The share p of a value errs by about :math:`\lambda p (1 - p)`, alike in all such
     tables. :math:`\lambda^2` is estimated for each column from what exceeds the noise in the differences
     between the tables and the column's own counts. Its prior mean is the square of `LEAN`, its standard
     deviation too.
@@ -144,18 +144,18 @@ def leaning_margins(
 def reweighted(
     fitted: Fitted, classes: str, rows: RowsOfGroups, firsts: Mapping[str, float] = NO_FIRSTS
 ) -> Fitted:
-    """Return the model of all rows. If the noise hides all persons, it is that of the rows that were kept.
+    """Return the model of all rows; if the noise hides all persons, the model of the kept rows.
 
     Parameters
     ----------
     fitted : Fitted
-        Of the rows that were kept.
+        The model of the kept rows.
     classes : str
         The attribute of the classes of persons. If there is none, all persons are in one class.
     rows : RowsOfGroups
-        Of the persons of each class.
+        All rows of the persons of each class.
     firsts : mapping of an attribute of a row before to a number, optional
-        The number of rows without such a row, which is the last code.
+        The number of rows without a row before, which have the last code.
     """
     if not (total := float(rows.numbers.sum())) >= 1:
         return fitted
@@ -277,8 +277,8 @@ class Weights:
         """Return the variance of the number of all rows of each code that its group leaves open.
 
         Where only groups of codes were counted with the classes, the ratio of all rows to kept rows may
-        differ as much between the codes of a group as it does between the groups. Of all codes of a group
-        together it is known.
+        differ as much between the codes of a group as it does between the groups. The ratio of a whole group
+        is known.
         """
         group = self.groups.get(name, np.arange(len(rows_kept), dtype=np.int32))
         sums = np.bincount(group, rows_kept)
@@ -293,8 +293,8 @@ class Weights:
     def _common(self, name: str, ratio: Floats, shares: Floats) -> Floats:
         r"""Return the errors that move the numbers of all rows of many codes of a column together.
 
-        The error of a weighted sum of codes, such as a mean or a share, is not that of independent codes. Two
-        of the errors in `certainty` move many codes x together. Let :math:`c_x` be the weight of a code.
+        In a weighted sum of codes, such as a mean or a share, errors of codes are not independent. Two of the
+        errors in `certainty` move many codes x together. Let :math:`c_x` be the weight of a code.
 
         - *The number of rows of each class* has the error :math:`L z`, with :math:`L L' = V`. It moves code x
           by :math:`\sum_g p_{gx} (L z)_g`. So the sum has the variance :math:`d' V d`, where

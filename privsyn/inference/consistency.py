@@ -226,7 +226,7 @@ def norm_sub(counts: Counts, total: float) -> Counts:
     descending = np.sort(counts, axis=None)[::-1]
     surplus = np.cumsum(descending) - total
     sizes = np.arange(1, len(descending) + 1)
-    # The largest cells stay positive: those above the amount that each has to lose.
+    # The k largest cells stay positive, with the largest k for which the k-th exceeds what each cell loses.
     last = np.flatnonzero(descending * sizes > surplus)
     if not len(last):  # the total is 0
         return np.zeros(counts.shape)
@@ -276,7 +276,7 @@ def denoise_all(
     dispersions: Floats,
     margins: Sequence[tuple[Marginal, ...]],
 ) -> list[Marginal]:
-    """Return `denoise` of each table. Those of one shape are computed together, unless they have an order."""
+    """Return `denoise` of each table. Tables of one shape without an order are computed together."""
     denoised: dict[int, Marginal] = {}
     domains = [m.marginal.domain for m in measured]
     kinds = [

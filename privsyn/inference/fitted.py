@@ -1,8 +1,8 @@
 r"""Fitted: the estimated tables, ready for synthesis, and their errors, estimated from noisy answers.
 
 Two errors are different. An *interval* for a count uses only the noisy answers about that table, whose noise
-is known. It is valid for every private table. The *expected error* is that of the estimate, which also uses
-other answers (one-ways, other pairs, latent classes). It is as good as the model.
+is known. It is valid for every private table. The *expected error* is the error of the estimate, which also
+uses other answers (one-ways, other pairs, latent classes). It is as good as the model.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ class Certainty:
         Expected total variation between the released counts and the true ones: the share of records that
         would have to change.
     common : array of shape (codes, k), optional
-        Errors that move many counts of a one-way table together: they are those of ``common @ z`` with z
-        standard normal. The variances of `measured` contain them. Default: none.
+        Errors that move many counts of a one-way table together: ``common @ z`` with z standard normal. The
+        variances of `measured` contain them. Default: none.
     """  # style: allow
 
     measured: Measurement
@@ -180,7 +180,7 @@ def table_certainties(tables: Sequence[Estimate], one_ways: Sequence[Measurement
     Parameters
     ----------
     tables : sequence of Estimate
-        The released counts. What is left is of the table's shape, or of that of its groups.
+        The released counts. The posterior variance has the table's shape, or the shape of its groups.
     one_ways : sequence of Measurement
         Mean of all measurements of each attribute of the tables. Their noise adds to the errors.
     """
@@ -215,8 +215,8 @@ def _in_groups(table: Estimate) -> tuple[Floats, Floats]:
 def _misfits(measured: Sequence[Measurement], variance: Floats, counts: Floats) -> Floats:
     """Return the factors, at least 1, by which measurements show errors larger than the model expects.
 
-    If the model is right, deviations have the noise variance minus that of the estimate. What exceeds this by
-    more than chance (one standard deviation) is attributed to the model.
+    If the model is right, deviations have the noise variance minus the variance of the estimate. An excess
+    over this by more than chance (one standard deviation) is attributed to the model.
     """
     noise = np.array([m.variance for m in measured])
     energy = sums_of((np.array([m.marginal.counts for m in measured]) - counts) ** 2)
@@ -263,7 +263,7 @@ def count_intervals(seen: Floats, variance: Floats) -> tuple[Floats, Floats]:
 
 
 def laplace_intervals(seen: Floats, variance: Floats) -> tuple[Floats, Floats]:
-    r"""Return the same for discrete Laplace noise, or sums of it: they cover with probability at least 0.95.
+    r"""Return `count_intervals` for discrete Laplace noise or sums of it, with a coverage of at least 0.95.
 
     A single answer has the widest tails: for :math:`\mu \ge t = b \ln 20` it lies within t of its mean with
     probability 0.95. Below, answers are accepted from minus infinity, because the likelihood ratio of every
@@ -314,8 +314,8 @@ class Fitted:
     certainties : tuple of Certainty
         Errors of the one-ways, then of the marginals.
     total_variance : float
-        Of the error of the total, if bounds leave out rows of persons with many. Else 0: the total is that of
-        the columns.
+        Variance of the total's error, if bounds leave out rows of persons with many. Else 0: the columns
+        estimate the total.
     """
 
     merging: Merging

@@ -34,14 +34,14 @@ MOST_CELLS = 6000
 MOST_CODES = 2**18  # cells of a set over all codes: they are kept, 2 MB, until the set is rejected
 MOST_SETS = 1000  # scored sets of one size; limited by run time
 SMOOTHING = 0.05  # share of independence in expected counts: cells without records are still possible
-MOST_MEASURED = 60  # sets, those that depart most; with 20, triples of nltcs at epsilon 5 err more
+MOST_MEASURED = 60  # sets that may be measured; with 20, triples of nltcs at epsilon 5 err more
 ROUNDS = 5  # of fitting single codes to the counts of their groups
 
 
 def candidates(
     domain: Domain, target: str | None = None, important: Sequence[Attributes] = ()
 ) -> tuple[Attributes, ...]:
-    """Return the sets of three, four and five attributes to be scored, those with the fewest cells.
+    """Return the sets of three, four and five attributes with the fewest cells, which are to be scored.
 
     At most `MOST_SETS` of each size. A size above three with more sets than that is left out. Sets with an
     ordered attribute have three attributes. One of these is the target or, without a target, a nominal
@@ -156,7 +156,7 @@ def _variance_by(pairs: tuple[Marginal, ...], table: Marginal) -> Floats:
 
 
 def unscored(predicted: tuple[Marginal, ...], one_ways: tuple[Marginal, ...]) -> tuple[Estimate, ...]:
-    """Return sets of attributes of whose departure nothing is known before they are measured."""
+    """Return estimates of sets that were not scored before they are measured."""
     one_way = {table.attributes[0]: table for table in one_ways}
     return tuple(Estimate(_smoothed(table, one_way)) for table in predicted)
 

@@ -45,7 +45,7 @@ MOST_FOLLOWED = 0.7  # largest share of the noise that the latent classes are as
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """What is known of one-ways and pairs together.
+    """Estimates of one-ways and pairs, and the priors of the pairs.
 
     Parameters
     ----------
@@ -108,7 +108,8 @@ def score_pairs(
 ) -> list[Floats]:
     """Return log-likelihoods of each pair's dispersion, by its noisy departure from independence.
 
-    Counts are those after randomisation. It leaves a share of the dispersion, and adds sampling variance.
+    The counts are counts of randomised cells. Randomisation leaves a share of the dispersion, and adds
+    sampling variance.
     """
     blocks, channels = problem.blocks, problem.channels
     measured = {m.attributes[0]: blocks.merge_counts(m) for m in problem.one_ways}
@@ -183,7 +184,7 @@ def estimate_pairs(
 def _along_waves(problem: Problem, tables: list[Estimate], waves: Waves, total: float) -> Iterator[Estimate]:
     """Yield pairs with an order, shrunk by the prior that explains them better.
 
-    Dispersions are pooled over the pairs of one prior, and apart over those that a copula explains.
+    Dispersions are pooled over the pairs with one prior and one kind of mean: independence or a copula.
     """
     kinds: dict[tuple[bool, Prior], list[tuple[Estimate, Floats]]] = {}
     for pair in tables:
@@ -261,7 +262,7 @@ def _uncertainty(alike: Sequence[Marginal], counts: Floats, one_way: dict[str, M
 
 
 def _outer(a: Floats, b: Floats) -> Floats:
-    """Return the outer product of each row of `a` with that of `b`."""
+    """Return the outer products of the rows of `a` with the same rows of `b`."""
     return a[:, :, np.newaxis] * b[:, np.newaxis]
 
 

@@ -1,4 +1,4 @@
-"""Problem: what is public or released of all columns. Estimate: what is known of one table of several.
+"""Problem: public facts and released answers on all columns. Estimate: one table of several columns.
 
 `PublicFacts` are what a method may know about the columns beyond their domain, before any question.
 """
@@ -40,10 +40,10 @@ class PublicFacts:
     zeros_after : function of a Merging
         Return the structural zeros of the merged codes.
     doubtful : collection of attributes
-        Attributes whose values or bounds were found under privacy. No row may hold the code that stands for
-        all other values, or lie near the bounds.
+        Attributes whose values or bounds were found under privacy. So it may be that no row has the code of
+        all other values, or a number near the bounds.
     retention : mapping of an attribute to a probability
-        The attributes that the respondents randomised, and the probability that a cell was kept.
+        The attributes that the respondents randomised, and the probability that a cell kept its value.
     nullable : collection of attributes
         The attributes whose last code is that of missing cells.
     important : tuple of attributes
@@ -51,16 +51,16 @@ class PublicFacts:
     looks : mapping of an attribute to a Look
         The released counts by which bounds were found, and in which of them each fine cell lies.
     frequent : mapping of an attribute to some of its fine cells
-        Those of frequent numbers: the codes, their released counts in records, and the variances.
+        The fine cells of frequent numbers: the codes, their released counts in records, and the variances.
     context : mapping of an attribute to a weight
-        Attributes that a synthetic row has before its own columns are made: of its person, and of the rows
-        above it. An error in a table with them weighs so much more than in others.
+        Attributes that a synthetic row has before its own columns are made: the class of the number of rows
+        of its person, and columns of the rows above it. Errors in a table with one of them have this weight.
     previous : tuple of attributes
-        Those whose value in the previous row of the same parent is an attribute, too.
+        The attributes whose value in the previous row of the same parent is one more attribute.
     lags : int
-        How many rows before each row are looked at.
+        Number of rows before a row whose values are attributes of it: 1 or 2.
     unjoined : collection of attributes
-        Ordered ones whose cells are not joined because of noise, as long as they are few.
+        Ordered attributes whose cells are not joined because of noise, if there are few cells.
     """
 
     target: str | None = None
@@ -87,7 +87,7 @@ NOT_MEASURED = Measurement(Marginal(Domain((), ()), np.zeros(())), np.zeros(()))
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """What is public, or was released, of the columns. Answers about tables are read in its light.
+    """What is public or was released about the columns: the context of every answer about a table.
 
     Parameters
     ----------
@@ -103,8 +103,8 @@ class Problem:
     one_ways : tuple of Measurement, one per attribute, optional
         The counts of each attribute, from questions about it alone.
     margins_known : bool
-        Whether margins of larger tables say nothing new: those tables were asked for their residuals, or what
-        they show is in `one_ways`.
+        Whether margins of larger tables say nothing new: the tables were measured by their residuals, or
+        `one_ways` use these margins already.
     important : tuple of attributes, optional
         Sets of two or three, in the domain's order. Their counts matter most.
     context : mapping of an attribute to a weight, optional
@@ -127,7 +127,7 @@ class Problem:
         return self.merging.merged
 
     def about_one_ways(self, tables: Iterable[Measurement]) -> tuple[Measurement, ...]:
-        """Return the measurements that say something of one-ways: theirs, and those of larger tables."""
+        """Return the measurements of one-ways: these, and `tables` unless their margins are known."""
         return self.one_ways if self.margins_known else (*self.one_ways, *tables)
 
     def margins(self, measured: tuple[Measurement, ...]) -> tuple[float, tuple[Marginal, ...]]:
@@ -154,14 +154,14 @@ class Problem:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Estimate:
-    """What is known of the counts of a table of several attributes.
+    """An estimate of the counts of a table of several attributes.
 
     Parameters
     ----------
     table : Marginal
-        Expected counts: before the measurement, and in the end after it.
+        Expected counts before the measurement, and estimated counts after it.
     evidence : array of shape ``DISPERSIONS.shape``, optional
-        Log-likelihood of each dispersion, by all but the measurement. Default: nothing is known.
+        Log-likelihood of each dispersion, by all answers but the measurement. Default: no answers.
     dispersion : float
         Variance of a cell about its expected count before the measurement, over that count.
     grouping : Grouping, optional

@@ -15,7 +15,7 @@ from privsyn.marginals.marginal import Measurement
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.tolerances import SMALLEST
 
-ONE_SIDED = 1.645  # standard deviations: noise is below minus this in one of 20 answers
+ONE_SIDED = 1.645  # standard deviations: in one of 20 answers the noise is further below 0
 THRESHOLD = 3.0  # standard deviations; Zhang et al. 2021, Section 5.3
 
 
@@ -84,8 +84,8 @@ def merge_rare(
         Attributes whose last code is that of missing cells. It is never drawn if its count is under this
         number, and if there is another code: most columns have no missing cell.
     occurs : mapping of an attribute to an array, optional
-        Which ordered codes occur. One that does not shares the group of the one before, or of the first that
-        does, and is never drawn.
+        Which ordered codes occur. A code that does not occur is never drawn. It has the group of the last
+        code before it that occurs, or of the first code that occurs.
 
     Examples
     --------
@@ -208,8 +208,8 @@ def _merging(one_ways: tuple[Measurement, ...], merged: list[tuple[Codes, Floats
 def _join_ordered(counts: Floats, thresholds: Floats) -> Codes:
     """Return the run of each ordered value.
 
-    Values before the first that reaches its threshold alone have runs of their own, and so have those after
-    the last: they may all be empty.
+    The values before the first value that reaches its threshold alone have runs of their own, and so have the
+    values after the last such value: they may all be empty.
     """
     clear = np.flatnonzero(counts >= thresholds)
     cuts = [clear[0], clear[-1] + 1] if clear.size else []

@@ -99,12 +99,12 @@ def _parts(attributes: Attributes) -> Iterator[Attributes]:
 def one_ways_with(
     one_ways: tuple[Measurement, ...], residuals: Mapping[Attributes, Measurement]
 ) -> tuple[Measurement, ...]:
-    r"""Return the one-way tables with what their residuals say; their sums stay those of all of them.
+    r"""Return the one-way tables, combined with their residuals; each keeps the sum that all tables estimate.
 
     A table with the noise variance v and its residual are averaged with weights s and 1 - s, by precision.
     What the residual measures then has the variance s v. The sum over the size has
-    :math:`s^2 v + (1 - s^2) V`, where V is that of the sum of all tables over the size. The larger of the two
-    is stated, so that no sum of cells is less certain than stated.
+    :math:`s^2 v + (1 - s^2) V`, where V is the variance of the estimated total over the size. The larger of
+    both is stated, so that no sum of cells is less certain than stated.
     """
     total, of_total = estimate_total(one_ways), variance_of_total(one_ways)
     combined = []
@@ -125,11 +125,12 @@ def one_ways_with(
 def whole_tables(
     residuals: Mapping[Attributes, Measurement], one_ways: tuple[Measurement, ...]
 ) -> dict[Attributes, Measurement]:
-    """Return a measurement of each pair and triple: its residual, and those of all smaller tables in it.
+    """Return a measurement of each pair and triple, from its residual and the residuals of its parts.
 
-    The stated variance is that of independent cells with the noise of the table's own residual. The margins
-    are at least as certain as those of such cells: otherwise the variance is raised to that of the total. So
-    a posterior that takes the margins from elsewhere has the right noise, and intervals are not too narrow.
+    The stated variance is the noise variance of the table's own residual, as if cells were independent. The
+    margins are at least as certain as margins of such cells: otherwise the variance is raised to the variance
+    of the total. So a posterior that takes the margins from elsewhere has the right noise, and intervals are
+    not too narrow.
 
     Parameters
     ----------

@@ -34,20 +34,20 @@ RhoOf = Callable[[Floats], Floats]
 
 STEPS: Floats = np.append(0.0, np.logspace(-6, 0, 73))  # shares of the budget at which slopes are tabulated
 _STEPS: list[float] = STEPS.tolist()
-BESIDE = 1.03  # most by which a look lets the expected error of the other tables grow, if some matter most
-FINELY = 1.25  # ratio of the weights that are tried for these
+BESIDE = 1.03  # a look lets the expected error of tables that are not important grow at most by this factor
+FINELY = 1.25  # ratio of the weights of important tables that are tried
 HALVINGS = 100  # bisection steps for the common slope
 
 
-MOST_PAIRS = 50_000  # measured pairs: those of 300 attributes. With more, synthesis is not feasible
+MOST_PAIRS = 50_000  # measured pairs, as of 300 attributes: with more, synthesis is not feasible
 
 
 def near_pairs(
     names: Attributes, limit: int, target: str | None = None, important: Sequence[Attributes] = ()
 ) -> tuple[Attributes, ...]:
-    """Return all pairs, in order, or at most `limit` pairs of near columns, and those with the target.
+    """Return all pairs, in order; if there are more than `limit`, the pairs of near columns.
 
-    Those inside an `important` set are always there too.
+    The pairs with the target and the pairs inside an `important` set are always returned.
 
     The order of the columns is public. Related columns often stand together.
 
@@ -73,8 +73,8 @@ def slopes_of(variances: list[Floats], budget: float, rho_of: RhoOf | None = Non
     """Return how fast the errors of tables fall at each of the `STEPS`, from their cells' prior variances.
 
     With `rho_of`, the budget is not in zCDP: this function converts costs to the rho of Gaussian noise with
-    the same variance. The errors need not be convex in such a cost. Then the slopes are those of their convex
-    hull, so a table gets at least the cost at which it is worth measuring, or nothing.
+    the same variance. The errors need not be convex in such a cost. So the slopes are slopes of their convex
+    hull, and a table gets at least the cost at which it is worth measuring, or nothing.
     """
     if not variances:
         return np.zeros((0, len(STEPS)))
@@ -238,7 +238,7 @@ def allocate_first(
 def allocate_most(
     gains: Floats, before: Floats, budget: float, weights: Floats, named: Mask, *, jumps: bool
 ) -> Floats:
-    """Return `allocate_first` of the pairs; at most `MOST_PAIRS`, whose errors fall fastest, get any."""
+    """Return `allocate_first` of the pairs, but 0 for all except `MOST_PAIRS` whose errors fall fastest."""
     budgets = allocate_first(gains, before, budget, weights, named, jumps=jumps)
     if np.count_nonzero(budgets) <= MOST_PAIRS:
         return budgets
@@ -258,7 +258,7 @@ def _at(curves: Floats, shares: Floats) -> Floats:
 
 
 def _filled(budgets: Floats, more: Floats, budget: float) -> Floats:
-    """Return the budgets after giving `more`, table after table, to those where it differs and still fits."""
+    """Return the budgets, raised to `more` table after table as long as the sum stays within `budget`."""
     for table in np.flatnonzero(more > budgets):
         if budgets.sum() - budgets[table] + more[table] <= budget:
             budgets[table] = more[table]

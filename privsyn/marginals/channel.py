@@ -76,7 +76,7 @@ class Channel:
         return (counts - (1 - self.retention) * self._spread(counts, axis)) / self.retention
 
     def inverse_squared(self, variances: Floats, axis: int, *, centred: bool = False) -> Floats:
-        """Return the variances of the unbiased counts, from those of independent cells.
+        """Return the variances of the unbiased counts, from the variances of independent cells.
 
         The inverse has -b off the diagonal and 1/p - b on it, where b = w (1 - p) / p. If the counts are
         then centred along the axis, b is larger by its share of what the mean takes away.

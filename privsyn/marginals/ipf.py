@@ -44,7 +44,7 @@ def fit_all(
     rounds: int = FITTINGS,
     enough: float = FITTED,
 ) -> list[Marginal]:
-    """Return `fit_margins` of each table to its own margins. Those of one shape are fitted together."""
+    """Return `fit_margins` of each table to its own margins. Tables of one shape are fitted together."""
     fitted: dict[int, Marginal] = {}
     domains = [table.domain for table in tables]
 

@@ -56,13 +56,13 @@ class Grouping:
         return cells
 
     def scale(self, cells: Floats, sums: Floats, threshold: float = 0.0) -> Floats:
-        """Return cells scaled to the sums of their groups; those with a sum of at most `threshold` stay."""
+        """Return cells scaled to the sums of their groups; groups with a sum of at most `threshold` stay."""
         now = self.join(cells)
         ratio = np.divide(sums, now, out=np.ones_like(now), where=now > threshold)
         return cells * ratio[np.ix_(*self.groups)]
 
     def domain(self, codes: Domain) -> Domain:
-        """Return the domain of the groups, given that of the codes."""
+        """Return the domain of the groups of a domain of codes."""
         if not self.groups:
             return codes
         sizes = tuple(int(group.max()) + 1 for group in self.groups)
@@ -165,7 +165,7 @@ class Marginal:
 
     @property
     def residual(self) -> Marginal:
-        """The counts centred along every axis: what they add to those over fewer attributes."""
+        """The counts centred along every axis: what the table adds to tables over fewer attributes."""
         counts = self.counts
         for axis in range(counts.ndim):
             counts = counts - counts.mean(axis=axis, keepdims=True)

@@ -74,7 +74,7 @@ def _stacked(tables: Sequence[Marginal]) -> Iterator[tuple[list[int], Floats]]:
 
 
 def _entropies(pairs: Sequence[Marginal]) -> tuple[Floats, Floats, Floats]:
-    """Return the entropy of each attribute, and that of both together, of each table."""
+    """Return the entropies of the first attribute, the second, and both together, of each table."""
     entropies = np.empty((3, len(pairs)))
     for indices, counts in _stacked(pairs):
         both = counts.reshape(len(counts), -1)

@@ -38,7 +38,7 @@ MANY_CODES = 2**20  # of records: one byte a code saves 15 % of the time, but it
 VALUES_OF_TWO_BYTES = 2**16  # values: the type of smaller records, whatever their columns
 VARIATES = 4096  # random numbers that all draws share, from random places on
 NEVER = 1e6  # weight of a record in a structural zero: no table gains as much by a move
-COLUMNS, SUMS = 100.0, 10.0  # weights of a column and of a coarse sum, relative to a cell of a table
+COLUMNS, SUMS = 100.0, 10.0  # weight of a column; of a coarse sum of a pair, times the pair's weight
 STRONGEST = 3.0  # largest weight of a table: with 10, unrelated columns of beans get correlations
 DENSE = 5.0  # records a cell: with fewer, bigger tables are fitted in groups, and nominal columns not held
 COARSE = 6  # groups in a coarse sum: with 4 draws lose more dependence, with 8 beans get false correlations
@@ -162,7 +162,7 @@ def anneal_once(
     noise: npt.NDArray[np.float32],
     rng: np.random.Generator,
 ) -> None:
-    """Draw all attributes of all rows again, in place; the counts become those of the new rows."""
+    """Draw all attributes of all rows again, in place; the counts are kept up to date."""
     counts, targets, weights = objective
     for move in moves:
         heat = TEMPERATURE * cooling * len(move.starts)  # a cost is a sum over the tables
@@ -175,7 +175,7 @@ def anneal_once(
 def counted(
     domain: Domain, block: Block, tables: tuple[Marginal, ...], joined: Mapping[int, Grouping]
 ) -> Ints:
-    """Return the counts of all tables, one behind the other; those with groups are over joined codes."""
+    """Return the counts of all tables, one behind the other; tables with groups count joined codes."""
     sets = list(dict.fromkeys(table.attributes for table in tables))
     by_attributes = dict(zip(sets, Tables(domain, sets).count([block]), strict=True))
     counts = [

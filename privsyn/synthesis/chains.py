@@ -141,7 +141,7 @@ class Chains:
         *,
         in_order: bool = True,
     ) -> Chains:
-        """Return the chains of rows of the same parent; `numbers` has those that a `Context` groups."""
+        """Return the chains of rows; `numbers` has the numbers of each row that a `Context` groups."""
         context = {name: c.codes(numbers[c.table, c.attribute]) for name, c in links.context.items()}
         return cls(parents, context, links.previous, order, in_order)
 

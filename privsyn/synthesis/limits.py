@@ -20,7 +20,7 @@ LESS = -5.0  # added to the log weight with which a row is chosen, if it did not
 
 @dataclass(frozen=True, eq=False)
 class Limit:
-    """Which codes of an attribute each row may have, such as those that do not pass its parent's.
+    """Which codes of an attribute each row may have, such as dates that are not before its parent's.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ rows of a pair could add all that is missing in a cell. So a turn aims at half o
 
 If a column orders the rows of a parent, such as a date, its codes never decrease among them. They are sorted
 at the start, and moves that would break the order have the weight `NEVER`. Rows that were sorted at the end
-would have other neighbours than those with which the tables were fitted.
+would have other neighbours than while the tables were fitted.
 
 If the rows of a parent have no order, they are shuffled before each sweep. So a table over neighbours is
 fitted for any two rows of a parent.

@@ -1,6 +1,6 @@
 r"""Means, quantiles and rank correlations of ordered attributes, with 95 % intervals.
 
-Like those of counts (`fitted`), the intervals use only the noisy answers, whose noise is known. The
+Like intervals of counts (`fitted`), these use only the noisy answers, whose noise is known. The
 estimates use the released tables, which are usually more accurate. A pair is moved until its correlation lies
 in the interval (`concordance`). Where an estimate still lies outside, the interval is extended to it.
 
@@ -8,7 +8,7 @@ The noise of a weighted sum of cells is taken as normal. With a delta of 0 the n
 variable, of which at least 93 % lie within the normal interval of 95 %; of sums, nearly 95 %.
 
 - A mean is a ratio of two sums of noisy counts; its variance follows by the delta method. Tables measured in
-  groups of codes make the noise of sums smaller than that of independent cells: see `noise_factor`. Where
+  groups of codes make the noise of sums smaller than if cells were independent: see `noise_factor`. Where
   persons have many rows, errors in common make it larger: see `all_rows.Weights`. No count shows where the
   numbers of a cell lie in it. Their mean has a prior standard deviation of `TILT` times the larger of two:
   the deviation of the numbers that the release draws there, and that of numbers that are evenly spread over
@@ -154,7 +154,7 @@ def mean_interval(
     released : Marginal
     cells : NumberedCells
     factor : array of shape (cells, cells)
-        F of `noise_factor`: the noise in the measured counts is that of F z, with z standard normal.
+        F of `noise_factor`: the noise in the measured counts is F z, with z standard normal.
 
     Examples
     --------
@@ -294,8 +294,8 @@ class Ranks:
 def correlation_interval(measured: Measurement, released: Marginal, sides: tuple[Ranks, Ranks]) -> Interval:
     """Return the interval of Spearman's correlation of two ordered attributes.
 
-    It assumes that dependence inside the groups of the measurement is that of a Gaussian copula. The finer
-    the groups, the less this matters.
+    It assumes a Gaussian copula inside the groups of the measurement. The finer the groups, the less this
+    matters.
 
     Parameters
     ----------
@@ -377,7 +377,7 @@ def share_interval(
     parts : array of shape (codes,)
         Share of the records of each code that meet the condition.
     factor : array of shape (codes, codes)
-        The noise in the measured counts is that of F z, with z standard normal; see `mean_interval`.
+        The noise in the measured counts is F z, with z standard normal; see `mean_interval`.
     hidden : Hidden
         What noise hides beyond what `parts` says. Default: nothing.
     laplace : bool

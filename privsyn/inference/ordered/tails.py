@@ -31,12 +31,12 @@ from privsyn.marginals.tolerances import SMALLEST, TINY_COUNT
 STANDS_OUT = 4.0
 """Standard deviations of noise: one of 30,000 empty groups exceeds this by chance."""
 
-RISES = 2.0  # as STANDS_OUT, for the density of a group over that of the one before: tails seldom get denser
+RISES = 2.0  # standard deviations by which a group is denser than the one before: tails seldom get denser
 BEYOND = 5.0  # standard deviations of the noise's energy, beyond which counts do not fit any steps
 WIDER = 1.5  # a group that many times as wide as the one before is no longer part of the bulk
 LONG = 2 / 3  # share of the range: the bounds of a longer tail are careless
 APART = 8.0  # as STANDS_OUT, for records that earlier, noisier counts put elsewhere in a group than evenly
-MISFIT = 0.5  # standard deviation of a group's true count about that of the tail, over the latter
+MISFIT = 0.5  # standard deviation of a group's true count about the fitted tail's, over the fitted tail's
 STRANGE = 1e-3  # prior odds that a group is not part of the tail, per standard deviation of its count
 SHAPES = (0.0, 1 / 3, 2 / 3, 1.0)  # of the tail: exponential, then heavier
 SCALES, MASSES = 24, 32  # grid sizes
@@ -60,7 +60,8 @@ class Tails:
     merging : Merging
     axes : mapping of an attribute to its Axis
     ended : collection of attributes
-        Those of which the shares of the first and the last group say where they end; see `likely_shares`.
+        The attributes whose first and last group have shares that say where the column ends; see
+        `likely_shares`.
     """
 
     merging: Merging

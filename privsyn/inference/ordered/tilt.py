@@ -225,7 +225,7 @@ def _means(functions: Floats, counts: Floats, group: Codes) -> Floats:
 
 
 def _records(side: Marginal, functions: Floats) -> Floats:
-    """Return the number of records of each function: all ordered ones, or those of a value or a part."""
+    """Return the number of records of each function: of all ordered codes, of a value, or of a part."""
     records = np.asarray(side.counts @ functions)
     if ordered := side.domain.ordered[0]:
         records[0] = side.counts[:ordered].sum()

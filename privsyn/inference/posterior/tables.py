@@ -300,7 +300,7 @@ def noise_factor(combined: Measurement, tables: Iterable[Measurement]) -> Floats
     combined : Measurement
         Of one attribute, from all tables.
     tables : iterable of Measurement
-        Those that hold the attribute and contributed to `combined`.
+        The tables that hold the attribute and contributed to `combined`.
     """
     stated = np.maximum(combined.variance, TINY_VARIANCE)
     name = combined.attributes

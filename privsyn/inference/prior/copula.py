@@ -64,7 +64,7 @@ def best_correlation(deviation: Floats, groups: tuple[Codes, Codes], sides: tupl
     Parameters
     ----------
     deviation : array of shape (groups, groups)
-        Noisy shares of the groups of ordered codes, minus those under independence.
+        Noisy shares of the groups of ordered codes, minus their shares under independence.
     groups : the group of each ordered code
     sides : the `hermite` integrals of both attributes
     """
@@ -91,9 +91,9 @@ def with_unrelated(
 ) -> Floats:
     """Return the shares of all cells by a copula of most records; the others are unrelated.
 
-    Least squares would find few of the others, because the dense cells of the diagonal decide. So they are
-    counted where the copula expects hardly any records. The copula is then fitted to the rest. Margins are
-    known from other tables, so noise in them is left out.
+    Least squares would find few unrelated records, because the dense cells of the diagonal decide. So they
+    are counted where the copula expects hardly any record. The copula is then fitted to the rest. Margins are
+    known from other tables, so their noise is left out.
 
     Parameters
     ----------

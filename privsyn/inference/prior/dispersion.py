@@ -94,7 +94,7 @@ def deviation_likelihood(deviation: Floats, expected: Floats, variance: float | 
 
 
 def deviation_likelihoods(measured: Sequence[Measurement], expected: Sequence[Floats]) -> list[Floats]:
-    """Return `deviation_likelihood` of each table. Those of one shape are computed together."""
+    """Return `deviation_likelihood` of each table. Tables of one shape are computed together."""
     likelihoods = np.empty((len(measured), *DISPERSIONS.shape))
 
     def compute(indices: list[int]) -> None:

@@ -207,7 +207,7 @@ class Waves:
     def expect(self, table: Estimate) -> tuple[Marginal, Floats]:
         """Return the expected counts of a pair, and their `evidence`.
 
-        The counts are the table's, or those of the copula that explains the measured counts best.
+        The counts are the table's, or the counts by the copula that explains the measured counts best.
         """
         measured, sides, independent = table.measured, table.margins, table.table.counts
         away = _deviation(measured, independent)

@@ -154,7 +154,7 @@ def combine(
     """Replace each clique of pairs by one table.
 
     Cliques of three or more attributes are taken from the largest down. A clique may have at most `gamma`
-    cells and share at most `overlap` attributes with those taken before. Among cliques of the same size, the
+    cells and share at most `overlap` attributes with earlier cliques. Among cliques of the same size, the
     one with the fewest cells comes first. Ties are broken by the size of the smallest attribute, then of the
     second smallest, and so on, and then by the order of the domain. Pairs inside a taken clique are dropped.
     The other pairs stay.
