@@ -170,9 +170,11 @@ def _type_of_keys(kind: pa.DataType, keys: pd.Series) -> pa.DataType:
 
     >>> _type_of_keys(pa.int8(), pd.Series([1, 2])), _type_of_keys(pa.int8(), pd.Series([1, 200]))
     (DataType(int8), DataType(int64))
+    >>> _type_of_keys(pa.int8(), pd.Series([], dtype="Int64"))
+    DataType(int8)
     """
     numbered = pa.Array.from_pandas(keys)
-    fits = pa.types.is_integer(kind) and keys.max() <= np.iinfo(kind.to_pandas_dtype()).max
+    fits = pa.types.is_integer(kind) and bool((keys <= np.iinfo(kind.to_pandas_dtype()).max).all())
     return kind if fits and pa.types.is_integer(numbered.type) else numbered.type
 
 
