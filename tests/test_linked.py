@@ -8,8 +8,6 @@ import zipfile
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
 from replay import Answers
 
 from privsyn import Categorical, Database, Datetime, InputError, Numerical, PrivSyn, Schema, Table, load
@@ -84,78 +82,7 @@ COLUMNS = {
 }  # fmt: skip
 
 
-@st.composite
-def trees(draw):
-    """A database, private tables for it, and the number of roots to sample."""
-    rng = np.random.default_rng(draw(st.integers(0, 99)))
-    declared = draw(st.booleans())
-    tables, frames, names = {}, {}, []
-    for place in range(draw(st.integers(1, 4))):
-        name, parent = f"table{place}", names[draw(st.integers(0, place - 1))] if place else None
-        names.append(name)
-        columns = draw(st.lists(st.sampled_from([*COLUMNS]), min_size=1, unique=True))
-        rows = draw(st.integers(0, 12)) if parent is None else len(frames[parent]) * draw(st.integers(0, 2))
-        kind = KEYS[draw(st.sampled_from([*KEYS]))]
-        frame = pd.DataFrame({f"id{place}": kind(np.arange(rows)[::-1] + 5)})
-        link = order = None
-        if parent is not None:
-            link = f"of{place}"
-            keys = frames[parent][tables[parent].key]
-            frame[link] = keys.take(rng.integers(0, max(len(keys), 1), rows)).array
-            order = draw(
-                st.sampled_from([None, "nth", *(each for each in columns if each in ("number", "day"))])
-            )
-        for column in columns:
-            frame[column] = COLUMNS[column][1](rng, rows)
-        if order == "nth":
-            frame["nth"] = rng.integers(0, 5, rows)
-        schema = Schema({column: COLUMNS[column][0] for column in columns}) if declared else None
-        tables[name] = Table(schema, key=f"id{place}", parent=parent, link=link, order=order)
-        frames[name] = frame
-    return Database(tables), frames, draw(st.integers(1, 9))
-
-
-@pytest.mark.slow
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
-@given(trees())
-def test_any_tree_of_tables_comes_out_as_it_went_in(tmp_path_factory, tree):
-    database, tables, roots = tree
-    fitted = PrivSyn(9.0, 1e-6, database, seed=3).fit(tables)
-    made = fitted.sample(roots, seed=5)
-    check(database, tables, made)
-    assert len(made[database.root]) == roots
-    path = tmp_path_factory.mktemp("trees") / "model"
-    fitted.save(path)
-    again = load(path).sample(roots, seed=5)
-    for name, rows in made.items():
-        pd.testing.assert_frame_equal(rows, again[name])
-    second = PrivSyn(9.0, 1e-6, database, seed=3).fit(tables)
-    second.save(path.with_suffix(".2"))
-    assert path.with_suffix(".2").read_bytes() == path.read_bytes()
-
-
 # --- several tables ----------------------------------------------------------------------------------------
-
-
-def test_all_of_a_number_of_roots_comes_out(model):
-    made = model.sample(7, seed=2)
-    check(DATABASE, TABLES, made)
-    assert [len(made["homes"]), made["homes"]["home"].tolist()] == [7, [1, 2, 3, 4, 5, 6, 7]]
-    assert (
-        made["trips"]
-        .groupby("home")["number"]
-        .apply(list)
-        .map(lambda of: of == [*range(1, len(of) + 1)])
-        .all()
-    )
-    assert len(model.sample()["homes"]) == round(model.release_.tables["homes"].fitted.total)
-
-
-def test_a_seed_repeats_a_sample(model):
-    one, two, other = (model.sample(30, seed=seed) for seed in (4, 4, 5))
-    for name, rows in one.items():
-        pd.testing.assert_frame_equal(rows, two[name])
-    assert any(not rows.equals(other[name]) for name, rows in one.items())
 
 
 def test_roots_may_be_given(model):
@@ -199,15 +126,6 @@ def test_rows_that_belong_to_nobody_are_not_counted(monkeypatch):
                 TABLES["trips"]["home"] if name == "trips" else TABLES["stops"].merge(TABLES["trips"])["home"]
             )
             assert exact[0].sum() == of.nunique()
-
-
-@pytest.mark.parametrize(
-    "empty", [("homes", "trips", "stops"), ("homes",), ("trips",), ("stops",), ("trips", "stops")]
-)
-def test_no_table_needs_a_row(empty):
-    tables = {name: table[:0] if name in empty else table for name, table in TABLES.items()}
-    made = PrivSyn(5.0, 1e-6, DATABASE, seed=1).fit(tables).sample(3, seed=1)
-    check(DATABASE, TABLES, made)
 
 
 @pytest.mark.slow

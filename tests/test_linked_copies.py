@@ -9,7 +9,6 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 from command import run
@@ -30,7 +29,6 @@ from privsyn.evaluation.linked_rows import LinkedRows
 from privsyn.studies.linked_facts import rules
 from privsyn.table.database.yaml_form import database_from_plain, database_to_plain
 
-FORMS = {"pandas": lambda table: table, "polars": pl.from_pandas, "pyarrow": pa.Table.from_pandas}
 HOMES = Schema(
     {
         "zone": Numerical(0, 80, integer=True),
@@ -82,25 +80,6 @@ def unequal(tables):
     pairs = [(people, "zone", "zone_above"), (people, "class", "kind"), (trips, "house", "home")]
     pairs += [(trips, "built", "built_above"), (trips, "zone", "zone_above")]
     return [int((frame[one].astype(str) != frame[other].astype(str)).sum()) for frame, one, other in pairs]
-
-
-@pytest.mark.parametrize("form", [*FORMS])
-def test_each_row_has_the_cell_of_the_row_above_in_the_type_of_its_own_table(tmp_path, form):
-    tables = {name: FORMS[form](table) for name, table in private().items()}
-    PrivSyn(3.0, 1e-6, COPIES, seed=0).fit(tables).save(tmp_path / "model")
-    made = load(tmp_path / "model").sample(seed=1)
-    for name, table in made.items():
-        own = tables[name]
-        given = own.dtypes if form == "pandas" else own.schema
-        assert (
-            dict(zip(table, table.dtypes, strict=True)) == dict(given)
-            if form == "pandas"
-            else table.schema == (given if form == "polars" else given.remove_metadata())
-        )
-    assert (
-        unequal({name: table if form == "pandas" else table.to_pandas() for name, table in made.items()})
-        == [0] * 5
-    )
 
 
 def test_no_private_cell_of_a_copy_is_read_and_it_costs_nothing(tmp_path):

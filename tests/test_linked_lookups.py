@@ -7,8 +7,6 @@ import zipfile
 
 import numpy as np
 import pandas as pd
-import polars as pl
-import pyarrow as pa
 import pytest
 
 from privsyn import (
@@ -82,17 +80,6 @@ def test_every_value_is_a_key_and_the_public_table_comes_out_as_it_is(model, tmp
         pd.testing.assert_frame_equal(again[name], table)
     made["zones"].loc[0, "name"] = "changed"
     assert model.sample(3)["zones"]["name"][0] == "NA"
-
-
-@pytest.mark.slow
-def test_the_public_table_is_of_the_kind_of_the_private_ones():
-    for kind, convert in ((pl.DataFrame, pl.from_pandas), (pa.Table, pa.Table.from_pandas)):
-        tables = {name: convert(table) for name, table in TABLES.items()}
-        for zones in (ZONES, convert(ZONES)):
-            made = PrivSyn(5.0, 1e-6, database(zones), seed=1).fit(tables).sample(9)
-            assert isinstance(made["zones"], kind)
-            cells = pl.DataFrame(made["zones"]).to_dicts()
-            assert cells == pl.from_pandas(ZONES).to_dicts()
 
 
 @pytest.mark.slow

@@ -12,9 +12,8 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from test_linked import COLUMNS, check
+from test_linked import COLUMNS
 
 from privsyn import (
     Categorical,
@@ -87,46 +86,6 @@ def compared(draw):
     return Database(tables), frames, draw(st.sampled_from([0.3, 3.0, 50.0]))
 
 
-def broken(database, made):
-    """Count the rows that break a comparison with a row above, and parents with a wrong number of rows."""
-    found = 0
-    for name, table in database.tables.items():
-        rows, up = made[name], name
-        own = rows
-        for above in database.above(name):
-            of = database.tables[up]
-            up, key = above, database.tables[above].key
-            rows = made[above].set_index(key).loc[rows[of.link].to_numpy()].reset_index()
-            for rule in table.compared:
-                if rule.above[0] == above:
-                    pair = own[rule.column].reset_index(drop=True), rows[rule.above[1]]
-                    known = pair[0].notna() & pair[1].notna()
-                    found += int((known & ~SIGNS[rule.sign](*pair).fillna(True).astype(bool)).sum())
-        if table.children is not None:
-            numbers = made[name][table.link].value_counts().reindex(made[table.parent][
-                database.tables[table.parent].key], fill_value=0)  # fmt: skip
-            low, high = table.children
-            found += int((numbers < low).sum() + (numbers > (np.inf if high is None else high)).sum())
-    return found
-
-
-@pytest.mark.slow
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
-@given(compared())
-def test_no_row_passes_a_row_above_and_each_parent_has_its_number_of_rows(tmp_path_factory, of):
-    database, tables, epsilon = of
-    model = PrivSyn(epsilon, 1e-6, database, seed=3).fit(tables)
-    path = tmp_path_factory.mktemp("rules") / "model"
-    model.save(path)
-    made = model.sample(40, seed=5)
-    assert not broken(database, made)
-    check(database, tables, made)
-    for name, rows in load(path).sample(40, seed=5).items():
-        pd.testing.assert_frame_equal(rows, made[name])
-    for drawn in model.draws(2, 20, seed=1):
-        assert not broken(database, drawn)
-
-
 # --- columns that follow from other tables ------------------------------------------------------------------
 
 FORMS = {
@@ -165,43 +124,6 @@ def computed(draw):
         "stops": Table(Schema({"cost": cost}) if declared else None, parent="trips", link="on"),
     })  # fmt: skip
     return database, {"homes": homes, "trips": trips, "stops": stops}, draw(st.sampled_from([*FORMS]))
-
-
-def types_of(table):
-    """Return the types of the columns of a table of polars or Arrow."""
-    return dict(zip(*(table.schema.names, table.schema.types), strict=True)) if isinstance(
-        table, pa.Table) else dict(table.schema)  # fmt: skip
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::privsyn.errors.ObjectsWarning")  # truth values with a missing one
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
-@given(computed())
-def test_columns_that_follow_from_other_tables_do_so_in_each_row(tmp_path_factory, of):
-    database, frames, form = of
-    tables = {name: FORMS[form](frame) for name, frame in frames.items()}
-    model = PrivSyn(9.0, 1e-6, database, seed=3).fit(tables)
-    path = tmp_path_factory.mktemp("computed") / "model"
-    model.save(path)
-    made = load(path).sample(40, seed=5)
-    if form == "pandas":
-        check(database, frames, made)
-    else:
-        assert {name: types_of(table) for name, table in made.items()} == {
-            name: types_of(table) for name, table in tables.items()
-        }
-        made = {name: table.to_pandas() for name, table in made.items()}
-    homes, trips, stops = made["homes"], made["trips"], made["stops"]
-    for name in database.tables["trips"].constant:
-        assert len(trips[["of", name]].drop_duplicates()) == trips["of"].nunique()
-        schema = database.tables["trips"].schema
-        if schema is not None and not schema.columns[name].nullable:
-            assert trips[name].notna().all()
-    sums = stops.groupby("on")["cost"].sum().reindex(trips["trip"], fill_value=0.0)
-    np.testing.assert_allclose(trips["cost"], sums, atol=1e-9)
-    numbers = trips["of"].value_counts().reindex(homes["home"], fill_value=0)
-    assert (homes["trips"].to_numpy() == numbers.to_numpy()).all()
-    assert not broken(database, made)
 
 
 @pytest.mark.slow
@@ -458,38 +380,6 @@ def test_bounds_that_are_found_reach_a_row_above_in_all_columns_beyond(constrain
     sample = made.sample(seed=0)
     found = sample["b"].merge(sample["a"], on="key", suffixes=("", "_above"))
     assert ((found["x_above"] <= found["x"]) & (found["x"] <= found["y"])).all()
-
-
-@pytest.mark.slow
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
-@given(
-    seed=st.integers(0, 99), first=st.booleans(), order=st.sampled_from([None, "nth", "x"]),
-    values=st.sampled_from([["p", "q", "r"], [1, 2, 3], [True, False]]), often=st.sampled_from([0.0, 0.3]),
-)  # fmt: skip
-def test_one_row_of_each_parent_has_the_value(seed, first, order, values, often):
-    rng, rows = np.random.default_rng(seed), 60
-    tables = {"a": pd.DataFrame({"key": range(20), "x": rng.integers(0, 10, 20)})}
-    tables["b"] = pd.DataFrame({"of": rng.integers(0, 20, rows), "kind": rng.choice(values, rows)})
-    if often and not isinstance(values[0], bool):
-        tables["b"]["kind"] = tables["b"]["kind"].mask(rng.random(rows) < often)
-    tables["b"]["x"], tables["b"]["nth"] = rng.integers(0, 10, rows), rng.integers(0, 4, rows)
-    kind = Categorical(values, nullable=often > 0)
-    columns = {"kind": kind, "x": CHILD.schema.columns["x"]}
-    first = first and order is not None
-    one = f"{'first(kind)' if first else 'kind'} == {values[0]!r}"
-    rules = [] if first and order == "x" else [f"x < 4 implies kind != {values[0]!r}"]
-    if order != "nth":
-        del tables["b"]["nth"]
-    child = Table(Schema(columns, constraints=rules), parent="a", link="of", order=order, one=[one])
-    model = PrivSyn(3.0, 1e-6, Database({"a": ROOT, "b": child}), seed=3).fit(tables)
-    for made in (model.sample(60, seed=5), *model.draws(2, 20, seed=1)):
-        rows = made["b"]
-        has = rows["kind"].eq(values[0]).fillna(False).to_numpy(bool)
-        assert (rows.assign(has=has).groupby("of")["has"].sum() == 1).all()
-        assert not rules or not (has & (rows["x"] < 4).to_numpy(bool)).any()
-        if first:
-            assert has[~rows["of"].duplicated()].all()
-        check(Database({"a": ROOT, "b": child}), tables, made)
 
 
 def test_who_has_rows_has_what_is_the_same_in_all_of_them():
