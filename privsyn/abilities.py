@@ -136,13 +136,13 @@ ABILITIES = (
 """Every combination that is refused. The first that applies is what the user reads."""
 
 
-def check_abilities(kinds: Iterable[str], asked: Mapping[str, object], **facts: object) -> None:
+def check_abilities(kinds: Iterable[str], requests: Mapping[str, object], **facts: object) -> None:
     """Refuse the first setting or argument that the kinds of a run do not take.
 
     Parameters
     ----------
     kinds : iterable of str
-    asked : mapping of a setting or argument to its value
+    requests : mapping of a setting or argument to its value
         What is None, False or empty is not asked for.
     **facts
         Words of the sentence that only the caller knows.
@@ -160,7 +160,7 @@ def check_abilities(kinds: Iterable[str], asked: Mapping[str, object], **facts: 
     """
     kinds = {*kinds}
     for refusal in ABILITIES:
-        if refusal.kind in kinds and _is_given(asked.get(refusal.name)):
+        if refusal.kind in kinds and _is_given(requests.get(refusal.name)):
             raise InputError(refusal.sentence(**facts))
 
 

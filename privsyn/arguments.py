@@ -60,8 +60,8 @@ def check_bytes(name: str, value: object) -> int:
     >>> check_bytes("memory", "1.5 GB"), check_bytes("memory", 64 * 2**20)
     (1500000000, 67108864)
     """
-    if isinstance(value, str) and (found := _MEMORY.fullmatch(value.strip())):
-        size, unit = found.groups()
+    if isinstance(value, str) and (match := _MEMORY.fullmatch(value.strip())):
+        size, unit = match.groups()
         return int(float(size) * _UNITS[unit.upper()])
     if isinstance(value, str):
         raise InputError(f'{name} must be a number of bytes, or text such as "4GB"; got {safe_repr(value)}')
@@ -93,7 +93,7 @@ def check_between(name: str, value: object, high: float = inf) -> float:
 
 
 def check_column(
-    what: str,
+    argument: str,
     name: object,
     names: Collection[str],
     *,
@@ -117,12 +117,12 @@ def check_column(
         return
     if isinstance(name, str) and name in left_out:
         raise InputError(
-            f"{what} {safe_repr(name)} is free text or generated, so nothing is learnt of it: choose another"
-            " column, or declare another kind in the schema"
+            f"{argument} {safe_repr(name)} is free text or generated, so nothing is learnt of it: choose"
+            " another column, or declare another kind in the schema"
         )
     listed = f": {', '.join(map(safe_repr, list(names)[:10]))}{', ...' * (len(names) > 10)}" if public else ""
     meant = "" if read else did_you_mean(name, names) or listed
-    raise InputError(f"{what} {safe_repr(name)} is not one of the columns to be synthesised{meant}")
+    raise InputError(f"{argument} {safe_repr(name)} is not one of the columns to be synthesised{meant}")
 
 
 def check_release(release: object) -> Any:
@@ -132,10 +132,10 @@ def check_release(release: object) -> Any:
     Traceback (most recent call last):
     privsyn.errors.InputError: give a release, load(path), or a fitted model; got 'people.privsyn'
     """
-    found = getattr(release, "release_", release)
-    if not hasattr(found, "ledger") or not hasattr(found, "database"):
+    fitted = getattr(release, "release_", release)
+    if not hasattr(fitted, "ledger") or not hasattr(fitted, "database"):
         raise InputError(f"give a release, load(path), or a fitted model; got {safe_repr(release)}")
-    return found
+    return fitted
 
 
 def check_path(path: object) -> None:
@@ -149,7 +149,7 @@ def check_path(path: object) -> None:
         raise InputError(f"give the path of a file; got {safe_repr(path)}")
 
 
-def imported(kind: str, place: str, group: str | None = None) -> tuple[str, Any]:
+def imported(kind: str, path: str, group: str | None = None) -> tuple[str, Any]:
     """Return the name and the object that ``module:name`` leads to, or an entry point of a group.
 
     >>> imported("method", "math:sqrt")
@@ -161,13 +161,13 @@ def imported(kind: str, place: str, group: str | None = None) -> tuple[str, Any]
     from importlib import import_module  # here: most commands need neither
     from importlib.metadata import entry_points
 
-    subject, (module, _, name) = f"{kind} {safe_repr(place)}", place.partition(":")
-    points = () if group is None or name else entry_points(group=group, name=place)
+    subject, (module, _, name) = f"{kind} {safe_repr(path)}", path.partition(":")
+    points = () if group is None or name else entry_points(group=group, name=path)
     if not (module and name) and not points:
-        other = "" if group is None else ", or the name of an entry point"
-        raise InputError(f"{subject}: write module:function{other}")
+        alternative = "" if group is None else ", or the name of an entry point"
+        raise InputError(f"{subject}: write module:function{alternative}")
     with replace_errors(lambda error: f"{subject}: it cannot be imported ({type(error).__name__})"):
-        return (name, getattr(import_module(module), name)) if name else (place, next(iter(points)).load())
+        return (name, getattr(import_module(module), name)) if name else (path, next(iter(points)).load())
 
 
 def values_by_name(text: str) -> dict[str, Any]:

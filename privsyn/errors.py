@@ -134,15 +134,15 @@ def safe_repr(value: object) -> str:
     return reprlib.repr(value) if isinstance(value, Real | str) else f"a {type(value).__name__}"
 
 
-def did_you_mean(word: object, known: Iterable[object]) -> str:
-    """Return a question with the known word that is most like a wrong one, for the end of a message, or "".
+def did_you_mean(word: object, vocabulary: Iterable[object]) -> str:
+    """Return a question with the word of a vocabulary that is most like a wrong one, or "".
 
     >>> did_you_mean("agee", ["sex", "age"]), did_you_mean("f", ["F", "M"]), did_you_mean("town", ["age"])
     ("; did you mean 'age'?", "; did you mean 'F'?", '')
     """
-    words = {one.casefold(): one for one in known if isinstance(one, str)}
-    found = get_close_matches(word.casefold(), words, n=1, cutoff=LIKE) if isinstance(word, str) else ()
-    return f"; did you mean {reprlib.repr(words[found[0]])}?" if found else ""
+    words = {candidate.casefold(): candidate for candidate in vocabulary if isinstance(candidate, str)}
+    matches = get_close_matches(word.casefold(), words, n=1, cutoff=LIKE) if isinstance(word, str) else ()
+    return f"; did you mean {reprlib.repr(words[matches[0]])}?" if matches else ""
 
 
 def plural(number: float, noun: str) -> str:
@@ -182,11 +182,11 @@ class DisagreementWarning(UserWarning):
 SHOWN = 3  # disagreements in one line
 
 
-def warn_disagreements(found: Sequence[object]) -> None:
+def warn_disagreements(disagreements: Sequence[object]) -> None:
     """Warn the caller of `sample` of where the rows differ. It depends on released answers alone."""
-    if found:
-        more = f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
-        worst = "; ".join(map(str, found[:SHOWN]))
+    if disagreements:
+        more = f"; and {len(disagreements) - SHOWN} more" if len(disagreements) > SHOWN else ""
+        worst = "; ".join(map(str, disagreements[:SHOWN]))
         text = (
             f"the rows differ from the release by more than chance: {worst}{more}. For these, use the"
             " release's estimates (accuracy_, --public-report)"

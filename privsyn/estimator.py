@@ -49,11 +49,13 @@ class Estimator:
         InputError
             If there is no such parameter, or the values cannot work together.
         """
-        known = self.get_params()
+        parameters = self.get_params()
         for name in params:
-            if name not in known:
-                raise InputError(f"there is no parameter {safe_repr(name)}: choose from {', '.join(known)}")
-        type(self)(**{**known, **params})
+            if name not in parameters:
+                raise InputError(
+                    f"there is no parameter {safe_repr(name)}: choose from {', '.join(parameters)}"
+                )
+        type(self)(**{**parameters, **params})
         for name, value in params.items():
             setattr(self, name, value)
         return self

@@ -149,8 +149,8 @@ class UnpackedLimit:
     @property
     def fact(self) -> str:
         """What the ledger says about every file with this limit."""
-        most = f"{self.least / 1e9:.1f} GB and {self.ratio} times its size"
-        return f"that the file does not unpack to more than {most}"
+        limit = f"{self.least / 1e9:.1f} GB and {self.ratio} times its size"
+        return f"that the file does not unpack to more than {limit}"
 
     def check(self, path: Path, size: int) -> None:
         """Refuse a file that is made to fill the memory, by the `size` in bytes to which it unpacks.
@@ -168,14 +168,14 @@ MOST_TEXT = 2**26
 """Bytes of a file that somebody writes: a schema, a policy, criteria, a public table to look up (67 MB)."""
 
 
-def read_small(path: Path, most: int = MOST_TEXT) -> bytes:
+def read_small(path: Path, limit: int = MOST_TEXT) -> bytes:
     """Return the content of a regular file; refuse a device, which may have no end, or a larger file."""
     if problem := _problem_of(path):
         raise InputError(f"{path}: cannot be read: {problem}")
     with path.open("rb") as file:
-        content = file.read(most + 1)
-    if len(content) > most:
-        raise InputError(f"{path}: is larger than {most / 1e6:,.0f} MB: is it the right file?")
+        content = file.read(limit + 1)
+    if len(content) > limit:
+        raise InputError(f"{path}: is larger than {limit / 1e6:,.0f} MB: is it the right file?")
     return content
 
 

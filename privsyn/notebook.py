@@ -38,7 +38,7 @@ def html_table(head: Sequence[object], rows: Iterable[Sequence[object]]) -> str:
     """
 
     def row(cells: Sequence[object], tag: str) -> str:
-        style = (f" style='text-align:{'right' if place else 'left'}'" for place in range(len(cells)))
+        style = (f" style='text-align:{'right' if number else 'left'}'" for number in range(len(cells)))
         return "".join(f"<{tag}{s}>{text_of(cell)}</{tag}>" for s, cell in zip(style, cells, strict=True))
 
     body = "".join(f"<tr>{row(cells, 'td')}</tr>" for cells in rows)

@@ -192,16 +192,16 @@ class Settings:
         if not isinstance(self.method, str) or self.method not in METHODS:
             names = " or ".join(f'"{name}"' for name in METHODS)
             raise InputError(f"method must be {names}; got {safe_repr(self.method)}")
-        asked, method = self.asked, self.algorithm
+        requests, method = self.requests, self.algorithm
         taken = {
             "pure": method.accounting is None,
             "target": method.takes_target,
             "matters_most": method.takes_important,
             "keep": method.takes_randomised,
         }
-        lacking = {name: asked[name] for name, takes in taken.items() if not takes}
+        lacking = {name: requests[name] for name, takes in taken.items() if not takes}
         check_abilities([METHOD], lacking, algorithm=self.method)
-        check_abilities(self.kinds, asked)
+        check_abilities(self.kinds, requests)
 
     def _check_unit(self) -> None:
         """Refuse a unit that is no name or a column of the schema, and a bound that is no number."""
@@ -229,29 +229,29 @@ class Settings:
             return
         if public is None:
             raise InputError(f"give {spelled('epsilon')}, the privacy budget")
-        if others := [name for name in public.coded if name not in public.randomised]:
-            why = f": column {others[0]!r} is not randomised" if public.randomised else ""
+        if exact := [name for name in public.coded if name not in public.randomised]:
+            why = f": column {exact[0]!r} is not randomised" if public.randomised else ""
             raise InputError(f"give {spelled('epsilon')}, the privacy budget{why}")
 
     @property
     def kinds(self) -> tuple[str, ...]:
         """The kinds of run that these settings ask for, as `abilities` calls them."""
-        one, public = self.linked_tables is None, self.public
+        is_one_table, public = self.linked_tables is None, self.public
         coded = () if public is None else public.coded
-        asked = {
-            LINKED: not one,
-            TOGETHER: one and self.identifiers and self.unit is not None,
-            APART: one and not self.identifiers,
-            NOBODY: one and self.unit is None,
+        applies = {
+            LINKED: not is_one_table,
+            TOGETHER: is_one_table and self.identifiers and self.unit is not None,
+            APART: is_one_table and not self.identifiers,
+            NOBODY: is_one_table and self.unit is None,
             RANDOMISED: public is not None and coded and set(coded) <= set(public.randomised),
         }
-        return tuple(kind for kind, is_asked in asked.items() if is_asked)
+        return tuple(kind for kind, holds in applies.items() if holds)
 
     @property
-    def asked(self) -> dict[str, object]:
+    def requests(self) -> dict[str, object]:
         """What these settings ask for, by the names that `abilities` uses."""
         public = self.public
-        return {each.name: getattr(self, each.name) for each in fields(self)} | {
+        return {setting.name: getattr(self, setting.name) for setting in fields(self)} | {
             "matters_most": self.matters_most,
             "method": self.algorithm.accounting is not None,
             "pure": self.delta == 0,
@@ -267,8 +267,8 @@ class Settings:
         from privsyn.table.schema.schema import declared
         from privsyn.table.schema.yaml_file import as_schema
 
-        known = None if self.linked_tables is not None else declared(as_schema(self.schema))
-        return known if flag("nullable", self.nullable) or known is None else known.without_missing()
+        schema = None if self.linked_tables is not None else declared(as_schema(self.schema))
+        return schema if flag("nullable", self.nullable) or schema is None else schema.without_missing()
 
     @property
     def linked_tables(self) -> "Database | None":
@@ -292,10 +292,10 @@ class Settings:
         from privsyn.table.schema.important import read_important
         from privsyn.table.schema.yaml_file import as_schema
 
-        what = spelled("important")
+        argument = spelled("important")
         schema = None if self.linked_tables is not None else as_schema(self.schema)
-        said = read_important(what, self.important)
-        return said if schema is None else read_important(what, (*said, *schema.important))
+        sets = read_important(argument, self.important)
+        return sets if schema is None else read_important(argument, (*sets, *schema.important))
 
     @property
     def criteria(self) -> "Criteria | None":
@@ -348,5 +348,5 @@ class Settings:
         return {name: exact.get(name, getattr(self, name)) for name in AGREED}
 
 
-AGREED = tuple(each.name for each in fields(Settings) if "agreed" in each.metadata)
+AGREED = tuple(setting.name for setting in fields(Settings) if "agreed" in setting.metadata)
 """The settings that are the same at all owners."""

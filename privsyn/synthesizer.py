@@ -240,7 +240,7 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
         private, database, target = table, self.database, self.target
         check_abilities(self.kinds, {"y": y})
         if isinstance(table, Owners):
-            check_abilities([OWNERS], self.asked)
+            check_abilities([OWNERS], self.requests)
         if database is None:
             table, target = (as_frame(table), target) if y is None else with_target(table, y)
         elif self.linked_tables is None:

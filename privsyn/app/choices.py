@@ -144,12 +144,12 @@ class Choices:
         if self.is_csv and self.csv == PLAIN:
             self.csv = format_of_header(self.path)
         schema = draft_schema(self.data, read=False, csv=self.csv)
-        known = _columns(schema)
+        declared = _columns(schema)
         if not Location.of(self.data).format.typed:  # only identifiers are known, by their names
-            known = {name: plain for name, plain in known.items() if plain["kind"] == "identifier"}
-        entries = entries_of(known, list(schema.columns))
+            declared = {name: plain for name, plain in declared.items() if plain["kind"] == "identifier"}
+        entries = entries_of(declared, list(schema.columns))
         self.entries = [
-            replace(each, drafted=True, remarks=LABELS) if each.values else each for each in entries
+            replace(entry, drafted=True, remarks=LABELS) if entry.values else entry for entry in entries
         ]
 
     @property
@@ -186,7 +186,7 @@ class Choices:
         """Draft the columns and propose constraints. It READS THE ROWS: a person must confirm each line."""
         draft = draft_to_review(self.data, csv=self.csv)
         self.entries = entries_of(_columns(draft.schema), self.names, draft.notes, drafted=True)
-        self.proposals = [each for each in draft.proposals if not long_look_up(each)]
+        self.proposals = [proposal for proposal in draft.proposals if not long_look_up(proposal)]
         self.look_ups = len(draft.proposals) - len(self.proposals)
         self.accepted = set()
         self.marks, self.missing = tuple(draft.schema.missing), ()
@@ -226,11 +226,12 @@ class Choices:
             if entry.name == self.unit:  # it is not synthesised
                 continue
             with about(f"column {entry.name!r}"):
-                said = entry.plain()
-            if said is not None:
-                columns[entry.name] = said
-        rules: list[Any] = [self.proposals[place].plain for place in sorted(self.accepted)]
-        rules += [_rule(line) for line in self.rules.splitlines() if line.strip()]
+                plain_column = entry.plain()
+            if plain_column is not None:
+                columns[entry.name] = plain_column
+        rules: list[Any] = [self.proposals[number].plain for number in sorted(self.accepted)]
+        typed = [line.strip().removeprefix("- ") for line in self.rules.splitlines() if line.strip()]
+        rules += [parse(text) if text.startswith("{") else text for text in typed]
         plain: dict[str, Any] = {"columns": columns, "constraints": rules, "missing": list(self.missing)}
         plain["important"] = self.important if columns else []  # else they are options of the command
         plain["csv"] = changed_settings("csv", self.csv)
@@ -280,8 +281,10 @@ class Choices:
 
     def proposed(self) -> list[tuple[str, str]]:
         """Return each proposal as it would stand in a schema file, and what the rows showed."""
-        lines = ("\n".join(constraint_lines([each.plain])) for each in self.proposals)
-        return [(line, "; ".join(each.remarks)) for line, each in zip(lines, self.proposals, strict=True)]
+        lines = ("\n".join(constraint_lines([proposal.plain])) for proposal in self.proposals)
+        return [
+            (line, "; ".join(proposal.remarks)) for line, proposal in zip(lines, self.proposals, strict=True)
+        ]
 
 
 def format_of_header(path: Path) -> CsvFormat:
@@ -305,12 +308,6 @@ def format_of_header(path: Path) -> CsvFormat:
 
 def _columns(schema: Schema) -> dict[str, Any]:
     return to_plain(schema).get("columns", {})
-
-
-def _rule(line: str) -> Any:
-    """Return a typed constraint: an expression, or a mapping in YAML."""
-    text = line.strip().removeprefix("- ")
-    return parse(text) if text.startswith("{") else text
 
 
 @cache

@@ -47,10 +47,10 @@ class Command:
         options |= OUTPUTS | {"--budget": budget, "--policy": policy}
         options |= {"--seed": "" if choices.seed is None else str(choices.seed)}
         pairs = [] if choices.declares else choices.important  # else the schema has them
-        given = [(option, value) for option, value in options.items() if value]
-        given += [("--important", ",".join(pair)) for pair in pairs]
+        values = [(option, value) for option, value in options.items() if value]
+        values += [("--important", ",".join(pair)) for pair in pairs]
         safe = ["--excel-safe"] if is_csv(choices.out) else []
-        return ["synth", data, choices.out, *(part for pair in given for part in _option(*pair)), *safe]
+        return ["synth", data, choices.out, *(part for pair in values for part in _option(*pair)), *safe]
 
     @property
     def uploaded(self) -> bool:

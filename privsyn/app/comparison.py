@@ -41,8 +41,8 @@ WORST = 5
 def show_compare(session: Session) -> dict[str, Any]:
     """Show the warning, the progress, or the key figures of the comparison with the real rows."""
     choices, job = session.made_from, session.comparison
-    found = None if job is None or job.code != 0 else _figures(session.results)
-    return {"choices": choices, "job": job, "file": COMPARISON, "found": found}
+    figures = None if job is None or job.code != 0 else _figures(session.results)
+    return {"choices": choices, "job": job, "file": COMPARISON, "found": figures}
 
 
 def _figures(folder: Path) -> dict[str, Any]:
@@ -50,13 +50,13 @@ def _figures(folder: Path) -> dict[str, Any]:
     from privsyn.evaluation.registry import METRICS  # it takes a while to import
 
     scores = json.loads((folder / NUMBERS).read_text(encoding="utf-8"))
-    known = scores | scores["learning"]
+    by_name = scores | scores["learning"]
     lines = [
-        (METRICS[name], known[name])
+        (METRICS[name], by_name[name])
         for name in FIGURES
-        if name in known and known[name]["synthetic"] is not None
+        if name in by_name and by_name[name]["synthetic"] is not None
     ]
-    worst = {int(order): found[:WORST] for order, found in scores["worst"].items() if int(order) < 3}
+    worst = {int(order): columns[:WORST] for order, columns in scores["worst"].items() if int(order) < 3}
     return scores | {"lines": lines, "worst": worst}
 
 
@@ -70,12 +70,12 @@ def compare(session: Session, form: Form) -> str:
     (folder / COMPARED).write_text(to_yaml(release.codec.schema), encoding="utf-8")
     options = {"--schema": COMPARED, "--report": COMPARISON, "--json": NUMBERS}
     options |= {"--target": choices.target} if choices.target else {}
-    given = (part for pair in options.items() for part in pair)
+    words = (part for pair in options.items() for part in pair)
     synthetic = choices.out
     if is_csv(synthetic):  # without the apostrophes that keep a spreadsheet from running text
         synthetic = PLAIN_COPY
         convert(folder, folder / PLAIN_COPY)
-    arguments = ["evaluate", choices.data, synthetic, *given]
+    arguments = ["evaluate", choices.data, synthetic, *words]
     session.comparison = Job(arguments, folder, keeps=(session.workspace.lock,))
     return "compare"
 

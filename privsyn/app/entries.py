@@ -89,7 +89,7 @@ class Entry:
         """Return the entry that would have been typed for a column of a schema in plain data."""
         if plain is None:
             return cls(name, **known)
-        others = {key: value for key, value in plain.items() if key not in SHOWN}
+        more = {key: value for key, value in plain.items() if key not in SHOWN}
         bounds = _typed(plain.get("low")), _typed(plain.get("high"))
         return cls(
             name,
@@ -97,7 +97,7 @@ class Entry:
             *bounds,
             "\n".join(map(_typed, plain.get("values") or ())),
             plain.get("nullable", True),
-            dump(others, flow=True).strip()[1:-1] if others else "",
+            dump(more, flow=True).strip()[1:-1] if more else "",
             bounds=bounds,
             **known,
         )
@@ -128,20 +128,20 @@ class Entry:
         """
         if self.kind == OPEN:
             return None
-        said: dict[str, Any] = {"kind": self.kind}
+        column: dict[str, Any] = {"kind": self.kind}
         if self.kind in ORDERED:
             ends = {"low": self.low.strip(), "high": self.high.strip()}
-            said |= {end: _read(end, text) for end, text in ends.items() if text}
+            column |= {end: _read(end, text) for end, text in ends.items() if text}
         elif self.kind == "categorical" and self.values.strip():
             lines = (line.strip() for line in self.values.splitlines())
-            said["values"] = [_read("values", line) for line in lines if line]
+            column["values"] = [_read("values", line) for line in lines if line]
         if not self.nullable and self.kind in (*ORDERED, "categorical"):
-            said["nullable"] = False
+            column["nullable"] = False
         with about("other settings"):
-            others = parse(f"{{{self.more}}}") if self.more.strip() else {}
-            if not isinstance(others, Mapping) or any(value is None for value in others.values()):
+            more = parse(f"{{{self.more}}}") if self.more.strip() else {}
+            if not isinstance(more, Mapping) or any(value is None for value in more.values()):
                 raise InputError("write them as step: 0.01, decimals: 2")
-        return {**said, **others}
+        return {**column, **more}
 
     def column(self) -> Column | None:
         """Return the column that it declares; None if nothing is declared.
@@ -152,23 +152,23 @@ class Entry:
             If what was typed cannot work.
         """
         with about(f"column {self.name!r}"):
-            said = self.plain()
-        return None if said is None else from_plain({"columns": {self.name: said}}).columns[self.name]
+            plain = self.plain()
+        return None if plain is None else from_plain({"columns": {self.name: plain}}).columns[self.name]
 
-    def changed(self, form: Form, place: int) -> Entry:
+    def changed(self, form: Form, number: int) -> Entry:
         """Return it with what the form says; fields that it lacks stay as they are.
 
         The names of the fields end in the place of the column, as in ``low-3``.
         """
-        said: dict[str, Any] = {
-            field.name: form[f"{field.name}-{place}"][0]
+        typed: dict[str, Any] = {
+            field.name: form[f"{field.name}-{number}"][0]
             for field in fields(self)
-            if field.type == "str" and f"{field.name}-{place}" in form
+            if field.type == "str" and f"{field.name}-{number}" in form
         }
-        if said.get("kind", self.kind) not in {*KINDS, *COLUMNS}:
-            del said["kind"]
-        said |= {name: f"{name}-{place}" in form for name in ("nullable", "confirmed")}
-        return replace(self, **said)
+        if typed.get("kind", self.kind) not in {*KINDS, *COLUMNS}:
+            del typed["kind"]
+        typed |= {name: f"{name}-{number}" in form for name in ("nullable", "confirmed")}
+        return replace(self, **typed)
 
 
 def entries_of(
@@ -179,13 +179,13 @@ def entries_of(
     drafted: bool = False,
 ) -> list[Entry]:
     """Return an entry for each column: what is declared in plain data, and the remarks on it."""
-    known = notes or {}
+    remarks = notes or {}
     return [
         Entry.of(
             name,
             plain.get(name),
             drafted=drafted and name in plain,
-            remarks=tuple(map(in_the_form, known.get(name, ()))),
+            remarks=tuple(map(in_the_form, remarks.get(name, ()))),
         )
         for name in names
     ]
@@ -201,7 +201,7 @@ def in_the_form(remark: str) -> str:
     text = re.sub(r"[Ll]eave this line out and add --unit \S+?(?=[:.;]( |$))", PERSONS, text)
     return re.sub(
         r"\{kind: (\w+)(?:, values: \[ \])?\}",
-        lambda found: f"the kind {KINDS.get(found[1], found[1])!r}",
+        lambda match: f"the kind {KINDS.get(match[1], match[1])!r}",
         text,
     )
 
@@ -223,13 +223,13 @@ def _typed(value: Any) -> str:
     return dump([value], flow=True).strip()[1:-1]
 
 
-def _read(what: str, text: str) -> Any:
+def _read(subject: str, text: str) -> Any:
     """Return a typed value: a number, true or false, or text. What YAML cannot read is text as it stands."""
     try:
-        found = parse(text)
+        value = parse(text)
     except InputError:
         return text
-    with about(what):
-        if isinstance(found, list) or (isinstance(found, dict) and set(found) != {"float"}):
+    with about(subject):
+        if isinstance(value, list) or (isinstance(value, dict) and set(value) != {"float"}):
             return text
-    return text if found is None else found
+    return text if value is None else value

@@ -139,9 +139,9 @@ class Guard:
 
     def _is_ours(self, scope: Scope, headers: dict[str, list[str]], origin: str) -> bool:
         """Return whether no other origin caused the request."""
-        if any(each != origin for each in headers.get("origin", [])):
+        if any(value != origin for value in headers.get("origin", [])):
             return False
-        if any(each not in ("same-origin", "none") for each in headers.get("sec-fetch-site", [])):
+        if any(value not in ("same-origin", "none") for value in headers.get("sec-fetch-site", [])):
             return False
         reading = scope["method"] in ("GET", "HEAD")
         return reading or (scope["method"] == "POST" and headers.get("origin") == [origin])
@@ -153,14 +153,16 @@ class Guard:
         the header ourselves: Python's reader stops at a cookie of somebody else that it does not like.
         """
         pairs = [pair.strip() for line in headers.get("cookie", []) for pair in line.split(";")]
-        given = [value for name, _, value in (pair.partition("=") for pair in pairs) if name == self._cookie]
-        if self.token or len(given) != 1:
+        cookies = [
+            value for name, _, value in (pair.partition("=") for pair in pairs) if name == self._cookie
+        ]
+        if self.token or len(cookies) != 1:
             return False
-        return compare_digest(given[0].encode(), self._session.encode())
+        return compare_digest(cookies[0].encode(), self._session.encode())
 
     def _takes_token(self, scope: Scope) -> bool:
-        given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
-        if not self.token or not compare_digest(given.encode(), self.token.encode()):
+        token = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
+        if not self.token or not compare_digest(token.encode(), self.token.encode()):
             return False
         self.token, self._last = "", time.monotonic()
         return True
@@ -178,19 +180,19 @@ class Guard:
 
 
 def _headers_of(scope: Scope) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    headers: dict[str, list[str]] = {}
     for name, value in scope["headers"]:
-        found.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
-    return found
+        headers.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
+    return headers
 
 
 def _with_ours(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
     """Add our headers to those of a response. Only those in `OWN` may be its own."""
-    given = {name.lower().decode("latin-1"): value for name, value in headers}
+    by_name = {name.lower().decode("latin-1"): value for name, value in headers}
     ours = HEADERS | {"content-security-policy": CONTENT_SECURITY_POLICY}
-    ours |= {name: given[name].decode("latin-1") for name in OWN if name in given}
-    kept = [(name, value) for name, value in headers if name.lower().decode("latin-1") not in ours]
-    return kept + [(name.encode(), value.encode("latin-1")) for name, value in ours.items()]
+    ours |= {name: by_name[name].decode("latin-1") for name in OWN if name in by_name}
+    rest = [(name, value) for name, value in headers if name.lower().decode("latin-1") not in ours]
+    return rest + [(name.encode(), value.encode("latin-1")) for name, value in ours.items()]
 
 
 async def _plain(send: Send, status: int, text: bytes) -> None:

@@ -33,15 +33,15 @@ MEANING = dict(zip((*COLUMNS_ARE, INVENTED), WORDS, strict=True))
 def quality_of(model: Path, table: Path) -> dict[str, Any]:
     """Return what the screen shows of a release and of its synthetic table. It reads no private row."""
     release = load(model).table("this page")
-    agreement, rows, whole, uncounted = None, 0, True, ""
+    agreement, rows, is_whole, uncounted = None, 0, True, ""
     try:
-        agreement, rows, whole = _counted(release, table)
+        agreement, rows, is_whole = _counted(release, table)
     except InputError as error:  # the estimates are worth a look also without the rows
         uncounted = str(error)
     values = in_short(release, agreement, beside=True)
     columns, lost = values["columns"], spoiled(release)
-    for place, (column, inside) in enumerate(zip(columns, errors_inside(release.fitted), strict=True), 1):
-        column["anchor"] = f"column-{place}"
+    for number, (column, inside) in enumerate(zip(columns, errors_inside(release.fitted), strict=True), 1):
+        column["anchor"] = f"column-{number}"
         share = lost.get(release.codec.column_of(column["name"]), 0.0)
         column["inside"], column["off"] = inside, min(max(column["error"] + inside, share), 1.0)
         column["cells_lost"] = share
@@ -55,7 +55,7 @@ def quality_of(model: Path, table: Path) -> dict[str, Any]:
         "counted": rows,
         "uncounted": uncounted,
         "scaled": rows != round(release.fitted.total),
-        "whole": whole,
+        "whole": is_whole,
         "no_cost": not release.ledger.private,
         **LIMITS,
     }
@@ -67,12 +67,12 @@ def _counted(release: TableModel, table: Path) -> tuple[Agreement | None, int, b
     Return also how many were counted, and whether they are all.
     """
     agreement, rows = Agreement(release.codec, release.fitted, release.accuracy_.not_found), 0
-    most = ROWS_OF_A_SHEET if table.suffix == ".xlsx" else ROWS
+    limit = ROWS_OF_A_SHEET if table.suffix == ".xlsx" else ROWS
 
     def count(frames: Any) -> bool:
         nonlocal rows
         for frame in frames:
-            some = frame.iloc[: most - rows]
+            some = frame.iloc[: limit - rows]
             if is_csv(table):
                 some = with_formulas(some)
             agreement.add(some)
@@ -82,8 +82,8 @@ def _counted(release: TableModel, table: Path) -> tuple[Agreement | None, int, b
         return True
 
     with closing_files():
-        (whole,) = read_in_batches(table, release.codec.schema).results(count)
-    return agreement if rows else None, rows, whole
+        (is_whole,) = read_in_batches(table, release.codec.schema).results(count)
+    return agreement if rows else None, rows, is_whole
 
 
 def _relationships(
@@ -91,12 +91,12 @@ def _relationships(
 ) -> list[dict[str, Any]]:
     """Add to each relationship its strength in the synthetic rows, and whether that lies in the interval."""
     counts = {} if agreement is None else agreement.counts
-    found = {
+    strengths = {
         certainty.attributes: strength(certainty.measured.grouping.join(counts[certainty.attributes] * 1.0))
         for certainty, _ in release.fitted.measured_marginals
         if certainty.attributes in counts
     }
     for row in rows:
-        row["synthetic"] = own = found.get(row["columns"])
-        row["outside"] = own is not None and not row["low"] <= own <= row["high"]
+        row["synthetic"] = synthetic = strengths.get(row["columns"])
+        row["outside"] = synthetic is not None and not row["low"] <= synthetic <= row["high"]
     return rows

@@ -35,22 +35,22 @@ def file_of(folder: Path, name: str) -> Path | None:
         The folder of the run.
     name : str
     """
-    place = folder / name
+    path = folder / name
     if name == ALL:
         return _all(folder)
-    if name in TABLES and not place.exists():
-        convert(folder, place)
-    return place if name in PUBLIC and place.is_file() else None
+    if name in TABLES and not path.exists():
+        convert(folder, path)
+    return path if name in PUBLIC and path.is_file() else None
 
 
 def listed(folder: Path) -> list[tuple[str, str, int | None]]:
     """Return name, content and size of each file; the size is None if it is made when it is asked for."""
-    files = ((name, words, folder / name) for name, words in PUBLIC.items())
-    known = [(name, words, place.stat().st_size if place.is_file() else None) for name, words, place in files]
-    return [each for each in known if each[2] is not None or each[0] in TABLES]
+    paths = {name: folder / name for name in PUBLIC}
+    sizes = {name: path.stat().st_size if path.is_file() else None for name, path in paths.items()}
+    return [(name, PUBLIC[name], size) for name, size in sizes.items() if size is not None or name in TABLES]
 
 
-def convert(folder: Path, place: Path) -> None:
+def convert(folder: Path, path: Path) -> None:
     """Write the rows of the table in another format."""
     from privsyn.release.release import load
     from privsyn.table.io.formats import is_csv
@@ -64,17 +64,17 @@ def convert(folder: Path, place: Path) -> None:
     schema = model.codec.schema
     rows = read_in_memory(written, schema).frame
     rows = with_formulas(rows) if is_csv(written) else rows
-    safe = is_csv(place) and place.name in TABLES  # a spreadsheet would run it
-    write_blocks(iter([model.form.cast(rows, schema)]), place, schema, model.form, excel_safe=safe)
+    safe = is_csv(path) and path.name in TABLES  # a spreadsheet would run it
+    write_blocks(iter([model.form.cast(rows, schema)]), path, schema, model.form, excel_safe=safe)
 
 
 def _all(folder: Path) -> Path:
-    place = folder / ALL
-    with atomic_path(place) as part, zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
+    path = folder / ALL
+    with atomic_path(path) as part, zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in PUBLIC:
             if (folder / name).is_file():
                 archive.write(folder / name, name)
-    return place
+    return path
 
 
 def size(count: int) -> str:

@@ -17,7 +17,6 @@ from privsyn.app.choices import (
     FORMATS,
     OUTPUTS,
     SCHEMA,
-    Choices,
     percent_of_guesses,
 )
 from privsyn.app.command import Command
@@ -123,15 +122,15 @@ def show_columns(session: Session) -> dict[str, Any]:
 
 def reread(session: Session, form: Form) -> str:
     """Read the names again, of a CSV that is written in another way."""
-    given: dict[str, Any] = {
+    typed: dict[str, Any] = {
         name: one(form, name)
         for name in (*(name for name, _, _ in CSV_SETTINGS), "encoding")
         if one(form, name)  # a blank between thousands is one
     }
-    if given.get("delimiter") == "tab":
-        given["delimiter"] = "\t"
+    if typed.get("delimiter") == "tab":
+        typed["delimiter"] = "\t"
     choices = session.chosen
-    session.open(choices.path, choices.inside, CsvFormat(**given))
+    session.open(choices.path, choices.inside, CsvFormat(**typed))
     return "columns"
 
 
@@ -146,17 +145,18 @@ def save_columns(session: Session, form: Form) -> str:
     choices = session.chosen
     if one(form, "table") != choices.data:  # another tab may show a table that was chosen before
         raise InputError("this form was for another table: here are the columns of the one chosen last")
-    shown = {int(place) for place in form.get("shown", ()) if place.isdecimal()}
+    shown = {int(number) for number in form.get("shown", ()) if number.isdecimal()}
     choices.entries = [
-        entry.changed(form, place) if place in shown else entry for place, entry in enumerate(choices.entries)
+        entry.changed(form, number) if number in shown else entry
+        for number, entry in enumerate(choices.entries)
     ]
     if "relations" in form:  # the part of the form with constraints and pairs was shown
         # By what they say: a page that is older than a draft would tick others by their places.
         ticked = {line.replace("\r\n", "\n") for line in form.get("accept", ())}
-        choices.accepted = {place for place, (line, _) in enumerate(choices.proposed()) if line in ticked}
+        choices.accepted = {number for number, (line, _) in enumerate(choices.proposed()) if line in ticked}
         choices.rules, choices.missing = one(form, "rules"), tuple(form.get("mark", ()))
-        kept = {int(place) for place in form.get("pair", ()) if place.isdecimal()}
-        choices.important = [pair for place, pair in enumerate(choices.important) if place in kept]
+        pairs = {int(number) for number in form.get("pair", ()) if number.isdecimal()}
+        choices.important = [pair for number, pair in enumerate(choices.important) if number in pairs]
         if added := [one(form, name) for name in ("first", "second") if one(form, name)]:
             if len(set(added)) < 2 or not set(added) <= set(choices.names):
                 raise InputError("choose two different columns")
@@ -192,12 +192,16 @@ def _named(entries: Sequence[Entry]) -> str:
 def show_promise(session: Session) -> dict[str, Any]:
     """Show whom the promise protects, epsilon, and what errors to expect. No row is read."""
     choices = session.chosen
-    kept = {
+    fields = {
         "protects": "person" if choices.unit else "row" if choices.protects else "",
         "unit": choices.unit or "",
     }
-    kept |= {"epsilon": f"{choices.epsilon:g}", "delta": f"{choices.delta:g}", "target": choices.target or ""}
-    typed, session.refused = kept | session.refused, {}
+    fields |= {
+        "epsilon": f"{choices.epsilon:g}",
+        "delta": f"{choices.delta:g}",
+        "target": choices.target or "",
+    }
+    typed, session.refused = fields | session.refused, {}
     guesses = [percent_of_guesses(epsilon, choices.delta) for epsilon in ALL_EPSILONS]
     try:
         planned = choices.plan()
@@ -211,7 +215,7 @@ def show_promise(session: Session) -> dict[str, Any]:
         "guesses": guesses,
         "guess": percent_of_guesses(choices.epsilon, choices.delta),
         "typed": typed,
-        "step": min(range(len(EPSILONS)), key=lambda place: abs(EPSILONS[place] - choices.epsilon)),
+        "step": min(range(len(EPSILONS)), key=lambda step: abs(EPSILONS[step] - choices.epsilon)),
         "expectations": expectations,
         "largest": LARGEST_ERROR,
         "notes": notes,
@@ -270,15 +274,11 @@ def show_run(session: Session) -> dict[str, Any]:
         "formats": FORMATS,
         "stages": list(STAGES.values()),
         "job": session.job,
-        "open": _open_columns(choices),
+        "open": [entry.name for entry in choices.entries if entry.is_open and entry.name != choices.unit],
         "guess": percent_of_guesses(choices.epsilon, choices.delta),
         "before": before,
         "spent": spent,
     }
-
-
-def _open_columns(choices: Choices) -> list[str]:
-    return [entry.name for entry in choices.entries if entry.is_open and entry.name != choices.unit]
 
 
 def start(session: Session, form: Form) -> str:
@@ -412,7 +412,7 @@ def render(name: str, session: Session, values: dict[str, Any]) -> str:
     templates = environment()
     templates.loader = FileSystemLoader([TEMPLATES, PAGES])
     templates.filters["size"] = size
-    screens = [(each, each.ready(session)) for each in SCREENS.values() if not each.tab_of]
+    screens = [(screen, screen.ready(session)) for screen in SCREENS.values() if not screen.tab_of]
     problem, session.problem = session.problem, ""
     page = templates.get_template(f"{name}.html")
     return page.render(values, screen=SCREENS[name], screens=screens, problem=problem)

@@ -158,7 +158,7 @@ class App:
         """Return the last screen before this one that can be shown."""
         names = list(SCREENS)
         before = names[: names.index(name)]
-        return next(each for each in reversed(before) if SCREENS[each].ready(self.session))
+        return next(screen for screen in reversed(before) if SCREENS[screen].ready(self.session))
 
     async def _upload(self, request: Request) -> Response:
         following, session = "choose", self.session
@@ -168,26 +168,26 @@ class App:
         self.uploading = True
         try:
             folder = await run_in_threadpool(session.workspace.new, "uploads")
-            place = await receive_upload(request, folder, self._upload_bytes)
-            following = await run_in_threadpool(self._open_upload, place)
+            path = await receive_upload(request, folder, self._upload_bytes)
+            following = await run_in_threadpool(self._open_upload, path)
         except InputError as error:
             session.problem = str(error)
         finally:
             self.uploading = False
         return RedirectResponse(f"{self.guard.path}/{following}", 303)
 
-    def _open_upload(self, place: Path) -> str:
+    def _open_upload(self, path: Path) -> str:
         """Begin with an upload, and remove those that are not used any more."""
         session = self.session
         with self._one_at_a_time:
             try:
-                return open_file(session, place)
+                return open_file(session, path)
             finally:
                 used = {session.database and session.database.parent}
                 used |= {session.choices.path.parent} if session.choices is not None else set()
-                for other in place.parents[1].glob("*"):
-                    if other not in used:
-                        rmtree(other, ignore_errors=True)
+                for upload in path.parents[1].glob("*"):
+                    if upload not in used:
+                        rmtree(upload, ignore_errors=True)
 
     async def _progress(self, request: Request) -> Response:
         """Stream the progress of the run as server-sent events."""
@@ -205,26 +205,26 @@ class App:
     async def _file(self, request: Request) -> Response:
         """Send a file of the run. Of a model that was taken, no copy needs to be kept at the end."""
         name = request.path_params["name"]
-        place = await run_in_threadpool(self._result, name)
-        if place is None:
+        path = await run_in_threadpool(self._result, name)
+        if path is None:
             return Response("privsyn: there is no such file", 404)
-        whole = request.method == "GET" and "range" not in request.headers
-        self.session.workspace.taken |= whole and name in (OUTPUTS["--model"], ALL)
-        return FileResponse(place, filename=name, media_type="application/octet-stream")
+        is_whole = request.method == "GET" and "range" not in request.headers
+        self.session.workspace.taken |= is_whole and name in (OUTPUTS["--model"], ALL)
+        return FileResponse(path, filename=name, media_type="application/octet-stream")
 
     async def _comparison(self, request: Request) -> Response:
         """Show the comparison with the real rows, a page with a style and a script within."""
-        place = self.session.results / COMPARISON
-        if not place.is_file():
+        path = self.session.results / COMPARISON
+        if not path.is_file():
             return Response("privsyn: there is no such file", 404)
-        return HTMLResponse(place.read_bytes(), headers=COMPARISON_HEADERS)
+        return HTMLResponse(path.read_bytes(), headers=COMPARISON_HEADERS)
 
     async def _comparison_file(self, request: Request) -> Response:
         """Send the same page as a file."""
-        place = self.session.results / COMPARISON
-        if not place.is_file():
+        path = self.session.results / COMPARISON
+        if not path.is_file():
             return Response("privsyn: there is no such file", 404)
-        return FileResponse(place, filename=COMPARISON, media_type="application/octet-stream")
+        return FileResponse(path, filename=COMPARISON, media_type="application/octet-stream")
 
     def _result(self, name: str) -> Path | None:
         with self._one_at_a_time, suppress(InputError):
@@ -322,11 +322,11 @@ def show_in_browser(app: App) -> None:
     browser is given a file that only the owner can read, which leads there. The app removes it once the token
     was exchanged.
     """
-    place = app.session.workspace.folder / ENTRANCE_FILE
-    place.touch(mode=0o600)
-    place.write_text(
+    path = app.session.workspace.folder / ENTRANCE_FILE
+    path.touch(mode=0o600)
+    path.write_text(
         f'<!doctype html><meta http-equiv="refresh" content="0; url={app.address}"><title>privsyn</title>',
         encoding="utf-8",
     )
     # In a thread: a browser in the terminal would keep the server waiting.
-    Thread(target=webbrowser.open, args=(place.as_uri(),), daemon=True).start()
+    Thread(target=webbrowser.open, args=(path.as_uri(),), daemon=True).start()

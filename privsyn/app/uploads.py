@@ -29,8 +29,8 @@ MOST_HEADER_BYTES = 4096
 """Bytes of a header of a part."""
 
 
-async def receive_upload(request: Request, folder: Path, most: int) -> Path:
-    """Write the file of a form to a folder and return its place.
+async def receive_upload(request: Request, folder: Path, most_bytes: int) -> Path:
+    """Write the file of a form to a folder and return its path.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ async def receive_upload(request: Request, folder: Path, most: int) -> Path:
         A form of type multipart/form-data with one file.
     folder : Path
         A private folder for this file alone. It is removed if the upload fails.
-    most : int
+    most_bytes : int
         The largest size in bytes.
 
     Raises
@@ -46,7 +46,7 @@ async def receive_upload(request: Request, folder: Path, most: int) -> Path:
     InputError
         If the form has no table, several, or one that is too large. Nothing is left of it.
     """
-    upload, size, place = _Upload(folder), 0, None
+    upload, size, path = _Upload(folder), 0, None
     try:
         kind, options = parse_options_header(request.headers.get("content-type"))
         if kind != b"multipart/form-data" or not options.get(b"boundary"):
@@ -54,18 +54,18 @@ async def receive_upload(request: Request, folder: Path, most: int) -> Path:
         parser = MultipartParser(options[b"boundary"], upload.callbacks())
         async for part in request.stream():
             size += len(part)
-            if size > most:
-                limit = f"the file is larger than {most / 1e9:g} GB"
+            if size > most_bytes:
+                limit = f"the file is larger than {most_bytes / 1e9:g} GB"
                 raise InputError(f"{limit}: put it in the start folder, and choose it there")
             parser.write(part)
         parser.finalize()
-        place = upload.finished()
-        return place
+        path = upload.finished()
+        return path
     except (FormParserError, OSError):
         raise InputError("the upload was not complete: try again") from None
     finally:
         upload.close()
-        if place is None:  # for any reason: the browser may be gone, or the app stop
+        if path is None:  # for any reason: the browser may be gone, or the app stop
             shutil.rmtree(folder, ignore_errors=True)
 
 

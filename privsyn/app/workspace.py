@@ -91,10 +91,10 @@ class Workspace:
 
     def empty(self, name: str) -> Path:
         """Return a folder of this name within, with nothing in it."""
-        place = self.folder / name
-        shutil.rmtree(place, ignore_errors=True)
-        place.mkdir(mode=0o700)
-        return place
+        folder = self.folder / name
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(mode=0o700)
+        return folder
 
     def empty_run(self) -> Path:
         """Return the empty folder of a run. A model of an earlier run that nobody took is kept."""
@@ -105,19 +105,19 @@ class Workspace:
 
     def new(self, name: str) -> Path:
         """Return a new folder in the folder of this name."""
-        place = self.folder / name / token_hex(8)
-        place.parent.mkdir(mode=0o700, exist_ok=True)
-        place.mkdir(mode=0o700)
-        return place
+        folder = self.folder / name / token_hex(8)
+        folder.parent.mkdir(mode=0o700, exist_ok=True)
+        folder.mkdir(mode=0o700)
+        return folder
 
     def listed(self) -> list[str]:
         """Return the tables in the start folder and in the folders in it, as paths from there. No links."""
-        found: list[str] = []
+        tables: list[str] = []
         for file in _walk(self.start, deeper=1):
-            if len(found) == MOST_LISTED:
+            if len(tables) == MOST_LISTED:
                 break
-            found.append(str(file.relative_to(self.start)))
-        return found
+            tables.append(str(file.relative_to(self.start)))
+        return tables
 
     def inside(self, name: str) -> Path:
         """Return the path of a file of the start folder; refuse others, and every link.
@@ -132,17 +132,17 @@ class Workspace:
         hidden = any(part[0] == "." for part in parts)  # and ".."
         if not parts or hidden or Path(name).is_absolute() or SEPARATOR in name:
             raise refused  # of "a.sqlite::b.xlsx" the first part would be read, and may be a link
-        place = self.start
+        path = self.start
         for part in parts:
-            place = place / part
+            path = path / part
             with suppress(OSError, ValueError):  # a null byte is a ValueError
-                if not stat.S_ISLNK(place.lstat().st_mode):
+                if not stat.S_ISLNK(path.lstat().st_mode):
                     continue
             raise refused
-        if not place.is_file() or not place.name.lower().endswith(ENDINGS):
+        if not path.is_file() or not path.name.lower().endswith(ENDINGS):
             raise refused
-        check_file(place)
-        return place
+        check_file(path)
+        return path
 
     def _remove_abandoned(self) -> None:
         """Remove the private folders of processes that were killed."""
@@ -165,12 +165,12 @@ class Workspace:
         """Move the models of a private folder into the start folder; return whether none is left there."""
         for model in sorted(folder.glob(f"{RUN}/*.privsyn")):
             name = model.name.removesuffix(".privsyn").removesuffix(".rescue")
-            place = self.start / KEPT.format(name)
-            if place.exists():
-                place = self.start / KEPT.format(f"{name}.{token_hex(4)}")
+            path = self.start / KEPT.format(name)
+            if path.exists():
+                path = self.start / KEPT.format(f"{name}.{token_hex(4)}")
             with suppress(OSError):
-                model.replace(place)
-                self.kept.append(place)
+                model.replace(path)
+                self.kept.append(path)
         return not any(folder.glob(f"{RUN}/*.privsyn"))
 
 

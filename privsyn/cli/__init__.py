@@ -13,7 +13,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from threading import current_thread, main_thread
 from traceback import walk_tb
-from types import TracebackType
 from typing import Annotated, Any
 
 import typer
@@ -207,14 +206,11 @@ def _failed_call(error: OSError) -> str:
 
 
 def _defect(error: Exception) -> str:
-    return f"internal error ({type(error).__name__} at {_place(error.__traceback__)}); please report it"
-
-
-def _place(traceback: TracebackType | None) -> str:
-    """Return the innermost line of this package in a traceback."""
-    modules = ((frame.f_globals.get("__name__", ""), line) for frame, line in walk_tb(traceback))
-    ours = [f"{module}:{line}" for module, line in modules if module.split(".")[0] == "privsyn"]
-    return ours[-1] if ours else "an unknown line"
+    """Name the type of an error and the innermost line of this package: the text may quote a cell."""
+    modules = ((frame.f_globals.get("__name__", ""), line) for frame, line in walk_tb(error.__traceback__))
+    lines = [f"{module}:{line}" for module, line in modules if module.split(".")[0] == "privsyn"]
+    line = lines[-1] if lines else "an unknown line"
+    return f"internal error ({type(error).__name__} at {line}); please report it"
 
 
 @app.callback(invoke_without_command=True)

@@ -60,7 +60,7 @@ def evaluate(
         check_data(path, public)
     check_outputs(outputs, inputs=(*tables, schema), force=force)
     check_page("--report", report)
-    with staged(outputs) as places, waiting("comparing the tables and training models"):
+    with staged(outputs) as paths, waiting("comparing the tables and training models"):
         scores = privsyn.evaluate(
             real,
             synthetic,
@@ -72,10 +72,10 @@ def evaluate(
             models=options.split(model) or True,
             leave_out=leave_out or (),
             metrics=options.own_metrics(metric),
-            report=places.get("--report"),
+            report=paths.get("--report"),
         )
         if json_file is not None:
-            write_text(places["--json"], scores.to_json())
+            write_text(paths["--json"], scores.to_json())
     say_text(str(scores))
     show_files(outputs)
 
@@ -124,9 +124,9 @@ def attack(
     for path in tables:
         check_data(path, public)
     check_outputs(outputs, inputs=(*tables, schema), force=force)
-    with staged(outputs) as places, waiting("attacking rows"):
+    with staged(outputs) as paths, waiting("attacking rows"):
         risks = privsyn.attack(*tables, public, unit=unit, order=order, secrets=secret, seed=seed)
         if json_file is not None:
-            write_text(places["--json"], risks.to_json())
+            write_text(paths["--json"], risks.to_json())
     say_text(str(risks))
     show_files(outputs)

@@ -55,7 +55,9 @@ def sample(
     tables = release.database.names if LINKED in release.kinds else ()
     outputs = output_files(out, tables, {}, excel_safe=excel_safe)
     check_outputs(outputs, inputs=(model,), force=force, tables=tables)
-    asked = parse_given(release.tables[release.database.root].codec.schema.coded, given) if given else None
+    conditions = (
+        parse_given(release.tables[release.database.root].codec.schema.coded, given) if given else None
+    )
     with console.progress() as report:
         if draws is not None:
             made = release.draws(draws, rows, seed=seed, progress=report)
@@ -65,13 +67,13 @@ def sample(
                 release,
                 out,
                 rows,
-                given=asked,
+                given=conditions,
                 balance=balance,
                 seed=seed,
                 excel_safe=excel_safe,
                 progress=report,
             )
-    estimated = rows is None and asked is None and balance is None and draws is None
+    estimated = rows is None and conditions is None and balance is None and draws is None
     console.show_tables(shapes, out, release, estimated=estimated)
     if balance is not None and (left_out := release.absent(balance)):
         say(about_absent(balance, left_out))

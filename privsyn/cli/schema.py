@@ -62,11 +62,13 @@ def schema(
     if persons is not None and not tables:
         raise InputError(f"--persons: {data} is one table; --unit names its column of persons")
     if tables and (unit is not None or from_dtypes):
-        what, why = "--unit", "the persons are the rows of one table: --persons names it"
+        option, why = "--unit", "the persons are the rows of one table: --persons names it"
         if from_dtypes:
-            what, why = "--from-dtypes", "their keys are found in the rows"
-        one = f"{data}::{next(iter(tables))}" if data.is_file() else next(iter(tables.values()))[0]
-        raise InputError(f"{what}: {data} has several tables: leave it out ({why}), or draft one, as {one}")
+            option, why = "--from-dtypes", "their keys are found in the rows"
+        example = f"{data}::{next(iter(tables))}" if data.is_file() else next(iter(tables.values()))[0]
+        raise InputError(
+            f"{option}: {data} has several tables: leave it out ({why}), or draft one, as {example}"
+        )
     if not tables:
         check_table(data)
     outputs: dict[str, Path | None] = {"--output": output}
@@ -82,12 +84,12 @@ def schema(
         draft, look_ups = draft_files(data, stem=stem, unit=unit, read=not from_dtypes, csv=dialect)
     texts = {"--output": draft}
     for name, text in look_ups.items():
-        place = Path(name) if output is None else output.with_name(name)
-        check_outputs({"look-up": place}, inputs=(data, output), force=force)
-        outputs[name], texts[name] = place, text
-    with staged(outputs) as places:
-        for name, place in places.items():
-            write_text(place, texts[name])
+        path = Path(name) if output is None else output.with_name(name)
+        check_outputs({"look-up": path}, inputs=(data, output), force=force)
+        outputs[name], texts[name] = path, text
+    with staged(outputs) as paths:
+        for name, path in paths.items():
+            write_text(path, texts[name])
     for name in look_ups:
         say(f"{name}: a look-up, read from the rows", err=True)
     if output is None:
@@ -95,9 +97,9 @@ def schema(
     if outside := draft.count("# NOT DRAFTED: "):
         say(f"privsyn: not drafted: {plural(outside, 'table')}; see NOT DRAFTED in the draft", err=True)
     if wide := draft.count(f"# {WIDE} "):
-        said = "declared key has" if wide == 1 else "declared keys have"
+        keys = "declared key has" if wide == 1 else "declared keys have"
         say(
-            f"privsyn: {wide} {said} several columns and cannot be taken; see {WIDE[:-1]} in the draft",
+            f"privsyn: {wide} {keys} several columns and cannot be taken; see {WIDE[:-1]} in the draft",
             err=True,
         )
     source = "names and types alone" if from_dtypes else "the private rows"
@@ -140,10 +142,12 @@ def _show(check: Path, findings: list[str]) -> None:
         Unordered: "no row of a table has an order: name a column of numbers or times, or declare its format",
         Broken: "rows break a constraint or rule: correct the rows, or correct or delete it",
     }
-    found = [advice for kind, advice in wrong.items() if any(isinstance(line, kind) for line in findings)]
-    for advice in found:
+    corrections = [
+        advice for kind, advice in wrong.items() if any(isinstance(line, kind) for line in findings)
+    ]
+    for advice in corrections:
         say(f"privsyn: {check}: {advice}", err=True)
-    if found:
+    if corrections:
         raise typer.Exit(1)
 
 
@@ -180,17 +184,18 @@ def randomize(
     check_outputs(outputs, inputs=(data, schema), force=force)
     public = options.read_schema_of(schema, csv) or schema
     sent = randomise(data, public, keep, **settings)
-    with staged(outputs) as places:
-        rows, columns = write_table(sent.table, places["OUT"], sent.schema, sent.form)
-        write_text(places["the ledger"], sent.ledger.to_json())
-        write_text(places["the schema"], to_yaml(sent.schema))
+    with staged(outputs) as paths:
+        rows, columns = write_table(sent.table, paths["OUT"], sent.schema, sent.form)
+        write_text(paths["the ledger"], sent.ledger.to_json())
+        write_text(paths["the schema"], to_yaml(sent.schema))
     say(f"{out}: {plural(rows, 'row')}, {plural(columns, 'column')}, randomised")
     say(f"{ledger}: the promise of each column")
     say(f"{for_fit}: the schema with which `privsyn synth {out.name} ...` reads it")
-    for each in sent.ledger.local:
+    for promise in sent.ledger.local:
         say(
-            f"{each.column}: keep {each.keep:g} of {plural(each.values, 'value')}: epsilon {each.epsilon:.4f}"
+            f"{promise.column}: keep {promise.keep:g} of {plural(promise.values, 'value')}:"
+            f" epsilon {promise.epsilon:.4f}"
         )
-    if others := [name for name in sent.schema.columns if name not in sent.schema.randomised]:
-        say(f"NOT RANDOMISED, in {out.name} unchanged: {', '.join(others)}")
+    if unchanged := [name for name in sent.schema.columns if name not in sent.schema.randomised]:
+        say(f"NOT RANDOMISED, in {out.name} unchanged: {', '.join(unchanged)}")
     show_privacy(sent.ledger)

@@ -65,7 +65,7 @@ def synth(
 
     compiling.compile_ahead()  # before the libraries, which take a second to import
     from privsyn.cli.common import console
-    from privsyn.cli.common.keeping import end_without_table, kept, write_public_pages
+    from privsyn.cli.common.keeping import end_without_table, model_saved, write_public_pages
     from privsyn.cli.common.outputs import exists_already, rehearse, write_sample
     from privsyn.cli.common.recording import BudgetPlace, account_of, fit_recorded
     from privsyn.cli.common.terminal import say
@@ -90,7 +90,9 @@ def synth(
         fitted = fit_recorded({**settings, "schema": public}, private, account, shown, rehearsed)
     release, verdict = fitted.release_, fitted.ledger_.acceptance
     accepted, noise = verdict is None or verdict.met, release.too_little_signal
-    with kept(fitted, account, out=out, model=model, ledger=ledger) as written:  # what was paid for is kept
+    with model_saved(
+        fitted, account, out=out, model=model, ledger=ledger
+    ) as written:  # what was paid for is kept
         console.show_acceptance(fitted.ledger_)
         if accepted and noise is None:
             seed = fitted.seed if verdict is None or rows is not None else SEED  # the table that was tested
@@ -241,8 +243,8 @@ def owner(
 
     private = model.with_name(f"{model.name}.run") if folder is None else folder
     begun = Journal.open(private).name if Journal.begun(private) else None
-    place = BudgetPlace(budget, declined=no_budget)
-    account = account_of(data, model, settings, place, policy, resumed=begun)
+    budget_place = BudgetPlace(budget, declined=no_budget)
+    account = account_of(data, model, settings, budget_place, policy, resumed=begun)
     options.check_lookups(data, settings["schema"])
     public = options.read_public(settings["schema"], csv)
     check_data(data, public)
@@ -277,14 +279,14 @@ def _learn_together(
             fitted.save(
                 model
             )  # the same bytes at each owner: so it does not say who of them keeps a budget file
-            own = replace(fitted.ledger_, recorded=account.path is not None)
+            own_ledger = replace(fitted.ledger_, recorded=account.path is not None)
             if ledger is not None:
-                write_text(ledger, own.to_json())
+                write_text(ledger, own_ledger.to_json())
             end_recorded(fitted, account)
             console.show_files({"--model": model, "--ledger": ledger})
             say(f"{owners.folder}: private; resumes this run; delete it when all owners have the model")
             console.show_privacy(fitted.ledger_)
-            say(*([account.so_far] if account.so_far else recorded_lines(own)))
+            say(*([account.so_far] if account.so_far else recorded_lines(own_ledger)))
             console.show_losses(fitted.losses_)
             console.show_public_inputs(fitted.ledger_)
     if (noise := fitted.release_.too_little_signal) is not None:

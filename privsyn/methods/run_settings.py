@@ -47,4 +47,4 @@ class RunSettings(Protocol):
     @property
     def agreed(self) -> Mapping[str, Any]: ...  # noqa: D102
     @property
-    def asked(self) -> dict[str, object]: ...  # noqa: D102
+    def requests(self) -> dict[str, object]: ...  # noqa: D102

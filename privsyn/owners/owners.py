@@ -236,8 +236,8 @@ class Peer:
 def _check(open_schema: OpenSchema, settings: RunSettings) -> None:
     """Refuse what several owners cannot do."""
     columns = ", ".join(map(repr, open_schema.values))
-    asked = settings.asked | {"values": [*open_schema.values], "method": settings.method != "default"}
-    check_abilities([OWNERS], asked, columns=columns)
+    requests = settings.requests | {"values": [*open_schema.values], "method": settings.method != "default"}
+    check_abilities([OWNERS], requests, columns=columns)
 
 
 def _secret_words(secret: bytes, calls: Any, size: int) -> Words:

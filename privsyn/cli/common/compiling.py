@@ -62,11 +62,11 @@ def compile_ahead() -> None:
 
 def _are_missing() -> bool:
     """Return whether no compiled loop is kept that is newer than the code, and one can be kept."""
-    given, code = os.environ.get("NUMBA_CACHE_DIR"), Path(__file__).parents[2] / "synthesis" / "_kernels.py"
+    folder, code = os.environ.get("NUMBA_CACHE_DIR"), Path(__file__).parents[2] / "synthesis" / "_kernels.py"
     beside = code.parent / "__pycache__"
-    kept = Path(given).glob("*/*.nbi") if given else beside.glob("*.nbi")
-    newest = max((path.stat().st_mtime for path in kept if path.name.startswith(KEPT)), default=0.0)
-    writable = bool(given) or os.access(beside if beside.exists() else code.parent, os.W_OK)
+    files = Path(folder).glob("*/*.nbi") if folder else beside.glob("*.nbi")
+    newest = max((path.stat().st_mtime for path in files if path.name.startswith(KEPT)), default=0.0)
+    writable = bool(folder) or os.access(beside if beside.exists() else code.parent, os.W_OK)
     return writable and newest <= code.stat().st_mtime
 
 
@@ -91,11 +91,11 @@ def loops_compiled_ahead() -> Iterator[tuple[Any, tuple[Any, ...]]]:
     yield inference.add_class_evidence, (table, floats, floats, int_table, int_table, table)
 
 
-def _named(kind: Any, most: Any, others: Mapping[str, Any]) -> Any:
+def _named(kind: Any, usual: Any, exceptions: Mapping[str, Any]) -> Any:
     """Return numba's type of a named tuple, most of whose fields are of one type."""
     from numba import types
 
-    return types.NamedTuple([others.get(name, most) for name in kind._fields], kind)  # type: ignore[no-untyped-call]
+    return types.NamedTuple([exceptions.get(name, usual) for name in kind._fields], kind)  # type: ignore[no-untyped-call]
 
 
 if __name__ == "__main__":

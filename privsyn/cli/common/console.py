@@ -94,14 +94,14 @@ def progress(form: ProgressFormat = ProgressFormat.BAR) -> Iterator[Progress | N
 
 
 @contextmanager
-def waiting(what: str) -> Iterator[None]:
+def waiting(work: str) -> Iterator[None]:
     """Show on a terminal the name of work that cannot report progress, until it ends."""
     if not sys.stderr.isatty():
         yield
         return
     from rich.console import Console
 
-    with Console(file=Lasting(sys.stderr)).status(what):  # type: ignore[arg-type]
+    with Console(file=Lasting(sys.stderr)).status(work):  # type: ignore[arg-type]
         yield
 
 
@@ -123,8 +123,8 @@ def _lines() -> Progress:
         steps.append((time.monotonic(), done))
         (begun, before), (now, _) = steps[0], steps[-1]
         pace = (now - begun) / max(done - before, 1)
-        left = f", about {pace * (total - done):.0f} s left" if before < done < total else ""
-        say(f"{done} of {total} {stage}{left}", err=True)
+        remaining = f", about {pace * (total - done):.0f} s left" if before < done < total else ""
+        say(f"{done} of {total} {stage}{remaining}", err=True)
 
     return report
 
@@ -141,8 +141,10 @@ def show_tables(
             link = link if table.public is None else ", public, as it is"
             say(f"{out}: {name}: {plural(rows, 'row')}, {plural(columns, 'column')}{link}")
             continue
-        asked = [spend.what for spend in ledger.spends]
-        stands_for_all = ledger.unit is None or any(what.endswith(ROWS_PER_PERSON) for what in asked)
+        questions = [spend.what for spend in ledger.spends]
+        stands_for_all = ledger.unit is None or any(
+            question.endswith(ROWS_PER_PERSON) for question in questions
+        )
         number = "the table's own number" if stands_for_all else "how many rows of the table were kept"
         note = f" (a private estimate of {number})" if estimated and not ledger.all_local else ""
         say(f"{out}: {plural(rows, 'row')}{note}, {plural(columns, 'column')}")
@@ -158,9 +160,9 @@ def show_outlook(fitted: PrivSyn) -> None:
 
 def show_files(files: Mapping[str, Path | None]) -> None:
     """Print what is in each of the files, which are given by option."""
-    for option, what in WRITTEN.items():
+    for option, content in WRITTEN.items():
         if (path := files.get(option)) is not None:
-            say(f"{path}: {what}")
+            say(f"{path}: {content}")
 
 
 def show_losses(losses: Sequence[Loss]) -> None:
@@ -238,8 +240,8 @@ def two_lines(subject: str, facts: Sequence[str]) -> list[str]:
     [True, True]
     """
     heads = [fact if ": '" in fact else fact.partition(": ")[0] for fact in map(printable, facts)]
-    whole = "" if heads == list(facts) else " (all in the ledger)"
-    text = f"{subject}: {'; '.join(heads)}{whole}"
+    pointer = "" if heads == list(facts) else " (all in the ledger)"
+    text = f"{subject}: {'; '.join(heads)}{pointer}"
     return wrap(text, WIDTH, max_lines=2, placeholder=" ... (all in the ledger)", break_on_hyphens=False)
 
 
@@ -249,4 +251,4 @@ def _shortened(fact: str) -> str:
     >>> _shortened("20% of the budget: values of " + ", ".join("abcdefgh") + "; bounds of a, b")
     '20% of the budget: values of a, b and 6 more; bounds of a, b'
     """
-    return re.sub(LIST, lambda found: f"{found[1]}{found[2][:-2]} and {found[3].count(', ') + 1} more", fact)
+    return re.sub(LIST, lambda match: f"{match[1]}{match[2][:-2]} and {match[3].count(', ') + 1} more", fact)

@@ -27,7 +27,7 @@ class Note(str):
 
 
 @contextmanager
-def kept(
+def model_saved(
     fitted: PrivSyn, account: Account, *, out: Path, model: Path | None, ledger: Path | None
 ) -> Iterator[list[Path]]:
     """Write the model and the ledger, then let the caller write the other files. Errors list what exists.
@@ -47,12 +47,12 @@ def kept(
     from privsyn.cli.common.recording import end_recorded
 
     written: list[Path] = []
-    place: Path | None = None
+    path: Path | None = None
     failure: Exception | None = None
     try:
         with _undisturbed():
-            place, failure = _keep(fitted, model or rescue_of(out), out)
-            written += [] if place is None else [place]
+            path, failure = _keep(fitted, model or rescue_of(out), out)
+            written += [] if path is None else [path]
             if ledger is not None:
                 try:
                     write_text(ledger, fitted.ledger_.to_json())
@@ -64,14 +64,14 @@ def kept(
         if failure is not None:
             raise failure
     except KeyboardInterrupt:
-        raise StoppedError(f"interrupted; {_left(place, written)}") from None
+        raise StoppedError(f"interrupted; {_left(path, written)}") from None
     except Exception as error:
         first = failure or error
-        first.add_note(Note(_left(place, written)))
+        first.add_note(Note(_left(path, written)))
         raise first from None
-    if model is None and place is not None:
+    if model is None and path is not None:
         with suppress(OSError):
-            place.unlink()
+            path.unlink()
 
 
 def write_public_pages(
@@ -123,27 +123,27 @@ def _keep(fitted: PrivSyn, wanted: Path, out: Path) -> tuple[Path | None, Except
     """Save the model in the wanted place, or else in any place that works. Return the place and the error."""
     failure: Exception | None = None
     # In this order. To choose a place may fail, as for a full temporary folder.
-    places: tuple[Callable[[], Path], ...] = (
+    choices: tuple[Callable[[], Path], ...] = (
         lambda: wanted,
         lambda: out.with_name(f"{out.name}.{token_hex(4)}.privsyn"),
         lambda: Path(tempfile.mkdtemp(prefix="privsyn-")) / f"{out.name}.privsyn",
     )
-    for choose in places:
+    for choose in choices:
         try:
-            place = choose()
-            fitted.save(place)
+            path = choose()
+            fitted.save(path)
         except Exception as error:  # write the table even if the model cannot be saved
             failure = failure or error
         else:
-            return place, failure
+            return path, failure
     return None, failure
 
 
-def _left(place: Path | None, written: list[Path]) -> str:
+def _left(model: Path | None, written: list[Path]) -> str:
     names = ", ".join(map(str, written)) or "nothing"
-    if place is None:
+    if model is None:
         return f"the model could not be kept; written: {names}"
-    return f"written: {names}; `privsyn sample {place} OUT` draws from the model and costs no privacy"
+    return f"written: {names}; `privsyn sample {model} OUT` draws from the model and costs no privacy"
 
 
 @contextmanager

@@ -124,7 +124,7 @@ ShowProgress = Annotated[
     typer.Option(help="json, for programs: a line {stage, done, total} on standard error for each step."),
 ]
 
-FIELDS = {each.name: each for each in fields(Settings)}
+FIELDS = {setting.name: setting for setting in fields(Settings)}
 
 
 def spelling_of(setting: str) -> str:
@@ -136,9 +136,9 @@ def spelling_of(setting: str) -> str:
 def settings_options(*names: str, required: Collection[str] = ()) -> list[Parameter]:
     """Return the options for settings, by default for all that have a help."""
     return [
-        _option_of(each, required=each.name in required)
-        for each in FIELDS.values()
-        if "help" in each.metadata and (not names or each.name in names)
+        _option_of(setting, required=setting.name in required)
+        for setting in FIELDS.values()
+        if "help" in setting.metadata and (not names or setting.name in names)
     ]
 
 
@@ -148,8 +148,8 @@ def _option_of(setting: Field, *, required: bool) -> Parameter:
     if flags:
         kind, default = bool, False
     text = setting.metadata["help"] + ("" if required else setting.metadata.get("optional", ""))
-    least, shown = setting.metadata.get("least"), setting.metadata.get("metavar")
-    option = typer.Option(*flags, help=text, min=least, metavar=shown)
+    minimum, shown = setting.metadata.get("least"), setting.metadata.get("metavar")
+    option = typer.Option(*flags, help=text, min=minimum, metavar=shown)
     return _parameter(setting.name, kind, option, Parameter.empty if required else default)
 
 
@@ -181,19 +181,22 @@ def takes(**groups: list[Parameter]) -> Callable[[Callable[..., None]], Callable
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        own = signature(command, eval_str=True).parameters
-        parameters = [option for name in own for option in groups.get(name, [own[name]])]
+        arguments = signature(command, eval_str=True).parameters
+        parameters = [option for name in arguments for option in groups.get(name, [arguments[name]])]
 
         @wraps(command)
         def expanded(*arguments: Any, **options: Any) -> None:
-            given = {
-                group: {each.name: _value_of(each, options.pop(each.name, each.default)) for each in members}
+            values = {
+                group: {
+                    option.name: _value_of(option, options.pop(option.name, option.default))
+                    for option in members
+                }
                 for group, members in groups.items()
             }
-            command(*arguments, **options, **given)
+            command(*arguments, **options, **values)
 
         expanded.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-        expanded.__annotations__ = {each.name: each.annotation for each in parameters}
+        expanded.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
         return expanded
 
     return decorate
@@ -231,11 +234,11 @@ def read_schema_of(schema: Path | None, csv: Given) -> Schema | None:
     public = None if schema is None else read_schema(schema)
     before = CsvFormat() if public is None else public.csv
     names = {"decimal": "point"}  # the other options have the schema's names
-    given = {names.get(name, name): value for name, value in csv.items() if value is not None}
-    if given.get("delimiter") in ("tab", r"\t"):
-        given["delimiter"] = "\t"
+    settings = {names.get(name, name): value for name, value in csv.items() if value is not None}
+    if settings.get("delimiter") in ("tab", r"\t"):
+        settings["delimiter"] = "\t"
     with replace_errors(lambda error: f"--{error}".replace("--point", "--decimal"), InputError):
-        format_ = replace(before, **given)
+        format_ = replace(before, **settings)
     if format_ == before:
         return public
     if public is not None and (public.columns or public.missing):
@@ -265,29 +268,29 @@ def split(names: Names) -> list[str]:
     >>> split(["default, paper", "paper"]), split(None), split(["paper(rounds=9, step=(1, 0.9, 9)), default"])
     (['default', 'paper'], [], ['paper(rounds=9, step=(1, 0.9, 9))', 'default'])
     """
-    found: list[str] = []
+    parts: list[str] = []
     for text in names or ():
         part = ""
         for piece in text.split(","):
             part = f"{part},{piece}" if part else piece
             if part.count("(") <= part.count(")"):
-                found.append(part.strip())
+                parts.append(part.strip())
                 part = ""
-        found += [part.strip()] if part else []
-    return list(dict.fromkeys(found))
+        parts += [part.strip()] if part else []
+    return list(dict.fromkeys(parts))
 
 
-def import_from_here(places: Names) -> list[str]:
-    """Return the places of the user's functions. Their modules may be in the working folder."""
-    if places:
+def import_from_here(paths: Names) -> list[str]:
+    """Return the paths ``module:function`` of the user. The modules may be in the working folder."""
+    if paths:
         sys.path.insert(0, str(Path.cwd()))
-    return places or []
+    return paths or []
 
 
-def own_metrics(places: Names) -> list[str]:
-    """Register the metrics of the user, so that ``--score`` knows them; return their places."""
+def own_metrics(paths: Names) -> list[str]:
+    """Register the metrics of the user, so that ``--score`` knows them; return their paths."""
     from privsyn.evaluation.registry import add_metric
 
-    for place in import_from_here(places):
-        add_metric(place)
-    return places or []
+    for path in import_from_here(paths):
+        add_metric(path)
+    return paths or []

@@ -51,9 +51,9 @@ def check_table(path: Path) -> None:
     Location.of(path).format.require()
     if is_folder(path):
         parts_of(path)  # a folder without a Parquet file is no table
-    if others := left_out(path):
-        what = f"{others[0].name!r} is" if len(others) == 1 else f"{plural(len(others), 'file')} are"
-        say(f"privsyn: {path}: {what} not read, not ending in .parquet", err=True)
+    if skipped := left_out(path):
+        files = f"{skipped[0].name!r} is" if len(skipped) == 1 else f"{plural(len(skipped), 'file')} are"
+        say(f"privsyn: {path}: {files} not read, not ending in .parquet", err=True)
 
 
 def check_outputs(
@@ -86,9 +86,9 @@ def check_outputs(
             continue
         file = file_of(path)
         _check_output(name, file)
-        if (place := file.resolve()) in taken:
-            raise InputError(f"{name} {path}: is {taken[place]} too: give it a name of its own")
-        taken[place] = name
+        if (resolved := file.resolve()) in taken:
+            raise InputError(f"{name} {path}: is {taken[resolved]} too: give it a name of its own")
+        taken[resolved] = name
     if not force:
         for name, path in outputs.items():
             if path is not None and name not in appended:
@@ -97,7 +97,7 @@ def check_outputs(
 
 
 def output_files(
-    out: Path, tables: Collection[str], others: Outputs, *, excel_safe: bool
+    out: Path, tables: Collection[str], files: Outputs, *, excel_safe: bool
 ) -> dict[str, Path | None]:
     """Return the outputs that are files. Linked `tables` are written into a new folder, or a database.
 
@@ -108,12 +108,12 @@ def output_files(
         check_excel_safe(out, excel_safe=excel_safe)
         ending_of(out)
     if not tables or holds_tables(out):
-        return {"OUT": out, **others}
+        return {"OUT": out, **files}
     check_for_tables(out)
-    for name, path in others.items():
+    for name, path in files.items():
         if path is not None and out.resolve() in path.resolve().parents:
             raise InputError(f"{name} {path}: the folder {out} is for the tables alone: give another folder")
-    return dict(others)
+    return dict(files)
 
 
 BUDGET = "the budget file"
@@ -155,14 +155,14 @@ def rescue_of(out: Path) -> Path:
     return out.with_name(f"{out.name}.rescue.privsyn")
 
 
-def check_rescue(out: Path, others: Iterable[Path | None], *, force: bool) -> None:
+def check_rescue(out: Path, paths: Iterable[Path | None], *, force: bool) -> None:
     """Refuse to overwrite the model of a failed run, or another file with the name of the rescue model."""
-    place = rescue_of(out)
-    if any(other is not None and other.resolve() == place.resolve() for other in others):
-        raise InputError(f"{place}: the model is kept there until all is written: choose another name")
-    if place.exists() and not force:
+    rescue = rescue_of(out)
+    if any(path is not None and path.resolve() == rescue.resolve() for path in paths):
+        raise InputError(f"{rescue}: the model is kept there until all is written: choose another name")
+    if rescue.exists() and not force:
         raise InputError(
-            f"{place}: is the model of an earlier run that failed: draw from it with `privsyn sample` at no"
+            f"{rescue}: is the model of an earlier run that failed: draw from it with `privsyn sample` at no"
             " cost in privacy, or delete it, or give --force"
         )
 
@@ -189,10 +189,10 @@ def _tell_of_leftovers(outputs: Iterable[Path]) -> None:
     They are not deleted, because another run may still be writing them.
     """
     for path in outputs:
-        place = path.resolve()
-        pattern = r"(\.[0-9a-f]{8}-)+" + re.escape(place.name)
+        output = path.resolve()
+        pattern = r"(\.[0-9a-f]{8}-)+" + re.escape(output.name)
         with suppress(OSError):  # a folder may be writable but not readable
-            for name in sorted(file.name for file in place.parent.iterdir()):
+            for name in sorted(file.name for file in output.parent.iterdir()):
                 if re.fullmatch(pattern, name):
                     say(
                         f"privsyn: {name!r}: was left beside {path.name} by a run that was killed,"
@@ -234,32 +234,32 @@ def exists_already(path: Path, tables: Collection[str] = ()) -> bool:
 
 def tables_there(path: Path, tables: Collection[str] = ()) -> list[str]:
     """Return which tables a database has already, of those that are to be written into it."""
-    place = Location.of(path)
-    if not place.file.exists() or not place.file.stat().st_size:
+    database = Location.of(path)
+    if not database.file.exists() or not database.file.stat().st_size:
         return []
-    there = {name.casefold() for name in place.format.door.catalogue(place)}
-    return [name for name in tables or (place.table,) if name.casefold() in there]
+    there = {name.casefold() for name in database.format.door.catalogue(database)}
+    return [name for name in tables or (database.table,) if name.casefold() in there]
 
 
 @contextmanager
 def staged(outputs: Outputs) -> Iterator[dict[str, Path]]:
     """Yield a temporary path for each output. On success all files are renamed, on failure all deleted."""
     with ExitStack() as stack:
-        places = {
+        parts = {
             name: stack.enter_context(atomic_path(path)) for name, path in outputs.items() if path is not None
         }
         try:
-            yield places
+            yield parts
         except InputError as error:  # it names the temporary path, which the user does not know
             text = str(error)
-            for name, place in places.items():
-                text = text.replace(str(place), str(outputs[name]))
+            for name, part in parts.items():
+                text = text.replace(str(part), str(outputs[name]))
             raise InputError(text) from None
 
 
-def write_text(place: Path, text: str) -> None:
+def write_text(path: Path, text: str) -> None:
     """Write a text file. Errors name this file, not another staged one."""
-    with atomic_path(place) as part:
+    with atomic_path(path) as part:
         part.write_text(text, encoding="utf-8")
 
 
@@ -354,15 +354,15 @@ def _write(codec: Codec, form: OutputType, out: Path, rows: int | None) -> None:
         )  # are there enough identifiers?
     complaint = ""
     with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder, f"rehearsal{ending_of(out)}")
+        part = Path(folder, f"rehearsal{ending_of(out)}")
         try:
             write_table(
                 form.only(set(codec.names).difference(codec.dropped)).cast(specimen, codec.schema),
-                place,
+                part,
                 codec.schema,
                 form,
             )
         except InputError as error:
-            complaint = str(error).replace(str(place), str(out))
+            complaint = str(error).replace(str(part), str(out))
     if complaint:
         raise InputError(complaint)

@@ -46,7 +46,7 @@ def account_of(
     data: Path,
     out: Path | None,
     settings: Mapping[str, Any],
-    place: BudgetPlace,
+    budget_place: BudgetPlace,
     policy: Path | None,
     *,
     resumed: str | None = None,
@@ -61,17 +61,17 @@ def account_of(
     from privsyn.account.runs import Run, name_of
     from privsyn.errors import InputError
 
-    place.check()
+    budget_place.check()
     limits = policy_of(data, policy)
     epsilon, seeded = settings["epsilon"], settings.get("seed") is not None
     unit, root = _person_of(settings, limits)
-    if epsilon is None and place.file is not None:
+    if epsilon is None and budget_place.file is not None:
         raise InputError("--budget: give --epsilon: without it nothing is asked, so nothing is spent")
-    if limits is not None and place.declined:
+    if limits is not None and budget_place.declined:
         raise InputError(f"--no-budget: {limits.file} needs the budget file: leave out --no-budget")
     files = None
-    if epsilon is not None and not place.declined:  # else nothing is asked of a private row
-        files = BudgetFiles.of(data, place.file, limits)
+    if epsilon is not None and not budget_place.declined:  # else nothing is asked of a private row
+        files = BudgetFiles.of(data, budget_place.file, limits)
     limit = None if limits is None else limits.to_plain()
     name = "" if out is None else name_of(out)
     run = Run(epsilon or 0.0, settings["delta"], unit, seeded, name_of(data), name, limit, root=root)
