@@ -41,7 +41,7 @@ LEARNERS = {
 
 DEFAULT_LEARNERS = ("boosting", "linear")
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,11 +50,11 @@ class Results:
 
     _results: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
-    def once(self, compute: Callable[[Self], Found]) -> Found:
+    def once(self, compute: Callable[[Self], Result]) -> Result:
         """Return `compute(self)`, computed once: several metrics share it."""
         if compute not in self._results:
             self._results[compute] = compute(self)
-        return cast(Found, self._results[compute])
+        return cast(Result, self._results[compute])
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,28 +109,28 @@ class Comparison(Results):
         owners: Integers | None = None,
     ) -> Comparison:
         """Read and encode the tables; see `evaluate`. The rows of an owner are held out together."""
-        given = {"real": real, "synthetic": synthetic} | ({} if test is None else {"test": test})
-        frames, pooled = pool_rare(dict(zip(given, read_together(given, schema), strict=True)), schema)
+        sources = {"real": real, "synthetic": synthetic} | ({} if test is None else {"test": test})
+        frames, pooled = pool_rare(dict(zip(sources, read_together(sources, schema), strict=True)), schema)
         view, coded = code_together([*frames.values()], schema)
         if target is not None and target not in view.domain.names:
             meant = did_you_mean(target, view.domain.names)
             raise InputError(f"target {safe_repr(target)} is not a compared column{meant}")
         _check_left_out(view, target, leave_out)
-        tables, learners = dict(zip(given, coded, strict=True)), chosen_learners(models)
+        tables, learners = dict(zip(sources, coded, strict=True)), chosen_learners(models)
         _check_numbers(view, frames, tables)
         if learners and target is not None:
             _check_target(view, tables, target)
         rng = np.random.default_rng(SEED)
-        whole, rows = tables["real"], len(tables["synthetic"])
-        train, held_out = (whole, tables["test"]) if "test" in tables else _split(whole, owners, rng)
+        real_rows, rows = tables["real"], len(tables["synthetic"])
+        train, held_out = (real_rows, tables["test"]) if "test" in tables else _split(real_rows, owners, rng)
         return cls(
             view,
-            whole,
+            real_rows,
             tables["synthetic"],
             train,
             held_out,
-            whole.resample(rows, rng),
-            whole.unlink(rows, rng),
+            real_rows.resample(rows, rng),
+            real_rows.unlink(rows, rng),
             target,
             learners,
             _remarks(view, frames, tables) if "test" in tables else None,
@@ -148,24 +148,30 @@ class Comparison(Results):
         }
         return replace(self, **few, models=())
 
-    def compare(self, measure: Callable[[Coded, Mapping[str, Coded]], dict[str, Found]]) -> dict[str, Found]:
+    def compare(
+        self, measure: Callable[[Coded, Mapping[str, Coded]], dict[str, Result]]
+    ) -> dict[str, Result]:
         """Return the results of `measure` for the synthetic table and each reference table.
 
         Held-out rows are compared with the other real rows, not with a table that may contain them.
         """
-        others = {"synthetic": self.synthetic, "real": self.resampled, "independent": self.independent}
-        return measure(self.real, others) | measure(self.train, {"held_out": self.test})
+        references = {"synthetic": self.synthetic, "real": self.resampled, "independent": self.independent}
+        return measure(self.real, references) | measure(self.train, {"held_out": self.test})
 
-    def compare_each(self, measure: Callable[[Coded, Coded], Found]) -> dict[str, Found]:
+    def compare_each(self, measure: Callable[[Coded, Coded], Result]) -> dict[str, Result]:
         """Return the same for a measure of the real table and one other."""
-        return self.compare(lambda real, others: {name: measure(real, t) for name, t in others.items()})
+        return self.compare(
+            lambda real, references: {name: measure(real, t) for name, t in references.items()}
+        )
 
     def compare_records(
-        self, measure: Callable[[Records, Mapping[str, Records]], dict[str, Found]]
-    ) -> dict[str, Found]:
+        self, measure: Callable[[Records, Mapping[str, Records]], dict[str, Result]]
+    ) -> dict[str, Result]:
         """Return the same for a measure of codes."""
         return self.compare(
-            lambda real, others: measure(real.records, {name: t.records for name, t in others.items()})
+            lambda real, references: measure(
+                real.records, {name: t.records for name, t in references.items()}
+            )
         )
 
 
@@ -206,12 +212,12 @@ def read_together(tables: Mapping[str, Any], schema: Schema | None) -> list[pd.D
     for name, frame in frames.items():
         if not len(frame):
             raise InputError(f"the {name} table has no rows: give a table with rows")
-        if declared(schema) is None and (others := set(frame.columns) ^ set(frames["real"].columns)):
-            one = min(others, key=str)
-            verb = "lacks" if one in frames["real"].columns else "also has"
+        if declared(schema) is None and (columns_of_one := set(frame.columns) ^ set(frames["real"].columns)):
+            column_of_one = min(columns_of_one, key=str)
+            verb = "lacks" if column_of_one in frames["real"].columns else "also has"
             raise InputError(
-                f"the {name} table has other columns than the real one (it {verb} {one!r}): give a schema of"
-                " the columns to use"
+                f"the {name} table has other columns than the real one (it {verb} {column_of_one!r}): give a"
+                " schema of the columns to use"
             )
     return [*frames.values()]
 
@@ -274,30 +280,32 @@ def _remarks(view: View, frames: Mapping[str, pd.DataFrame], tables: Mapping[str
     """Return what is odd about the test rows."""
     refuse_copy(tables, "test", "real", "synthetic")
     test, real = _digests(tables["test"]), _digests(tables["real"])
-    found = [] if len(test) >= FEW_TEST_ROWS else [f"only {plural(len(test), 'test row')}: scores are chance"]
+    remarks = (
+        [] if len(test) >= FEW_TEST_ROWS else [f"only {plural(len(test), 'test row')}: scores are chance"]
+    )
     twins = pd.Series(real).duplicated(keep=False).mean()
     if (same := np.isin(test, real)).mean() > twins + SAME_ROWS:
-        found.append(
+        remarks.append(
             f"{same.sum():,} of {len(test):,} test rows are rows of the real table too: models trained on it"
             " know them"
         )
     for name, cells in tables["test"].numbers.items():
-        given = frames["test"][name].notna().to_numpy(bool)
-        if unread := int((given & np.isnan(cells)).sum()):
-            found.append(f"column {name!r}: {plural(unread, 'test cell')} cannot be read: missing instead")
+        present = frames["test"][name].notna().to_numpy(bool)
+        if unread := int((present & np.isnan(cells)).sum()):
+            remarks.append(f"column {name!r}: {plural(unread, 'test cell')} cannot be read: missing instead")
     for name in view.domain:
         if (share := _unseen(view, tables, name)) > 0.5:
-            found.append(f"column {name!r}: {share:.0%} of the test cells have values that no real row has")
-    return tuple(found)
+            remarks.append(f"column {name!r}: {share:.0%} of the test cells have values that no real row has")
+    return tuple(remarks)
 
 
-def refuse_copy(tables: Mapping[str, Coded], which: str, *others: str) -> None:
+def refuse_copy(tables: Mapping[str, Coded], which: str, *names: str) -> None:
     """Refuse a table of held-out rows that has the rows of one of the others."""
     rows = np.sort(_digests(tables[which]))
-    for other in others:
-        if np.array_equal(rows, np.sort(_digests(tables[other]))):
+    for name in names:
+        if np.array_equal(rows, np.sort(_digests(tables[name]))):
             raise InputError(
-                f"the {which} table has the rows of the {other} one: give real rows that no table was made"
+                f"the {which} table has the rows of the {name} one: give real rows that no table was made"
                 " from"
             )
 
@@ -318,9 +326,9 @@ def _split(table: Coded, owners: Integers | None, rng: np.random.Generator) -> t
     cut = max(1, round((1 - TEST_SHARE) * len(table)))
     if owners is not None and len(owners):
         groups = np.where(owners < 0, owners.max() + 1 + np.arange(len(owners)), owners)
-        place = rng.permutation(groups.max() + 1)[groups]
-        order = np.argsort(place, kind="stable")
-        ends = np.flatnonzero(np.diff(place[order])) + 1  # where another owner begins
+        rank_of_owner = rng.permutation(groups.max() + 1)[groups]
+        order = np.argsort(rank_of_owner, kind="stable")
+        ends = np.flatnonzero(np.diff(rank_of_owner[order])) + 1  # where another owner begins
         cut = int(ends[np.abs(ends - cut).argmin()]) if len(ends) else len(table)
     return table.take(order[:cut]), table.take(order[cut:] if cut < len(table) else order)
 
@@ -337,9 +345,18 @@ def pool_rare(
 ) -> tuple[dict[str, pd.DataFrame], dict[str, Floats]]:
     """Return the tables with the real values pooled that the synthetic table pools.
 
-    A schema names the value that stands for the others, or it is ``"(other)"``, as in `Categorical`. Without
-    a list of values, those that the synthetic table lacks are pooled, if it has that value and, unless the
-    schema names it, the real table has not.
+    The pooled value of a column stands for other values. The schema names it, or it is ``"(other)"``, as in
+    `Categorical`. Which real values of a column are replaced by it:
+
+    =============================================================  =====================================
+    the schema                                                     values that are pooled
+    =============================================================  =====================================
+    lists the values, and names the pooled value                   values outside the list
+    lists the values, and names no pooled value                    none
+    lists none, and the synthetic column has the pooled value      values that the synthetic column lacks
+    lists none, and the synthetic column lacks the pooled value    none
+    names no pooled value, and the real column has ``"(other)"``   none: ``"(other)"`` is then a value
+    =============================================================  =====================================
 
     Parameters
     ----------
@@ -364,12 +381,12 @@ def pool_rare(
     tables, pooled = dict(frames), {}
     for name in frames["synthetic"].columns if schema is None else schema.coded:
         column = Categorical() if schema is None else schema.columns[name]
-        if not column.lists_values or any(name not in one.columns for one in frames.values()):
+        if not column.lists_values or any(name not in frame.columns for frame in frames.values()):
             continue
         with suppress(TypeError):  # cells that cannot be compared: encoding refuses them
             marks = () if schema is None else schema.markers(name)
-            if (found := _pooled(tables, name, column, marks)) is not None:
-                pooled[name] = found
+            if (shares := _pooled(tables, name, column, marks)) is not None:
+                pooled[name] = shares
     return tables, pooled
 
 
@@ -383,23 +400,23 @@ def _pooled(
         synthetic = set(tables["synthetic"][name].dropna().unique())
         if word not in synthetic or (column.other is None and (real == word).any()):
             return None
-        kept = synthetic | {word, *marks}
+        values_kept = synthetic | {word, *marks}
     elif column.other is None:
         return None
     else:
-        kept = {*listed, *marks}
+        values_kept = {*listed, *marks}
     columns = {which: tables[which][name] for which in tables.keys() - {"synthetic"}}
-    texts = all(isinstance(one, str) for one in kept)
-    if texts and not any(isinstance(one, str) for one in real.dropna()[:1]):
+    texts = all(isinstance(value, str) for value in values_kept)
+    if texts and not any(isinstance(value, str) for value in real.dropna()[:1]):
         # Of a column of whole numbers, the values beside the word may be their texts.
         columns = {which: cells.convert_dtypes().astype("string") for which, cells in columns.items()}
         real = columns["real"]
-    lost = real.notna() & ~real.isin(kept)
+    lost = real.notna() & ~real.isin(values_kept)
     if not lost.any():
         return None
     shares = real[lost].astype(OBJECT).value_counts() / len(real)
     for which, cells in columns.items():
-        rest = cells.astype(OBJECT).where(cells.isna() | cells.isin(kept), word)
+        rest = cells.astype(OBJECT).where(cells.isna() | cells.isin(values_kept), word)
         tables[which] = tables[which].assign(**{name: rest})
     return np.asarray(shares, np.float64)
 
@@ -413,7 +430,7 @@ def pooled_line(columns: Mapping[str, Mapping[str, float]]) -> list[str]:
     >>> len(pooled_line(many)[0])
     182
     """
-    shares = {name: of["pooled"] for name, of in columns.items() if of["pooled"] > 0}
+    shares = {name: facts["pooled"] for name, facts in columns.items() if facts["pooled"] > 0}
     ranked = sorted(shares, key=lambda name: -shares[name])
     words = [
         f"{name} {shares[name]:.1%} of the cells ({plural(int(columns[name]['pooled_values']), 'value')})"

@@ -136,8 +136,8 @@ def _merged(labels: tuple[str, ...], counts: Ints) -> Levels:
     rough = np.arange(bins) if bins <= MOST_LEVELS else np.minimum(middle * MOST_LEVELS, MOST_LEVELS - 1)
     used, level = np.unique(rough.astype(np.int64), return_inverse=True)
     words = []
-    for place in range(len(used)):
-        first, *_, last = [part for label in np.array(labels[:bins])[level == place] for part in _ends(label)]
+    for index in range(len(used)):
+        first, *_, last = [part for label in np.array(labels[:bins])[level == index] for part in _ends(label)]
         words.append(first if first == last else f"{first} to {last}")
     if missing:
         words.append(MISSING)
@@ -155,11 +155,11 @@ def _most_frequent(labels: tuple[str, ...], counts: Ints) -> Levels:
     missing = labels[-1] == MISSING
     values = len(labels) - missing
     order = np.argsort(-counts[:values], kind="stable")
-    kept = order if values <= MOST_LEVELS else order[: MOST_LEVELS - 1]
-    words = [labels[code] for code in kept]
-    level = np.full(values, len(kept))
-    level[kept] = np.arange(len(kept))
-    if len(kept) < values:
+    frequent = order if values <= MOST_LEVELS else order[: MOST_LEVELS - 1]
+    words = [labels[code] for code in frequent]
+    level = np.full(values, len(frequent))
+    level[frequent] = np.arange(len(frequent))
+    if len(frequent) < values:
         words.append(OTHER)
     if missing:
         level = np.append(level, len(words))
@@ -236,15 +236,15 @@ class Classes:
         ends = np.searchsorted(numbers, cuts, side="left")
         inside = np.split(numbers, ends)
         words = view.ranges[axis] or number_range
-        return cls(cuts, (*(words(one[0], one[-1]) if len(one) else "" for one in inside), MISSING))
+        return cls(cuts, (*(words(part[0], part[-1]) if len(part) else "" for part in inside), MISSING))
 
     def code(self, codes: Integers, numbers: Floats | None) -> Ints:
         """Return the class of each cell."""
         missing = len(self.words) - 1
         if numbers is None:
             return codes.astype(np.int64)
-        found = np.searchsorted(self.cuts, np.nan_to_num(numbers), side="right")
-        return np.where(np.isnan(numbers), missing, found)
+        classes = np.searchsorted(self.cuts, np.nan_to_num(numbers), side="right")
+        return np.where(np.isnan(numbers), missing, classes)
 
 
 def code_together(
@@ -286,21 +286,31 @@ def code_together(
             values = None if schema is None else column.listed or None
             encoded[name] = _categories(cells, values, marks, most_values)
         else:
-            given = schema is not None and column.is_public
-            encoded[name] = _bins(cells, cast(Ordinal, column), given=given)
+            public = schema is not None and column.is_public
+            encoded[name] = _bins(cells, cast(Ordinal, column), public=public)
     columns = encoded.values()
-    sizes, ordered = tuple(len(one.labels) for one in columns), tuple(one.ordered for one in columns)
+    sizes, ordered = (
+        tuple(len(encoded_column.labels) for encoded_column in columns),
+        tuple(encoded_column.ordered for encoded_column in columns),
+    )
     domain = Domain(tuple(encoded), sizes, ordered)
     coded = tuple(
         Coded(
-            Records(domain, np.column_stack([one.codes[index] for one in columns])),
-            {name: one.numbers[index] for name, one in encoded.items() if one.numbers},
+            Records(domain, np.column_stack([encoded_column.codes[index] for encoded_column in columns])),
+            {
+                name: encoded_column.numbers[index]
+                for name, encoded_column in encoded.items()
+                if encoded_column.numbers
+            },
             table,
         )
         for index, table in enumerate(tables)
     )
     left_out = called_identifiers(chosen) if schema is None else ()
-    kinds, labels, ranges = zip(*((one.kind, one.labels, one.ranges) for one in columns), strict=True)
+    kinds, labels, ranges = zip(
+        *((encoded_column.kind, encoded_column.labels, encoded_column.ranges) for encoded_column in columns),
+        strict=True,
+    )
     return View(domain, kinds, labels, ranges, left_out), coded
 
 
@@ -323,57 +333,64 @@ def _column(table: pd.DataFrame, name: str) -> pd.Series:
 
 
 def _categories(
-    cells: Sequence[pd.Series], values: Sequence[Any] | None, marks: Sequence[str], most: int | None
+    cells: Sequence[pd.Series], values: Sequence[Any] | None, marks: Sequence[str], limit: int | None
 ) -> _Column:
-    """Encode values; those outside the list, or beyond the `most` common ones, share one code."""
-    if values is None and len({isinstance(one, str) for table in cells for one in table.dropna()[:1]}) > 1:
-        cells = [one.convert_dtypes().astype("string") for one in cells]  # a file has texts, a frame numbers
-    factors = [distinct(one.astype(OBJECT)) for one in cells]
+    """Encode values; those outside the list, or beyond the `limit` common ones, share one code."""
+    if (
+        values is None
+        and len({isinstance(table_cells, str) for table in cells for table_cells in table.dropna()[:1]}) > 1
+    ):
+        cells = [
+            table_cells.convert_dtypes().astype("string") for table_cells in cells
+        ]  # a file has texts, a frame numbers
+    factors = [distinct(table_cells.astype(OBJECT)) for table_cells in cells]
     counts: Counter[Any] = Counter()
-    for places, values_in in factors:
-        counts.update(dict(zip(values_in, np.bincount(places[places >= 0]).tolist(), strict=True)))
+    for indices, values_in in factors:
+        counts.update(dict(zip(values_in, np.bincount(indices[indices >= 0]).tolist(), strict=True)))
     for mark in marks:
         counts.pop(mark, None)
     listed = [value for value, _ in counts.most_common()] if values is None else list(values)
-    if most is not None and len(listed) > most:
-        listed = sorted(listed, key=lambda value: -counts[value])[:most]
-    code = {value: place for place, value in enumerate(listed)}
+    if limit is not None and len(listed) > limit:
+        listed = sorted(listed, key=lambda value: -counts[value])[:limit]
+    code = {value: index for index, value in enumerate(listed)}
     words = [*map(str, listed), *([OTHER] if counts.keys() - code.keys() else [])]
-    other, missing = len(listed), len(words)
-    found = []
-    for places, values_in in factors:
-        codes = [missing if value in marks else code.get(value, other) for value in values_in]
-        found.append(np.array([*codes, missing], np.int32)[places])
-    if not words or any((one == missing).any() for one in found):
+    pooled_code, missing = len(listed), len(words)
+    codes_of_tables = []
+    for indices, values_in in factors:
+        codes = [missing if value in marks else code.get(value, pooled_code) for value in values_in]
+        codes_of_tables.append(np.array([*codes, missing], np.int32)[indices])
+    if not words or any((table_cells == missing).any() for table_cells in codes_of_tables):
         words.append(MISSING)
-    return _Column("category", tuple(words), found)
+    return _Column("category", tuple(words), codes_of_tables)
 
 
-def _bins(cells: Sequence[pd.Series], column: Ordinal, *, given: bool) -> _Column:
+def _bins(cells: Sequence[pd.Series], column: Ordinal, *, public: bool) -> _Column:
     """Encode numbers or dates in bins; missing cells have a code of their own."""
     column = replace(column, bins=min(column.bins, MOST_VALUES))
-    floats = [np.where(np.isfinite(one), one, np.nan) for one in map(column.measured, cells)]
-    grid = column.own_grid(cells[0].dtype) if given else _grid_around(column, floats, cells[0].name)
+    floats = [np.where(np.isfinite(numbers), numbers, np.nan) for numbers in map(column.measured, cells)]
+    grid = column.own_grid(cells[0].dtype) if public else _grid_around(column, floats, cells[0].name)
     dates = column.compared_as == "date"
-    in_a_day = int(DAY / column.scale) if dates and given else 1
-    points = [one * DAY if in_a_day > 1 else np.floor(one) if dates else one for one in floats]
+    in_a_day = int(DAY / column.scale) if dates and public else 1
+    points = [
+        numbers * DAY if in_a_day > 1 else np.floor(numbers) if dates else numbers for numbers in floats
+    ]
     codes = [
-        np.where(np.isnan(one), grid.bins, grid.encode(at)).astype(np.int32)
-        for one, at in zip(floats, points, strict=True)
+        np.where(np.isnan(numbers), grid.bins, grid.encode(at)).astype(np.int32)
+        for numbers, at in zip(floats, points, strict=True)
     ]
     words = partial(date_range, in_a_day=in_a_day) if dates else column.words_on(grid, cells[0].dtype)
-    missing = (MISSING,) if any(np.isnan(one).any() for one in floats) else ()
+    missing = (MISSING,) if any(np.isnan(numbers).any() for numbers in floats) else ()
     labels = (*bin_labels(grid, words), *missing)
     return _Column(column.compared_as, labels, codes, grid.bins, floats, _days_in_words if dates else words)
 
 
 def _grid_around(column: Ordinal, floats: Sequence[Floats], name: object) -> Grid:
     """Return the grid with bounds around the rows of all tables."""
-    present = np.concatenate([one[~np.isnan(one)] for one in floats])
+    present = np.concatenate([numbers[~np.isnan(numbers)] for numbers in floats])
     low, high = (float(present.min()), float(present.max())) if len(present) else (0.0, 0.0)
-    whole = bool((present == np.rint(present)).all()) and max(abs(low), abs(high)) < 2**53
+    integers = bool((present == np.rint(present)).all()) and max(abs(low), abs(high)) < 2**53
     with suppress(InputError):  # its text quotes the bounds, which are cells here
-        return column.grid_around(low, high, integers=whole)
+        return column.grid_around(low, high, integers=integers)
     raise InputError(f"column {name!r}: its range is too wide to be compared: give bounds in a schema")
 
 

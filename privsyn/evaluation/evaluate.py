@@ -111,8 +111,8 @@ def evaluate(
         comparisons: Mapping[str, Comparison] = {"": comparison}
     else:
         database = as_one(schema, unit, order)
-        given = {"real": real, "synthetic": synthetic} | ({} if test is None else {"test": test})
-        frames = {which: read_tables(which, each, database, unit=unit) for which, each in given.items()}
+        sources = {"real": real, "synthetic": synthetic} | ({} if test is None else {"test": test})
+        frames = {which: read_tables(which, source, database, unit=unit) for which, source in sources.items()}
         linked = LinkedComparison.of(frames, database, target=target, models=models, leave_out=leave_out)
         comparisons = linked.comparisons
     for comparison in comparisons.values():
@@ -151,7 +151,10 @@ def score(comparison: Comparison) -> Scores:
         values={
             name: Score(nan) if name in METRICS_OF_PERSONS else compute(name, comparison) for name in METRICS
         },
-        worst={order: _worst(marginals.marginals_of(names, order), found) for order, found in errors.items()},
+        worst={
+            order: _worst(marginals.marginals_of(names, order), errors_of_order)
+            for order, errors_of_order in errors.items()
+        },
         column_errors=_of_columns(comparison, errors[1]),
         pairs=comparison.once(marginals.pairs_of)["synthetic"],
         correlations=correlations,
@@ -197,7 +200,7 @@ def with_persons(scores: Scores, linked: LinkedComparison) -> Scores:
 
 def _worst(margins: Sequence[Attributes], errors: Floats) -> tuple[tuple[Attributes, float], ...]:
     order = np.argsort(-errors, kind="stable")[:WORST]
-    return tuple((margins[place], float(errors[place])) for place in order)
+    return tuple((margins[index], float(errors[index])) for index in order)
 
 
 def _quantiles(comparison: Comparison) -> dict[str, dict[str, tuple[float, float]]]:
@@ -207,17 +210,20 @@ def _quantiles(comparison: Comparison) -> dict[str, dict[str, tuple[float, float
         name: {
             f"{share:g}": (float(real), float(synthetic))
             for share, real, synthetic in zip(
-                SHARES, shapes.real_quantiles[place], shapes.quantiles[place], strict=True
+                SHARES, shapes.real_quantiles[index], shapes.quantiles[index], strict=True
             )
         }
-        for place, name in enumerate(comparison.real.numbers)
+        for index, name in enumerate(comparison.real.numbers)
     }
 
 
 def _of_columns(comparison: Comparison, errors: Floats) -> dict[str, dict[str, float]]:
     """Return the errors of each column, and its shares of missing and of pooled cells."""
-    of_numbers = {key: comparison.once(of.errors)["synthetic"] for key, of in COLUMN_ERRORS.items()}
-    place = {name: place for place, name in enumerate(comparison.real.numbers)}
+    of_numbers = {
+        key: comparison.once(column_errors.errors)["synthetic"]
+        for key, column_errors in COLUMN_ERRORS.items()
+    }
+    index = {name: index for index, name in enumerate(comparison.real.numbers)}
     missing = [
         (table.records.codes == np.array(comparison.view.missing)).mean(axis=0)
         for table in (comparison.real, comparison.synthetic)
@@ -225,7 +231,10 @@ def _of_columns(comparison: Comparison, errors: Floats) -> dict[str, dict[str, f
     return {
         name: {
             "error": float(errors[axis]),
-            **{key: float(found[place[name]]) if name in place else nan for key, found in of_numbers.items()},
+            **{
+                key: float(errors_of_key[index[name]]) if name in index else nan
+                for key, errors_of_key in of_numbers.items()
+            },
             "missing_real": float(missing[0][axis]),
             "missing_synthetic": float(missing[1][axis]),
             "pooled": float(np.sum(comparison.pooled.get(name, 0.0))),

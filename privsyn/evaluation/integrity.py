@@ -53,9 +53,9 @@ class Columns:
         data = cells.drop(columns=[*table.keys, *table.copied]) if schema is None else cells[[*schema.coded]]
         if not len(data.columns) or (schema is None and table.schema is not None):  # it has keys alone
             return cls(Schema({}), cells, {}, parent)
-        whole = infer_schema(data) if schema is None else replace(schema, columns=schema.coded)
+        filled_schema = infer_schema(data) if schema is None else replace(schema, columns=schema.coded)
         with about(f"table {name!r}"):
-            filled, numbers = numbers_of(OpenSchema.of(whole, data), data)
+            filled, numbers = numbers_of(OpenSchema.of(filled_schema, data), data)
         return cls(filled, cells, numbers, parent)
 
 
@@ -72,12 +72,12 @@ def broken_rules(
     if not has_rules(database, within=within):
         return {}
     columns = {name: Columns.of(name, frames, links, database) for name in database.names}
-    found = {}
-    for name, own in columns.items():
-        for constraint, times in rows_that_break(own.schema, own.numbers) if within else ():
-            found[f"{name}: {', '.join(constraint.columns)} ({kind_of(constraint)})"] = times
-        found |= {f"{name}: {rule}": times for rule, times in _across(name, columns, database)}
-    return found
+    broken = {}
+    for name, rows in columns.items():
+        for constraint, times in rows_that_break(rows.schema, rows.numbers) if within else ():
+            broken[f"{name}: {', '.join(constraint.columns)} ({kind_of(constraint)})"] = times
+        broken |= {f"{name}: {rule}": times for rule, times in _across(name, columns, database)}
+    return broken
 
 
 def has_rules(database: Database, *, within: bool) -> bool:
@@ -89,60 +89,69 @@ def has_rules(database: Database, *, within: bool) -> bool:
 
 def _across(name: str, columns: Mapping[str, Columns], database: Database) -> Iterator[tuple[str, int]]:
     """Yield each rule of a table about several rows, in words, and how often it is broken."""
-    table, own = database.tables[name], columns[name]
-    links, rows_here = {each: of.parent for each, of in columns.items()}, np.arange(len(own.parent))
-    places = dict(places_above(database, name, links, rows_here))
+    table, child_rows = database.tables[name], columns[name]
+    links, rows_here = (
+        {table_name: table_rows.parent for table_name, table_rows in columns.items()},
+        np.arange(len(child_rows.parent)),
+    )
+    rows_above = dict(places_above(database, name, links, rows_here))
     for comparison in table.compared:
         above, column = comparison.above
         rule = comparison.enforced(
-            own.schema.ordinal(comparison.column), columns[above].schema.ordinal(column)
+            child_rows.schema.ordinal(comparison.column), columns[above].schema.ordinal(column)
         )
         numbers = {
-            comparison.column: own.numbers[comparison.column],
-            comparison.name: columns[above].numbers[column][places[above]],
+            comparison.column: child_rows.numbers[comparison.column],
+            comparison.name: columns[above].numbers[column][rows_above[above]],
         }
         yield str(comparison), int((~rule.holds(numbers)).sum())
     for column, copied in table.copied.items():
         above, its = copied.above
-        cells = [own.cells[column], columns[above].cells[its].take(places[above])]
+        cells = [child_rows.cells[column], columns[above].cells[its].take(rows_above[above])]
         codes = pd.factorize(pd.concat(cells, ignore_index=True))[0]  # of a missing cell -1
         yield str(copied), int((codes[: len(cells[0])] != codes[len(cells[0]) :]).sum())
     for column, summary in table.computed.items():
-        rows, given = columns[summary.table], own.numbers[column]
+        rows, declared = columns[summary.table], child_rows.numbers[column]
         summed = np.ones(len(rows.parent)) if summary.column is None else rows.numbers[summary.column]
-        found = np.bincount(rows.parent, np.nan_to_num(summed), minlength=len(given))
-        resolution = own.schema.coded[column].resolution
-        error = np.abs(found - given)
-        off = error > np.maximum(resolution / 2, ROUNDING * np.abs(found))  # NaN breaks no rule
+        computed = np.bincount(rows.parent, np.nan_to_num(summed), minlength=len(declared))
+        resolution = child_rows.schema.coded[column].resolution
+        error = np.abs(computed - declared)
+        off = error > np.maximum(resolution / 2, ROUNDING * np.abs(computed))  # NaN breaks no rule
         yield f"{column} == {summary}", int(off.sum())
     if table.parent is None:
         return
     up, parents = table.parent, len(columns[table.parent].parent)
-    number = np.bincount(own.parent, minlength=parents)
+    number = np.bincount(child_rows.parent, minlength=parents)
     if table.children is not None:
-        least, most = table.children
-        words = f"at least {least}" if most is None else f"{least} to {most}" if most > least else str(least)
-        few_or_many = (number < least) | (number > (np.inf if most is None else most))
+        fewest, largest = table.children
+        words = (
+            f"at least {fewest}"
+            if largest is None
+            else f"{fewest} to {largest}"
+            if largest > fewest
+            else str(fewest)
+        )
+        few_or_many = (number < fewest) | (number > (np.inf if largest is None else largest))
         yield f"{words} for each row of {up}", int(few_or_many.sum())
     for column in table.constant:
-        values = pd.factorize(own.cells[column], use_na_sentinel=False)[0]
-        changed = (np.diff(own.parent) == 0) & (np.diff(values) != 0)
-        yield f"one {column} for each row of {up}", len(np.unique(own.parent[1:][changed]))
-    for one in table.one:
-        has = _equal(own, one.column, one.value)
-        wrong = (number > 0) & (np.bincount(own.parent, has, minlength=parents) != 1)
-        if one.first:
-            first = np.flatnonzero(np.diff(own.parent, prepend=-1))
-            wrong[own.parent[first]] |= ~has[first]
-        yield f"{one} in one row for each row of {up}", int(wrong.sum())
+        values = pd.factorize(child_rows.cells[column], use_na_sentinel=False)[0]
+        changed = (np.diff(child_rows.parent) == 0) & (np.diff(values) != 0)
+        yield f"one {column} for each row of {up}", len(np.unique(child_rows.parent[1:][changed]))
+    for only_one in table.one:
+        has = _equal(child_rows, only_one.column, only_one.value)
+        wrong = (number > 0) & (np.bincount(child_rows.parent, has, minlength=parents) != 1)
+        if only_one.first:
+            first = np.flatnonzero(np.diff(child_rows.parent, prepend=-1))
+            wrong[child_rows.parent[first]] |= ~has[first]
+        yield f"{only_one} in one row for each row of {up}", int(wrong.sum())
 
 
-def _equal(own: Columns, name: str, value: object) -> Mask:
+def _equal(rows: Columns, name: str, value: object) -> Mask:
     """Return which cells have a value, which a file may spell as text."""
-    column = own.schema.coded[name]
+    column = rows.schema.coded[name]
     if value in column.listed:
-        return np.asarray(own.numbers[name] == column.number_of(value))
-    return np.asarray(own.cells[name].astype(str) == str(value))
+        return np.asarray(rows.numbers[name] == column.number_of(value))
+    return np.asarray(rows.cells[name].astype(str) == str(value))
 
 
 def check_rules(tables: Any, database: Database) -> list[str]:

@@ -37,8 +37,8 @@ Part = tuple[str, Any]
 """What is compared, in words, and its counts or numbers in one of the tables."""
 
 
-def _joint(one: Ints, other: Ints, sizes: tuple[int, int]) -> Ints:
-    return np.bincount(one * sizes[1] + other, minlength=sizes[0] * sizes[1])
+def _joint(first: Ints, second: Ints, sizes: tuple[int, int]) -> Ints:
+    return np.bincount(first * sizes[1] + second, minlength=sizes[0] * sizes[1])
 
 
 def _some(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -46,7 +46,7 @@ def _some(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
     if len(pairs) <= MOST_PAIRS:
         return pairs
     chosen = np.random.default_rng(SEED).choice(len(pairs), MOST_PAIRS, replace=False)
-    return [pairs[place] for place in np.sort(chosen)]
+    return [pairs[index] for index in np.sort(chosen)]
 
 
 def rows_of_parents(linked: LinkedComparison, side: Side, table: str) -> Ints:
@@ -71,15 +71,18 @@ def _ancestors(
     linked: LinkedComparison, side: Side, table: str, *, first: int, last: int | None
 ) -> Iterator[Part]:
     """Yield each column of an ancestor with each own column; the ancestors from `first` to `last`."""
-    places = np.arange(side.size(table))
+    rows_above = np.arange(side.size(table))
     for hops, (below, up) in enumerate(_upwards(linked, table)):
-        places = side.linked.parent[below][places]
+        rows_above = side.linked.parent[below][rows_above]
         if hops < first or (last is not None and hops > last):
             continue
         sizes = linked.sizes(up), linked.sizes(table)
-        for one, name in _some([*product(*sizes)]):
-            codes = side.codes[up][one][places], side.codes[table][name]
-            yield f"{up}.{one} x {name}", _joint(*codes, (sizes[0][one], sizes[1][name]))
+        for ancestor_column, name in _some([*product(*sizes)]):
+            codes = side.codes[up][ancestor_column][rows_above], side.codes[table][name]
+            yield (
+                f"{up}.{ancestor_column} x {name}",
+                _joint(*codes, (sizes[0][ancestor_column], sizes[1][name])),
+            )
 
 
 def _upwards(linked: LinkedComparison, table: str) -> Iterator[tuple[str, str]]:
@@ -92,23 +95,23 @@ def _apart(linked: LinkedComparison, side: Side, table: str, *, steps: int) -> I
     parent, sizes = side.linked.parent[table], linked.sizes(table)
     here = np.flatnonzero(parent[steps:] == parent[:-steps])
     pairs = [*product(sizes, sizes)] if steps == 1 else [(name, name) for name in sizes]
-    for one, other in _some(pairs):
-        codes = side.codes[table][one][here], side.codes[table][other][here + steps]
-        yield f"{one}, then {other}", _joint(*codes, (sizes[one], sizes[other]))
+    for earlier, later in _some(pairs):
+        codes = side.codes[table][earlier][here], side.codes[table][later][here + steps]
+        yield f"{earlier}, then {later}", _joint(*codes, (sizes[earlier], sizes[later]))
 
 
 def _profile(linked: LinkedComparison, side: Side, table: str) -> Iterator[Part]:
     """Yield, for each value that a real row has, the number of rows of a parent that have it."""
     parent, parents = side.linked.parent[table], side.size(linked.database.above(table)[0])
-    for name, of in linked.classes.get(table, {}).items():
-        size = len(of.words)
+    for name, classes in linked.classes.get(table, {}).items():
+        size = len(classes.words)
         cells, rows = np.unique(parent * size + side.codes[table][name], return_counts=True)
         number = np.minimum(rows, MOST_ALIKE)
         counts = _joint(cells % size, number, (size, MOST_ALIKE + 1)).reshape(size, MOST_ALIKE + 1)
         counts[:, 0] = parents - counts.sum(axis=1)
         real = np.bincount(linked.truth.codes[table][name], minlength=size)
         for value in np.flatnonzero(real):
-            yield f"{name} = {of.words[value]}", counts[value]
+            yield f"{name} = {classes.words[value]}", counts[value]
 
 
 SUMS = ("sum", "mean", "least", "largest", "first", "last")
@@ -131,11 +134,11 @@ def summaries(numbers: Floats, owner: Ints, owners: int) -> dict[str, Floats]:
     >>> {how: of.tolist() for how, of in found.items() if how in ("sum", "first", "last")}
     {'sum': [4.0, nan, 5.0], 'first': [3.0, nan, 5.0], 'last': [1.0, nan, 5.0]}
     """
-    found = {how: np.full(owners, nan) for how in SUMS}
-    given = ~np.isnan(numbers)
-    numbers, owner = numbers[given], owner[given]
+    results_by_name = {how: np.full(owners, nan) for how in SUMS}
+    present = ~np.isnan(numbers)
+    numbers, owner = numbers[present], owner[present]
     if not len(numbers):
-        return found
+        return results_by_name
     starts = np.flatnonzero(np.diff(owner, prepend=-1))
     ends = np.append(starts[1:], len(owner))
     sums = np.add.reduceat(numbers, starts)
@@ -148,23 +151,23 @@ def summaries(numbers: Floats, owner: Ints, owners: int) -> dict[str, Floats]:
         numbers[ends - 1],
     )
     for how, result in zip(SUMS, results, strict=True):
-        found[how][owner[starts]] = result
-    return found
+        results_by_name[how][owner[starts]] = result
+    return results_by_name
 
 
 def _sums(linked: LinkedComparison, side: Side, table: str) -> Iterator[Part]:
     parents = side.size(linked.database.above(table)[0])
     for name in linked.truth.numbers[table]:
         numbers = side.numbers[table][name]
-        for how, of in summaries(numbers, side.linked.parent[table], parents).items():
-            yield f"{how} of {name}", of
+        for how, summary in summaries(numbers, side.linked.parent[table], parents).items():
+            yield f"{how} of {name}", summary
 
 
-def _off(truth: Ints, other: Ints) -> float:
+def _off(truth: Ints, compared: Ints) -> float:
     """Return the total variation of two tables of counts; NaN if the real one is empty, 1 if the other is."""
     if not truth.any():
         return nan
-    return total_variation(truth / truth.sum(), other / other.sum()) if other.any() else 1.0
+    return total_variation(truth / truth.sum(), compared / compared.sum()) if compared.any() else 1.0
 
 
 class Kind(NamedTuple):
@@ -186,7 +189,7 @@ KINDS = {
 """The scores of rows that belong together, as many errors each as there are parts."""
 
 
-class Found(NamedTuple):
+class PartErrors(NamedTuple):
     """The errors of the parts of a score: what each part is, its errors, and its table."""
 
     labels: tuple[str, ...]
@@ -198,21 +201,21 @@ class Found(NamedTuple):
         """The parts with the largest errors in the synthetic tables."""
         errors = self.errors["synthetic"]
         order = np.argsort(-errors, kind="stable")[:WORST]
-        return tuple((self.labels[place], float(errors[place])) for place in order)
+        return tuple((self.labels[index], float(errors[index])) for index in order)
 
 
-def _compare(linked: LinkedComparison, kind: Kind) -> Found:
+def _compare(linked: LinkedComparison, kind: Kind) -> PartErrors:
     """Return the errors of all parts."""
     sides, labels, errors, tables = (linked.truth, *linked.sides.values()), [], [], []
     for table in linked.children:
-        for (label, truth), *rest in zip(*(kind.parts(linked, of, table) for of in sides), strict=True):
-            found = [kind.distance(truth, other) for _, other in rest]
-            if not np.isnan(found).any():
+        for (label, truth), *rest in zip(*(kind.parts(linked, side, table) for side in sides), strict=True):
+            distances = [kind.distance(truth, compared) for _, compared in rest]
+            if not np.isnan(distances).any():
                 labels.append(linked.label(table, label))
-                errors.append(found)
+                errors.append(distances)
                 tables.append(table)
     columns = np.array(errors).reshape(-1, len(linked.sides)).T
-    return Found(tuple(labels), dict(zip(linked.sides, columns, strict=True)), tuple(tables))
+    return PartErrors(tuple(labels), dict(zip(linked.sides, columns, strict=True)), tuple(tables))
 
 
 COMPARE = {name: partial(_compare, kind=kind) for name, kind in KINDS.items()}
@@ -223,18 +226,18 @@ def by_table(linked: LinkedComparison) -> dict[str, dict[str, Score]]:
     """Return for each child table the mean error of each score that it has."""
     scores: dict[str, dict[str, Score]] = {}
     for kind, compare in COMPARE.items():
-        found = linked.once(compare)
-        for table in dict.fromkeys(found.tables):
-            here = np.array(found.tables) == table
-            means = {which: float(of[here].mean()) for which, of in found.errors.items()}
+        parts = linked.once(compare)
+        for table in dict.fromkeys(parts.tables):
+            here = np.array(parts.tables) == table
+            means = {which: float(errors[here].mean()) for which, errors in parts.errors.items()}
             scores.setdefault(table, {})[kind] = Score(**means)
     return scores
 
 
 def worst_of(linked: LinkedComparison) -> dict[str, tuple[tuple[str, float], ...]]:
     """Return for each score what is worst, in words, and its error."""
-    found = {name: linked.once(compare).worst for name, compare in COMPARE.items()}
-    return {name: worst for name, worst in found.items() if worst}
+    worst_parts = {name: linked.once(compare).worst for name, compare in COMPARE.items()}
+    return {name: worst for name, worst in worst_parts.items() if worst}
 
 
 def numbers_of_rows(linked: LinkedComparison) -> dict[str, tuple[tuple[float, ...], tuple[float, ...]]]:
@@ -265,8 +268,8 @@ def features(linked: LinkedComparison, side: Side) -> Floats:
         for name, size in linked.sizes(table).items():
             codes = side.codes[table][name]
             numbers = side.numbers[table].get(name, codes.astype(np.float64))
-            found = summaries(numbers, owner, roots)
-            columns += [*(found[how] for how in SUMS[1:]), different(codes, owner, size, roots)]
+            summaries_of_column = summaries(numbers, owner, roots)
+            columns += [*(summaries_of_column[how] for how in SUMS[1:]), different(codes, owner, size, roots)]
     return np.column_stack(columns).astype(np.float64)
 
 
@@ -286,7 +289,7 @@ def detection(linked: LinkedComparison) -> Score:
 
 def broken(linked: LinkedComparison, name: str) -> Score:
     """Return a number of `BrokenKeys` in the synthetic and in the real tables."""
-    return Score(**{which: float(getattr(found, name)) for which, found in linked.broken.items()})
+    return Score(**{which: float(getattr(keys, name)) for which, keys in linked.broken.items()})
 
 
 def _errors(linked: LinkedComparison, kind: str) -> Mapping[str, Floats]:

@@ -42,10 +42,10 @@ def scores_of(linked: LinkedScores) -> list[dict[str, Any]]:
                     },
                     "strip": strip(score.by_table(), low=0.0),
                 }
-                for kind, score in found.items()
+                for kind, score in kinds.items()
             ],
         }
-        for name, found in linked.alike.items()
+        for name, kinds in linked.alike.items()
     ]
 
 
@@ -54,26 +54,26 @@ def neighbours(linked: LinkedComparison) -> list[dict[str, Any]]:
 
     Taken are the columns that depend most on their own next cell, in the real rows.
     """
-    found = []
+    tables_shown = []
     for table in linked.children:
-        pictures = sorted(_pictures(linked, table), key=lambda each: -each["dependence"])[:PICTURES]
+        pictures = sorted(_pictures(linked, table), key=lambda picture: -picture["dependence"])[:PICTURES]
         has_order = linked.database.tables[table].order is not None
         if pictures:
-            found.append({"table": table, "has_order": has_order, "pictures": pictures})
-    return found
+            tables_shown.append({"table": table, "has_order": has_order, "pictures": pictures})
+    return tables_shown
 
 
 def _pictures(linked: LinkedComparison, table: str) -> Iterator[dict[str, Any]]:
-    for name, of in linked.classes.get(table, {}).items():
+    for name, classes in linked.classes.get(table, {}).items():
         if name == linked.database.tables[table].order:
             continue  # it rises in any table
         sides = linked.truth, linked.sides["synthetic"]
-        real, synthetic = (_pairs(side, table, name, len(of.words)) for side in sides)
+        real, synthetic = (_pairs(side, table, name, len(classes.words)) for side in sides)
         if not real.any():
             continue
-        words, group = _groups(of.words, real, synthetic, ordered=len(of.cuts) > 0)
-        counts = [_joined(each, group, len(words)) for each in (real, synthetic)]
-        after = [each / np.maximum(each.sum(axis=1, keepdims=True), 1) for each in counts]
+        words, group = _groups(classes.words, real, synthetic, ordered=len(classes.cuts) > 0)
+        counts = [_joined(matrix, group, len(words)) for matrix in (real, synthetic)]
+        after = [matrix / np.maximum(matrix.sum(axis=1, keepdims=True), 1) for matrix in counts]
         both = counts[0] / counts[0].sum()
         independent = np.outer(both.sum(axis=1), both.sum(axis=0))
         # where few rows have the first value, its share of what follows is chance
@@ -83,7 +83,7 @@ def _pictures(linked: LinkedComparison, table: str) -> Iterator[dict[str, Any]]:
             "name": name,
             "dependence": float(np.abs(both - independent).sum() / 2),
             "picture": heat_maps(name, words, *after),
-            "largest": (words[first], words[then], *(float(each[first, then]) for each in after)),
+            "largest": (words[first], words[then], *(float(matrix[first, then]) for matrix in after)),
         }
 
 
@@ -97,20 +97,20 @@ def _pairs(side: Side, table: str, name: str, size: int) -> Ints:
 
 def _groups(words: tuple[str, ...], real: Ints, synthetic: Ints, *, ordered: bool) -> tuple[list[str], Ints]:
     """Return the labels of at most `MOST_CLASSES` groups of classes, and the group of each class."""
-    used = sum(each.sum(axis=axis) for each in (real, synthetic) for axis in (0, 1))
+    used = sum(matrix.sum(axis=axis) for matrix in (real, synthetic) for axis in (0, 1))
     present = np.flatnonzero(used)
     if not ordered and len(present) > MOST_CLASSES:
         often = present[np.argsort(-(real.sum(axis=0) + real.sum(axis=1))[present], kind="stable")]
         present = np.sort(often[: MOST_CLASSES - 1])
-    labels, group = [words[place] for place in present], np.full(len(words), len(present))
+    labels, group = [words[index] for index in present], np.full(len(words), len(present))
     group[present] = np.arange(len(present))
     return [*labels, *(["others"] if used[group == len(present)].any() else [])], group
 
 
 def _joined(counts: Ints, group: Ints, groups: int) -> Floats:
-    found = np.zeros((groups + 1, groups + 1))  # a last one for classes that no row has
-    np.add.at(found, (group[:, None], group[None, :]), counts)
-    return found[:groups, :groups]
+    sums = np.zeros((groups + 1, groups + 1))  # a last one for classes that no row has
+    np.add.at(sums, (group[:, None], group[None, :]), counts)
+    return sums[:groups, :groups]
 
 
 def timelines(linked: LinkedComparison) -> list[dict[str, Any]]:
@@ -150,7 +150,7 @@ def _rows(
     table: str,
     parent: int,
     ends: tuple[float, float] | None = None,
-    most: int = ROWS_SHOWN,
+    limit: int = ROWS_SHOWN,
 ) -> dict[str, Any]:
     """Return the rows of a synthetic row in a child table, each with its own rows below."""
     side, database = linked.sides["synthetic"], linked.database
@@ -158,23 +158,23 @@ def _rows(
     picture = None
     if ends is not None and last > first:
         times = side.numbers[table][database.tables[table].order or ""][first:last]
-        given, width = times[~np.isnan(times)], (ends[1] - ends[0]) or 1.0
-        picture = dots((given - ends[0]) / width)
+        present, width = times[~np.isnan(times)], (ends[1] - ends[0]) or 1.0
+        picture = dots((present - ends[0]) / width)
     rows = [
         {
             "cells": _cells(linked, table, row),
-            "below": [_rows(linked, child, row, most=ROWS_BELOW) for child in database.children(table)],
+            "below": [_rows(linked, child, row, limit=ROWS_BELOW) for child in database.children(table)],
         }
-        for row in range(first, min(last, first + most))
+        for row in range(first, min(last, first + limit))
     ]
     return {"name": table, "rows": rows, "number": last - first, "picture": picture}
 
 
-def _cells(linked: LinkedComparison, table: str, place: int) -> list[tuple[str, str]]:
+def _cells(linked: LinkedComparison, table: str, index: int) -> list[tuple[str, str]]:
     """Return the compared columns of one synthetic row, and its cells as text."""
     if table not in linked.comparisons:
         return []
-    comparison, row = linked.comparisons[table], int(linked.sides["synthetic"].linked.rows[table][place])
+    comparison, row = linked.comparisons[table], int(linked.sides["synthetic"].linked.rows[table][index])
     source = comparison.synthetic.source
     cells = [(name, plain(source[name].iloc[row])) for name in comparison.view.domain]
     return [(name, MISSING if cell is None else text_of(cell, PLAIN)) for name, cell in cells]

@@ -45,17 +45,17 @@ Frames = Mapping[str, pd.DataFrame]
 """The tables of a database, by their names."""
 
 
-def read_tables(which: str, given: Any, database: Database, *, unit: str | None) -> Frames:
+def read_tables(which: str, source: Any, database: Database, *, unit: str | None) -> Frames:
     """Read the tables of a database; with `unit` it is the one of `as_one`, and one table is given.
 
     Parameters
     ----------
     which : str
         "real", "synthetic" and so on, for messages.
-    given : mapping of str to table, path of a folder or database, or with `unit` a table
+    source : mapping of str to table, path of a folder or database, or with `unit` a table
         A root without columns may be left out: then every link of its children is a person.
     """
-    tables = given if unit is None else {ROWS: given}
+    tables = source if unit is None else {ROWS: source}
     if isinstance(tables, str | PathLike):
         tables = tables_in(tables, database.names)
     if not isinstance(tables, Mapping):
@@ -76,15 +76,17 @@ def read_tables(which: str, given: Any, database: Database, *, unit: str | None)
     return frames
 
 
-def _check_keys(what: str, frame: pd.DataFrame, table: Table) -> None:
+def _check_keys(subject: str, frame: pd.DataFrame, table: Table) -> None:
     for name in table.keys:
         if name not in frame.columns:
             meant = did_you_mean(name, frame.columns) or ": keep the identifiers"
-            raise InputError(f"{what} has no column {name!r}, which says which rows belong together{meant}")
+            raise InputError(
+                f"{subject} has no column {name!r}, which says which rows belong together{meant}"
+            )
         persons_of(frame.iloc[:0], name)  # refuses a dtype that cannot hold identifiers
     if table.order is not None and table.order not in frame.columns:
         meant = did_you_mean(table.order, frame.columns)
-        raise InputError(f"{what} has no column {table.order!r}, by which its rows are in order{meant}")
+        raise InputError(f"{subject} has no column {table.order!r}, by which its rows are in order{meant}")
 
 
 @dataclass(frozen=True)
@@ -105,8 +107,8 @@ class BrokenKeys:
     orphans: int = 0
     out_of_order: int = 0
 
-    def __add__(self, other: BrokenKeys) -> BrokenKeys:
-        return BrokenKeys(*map(add, vars(self).values(), vars(other).values()))
+    def __add__(self, broken: BrokenKeys) -> BrokenKeys:
+        return BrokenKeys(*map(add, vars(self).values(), vars(broken).values()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,31 +133,31 @@ class LinkedRows:
     def of(cls, frames: Mapping[str, pd.DataFrame], database: Database) -> tuple[LinkedRows, BrokenKeys]:
         """Return the links of rows by their keys, and what is broken. Of equal keys the first one counts."""
         links, broken = cls({}, {}, {}), BrokenKeys()
-        places: dict[str, dict[bytes | None, int]] = {}
+        rows_of_keys: dict[str, dict[bytes | None, int]] = {}
         for name in database.names:
             table, frame = database.tables[name], frames[name]
             keys = None if table.key is None else identifiers(frame[table.key]).to_pylist()
             if table.parent is not None:
-                known = places[table.parent]
+                parents = rows_of_keys[table.parent]
                 links_in = identifiers(frame[table.link]).to_pylist()
-                up = np.array([known.get(link, -1) for link in links_in], np.int64)
+                up = np.array([parents.get(link, -1) for link in links_in], np.int64)
             else:  # of the root, whose rows without a key are nobody
                 up = np.array([-1 if key is None else 0 for key in keys or [b""] * len(frame)], np.int64)
             rows, order = np.flatnonzero(up >= 0), _order(frame, table)
             broken += BrokenKeys(orphans=len(frame) - len(rows))
             if keys is not None:
                 first = {keys[row]: row for row in reversed(rows.tolist())}
-                kept = [keys[row] is None or first[keys[row]] == row for row in rows.tolist()]
-                broken += BrokenKeys(duplicate_keys=len(kept) - sum(kept))
-                rows = rows[kept]
+                is_first = [keys[row] is None or first[keys[row]] == row for row in rows.tolist()]
+                broken += BrokenKeys(duplicate_keys=len(is_first) - sum(is_first))
+                rows = rows[is_first]
             if table.order is not None:
                 by_parent = rows[np.argsort(up[rows], kind="stable")]
                 back = (np.diff(up[by_parent]) == 0) & (np.diff(order[by_parent]) < 0)
                 broken += BrokenKeys(out_of_order=len(np.unique(up[by_parent][1:][back])))
             rows = rows[np.lexsort((order[rows], up[rows]))]  # stable: ties keep the order of the file
             if keys is not None:
-                places[name] = {keys[row]: place for place, row in enumerate(rows.tolist())}
-                places[name].pop(None, None)  # a missing link is no link to a missing key
+                rows_of_keys[name] = {keys[row]: index for index, row in enumerate(rows.tolist())}
+                rows_of_keys[name].pop(None, None)  # a missing link is no link to a missing key
             links = links._with(name, rows, up[rows], order[rows])
         return links, broken
 
@@ -187,28 +189,28 @@ class LinkedRows:
         An order that is no column of data, such as 1, 2, 3, is dealt too, apart from the cells.
         """
         links = LinkedRows({}, {}, {})
-        place: dict[str, Ints] = {}
+        positions: dict[str, Ints] = {}
         for name in database.names:
             parent, times = self.parent[name], self.order[name]
             if database.tables[name].only_order is not None:
                 times = rng.permutation(times)
             if (up := database.tables[name].parent) is not None:
-                parent = rng.permutation(place[up][parent])
+                parent = rng.permutation(positions[up][parent])
             order = np.lexsort((times, parent))
-            place[name] = np.argsort(order)  # where each row is now
+            positions[name] = np.argsort(order)  # where each row is now
             links = links._with(name, self.rows[name][order], parent[order], times[order])
         return links
 
     def roots(self, database: Database, name: str) -> Ints:
         """Return the place of the root row to which each row of a table belongs."""
-        places = np.arange(len(self.rows[name]))
-        return dict(places_above(database, name, self.parent, places)).get(database.root, places)
+        rows = np.arange(len(self.rows[name]))
+        return dict(places_above(database, name, self.parent, rows)).get(database.root, rows)
 
     def persons(self, database: Database, name: str, size: int) -> Ints:
         """Return the root row of each of the `size` rows of a table; -1 for a row that belongs to nobody."""
-        found = np.full(size, -1)
-        found[self.rows[name]] = self.roots(database, name)
-        return found
+        roots = np.full(size, -1)
+        roots[self.rows[name]] = self.roots(database, name)
+        return roots
 
 
 def _order(frame: pd.DataFrame, table: Table) -> Floats:
@@ -229,8 +231,8 @@ def _order(frame: pd.DataFrame, table: Table) -> Floats:
         return cells.to_numpy(np.float64, na_value=np.nan)
     if (numbers := pd.to_numeric(cells, errors="coerce")).notna().equals(cells.notna()):
         return numbers.to_numpy(np.float64, na_value=np.nan)
-    places = pd.factorize(cells, sort=True)[0]
-    return np.where(places < 0, np.nan, places)
+    ranks = pd.factorize(cells, sort=True)[0]
+    return np.where(ranks < 0, np.nan, ranks)
 
 
 def link(which: str, frames: Frames, database: Database) -> tuple[LinkedRows, BrokenKeys]:

@@ -53,12 +53,12 @@ class LinkedScores:
         """Return the summary of a comparison, given the mean error of pairs of each table with columns."""
         database, alike, of_rows = linked.database, {}, by_table(linked)
         for name in database.names:
-            found = dict(of_rows.get(name, {}))
-            if "children" in found:  # of rows that are dealt each parent keeps its number
-                found["children"] = replace(found["children"], independent=nan)
-            found[WITHIN] = replace(within.get(name, Score(nan)), held_out=nan)
+            scores = dict(of_rows.get(name, {}))
+            if "children" in scores:  # of rows that are dealt each parent keeps its number
+                scores["children"] = replace(scores["children"], independent=nan)
+            scores[WITHIN] = replace(within.get(name, Score(nan)), held_out=nan)
             order = (*[*KINDS][:3], WITHIN, *[*KINDS][3:])
-            alike[name] = {kind: found[kind] for kind in order if kind in found and found[kind].known}
+            alike[name] = {kind: scores[kind] for kind in order if kind in scores and scores[kind].is_defined}
         both = linked.sides["synthetic"], linked.truth
         sides = linked.broken["synthetic"], linked.broken["real"]
         broken = {label: (getattr(sides[0], name), getattr(sides[1], name)) for name, label in BROKEN.items()}
@@ -78,11 +78,11 @@ class LinkedScores:
     @property
     def holds(self) -> str:
         """Return a sentence on what is broken in the synthetic tables."""
-        wrong = {what: times for what, (times, _) in self.broken.items() if times}
+        wrong = {label: times for label, (times, _) in self.broken.items() if times}
         if not wrong:
             return f"All {len(self.broken)} hold in the synthetic tables: keys, order and rules, 0 broken."
-        most, rules = max(wrong, key=wrong.__getitem__), plural(len(wrong), "rule")
-        return f"BROKEN: {rules} of {len(self.broken)}, most of all {most} ({wrong[most]:,})."
+        worst, rules = max(wrong, key=wrong.__getitem__), plural(len(wrong), "rule")
+        return f"BROKEN: {rules} of {len(self.broken)}, most of all {worst} ({wrong[worst]:,})."
 
     def label(self, table: str, kind: str) -> str:
         """Return what a score of a table compares, in words."""
@@ -105,16 +105,18 @@ class LinkedScores:
 
     def lines(self) -> list[str]:
         """Return the summary as text."""
-        labels = [self.label(name, kind) for name, of in self.alike.items() for kind in of]
+        labels = [
+            self.label(name, kind) for name, scores_of_table in self.alike.items() for kind in scores_of_table
+        ]
         width = max(map(len, [*self.broken, *labels]))
         heads = "".join(f"{head:>13}" for head in ("synthetic", "redrawn", "independent"))
         lines = [f"{'What must hold: times broken':<{width + 2}}{'synthetic':>13}{'real':>13}"]
-        lines += [f"  {what:<{width}}{ours:>13,}{real:>13,}" for what, (ours, real) in self.broken.items()]
+        lines += [f"  {label:<{width}}{ours:>13,}{real:>13,}" for label, (ours, real) in self.broken.items()]
         lines += [self.holds, "", *(line.format(persons=self.root) for line in ABOUT)]
-        for name, found in self.alike.items():
+        for name, scores in self.alike.items():
             lines += ["", self.about(name)]
-            lines += [f"{'':<{width + 2}}{heads}"] if found else []
-            for kind, score in found.items():
+            lines += [f"{'':<{width + 2}}{heads}"] if scores else []
+            for kind, score in scores.items():
                 numbers = (score.synthetic, score.real, score.independent)
                 cells = "".join(f"{'' if isnan(number) else f'{number:.4f}':>13}" for number in numbers)
                 lines.append(f"  {self.label(name, kind):<{width}}{cells}")

@@ -30,29 +30,29 @@ QUERIES = 1000
 CONDITIONS = 3
 
 
-def sample_of_margins(names: Attributes, order: int, most: int) -> list[Attributes]:
-    """Return all sets of `order` names, or a fixed sample of `most` of them.
+def sample_of_margins(names: Attributes, order: int, limit: int) -> list[Attributes]:
+    """Return all sets of `order` names, or a fixed sample of `limit` of them.
 
     >>> sample_of_margins(("a", "b", "c"), 2, 10)
     [('a', 'b'), ('a', 'c'), ('b', 'c')]
     """
     number = comb(len(names), order)
     chosen = np.arange(number)
-    if number > most:
-        chosen = np.sort(np.random.default_rng(SEED).choice(number, most, replace=False))
-    return [tuple(names[place] for place in _combination(len(names), order, int(c))) for c in chosen]
+    if number > limit:
+        chosen = np.sort(np.random.default_rng(SEED).choice(number, limit, replace=False))
+    return [tuple(names[axis] for axis in _combination(len(names), order, int(c))) for c in chosen]
 
 
 def _combination(n: int, order: int, index: int) -> list[int]:
     """Return the combination at this index in lexicographic order, without enumeration."""
-    places, first = [], 0
-    for left in range(order, 0, -1):
-        while index >= (skipped := comb(n - first - 1, left - 1)):
+    axes, first = [], 0
+    for remaining in range(order, 0, -1):
+        while index >= (skipped := comb(n - first - 1, remaining - 1)):
             index -= skipped
             first += 1
-        places.append(first)
+        axes.append(first)
         first += 1
-    return places
+    return axes
 
 
 def shares(tables: Sequence[Records], attributes: Attributes) -> list[Floats]:
@@ -67,21 +67,21 @@ def shares(tables: Sequence[Records], attributes: Attributes) -> list[Floats]:
         cells.append(cell)
     size = prod(domain.sizes)
     if size > DENSE:
-        occupied, places = np.unique(np.concatenate(cells), return_inverse=True)
+        occupied, cell_codes = np.unique(np.concatenate(cells), return_inverse=True)
         ends = np.cumsum([len(table) for table in tables])
-        size, cells = len(occupied), np.split(places, ends[:-1])
+        size, cells = len(occupied), np.split(cell_codes, ends[:-1])
     return [np.bincount(cell, minlength=size) / len(cell) for cell in cells]
 
 
 def margin_errors(
-    real: Records, others: Mapping[str, Records], margins: Sequence[Attributes]
+    real: Records, references: Mapping[str, Records], margins: Sequence[Attributes]
 ) -> dict[str, Floats]:
     """Return the total variation between the real and each other table, for every marginal."""
-    errors = {name: np.empty(len(margins)) for name in others}
-    for place, attributes in enumerate(margins):
-        truth, *rest = shares([real, *others.values()], attributes)
-        for name, share in zip(others, rest, strict=True):
-            errors[name][place] = total_variation(truth, share)
+    errors = {name: np.empty(len(margins)) for name in references}
+    for index, attributes in enumerate(margins):
+        truth, *rest = shares([real, *references.values()], attributes)
+        for name, share in zip(references, rest, strict=True):
+            errors[name][index] = total_variation(truth, share)
     return errors
 
 
@@ -120,16 +120,16 @@ def each_once(matrix: Floats) -> Floats:
     return above[~np.isnan(above)]
 
 
-def compare_pairs(real: Records, others: Mapping[str, Records]) -> dict[str, PairErrors]:
+def compare_pairs(real: Records, references: Mapping[str, Records]) -> dict[str, PairErrors]:
     """Return the `PairErrors` of every other table."""
     domain = real.domain
     shape = (len(domain), len(domain))
-    result = {name: PairErrors(*(np.full(shape, nan) for _ in range(3))) for name in others}
+    result = {name: PairErrors(*(np.full(shape, nan) for _ in range(3))) for name in references}
     for attributes in sample_of_margins(domain.names, 2, MOST_PAIRS):
         a, b = domain.axes(attributes)
         truth, *rest = (
             share.reshape(domain.sizes[a], domain.sizes[b])
-            for share in shares([real, *others.values()], attributes)
+            for share in shares([real, *references.values()], attributes)
         )
         real_v = cramers_v(truth)
         for pairs, share in zip(result.values(), rest, strict=True):
@@ -183,20 +183,20 @@ def make_queries(real: Records) -> Queries:
 def answer(queries: Queries, records: Records) -> Floats:
     """Return the share of rows that each query selects."""
     shares = np.empty(len(queries.axes))
-    for place, (axes, first, last) in enumerate(zip(queries.axes, queries.first, queries.last, strict=True)):
+    for index, (axes, first, last) in enumerate(zip(queries.axes, queries.first, queries.last, strict=True)):
         selected = np.ones(len(records), dtype=bool)
         for axis, low, high in zip(axes, first, last, strict=True):
             codes = records.codes[:, axis]
             selected &= codes == low if low == high else (codes >= low) & (codes <= high)
-        shares[place] = selected.mean()
+        shares[index] = selected.mean()
     return shares
 
 
-def query_errors(real: Records, others: Mapping[str, Records]) -> dict[str, Floats]:
+def query_errors(real: Records, references: Mapping[str, Records]) -> dict[str, Floats]:
     """Return the absolute error of each answer, for each other table."""
     queries = make_queries(real)
     truth = answer(queries, real)
-    return {name: np.abs(answer(queries, other) - truth) for name, other in others.items()}
+    return {name: np.abs(answer(queries, table) - truth) for name, table in references.items()}
 
 
 def marginals_of(names: Attributes, order: int) -> list[Attributes]:
@@ -230,7 +230,7 @@ NEAREST_ROWS = 200
 NEAREST_AMONG = 50_000
 
 
-def wasserstein(real: Floats, other: Floats) -> float:
+def wasserstein(real: Floats, compared: Floats) -> float:
     """Return the Wasserstein distance, in standard deviations of the real numbers.
 
     Missing cells are ignored. The distance is 0 if both tables have no number, and 1 if one has none.
@@ -238,10 +238,10 @@ def wasserstein(real: Floats, other: Floats) -> float:
     >>> wasserstein(np.array([0.0, 2.0, 2.0, 0.0]), np.array([1.0, 3.0]))
     1.0
     """
-    real, other = real[~np.isnan(real)], other[~np.isnan(other)]
-    if not len(real) or not len(other):
-        return float(len(real) != len(other))
-    distance = float(wasserstein_distance(real, other))
+    real, compared = real[~np.isnan(real)], compared[~np.isnan(compared)]
+    if not len(real) or not len(compared):
+        return float(len(real) != len(compared))
+    distance = float(wasserstein_distance(real, compared))
     deviation = float(real.std())
     return distance / deviation if deviation > 0 else distance
 
@@ -250,25 +250,29 @@ def missing_patterns(comparison: Comparison) -> Score:
     """Return the total variation between the distributions of the set of missing columns of a row."""
     missing = np.array(comparison.view.missing)
 
-    def distance(real: Coded, other: Coded) -> float:
-        ours, theirs = (_rows(np.packbits(table.records.codes == missing, axis=1)) for table in (real, other))
-        _, places = np.unique(np.concatenate([ours, theirs]), return_inverse=True)
-        counts = [np.bincount(part, minlength=places.max() + 1) for part in np.split(places, [len(ours)])]
+    def distance(real: Coded, compared: Coded) -> float:
+        ours, theirs = (
+            _rows(np.packbits(table.records.codes == missing, axis=1)) for table in (real, compared)
+        )
+        _, patterns = np.unique(np.concatenate([ours, theirs]), return_inverse=True)
+        counts = [np.bincount(part, minlength=patterns.max() + 1) for part in np.split(patterns, [len(ours)])]
         return total_variation(counts[0] / len(ours), counts[1] / len(theirs))
 
     return Score(**comparison.compare_each(distance))
 
 
-def rare_covered(real: Records, other: Records) -> float:
+def rare_covered(real: Records, compared: Records) -> float:
     """Return the share of rare values that occur in the other table; NaN if none is rare."""
-    ours, theirs = np.concatenate(_one_ways(real, other), axis=1)
+    ours, theirs = np.concatenate(_one_ways(real, compared), axis=1)
     rare = (ours > 0) & (ours < RARE * len(real))
     return float((theirs[rare] > 0).mean()) if rare.any() else np.nan
 
 
-def unseen(real: Records, other: Records) -> float:
+def unseen(real: Records, compared: Records) -> float:
     """Return the share of cells with a value that no real row has in that column."""
-    return float(np.mean([theirs[ours == 0].sum() / len(other) for ours, theirs in _one_ways(real, other)]))
+    return float(
+        np.mean([theirs[ours == 0].sum() / len(compared) for ours, theirs in _one_ways(real, compared)])
+    )
 
 
 def distinct_rows(comparison: Comparison) -> Score:
@@ -278,12 +282,12 @@ def distinct_rows(comparison: Comparison) -> Score:
     return Score(synthetic, real=real, independent=independent)
 
 
-def identical_rows(real: Records, other: Records) -> float:
+def identical_rows(real: Records, compared: Records) -> float:
     """Return the share of rows that equal a real row, in codes. A diagnostic: it does not measure privacy."""
-    return float(np.isin(_rows(other.codes), _rows(real.codes)).mean())
+    return float(np.isin(_rows(compared.codes), _rows(real.codes)).mean())
 
 
-def nearest_row(real: Records, other: Records) -> float:
+def nearest_row(real: Records, compared: Records) -> float:
     """Return the mean number of columns in which a row differs from the nearest real row, over a sample.
 
     A diagnostic: it does not measure privacy.
@@ -291,7 +295,7 @@ def nearest_row(real: Records, other: Records) -> float:
     rng = np.random.default_rng(SEED)
     candidates = real.codes[rng.permutation(len(real))[:NEAREST_AMONG]]
     differences = []
-    for row in other.codes[rng.permutation(len(other))[:NEAREST_ROWS]]:
+    for row in compared.codes[rng.permutation(len(compared))[:NEAREST_ROWS]]:
         equal = np.zeros(len(candidates), np.int16)
         for axis, code in enumerate(row):
             equal += candidates[:, axis] == code
@@ -302,8 +306,8 @@ def nearest_row(real: Records, other: Records) -> float:
 def wasserstein_of_columns(comparison: Comparison) -> dict[str, Floats]:
     """Return the distances of the columns with numbers, in the order of the real table's `numbers`."""
 
-    def distances(real: Coded, other: Coded) -> Floats:
-        return np.array([wasserstein(cells, other.numbers[name]) for name, cells in real.numbers.items()])
+    def distances(real: Coded, compared: Coded) -> Floats:
+        return np.array([wasserstein(cells, compared.numbers[name]) for name, cells in real.numbers.items()])
 
     return comparison.compare_each(distances)
 
@@ -318,20 +322,23 @@ def likeness(comparison: Comparison, measure: Callable[[Records, Records], float
     )
 
 
-def _one_ways(real: Records, other: Records) -> list[tuple[Ints, Ints]]:
+def _one_ways(real: Records, compared: Records) -> list[tuple[Ints, Ints]]:
     return [
-        (np.bincount(real.codes[:, axis], minlength=size), np.bincount(other.codes[:, axis], minlength=size))
+        (
+            np.bincount(real.codes[:, axis], minlength=size),
+            np.bincount(compared.codes[:, axis], minlength=size),
+        )
         for axis, size in enumerate(real.domain.sizes)
     ]
 
 
 def pooled_cells(comparison: Comparison) -> Score:
     """Return the mean share of pooled cells over the columns; NaN if no value is pooled."""
-    shares = [float(found.sum()) for found in comparison.pooled.values()]
+    shares = [float(pooled.sum()) for pooled in comparison.pooled.values()]
     return Score(sum(shares) / len(comparison.view.domain.names) if shares else np.nan)
 
 
 def _rows(cells: npt.NDArray) -> npt.NDArray:
     """Return each row as one item that can be compared."""
-    whole = np.ascontiguousarray(cells)
-    return whole.view(np.dtype((np.void, whole.dtype.itemsize * whole.shape[1]))).ravel()
+    items = np.ascontiguousarray(cells)
+    return items.view(np.dtype((np.void, items.dtype.itemsize * items.shape[1]))).ravel()

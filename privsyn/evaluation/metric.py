@@ -11,7 +11,7 @@ from typing import Any, Generic, Literal, TypeVar
 import numpy as np
 import pandas as pd
 
-from privsyn.evaluation.comparison import Comparison, Found, Results
+from privsyn.evaluation.comparison import Comparison, Result, Results
 from privsyn.evaluation.encoding import Coded
 from privsyn.marginals.domain import Floats, Records
 
@@ -85,7 +85,7 @@ class Score:
         return self.synthetic - self.real > STANDARD_ERRORS * self.standard_error
 
     @property
-    def known(self) -> bool:
+    def is_defined(self) -> bool:
         """Whether the synthetic table has a number."""
         return self.synthetic == self.synthetic  # not NaN
 
@@ -140,20 +140,25 @@ def mean_and_max(
 ) -> dict[str, Metric[Compared]]:
     """Return the metrics ``name_mean`` and ``name_max`` of several errors, such as one for each pair."""
 
-    def summary(comparison: Compared, *, of: Callable[[Floats], np.floating]) -> Score:
-        found = comparison.once(errors)
-        return Score(**{table: float(of(each)) if len(each) else nan for table, each in found.items()})
+    def summary(comparison: Compared, *, statistic: Callable[[Floats], np.floating]) -> Score:
+        errors_by_table = comparison.once(errors)
+        return Score(
+            **{
+                table: float(statistic(table_errors)) if len(table_errors) else nan
+                for table, table_errors in errors_by_table.items()
+            }
+        )
 
-    largest = Metric(f"{label}, largest", partial(summary, of=np.max), group, unit)
-    average = Metric(f"{label}, {mean}", partial(summary, of=np.mean), group, unit, headline=headline)
+    largest = Metric(f"{label}, largest", partial(summary, statistic=np.max), group, unit)
+    average = Metric(f"{label}, {mean}", partial(summary, statistic=np.mean), group, unit, headline=headline)
     return {f"{name}_mean": average, f"{name}_max": largest}
 
 
 def errors_in(
-    results: Callable[[Comparison], Mapping[str, Found]], part: Callable[[Found], Floats]
+    results: Callable[[Comparison], Mapping[str, Result]], part: Callable[[Result], Floats]
 ) -> Callable[[Comparison], dict[str, Floats]]:
     """Return the `errors` of `mean_and_max` that are a part of results, which are computed once."""
-    return lambda comparison: {table: part(found) for table, found in comparison.once(results).items()}
+    return lambda comparison: {table: part(result) for table, result in comparison.once(results).items()}
 
 
 def for_each_table(
@@ -173,5 +178,5 @@ def for_each_table(
         return coded.records if codes else coded.frame()
 
     return lambda comparison: Score(
-        **comparison.compare_each(lambda real, other: measure(table(real), table(other)))
+        **comparison.compare_each(lambda real, compared: measure(table(real), table(compared)))
     )

@@ -110,8 +110,8 @@ class Task:
         if self.classes is not None:
             return features, self.classes[codes]
         numbers = table.numbers[self.target]
-        known = ~np.isnan(numbers)
-        return features[known], numbers[known]
+        present = ~np.isnan(numbers)
+        return features[present], numbers[present]
 
 
 class ModelScore(NamedTuple):
@@ -177,8 +177,8 @@ def _models(view: View, task: Task, targets: npt.NDArray, names: Sequence[str]) 
     """Return the named models, not fitted; one that guesses if there is but one class to learn from."""
     if task.classes is not None and len(np.unique(targets)) < 2:
         return {name: DummyClassifier() for name in names}
-    places = list(view.domain.axes(task.features(view.domain)))
-    sizes, ordered = np.array(view.domain.sizes)[places], np.array(view.domain.ordered)[places]
+    axes = list(view.domain.axes(task.features(view.domain)))
+    sizes, ordered = np.array(view.domain.sizes)[axes], np.array(view.domain.ordered)[axes]
     nominal = (ordered == 0) & (sizes <= MOST_CATEGORIES)
     one_hot = OneHotEncoder(categories=[np.arange(size) for size in sizes], handle_unknown="ignore")
     options: dict[str, Any] = {
@@ -254,7 +254,7 @@ def _auc(truth: npt.NDArray, probabilities: Floats, present: Ints, common: Ints)
         total = np.maximum(probabilities[:, no] + probabilities[:, yes], 1e-12)
         sides = [(truth == yes, probabilities[:, yes] / total)]
     else:
-        sides = [(truth == one, probabilities[:, one]) for one in common]
+        sides = [(truth == label, probabilities[:, label]) for label in common]
     return ModelScore(
         float(np.mean([metrics.roc_auc_score(*side) for side in sides])),
         np.mean([influence_on_auc(*side) for side in sides], axis=0),
@@ -308,17 +308,17 @@ def influence_on_r2(truth: npt.NDArray, guess: npt.NDArray) -> Floats:
     return np.asarray((squares.mean() * spread / variance - squares) / variance)
 
 
-def propensity(view: View, real: Coded, other: Coded, *, in_bins: bool) -> float:
+def propensity(view: View, real: Coded, compared: Coded, *, in_bins: bool) -> float:
     """Return the AUC of gradient boosting that classifies rows as real or not; 0.5 is chance.
 
     It trains on half of the rows and is tested on the other half, with equal numbers of both kinds. Numbers
     are binned, or exact: then differences within a bin count, too.
     """
     rng = np.random.default_rng(SEED)
-    rows = min(len(real), len(other), PROPENSITY_ROWS)
+    rows = min(len(real), len(compared), PROPENSITY_ROWS)
     if rows < 4:
         return np.nan
-    samples = [table.take(rng.permutation(len(table))[:rows]) for table in (real, other)]
+    samples = [table.take(rng.permutation(len(table))[:rows]) for table in (real, compared)]
     sides = [table.records.codes if in_bins else _exact_numbers(table) for table in samples]
     domain = view.domain
     nominal = [
@@ -335,13 +335,13 @@ def propensity(view: View, real: Coded, other: Coded, *, in_bins: bool) -> float
     return float(metrics.roc_auc_score(truth, probabilities[:, 1]))
 
 
-def tell_apart(real: Floats, other: Floats) -> float:
+def tell_apart(real: Floats, compared: Floats) -> float:
     """Return the AUC of gradient boosting that classifies rows of features as real or not; 0.5 is chance.
 
     Every row is classified by a model that learnt from two thirds of the rows, without it.
     """
     rng = np.random.default_rng(SEED)
-    sides = [rng.permutation(side)[:TOLD_APART] for side in (real, other)]
+    sides = [rng.permutation(side)[:TOLD_APART] for side in (real, compared)]
     if min(map(len, sides)) < 2 * FOLDS:
         return np.nan
     truth = np.repeat([0, 1], [len(side) for side in sides])

@@ -62,20 +62,20 @@ class Correlations:
         """Return the absolute error of each pair that has a correlation."""
         return each_once(np.abs(getattr(self, method) - getattr(self, f"real_{method}")))
 
-    def worst(self, names: Attributes, most: int) -> dict[str, tuple[tuple[Attributes, float, float], ...]]:
+    def worst(self, names: Attributes, limit: int) -> dict[str, tuple[tuple[Attributes, float, float], ...]]:
         """Return the pairs with the largest errors: columns, real and synthetic correlation, by method."""
-        found: dict[str, tuple[tuple[Attributes, float, float], ...]] = {}
+        pairs: dict[str, tuple[tuple[Attributes, float, float], ...]] = {}
         for method in METHODS:
-            real, other = getattr(self, f"real_{method}"), getattr(self, method)
-            gaps = np.triu(np.nan_to_num(np.abs(other - real), nan=-1.0) + 1, 1) - 1
-            order = np.argsort(-gaps, axis=None, kind="stable")[:most]
-            places = zip(*np.unravel_index(order, gaps.shape), strict=True)
-            found[method] = tuple(
-                ((names[a], names[b]), float(real[a, b]), float(other[a, b]))
-                for a, b in places
+            real, compared = getattr(self, f"real_{method}"), getattr(self, method)
+            gaps = np.triu(np.nan_to_num(np.abs(compared - real), nan=-1.0) + 1, 1) - 1
+            order = np.argsort(-gaps, axis=None, kind="stable")[:limit]
+            cells = zip(*np.unravel_index(order, gaps.shape), strict=True)
+            pairs[method] = tuple(
+                ((names[a], names[b]), float(real[a, b]), float(compared[a, b]))
+                for a, b in cells
                 if gaps[a, b] >= 0
             )
-        return found
+        return pairs
 
 
 METHODS = {"spearman": "Spearman's correlation", "pearson": "Pearson's correlation"}
@@ -96,26 +96,26 @@ def correlations(columns: Floats) -> dict[str, Floats]:
     {'spearman': 1.0, 'pearson': 0.82}
     """
     present = ~np.isnan(columns)
-    places = [np.unique(column, return_inverse=True)[1] for column in columns]
+    values = [np.unique(column, return_inverse=True)[1] for column in columns]
     every = np.ones(columns.shape[1], np.bool_)
-    ranks = np.array([_ranks(place, every) for place in places]).reshape(columns.shape)
-    found = {"spearman": _matrix(ranks), "pearson": _matrix(np.where(present, columns, 0.0))}
+    ranks = np.array([_ranks(codes, every) for codes in values]).reshape(columns.shape)
+    matrices = {"spearman": _matrix(ranks), "pearson": _matrix(np.where(present, columns, 0.0))}
     for a, b in combinations(range(len(columns)), 2):
         both = present[a] & present[b]
         if both.all():
             continue
         pairs = {
-            "spearman": [_ranks(place, both) for place in (places[a], places[b])],
+            "spearman": [_ranks(codes, both) for codes in (values[a], values[b])],
             "pearson": [columns[a][both], columns[b][both]],
         }
         for method, (x, y) in pairs.items():
-            found[method][[a, b], [b, a]] = float(_unit(x) @ _unit(y)) if len(x) > 1 else 0.0
-    return found
+            matrices[method][[a, b], [b, a]] = float(_unit(x) @ _unit(y)) if len(x) > 1 else 0.0
+    return matrices
 
 
-def _ranks(places: Integers, rows: Mask) -> Floats:
+def _ranks(values: Integers, rows: Mask) -> Floats:
     """Return the middle rank of each selected row, given the place of its number among the distinct ones."""
-    chosen = places[rows]
+    chosen = values[rows]
     counts = np.bincount(chosen)
     return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[chosen], np.float64)
 
@@ -137,10 +137,10 @@ def _unit(numbers: Floats) -> Floats:
 
 def sample_rows(table: Coded, pairs: int) -> Coded:
     """Return a fixed sample of the rows if the table is too large for so many pairs."""  # style: allow
-    most = max(WORK // max(pairs, 1), FEWEST_ROWS)
-    if len(table) <= most:
+    limit = max(WORK // max(pairs, 1), FEWEST_ROWS)
+    if len(table) <= limit:
         return table
-    rows = np.random.default_rng(SEED).choice(len(table), most, replace=False)
+    rows = np.random.default_rng(SEED).choice(len(table), limit, replace=False)
     return table.take(np.sort(rows))
 
 
@@ -149,26 +149,26 @@ def ordered_columns(table: Coded) -> list[str]:
     names = [*table.numbers]
     if len(names) > MOST_COLUMNS:
         chosen = np.random.default_rng(SEED).choice(len(names), MOST_COLUMNS, replace=False)
-        names = [names[place] for place in sorted(chosen)]
+        names = [names[axis] for axis in sorted(chosen)]
     return names
 
 
-def _compare_correlations(real: Coded, others: Mapping[str, Coded]) -> dict[str, Correlations]:
+def _compare_correlations(real: Coded, references: Mapping[str, Coded]) -> dict[str, Correlations]:
     names, every = ordered_columns(real), real.records.domain.names
     axes = [every.index(name) for name in names]
 
     def over_all(table: Coded) -> dict[str, Floats]:
         some = sample_rows(table, comb(len(names), 2))
         cells = np.array([some.numbers[name] for name in names]).reshape(len(names), len(some))
-        found = {}
+        matrices = {}
         for method, matrix in correlations(cells).items():
             np.fill_diagonal(matrix, nan)
-            found[method] = np.full((len(every), len(every)), nan)
-            found[method][np.ix_(axes, axes)] = matrix
-        return found
+            matrices[method] = np.full((len(every), len(every)), nan)
+            matrices[method][np.ix_(axes, axes)] = matrix
+        return matrices
 
     truth = {f"real_{method}": matrix for method, matrix in over_all(real).items()}
-    return {name: Correlations(**over_all(table), **truth) for name, table in others.items()}
+    return {name: Correlations(**over_all(table), **truth) for name, table in references.items()}
 
 
 def correlations_of(comparison: Comparison) -> dict[str, Correlations]:
@@ -202,8 +202,12 @@ class Shapes:
         As for Wasserstein distances: 0 if both columns have no number, 1 if one has none.
         """
         scale = np.where(self.real_deviations > 0, self.real_deviations, 1.0)[:, np.newaxis]
-        one, other = np.isnan(self.quantiles), np.isnan(self.real_quantiles)
-        return np.where(one | other, one ^ other, np.abs(self.quantiles - self.real_quantiles) / scale)
+        undefined, undefined_real = np.isnan(self.quantiles), np.isnan(self.real_quantiles)
+        return np.where(
+            undefined | undefined_real,
+            undefined ^ undefined_real,
+            np.abs(self.quantiles - self.real_quantiles) / scale,
+        )
 
     @property
     def mean_distances(self) -> Floats:
@@ -236,15 +240,18 @@ def _deviation(numbers: Floats) -> float:
     return float(present.std()) if len(present) and present.min() < present.max() else 0.0
 
 
-def _compare_shapes(real: Coded, others: Mapping[str, Coded]) -> dict[str, Shapes]:
-    def found(table: Coded) -> tuple[Floats, Floats]:
+def _compare_shapes(real: Coded, references: Mapping[str, Coded]) -> dict[str, Shapes]:
+    def shape(table: Coded) -> tuple[Floats, Floats]:
         some = sample_rows(table, PAIRS)
         of_columns = np.array([quantiles(cells) for cells in some.numbers.values()]).reshape(-1, len(SHARES))
         return of_columns, np.array([_deviation(cells) for cells in table.numbers.values()])
 
-    truth = found(real)
-    ours = {name: found(table) for name, table in others.items()}
-    return {name: Shapes(of[0], truth[0], of[1], truth[1]) for name, of in ours.items()}
+    truth_quantiles, truth_deviations = shape(real)
+    shapes = {}
+    for name, table in references.items():
+        table_quantiles, table_deviations = shape(table)
+        shapes[name] = Shapes(table_quantiles, truth_quantiles, table_deviations, truth_deviations)
+    return shapes
 
 
 def shapes_of(comparison: Comparison) -> dict[str, Shapes]:
@@ -252,26 +259,26 @@ def shapes_of(comparison: Comparison) -> dict[str, Shapes]:
     return comparison.compare(_compare_shapes)
 
 
-def group_means(view: View, real: Coded, other: Coded) -> Floats:
+def group_means(view: View, real: Coded, compared: Coded) -> Floats:
     """Return the error of the means of each number within the values of each category with few values."""
     few = {
         name: Levels(view.labels[axis], np.arange(view.domain.sizes[axis]))
         for axis, (name, kind) in enumerate(zip(view.domain.names, view.kinds, strict=True))
         if kind == "category" and view.domain.sizes[axis] - (view.missing[axis] >= 0) <= FEW_VALUES
     }
-    return _means_within(few, real, other)
+    return _means_within(few, real, compared)
 
 
-def range_means(view: View, real: Coded, other: Coded) -> Floats:
+def range_means(view: View, real: Coded, compared: Coded) -> Floats:
     """Return the error of the means of each number within ranges of each other number or time.
 
     Up to ten bins are ranges of their own. More are joined to ranges with similar shares of the real rows.
     """
     levels = dict(zip(view.domain.names, coarsen(view.labels, real.records), strict=True))
-    return _means_within({name: levels[name] for name in ordered_columns(real)[:MOST_RANGED]}, real, other)
+    return _means_within({name: levels[name] for name in ordered_columns(real)[:MOST_RANGED]}, real, compared)
 
 
-def _means_within(groups: Mapping[str, Levels], real: Coded, other: Coded) -> Floats:
+def _means_within(groups: Mapping[str, Levels], real: Coded, compared: Coded) -> Floats:
     """Return the error of the means of each number within the levels of each other column.
 
     The error of a pair is the mean over the real rows of the distance of their group's means, in standard
@@ -279,7 +286,7 @@ def _means_within(groups: Mapping[str, Levels], real: Coded, other: Coded) -> Fl
     left out.
     """
     names, every = ordered_columns(real), real.records.domain.names
-    tables = [sample_rows(table, len(names) * len(groups)) for table in (real, other)]
+    tables = [sample_rows(table, len(names) * len(groups)) for table in (real, compared)]
     errors = []
     for name in names:
         present = [table.take(np.flatnonzero(~np.isnan(table.numbers[name]))) for table in tables]
@@ -292,8 +299,10 @@ def _means_within(groups: Mapping[str, Levels], real: Coded, other: Coded) -> Fl
             values = size - (levels.labels[-1] == MISSING)
             codes = [levels.of_code[table.records.codes[:, axis]] for table in present]
             sizes = np.array([np.bincount(code, minlength=size)[:values] for code in codes])
-            weighed = (np.bincount(code, of, minlength=size) for code, of in zip(codes, cells, strict=True))
-            sums = np.array([each[:values] for each in weighed])
+            weighed = (
+                np.bincount(code, numbers, minlength=size) for code, numbers in zip(codes, cells, strict=True)
+            )
+            sums = np.array([sums_of_column[:values] for sums_of_column in weighed])
             occupied = sizes[0] > 0
             if occupied.any():
                 means = np.divide(sums, sizes, out=np.full(sums.shape, np.nan), where=sizes > 0)

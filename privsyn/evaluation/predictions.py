@@ -61,11 +61,11 @@ def _trained(comparison: Comparison) -> tuple[Task, dict[str, dict[str, ModelSco
 
 def _learning(comparison: Comparison) -> dict[str, Score]:
     """Return the scores of models trained on synthetic and on real rows, tested on the same real rows."""
-    if (found := comparison.once(_trained)) is None:
+    if (trained := comparison.once(_trained)) is None:
         return {}
     from privsyn.evaluation.models import ModelScore
 
-    real, guess, unknown = found[1]["real"], found[1]["guess"], ModelScore(nan)
+    real, guess, unknown = trained[1]["real"], trained[1]["guess"], ModelScore(nan)
     return {
         name: Score(
             score.value,
@@ -73,7 +73,7 @@ def _learning(comparison: Comparison) -> dict[str, Score]:
             independent=guess.get(name, unknown).value,
             standard_error=standard_error(score.influence, real.get(name, unknown).influence),
         )
-        for name, score in found[1]["synthetic"].items()
+        for name, score in trained[1]["synthetic"].items()
     }
 
 
@@ -89,23 +89,25 @@ def classes_of(comparison: Comparison) -> tuple[dict[str, Any], ...]:
     real ones the recall (the share of its rows that are found) and the mean predicted probability. This is
     equal to the share if the model is calibrated.
     """
-    found = comparison.once(_trained)
-    if found is None or found[0].classes is None:
+    trained = comparison.once(_trained)
+    if trained is None or trained[0].classes is None:
         return ()
-    task, scores = found
+    task, scores = trained
     (axis,) = comparison.view.domain.axes((task.target,))
     truth = task.split(comparison.test)[1]
     rows = []
-    for one, number in zip(*np.unique(truth, return_counts=True), strict=True):
-        codes = np.flatnonzero(task.classes == one)
+    for class_of_target, number in zip(*np.unique(truth, return_counts=True), strict=True):
+        codes = np.flatnonzero(task.classes == class_of_target)
         label = comparison.view.labels[axis][codes[0]] if len(codes) == 1 else OTHER
         row = {"label": label, "rows": int(number), "share": float(number / len(truth))}
         for name in comparison.models:
             for table in ("synthetic", "real"):
                 for part, score in (("recall", "recall"), ("predicted", "calibration")):
-                    known = scores[table].get(f"{name}_{score}")
-                    of_classes = () if known is None else known.of_classes
-                    row[f"{name}_{part}_{table}"] = float(of_classes[one]) if one < len(of_classes) else 0.0
+                    score_of_model = scores[table].get(f"{name}_{score}")
+                    shares = () if score_of_model is None else score_of_model.of_classes
+                    row[f"{name}_{part}_{table}"] = (
+                        float(shares[class_of_target]) if class_of_target < len(shares) else 0.0
+                    )
         rows.append(row)
     return tuple(rows)
 
@@ -124,28 +126,30 @@ def determined_by(comparison: Comparison) -> tuple[str, ...]:
     if trained is None:
         return ()
     task, domain = trained[0], comparison.view.domain
-    (features, known), (others, truth) = task.split(comparison.train), task.split(comparison.test)
-    if not len(known) or len(truth) < FEW_ROWS:
+    (features, labels), (test_features, truth) = task.split(comparison.train), task.split(comparison.test)
+    if not len(labels) or len(truth) < FEW_ROWS:
         return ()
-    found = []
-    for name, codes, test_codes in zip(task.features(domain), features.T, others.T, strict=True):
+    determining = []
+    for name, codes, test_codes in zip(task.features(domain), features.T, test_features.T, strict=True):
         (size,) = domain.project((name,)).sizes
         if task.classes is None:
             rows = np.bincount(codes, minlength=size)
-            sums = np.bincount(codes, known, minlength=size)
-            guess = np.divide(sums, rows, out=np.full(size, known.mean()), where=rows > 0)
-            errors = [float(((truth - one) ** 2).sum()) for one in (guess[test_codes], known.mean())]
+            sums = np.bincount(codes, labels, minlength=size)
+            guess = np.divide(sums, rows, out=np.full(size, labels.mean()), where=rows > 0)
+            errors = [
+                float(((truth - prediction) ** 2).sum()) for prediction in (guess[test_codes], labels.mean())
+            ]
         else:
             classes = int(task.classes.max()) + 1
-            counts = np.bincount(codes * np.int64(classes) + known, minlength=size * classes)
+            counts = np.bincount(codes * np.int64(classes) + labels, minlength=size * classes)
             counts = counts.reshape(size, classes)
             usual = counts.sum(axis=0).argmax()
             guess = np.where(counts.any(axis=1), counts.argmax(axis=1), usual)
-            errors = [float((truth != one).sum()) for one in (guess[test_codes], usual)]
+            errors = [float((truth != prediction).sum()) for prediction in (guess[test_codes], usual)]
         enough = errors[1] > 0 if task.classes is None else errors[1] >= FEW_ROWS
         if enough and errors[0] <= (1 - DETERMINES) * errors[1]:
-            found.append(name)
-    return tuple(found)
+            determining.append(name)
+    return tuple(determining)
 
 
 def about_determining(columns: Sequence[str], target: str | None) -> list[str]:
@@ -163,12 +167,12 @@ def about_determining(columns: Sequence[str], target: str | None) -> list[str]:
     ]
 
 
-def standard_error(one: Floats, other: Floats) -> float:
+def standard_error(influences: Floats, influences_real: Floats) -> float:
     """Return the standard error of the difference of two scores; NaN without their influences.
 
     >>> standard_error(np.array([1.0, -1.0]), np.array([0.0, 0.0]))
     0.7071067811865476
     """
-    if not len(one) or len(one) != len(other):
+    if not len(influences) or len(influences) != len(influences_real):
         return nan
-    return sqrt(float(np.mean((one - other) ** 2)) / len(one))
+    return sqrt(float(np.mean((influences - influences_real) ** 2)) / len(influences))

@@ -52,10 +52,10 @@ of_counts = partial(mean_and_max, group="Tables of counts")
 of_numbers = partial(mean_and_max, group=NUMBERS, unit=DEVIATIONS)
 of_pairs = partial(mean_and_max, group=NUMBERS, unit="correlation")
 
-PAIRS = errors_in(marginals.pairs_of, lambda found: found.errors)
-CRAMERS_V = errors_in(marginals.pairs_of, lambda found: found.cramers_v_errors)
-SPEARMAN = errors_in(correlations_of, lambda found: found.errors("spearman"))
-PEARSON = errors_in(correlations_of, lambda found: found.errors("pearson"))
+PAIRS = errors_in(marginals.pairs_of, lambda results: results.errors)
+CRAMERS_V = errors_in(marginals.pairs_of, lambda results: results.cramers_v_errors)
+SPEARMAN = errors_in(correlations_of, lambda results: results.errors("spearman"))
+PEARSON = errors_in(correlations_of, lambda results: results.errors("pearson"))
 RARE, UNSEEN = (
     for_each_table(marginals.rare_covered, codes=True),
     for_each_table(marginals.unseen, codes=True),
@@ -82,10 +82,10 @@ class ColumnErrors(NamedTuple):
 
 COLUMN_ERRORS = {
     "wasserstein": ColumnErrors("Wasserstein distance", marginals.wasserstein_of_columns, mean="mean"),
-    "quantiles": ColumnErrors("quantiles", errors_in(shapes_of, lambda found: found.mean_distances)),
-    "tail": ColumnErrors("99 % quantile", errors_in(shapes_of, lambda found: found.tails)),
+    "quantiles": ColumnErrors("quantiles", errors_in(shapes_of, lambda results: results.mean_distances)),
+    "tail": ColumnErrors("99 % quantile", errors_in(shapes_of, lambda results: results.tails)),
     "spread": ColumnErrors(
-        "standard deviation", errors_in(shapes_of, lambda found: found.spreads), "1 - smaller / larger"
+        "standard deviation", errors_in(shapes_of, lambda results: results.spreads), "1 - smaller / larger"
     ),
 }
 
@@ -94,7 +94,11 @@ METRICS: dict[str, Metric[Any]] = {
     **of_counts("pair", "two columns", PAIRS, headline=True),
     **of_counts("triple", "three columns", marginals.triple_errors, headline=True),
     **of_counts("query", "range queries", lambda c: c.compare_records(marginals.query_errors), headline=True),
-    **{key: metric for name, of in COLUMN_ERRORS.items() for key, metric in of.metrics(name).items()},
+    **{
+        key: metric
+        for name, column_errors in COLUMN_ERRORS.items()
+        for key, metric in column_errors.metrics(name).items()
+    },
     **of_numbers("group_means", "group means", lambda c: c.compare_each(partial(group_means, c.view))),
     **of_numbers("range_means", "means by range", lambda c: c.compare_each(partial(range_means, c.view))),
     **of_pairs("spearman", METHODS["spearman"], SPEARMAN, headline=True),
@@ -120,12 +124,12 @@ ENTRY_POINTS = "privsyn.metrics"
 """The group of entry points that name metrics of other packages."""
 
 
-def add_metric(place: str) -> str:
+def add_metric(path: str) -> str:
     """Register a metric of another module, and return its name.
 
     Parameters
     ----------
-    place : str
+    path : str
         ``"module:function"``, or the name of an entry point of the group ``privsyn.metrics``. The function
         compares two data frames and returns a number, as in docs/extending.md; or it is a `Metric`.
 
@@ -139,12 +143,14 @@ def add_metric(place: str) -> str:
     >>> add_metric("mymodule:mode_errors")  # doctest: +SKIP
     'mode_errors'
     """
-    name, found = imported("metric", place, ENTRY_POINTS)
-    if not isinstance(found, Metric) and not callable(found):
-        raise InputError(f"metric {safe_repr(place)} is neither a function nor a Metric")
+    name, results = imported("metric", path, ENTRY_POINTS)
+    if not isinstance(results, Metric) and not callable(results):
+        raise InputError(f"metric {safe_repr(path)} is neither a function nor a Metric")
     if name in BUILT_IN:
-        raise InputError(f"metric {safe_repr(place)}: there is a metric with this name: rename the function")
-    METRICS[name] = found if isinstance(found, Metric) else Metric(name, for_each_table(found), headline=True)
+        raise InputError(f"metric {safe_repr(path)}: there is a metric with this name: rename the function")
+    METRICS[name] = (
+        results if isinstance(results, Metric) else Metric(name, for_each_table(results), headline=True)
+    )
     return name
 
 
@@ -160,18 +166,18 @@ def compute(name: str, comparison: Comparison | LinkedComparison) -> Score:
     with replace_errors(
         lambda error: f"{subject} raised {type(error).__name__}: call it with two data frames to see why"
     ):
-        found: object = METRICS[name].compute(comparison)
-    if not isinstance(found, Score):
-        raise InputError(f"{subject} must return a Score; got a {type(found).__name__}")
-    for value in vars(found).values():
+        results: object = METRICS[name].compute(comparison)
+    if not isinstance(results, Score):
+        raise InputError(f"{subject} must return a Score; got a {type(results).__name__}")
+    for value in vars(results).values():
         if not isinstance(value, Real):
             raise InputError(f"{subject} must return a number; got a {type(value).__name__}")
-    return found
+    return results
 
 
 def try_own(comparison: Comparison) -> None:
     """Compute the user's metrics on some rows, so that one that fails does so before long work."""
-    own = [name for name in METRICS if name not in BUILT_IN]
-    few = comparison.sample(TRIED_ROWS) if own else comparison
-    for name in own:
+    added = [name for name in METRICS if name not in BUILT_IN]
+    few = comparison.sample(TRIED_ROWS) if added else comparison
+    for name in added:
         compute(name, few)

@@ -93,8 +93,8 @@ def write_report(
         Section("ledger", "What it cost"),
     )
     page = render("comparison.html", values, sections)
-    with atomic_path(path) as place:
-        place.write_text(page, encoding="utf-8")
+    with atomic_path(path) as file:
+        file.write_text(page, encoding="utf-8")
 
 
 def _groups(scores: Scores, table: str = "") -> dict[str, list[dict[str, Any]]]:
@@ -105,8 +105,8 @@ def _groups(scores: Scores, table: str = "") -> dict[str, list[dict[str, Any]]]:
         line = {"title": label, "hint": metric.hint, "numbers": shown(score)}
         line["strip"] = strip(score.by_table(), low=metric.origin)
         groups.setdefault(f"{table}{metric.group}", []).append(line)
-    for name, each in scores.tables.items():
-        groups |= _groups(each, f"{name}: ")
+    for name, table_scores in scores.tables.items():
+        groups |= _groups(table_scores, f"{name}: ")
     return groups
 
 
@@ -118,11 +118,11 @@ def _persons(scores: Scores) -> dict[str, Any]:
     for table, (real, synthetic) in scores.numbers_of_rows.items():
         linked = scores.linked
         name = "rows of a person" if linked is None else f"{table} of each row of {linked.parents[table]}"
-        last = max(place for place, share in enumerate(zip(real, synthetic, strict=True)) if any(share)) + 1
+        last = max(number for number, share in enumerate(zip(real, synthetic, strict=True)) if any(share)) + 1
         labels = [*map(str, range(len(real) - 1)), f"{len(real) - 1} or more"][:last]
         bins = Bins(labels, np.linspace(0, 1, last + 1), to_scale=True)
         pictures[name] = histogram(name, bins, np.array(real[:last]), np.array(synthetic[:last]))
-    worst = {SCORES[kind][0]: (kind, found) for kind, found in scores.worst_of_persons.items()}
+    worst = {SCORES[kind][0]: (kind, parts) for kind, parts in scores.worst_of_persons.items()}
     return {"pictures": pictures, "worst": worst}
 
 
@@ -151,10 +151,10 @@ def _columns(comparison: Comparison, scores: Scores, levels: Sequence[Levels]) -
 def _quantiles(comparison: Comparison, scores: Scores, axis: int) -> list[tuple[str, ...]]:
     """Return each quantile of an ordered column: its name, and its real and synthetic value as text."""
     words = comparison.view.ranges[axis] or number_range
-    found = scores.quantiles.get(scores.columns[axis], {})
+    quantiles = scores.quantiles.get(scores.columns[axis], {})
     return [
         (f"{float(share):.0%}", *("" if isnan(value) else words(value, value) for value in values))
-        for share, values in found.items()
+        for share, values in quantiles.items()
     ]
 
 
@@ -162,7 +162,7 @@ def _histogram(comparison: Comparison, axis: int, real: Floats, synthetic: Float
     """Return a histogram of both tables, with the bins of the comparison or of a stretched axis."""
     name, labels = comparison.view.domain.names[axis], comparison.view.labels[axis][: len(real)]
     both = [table.numbers[name] for table in (comparison.real, comparison.synthetic)]
-    numbers, synthetic_numbers = (one[~np.isnan(one)] for one in both)
+    numbers, synthetic_numbers = (column[~np.isnan(column)] for column in both)
     ends = (float(numbers.min()), float(numbers.max())) if len(numbers) else (0.0, 0.0)
     along = Axis.of(*ends, numbers, np.ones(len(numbers)))
     positions = np.linspace(0, 1, len(real) + 1)
@@ -172,9 +172,9 @@ def _histogram(comparison: Comparison, axis: int, real: Floats, synthetic: Float
             edges, half = np.unique(np.append(np.floor(edges[:-1]), ends[1] + 1)) - 0.5, 0.5
         words = comparison.view.ranges[axis] or number_range
         labels = tuple(words(low + half, high - half) for low, high in pairwise(edges.tolist()))
-        inside = [np.clip(one, edges[0], edges[-1]) for one in (numbers, synthetic_numbers)]
+        inside = [np.clip(column, edges[0], edges[-1]) for column in (numbers, synthetic_numbers)]
         real, synthetic = (
-            np.histogram(one, edges)[0] / len(every) for one, every in zip(inside, both, strict=True)
+            np.histogram(column, edges)[0] / len(every) for column, every in zip(inside, both, strict=True)
         )
         positions = along.positions(edges)
     picture = histogram(name, Bins(labels, positions, not along.stretched), real, synthetic)

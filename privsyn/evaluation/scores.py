@@ -167,26 +167,27 @@ class Scores:
         elif not isnan(pair.synthetic):
             sentences.append(f"Tables of two columns are off by {pair.synthetic:.1%} of the rows.")
         sentences += [*self._of_persons(), *self._of_models()]
-        sentences += [f"Table {name}: {each.verdict}" for name, each in self.tables.items()]
+        sentences += [f"Table {name}: {table_scores.verdict}" for name, table_scores in self.tables.items()]
         return " ".join(sentences) or f"The column is off by {self.one_way_mean.synthetic:.1%} of the rows."
 
     def _of_persons(self) -> list[str]:
         """Say how far the rows of persons are off; return nothing if it is not known whose rows they are."""
-        found = self.values.get("next_mean")
-        if found is None or isnan(found.synthetic):
+        next_row = self.values.get("next_mean")
+        if next_row is None or isnan(next_row.synthetic):
             return []
         return [
-            f"Of the pairs of a person's row and the next one, {found.synthetic:.1%} are off (rows dealt to"
-            f" persons at random: {found.independent:.1%}; real persons drawn again: {found.real:.1%})."
+            f"Of the pairs of a person's row and the next one, {next_row.synthetic:.1%} are off (rows dealt"
+            f" to persons at random: {next_row.independent:.1%}; real persons drawn again:"
+            f" {next_row.real:.1%})."
         ]
 
     def _of_models(self) -> list[str]:
         """Judge the model that scores higher if trained on real rows; return nothing without models."""
-        known = {name: self.learning[name] for name in HEADLINES if name in self.learning}
-        known = {name: score for name, score in known.items() if not isnan(score.real)}
-        if not known:
+        models = {name: self.learning[name] for name in HEADLINES if name in self.learning}
+        models = {name: score for name, score in models.items() if not isnan(score.real)}
+        if not models:
             return []
-        name, score = max(known.items(), key=lambda item: item[1].real)
+        name, score = max(models.items(), key=lambda item: item[1].real)
         model, measure = HEADLINES[name]
         error = score.standard_error
         chance = "" if isnan(error) else f" (standard error of the difference {error:.3f})"
@@ -221,8 +222,8 @@ class Scores:
     @property
     def heads(self) -> tuple[str, ...]:
         """Return the headers of the tables that have a score."""
-        own = {} if self.remarks is None else {"held_out": "test rows"}
-        return tuple((TABLES | own).values())
+        test_head = {} if self.remarks is None else {"held_out": "test rows"}
+        return tuple((TABLES | test_head).values())
 
     @property
     def gap_closed(self) -> float:
@@ -286,8 +287,8 @@ class Scores:
         explained = legend(own_test=self.remarks is not None, persons=bool(self.persons))
         first = [] if self.linked is None else [*self.linked.lines(), ""]
         lines = [NOT_PRIVATE, *first, self.verdict, "", *self._lines(explained)]
-        for name, each in self.tables.items():
-            lines += ["", f"Table {name}", *each._lines()]
+        for name, table_scores in self.tables.items():
+            lines += ["", f"Table {name}", *table_scores._lines()]
         return "\n".join(map(printable, lines))
 
     def _lines(self, explained: Sequence[str] = ()) -> list[str]:
@@ -302,17 +303,19 @@ class Scores:
         ]
         worst += [
             f"worst {METHODS[method]}: {' x '.join(pair)} (real {real:.2f}, synthetic {synthetic:.2f})"
-            for method, found in self.worst_correlations.items()
-            for pair, real, synthetic in found[:1]
+            for method, pairs in self.worst_correlations.items()
+            for pair, real, synthetic in pairs[:1]
         ]
         for key in WORST_NUMBERS:
             errors = COLUMN_ERRORS[key]
-            known = {name: of[key] for name, of in self.column_errors.items() if of.get(key, 0.0) > 0}
-            if known:
-                name = max(known, key=known.__getitem__)
-                worst.append(f"worst {errors.label}: {name} ({known[name]:.2f}, {errors.unit})")
-        for score, found in self.worst_of_persons.items():
-            worst.append(f"worst, {SCORES[score][0]}: {found[0][0]} ({found[0][1]:.3f})")
+            positive = {
+                name: facts[key] for name, facts in self.column_errors.items() if facts.get(key, 0.0) > 0
+            }
+            if positive:
+                name = max(positive, key=positive.__getitem__)
+                worst.append(f"worst {errors.label}: {name} ({positive[name]:.2f}, {errors.unit})")
+        for score, pairs in self.worst_of_persons.items():
+            worst.append(f"worst, {SCORES[score][0]}: {pairs[0][0]} ({pairs[0][1]:.3f})")
         return [
             f"{self.about_rows}; {len(self.columns)} columns",
             *(f"test table: {remark}" for remark in self.remarks or ()),
@@ -337,12 +340,14 @@ def plot_scores(scores: Scores, names: Sequence[str]) -> Any:
     with replace_errors('plot needs matplotlib: run pip install "privsyn[plot]"', ImportError):
         from matplotlib.figure import Figure  # not pyplot: it needs no screen and no global state
 
-    known = scores.table()
+    shown_scores = scores.table()
     for name in names:
-        if name not in known:
-            raise InputError(f"there is no score {safe_repr(name)}: choose from {', '.join(known)}")
-    chosen = list(names) or [name for name in known if METRICS[name].headline or name in scores.learning]
-    chosen = chosen or list(known)[:1]
+        if name not in shown_scores:
+            raise InputError(f"there is no score {safe_repr(name)}: choose from {', '.join(shown_scores)}")
+    chosen = list(names) or [
+        name for name in shown_scores if METRICS[name].headline or name in scores.learning
+    ]
+    chosen = chosen or list(shown_scores)[:1]
 
     class Plot(Figure):
         def _repr_png_(self) -> bytes:
@@ -352,7 +357,7 @@ def plot_scores(scores: Scores, names: Sequence[str]) -> Any:
     figure = Plot(figsize=(7, 0.7 * len(chosen) + 0.9), layout="constrained")
     panels = figure.subplots(len(chosen), 1, squeeze=False)[:, 0]
     for panel, name in zip(panels, chosen, strict=True):
-        label, score = known[name]
+        label, score = shown_scores[name]
         for table, (marker, colour) in MARKS.items():
             if not isnan(number := getattr(score, table)):
                 panel.plot(number, 0, marker, color=colour, ms=8, label=TABLES[table], linestyle="")
@@ -389,9 +394,9 @@ def _plain(value: Any) -> Any:
         case np.ndarray():
             return _plain(value.tolist())
         case Mapping():
-            return {str(key): _plain(one) for key, one in value.items()}
+            return {str(key): _plain(element) for key, element in value.items()}
         case list() | tuple():
-            return [_plain(one) for one in value]
+            return [_plain(element) for element in value]
         case float() if isnan(value):
             return None
         case _:

@@ -100,15 +100,15 @@ def attack(
     check_whole("seed", seed)
     if isinstance(schema, str | PathLike):
         schema = read_public(schema, database_from_plain)
-    given, whom, persons = {"real": real, "synthetic": synthetic, "control": control}, "row", None
+    sources, whom, persons = {"real": real, "synthetic": synthetic, "control": control}, "row", None
     if unit is not None or isinstance(schema, Database):
-        persons, whom = Attacked.of(given, schema, unit, order), "person"
+        persons, whom = Attacked.of(sources, schema, unit, order), "person"
         tables, left_out = persons.one_row_each, persons.left_out
     elif order is not None:
         raise InputError("order needs unit: it is about the rows of one person")
     else:
-        view, coded = code_together(read_together(given, schema), schema, most_values=None)
-        tables, left_out = dict(zip(given, coded, strict=True)), view.left_out
+        view, coded = code_together(read_together(sources, schema), schema, most_values=None)
+        tables, left_out = dict(zip(sources, coded, strict=True)), view.left_out
     refuse_copy(tables, "control", "real")
     names = tables["real"].records.domain.names
     of_rows = [] if persons is None else persons.columns_below
@@ -155,16 +155,16 @@ def _singling_out(
     knows the remaining rows of the private table, and skips predicates that hold for one of them.
     """
     size = min(len(train), len(control))
-    known = train.cells[size:]
+    training_cells = train.cells[size:]
     sides = train.cells[:size], control.cells[:size]
     columns = min(PREDICATE_COLUMNS, synthetic.cells.shape[1])
 
     def risk(candidates: Iterable[Predicate], baseline: Iterable[Predicate] = ()) -> Risk:
         alone = (predicate for predicate in candidates if predicate.count(synthetic.cells) == 1)
-        selected = [*islice((one for one in alone if not one.count(known)), ATTACKS)]
-        naive = [*islice((one for one in baseline if not one.count(known)), len(selected))]
-        of_train, of_others = (_rate(one.count(side) == 1 for one in selected) for side in sides)
-        return Risk(of_train, of_others, _rate(one.count(sides[0]) == 1 for one in naive))
+        selected = [*islice((guess for guess in alone if not guess.count(training_cells)), ATTACKS)]
+        naive = [*islice((guess for guess in baseline if not guess.count(training_cells)), len(selected))]
+        of_train, of_others = (_rate(guess.count(side) == 1 for guess in selected) for side in sides)
+        return Risk(of_train, of_others, _rate(guess.count(sides[0]) == 1 for guess in naive))
 
     risks = {"single out by one column": risk(of_rare_values(synthetic, rng))}
     if columns > 1:
@@ -190,8 +190,10 @@ def _linking(train: Points, control: Points, synthetic: Points, rng: np.random.G
     def linked(side: Points) -> Rate:
         linked_rows: list[bool] = []
         for cut, rows in zip(cuts, _batches(side.cells), strict=True):
-            one, two = (_nearest(rows, synthetic.cells, axes) for axes in (cut[: d // 2], cut[d // 2 :]))
-            linked_rows += ((one & two).sum(axis=1) == 1).tolist()
+            linked_first, linked_second = (
+                _nearest(rows, synthetic.cells, axes) for axes in (cut[: d // 2], cut[d // 2 :])
+            )
+            linked_rows += ((linked_first & linked_second).sum(axis=1) == 1).tolist()
         return _rate(linked_rows)
 
     guesses = rng.integers(len(synthetic), size=(len(train), 2))
@@ -227,9 +229,11 @@ def _of_missing_rows(
         if not wanted or not all(map(len, missing.tables.values())):
             continue
         train, synthetic, control = scale_together([*missing.tables.values()])
-        axes = {len(missing.known) + missing.secret.index(name): name for name in wanted}
-        found = _inferring(train, control, synthetic, [*axes], known=range(len(missing.known)))
-        risks |= {f"infer {axes[axis]} of a missing row": risk for axis, risk in found.items()}
+        axes = {len(missing.known_columns) + missing.secret.index(name): name for name in wanted}
+        risks_by_column = _inferring(
+            train, control, synthetic, [*axes], known_columns=range(len(missing.known_columns))
+        )
+        risks |= {f"infer {axes[axis]} of a missing row": risk for axis, risk in risks_by_column.items()}
     return risks
 
 
@@ -238,7 +242,7 @@ def _inferring(
     control: Points,
     synthetic: Points,
     secrets: Sequence[int],
-    known: Sequence[int] | None = None,
+    known_columns: Sequence[int] | None = None,
 ) -> dict[int, Risk]:
     """Infer secret cells from the synthetic row that is nearest in the known columns; else in all others."""
     tolerances = [
@@ -253,10 +257,10 @@ def _inferring(
         return [_rate(hit) for hit in hits]
 
     def by_neighbour(rows: Floats) -> Iterator[Floats]:
-        distance = _distance(rows, synthetic.cells, known or range(len(synthetic.numbers)))
+        distance = _distance(rows, synthetic.cells, known_columns or range(len(synthetic.numbers)))
         for axis in secrets:
             column = synthetic.cells[:, axis]
-            apart = distance if known else distance - distances(rows[:, axis], column)
+            apart = distance if known_columns else distance - distances(rows[:, axis], column)
             yield column[apart.argmin(axis=1)]
 
     typical = [_typical(synthetic.cells[:, axis], is_number=synthetic.numbers[axis]) for axis in secrets]
@@ -309,8 +313,8 @@ def of_rare_values(synthetic: Points, rng: np.random.Generator) -> Iterator[Pred
         if is_number and len(present):
             low, high = float(present[0]), float(present[-1])
             predicates += [Predicate((axis,), (0.0,), (low,)), Predicate((axis,), (high,), (1.0,))]
-    for place in rng.permutation(len(predicates)):
-        yield predicates[place]
+    for index in rng.permutation(len(predicates)):
+        yield predicates[index]
 
 
 def of_rows(
@@ -404,12 +408,12 @@ def _scaled(columns: Sequence[Floats]) -> list[Floats]:
     ]
 
 
-def distances(one: Floats, other: Floats) -> Singles:
+def distances(first: Floats, second: Floats) -> Singles:
     """Return the Gower distances between cells of a column, at most 1, shape (n, m).
 
     >>> distances(np.array([0.5]), np.array([0.5, 0.25, MISSING_COORDINATE])).tolist()
     [[0.0, 0.25, 1.0]]
     """
-    distance = one.astype(np.float32)[:, None] - other.astype(np.float32)[None, :]
+    distance = first.astype(np.float32)[:, None] - second.astype(np.float32)[None, :]
     np.abs(distance, out=distance)
     return np.minimum(distance, np.float32(1), out=distance)

@@ -37,14 +37,14 @@ class Missing:
     ----------
     tables : mapping of str to Coded
         For the real, the synthetic and the control tables: columns that are known, then those of the row.
-    known : tuple of str
+    known_columns : tuple of str
         The columns that are known.
     secret : tuple of str
         The columns of the row itself, by the names of `Attacked.named`.
     """
 
     tables: Mapping[str, Coded]
-    known: tuple[str, ...]
+    known_columns: tuple[str, ...]
     secret: tuple[str, ...]
 
 
@@ -86,12 +86,12 @@ class Attacked:
         """
         database = as_one(schema, unit, order)
         frames = {which: read_tables(which, table, database, unit=unit) for which, table in tables.items()}
-        links = {which: link(which, of, database)[0] for which, of in frames.items()}
+        links = {which: link(which, tables_of_side, database)[0] for which, tables_of_side in frames.items()}
         root, key = database.root, database.tables[database.root].key
         if key is not None:
             sides = (frames[which][root][key] for which in ("real", "control"))
-            known, held_out = ({*identifiers(keys).to_pylist()} for keys in sides)
-            if known & held_out:
+            persons, held_out = ({*identifiers(keys).to_pylist()} for keys in sides)
+            if persons & held_out:
                 raise InputError(
                     "the control table has persons of the real one: hold out all rows of a person"
                 )
@@ -100,9 +100,9 @@ class Attacked:
         left_out: list[str] = []
         for name in compared_tables(database, frames["real"]):
             table = database.tables[name]
-            cells = [of[name].drop(columns=[*table.keys]) for of in frames.values()]
-            view, found = code_together(cells, table.schema, most_values=None)
-            coded[name] = dict(zip(frames, found, strict=True))
+            cells = [tables_of_side[name].drop(columns=[*table.keys]) for tables_of_side in frames.values()]
+            view, coded_tables = code_together(cells, table.schema, most_values=None)
+            coded[name] = dict(zip(frames, coded_tables, strict=True))
             kinds = zip(view.domain, view.kinds, strict=True)
             dates[name] = frozenset(column for column, kind in kinds if kind == "date")
             left_out += [_named(name, column, single=unit is not None) for column in view.left_out]
@@ -142,34 +142,37 @@ class Attacked:
                 continue
             columns.add(f"{NUMBER} {name}", np.bincount(owner, minlength=owners).astype(np.float64))
             for column, cells in self._cells(which, name, rows):
-                said, is_number = self.named(name, column), cells.dtype == np.float64
-                found = summaries(cells.astype(np.float64), owner, owners)
+                label, is_number = self.named(name, column), cells.dtype == np.float64
+                row_summaries = summaries(cells.astype(np.float64), owner, owners)
                 for how in ("first", "last"):
-                    columns.add(f"{how} of {said}", found[how] if is_number else _as_codes(found[how]))
+                    columns.add(
+                        f"{how} of {label}",
+                        row_summaries[how] if is_number else _as_codes(row_summaries[how]),
+                    )
                 if not is_number:
                     size = self.coded[name][which].records.domain.size_of[column]
                     number = different(cells.astype(np.int64), owner, size, owners)
-                    columns.add(f"different {said}", number.astype(np.float64))
+                    columns.add(f"different {label}", number.astype(np.float64))
                 elif column not in self.dates[name]:
-                    columns.add(f"sum of {said}", found["sum"])
+                    columns.add(f"sum of {label}", row_summaries["sum"])
         return columns.coded()
 
-    def missing_rows(self, name: str, most: int, rng: np.random.Generator) -> Missing:
+    def missing_rows(self, name: str, limit: int, rng: np.random.Generator) -> Missing:
         """Return rows of persons that have others in a table, with what is known of them.
 
         Known is what the rows above the row have, the rows before and after it of the same person, how many
         rows the person has, and how many rows belong to the row. Of real and control persons one random row
         is missing, so that the attacks are independent; every synthetic row is tried as the missing one.
         """
-        found = {
-            which: self._missing_rows(which, name, MOST_ROWS if which == "synthetic" else most, rng)
+        rows = {
+            which: self._missing_rows(which, name, MOST_ROWS if which == "synthetic" else limit, rng)
             for which in self.links
         }
         secret = tuple(self.named(name, column) for column in self.coded[name]["real"].records.domain)
-        names = found["real"].records.domain.names
-        return Missing(found, names[: len(names) - len(secret)], secret)
+        names = rows["real"].records.domain.names
+        return Missing(rows, names[: len(names) - len(secret)], secret)
 
-    def _missing_rows(self, which: str, name: str, most: int, rng: np.random.Generator) -> Coded:
+    def _missing_rows(self, which: str, name: str, limit: int, rng: np.random.Generator) -> Coded:
         links, columns, database = self.links[which], _Columns(), self.database
         rows, owner = links.rows[name], links.roots(database, name)
         number = np.bincount(owner, minlength=1)[owner]
@@ -177,13 +180,13 @@ class Attacked:
         if which != "synthetic":  # one of each person
             chosen = chosen[np.unique(owner[chosen], return_index=True)[1]]
             chosen = rng.permutation(chosen)
-        chosen = chosen[:most]
+        chosen = chosen[:limit]
         columns.add(f"{NUMBER} {name}", number[chosen].astype(np.float64))
         for child in database.children(name):
             below = np.bincount(links.parent[child], minlength=len(rows))
             columns.add(f"{NUMBER} {child} below", below[chosen].astype(np.float64))
-        for above, places in places_above(database, name, links.parent, chosen):
-            for column, cells in self._cells(which, above, links.rows[above][places]):
+        for above, rows_above in places_above(database, name, links.parent, chosen):
+            for column, cells in self._cells(which, above, links.rows[above][rows_above]):
                 columns.add(self.named(above, column), cells)
         for word, step in (("before", -1), ("after", 1)):
             beside = np.clip(chosen + step, 0, len(rows) - 1)
@@ -215,9 +218,9 @@ def _named(name: str, column: str, *, single: bool) -> str:
     return column if single else f"{name}.{column}"
 
 
-def _as_codes(found: Floats) -> Ints:
+def _as_codes(numbers: Floats) -> Ints:
     """Return codes, -1 for nothing."""
-    return np.where(np.isnan(found), -1, found).astype(np.int64)
+    return np.where(np.isnan(numbers), -1, numbers).astype(np.int64)
 
 
 class _Columns:

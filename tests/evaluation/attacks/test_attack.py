@@ -445,7 +445,7 @@ def test_what_is_known_of_a_missing_row():
     assert missing.secret == ("visits.ward", "visits.pay")
     table = missing.tables["synthetic"]
     names = table.records.domain.names
-    assert names == (*missing.known, *missing.secret)
+    assert names == (*missing.known_columns, *missing.secret)
     numbers = pd.DataFrame(table.numbers).sort_values("visits.pay").reset_index(drop=True)
     assert numbers["visits.pay"].tolist() == [1.0, 2.0, 3.0]  # the second person has one visit
     assert numbers["visits.pay before"].tolist() == pytest.approx([3.0, np.nan, 2.0], nan_ok=True)
@@ -454,7 +454,7 @@ def test_what_is_known_of_a_missing_row():
     assert numbers["number of doses below"].tolist() == [1, 2, 0]
     assert len(missing.tables["real"]) == 1  # one row of the one person who has several
     below = attacked.missing_rows("doses", 10, np.random.default_rng(0))
-    assert {"visits.ward", "visits.pay", "people.sex"} <= set(below.known)
+    assert {"visits.ward", "visits.pay", "people.sex"} <= set(below.known_columns)
     pays = below.tables["synthetic"].numbers
     assert dict(zip(pays["doses.days"], pays["visits.pay"], strict=True)) == {5.0: 2.0, 6.0: 2.0, 7.0: 1.0}
 
