@@ -35,7 +35,7 @@ from privsyn.progress import READING, Progress, no_progress, one_step
 from privsyn.release.acceptance.criteria import Criteria, check_accept
 from privsyn.release.acceptance.judge import judge
 from privsyn.release.acceptance.layout import check_testable
-from privsyn.release.losses import lines_of_warning
+from privsyn.release.losses.lines import lines_of_warning
 from privsyn.release.of_run import release_of
 from privsyn.release.release import Release, ReleasedModel, TableT
 from privsyn.settings import Settings

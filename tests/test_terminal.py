@@ -25,7 +25,7 @@ from privsyn import Categorical, Identifier, InputError, Numerical, PrivSyn, Sch
 from privsyn.cli import main
 from privsyn.cli.common import console as screen
 from privsyn.errors import printable
-from privsyn.release.losses import Loss
+from privsyn.release.losses.kinds import Loss
 from privsyn.table.schema.yaml_file import parse, to_yaml
 
 EVIL = "\x1b]0;owned\x07\x1b[8m\x9b2J\x85\u202e\u2066\u200b\r\nprivsyn: all is well\x1b[0m"

@@ -4,71 +4,71 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from privsyn.methods.run import Run
 from privsyn.methods.tables import LearnedTable, RunTable
 from privsyn.private.ledger import Ledger
-from privsyn.release.losses import Loss, at_found_bounds, computed_losses, losses_of_rows, of_target
+from privsyn.release.losses.bounds import cells_at_found_bounds
+from privsyn.release.losses.kinds import Loss
+from privsyn.release.losses.of_table import computed_losses
+from privsyn.release.losses.rows import losses_of_rows, losses_of_target
 from privsyn.release.release import Release
 from privsyn.release.table_model import TableModel
 from privsyn.table.database.synthetic import dtype_of_keys
 from privsyn.table.encoding.dtypes import dtype_text
 
 
-def release_of(opened: Run, learned: Mapping[str, LearnedTable], ledger: Ledger) -> Release[Any]:
+def release_of(run: Run, learned: Mapping[str, LearnedTable], ledger: Ledger) -> Release[Any]:
     """Return the release of what was learnt of each table."""
     models = dict[str, TableModel]()
-    for level in opened.tables:
-        its_learned = learned[level.name]
-        model = _model(opened, level, its_learned, ledger, models)
-        models[level.name] = replace(model, noted=tuple(_noted(opened, level, its_learned, model)))
-    return Release(opened.database, models)
+    for table in run.tables:
+        model = _model(run, table, learned[table.name], ledger, models)
+        noted = tuple(_noted(run, table, learned[table.name], model))
+        models[table.name] = replace(model, noted=noted)
+    return Release(run.database, models)
 
 
 def _model(
-    opened: Run,
-    level: RunTable,
-    learned: LearnedTable,
-    ledger: Ledger,
-    above: Mapping[str, TableModel],
+    run: Run, table: RunTable, learned: LearnedTable, ledger: Ledger, above: Mapping[str, TableModel]
 ) -> TableModel:
     """Return the model of a table; `above` are the models of the tables before it."""
-    database, table, codec = opened.database, level.declared, learned.learned.codec
-    name = level.name if database.single is None else None
+    database, declared, codec = run.database, table.declared, learned.learned.codec
+    fitted, method = learned.learned.own, run.settings.algorithm
     if database.single == database.root:
-        form = level.opened.output_type(codec)
-        return TableModel(codec, learned.learned.own, ledger, opened.settings.algorithm, form)
+        return TableModel(codec, fitted, ledger, method, table.opened.output_type(codec))
     copied = {
         column: above[parent].columns[database.tables[parent].key or ""]
-        for column, parent in database.copied_keys(level.name).items()
+        for column, parent in database.copied_keys(table.name).items()
     }
-    elsewhere = {*table.elsewhere} - {*copied}
-    form = level.opened.output_type(codec, {*elsewhere, *table.keys, *copied, table.order or ""})
-    published = {*table.keys, table.order, *codec.names, *table.elsewhere} - {*codec.dropped}
+    elsewhere = {*declared.elsewhere} - {*copied}
+    form = table.opened.output_type(codec, {*elsewhere, *declared.keys, *copied, declared.order or ""})
+    published = {*declared.keys, declared.order, *codec.names, *declared.elsewhere} - {*codec.dropped}
     columns = {
         str(column): dtype_text(dtype) or "" if column in elsewhere else dtype_of_keys(dtype)
-        for column, dtype in level.opened.source.head.dtypes.items()
+        for column, dtype in table.opened.source.head.dtypes.items()
         if column in published
     }
     columns |= {column: dtype for column, dtype in copied.items() if column in columns}
-    fitted, method = learned.learned.own, opened.settings.algorithm
+    name = table.name if database.single is None else None
     return TableModel(codec, fitted, ledger, method, form, (), name, learned.links, columns)
 
 
-def _noted(opened: Run, level: RunTable, learned: LearnedTable, model: TableModel) -> Iterator[Loss]:
-    """Yield the losses of a table that the release alone does not show.
+def _noted(run: Run, table: RunTable, learned: LearnedTable, model: TableModel) -> Iterator[Loss]:
+    """Yield the losses of a table that its model does not show.
 
     They follow from settings, numbers of rows and bounds that were found. The losses of rows have the name of
     the table, or of the column of the persons if the table was given without a database.
     """
-    table, unit, single = level.declared, opened.settings.unit, opened.database.single
-    contribution = learned.learned.contribution
-    if level.name == single and unit is not None:
-        yield from losses_of_rows(unit, model.fitted, contribution, person=unit, owner=unit)
-    elif single is None and table.parent is not None:
-        owner = f"row of {table.parent}"
-        yield from losses_of_rows(level.name, model.fitted, contribution, person="person", owner=owner)
-    yield from computed_losses(model.name or "", at_found_bounds, model, learned.learned.beyond)
-    if (target := opened.settings.target) is not None:
-        yield from computed_losses("", of_target, model, target)
+    single, unit, parent = run.database.single, run.settings.unit, table.declared.parent
+    counts = model.fitted, learned.learned.contribution
+    if table.name == single and unit is not None:
+        yield from computed_losses(unit, losses_of_rows, unit, *counts, person=unit, owner=unit)
+    elif single is None and parent is not None:
+        find = partial(losses_of_rows, person="person", owner=f"row of {parent}")
+        yield from computed_losses(table.name, find, table.name, *counts)
+    beyond = learned.learned.beyond
+    yield from computed_losses(model.name or "", cells_at_found_bounds, model, beyond)
+    if (target := run.settings.target) is not None:
+        yield from computed_losses("", losses_of_target, model, target)

@@ -14,7 +14,8 @@ from privsyn.errors import plural
 from privsyn.inference.prior.dispersion import MEAN_OF_ABSOLUTE
 from privsyn.marginals.domain import Attributes, Floats
 from privsyn.marginals.statistics import total_variation
-from privsyn.release.losses import in_doubt, one_class_left, spoiled
+from privsyn.release.losses.of_table import in_doubt, spoiled
+from privsyn.release.losses.rows import one_class_left
 
 if TYPE_CHECKING:
     from privsyn.inference.fitted import Fitted

@@ -17,7 +17,7 @@ from privsyn.progress import Progress, no_progress
 from privsyn.release.accuracy import Accuracy
 from privsyn.release.draws.draws import Draws
 from privsyn.release.linked_rows import LinkedRows, Rows
-from privsyn.release.losses import Loss, in_order
+from privsyn.release.losses.kinds import Loss, in_order
 from privsyn.release.outlook import Outlook
 from privsyn.release.saved.file_format import pack, read_model, write_model
 from privsyn.release.table_model import TableModel

@@ -24,7 +24,8 @@ from privsyn.release.computed import released_weights
 from privsyn.release.conditional import absent, balanced, completed
 from privsyn.release.draws.frames import frames_of
 from privsyn.release.given import Given, read_given
-from privsyn.release.losses import Loss, losses_of
+from privsyn.release.losses.kinds import Loss
+from privsyn.release.losses.of_table import losses_of
 from privsyn.release.outlook import Outlook
 from privsyn.release.pool import Pool
 from privsyn.release.table_accuracy import TableAccuracy

@@ -14,7 +14,7 @@ from privsyn.pages.diagram import diagram
 from privsyn.pages.sections import Section, percent
 from privsyn.progress import no_progress
 from privsyn.release.agreement import Agreement
-from privsyn.release.losses import lines_of
+from privsyn.release.losses.lines import lines_of
 from privsyn.release.release import Release
 from privsyn.studies import linked_facts as linked
 from privsyn.studies.linked_facts import LinksInWords

@@ -17,7 +17,8 @@ from privsyn.marginals.marginal import Marginal
 from privsyn.pages.sections import many, percent, whole
 from privsyn.private.ledger import Ledger, recorded_lines
 from privsyn.release.agreement import error_limit
-from privsyn.release.losses import in_doubt, lines_of, spoiled
+from privsyn.release.losses.lines import lines_of
+from privsyn.release.losses.of_table import in_doubt, spoiled
 from privsyn.release.outlook import strength
 from privsyn.release.table_model import TableModel
 

@@ -15,8 +15,11 @@ from command import run
 
 from privsyn import Categorical, Database, Datetime, Numerical, PrivSyn, Schema, Table, load
 from privsyn.errors import LossWarning
-from privsyn.release import losses, of_run
-from privsyn.release.losses import SOME, at_found_bounds
+from privsyn.release import of_run
+from privsyn.release.losses import of_table
+from privsyn.release.losses.bounds import cells_at_found_bounds
+from privsyn.release.losses.kinds import SOME
+from privsyn.release.losses.lines import lines_of
 from privsyn.table.discovery.beyond import Beyond
 
 ROWS = 4000
@@ -155,15 +158,15 @@ def test_a_run_that_is_paid_ends_well_also_where_warnings_are_errors():
     assert model.losses_[0].share > SOME
 
 
-@pytest.mark.parametrize("step", ["_missing", "_of_rows", "of_target"])
+@pytest.mark.parametrize("step", ["a finder", "losses_of_rows", "losses_of_target"])
 def test_a_defect_in_the_losses_neither_ends_a_paid_run_nor_is_silent(step, monkeypatch):
     def defect(*args, **options):
         raise ZeroDivisionError
 
-    kinds = losses.KINDS if step != "_missing" else losses.KINDS | {"left out": losses.Kind("", defect)}
-    monkeypatch.setattr(losses, "KINDS", kinds)
-    if step != "_missing":
-        monkeypatch.setattr(losses if step == "_of_rows" else of_run, step, defect)
+    if step == "a finder":
+        monkeypatch.setattr(of_table, "FINDERS", (*of_table.FINDERS[1:], defect))
+    else:
+        monkeypatch.setattr(of_run, step, defect)
     frame = people(4)[["age", "married"]].assign(who=np.arange(ROWS) // 2)
     model = PrivSyn(1.0, 1e-9, Schema({name: FITS[name] for name in ("age", "married")}), unit="who")
     with pytest.warns(LossWarning, match=r"could not be computed \(ZeroDivisionError\): please report"):
@@ -328,7 +331,7 @@ def test_counts_beyond_found_bounds_tell_a_spike_from_a_cut(tmp_path):
         ),
     }
     for text, sides in cases.items():
-        computed = at_found_bounds(model.release_.table(), {"size": sides, "since": (NO_ROW, NO_ROW)})
+        computed = cells_at_found_bounds(model.release_.table(), {"size": sides, "since": (NO_ROW, NO_ROW)})
         (loss,) = [loss for loss in computed if loss.matters]
         assert re.fullmatch(f"size: {text}", str(loss))
         assert loss.spoils == ("about" in text)
@@ -516,10 +519,7 @@ def test_parts_of_seconds_and_words_for_missing_cells_are_named():
         ("fine", "parts of seconds"),
         ("group", "words for missing cells"),
     ]
-    assert (
-        losses.lines_of(facts)[-1]
-        == "missing cells are empty, not the words of the schema: group ('unknown')"
-    )
+    assert lines_of(facts)[-1] == "missing cells are empty, not the words of the schema: group ('unknown')"
 
 
 def test_a_column_that_is_mostly_others_says_what_reads_amounts_and_times_in_text():

@@ -32,7 +32,7 @@ from privsyn.private.spend import ROWS_PER_PERSON
 from privsyn.progress import Progress
 
 if TYPE_CHECKING:
-    from privsyn.release.losses import Loss
+    from privsyn.release.losses.kinds import Loss
     from privsyn.release.release import Release
     from privsyn.synthesizer import PrivSyn
 
@@ -167,7 +167,7 @@ def show_files(files: Mapping[str, Path | None]) -> None:
 
 def show_losses(losses: Sequence[Loss]) -> None:
     """Print what the run did to the columns, the worst first; a line with many names goes on in the next."""
-    from privsyn.release.losses import lines_of
+    from privsyn.release.losses.lines import lines_of
 
     for line in map(printable, lines_of(losses)):
         say(*wrap(line, LONG, break_long_words=False, break_on_hyphens=False))

@@ -13,7 +13,7 @@ from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.recoding import Merging
 from privsyn.methods.methods import METHODS
 from privsyn.private.ledger import Ledger
-from privsyn.release.losses import Loss
+from privsyn.release.losses.kinds import Loss
 from privsyn.release.saved.arrays import (
     Arrays,
     JoinedArrays,

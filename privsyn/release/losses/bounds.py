@@ -1,0 +1,226 @@
+"""Losses at the bounds of a column: many cells at a bound, or nearly all in one range between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import hypot, sqrt
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from privsyn.marginals.domain import Floats
+from privsyn.private.discovery import BOUNDS, columns_of
+from privsyn.release.losses.kinds import NEARLY_ALL, SOME, Loss, loss_of, percent
+from privsyn.table.encoding.encoders import OrderedEncoder
+from privsyn.table.schema.columns import Ordinal
+
+if TYPE_CHECKING:
+    from privsyn.release.table_model import TableModel
+    from privsyn.table.discovery.beyond import Beyond
+
+IN_ONE = 0.8
+"""Share of the cells in one of hundreds of ranges of a column from which its bounds are too far apart."""
+
+CUT = 4.0
+"""Standard deviations of the noise that the rows beyond a found bound exceed which are called cut."""
+
+CLEAR = 3.0
+"""Standard deviations of the noise that the rows at a bound exceed, beside those that neighbours explain."""
+
+BESIDE = 0.15
+"""Part of the range in which the cells beside a bound show how many rows the cell of the bound would have."""
+
+STEEPEST = 4.0
+"""Largest factor by which the density may grow from one cell to the next towards a bound."""
+
+FEWEST = 4
+"""Cells of a column from which its neighbours show how many rows a bound would have."""
+
+COUNTED_ALONE = 3
+"""Largest whole number that has a cell of its own where numbers are counted to find bounds."""
+
+
+@dataclass(frozen=True)
+class _End:
+    """The cell of one bound of a column.
+
+    Parameters
+    ----------
+    share : float
+        Share of the cells of the column that are there.
+    excess : float
+        The part of it that neighbours and noise do not explain.
+    """
+
+    share: float
+    excess: float
+
+
+NOTHING = _End(0.0, 0.0)
+
+
+def _end(counts: Floats, widths: Floats, sigma: float, total: float) -> _End:
+    """Return the first cell of a column.
+
+    Its neighbours explain what the densest of them (`BESIDE`) would have in its width, or what the next two
+    extrapolate to: numbers of rare events fall from 0 on.
+
+    Parameters
+    ----------
+    counts, widths : arrays of shape (cells,)
+        Estimated counts, and the number of grid points of each cell.
+    sigma : float
+        Standard deviation of the noise of the first count.
+    total : float
+        Rows of the table.
+
+    Examples
+    --------
+    >>> _end(np.array([100.0, 20, 30, 30, 20, 0]), np.ones(6), 5.0, 200.0)
+    _End(share=0.5, excess=0.35)
+    >>> _end(np.array([100.0, 50, 25, 12, 6, 3]), np.ones(6), 5.0, 196.0).excess
+    0.0
+    """
+    share = float(counts[0] / max(total, 1.0))
+    if share > NEARLY_ALL:
+        return _End(share, share)
+    if len(counts) < FEWEST:
+        return _End(share, 0.0)
+    near = np.cumsum(widths[1:-1]) <= BESIDE * widths.sum()
+    near[:2] = True
+    density, wide = counts[1:-1] / widths[1:-1], widths[0] / widths[1]
+    growth = min(density[0] * widths[1] / max(density[1] * widths[1], CLEAR * sigma), STEEPEST)
+    # Each explanation with the noise of the excess, in standard deviations of a count: that of the end and of
+    # one neighbour, or of c1^2 / c2 by its derivatives 2 g and g^2.
+    explained = (
+        (float(density[near].max() * widths[0]), hypot(1.0, wide)),
+        (float(density[0] * growth * widths[0]), hypot(1.0, 2 * growth * wide, growth**2 * wide)),
+    )
+    excesses = [counts[0] - rows for rows, noise in explained if counts[0] - rows > CLEAR * noise * sigma]
+    is_clear = len(excesses) == len(explained)
+    return _End(share, float(min(excesses)) / max(total, 1.0) if is_clear else 0.0)
+
+
+def _ends_of(model: TableModel, name: str) -> tuple[_End, _End] | None:
+    """Return the ends of a column of numbers or times; None if its numbers are not counted."""
+    codec, fitted, attribute = model.codec, model.fitted, model.codec.attributes_of(name)[0]
+    if name in codec.gaps or attribute not in codec.domain.names:
+        return None
+    index = codec.domain.names.index(attribute)
+    cells, groups = codec.domain.ordered[index], fitted.merging.groups[index]
+    encoder, measured = codec.encoders[index], fitted.certainties[index].measured
+    if not isinstance(encoder, OrderedEncoder) or measured.grouping:
+        return None
+    counts, widths = fitted.counts_of(attribute)[:cells], encoder.grid.widths
+    variance = np.broadcast_to(measured.variance, measured.marginal.counts.shape)
+    low, high = (sqrt(float(variance[groups[end]])) for end in (0, cells - 1))
+    total = fitted.total
+    return _end(counts, widths, low, total), _end(counts[::-1], widths[::-1], high, total)
+
+
+def cells_at_bounds(model: TableModel) -> Iterator[Loss]:
+    """Yield the columns with many cells at a bound of the schema.
+
+    Values beyond a bound are counted there. But a spike at a bound may also be true, as incomes of 0 are. So
+    the text says no more than is known.
+    """
+    searched = columns_of(model.ledger, BOUNDS, model.codec.names, model.name)
+    for name, column in model.codec.schema.coded.items():
+        if not isinstance(column, Ordinal) or name in searched:
+            continue
+        ends = _ends_of(model, name) or (NOTHING, NOTHING)
+        shares = [end.share if end.excess > SOME else 0.0 for end in ends]
+        if any(shares):
+            text = f"{_at(column, shares)}: {_beyond(column, shares)} are counted there"
+            yield loss_of(
+                model, name, "at a bound", sum(end.excess for end in ends if end.excess > SOME), text
+            )
+
+
+def cells_at_found_bounds(model: TableModel, beyond: Mapping[str, tuple[Beyond, Beyond]]) -> Iterator[Loss]:
+    """Yield the columns of which bounds were found, and those with many cells at one or beyond it.
+
+    `fit` notes them in the release, for it alone has the counts beyond the bounds.
+
+    Parameters
+    ----------
+    model : TableModel
+    beyond : mapping of a column to a pair of Beyond
+        What the counts in which the bounds were found show beyond them.
+    """
+    searched = columns_of(model.ledger, BOUNDS, model.codec.names, model.name)
+    for name, column in model.codec.schema.coded.items():
+        if not isinstance(column, Ordinal) or name not in searched or name in model.accuracy_.not_found:
+            continue
+        bounds, sides = (_written(column.low), _written(column.high)), beyond.get(name, (None, None))
+        ends = _ends_of(model, name) or (NOTHING, NOTHING)
+        cut, unsure = [0.0, 0.0], [0.0, 0.0]
+        for which, (end, side) in enumerate(zip(ends, sides, strict=True)):
+            if side is not None and side.share > max(SOME, CUT * side.deviation):
+                cut[which] = side.share
+            elif end.excess > SOME and not _is_spike(end, side, column, which):
+                unsure[which] = end.share
+        text = f"the bounds {' to '.join(bounds)} were found under privacy: values beyond them are clipped"
+        if any(cut):
+            text = f"about {_at(column, cut, 'beyond', ' that was found')}: they are counted there"
+        yield loss_of(model, name, "at a found bound", sum(cut), text, " to ".join(bounds))
+        if any(unsure):
+            rest = f"they are true, or {_beyond(column, unsure)} are counted there"
+            text = f"{_at(column, unsure, how=' that was found')}: {rest}"
+            yield loss_of(model, name, "perhaps at a found bound", sum(unsure), text)
+
+
+def _is_spike(end: _End, side: Beyond | None, column: Ordinal, which: int) -> bool:
+    """Return whether the cells at a found bound are true: nothing, or less than half of them, is beyond it.
+
+    The search for bounds counts 0, and whole numbers next to it, alone. If such a bound was found, its cells
+    have the number itself, and no cell beyond it stands out.
+    """
+    bound = column.bounds[which]
+    is_whole = column.fixed_decimals == 0 and abs(bound) <= COUNTED_ALONE
+    is_alone = column.has_numbers and (bound == 0 or is_whole)
+    return is_alone or (side is not None and side.largest < end.excess / 2)
+
+
+def _at(column: Ordinal, shares: Sequence[float], where: str = "at", how: str = "") -> str:
+    """Return which shares of the cells are at which bounds, or beyond them."""
+    bounds = ("lower", column.low), ("upper", column.high)
+    return " and ".join(
+        f"{percent(share)} of the cells are {where} the {which} bound {_written(bound)}{how}"
+        for share, (which, bound) in zip(shares, bounds, strict=True)
+        if share
+    )
+
+
+def _beyond(column: Ordinal, shares: Sequence[float]) -> str:
+    """Return what else is counted at the bounds with a share of the cells."""
+    missing = "missing cells and " if shares[0] and not column.nullable else ""
+    return f"{missing}values beyond {'them' if all(shares) else 'it'}"
+
+
+def cells_in_one_range(model: TableModel) -> Iterator[Loss]:
+    """Yield the columns of which most cells were counted in one range: their bounds are too far apart."""
+    codec = model.codec
+    for name, encoder in zip(codec.domain.names, codec.encoders, strict=True):
+        column = codec.column_of(name)
+        if not isinstance(encoder, OrderedEncoder) or column in (*codec.gaps, *model.accuracy_.not_found):
+            continue
+        counts = model.fitted.counts_of(name)[: encoder.size]
+        index, share = int(counts.argmax()), float(counts.max(initial=0.0) / max(model.fitted.total, 1.0))
+        low, high = (float(ends[index]) for ends in encoder.extents)
+        if share > IN_ONE and high > low:
+            where = encoder.range_words(low, high)
+            text = f"{percent(share)} of the cells are in one range, {where}, and where in it is lost"
+            yield loss_of(model, column, "in one range", share, f"{text}: narrower bounds keep it")
+
+
+def _written(bound: Any) -> str:
+    """Return a bound as text.
+
+    >>> _written(131072.0), _written(2015), _written(0.25)
+    ('131,072', '2015', '0.25')
+    """
+    if isinstance(bound, bool) or not isinstance(bound, int | float):
+        return str(bound).removesuffix(" 00:00:00")
+    return f"{bound:,.10g}" if abs(bound) >= 10_000 else f"{bound:.10g}"

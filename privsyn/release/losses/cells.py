@@ -1,0 +1,84 @@
+"""Losses of cells that are missing, that a value stands for, or of which nothing was found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from privsyn.private.discovery import VALUES, columns_of
+from privsyn.release.computed import released_weights
+from privsyn.release.losses.kinds import MOST, NEARLY_ALL, NOT_FOUND, SOME, Loss, loss_of, percent
+from privsyn.table.kinds.categorical import OTHER
+
+if TYPE_CHECKING:
+    from privsyn.release.table_model import TableModel
+
+
+def missing_cells(model: TableModel, *, is_listed: bool) -> Iterator[Loss]:
+    """Yield the columns with many missing cells: an encoder cannot tell whether a cell had a value.
+
+    Where values are listed, a value that is not in the list is missing too. They are a kind of their own.
+    """
+    codec = model.codec
+    for name, column in codec.schema.coded.items():
+        attribute = codec.attributes_of(name)[0]
+        if name in codec.gaps or attribute not in codec.nullable or name in model.accuracy_.not_found:
+            continue
+        share = float(model.fitted.counts_of(attribute)[-1] / max(model.fitted.total, 1.0))
+        if share > SOME and bool(column.listed) is is_listed:
+            kind = "missing or not listed" if is_listed else "missing or unreadable"
+            how = f"missing in the table, {'or not in the list' if is_listed else 'infinite or unreadable'}"
+            yield loss_of(model, name, kind, share, f"{percent(share)} of the cells are {how}")
+
+
+def first_values(model: TableModel) -> Iterator[Loss]:
+    """Yield the columns without missing cells of which nearly all cells have the first value listed.
+
+    Where no cell may be missing, the first value stands for missing cells and for values not in the list.
+    """
+    codec = model.codec
+    for name, column in codec.schema.coded.items():
+        if len(column.listed) < 2 or column.other is not None or name in codec.nullable:
+            continue
+        weights = released_weights(codec, model.fitted, name)
+        share = float(weights[0] / max(weights.sum(), 1.0))
+        if name in codec.domain.names and share > NEARLY_ALL:
+            text = (
+                f"{percent(share)} of the cells have the value {column.listed[0]!r}, which also stands"
+                " for missing cells and for values that are not in the list"
+            )
+            yield loss_of(model, name, "first value", share, text)
+
+
+def pooled_cells(model: TableModel) -> Iterator[Loss]:
+    """Yield the columns of which many cells have the value that stands for all others."""
+    codec, ledger = model.codec, model.ledger
+    searched = columns_of(ledger, VALUES, codec.names, model.name)
+    for name, column in codec.schema.coded.items():
+        if column.other not in column.listed or name in model.accuracy_.not_found:
+            continue
+        weights = released_weights(codec, model.fitted, name)
+        cells = model.fitted.total if name in codec.domain.names else float(weights.sum())
+        share = float(weights[column.listed.index(column.other)] / max(cells, 1.0))
+        values = [value for value in column.listed if value != column.other]
+        why = (
+            "too few rows share their values"
+            if name in searched
+            else "this one, and values that are not in the list"
+        )
+        text = f"{percent(share)} of the cells are {column.other!r}: {why}"
+        if name in searched and share > MOST and column.other == OTHER:
+            text += "; if they are amounts or times, `privsyn schema` drafts their format"
+        is_word = name in searched and share * model.fitted.total >= 1 and column.other == OTHER
+        if is_word and values and all(str(value).isdecimal() for value in values):
+            text += "; with this word the column of numbers is text"
+        elif share <= (SOME if name in searched else MOST):
+            continue
+        yield loss_of(model, name, "other" if name in searched else "missing or not listed", share, text)
+
+
+def invented_cells(model: TableModel) -> Iterator[Loss]:
+    """Yield the columns of which nothing was found under privacy."""
+    for name in model.accuracy_.not_found:
+        text = "no values or bounds were found: its cells are invented, unless it is empty"
+        yield loss_of(model, name, NOT_FOUND, 1.0, text)

@@ -1,0 +1,87 @@
+"""Losses that follow from the schema, names and types of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import sqrt
+from typing import TYPE_CHECKING
+
+from privsyn.private.discovery import BOUNDS, GRIDS, columns_of, deviation_of
+from privsyn.release.losses.bounds import CLEAR
+from privsyn.release.losses.kinds import Loss, loss_of, percent
+from privsyn.release.losses.lines import listed
+from privsyn.table.discovery.lattices import LEFT_OUT, TIMES_STAND_OUT
+from privsyn.table.encoding.dtypes import holds_parts_of_seconds, parse_dtype
+from privsyn.table.encoding.steps import TIMES
+from privsyn.table.schema.columns import Datetime, Identifier
+from privsyn.table.schema.schema import named_like_codes
+
+if TYPE_CHECKING:
+    from privsyn.release.table_model import TableModel
+
+SOME_TIMES = 0.1
+"""Share of the rows from which it is said that noise would hide their times of day."""
+
+
+def dropped_columns(model: TableModel) -> Iterator[Loss]:
+    """Yield the columns of free text."""
+    for name in model.codec.dropped:
+        yield loss_of(model, name, "left out", None, "left out, as columns of kind text are")
+
+
+def generated_columns(model: TableModel) -> Iterator[Loss]:
+    """Yield the columns of identifiers."""
+    for name, column in model.codec.schema.columns.items():
+        if isinstance(column, Identifier):
+            yield loss_of(model, name, "identifiers", None, "replaced by generated IDs")
+
+
+def times_of_day(model: TableModel) -> Iterator[Loss]:
+    """Yield the columns taken as dates in which the noise would hide times of day.
+
+    The question on their grids counts times, and the ledger has its noise. What it cannot hide is no loss.
+    """
+    total, codec = max(model.fitted.total, 1.0), model.codec
+    for name in columns_of(model.ledger, GRIDS, codec.names, model.name):
+        column = codec.schema.coded.get(name)
+        if not isinstance(column, Datetime) or column.unit != "D" or name in model.accuracy_.not_found:
+            continue
+        sigma = deviation_of(model.ledger, GRIDS, name, model.name)
+        share = min(LEFT_OUT + (TIMES_STAND_OUT + CLEAR) * sigma * sqrt(len(TIMES)) / total, 1.0)
+        if share > SOME_TIMES:
+            hidden = f"of up to {percent(share)} of the rows"
+            text = (
+                f"taken as dates: the noise would hide times of day {hidden}; unit: s in a schema keeps them"
+            )
+            yield loss_of(model, name, "times of day", None, text, f"({hidden})")
+
+
+def parts_of_seconds(model: TableModel) -> Iterator[Loss]:
+    """Yield the columns of times whose type holds parts of a second: whole ones are counted and made."""
+    codec = model.codec
+    for name, dtype in zip(codec.names, codec.dtypes, strict=True):
+        column = codec.schema.coded.get(name)
+        is_second = isinstance(column, Datetime) and column.unit == "s" and column.step in (None, "1s")
+        if is_second and holds_parts_of_seconds(parse_dtype(dtype)):
+            yield loss_of(
+                model, name, "parts of seconds", None, "in whole seconds: parts of them are left out"
+            )
+
+
+def words_for_missing(model: TableModel) -> Iterator[Loss]:
+    """Yield the columns of which the schema says that a word means a missing cell."""
+    codec = model.codec
+    for name, column in codec.schema.coded.items():
+        words = [word for word in (*codec.schema.missing, *getattr(column, "missing", ())) if word]
+        if words and codec.attributes_of(name)[0] in codec.nullable:
+            shown = listed([repr(word) for word in words])
+            text = f"missing cells are empty: the schema has {shown} for them"
+            yield loss_of(model, name, "words for missing cells", None, text, f"({shown})")
+
+
+def amounts(model: TableModel) -> Iterator[Loss]:
+    """Yield the columns whose bounds were found, and whose names are those of codes."""
+    for name in columns_of(model.ledger, BOUNDS, model.codec.names, model.name):
+        if named_like_codes(name):
+            text = "taken as an amount, though named like codes; {kind: categorical} in a schema keeps codes"
+            yield loss_of(model, name, "taken as amounts", None, text)

@@ -1,0 +1,171 @@
+"""Loss: what a run did to the cells of one column; and the kinds of loss."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from privsyn.release.table_model import TableModel
+
+NOT_FOUND = "not found"
+"""The kind of loss of a column of which nothing was found. The lines on it and its warning are others."""
+
+NOT_COMPUTED = "not computed"
+"""The kind of a loss that says that other losses could not be computed."""
+
+SOME = 0.02
+"""Share of the cells of a column from which a loss is named."""
+
+MOST, NEARLY_ALL = 0.5, 0.95
+"""Shares of the cells from which most are called lost, and nearly all. Noise leaves some cells elsewhere."""
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What the run did to the cells of one column.
+
+    Parameters
+    ----------
+    column : str
+        The column; of linked tables with the name of its table, as in ``visits.ward``. A loss of rows has the
+        name of the table, or of the column that identifies the person.
+    kind : str
+        A key of `KINDS`.
+    share : float, optional
+        Estimated share of the cells that are lost, from 0 to 1. None for a fact without a share.
+    text : str
+        What happened, in words.
+    detail : str
+        What a list of columns says after the name of this one, such as its bounds.
+
+    Examples
+    --------
+    >>> print(Loss("weight", "at a bound", 0.17, "17% of the cells are at the bound 40"))
+    weight: 17% of the cells are at the bound 40
+    """
+
+    column: str
+    kind: str
+    share: float | None
+    text: str
+    detail: str = ""
+
+    def __post_init__(self) -> None:
+        if self.share is not None and not (isfinite(self.share) and 0 <= self.share <= 1):
+            raise ValueError(f"a loss of the share {self.share!r}")
+
+    def __str__(self) -> str:
+        return f"{self.column}: {self.text}"
+
+    @property
+    def matters(self) -> bool:
+        """Whether the loss is so large that no list may leave it out."""
+        return KINDS[self.kind].matters or (self.share is not None and self.share > SOME)
+
+    @property
+    def spoils(self) -> bool:
+        """Whether the column may not be called usable."""
+        return self.share is not None and self.share > KINDS[self.kind].usable
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the loss as plain data."""
+        return asdict(self)
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Loss:
+        """Return the loss that `to_plain` wrote; raise if it did not write it."""
+        loss = cls(**plain)
+        texts = (loss.column, loss.kind, loss.text, loss.detail)
+        if loss.kind not in KINDS or not all(isinstance(text, str) for text in texts):
+            raise ValueError("no loss that `to_plain` wrote")
+        return loss
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of loss.
+
+    Parameters
+    ----------
+    heading : str
+        What a list of columns with small losses of this kind says before their names.
+    usable : float
+        The largest share of a loss with which the column may still be called usable.
+    matters : bool
+        Whether also a loss with a small share, or without one, matters.
+    may_be_true : bool
+        Whether the private cells may look the same: no released count tells a spike at a bound from values
+        beyond it, or an empty cell from one that could not be read.
+    """
+
+    heading: str
+    usable: float = 1.0
+    matters: bool = False
+    may_be_true: bool = False
+
+
+KINDS: dict[str, Kind] = {
+    NOT_FOUND: Kind("no values or bounds were found, and the cells are invented", 0.0),
+    NOT_COMPUTED: Kind("not computed", matters=True),
+    "target": Kind("rare classes of the target are not found", matters=True),
+    "at a found bound": Kind("bounds found under privacy, to which other values are clipped", usable=SOME),
+    "perhaps at a found bound": Kind("at a bound that was found", usable=MOST, may_be_true=True),
+    "at a bound": Kind("at a bound of the schema", MOST, may_be_true=True),
+    "in one range": Kind("nearly all in one range", MOST),
+    "missing or not listed": Kind("missing in the table, or not in the list", MOST, may_be_true=True),
+    "missing or unreadable": Kind(
+        "missing in the table, infinite or unreadable",
+        NEARLY_ALL,
+        may_be_true=True,
+    ),
+    "first value": Kind("nearly always the first value listed", NEARLY_ALL, may_be_true=True),
+    "other": Kind("rare values are replaced by a word, so that a column of numbers is text", MOST),
+    "rows beyond the bound": Kind("rows beyond the bound are not counted"),
+    "number of rows": Kind("the noise hides the number of rows", matters=True),
+    "rows without an owner": Kind("rows that belong to nobody are left out, and their number is private"),
+    "left out": Kind("left out, as columns of kind text are"),
+    "identifiers": Kind("replaced by generated IDs"),
+    "times of day": Kind(
+        "taken as dates, because the noise would hide times of day; unit: s in a schema keeps them"
+    ),
+    "parts of seconds": Kind("in whole seconds: parts of them are left out"),
+    "words for missing cells": Kind("missing cells are empty, not the words of the schema"),
+    "taken as amounts": Kind(
+        "taken as amounts, though named like codes; {kind: categorical} in a schema keeps codes"
+    ),
+}
+"""All kinds of loss by name. Facts without a share are listed in this order."""
+
+
+def in_order(losses: Iterable[Loss]) -> tuple[Loss, ...]:
+    """Return losses with the largest shares first, and those without a share by kind."""
+    kinds = list(KINDS)
+
+    def rank(loss: Loss) -> tuple[float, int]:
+        return 1.0 if loss.share is None else -loss.share, kinds.index(loss.kind)
+
+    return tuple(sorted(losses, key=rank))
+
+
+def full_name(model: TableModel, column: str) -> str:
+    """Return a column with the name of its table, if that is one of several."""
+    return column if model.name is None else f"{model.name}.{column}"
+
+
+def loss_of(
+    model: TableModel, column: str, kind: str, share: float | None, text: str, detail: str = ""
+) -> Loss:
+    """Return the loss of a column of a table; a sum of shares above 1 counts as 1."""
+    return Loss(full_name(model, column), kind, None if share is None else min(share, 1.0), text, detail)
+
+
+def percent(share: float) -> str:
+    """Return a share in percent, with a digit after the point if it is small.
+
+    >>> percent(0.172), percent(0.0234), percent(0.00004)
+    ('17%', '2.3%', '0.0%')
+    """
+    return f"{share:.0%}" if share >= 0.095 else f"{share:.1%}"

@@ -1,0 +1,58 @@
+"""The lines that say what a run did to columns: for the owner, the page and the sheet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from privsyn.errors import about_not_found
+from privsyn.release.losses.kinds import KINDS, NOT_FOUND, Loss, in_order
+
+SHOWN = 8
+"""Most columns in a list of small losses of one kind."""
+
+
+def lines_of(losses: Iterable[Loss]) -> tuple[str, ...]:
+    r"""Return a line for each column that lost much, then one for each kind of the other losses.
+
+    The first line names all columns of which nothing was found.
+
+    >>> some = [Loss("age", "missing or unreadable", 0.1, "10% of the cells are missing")]
+    >>> some += [Loss("age", "at a bound", 0.3, "30% of the cells are at the upper bound 80")]
+    >>> some += [Loss(name, "identifiers", None, "replaced by generated IDs") for name in ("id", "key")]
+    >>> print(*lines_of(some), sep="\n")
+    age: 30% of the cells are at the upper bound 80; 10% of the cells are missing
+    replaced by generated IDs: id, key
+    """
+    ranked = in_order(losses)
+    invented = [loss.column for loss in ranked if loss.kind == NOT_FOUND]
+    named = [loss for loss in ranked if loss.kind != NOT_FOUND]
+    return (*([about_not_found(invented)] if invented else []), *_by_column(named), *_by_kind(named))
+
+
+def lines_of_warning(losses: Iterable[Loss]) -> tuple[str, ...]:
+    """Return the lines for the columns that lost much; `fit` has another warning for those not found."""
+    return _by_column(in_order(loss for loss in losses if loss.kind != NOT_FOUND))
+
+
+def _by_column(losses: Iterable[Loss]) -> tuple[str, ...]:
+    """Return one line for each column that lost much."""
+    by_column: dict[str, list[str]] = {}
+    for loss in losses:
+        if loss.matters:
+            by_column.setdefault(loss.column, []).append(loss.text)
+    return tuple(f"{column}: {'; '.join(texts)}" for column, texts in by_column.items())
+
+
+def _by_kind(losses: Iterable[Loss]) -> tuple[str, ...]:
+    """Return one line for each kind of small losses, and of facts without a share."""
+    by_kind: dict[str, list[str]] = {}
+    for loss in losses:
+        if not loss.matters:
+            by_kind.setdefault(loss.kind, []).append(f"{loss.column} {loss.detail}".strip())
+    return tuple(f"{KINDS[kind].heading}: {listed(names)}" for kind, names in by_kind.items())
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return the first `SHOWN` names, and how many more there are."""
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more

@@ -1,0 +1,84 @@
+"""Losses of classes of the target, and of rows: `fit` notes them, because a release does not show them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from privsyn.errors import plural
+from privsyn.private.discovery import VALUES, columns_of, rows_needed
+from privsyn.release.losses.kinds import SOME, Loss, loss_of, percent
+
+if TYPE_CHECKING:
+    from privsyn.inference.fitted import Fitted
+    from privsyn.private.bounds import Contribution
+    from privsyn.release.table_model import TableModel
+
+UNSURE = 0.2
+"""Standard deviation of the number of rows, in parts of it, from which little is known of it."""
+
+UNCLEAR = 2.0
+"""Standard deviations of the noise below which a class of the target may have no row at all."""
+
+
+def losses_of_target(model: TableModel, target: str) -> Iterator[Loss]:
+    """Yield what the run did to the classes of the target: to be predicted, a column needs two of them."""
+    column = model.codec.schema.coded.get(target)
+    attribute = model.codec.attributes_of(target)[0]
+    if column is None or attribute not in model.codec.domain.names:
+        return
+    counts, values = model.fitted.counts_of(attribute), column.listed
+    cells = len(values) or model.codec.domain.ordered[model.codec.domain.names.index(attribute)]
+    pool = values.index(column.other) if column.other in values else cells
+    clear = max(UNCLEAR * model.fitted.one_way_certainty(attribute).sigma, 1.0)
+    classes = [index for index in range(cells) if index != pool and counts[index] >= clear]
+    share = float(counts[pool] / max(model.fitted.total, 1.0)) if column.other in values else 0.0
+    texts = ["the target has one class that stands out of the noise"] if len(classes) < 2 else []
+    texts += [f"{percent(share)} of the rows are {column.other!r}"] if share else []
+    if target in columns_of(model.ledger, VALUES, model.codec.names, model.name):
+        rows, _ = rows_needed(model.ledger) or (0, 0)
+        texts.append(
+            f"a class that fewer than about {rows:,} rows have is not found, unless the schema lists it"
+        )
+    if texts:
+        yield loss_of(model, target, "target", 1.0 if len(classes) < 2 else share or None, "; ".join(texts))
+
+
+def losses_of_rows(
+    name: str, fitted: Fitted, contribution: Contribution, *, person: str, owner: str
+) -> Iterator[Loss]:
+    """Yield the rows beyond the bound, a number of rows of which little is known, and rows of nobody.
+
+    Parameters
+    ----------
+    name : str
+        The table, or the column that identifies the person.
+    fitted : Fitted
+    contribution : Contribution
+    person, owner : str
+        What a person is called, and what a row without one lacks.
+    """
+    if contribution.of_columns is not None and (share := 1 - min(contribution.of_columns, 1.0)) > SOME:
+        bound = "1 row" if contribution.most == 1 else f"{contribution.most} rows"
+        text = (
+            f"about {percent(share)} of the rows are not counted: at most {bound} of one {person} are; the"
+            " synthetic rows stand for all of them"
+        )
+        yield Loss(name, "rows beyond the bound", share, text)
+    if fitted.is_mostly_noise:
+        error = max(fitted.error_of_total, fitted.noise_of_total)
+        text = f"about {plural(fitted.total, 'row')} are made, give or take {error:,.0f}: mostly noise,"
+        yield Loss(name, "number of rows", 1.0, f"{text} so all may be invented")
+    elif fitted.total_variance and fitted.error_of_total > UNSURE * fitted.total:
+        text = (
+            f"about {plural(fitted.total, 'row')} are made, give or take {fitted.error_of_total:,.0f}: the"
+            " noise hides how many rows a person has, and far more are missing if few have many"
+        )
+        yield Loss(name, "number of rows", None, text)
+    text = f"rows that lead to no {owner} are left out; their number is private"
+    yield Loss(name, "rows without an owner", None, text)
+
+
+def one_class_left(model: TableModel, target: str) -> bool:
+    """Return whether the release has one class of a target: then no model learns anything."""
+    return any(loss.kind == "target" and loss.share == 1.0 for loss in losses_of_target(model, target))
