@@ -90,15 +90,15 @@ def withdraw(path: Path, run: str, reason: str) -> Run:
         raise InputError("--reason: say why, for whoever reads the budget file")
     with _locked(path, os.O_APPEND) as file:
         file.seek(0)
-        found = [each for each in parsed(path, file.read()) if run and each.id.startswith(run)]
-        if len(found) != 1:
-            many = f"{len(found)} runs begin with" if found else "no run has the id"
+        runs = [candidate for candidate in parsed(path, file.read()) if run and candidate.id.startswith(run)]
+        if len(runs) != 1:
+            many = f"{len(runs)} runs begin with" if runs else "no run has the id"
             raise InputError(f"{path}: {many} {run!r}: `privsyn budget DATA` lists their ids")
-        if (before := found[0].withdrawal) is not None:
-            raise InputError(f"{path}: {found[0].id} is withdrawn already: {before}")
+        if (before := runs[0].withdrawal) is not None:
+            raise InputError(f"{path}: {runs[0].id} is withdrawn already: {before}")
         plain = asdict(Withdrawal(reason))
-        _append(file, path, {"withdraws": found[0].id, **plain})
-    return found[0].withdrawn(plain)
+        _append(file, path, {"withdraws": runs[0].id, **plain})
+    return runs[0].withdrawn(plain)
 
 
 class Account:
@@ -131,7 +131,7 @@ class Account:
 
     def _check(self, runs: Iterable[Run]) -> None:
         if self.policy is not None:
-            self.policy.check(self.run, [each for each in runs if each.id != self.run.id])
+            self.policy.check(self.run, [recorded for recorded in runs if recorded.id != self.run.id])
 
     def resume(self, run: str) -> None:
         """Take the id of a run that other files keep: if it has its line already, it is counted once."""
@@ -165,7 +165,7 @@ class Account:
         with _all_locked(self.files) as file:
             runs = _runs_of_locked(self.files, file)
             self._check(runs)
-            if all(each.id != self.run.id for each in runs):
+            if all(recorded.id != self.run.id for recorded in runs):
                 _append(file, path, self.run.to_plain())
 
     def _name_place(self) -> None:
@@ -194,12 +194,12 @@ class Account:
 
 def _runs_of_locked(files: BudgetFiles, file: FileIO) -> tuple[Run, ...]:
     """Return all runs that count, while `file`, the first of the files, is locked."""
-    first, *others = files.counted
+    first, *further = files.counted
     file.seek(0)
     content = file.read()
     if named_in(content) is not None:
         raise InputError(f"{first}: another run has just begun elsewhere: start this one again")
-    return (*parsed(first, content), *runs_of(others))
+    return (*parsed(first, content), *runs_of(further))
 
 
 @contextmanager
@@ -213,11 +213,11 @@ def _all_locked(files: BudgetFiles) -> Iterator[FileIO]:
         with ExitStack() as stack:
             for path in sorted(counted, key=lambda path: str(path.resolve())):
                 if path == files.path:
-                    own = stack.enter_context(_locked(path, os.O_APPEND))
+                    locked = stack.enter_context(_locked(path, os.O_APPEND))
                 else:
                     lock(stack.enter_context(path.open("rb")), shared=True)
             if files.counted == counted:
-                yield own
+                yield locked
                 return
 
 

@@ -60,14 +60,14 @@ class Policy:
         """Read a policy file."""
         check_file(file)
         text = read_text(file)
-        known = [each.name for each in fields(cls) if each.name != "file"]
+        allowed = [limit.name for limit in fields(cls) if limit.name != "file"]
         with about(str(file)):
             plain = parse(text)
             if not isinstance(plain, Mapping):
                 raise InputError("a policy is a mapping such as {epsilon: 2, delta: 1e-8}")
             for key in plain:
-                if key not in known:
-                    meant = did_you_mean(key, known) or f": allowed are {', '.join(known)}"
+                if key not in allowed:
+                    meant = did_you_mean(key, allowed) or f": allowed are {', '.join(allowed)}"
                     raise InputError(f"{str(key)!r} is not known here{meant}")
             for key in ("epsilon", "delta"):
                 if key not in plain:
@@ -94,45 +94,45 @@ class Policy:
         What one run promises is added to what the others promise together: this holds for any run. Runs that
         protect different units have no joint promise.
         """
-        complaint = next(self._complaints(run, [each for each in before if not each.seeded]), None)
+        complaint = next(self._complaints(run, [earlier for earlier in before if not earlier.seeded]), None)
         if complaint is not None:
             ask = "" if self.contact is None else f"; or ask {self.contact}"
             raise InputError(f"{self.file}: {complaint}{ask}")
 
-    def _complaints(self, run: Run, others: list[Run]) -> Iterator[str]:
-        """Yield why a run is not allowed after `others`, which are private."""
+    def _complaints(self, run: Run, previous: list[Run]) -> Iterator[str]:
+        """Yield why a run is not allowed after `previous`, which are private."""
         if run.seeded:
             yield f"a run with a seed is not private: leave out {spelled('seed')}"
         if self.unit not in (None, run.unit):
             yield f"all rows of one {self.unit!r} must be protected: give {spelled('unit')} {self.unit}"
-        if mixed := [each for each in others if each.protects != run.protects]:
+        if mixed := [earlier for earlier in previous if earlier.protects != run.protects]:
             before = f"a run before protects {mixed[0].protects}"
             yield f"{before}, and this one protects {run.protects}: protect the same"
-        epsilon, delta = self.left(others)
-        if epsilon and run.epsilon > (most := self.epsilon_of_a_release or inf) * (1 + ROUNDING):
-            what = f"allows epsilon {most:g} for a release"
-            yield f"{what}: {_ask_for('epsilon', run.epsilon, min(most, epsilon))}"
+        epsilon, delta = self.left(previous)
+        if epsilon and run.epsilon > (largest := self.epsilon_of_a_release or inf) * (1 + ROUNDING):
+            limit = f"allows epsilon {largest:g} for a release"
+            yield f"{limit}: {_ask_for('epsilon', run.epsilon, min(largest, epsilon))}"
         if run.epsilon > epsilon * (1 + ROUNDING):
-            what = f"allows epsilon {self.epsilon:g} in all, and {rounded_down(epsilon)} is left"
-            yield f"{what}: {_ask_for('epsilon', run.epsilon, epsilon)}"
+            limit = f"allows epsilon {self.epsilon:g} in all, and {rounded_down(epsilon)} is left"
+            yield f"{limit}: {_ask_for('epsilon', run.epsilon, epsilon)}"
         if run.delta > delta * (1 + ROUNDING):
-            what = f"allows delta {self.delta:g} in all, and {rounded_down(delta)} is left"
-            yield f"{what}: {_ask_for('delta', run.delta, delta)}"
+            limit = f"allows delta {self.delta:g} in all, and {rounded_down(delta)} is left"
+            yield f"{limit}: {_ask_for('delta', run.delta, delta)}"
 
 
-def _ask_for(name: str, asked: float, most: float) -> str:
+def _ask_for(name: str, amount: float, largest: float) -> str:
     """Say what was asked for, and what may be."""
     may = "no more can be released" if name == "epsilon" else f"give {spelled(name)} 0, for pure epsilon"
-    if most:
-        may = f"give {spelled(name)} {rounded_down(most)} or less"
-    return f"this run asks for {asked:g}: {may}"
+    if largest:
+        may = f"give {spelled(name)} {rounded_down(largest)} or less"
+    return f"this run asks for {amount:g}: {may}"
 
 
 def policy_of(data: Path, given: Path | None = None) -> Policy | None:
     """Return the policy for a table: the one beside it, the one in it if it is a folder, or the one given."""
-    places = [beside(data).with_name(POLICY_FILE), file_of(data) / POLICY_FILE]
-    found = [place for place in places if exists(place)] + ([] if given is None else [given])
-    distinct = list({os.path.realpath(place): place for place in found}.values())
+    paths = [beside(data).with_name(POLICY_FILE), file_of(data) / POLICY_FILE]
+    policies = [path for path in paths if exists(path)] + ([] if given is None else [given])
+    distinct = list({os.path.realpath(path): path for path in policies}.values())
     if len(distinct) > 1:
         raise InputError(f"{distinct[0]} and {distinct[1]}: both are policies of {data}: keep one of them")
     return Policy.read(distinct[0]) if distinct else None

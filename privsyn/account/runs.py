@@ -129,16 +129,17 @@ class Run:
         run = cls(id=plain.pop("begins"), **plain)
         if run.to_plain().keys() - {"begins"} != plain.keys():  # what is missing has no default
             raise ValueError("not a run")
-        known = isfinite(run.epsilon) and run.epsilon > 0 and 0 <= run.delta < 1
+        in_range = isfinite(run.epsilon) and run.epsilon > 0 and 0 <= run.delta < 1
         texts = (run.data, run.out, run.id, run.when, run.by, run.version, run.unit or "", run.root or "")
-        if not (known and all(isinstance(text, str) for text in texts) and isinstance(run.seeded, bool)):
+        if not (in_range and all(isinstance(text, str) for text in texts) and isinstance(run.seeded, bool)):
             raise ValueError("not a run")
         return run
 
     def to_plain(self) -> dict[str, Any]:
         """Return the line that the run begins with."""
         later = ("ledger", "withdrawal", *(() if self.root is not None else ("root",)))
-        plain = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in later}
+        names = [item.name for item in fields(self) if item.name not in later]
+        plain = {name: getattr(self, name) for name in names}
         return {"begins": plain.pop("id"), **plain}
 
     def ended(self, plain: Mapping[str, Any]) -> Run:
@@ -270,18 +271,18 @@ def kept_in(path: Path) -> Path:
     content = b""
     with suppress(OSError), path.open("rb") as file:
         content = file.readline()
-    if (place := named_in(content)) is None:
+    if (named := named_in(content)) is None:
         return path
-    if not exists(Path(place)):
-        raise InputError(f"{path}: the runs are kept in {place}, which is not there: restore it")
-    return Path(place)
+    if not exists(Path(named)):
+        raise InputError(f"{path}: the runs are kept in {named}, which is not there: restore it")
+    return Path(named)
 
 
 def named_in(content: bytes) -> str | None:
     """Return the place that the content of a budget file names; None if the runs are in the file itself."""
     with suppress(ValueError, AttributeError):
-        place = json.loads(content.partition(b"\n")[0]).get(KEPT_IN)
-        return place if isinstance(place, str) else None
+        path = json.loads(content.partition(b"\n")[0]).get(KEPT_IN)
+        return path if isinstance(path, str) else None
     return None
 
 

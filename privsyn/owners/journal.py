@@ -78,11 +78,11 @@ class Journal:
             key = json.loads(text)
             return cls(folder, bytes.fromhex(key["part"]), bytes.fromhex(key["secret"]))
 
-    def bind(self, what: str, value: bytes) -> bool:
+    def bind(self, name: str, value: bytes) -> bool:
         """Keep a value of the run on first use; return whether it is still the same."""
-        place = self.folder / what
-        _write_once(place, value)
-        return place.read_bytes() == value
+        file = self.folder / name
+        _write_once(file, value)
+        return file.read_bytes() == value
 
     def noisy(self, number: int, question: bytes, draw: Callable[[], Ints]) -> Ints:
         """Return the noisy answer to a question: that on the disk, or a new one, which is written first.
@@ -92,10 +92,10 @@ class Journal:
         InputError
             If another question had this number.
         """
-        place = self._place(number, "noisy")
-        if not place.exists():
-            _write_once(place, question + _packed(draw()))  # if another process was first, its answer counts
-        content = place.read_bytes()
+        file = self._path(number, "noisy")
+        if not file.exists():
+            _write_once(file, question + _packed(draw()))  # if another process was first, its answer counts
+        content = file.read_bytes()
         if not content.startswith(question):
             raise InputError(
                 f"{self.folder}: question {number + 1} differs from that of the interrupted run: the table,"
@@ -105,7 +105,7 @@ class Journal:
 
     def question(self, number: int) -> tuple[bytes, Ints]:
         """Return the digest of a question that was answered, and the noisy answer."""
-        content = self._place(number, "noisy").read_bytes()
+        content = self._path(number, "noisy").read_bytes()
         return content[:PART], _unpacked(content[PART:])
 
     def keep_total(self, number: int, total: Ints) -> None:
@@ -116,7 +116,7 @@ class Journal:
         InputError
             If another sum is there: some owner sent two different answers to one question.
         """
-        if not self.bind(self._place(number, "total").name, _packed(total)):
+        if not self.bind(self._path(number, "total").name, _packed(total)):
             raise InputError(
                 f"{self.folder}: the sum for question {number + 1} differs from the one before: another owner"
                 " answered twice, perhaps from an older copy of its folder. Begin a new run with new folders,"
@@ -125,8 +125,8 @@ class Journal:
 
     def total(self, number: int) -> Ints | None:
         """Return the released sum, or None if it is not known yet."""
-        place = self._place(number, "total")
-        return _unpacked(place.read_bytes()) if place.exists() else None
+        file = self._path(number, "total")
+        return _unpacked(file.read_bytes()) if file.exists() else None
 
     def known(self) -> int:
         """Return how many sums are known."""
@@ -138,11 +138,11 @@ class Journal:
 
     def _count(self, kind: str) -> int:
         number = 0
-        while self._place(number, kind).exists():
+        while self._path(number, kind).exists():
             number += 1
         return number
 
-    def _place(self, number: int, kind: str) -> Path:
+    def _path(self, number: int, kind: str) -> Path:
         return self.folder / f"{number:06d}.{kind}"
 
 
@@ -157,20 +157,20 @@ def _unpacked(content: bytes) -> Ints:
         return np.asarray(np.load(io.BytesIO(content), allow_pickle=False), np.int64)
 
 
-def _write_once(place: Path, content: bytes) -> None:
+def _write_once(target: Path, content: bytes) -> None:
     """Write a file, whole or not at all, that survives a failure of the machine; never replace one."""
-    part = place.with_name(f".{secrets.token_hex(8)}")
+    part = target.with_name(f".{secrets.token_hex(8)}")
     try:
         with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
         try:
-            os.link(part, place)  # unlike a rename, it fails if the file is there
+            os.link(part, target)  # unlike a rename, it fails if the file is there
         except FileExistsError:
             return
         finally:
-            _sync(place.parent)  # without it, the name of the file can be lost although its content is not
+            _sync(target.parent)  # without it, the name of the file can be lost although its content is not
     finally:
         part.unlink(missing_ok=True)
 

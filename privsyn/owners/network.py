@@ -70,7 +70,7 @@ class Connection:
         options.threshold = (len(peers) - 1) // 2
         options.no_async = False  # MPyC sets it when it is imported for one party
         options.no_prss = options.no_log = options.mix32_64bit = True  # the last: field elements as bytes
-        parties = [mpyc.runtime.Party(place, *peer) for place, peer in enumerate(peers)]
+        parties = [mpyc.runtime.Party(owner, *peer) for owner, peer in enumerate(peers)]
         self._mpc = mpyc.runtime.Runtime(party, parties, options)
         for module in (mpyc.asyncoro, mpyc.sectypes, mpyc.mpctools):
             module.runtime = self._mpc
@@ -78,7 +78,7 @@ class Connection:
         # A lost peer ends tasks of MPyC, which would be printed; `_run` notices the loss itself.
         self._loop.set_exception_handler(lambda loop, context: None)
         # MPyC forgets a peer who leaves, and with it what this peer sent before.
-        self._mpc.unset_protocol = lambda place: None
+        self._mpc.unset_protocol = lambda owner: None
 
     def open(self, waiting: Callable[[list[int]], None], seconds: float) -> None:
         """Connect to all others; report for whom this owner waits.
@@ -95,9 +95,9 @@ class Connection:
             self._loop.run_until_complete(asyncio.wait({task}, timeout=POLL))
             missing = self.missing()
             waiting(missing)
-            left = seen.intersection(missing)
-            seen = {place for place in range(len(self._peers)) if place not in missing}
-            if left:
+            lost = seen.intersection(missing)
+            seen = {owner for owner in range(len(self._peers)) if owner not in missing}
+            if lost:
                 raise LostError
             if missing and time.monotonic() > ends:
                 raise AbsentError(missing)
@@ -118,9 +118,10 @@ class Connection:
         try:
             if self._party:
                 host, port = self._peers[self._party]
-                own = host if host in ("localhost", "127.0.0.1", "::1") else None  # else every interface
+                # None is every interface.
+                interface = host if host in ("localhost", "127.0.0.1", "::1") else None
                 server = await self._loop.create_server(
-                    lambda: self._exchanger(mpc), own, port, ssl=_context(self._tls, server=True)
+                    lambda: self._exchanger(mpc), interface, port, ssl=_context(self._tls, server=True)
                 )
             for peer in mpc.parties[self._party + 1 :]:
                 await self._reach(peer)
@@ -176,15 +177,15 @@ class Connection:
 
     async def _sum(self, numbers: Ints) -> Ints:
         field = self._mpc.SecFld(PRIME)
-        own = field.array(field.field.array(numbers.astype(object)))
-        first, *others = self._mpc.input(own)
-        for other in others:
-            first = first + other
+        shared = field.array(field.field.array(numbers.astype(object)))
+        first, *further = self._mpc.input(shared)
+        for array in further:
+            first = first + array
         opened = await self._mpc.output(first)
         while self._unsent():  # what is left in a buffer is sent only while this loop runs
             await asyncio.sleep(0)
-        whole = np.array([int(number) for number in opened.value.ravel()], np.int64)
-        return np.where(whole > PRIME // 2, whole - PRIME, whole)
+        total = np.array([int(number) for number in opened.value.ravel()], np.int64)
+        return np.where(total > PRIME // 2, total - PRIME, total)
 
     def _run(self, work: Coroutine[Any, Any, A]) -> A:
         task = self._loop.create_task(work)
@@ -227,8 +228,8 @@ class Connection:
         )  # a closed transport lets go of its socket in the next turn of the loop
 
     def _unsent(self) -> int:
-        others = [peer.protocol for peer in self._mpc.parties if peer.pid != self._party]
-        wires = [other.transport for other in others if other is not None]
+        protocols = [peer.protocol for peer in self._mpc.parties if peer.pid != self._party]
+        wires = [protocol.transport for protocol in protocols if protocol is not None]
         return sum(wire.get_write_buffer_size() for wire in wires if not wire.is_closing())
 
 

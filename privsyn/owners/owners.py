@@ -92,11 +92,11 @@ class Owners:
             raise InputError("peers must be different addresses, one for each owner")
         if check_whole("party", self.party) >= len(self.peers):
             raise InputError(f"party must be a place in peers, 0 to {len(self.peers) - 1}; got {self.party}")
-        least = len(self.peers) // 2 + 1
-        if self.honest is not None and not least <= check_whole("honest", self.honest) <= len(self.peers):
+        majority = len(self.peers) // 2 + 1
+        if self.honest is not None and not majority <= check_whole("honest", self.honest) <= len(self.peers):
             raise InputError(
-                f"honest must be {least} to {len(self.peers)} of {len(self.peers)} owners, because a majority"
-                f" of owners can read all sums; got {self.honest}"
+                f"honest must be {majority} to {len(self.peers)} of {len(self.peers)} owners, because a"
+                f" majority of owners can read all sums; got {self.honest}"
             )
         if not (isinstance(self.patience, int | float) and isfinite(self.patience) and self.patience > 0):
             raise InputError(f"patience must be a number of seconds; got {safe_repr(self.patience)}")
@@ -180,8 +180,8 @@ class Peer:
         machine = (platform.machine(), platform.python_version_tuple()[:2])
         several = (owners.trusted, len(owners.peers), owners.tls is None)
         agreed = digest(repr((public, several, packages, machine)).encode())
-        own = digest(agreed + repr((owners.party, stamps)).encode())
-        if not self._journal.bind("settings", own):
+        digest_of_owner = digest(agreed + repr((owners.party, stamps)).encode())
+        if not self._journal.bind("settings", digest_of_owner):
             raise InputError(
                 f"{self._journal.folder}: was begun with another table, schema, setting or version of a"
                 " package: resume with the same, or give a new folder, which spends epsilon again"

@@ -61,10 +61,10 @@ class SecureSums:
 
     def begin(self) -> bytes:
         """Meet the other owners, and return the name of the run: random, public and the same at all."""
-        place = self._journal.folder / "run"
-        if not place.exists():
+        file = self._journal.folder / "run"
+        if not file.exists():
             self._need(lambda: None)
-        return place.read_bytes()
+        return file.read_bytes()
 
     def total(self, size: int, scale: float, noisy: Callable[[], Ints]) -> Ints:
         """Return the sum over all owners for the next question; see `privsyn.private.noise.Total`."""
@@ -107,7 +107,7 @@ class SecureSums:
         try:
             self._together(step, self._patience)
         except AbsentError as absent:
-            names = ", ".join(self._names[place] for place in absent.owners)
+            names = ", ".join(self._names[owner] for owner in absent.owners)
             raise InputError(
                 f"{names}: not reached in {self._patience:g} s: start it there, and run this again to resume"
             ) from None
@@ -130,7 +130,7 @@ class SecureSums:
 
         def waiting(now: list[int]) -> None:
             if now:
-                stage = f"waiting for {', '.join(names[place] for place in now)}"
+                stage = f"waiting for {', '.join(names[owner] for owner in now)}"
                 self._report(stage, len(names) - len(now), len(names))
 
         connection.open(waiting, patience)
@@ -162,22 +162,22 @@ class SecureSums:
             self._round += 1
             self._took_part = True
 
-    def _agree(self, what: str, number: int, value: bytes) -> None:
+    def _agree(self, subject: str, number: int, value: bytes) -> None:
         """Refuse to continue if another owner has something else."""
-        own = [number, *_words(value)]
-        others = np.flatnonzero((self._exchange(own) != np.array(own)).any(axis=1)).tolist()
-        if others:
-            raise InputError(f"owner {', '.join(map(str, others))} has another {what}")
+        numbers = [number, *_words(value)]
+        differing = np.flatnonzero((self._exchange(numbers) != np.array(numbers)).any(axis=1)).tolist()
+        if differing:
+            raise InputError(f"owner {', '.join(map(str, differing))} has another {subject}")
 
-    def _exchange(self, own: Sequence[int]) -> Ints:
+    def _exchange(self, numbers: Sequence[int]) -> Ints:
         """Return the public numbers of all owners, a row for each."""
-        rows = np.zeros((len(self._peers), len(own)), np.int64)
-        rows[self._party] = own
+        rows = np.zeros((len(self._peers), len(numbers)), np.int64)
+        rows[self._party] = numbers
         return self._connected.sum(rows.ravel()).reshape(rows.shape)
 
     @property
     def _names(self) -> list[str]:
-        return [f"owner {place} at {host}:{port}" for place, (host, port) in enumerate(self._peers)]
+        return [f"owner {owner} at {host}:{port}" for owner, (host, port) in enumerate(self._peers)]
 
     @property
     def _connected(self) -> Connection:

@@ -120,17 +120,17 @@ class Contribution:
 ONE_ROW_EACH = Contribution()
 
 
-def first_rows(blocks: Iterable[Block], most: int) -> Iterator[Block]:
-    """Yield of each block the first `most` rows of each person.
+def first_rows(blocks: Iterable[Block], bound: int) -> Iterator[Block]:
+    """Yield each block with no more than the first `bound` rows of each person.
 
-    These depend on the person's rows and their random order alone. So if the person leaves, at most `most`
+    These depend on the person's rows and their random order alone. So if the person leaves, at most `bound`
     rows leave, and nothing else changes.
 
     Parameters
     ----------
     blocks : iterable of Block
         The last column has the number of rows of the same person before each row.
-    most : int
+    bound : int
 
     Examples
     --------
@@ -139,8 +139,8 @@ def first_rows(blocks: Iterable[Block], most: int) -> Iterator[Block]:
     [5, 7]
     """
     for block in blocks:
-        kept = block[-1] < most
-        yield block if kept.all() else tuple(column[kept] for column in block)
+        mask = block[-1] < bound
+        yield block if mask.all() else tuple(column[mask] for column in block)
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,9 +184,9 @@ class WithinSquares:
         tables = [self._table(*table) for table in zip(self.sets, self.further, strict=True)]
         counts = [np.zeros(prod(shape), np.int64) for _, _, _, shape in tables]
 
-        def add(block: Block, codes: Integers, place: int) -> None:
-            axes, firsts, offsets, _ = tables[place]
-            add_within_squares(codes[axes], block[-1], firsts, offsets, self.most, counts[place])
+        def add(block: Block, codes: Integers, index: int) -> None:
+            axes, firsts, offsets, _ = tables[index]
+            add_within_squares(codes[axes], block[-1], firsts, offsets, self.most, counts[index])
 
         with ThreadPoolExecutor(cpu_count()) as pool:  # no two threads write to the counts of one table
             for block in blocks:
@@ -200,8 +200,8 @@ class WithinSquares:
         of_codes = further.of_codes(self.domain.project(attributes).shape)
         shape = tuple(int(groups.max()) + 1 for groups in of_codes)
         groups = [self.grouping.groups[axis] for axis in axes] if self.grouping else [...] * len(axes)
-        strides = [prod(shape[place + 1 :]) for place in range(len(shape))]
-        steps = [of[group] * step for of, group, step in zip(of_codes, groups, strides, strict=True)]
+        strides = [prod(shape[position + 1 :]) for position in range(len(shape))]
+        steps = [codes[group] * step for codes, group, step in zip(of_codes, groups, strides, strict=True)]
         firsts = np.cumsum([0, *map(len, steps)])[:-1]
         return axes, firsts, np.concatenate(steps).astype(np.int64), shape
 
@@ -238,14 +238,14 @@ def random_order(persons: Ints, bits: Bits) -> Ints:
     >>> random_order(np.array([0, 0, 0, 1, -1]), lambda size: words)
     array([1, 2, 0, 3])
     """
-    words, known = bits(len(persons)), np.flatnonzero(persons != NOBODY)
-    words, persons = words[known], persons[known]
+    words, rows = bits(len(persons)), np.flatnonzero(persons != NOBODY)
+    words, persons = words[rows], persons[rows]
     wide = int(persons.max(initial=1)).bit_length()
     keys = persons.astype(np.uint64) << (64 - wide) | words >> wide  # sorted in half the time
     order = np.argsort(keys)
     if not np.diff(keys[order]).all():  # where the first bits of two words are equal, the last ones decide
         order = np.lexsort((words, persons))
-    return known[order]
+    return rows[order]
 
 
 def previous_rows(parents: Ints, keys: Floats | None = None) -> Ints:
@@ -278,8 +278,8 @@ SINGLE = 12
 """Numbers of rows that have a class of their own."""
 
 
-def classes(most: int) -> Ints:
-    """Return the first number of rows of each class, up to one that contains `most`.
+def classes(largest: int) -> Ints:
+    """Return the first number of rows of each class, up to one that contains `largest`.
 
     Single numbers come first, and then classes that begin half as high again as the one before.
 
@@ -287,7 +287,7 @@ def classes(most: int) -> Ints:
     [1, 2, 40, 60]
     """
     begins = list(range(1, SINGLE + 1))
-    while begins[-1] * 3 // 2 <= most:
+    while begins[-1] * 3 // 2 <= largest:
         begins.append(begins[-1] * 3 // 2)
     return np.array(begins, np.int64)
 
@@ -313,12 +313,12 @@ def rows_per_person(persons: Ints, log: QueryLog, noise: Noise, rho: float) -> t
     return release(exact, scale, noise), noise.law.variance(scale)
 
 
-def rows_of_all(persons: Ints, most: int, log: QueryLog, noise: Noise, rho: float) -> tuple[int, float]:
-    """Return the noisy number of all rows, of which each person has at most `most`, and its variance.
+def rows_of_all(persons: Ints, bound: int, log: QueryLog, noise: Noise, rho: float) -> tuple[int, float]:
+    """Return the noisy number of all rows, of which each person has at most `bound`, and its variance.
 
-    A person adds the number of the own rows, or `most` if it is smaller, and changes nobody else's number:
-    sensitivity `most`. It follows from public facts and released answers alone.
+    A person adds the number of its rows, or `bound` if that is smaller, and changes nobody else's number:
+    sensitivity `bound`, which follows from public facts and released answers alone.
     """
-    exact = np.array([np.minimum(_numbers_of_rows(persons), most).sum()], np.int64)
-    scale = log.charge(ROWS_OF_ALL.format(most), 1, float(most), rho, noise.law)
+    exact = np.array([np.minimum(_numbers_of_rows(persons), bound).sum()], np.int64)
+    scale = log.charge(ROWS_OF_ALL.format(bound), 1, float(bound), rho, noise.law)
     return int(release(exact, scale, noise)[0]), noise.law.variance(scale)

@@ -136,15 +136,15 @@ def compose(
     promises: Sequence[Promise], neighbours: str, delta: float | None = None, *, disjoint: bool = False
 ) -> Composition:
     """Return what several promises about one table say together; see `Ledger.compose`."""
-    most = fsum(promise.delta for promise in promises)
-    target = most if delta is None else delta
+    sum_of_deltas = fsum(promise.delta for promise in promises)
+    target = sum_of_deltas if delta is None else delta
     if not 0 <= target < 1:
         raise InputError(f"delta must be from 0 to below 1; got {target:g}")
     local = len(promises) > 1 and any(promise.local_epsilon is not None for promise in promises)
     # Local epsilons are added whether or not the runs read the same randomised cells: this is safe.
     epsilons = [promise.epsilon + local * (promise.local_epsilon or 0.0) for promise in promises]
     needs = f"the promises{', and those of randomised cells' * local}: epsilons and deltas add up"
-    bounds = [_promised("sequential", fsum(epsilons), most, target, needs)]
+    bounds = [_promised("sequential", fsum(epsilons), sum_of_deltas, target, needs)]
     if not local:  # the other theorems are about the noise of questions alone
         bounds += [
             Bound("advanced", _advanced(promises, target), target, "the promises"),
@@ -153,9 +153,9 @@ def compose(
             Bound("exact", _exact(promises, target), target, "the noise: squares of mu add up"),
         ]
     if disjoint:
-        most = max(promise.delta for promise in promises)
+        sum_of_deltas = max(promise.delta for promise in promises)
         needs = "the caller's statement that no person is in two of the tables"
-        bounds.append(_promised("parallel", max(epsilons), most, target, needs))
+        bounds.append(_promised("parallel", max(epsilons), sum_of_deltas, target, needs))
     return Composition(tuple(bounds), len(promises), neighbours)
 
 
@@ -178,12 +178,12 @@ def _optimal(promises: Sequence[Promise], delta: float) -> float:
     """Compose the randomised responses of all promises."""
     losses, chances = responses([promise.epsilon for promise in promises])
     sure = -expm1(fsum(log1p(-promise.delta) for promise in promises))  # 1 - prod(1 - delta_i)
-    left = (delta - sure) / (1 - sure)
+    remainder = (delta - sure) / (1 - sure)
 
     def beyond(epsilon: float) -> float:
         return float(chances @ -np.expm1(np.minimum(epsilon - losses, 0.0)))
 
-    return _least(beyond, left, float(losses[-1]))
+    return _least(beyond, remainder, float(losses[-1]))
 
 
 def _zcdp(promises: Sequence[Promise], delta: float) -> float:
@@ -191,29 +191,33 @@ def _zcdp(promises: Sequence[Promise], delta: float) -> float:
     rho = fsum(
         promise.budget**2 / 2 if promise.accounting == "pure" else promise.budget for promise in promises
     )
-    left = delta - fsum(promise.reserved for promise in promises)
-    return epsilon_for(rho, left, "zcdp") if left > 0 else inf
+    remainder = delta - fsum(promise.reserved for promise in promises)
+    return epsilon_for(rho, remainder, "zcdp") if remainder > 0 else inf
 
 
 def _exact(promises: Sequence[Promise], delta: float) -> float:
     """Compose all Gaussian runs to one Gaussian answer, and the others to randomised responses with it."""
     gaussian = [promise for promise in promises if promise.accounting == "gaussian"]
-    others = [promise for promise in promises if promise.accounting != "gaussian"]
+    dominated = [promise for promise in promises if promise.accounting != "gaussian"]
     rho = fsum(promise.budget for promise in gaussian)
-    kept = fsum(log1p(-promise.delta) for promise in others)
-    sure = -expm1(kept)
-    left = (delta - fsum(promise.reserved for promise in gaussian) - sure) / (1 - sure)
-    losses, chances = responses([promise.epsilon for promise in others], MOST_BESIDE_GAUSSIAN)
+    log_of_none = fsum(log1p(-promise.delta) for promise in dominated)
+    sure = -expm1(log_of_none)
+    remainder = (delta - fsum(promise.reserved for promise in gaussian) - sure) / (1 - sure)
+    losses, chances = responses([promise.epsilon for promise in dominated], MOST_BESIDE_GAUSSIAN)
     points = list(zip(losses.tolist(), chances.tolist(), strict=True))
 
     def beyond(epsilon: float) -> float:
         return fsum(chance * _profile(rho, epsilon - loss) for loss, chance in points)
 
-    if not others:
-        return epsilon_for(rho, left, "gaussian") if left > 0 else inf
+    if not dominated:
+        return epsilon_for(rho, remainder, "gaussian") if remainder > 0 else inf
     if not rho:
-        return _optimal(others, delta)
-    return _least(beyond, left, float(losses[-1]) + epsilon_for(rho, left, "gaussian")) if left > 0 else inf
+        return _optimal(dominated, delta)
+    return (
+        _least(beyond, remainder, float(losses[-1]) + epsilon_for(rho, remainder, "gaussian"))
+        if remainder > 0
+        else inf
+    )
 
 
 def _profile(rho: float, epsilon: float) -> float:
@@ -222,7 +226,7 @@ def _profile(rho: float, epsilon: float) -> float:
     return delta if epsilon >= 0 else exp(epsilon) * delta - expm1(epsilon)
 
 
-def responses(epsilons: Sequence[float], most: int = MOST_POINTS) -> tuple[Floats, Floats]:
+def responses(epsilons: Sequence[float], points: int = MOST_POINTS) -> tuple[Floats, Floats]:
     """Return the privacy losses of the composed randomised responses, increasing, and their probabilities.
 
     The randomised response of epsilon has the loss epsilon with probability e^epsilon / (1 + e^epsilon), and
@@ -236,28 +240,28 @@ def responses(epsilons: Sequence[float], most: int = MOST_POINTS) -> tuple[Float
     ([-2.0, 0.0, 2.0], [0.072, 0.393, 0.534])
     """
     losses, chances = np.zeros(1), np.ones(1)
-    step = 2 * fsum(epsilons) / most
+    step = 2 * fsum(epsilons) / points
     for epsilon, times in sorted(Counter(epsilons).items()):
         ups = np.arange(times + 1.0)
         log_chance = gammaln(times + 1) - gammaln(ups + 1) - gammaln(times - ups + 1)
         log_chance -= ups * log1p(exp(-epsilon)) + (times - ups) * (epsilon + log1p(exp(-epsilon)))
         losses = np.add.outer(losses, epsilon * (2.0 * ups - times)).ravel()
         chances = np.multiply.outer(chances, np.exp(log_chance)).ravel()
-        if len(losses) > most:
+        if len(losses) > points:
             losses = np.ceil(losses / step) * step
-        losses, place = np.unique(losses, return_inverse=True)
-        chances = np.asarray(np.bincount(place, chances), np.float64)
+        losses, indices = np.unique(losses, return_inverse=True)
+        chances = np.asarray(np.bincount(indices, chances), np.float64)
     return losses, chances
 
 
-def _least(beyond: Callable[[float], float], delta: float, most: float) -> float:
-    """Return the least epsilon from 0 to `most` at which `beyond` is at most `delta`, rounded up.
+def _least(beyond: Callable[[float], float], delta: float, largest: float) -> float:
+    """Return the least epsilon from 0 to `largest` at which `beyond` is at most `delta`, rounded up.
 
     `beyond` falls with epsilon. It is increased by its rounding errors.
     """
     if delta <= 0:  # at 0, the chance of the largest loss counts, even if no double can hold it
-        return inf if delta < 0 else most
-    low, high = 0.0, most
+        return inf if delta < 0 else largest
+    low, high = 0.0, largest
     if beyond(0.0) * (1 + ROUNDING) <= delta:
         return 0.0
     for _ in range(HALVINGS):

@@ -54,5 +54,5 @@ def indif_on_grid(counts: Ints) -> int:
     # record could then move the answer by any amount. Such a table is counted in Python's integers.
     exact = counts if n < MOST_RECORDS else counts.astype(object)
     product = np.multiply.outer(exact.sum(axis=1), exact.sum(axis=0))
-    whole, rest = divmod(int(np.abs(n * exact - product).sum()), n)
-    return whole * GRID + rest * GRID // n
+    quotient, rest = divmod(int(np.abs(n * exact - product).sum()), n)
+    return quotient * GRID + rest * GRID // n

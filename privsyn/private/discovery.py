@@ -67,7 +67,7 @@ Cells = Mapping[str, Ints]
 """For each column, the number of rows in each cell of its grid. Private."""
 
 
-def count_votes(rows: DistinctValues, found: Found) -> Votes:
+def count_votes(rows: DistinctValues, released: Found) -> Votes:
     """Count the votes of some rows for values that are not found yet. Private.
 
     Each row votes on its own (`_votes`), so the votes of a table are the sum of the votes of its parts
@@ -85,17 +85,17 @@ def count_votes(rows: DistinctValues, found: Found) -> Votes:
     >>> count_votes(rows, {("town", "str"): {"Rome"}})["job", "str"]  # the second row gives its whole vote
     {'cook': 1748}
     """
-    left = {kind: _left(*column, found.get(kind, frozenset())) for kind, column in rows.items()}
-    weights = _votes(list(left.values()))
+    open_codes = {kind: _left(*column, released.get(kind, frozenset())) for kind, column in rows.items()}
+    weights = _votes(list(open_codes.values()))
     votes = {}
-    for kind, codes in left.items():
+    for kind, codes in open_codes.items():
         values, has = rows[kind][0], codes >= 0
         sums = np.bincount(codes[has], weights[has], len(values)).astype(np.int64)
         votes[kind] = {value: units for value, units in zip(values, sums.tolist(), strict=True) if units}
     return votes
 
 
-def add_parts(some: Mapping[K, Any], others: Mapping[K, Any]) -> dict[K, Any]:
+def add_parts(first: Mapping[K, Any], second: Mapping[K, Any]) -> dict[K, Any]:
     """Add the votes, or the cells, of two parts of a table.
 
     Neither argument is changed, because a cluster that loses a machine may add the same part again.
@@ -105,12 +105,12 @@ def add_parts(some: Mapping[K, Any], others: Mapping[K, Any]) -> dict[K, Any]:
     >>> add_parts({"age": np.array([1, 2])}, {"age": np.array([3, 4])})
     {'age': array([4, 6])}
     """
-    added = {**some, **others}
-    for key in some.keys() & others.keys():
-        if isinstance(some[key], np.ndarray):
-            added[key] = some[key] + others[key]
+    added = {**first, **second}
+    for key in first.keys() & second.keys():
+        if isinstance(first[key], np.ndarray):
+            added[key] = first[key] + second[key]
             continue
-        fewer, more = sorted((some[key], others[key]), key=len)
+        fewer, more = sorted((first[key], second[key]), key=len)
         added[key] = sums = dict(more)
         for value, units in fewer.items():
             sums[value] = sums.get(value, 0) + units
@@ -170,9 +170,9 @@ class Finder:
         if self.noise.law is not GAUSSIAN:  # the threshold holds for this law alone
             raise ValueError("a search for values needs Gaussian noise")
         sensitivity, round_delta = float(self.rows_per_unit * VOTE), delta / len(ROUNDS)
-        what = f"{VALUES} {', '.join(columns)}{ROUND.format(number, len(ROUNDS))}"
+        question = f"{VALUES} {', '.join(columns)}{ROUND.format(number, len(ROUNDS))}"
         cost = ROUNDS[number - 1] * rho
-        sigma = self.log.charge(what, len(columns), sensitivity, cost, GAUSSIAN, round_delta)
+        sigma = self.log.charge(question, len(columns), sensitivity, cost, GAUSSIAN, round_delta)
         enough = threshold(sigma, round_delta, columns=len(columns), rows_per_unit=self.rows_per_unit)
         return _passed(columns, votes, sigma, enough, self.noise)
 
@@ -191,8 +191,8 @@ class Finder:
         """
         sensitivity = float(self.rows_per_unit * len(counts))
         exact = np.array([sum(int(cells.sum()) for cells in counts.values())], np.int64)
-        what = f"{BOUNDS} {', '.join(counts)}{SIZE}"
-        scale = self.log.charge(what, 1, sensitivity, rho, self.noise.law)
+        question = f"{BOUNDS} {', '.join(counts)}{SIZE}"
+        scale = self.log.charge(question, 1, sensitivity, rho, self.noise.law)
         return int(release(exact, scale, self.noise)[0]) / len(counts)
 
     def cells(
@@ -227,7 +227,7 @@ def _passed(
     columns: Sequence[str], votes: Votes, sigma: float, enough: int, noise: Noise
 ) -> dict[str, tuple[Any, ...]]:
     """Return the values of each column whose noisy votes are enough, those with most votes first."""
-    found = {}
+    values_of = {}
     for name in columns:
         kinds = sorted(kind for kind in votes if kind[0] == name)
         # Sorted by type and value, so that the order of rows and parts has no effect, also with a seed.
@@ -236,8 +236,8 @@ def _passed(
         exact = np.fromiter(units, np.int64, len(occur))
         noisy = release(exact, sigma, noise)
         passed = np.flatnonzero(noisy >= enough)
-        found[name] = _sorted([occur[place] for place in passed.tolist()], noisy[passed].tolist())
-    return found
+        values_of[name] = _sorted([occur[index] for index in passed.tolist()], noisy[passed].tolist())
+    return values_of
 
 
 def threshold(sigma: float, delta: float, *, columns: int, rows_per_unit: int) -> int:
@@ -264,31 +264,31 @@ def threshold(sigma: float, delta: float, *, columns: int, rows_per_unit: int) -
     return rows_per_unit * VOTE + margin
 
 
-def by_kind(found: Mapping[str, Sequence[Any]]) -> Found:
+def by_kind(released: Mapping[str, Sequence[Any]]) -> Found:
     """Return the values found of each column, by kind."""
     kinds: dict[Kind, set[Any]] = {}
-    for name, values in found.items():
+    for name, values in released.items():
         for value in values:
             kinds.setdefault((name, type(value).__name__), set()).add(value)
     return kinds
 
 
-def _left(values: Sequence[Any], codes: Integers, found: Set[Any]) -> Integers:
+def _left(values: Sequence[Any], codes: Integers, released: Set[Any]) -> Integers:
     """Return the index of each row's value, and -1 if that value is found."""
-    if not found:
+    if not released:
         return codes
-    places = np.array([-1 if value in found else place for place, value in enumerate(values)] + [-1])
-    return places[codes]
+    indices = np.array([-1 if value in released else index for index, value in enumerate(values)] + [-1])
+    return indices[codes]
 
 
-def _votes(left: Sequence[Integers]) -> Ints:
+def _votes(columns: Sequence[Integers]) -> Ints:
     """Return what each row gives to each of its m values that are left: VOTE / sqrt(m), rounded down.
 
     The vote of a row follows from its own cells and from released values only. The m squares of at most
     VOTE^2 / m sum to at most VOTE^2.
     """
-    values_left = np.sum([codes >= 0 for codes in left], axis=0, dtype=np.int64)
-    weights = [0, *(isqrt(VOTE**2 // m) for m in range(1, len(left) + 1))]
+    values_left = np.sum([codes >= 0 for codes in columns], axis=0, dtype=np.int64)
+    weights = [0, *(isqrt(VOTE**2 // m) for m in range(1, len(columns) + 1))]
     return np.array(weights, np.int64)[values_left]
 
 
@@ -302,20 +302,20 @@ def _sorted(values: list[Any], votes: list[int]) -> tuple[Any, ...]:
 
 def summary(ledger: Ledger) -> str | None:
     """Return one line on what was looked for and its part of the budget; None if nothing was."""
-    asked = ([spend for spend in ledger.spends if spend.what.startswith(kind)] for kind in KINDS)
-    found = [spends for spends in asked if spends]
-    if not found:
+    questions = ([spend for spend in ledger.spends if spend.what.startswith(kind)] for kind in KINDS)
+    searches = [spends for spends in questions if spends]
+    if not searches:
         return None
-    what = [spends[0].what.split(" (round ")[0].removesuffix(SIZE) for spends in found]
-    share = fsum(spend.cost for spends in found for spend in spends) / ledger.budget
+    topics = [spends[0].what.split(" (round ")[0].removesuffix(SIZE) for spends in searches]
+    share = fsum(spend.cost for spends in searches for spend in spends) / ledger.budget
     delta = f" and {ledger.reserved / ledger.promised_delta:.0%} of delta" if ledger.reserved else ""
     if (rows := rows_needed(ledger)) is not None:
-        least, most = rows
-        more = f" to {most:,}" if most > least else ""
-        what.append(
-            f"a value needs some {least:,}{more} rows to be found; others are (other), or absent if few"
+        fewest, largest = rows
+        more = f" to {largest:,}" if largest > fewest else ""
+        topics.append(
+            f"a value needs some {fewest:,}{more} rows to be found; others are (other), or absent if few"
         )
-    return f"looked for under privacy, for {share:.0%} of the budget{delta}: {'; '.join(what)}"
+    return f"looked for under privacy, for {share:.0%} of the budget{delta}: {'; '.join(topics)}"
 
 
 def bounds_noise(ledger: Ledger, names: Iterable[str], table: str | None = None) -> dict[str, float]:
@@ -352,24 +352,24 @@ def columns_of(ledger: Ledger, kind: str, names: Iterable[str], table: str | Non
     >>> columns_of(ledger, VALUES, ["age", "job", "town"])
     ('job', 'town')
     """
-    asked = _asked(ledger, kind, table)
-    return tuple(name for name in names if any(f", {name}, " in columns for _, columns in asked))
+    questions = _asked(ledger, kind, table)
+    return tuple(name for name in names if any(f", {name}, " in columns for _, columns in questions))
 
 
 def _asked(ledger: Ledger, kind: str, table: str | None) -> list[tuple[Spend, str]]:
     """Return the questions of a kind, about one of several tables, and the columns of each between commas."""
-    begin, asked = f"{kind} " if table is None else f"{table}: {kind} ", []
+    begin, questions = f"{kind} " if table is None else f"{table}: {kind} ", []
     for spend in ledger.spends:
         if spend.what.startswith(begin):
             names = reduce(str.removesuffix, ENDS, spend.what.removeprefix(begin))
-            asked.append((spend, f", {names}, "))
-    return asked
+            questions.append((spend, f", {names}, "))
+    return questions
 
 
 def deviation_of(ledger: Ledger, kind: str, name: str, table: str | None = None) -> float:
     """Return the standard deviation of the noise in questions of a kind about a column, at least 0."""
-    asked = (spend for spend, columns in _asked(ledger, kind, table) if f", {name}, " in columns)
-    return max((sqrt(LAWS[spend.law].variance(spend.sigma)) for spend in asked), default=0.0)
+    questions = (spend for spend, columns in _asked(ledger, kind, table) if f", {name}, " in columns)
+    return max((sqrt(LAWS[spend.law].variance(spend.sigma)) for spend in questions), default=0.0)
 
 
 def rows_needed(ledger: Ledger) -> tuple[int, int] | None:
@@ -384,5 +384,5 @@ def rows_needed(ledger: Ledger) -> tuple[int, int] | None:
     last = searches[-1]
     of_person = round(last.sensitivity / VOTE)
     votes = threshold(last.sigma, last.delta, columns=last.answers, rows_per_unit=of_person)
-    least, most = (int(float(f"{votes / VOTE * factor:.2g}")) for factor in (1.0, sqrt(last.answers)))
-    return least, most
+    fewest, largest = (int(float(f"{votes / VOTE * factor:.2g}")) for factor in (1.0, sqrt(last.answers)))
+    return fewest, largest

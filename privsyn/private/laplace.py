@@ -58,13 +58,13 @@ def discrete_laplace(scale: float, size: int, bits: Bits) -> Ints:
 def _block(scale: float, bits: Bits, words: Words) -> Ints:
     """Draw once for each word: the lowest bit is the sign, the other 63 are k."""
     k = (words >> np.uint64(1)).view(np.int64)
-    place = (k.astype(np.float64) + 0.5) * 2.0**-64 * (1 + _ratio(scale))  # U (1 + p) / 2
-    place = -scale * np.log(place)
-    draws = np.floor(place).astype(np.int64)
-    away = np.abs(place - np.rint(place))  # from 0, where two integers are equally near, to 1/2, safe
+    deviation = (k.astype(np.float64) + 0.5) * 2.0**-64 * (1 + _ratio(scale))  # U (1 + p) / 2
+    deviation = -scale * np.log(deviation)
+    draws = np.floor(deviation).astype(np.int64)
+    away = np.abs(deviation - np.rint(deviation))  # from 0, where two integers are equally near, to 1/2, safe
     doubtful = (away < TOLERANCE * (1 + scale)) | (k < FEWEST)
-    for found in np.flatnonzero(doubtful):
-        draws[found] = _Magnitude(int(k[found]), bits).settle(scale)
+    for index in np.flatnonzero(doubtful):
+        draws[index] = _Magnitude(int(k[index]), bits).settle(scale)
     negative = (words & np.uint64(1)).astype(bool)
     np.negative(draws, out=draws, where=negative)
     return draws
@@ -76,16 +76,16 @@ class _Magnitude(Tail):
     def settle(self, scale: float) -> int:
         """Return the largest j with U < 2 p^j / (1 + p), or 0."""
         u = (2 * self.numerator + 1) / (1 << self.known + 1)
-        found = max(0, int(-scale * float(np.log(u * (1 + _ratio(scale)) / 2))))
-        while self._reaches(found + 1, scale):
-            found += 1
-        while found > 0 and not self._reaches(found, scale):
-            found -= 1
-        return found
+        nearest = max(0, int(-scale * float(np.log(u * (1 + _ratio(scale)) / 2))))
+        while self._reaches(nearest + 1, scale):
+            nearest += 1
+        while nearest > 0 and not self._reaches(nearest, scale):
+            nearest -= 1
+        return nearest
 
     def _reaches(self, j: int, scale: float) -> bool:
         """Return whether |x| >= j, so U < P(|x| >= j)."""
-        return self.below(lambda known: _tail_units(j, scale, known))
+        return self.below(lambda bits: _tail_units(j, scale, bits))
 
 
 def _ratio(scale: float) -> float:
@@ -93,13 +93,13 @@ def _ratio(scale: float) -> float:
     return exp(-1 / scale) if scale > 1e-3 else 0.0
 
 
-def _tail_units(j: int, scale: float, known: int) -> int:
+def _tail_units(j: int, scale: float, bits: int) -> int:
     """Return P(|x| >= j), for j >= 1, in units of 2^-(known + GUARD / 2); the truth is within -1 and +2."""
-    precision = known + GUARD
+    precision = bits + GUARD
     if j / scale > precision:  # then p^j < 2^-precision, less than a unit
         return 0
     minus = libmp.mpf_div(libmp.from_int(-1), libmp.from_float(scale), precision + 64)
     power = libmp.mpf_exp(libmp.mpf_mul(minus, libmp.from_int(j), precision + 64), precision)
-    whole = libmp.mpf_add(libmp.from_int(1), libmp.mpf_exp(minus, precision), precision)
-    tail = libmp.mpf_div(libmp.mpf_shift(power, 1), whole, precision)
-    return int(libmp.to_fixed(tail, known + GUARD // 2))
+    divisor = libmp.mpf_add(libmp.from_int(1), libmp.mpf_exp(minus, precision), precision)
+    tail = libmp.mpf_div(libmp.mpf_shift(power, 1), divisor, precision)
+    return int(libmp.to_fixed(tail, bits + GUARD // 2))

@@ -135,8 +135,8 @@ class _Gaussian:
         return ceil(-sqrt(self.variance(scale)) * float(ndtri(risk)))
 
     def deviations(self, risk: C) -> C:
-        found: C = -ndtri(risk)
-        return found
+        quantiles: C = -ndtri(risk)
+        return quantiles
 
     def rho(self, cost: C) -> C:
         return cost
@@ -196,8 +196,8 @@ class _Laplace:
     def deviations(self, risk: C) -> C:
         # P(x > t) = exp(-t / scale) / 2, and the standard deviation is sqrt(2) times the scale. The mean of
         # two answers has lighter tails.
-        found: C = -np.log(2 * risk) / sqrt(2)
-        return found
+        quantiles: C = -np.log(2 * risk) / sqrt(2)
+        return quantiles
 
     def rho(self, cost: C) -> C:
         """Return cost^2 / 4: a Laplace variable of scale 1 / cost has the variance 2 / cost^2."""

@@ -387,7 +387,7 @@ class Ledger:
 
     def _local(self) -> dict[str, Any]:
         """Return the randomised columns with the epsilon of each, and that of all together."""
-        columns = [asdict(each) | {"epsilon": each.epsilon} for each in self.local]
+        columns = [asdict(promise) | {"epsilon": promise.epsilon} for promise in self.local]
         unchanged = {"unchanged": list(self.unchanged)} if self.unchanged else {}
         return {"epsilon": self.local_epsilon, "columns": columns, **unchanged}
 
@@ -495,8 +495,8 @@ def _check_joint(runs: Sequence[Ledger]) -> None:
 def to_lines(ledger: Ledger) -> list[str]:
     """Return the lines of a printed ledger."""
     rows = _table(ledger)
-    width = max((len(what) for what, *_ in rows), default=0)
-    table = [f"{what:<{width}}" + "".join(f"{cell:>12}" for cell in cells) for what, *cells in rows]
+    width = max((len(question) for question, *_ in rows), default=0)
+    table = [f"{question:<{width}}" + "".join(f"{cell:>12}" for cell in cells) for question, *cells in rows]
     return [*_promise(ledger), *table, *_public(ledger)]
 
 
@@ -580,7 +580,7 @@ def protects(unit: str | None, root: str | None = None) -> str:
 
 def randomised_cells(ledger: Ledger) -> str:
     """Say which cells of a record randomised response protects."""
-    return f"the randomised cells of one record ({names_of(each.column for each in ledger.local)})"
+    return f"the randomised cells of one record ({names_of(promise.column for promise in ledger.local)})"
 
 
 def not_randomised(ledger: Ledger) -> str:
@@ -596,9 +596,9 @@ def _table(ledger: Ledger) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = [("what", "sensitivity", *TERMS[ledger.law], "share")]
     spends = sorted(ledger.spends, key=_place)
     for spend in spends[:LINES]:
-        what = shorten(spend.what, WIDTH, placeholder=" ...")
+        question = shorten(spend.what, WIDTH, placeholder=" ...")
         share = f"{spend.cost / total:.1%}"
-        rows.append((what, f"{spend.sensitivity:.4g}", f"{spend.sigma:.4g}", f"{spend.cost:.4g}", share))
+        rows.append((question, f"{spend.sensitivity:.4g}", f"{spend.sigma:.4g}", f"{spend.cost:.4g}", share))
     if rest := spends[LINES:]:
         cost = fsum(spend.cost for spend in rest)
         rows.append((f"and {len(rest)} more, in to_json()", "", "", f"{cost:.4g}", f"{cost / total:.1%}"))

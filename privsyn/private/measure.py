@@ -155,12 +155,16 @@ class PrivateTable:
             return {}
         bound = self.contribution.columns
         exact = np.array([indif_on_grid(counts) for counts in self._rows.count(pairs, bound)], np.int64)
-        what = f"dependence (InDif) of every pair, in 1/{GRID} records"
-        noisy, _ = self._answer(what, exact, len(pairs), rho, bound, INDIF_SENSITIVITY)
+        question = f"dependence (InDif) of every pair, in 1/{GRID} records"
+        noisy, _ = self._answer(question, exact, len(pairs), rho, bound, INDIF_SENSITIVITY)
         return dict(zip(pairs, (noisy / GRID).tolist(), strict=True))
 
     def departures(
-        self, expected: tuple[Marginal, ...], rho: float, blocks: Merging | None = None, of: Asked = "tables"
+        self,
+        expected: tuple[Marginal, ...],
+        rho: float,
+        blocks: Merging | None = None,
+        subject: Asked = "tables",
     ) -> tuple[Floats, float]:
         """Question 2: the L1 distance of each table of counts from the counts that released answers predict.
 
@@ -177,7 +181,7 @@ class PrivateTable:
             Budget of all distances together, in zCDP.
         blocks : Merging, optional
             Computed from released answers only: the codes of `expected`. Default: the codes of this table.
-        of : str, optional
+        subject : str, optional
             What the tables are, for the ledger.
 
         Returns
@@ -200,8 +204,8 @@ class PrivateTable:
             joined = counts if blocks is None else blocks.grouping(attributes).join(counts)
             gaps[start : start + joined.size] += joined.ravel()
         distances = np.add.reduceat(np.abs(gaps), starts)
-        what = f"distance from expected counts, {of}"
-        noisy, scale = self._answer(what, distances, len(expected), rho, bound)
+        question = f"distance from expected counts, {subject}"
+        noisy, scale = self._answer(question, distances, len(expected), rho, bound)
         return noisy.astype(np.float64), sqrt(self.law.variance(scale))
 
     def concordances(
@@ -263,18 +267,18 @@ class PrivateTable:
         of_tables = (NO_GROUPS,) * len(tables) if groupings is None else groupings
         bounds = tuple(map(self.contribution.of_table, tables))
         for bound in dict.fromkeys(bounds):
-            places = [place for place, of in enumerate(bounds) if of == bound]
-            asked = [tables[place] for place in places]
-            exact = self._rows.count(asked, bound, [of_tables[place] for place in places])
-            for place, attributes, counts in zip(places, asked, exact, strict=True):
-                grouping = of_tables[place]
+            indices = [index for index, other in enumerate(bounds) if other == bound]
+            sets = [tables[index] for index in indices]
+            exact = self._rows.count(sets, bound, [of_tables[index] for index in indices])
+            for index, attributes, counts in zip(indices, sets, exact, strict=True):
+                grouping = of_tables[index]
                 shape = f", {' x '.join(map(str, counts.shape))} groups" if grouping else ""
-                what = f"counts over {', '.join(attributes)}{shape}"
-                noisy, scale = self._answer(what, counts, 1, float(rhos[place]), bound)
+                question = f"counts over {', '.join(attributes)}{shape}"
+                noisy, scale = self._answer(question, counts, 1, float(rhos[index]), bound)
                 domain = grouping.domain(self.domain.project(attributes))
                 noisy_table = Marginal(domain, noisy.astype(np.float64))
-                measured[place] = Measurement(noisy_table, np.array(self.law.variance(scale)), grouping)
-        return tuple(measured[place] for place in range(len(tables)))
+                measured[index] = Measurement(noisy_table, np.array(self.law.variance(scale)), grouping)
+        return tuple(measured[index] for index in range(len(tables)))
 
     def residuals(self, tables: tuple[Attributes, ...], rhos: Floats) -> tuple[Measurement, ...]:
         """Question 4 without margins: what counts over some attributes add to those over fewer of them.
@@ -345,20 +349,21 @@ class PrivateTable:
             raise ValueError("a distance is not a sum over the rows of several owners")
 
     def _answer(
-        self, what: str, exact: Ints, parts: int, rho: float, bound: Bound, each: int = 1
+        self, question: str, exact: Ints, parts: int, rho: float, bound: Bound, sensitivity_of_part: int = 1
     ) -> tuple[Ints, float]:
         """Return the exact answer plus noise, and its scale.
 
-        The answer has `parts` numbers or tables, and one record moves each of them by at most `each`. The
+        The answer has `parts` numbers or tables, and one record moves each of them by at most
+        `sensitivity_of_part`. The
         records of a person, within `bound`, move it by `bound.most` times as much; see the top of this file.
         The question is logged before any noise is drawn.
         """
         law = self.law
-        if bound.by == "squares" and (parts, each, law.name) != (1, 1, "gaussian"):
+        if bound.by == "squares" and (parts, sensitivity_of_part, law.name) != (1, 1, "gaussian"):
             raise ValueError("squares bound the L2 norm of one table of counts")
-        sensitivity = law.joint(parts) * each * bound.most
+        sensitivity = law.joint(parts) * sensitivity_of_part * bound.most
         cost = law.of_person(rho, self.contribution.most)
-        scale = self._log.charge(what, exact.size, sensitivity, cost, law)
+        scale = self._log.charge(question, exact.size, sensitivity, cost, law)
         return release(exact, scale, self._noise), scale
 
     def _measurement(self, attributes: Attributes, noisy: Ints, scale: float) -> Measurement:

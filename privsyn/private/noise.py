@@ -137,9 +137,9 @@ class SharedNoise:
         def noisy() -> Ints:
             return self.honest * exact.ravel().astype(np.int64) + self.draw(scale, exact.size)
 
-        whole, rest = np.divmod(self.total(exact.size, scale, noisy), self.honest)
-        odd = whole % 2  # halves go to even numbers, so that they do not add up to a bias
-        return (whole + (2 * rest + odd > self.honest)).reshape(exact.shape)
+        quotient, rest = np.divmod(self.total(exact.size, scale, noisy), self.honest)
+        odd = quotient % 2  # halves go to even numbers, so that they do not add up to a bias
+        return (quotient + (2 * rest + odd > self.honest)).reshape(exact.shape)
 
 
 _NAMES: dict[LawName, str] = {"gaussian": "rounded Gaussian", "laplace": "discrete Laplace"}

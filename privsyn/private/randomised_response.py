@@ -132,8 +132,8 @@ def randomised(codes: Integers, size: int, keep: float, bits: Bits = os_entropy)
     array([0, 1])
     """
     probability = keep_probability(keep)
-    kept = uniform_below(probability.denominator, len(codes), bits) < probability.numerator
-    return np.where(kept, codes, uniform_below(size, len(codes), bits))
+    mask = uniform_below(probability.denominator, len(codes), bits) < probability.numerator
+    return np.where(mask, codes, uniform_below(size, len(codes), bits))
 
 
 def uniform_below(bound: int, size: int, bits: Bits) -> Ints:
@@ -163,8 +163,8 @@ def exact_counts(
         The columns that the schema declares randomised. A table with any other column is refused: its exact
         counts would reveal it.
     """
-    if others := set(rows.domain.names).difference(randomised):
-        raise ValueError(f"exact counts of columns that are not randomised: {sorted(others)}")
+    if exact_columns := set(rows.domain.names).difference(randomised):
+        raise ValueError(f"exact counts of columns that are not randomised: {sorted(exact_columns)}")
     return tuple(
         Measurement(Marginal(rows.domain.project(attributes), counts.astype(np.float64)), np.array(0.0))
         for attributes, counts in zip(tables, rows.count(tables), strict=True)

@@ -71,17 +71,17 @@ class CachedWalk:
         return self._walk(lambda blocks: ask(self._keep(blocks)))
 
     def _keep(self, blocks: Iterable[Block]) -> Iterator[Block]:
-        kept: list[Block] = []
+        packed: list[Block] = []
         size = 0
         for block in blocks:
             if size <= self._memory:
-                kept.append(self._packing.pack(block))
-                size += sum(column.nbytes for column in kept[-1])
+                packed.append(self._packing.pack(block))
+                size += sum(column.nbytes for column in packed[-1])
                 if size > self._memory:
-                    kept.clear()
+                    packed.clear()
             yield block
         if size <= self._memory:
-            self._kept = kept
+            self._kept = packed
 
 
 class PersonsTogether:
@@ -158,35 +158,35 @@ class PersonsTogether:
     def _before_them(self, block: Block, previous: Ints, start: int) -> Block:
         """Return the columns of the rows before each row of a block, which are in the same block."""
         at = np.arange(start, start + len(block[0]))
-        found: list[npt.NDArray[np.unsignedinteger]] = []
+        columns: list[npt.NDArray[np.unsignedinteger]] = []
         for _ in range(self._lags):
             at = np.where(at < 0, -1, previous[at])
-            none, place = at < 0, np.maximum(at - start, 0)
-            found.extend(
-                np.where(none, size, column[place]).astype(code_type(size + 1))
+            none, row = at < 0, np.maximum(at - start, 0)
+            columns.extend(
+                np.where(none, size, column[row]).astype(code_type(size + 1))
                 for column, size in zip(block, self._packing.sizes, strict=True)
             )
-        return tuple(found)
+        return tuple(columns)
 
     def _packed(self, start: int, end: int) -> Block:
         """Return the packed codes of the rows at some places of the order."""
         if self._kept is not None:
             return self._kept
         rows = self._order[start:end]
-        place = np.full(self._rows, -1, np.int64)
-        place[rows] = np.arange(len(rows))
-        found: list[Any] = []
+        positions = np.full(self._rows, -1, np.int64)
+        positions[rows] = np.arange(len(rows))
+        columns: list[Any] = []
         seen = 0
 
         def collect(blocks: Iterable[Block]) -> list[Ints]:
             nonlocal seen  # a source may ask part by part
             for block in blocks:
                 packed = self._packing.pack(block)
-                if not found:
-                    found.extend(np.zeros(len(rows), column.dtype) for column in packed)
-                at = place[seen : seen + len(block[0])]
+                if not columns:
+                    columns.extend(np.zeros(len(rows), column.dtype) for column in packed)
+                at = positions[seen : seen + len(block[0])]
                 seen += len(block[0])
-                for column, into in zip(packed, found, strict=True):
+                for column, into in zip(packed, columns, strict=True):
                     into[at[at >= 0]] = column[at >= 0]
             return []
 
@@ -195,8 +195,8 @@ class PersonsTogether:
             self._check()
             raise RuntimeError("not all rows passed through this process: near=False says so")
         if len(self._parts) == 2:
-            self._kept = tuple(found)
-        return tuple(found)
+            self._kept = tuple(columns)
+        return tuple(columns)
 
 
 def _between_persons(before: Integers, rows: int) -> list[int]:
@@ -260,16 +260,16 @@ class Rows:
         """
         if merging.original != self.domain:
             raise ValueError(f"a merging of {merging.original.shape} for rows of {self.domain.shape}")
-        known: dict[Known, Ints] = {}
+        counted: dict[Known, Ints] = {}
         for axis, name in enumerate(self.domain.names):
             for (attributes, bound), counts in self._known.items():
                 if (
                     attributes == (name,) and bound.by == "rows"
                 ):  # in merged codes, other rows are within squares
-                    known[attributes, bound] = np.zeros(merging.merged.sizes[axis], np.int64)
-                    np.add.at(known[attributes, bound], merging.groups[axis], counts)
+                    counted[attributes, bound] = np.zeros(merging.merged.sizes[axis], np.int64)
+                    np.add.at(counted[attributes, bound], merging.groups[axis], counts)
         grouping = self.grouping.then(Grouping(merging.groups))
-        return replace(self, domain=merging.merged, grouping=grouping, _known=known)
+        return replace(self, domain=merging.merged, grouping=grouping, _known=counted)
 
     def extend(self, domain: Domain, groups: Sequence[Codes]) -> Rows:
         """Return the rows with more attributes: the columns that stand behind those of the domain in a block.
@@ -285,8 +285,8 @@ class Rows:
         """
         if domain.names[: len(self.domain)] != self.domain.names or not self.of_persons:
             raise ValueError(f"attributes {domain.names} for rows of {self.domain.names}")
-        known = self.grouping.groups or tuple(np.arange(size, dtype=np.int32) for size in self.domain.sizes)
-        return replace(self, domain=domain, grouping=Grouping((*known, *groups)), _known={})
+        merged = self.grouping.groups or tuple(np.arange(size, dtype=np.int32) for size in self.domain.sizes)
+        return replace(self, domain=domain, grouping=Grouping((*merged, *groups)), _known={})
 
     def project(self, domain: Domain) -> Rows:
         """Return the rows with the attributes of `domain` only, which are the first in each block.
@@ -343,22 +343,22 @@ class Rows:
         return lambda blocks: tables.count(first_rows(blocks, bound.most))
 
     def _within_squares(
-        self, sets: Sequence[Attributes], most: int, groupings: Sequence[Grouping]
+        self, sets: Sequence[Attributes], norm: int, groupings: Sequence[Grouping]
     ) -> Iterator[Ints]:
-        """Yield counts to which each person adds a vector of norm `most`. They are not kept."""
-        for batch in self._batches(sets, Bound(most, "squares")):
+        """Yield counts to which each person adds a vector of norm `norm`. They are not kept."""
+        for batch in self._batches(sets, Bound(norm, "squares")):
             some, further = sets[batch.start : batch.stop], groupings[batch.start : batch.stop]
-            yield from self.walk(WithinSquares(self.domain, some, self.grouping, further, most).count)
+            yield from self.walk(WithinSquares(self.domain, some, self.grouping, further, norm).count)
 
     def _batches(self, sets: Sequence[Attributes], bound: Bound) -> Iterator[range]:
         """Yield ranges of places whose counts fit in memory together; a larger set comes alone."""
         start = size = 0
-        for place, attributes in enumerate(sets):
-            known = (attributes, bound) in self._known
-            more = 0 if known else CELL * prod(self.domain.size_of[name] for name in attributes)
-            if place > start and size + more > self.memory:
-                yield range(start, place)
-                start, size = place, 0
+        for index, attributes in enumerate(sets):
+            is_counted = (attributes, bound) in self._known
+            more = 0 if is_counted else CELL * prod(self.domain.size_of[name] for name in attributes)
+            if index > start and size + more > self.memory:
+                yield range(start, index)
+                start, size = index, 0
             size += more
         if len(sets) > start:
             yield range(start, len(sets))

@@ -101,8 +101,8 @@ def _rounded_block(sigma: float, bits: Bits, words: Words) -> Ints:
     deviation -= nearest
     np.abs(deviation, out=deviation)  # from 0, safe, to 1/2, where two integers are equally near
     doubtful = (deviation > 0.5 - TOLERANCE * (1 + sigma)) | (k < FEWEST)
-    for place in np.flatnonzero(doubtful):
-        draws[place] = _Deviation(int(k[place]), bits).settle(sigma)
+    for index in np.flatnonzero(doubtful):
+        draws[index] = _Deviation(int(k[index]), bits).settle(sigma)
     negative = (words & np.uint64(1)).astype(bool)
     np.negative(draws, out=draws, where=negative)
     return draws
@@ -158,21 +158,21 @@ class _Deviation(Tail):
 
     def _beyond(self, edge: float, sigma: float) -> bool:
         """Return whether |Z| > edge, so U < erfc(edge / (sigma sqrt 2))."""
-        return self.below(lambda known: _tail_units(edge, sigma, known))
+        return self.below(lambda bits: _tail_units(edge, sigma, bits))
 
 
-def _tail_units(edge: float, sigma: float, known: int) -> int:
+def _tail_units(edge: float, sigma: float, bits: int) -> int:
     """Return P(|Z| > edge) in units of 2^-(known + GUARD / 2); the true value is within -1 and +2 of it.
 
     Rounding down costs up to 1, and the error of mpmath far less (its last digit is worth 2^-32 units). The
     functions of `mpmath.libmp` take their precision as an argument, so threads do not disturb each other.
     """
-    precision = known + GUARD
+    precision = bits + GUARD
     if edge / sigma > 2 * sqrt(precision):  # then erfc(z) < exp(-z^2) < exp(-precision), less than a unit
         return 0
     scale = libmp.mpf_mul(libmp.from_float(sigma), libmp.mpf_sqrt(libmp.from_int(2), precision), precision)
     argument = libmp.mpf_div(libmp.from_float(edge), scale, precision)
-    return int(libmp.to_fixed(libmp.mpf_erfc(argument, precision), known + GUARD // 2))
+    return int(libmp.to_fixed(libmp.mpf_erfc(argument, precision), bits + GUARD // 2))
 
 
 def check_scale(scale: float, name: str = "scale") -> None:

@@ -152,15 +152,15 @@ class QueryLog:
         return tuple(self._spends)
 
     def charge(
-        self, what: str, answers: int, sensitivity: float, cost: float, law: Law, delta: float = 0.0
+        self, question: str, answers: int, sensitivity: float, cost: float, law: Law, delta: float = 0.0
     ) -> float:
         """Record a question, and return the scale at which its noise costs at most `cost` for a person.
 
         A question that is asked again gets a number.
         """
-        what = f"{self._table}{what}"
-        self._times[what] += 1
-        look = f"{what} (look {self._times[what]})" if self._times[what] > 1 else what
+        question = f"{self._table}{question}"
+        self._times[question] += 1
+        look = f"{question} (look {self._times[question]})" if self._times[question] > 1 else question
         scale = law.scale(cost, sensitivity)
         self._spends.append(Spend(look, answers, sensitivity, scale, delta, law.name))
         return scale

@@ -91,7 +91,7 @@ def test_losses_that_are_too_many_are_rounded_up():
     epsilons = np.random.default_rng(2).uniform(0.01, 0.2, 14).tolist()
     delta = 1e-6
     exact = by_theorem(Ledger.compose(map(release, epsilons), delta))["optimal"]
-    losses, chances = responses(epsilons, most=512)
+    losses, chances = responses(epsilons, points=512)
     assert len(losses) <= 1024
     assert chances.sum() == pytest.approx(1)
     rounded = chances @ np.maximum(0, 1 - np.exp(exact - losses))
@@ -101,7 +101,7 @@ def test_losses_that_are_too_many_are_rounded_up():
 def test_a_loss_that_is_rounded_becomes_no_smaller():
     """So large losses are at least as likely as without rounding, wherever "large" begins."""
     epsilons = np.random.default_rng(3).uniform(0.01, 0.2, 14).tolist()
-    (exact, chances), (rounded, coarse) = responses(epsilons), responses(epsilons, most=64)
+    (exact, chances), (rounded, coarse) = responses(epsilons), responses(epsilons, points=64)
     assert len(rounded) < len(exact)
     for loss in exact:
         assert coarse[rounded >= loss - 1e-12].sum() >= chances[exact >= loss].sum() * (1 - 1e-9)
