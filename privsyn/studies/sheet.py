@@ -87,32 +87,32 @@ def sheet(
 
 def render(release: Release, data: Path | None = None) -> str:
     """Return the sheet as text; `data` is the file of the synthetic table, or what holds the tables."""
-    if (model := release.single) is None:
-        return render_linked(release, data)
-    values = _in_short(model) | {
-        "name": "a synthetic table" if data is None else data.name,
-        "file": data,
-        "metadata": _json(metadata(model, data)),
-    }
-    return pages.render("sheet.md", values)
-
-
-def render_linked(release: Release, data: Path | None = None) -> str:
-    """Return the sheet of several tables as text; `data` is the folder or database with them."""
-    whole = metadata_of_tables(release, data)
-    total, low, high = linked.persons(release)
+    record, single = metadata(release, data), release.single
     values = {
         "ledger": in_values(release.ledger),
         "odds": in_plain_words(release.ledger),
-        "name": "synthetic tables" if data is None else data.name,
-        "file": data if "recordSet" in whole else None,
+        "name": ("synthetic tables" if single is None else "a synthetic table")
+        if data is None
+        else data.name,
+        "file": data if "recordSet" in record else None,
+        "metadata": _json(record),
+    }
+    if single is not None:
+        return pages.render("sheet.md", _in_short(single) | values)
+    return pages.render("linked.md", _of_tables(release) | values)
+
+
+def _of_tables(release: Release) -> dict[str, Any]:
+    """Return what the sheet says of linked tables, by name."""
+    total, low, high = linked.persons(release)
+    return {
         "root": release.database.root,
         "rows": total,
         "low": low,
         "high": high,
         "level": LEVEL,
         "parts": [
-            _in_short(own)
+            _in_short(model)
             | {
                 "name": name,
                 "table": release.database.tables[name],
@@ -120,14 +120,12 @@ def render_linked(release: Release, data: Path | None = None) -> str:
                 "hidden": linked.not_published(release, name),
                 "called": linked.called_elsewhere(release, name),
             }
-            for name, own in release.tables.items()
+            for name, model in release.tables.items()
         ],
         "lookups": [*release.database.public],
         "links": {name: linked.LinksInWords(release, name).kept for name in release.database.names[1:]},
         "rules": linked.rules(release),
-        "metadata": _json(whole),
     }
-    return pages.render("linked.md", values)
 
 
 def _in_short(release: TableModel) -> dict[str, Any]:
@@ -157,56 +155,48 @@ def _in_short(release: TableModel) -> dict[str, Any]:
     }
 
 
-def metadata(release: TableModel, data: Path | None = None) -> dict[str, Any]:
-    """Return the metadata as JSON-LD: a schema.org Dataset, and Croissant if there is a file."""
-    codec = release.codec
-    names = [name for name in codec.names if name not in codec.dropped]
-    title = "Synthetic table" if data is None else data.name
-    plain = _dataset(release, title) | {
-        "variableMeasured": [_variable(name, codec.schema.columns[name]) for name in names]
-    }
-    if data is None:
-        return plain
-    place = Location.of(data)
-    fields = [_field("rows", name, codec.schema.columns[name].data_type, place.file.name) for name in names]
-    return plain | {
-        "conformsTo": CROISSANT,
-        "distribution": [_file(place, place.file.name)],
-        "recordSet": [{"@type": "cr:RecordSet", "@id": "rows", "name": "rows", "field": fields}],
-    }
+def metadata(release: Release, data: Path | None = None) -> dict[str, Any]:
+    """Return the metadata as JSON-LD: a schema.org Dataset, and Croissant if each table is a file.
 
-
-def metadata_of_tables(release: Release, data: Path | None = None) -> dict[str, Any]:
-    """Return the same of several tables; Croissant if `data` is a folder, in which a table is a file."""
-    kinds = {name: _columns_of(release, name) for name in release.tables}
+    Parameters
+    ----------
+    release : Release
+    data : path, optional
+        The file of the only table, the folder of several files, or a database with all tables.
+    """
+    database, single = release.database, release.database.single
+    tables = [*release.tables] if single is None else [single]
+    columns = {name: _columns_of(release, name) for name in tables}
     variables = [
-        _variable(f"{name}.{column}", kind)
-        for name, columns in kinds.items()
-        for column, kind in columns.items()
+        _variable(f"{name}.{column}" if single is None else column, kind)
+        for name, kinds in columns.items()
+        for column, kind in kinds.items()
         if kind is not None
     ]
-    title = "Synthetic tables" if data is None else data.name
-    plain = _dataset(release, title) | {"variableMeasured": variables}
+    title = ("Synthetic tables" if single is None else "Synthetic table") if data is None else data.name
+    dataset = _dataset(release.ledger, title) | {"variableMeasured": variables}
     if data is None:
-        return plain
-    if holds_tables(data):
-        return plain | {"distribution": [_file(Location.of(data), data.name) | {"@type": "sc:DataDownload"}]}
-    database = release.database
-    places = {name: Location.of(path) for name, path in tables_in(data, database.tables).items()}
+        return dataset
+    if single is None and holds_tables(data):
+        return dataset | {
+            "distribution": [_file(Location.of(data), data.name) | {"@type": "sc:DataDownload"}]
+        }
+    paths = tables_in(data, database.tables) if single is None else {single: data}
+    places = {name: Location.of(path) for name, path in paths.items()}
     files = {name: place.file.name for name, place in places.items()}
     sets: list[dict[str, Any]] = []
     for name in filter(files.get, database.names):
-        table, fields = database.tables[name], []
-        for column, kind in kinds[name].items():
+        table, title, fields = database.tables[name], name if single is None else "rows", []
+        for column, kind in columns[name].items():
             text = kind.data_type if kind is not None else "Text"
-            field = _field(name, column, text, files[name])
-            if column == table.link:
+            field = _field(title, column, text, files[name])
+            if single is None and column == table.link:
                 parent = database.tables[table.parent or ""].key
                 field |= {"references": {"field": {"@id": f"{table.parent}/{parent}"}}}
             fields.append(field)
-        key = {"key": {"@id": f"{name}/{table.key}"}} if table.key else {}
-        sets.append({"@type": "cr:RecordSet", "@id": name, "name": name, **key, "field": fields})
-    return plain | {
+        key = {"key": {"@id": f"{name}/{table.key}"}} if table.key and single is None else {}
+        sets.append({"@type": "cr:RecordSet", "@id": title, "name": title, **key, "field": fields})
+    return dataset | {
         "conformsTo": CROISSANT,
         "distribution": [_file(place, files[name]) for name, place in places.items()],
         "recordSet": sets,
@@ -215,21 +205,23 @@ def metadata_of_tables(release: Release, data: Path | None = None) -> dict[str, 
 
 def _columns_of(release: Release, name: str) -> dict[str, Column | None]:
     """Return the columns of a synthetic table; None for those of keys."""
-    codecs = {each: own.codec for each, own in release.tables.items()}
-    known = schema_of(name, release.database, codecs).columns
-    return {column: known.get(column) for column in release.tables[name].columns}
+    if (model := release.single) is not None:
+        dropped, columns = model.codec.dropped, model.codec.schema.columns
+        return {column: columns[column] for column in model.codec.names if column not in dropped}
+    codecs = {table: model.codec for table, model in release.tables.items()}
+    columns = schema_of(name, release.database, codecs).columns
+    return {column: columns.get(column) for column in release.tables[name].columns}
 
 
-def _dataset(release: Release | TableModel, title: str) -> dict[str, Any]:
+def _dataset(ledger: Ledger, title: str) -> dict[str, Any]:
     """Return the metadata that need no column and no file."""
-    version = release.ledger.version
     return {
         "@context": CONTEXT,
         "@type": "sc:Dataset",
         "name": title,
-        "description": _description(release.ledger),
+        "description": _description(ledger),
         "isAccessibleForFree": True,
-        "measurementTechnique": f"differentially private counts of sets of columns, privsyn {version}",
+        "measurementTechnique": f"differentially private counts of sets of columns, privsyn {ledger.version}",
     }
 
 

@@ -31,7 +31,7 @@ from privsyn.studies.linked_facts import LinksInWords, boxes, persons, rows_each
 from privsyn.studies.linked_report import render_linked
 from privsyn.studies.release_facts import KEPT
 from privsyn.studies.sheet import CROISSANT
-from privsyn.studies.sheet import render_linked as render_sheet
+from privsyn.studies.sheet import render as render_sheet
 
 pytestmark = pytest.mark.slow("each case")  # the page takes seconds
 
