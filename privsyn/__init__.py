@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from privsyn.release.draws.pooling import pool, pooled
     from privsyn.release.from_marginals import from_marginals
     from privsyn.release.release import Release, load
-    from privsyn.studies.linked_plan import LinkedPlan
-    from privsyn.studies.plan import Plan, plan
+    from privsyn.studies.plan import Plan
+    from privsyn.studies.planning import plan
     from privsyn.studies.release_report import report
     from privsyn.studies.sheet import sheet
     from privsyn.studies.sweep import sweep
@@ -65,7 +65,6 @@ __all__ = [
     "Identifier",
     "Increasing",
     "InputError",
-    "LinkedPlan",
     "Lookup",
     "MissingWhen",
     "Numerical",
@@ -102,8 +101,8 @@ _HOMES = {
     "privsyn.evaluation.evaluate": ("evaluate",),
     "privsyn.evaluation.attacks.risks": ("Risks",),
     "privsyn.evaluation.scores": ("Scores",),
-    "privsyn.studies.linked_plan": ("LinkedPlan",),
-    "privsyn.studies.plan": ("Plan", "plan"),
+    "privsyn.studies.plan": ("Plan",),
+    "privsyn.studies.planning": ("plan",),
     "privsyn.release.draws.draws": ("Draws",),
     "privsyn.release.draws.pooling": ("pool", "pooled"),
     "privsyn.release.from_marginals": ("from_marginals",),

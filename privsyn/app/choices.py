@@ -13,7 +13,8 @@ from privsyn.errors import about, replace_errors
 from privsyn.private.laws import law_of
 from privsyn.private.ledger import Ledger
 from privsyn.settings import Settings
-from privsyn.studies.plan import Plan, plan
+from privsyn.studies.plan import Plan
+from privsyn.studies.planning import plan
 from privsyn.studies.release_facts import power
 from privsyn.table.drafting.candidates import Proposal
 from privsyn.table.drafting.draft import draft_schema
@@ -269,10 +270,7 @@ class Choices:
         InputError
             If no run can be planned with these settings.
         """
-        planned = plan(self.data, self.epsilon, self.delta, self.schema(), unit=self.unit, target=self.target)
-        if not isinstance(planned, Plan):  # the page makes one table
-            raise TypeError(type(planned).__name__)
-        return planned
+        return plan(self.data, self.epsilon, self.delta, self.schema(), unit=self.unit, target=self.target)
 
     @property
     def out(self) -> str:

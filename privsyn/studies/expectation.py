@@ -1,47 +1,32 @@
-"""Expectation: the split of a run's budget, its noise, error, time and memory, from public facts alone.
-
-Distributions and dependences are assumed to be typical, so errors are accurate to a factor of about two. Time
-and memory are rough.
-"""
+"""What to expect of a run: the errors of each table, and which links between rows are kept."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, reduce
-from itertools import combinations, product
-from math import hypot, isnan, prod, sqrt
+from math import comb, inf, nan
 from types import MappingProxyType
 
 import numpy as np
 
-from privsyn.inference.higher_order import candidates
-from privsyn.inference.prior.dispersion import MEAN_OF_ABSOLUTE
-from privsyn.inference.selection import BESIDE
-from privsyn.inference.weights import IMPORTANT, important_in
-from privsyn.marginals.domain import Attributes, Domain, Floats
-from privsyn.methods.budget import FIRST_LOOK, Split
-from privsyn.methods.columns import IMPORTANT_COLUMN
-from privsyn.methods.links import PREVIOUS_ROWS
-from privsyn.methods.reading import OF_LINKED
-from privsyn.private.laws import Law
-from privsyn.synthesis.chains import NUMBER_OF_ROWS
+from privsyn.studies.counted_table import USUAL_LINK, CountedTable
+from privsyn.table.database.declared import ROWS
 
-USUAL_DEPENDENCE = 0.06
-"""Assumed total variation between a pair of columns and the product of its marginals, in bins of the schema.
-Planned errors of pairs were 0.4 to 1.9 times the measured ones on adult, br2000, hmeq, hotel-bookings, nltcs
-and the linked tables semcog and travel, at epsilon 0.2, 1 and 5. With .04 or .08 they agree as well."""
+COLUMN, PAIR, NUMBER, PARENT, NEXT = "column", "pair", "children", "parent_child", "next"
+"""Kinds of tables of counts."""
 
-USUAL_LINK = 0.2
-"""The same for a column and an attribute of another row, in groups of similar size. The means in three public
-databases, with numbers in eighths, are .13 to .28 (number of child rows), .13 to .19 (parent and child) and
-.14 to .20 (a row and the next)."""
+LINKS = {
+    NUMBER: "how many rows a row of {} has",
+    PARENT: "how they depend on the row of {}",
+    NEXT: "how a row depends on the one before it",
+}
+"""The links of a child table in words; of the name of its parent."""
 
-OF_PREVIOUS_ROW = "previous "
-"""Precedes the name of a column of the row before."""
+KEPT, IN_PART = 0.5, 0.8
+"""Largest error over that without the link of a link that is kept, and of one that is kept in part."""
 
-SHARES_MEASURED = (1.0, 0.5, 0.25, 0.125)
-"""Shares of the pairs that may be measured. With Laplace noise, fewer pairs are measured much better."""
+LARGEST = 100.0
+"""The largest epsilon that is tried."""
 
 # Seconds on one core of 2025, and bytes, fitted to tables of 6,000 to 49,000 rows.
 START, A_PAIR, A_CELL = 0.7, 0.5e-6, 2.5e-6  # s; a pair and row of the fit; a cell of the synthetic table
@@ -49,265 +34,159 @@ PROGRAM, A_ROW = 250e6, 80.0  # bytes; a cell of the table
 
 
 @dataclass(frozen=True)
-class Expectation:
-    """The expected result for a table with this number of rows.
+class TableExpectation:
+    """What to expect of one table.
 
     Parameters
     ----------
-    rows : int
-    parts : mapping of a question to its share of the budget
+    name : str
+    parent : str or None
+    rows : float
+        Expected number of rows.
+    columns : int
+        Number of counted columns.
+    share : float
+        What the table gets of the budget.
+    bound : int
+        On what a person adds to a table of counts.
+    parts : mapping of a question to its share of the table's budget
     count_noise : float
         Standard deviation of the noise in a one-way count, from all measurements combined, in rows.
-    one_way_error, pair_error : float
-        Mean expected total variation of the tables of one and of two columns; the second is NaN without
-        pairs.
-    seconds : float
-    memory : float
-        In bytes.
     pair_cost : float
-        Budget of one pair, if all are measured, for one row.
+        Budget of one pair, if all are measured, for one row; 0 if there is none.
+    errors : mapping of str to float
+        Mean expected total variation of single columns, of pairs of columns, of pairs with a column of the
+        parent and of the next row, and of the number of rows of a parent, alone and with each column of the
+        parent. Kinds of tables of counts that the table does not have are left out.
     important : mapping of a set of columns to its expected error
         The columns that matter most together; see `in_words`.
     """
 
-    rows: int
-    parts: dict[str, float]
+    name: str
+    parent: str | None
+    rows: float
+    columns: int
+    share: float
+    bound: int
+    parts: Mapping[str, float]
     count_noise: float
-    one_way_error: float
-    pair_error: float
-    seconds: float
-    memory: float
-    pair_cost: float = 0.0
-    important: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    pair_cost: float
+    errors: Mapping[str, float]
+    important: Mapping[str, float] = field(default_factory=dict)
+
+    def lost(self, link: str) -> float:
+        """Return the error of a link over the error without it."""
+        return self.errors[link] / USUAL_LINK
+
+    @property
+    def links(self) -> list[str]:
+        """The links of the table."""
+        return [link for link in (NUMBER, PARENT, NEXT) if link in self.errors]
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What to expect of a run with this number of rows.
+
+    Parameters
+    ----------
+    rows : int
+        Of the table without a parent.
+    tables : tuple of TableExpectation
+        Each after its parent.
+    enough : mapping of a table and a link to an epsilon
+        The smallest epsilon tried with which the link is kept; infinite if there is none. Links that are kept
+        are left out.
+    """
+
+    rows: int
+    tables: tuple[TableExpectation, ...]
+    enough: Mapping[tuple[str, str], float] = field(default_factory=dict)
+
+    @property
+    def one_way_error(self) -> float:
+        """The mean expected total variation of single columns of the first table."""
+        return self.tables[0].errors.get(COLUMN, nan)
+
+    @property
+    def pair_error(self) -> float:
+        """The mean expected total variation of pairs of columns of the first table; NaN without pairs."""
+        return self.tables[0].errors.get(PAIR, nan)
 
     @property
     def error(self) -> float:
         """The error of two columns, or of one if there are no two."""
-        return self.one_way_error if isnan(self.pair_error) else self.pair_error
+        return self.tables[0].errors.get(PAIR, self.one_way_error)
+
+    @property
+    def parts(self) -> Mapping[str, float]:
+        """The questions to the first table, each with its share of this table's budget."""
+        return self.tables[0].parts
+
+    @property
+    def count_noise(self) -> float:
+        """The standard deviation of the noise in a one-way count of the first table, in rows."""
+        return self.tables[0].count_noise
+
+    @property
+    def pair_cost(self) -> float:
+        """The budget of one pair of the first table; see `TableExpectation`."""
+        return self.tables[0].pair_cost
+
+    @property
+    def important(self) -> Mapping[str, float]:
+        """The expected error of each set of columns of the first table that matter most together."""
+        return self.tables[0].important
+
+    @property
+    def seconds(self) -> float:
+        """The expected time of fit and sample."""
+        pairs = sum(table.rows * comb(table.columns, 2) for table in self.tables)
+        return START + A_PAIR * pairs + A_CELL * self._cells
+
+    @property
+    def memory(self) -> float:
+        """The expected memory in bytes."""
+        return PROGRAM + A_ROW * self._cells
+
+    @property
+    def _cells(self) -> float:
+        return sum(table.rows * table.columns for table in self.tables)
+
+    @property
+    def sentences(self) -> Iterator[str]:
+        """What is kept of each child table, what not, and with which epsilon it would be."""
+        for table in self.tables[1:]:
+            kept: dict[str, list[str]] = {"kept": [], "in part": [], "lost": []}
+            for link in table.links:
+                words, lost = LINKS[link].format(table.parent), table.lost(link)
+                verdict = "kept" if lost <= KEPT else "in part" if lost <= IN_PART else "lost"
+                if (enough := self.enough.get((table.name, link))) is not None:
+                    words += (
+                        f" (no epsilon up to {LARGEST:g} keeps it)"
+                        if enough == inf
+                        else f" (kept from epsilon {enough:.2g} on)"
+                    )
+                kept[verdict].append(words)
+            said = [f"{verdict}: {', '.join(words)}" for verdict, words in kept.items() if words]
+            yield f"{table.name}: {'; '.join(said)}"
 
 
-Named = Mapping[str, tuple[Attributes, ...]]
-"""Sets of columns that matter most, in words, and the sets of attributes that each is counted as."""
-
-
-def expect(
-    domain: Domain,
-    rho: float,
-    rows: int,
-    law: Law,
+def expected_of(
+    table: CountedTable,
+    errors: Mapping[str, Sequence[float]],
+    important: Mapping[str, float] = MappingProxyType({}),
     *,
-    finding: float,
-    important: Named = MappingProxyType({}),
-) -> Expectation:
-    """Return the parts of the budget and the expected errors, following `methods.default`."""
-    sizes = dict(zip(domain.names, domain.sizes, strict=True))
-    sets = tuple(columns for alternatives in important.values() for columns in alternatives)
-    table = CountedTable(law, (1 - finding) * rho, rows, sizes, sizes, sets)
-    split, _ = table.split
-    spent = {
-        "values, bounds and grids": finding * rho,
-        "one-ways": split.first_look + split.one_ways,
-        "scores": split.departures + split.concordances + split.sets,
-        "pairs and bigger tables": split.pairs + split.second_look,
-    }
-    pair_errors, cells = list(map(table.error, combinations(sizes, 2))), rows * len(domain)
-    return Expectation(
-        rows=rows,
-        parts={question: cost / rho for question, cost in spent.items() if cost},
-        count_noise=float(np.mean([*table.sigmas.values()])),
-        one_way_error=float(np.mean([*table.one_way_errors.values()])),
-        pair_error=float(np.mean(pair_errors)) if pair_errors else float("nan"),
-        seconds=START + A_PAIR * rows * len(pair_errors) + A_CELL * cells,
-        memory=PROGRAM + A_ROW * cells,
-        pair_cost=table.pair_costs[1] if pair_errors else 0.0,
-        important={words: float(np.mean([*map(table.error, group)])) for words, group in important.items()},
+    name: str = ROWS,
+    parent: str | None = None,
+    rows: float,
+    share: float = 1.0,
+) -> TableExpectation:
+    """Return what to expect of a table, given the errors of each kind of tables of counts."""
+    means = {kind: float(np.mean(values)) for kind, values in errors.items() if values}
+    noise = float(np.mean([table.sigmas[column] for column in table.sizes]))
+    cost = table.pair_costs[1] if PAIR in means else 0.0
+    columns, parts = len(table.sizes), table.parts
+    return TableExpectation(
+        name, parent, rows, columns, share, table.bound, parts, noise, cost, means, important
     )
-
-
-@dataclass(frozen=True, eq=False)
-class CountedTable:
-    """What a run counts of one table, and the errors that are expected of it.
-
-    By default no other row is linked to its rows.
-
-    Parameters
-    ----------
-    law : Law
-    rho : float
-        Budget of a row.
-    rows : float
-        Number of rows that are counted in one-way tables.
-    sizes : mapping of a column to its number of codes
-    groups : mapping of a column to its number of groups in pairs that link rows
-    important : tuple of sets of columns that matter most
-    bound : int
-        On what a person adds to a table of counts.
-    pair_rows : float
-        Rows that are counted in a pair for each row that is counted in a one-way table.
-    above : mapping of an attribute of the person, or of a row above, to its number of groups
-    below : mapping of each attribute that rows below know to its number of groups
-    previous : mapping of an attribute of the row before to its number of groups
-    lags : int
-        See `Share`.
-    """
-
-    law: Law
-    rho: float
-    rows: float
-    sizes: Mapping[str, int]
-    groups: Mapping[str, int]
-    important: tuple[Attributes, ...] = ()
-    bound: int = 1
-    pair_rows: float = 1.0
-    above: Mapping[str, int] = field(default_factory=dict)
-    below: Mapping[str, int] = field(default_factory=dict)
-    previous: Mapping[str, int] = field(default_factory=dict)
-    lags: int = 1
-
-    @cached_property
-    def split(self) -> tuple[Split, Floats]:
-        """The parts of the budget, and the share of each column in the budget of one-way tables."""
-        counted = {**self.sizes, **self.above}
-        domain = Domain(tuple(counted), tuple(counted.values()))
-        return split_for(domain, self.rho, self.rows, self.law, self.important)
-
-    @cached_property
-    def pair_costs(self) -> tuple[float, float]:
-        """The budget of an important pair, and of another pair that weighs 1."""
-        split, _ = self.split
-        cost = split.pairs * (1 - PREVIOUS_ROWS * bool(self.previous)) + split.second_look
-        pairs = [*combinations(self.sizes, 2), *product(self.sizes, [*self.above, *self.previous])]
-        if self.important:
-            return _costs_of_pairs(cost, pairs, self.important)
-        weights = sum(map(_weight, pairs)) + (self.lags - 1) * len(self.sizes)
-        return (cost / max(weights, 1.0),) * 2
-
-    @cached_property
-    def sigmas(self) -> dict[str, float]:
-        """The noise in a count of each one-way table, of all measurements together.
-
-        Each pair also measures its two columns; a pair with b values sums b noisy counts for a value.
-        """
-        (split, shares), counted = self.split, {**self.sizes, **self.above}
-        of_pairs = self.pair_rows**2 * self.law.rho(self.pair_costs[1]) * sum(1 / b for b in counted.values())
-        first_look = self.law.rho(split.first_look / len(counted))
-        one_ways = [self.law.rho(split.one_ways * share) for share in shares]
-        return {
-            name: 1 / sqrt(2 * (first_look + one_way + of_pairs))
-            for name, one_way in zip(counted, one_ways, strict=True)
-        }
-
-    @cached_property
-    def one_way_errors(self) -> dict[str, float]:
-        """The error of each column."""
-        return self._one_way_errors(self.sizes)
-
-    def error(self, columns: Attributes) -> float:
-        """Return the expected error of a table of own columns: of their dependence and of each column."""
-        sizes = tuple(self.sizes[name] for name in columns)
-        if important_in([columns], self.important)[0]:
-            measured = len(columns) < 3 or self.split[0].sets  # Laplace noise: triples are not measured
-            rho = self.law.rho(self.pair_costs[0]) if measured else 0.0
-            error = _table_error(sizes, rho, self.rows)
-        else:
-            error = self._pair_error(sizes, columns, USUAL_DEPENDENCE)
-        return hypot(error, *(self.one_way_errors[name] for name in columns))
-
-    def link_error(self, pair: Attributes) -> float:
-        """Return the expected error of a column and an attribute of another row, both in groups."""
-        groups = {**self.groups, **self.above, **self.previous}
-        error = self._pair_error(tuple(groups[name] for name in pair), pair, USUAL_LINK)
-        return hypot(error, *(self._group_errors[name.removeprefix(OF_PREVIOUS_ROW)] for name in pair))
-
-    def _pair_error(self, sizes: tuple[int, ...], pair: Attributes, dependence: float) -> float:
-        cost = self.pair_rows**2 * _weight(pair) * self.pair_costs[1]
-        return pair_error(sizes, cost, self.rows, self.law, dependence)
-
-    @cached_property
-    def _group_errors(self) -> dict[str, float]:
-        """The errors of columns and of attributes of rows above, in groups."""
-        return self._one_way_errors({**self.groups, **self.above})
-
-    def _one_way_errors(self, sizes: Mapping[str, int]) -> dict[str, float]:
-        return {name: one_way_error(size, self.sigmas[name], self.rows) for name, size in sizes.items()}
-
-
-def _weight(pair: Attributes) -> float:
-    """Return the budget of a pair over the budget of another one.
-
-    An error in a pair with the number of rows weighs `OF_LINKED` times; see `_costs_of_pairs`.
-    """
-    return float(OF_LINKED ** (2 / 3)) if NUMBER_OF_ROWS in pair else 1.0
-
-
-def split_for(
-    domain: Domain, rho: float, rows: float, law: Law, important: tuple[Attributes, ...] = ()
-) -> tuple[Split, Floats]:
-    """Return the parts of the budget, and the share of each column in the budget of one-way tables."""
-    split = Split.for_domain(rho, domain, rows, _informative(domain, rho, rows, law), law=law)
-    if not candidates(domain, important=important):
-        split = split.without("sets")
-    named = np.isin(domain.names, [name for one in important for name in one])
-    shares = np.full(len(domain), 1 / len(domain))
-    if split.pairs:
-        more = np.where(named, IMPORTANT_COLUMN, 1.0) * shares
-        split, shares = split.for_important(float(more.sum())), more / more.sum()
-    return split, shares
-
-
-def _costs_of_pairs(
-    cost: float, pairs: Sequence[Attributes], important: tuple[Attributes, ...]
-) -> tuple[float, float]:
-    """Return the budget of an important pair, and of another one, if all are measured.
-
-    Errors fall with the root of the budget. So their weighted sum is least with budgets as weight^(2/3).
-    """
-    among = important_in(pairs, important)
-    weights = np.where(among, IMPORTANT ** (2 / 3), 1.0)
-    if not among.any() or among.all():
-        each = cost / max(len(pairs), 1)
-        return each, each
-    # Others err at most `BESIDE` times as much after each of two looks: this budget is left to them.
-    gained = 1 - BESIDE**-4 * float(np.mean(~among))
-    gained = min(gained, float(weights[among].sum() / weights.sum()))
-    return float(cost * gained / among.sum()), float(cost * (1 - gained) / (~among).sum())
-
-
-def _informative(domain: Domain, rho: float, rows: float, law: Law) -> Floats:
-    """Return how many values of each column are expected to stand out of the noise of the first look."""
-    sigma = 1 / sqrt(2 * law.rho(FIRST_LOOK * rho / len(domain)))
-    return np.array([np.count_nonzero(rows * typical_shares(size) > sigma) for size in domain.sizes], float)
-
-
-def typical_shares(size: int) -> Floats:
-    """Return typical shares of the values of a column, by Zipf's law: the k-th is 1/k of the first."""
-    weights = 1 / np.arange(1, size + 1)
-    return np.asarray(weights / weights.sum())
-
-
-def one_way_error(size: int, sigma: float, rows: float) -> float:
-    """Return the expected error; the error of a value is at most its number of rows."""
-    errors = np.minimum(MEAN_OF_ABSOLUTE * sigma * sqrt(1 - 1 / size), rows * typical_shares(size))
-    return float(errors.sum() / (2 * rows))
-
-
-def pair_error(
-    sizes: tuple[int, ...], cost: float, rows: float, law: Law, dependence: float = USUAL_DEPENDENCE
-) -> float:
-    """Return the mean error of pairs whose budget is split evenly among the best share of them to measure."""
-    return min(
-        share * _table_error(sizes, law.rho(cost / share), rows, dependence)
-        + (1 - share) * _table_error(sizes, 0.0, rows, dependence)
-        for share in SHARES_MEASURED
-    )
-
-
-def _table_error(
-    sizes: tuple[int, ...], rho: float, rows: float, dependence: float = USUAL_DEPENDENCE
-) -> float:
-    """Return the posterior error of a dependence; see `privsyn.inference.selection`."""
-    expected = rows * reduce(np.multiply.outer, map(typical_shares, sizes))
-    root = dependence * 2 * rows / (MEAN_OF_ABSOLUTE * np.sqrt(expected).sum())
-    prior = root**2 * expected
-    left = MEAN_OF_ABSOLUTE * np.sqrt(prior / (1 + 2 * rho * prior)).sum()
-    return float(left / (2 * rows) * sqrt(prod(1 - 1 / size for size in sizes)))

@@ -1,4 +1,4 @@
-"""Expectation for linked tables: the split of the budget and the errors, from public facts alone.
+"""What to expect of linked tables: the split of the budget and the errors, from public facts alone.
 
 The tables are opened without a row. The budget is then divided as in a run, with the expected numbers of rows
 per person in place of the noisy ones. Dependences are assumed to be typical: those of three public databases.
@@ -6,14 +6,16 @@ per person in place of the noisy ones. Dependences are assumed to be typical: th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations, product
+from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from privsyn.errors import InputError
+from privsyn.arguments import check_finite
+from privsyn.errors import InputError, did_you_mean
 from privsyn.inference.rows_per_person import RowsPerPerson
 from privsyn.methods.discovery import expected_share
 from privsyn.methods.links import MOST_VALUES
@@ -22,7 +24,20 @@ from privsyn.methods.run import Run, Share
 from privsyn.methods.tables import POSITIONS, RunTable
 from privsyn.private.bounds import MOST, classes
 from privsyn.private.laws import Law, law_of
-from privsyn.studies.expectation import OF_PREVIOUS_ROW, USUAL_LINK, CountedTable
+from privsyn.studies.counted_table import OF_PREVIOUS_ROW, CountedTable
+from privsyn.studies.expectation import (
+    COLUMN,
+    KEPT,
+    LARGEST,
+    NEXT,
+    NUMBER,
+    PAIR,
+    PARENT,
+    Expectation,
+    TableExpectation,
+    expected_of,
+)
+from privsyn.studies.plan import Plan
 from privsyn.studies.planned_columns import planned_sizes
 from privsyn.synthesis.chains import NUMBER_OF_ROWS, POSITION
 from privsyn.table.database.lookups import with_lookups
@@ -32,46 +47,13 @@ from privsyn.table.io.csv_table import no_rows
 if TYPE_CHECKING:
     from privsyn.private.randomness import Words
     from privsyn.settings import Settings
-    from privsyn.table.database.declared import Database
+    from privsyn.table.database.declared import Database, Table
 
-COLUMN, PAIR, NUMBER, PARENT, NEXT = "column", "pair", "children", "parent_child", "next"
+ASSUMED_PER_PARENT = 3.0
+"""Assumed number of rows of a child table for each row of its parent, if none is given."""
 
-
-@dataclass(frozen=True)
-class TableExpectation:
-    """What to expect of one table.
-
-    Parameters
-    ----------
-    name : str
-    parent : str or None
-    rows : float
-        Expected number of rows.
-    share : float
-        What the table gets of the budget.
-    bound : int
-        On what a person adds to a table of counts.
-    errors : mapping of str to float
-        Mean expected total variation of single columns, of pairs of columns, of pairs with a column of the
-        parent and of the next row, and of the number of rows of a parent, alone and with each column of the
-        parent. Those that the table does not have are left out.
-    """
-
-    name: str
-    parent: str | None
-    rows: float
-    share: float
-    bound: int
-    errors: Mapping[str, float]
-
-    def lost(self, link: str) -> float:
-        """Return the error of a link over the error without it."""
-        return self.errors[link] / USUAL_LINK
-
-    @property
-    def links(self) -> list[str]:
-        """The links of the table."""
-        return [link for link in (NUMBER, PARENT, NEXT) if link in self.errors]
+STEP = 1.25
+"""Factor between the values of epsilon that are tried."""
 
 
 def _no_bits(words: int) -> Words:
@@ -208,6 +190,7 @@ class ExpectedRun:
             below=below,
             previous=previous if parent is not None else {},
             lags=share.lags,
+            finding=finding,
         )
 
     def _expected(
@@ -231,11 +214,93 @@ class ExpectedRun:
             errors[NEXT] = [*map(own.link_error, pairs)]
             errors[NUMBER] = [above.one_way_errors[number]]
             errors[NUMBER] += [above.link_error((name, number)) for name in columns_above]
-        means = {kind: float(np.mean(each)) for kind, each in errors.items() if each}
-        rows, cost = self.rows[level.name], share.cost / self.rho
-        return TableExpectation(level.name, parent, rows, cost, own.bound, means)
+        return expected_of(
+            own,
+            errors,
+            name=level.name,
+            parent=parent,
+            rows=self.rows[level.name],
+            share=share.cost / self.rho,
+        )
 
 
 def _grouped(size: int, groups: int, ordered: bool) -> int:
     """Return the number of groups of a column of another row; see `groups_at_level`."""
     return min(size, groups if ordered else MOST_VALUES + 1)
+
+
+def plan_of_tables(
+    settings: Settings,
+    database: Database,
+    numbers: Sequence[int],
+    rows_per_parent: Mapping[str, float] | None,
+    *,
+    given: bool,
+) -> Plan:
+    """Plan a run on linked tables.
+
+    Parameters
+    ----------
+    settings : Settings
+    database : Database
+    numbers : sequence of int
+        Numbers of rows of the table without a parent to plan for.
+    rows_per_parent : mapping of str to float, optional
+        See `plan`.
+    given : bool
+        Whether the caller gave the number of rows.
+    """
+    declared, children = dict(rows_per_parent or {}), database.names[1:]
+    for name in declared:
+        if name not in children:
+            meant = did_you_mean(name, children)
+            raise InputError(f"rows per parent: {name!r} is no table with a parent{meant}")
+    if not children:
+        raise InputError("the database has one table: plan its schema alone")
+    per_parent = {name: _per_parent(name, database.tables[name], declared.get(name)) for name in children}
+    opened = opened_without_rows(settings, database)
+
+    def expected(epsilon: float, roots: int) -> tuple[TableExpectation, ...]:
+        of = replace(opened, settings=replace(settings, epsilon=epsilon))
+        return ExpectedRun.of(of, per_parent, roots).expected
+
+    expectations = []
+    for roots in numbers:
+        tables, tried = expected(settings.promise[0], roots), settings.promise[0]
+        lacking = _links(tables) - _links(tables, KEPT)
+        enough = dict.fromkeys(sorted(lacking), inf)
+        while lacking and tried * STEP <= LARGEST:
+            tried *= STEP
+            kept = lacking & _links(expected(tried, roots), KEPT)
+            enough |= dict.fromkeys(kept, tried)
+            lacking -= kept
+        expectations.append(Expectation(roots, tables, enough))
+    law = law_of(settings.promise[1])
+    return Plan(
+        *settings.promise,
+        opened.budget(law).questions,
+        {},
+        (),
+        untyped=False,
+        expectations=tuple(expectations),
+        given=given,
+        per_parent=per_parent,
+        assumed=tuple(name for name in per_parent if name not in declared),
+    )
+
+
+def _per_parent(name: str, table: Table, given: float | None) -> float:
+    """Return the number of rows for each row of the parent, within what the schema says."""
+    least, most = (0, inf) if table.children is None else (table.fewest_children, table.children[1] or inf)
+    if given is None:
+        return min(max(ASSUMED_PER_PARENT, least), most)
+    number = check_finite("rows per parent", given)
+    if not max(least, 0) <= number <= most or number <= 0:
+        says = "give a number above 0" if table.children is None else "the schema says otherwise (children)"
+        raise InputError(f"rows per parent: {name} {number:g}: {says}")
+    return number
+
+
+def _links(tables: Sequence[TableExpectation], lost: float = inf) -> set[tuple[str, str]]:
+    """Return the links of which at most this is lost, each with its table."""
+    return {(table.name, link) for table in tables for link in table.links if table.lost(link) <= lost}

@@ -1,55 +1,37 @@
-"""Plan a run: the split of its budget, its noise, error, time and memory. It reads no row.
-
-A plan uses only public facts: the schema, the names and types of the columns, and a rough number of rows that
-the caller gives. Distributions and dependences are assumed to be typical, so errors are accurate to a factor
-of about two. Time and memory are rough.
-"""
+"""A plan: what to expect of a run, in words and numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import comb
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privsyn.arguments import check_whole
-from privsyn.errors import InputError, plural, printable, spelled
-from privsyn.marginals.domain import Domain
-from privsyn.methods.discovery import ALL_FOR_BOUNDS, expected_share, reserved_delta
-from privsyn.methods.persons import FOR_ROWS
-from privsyn.private.accounting import rho_for
-from privsyn.private.laws import Law, law_of
-from privsyn.release.acceptance.criteria import check_accept
-from privsyn.release.acceptance.layout import check_testable
-from privsyn.settings import Settings
-from privsyn.studies.expectation import Expectation, Named, expect
-from privsyn.studies.feasibility import Feasibility, feasible
-from privsyn.studies.linked_plan import LinkedPlan, plan_linked
-from privsyn.studies.planned_columns import ASSUMED_VALUES, notes, planned_columns, planned_domain
-from privsyn.table.codec.codec import Codec
-from privsyn.table.database.declared import Database
-from privsyn.table.database.yaml_form import as_database
-from privsyn.table.discovery.open_schema import OpenSchema
-from privsyn.table.io.formats import is_typed
-from privsyn.table.schema.schema import Schema, declared
-from privsyn.table.schema.yaml_file import SchemaOrPath, as_schema
+from privsyn.errors import plural, printable
+from privsyn.methods.discovery import ALL_FOR_BOUNDS
+from privsyn.studies.expectation import (
+    COLUMN,
+    IN_PART,
+    KEPT,
+    NEXT,
+    NUMBER,
+    PAIR,
+    PARENT,
+    Expectation,
+    TableExpectation,
+)
+from privsyn.studies.planned_columns import ASSUMED_VALUES
+from privsyn.studies.planned_criteria import PlannedCriterion
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-ROWS = (1_000, 10_000, 100_000, 1_000_000)
-"""Default numbers of rows to plan for."""
-
-ASSUMED_BOUND = 3
-"""Assumed bound on a person's rows, if none is given. Runs choose 1 to 5 for persons with 3 rows on average,
-at epsilon 0.3 to 3, and 1,000 to 100,000 persons."""
-
-ASSUMED_ROWS = 20  # of a person, all of which the tests of criteria compare
-USUAL_DELTA = 1e-9
-"""The default delta, with which a plan for pure epsilon is compared."""
+HEADS = {
+    COLUMN: "one column",
+    PAIR: "two columns",
+    PARENT: "parent and row",
+    NEXT: "a row and the next",
+    NUMBER: "number of rows",
+}
+"""The columns of a printed plan."""
 
 
 @dataclass(frozen=True)
@@ -75,8 +57,12 @@ class Plan:
     advice : str
         How the other law of noise compares at this epsilon: delta 0 if delta is above 0, and `USUAL_DELTA` if
         it is 0. Empty if there is nothing to gain.
-    criteria : tuple of Feasibility
+    criteria : tuple of PlannedCriterion
         Whether each criterion is likely to be met.
+    per_parent : mapping of a child table to the number of its rows for each row of its parent
+        Empty without linked tables.
+    assumed : tuple of str
+        The child tables for which this number was not given.
     """
 
     epsilon: float
@@ -89,9 +75,29 @@ class Plan:
     given: bool = False
     notes: tuple[str, ...] = ()
     advice: str = ""
-    criteria: tuple[Feasibility, ...] = ()
+    criteria: tuple[PlannedCriterion, ...] = ()
+    per_parent: Mapping[str, float] = field(default_factory=dict)
+    assumed: tuple[str, ...] = ()
 
     def __str__(self) -> str:
+        lines = self._lines_of_links() if self.per_parent else self._lines()
+        return "\n".join(map(printable, [f"epsilon {self.epsilon:g} at delta {self.delta:g}", *lines]))
+
+    def _lines_of_links(self) -> Iterator[str]:
+        """Yield what to expect of linked tables."""
+        rows = ", ".join(f"{name} {number:g}" for name, number in self.per_parent.items())
+        yield f"rows for each row of the parent: {rows}"
+        if self.assumed:
+            yield f"assumed, as rows per parent were not given: {', '.join(self.assumed)}"
+        for expected in self.expectations:
+            root = expected.tables[0].name
+            yield from ("", f"{expected.rows:,} rows of {root}, each with all that belongs to it:")
+            yield from _text_table(expected.tables)
+            yield from expected.sentences
+        yield from ("", *NOTES_ON_LINKS)
+
+    def _lines(self) -> list[str]:
+        """Return what to expect of one table."""
         all_rows = self.expectations
         title = "rows of the table, as given" if self.given else "if the table has this many rows"
         lines = [(title, [f"{e.rows:,}" for e in all_rows])]
@@ -111,7 +117,6 @@ class Plan:
         largest = sorted(known, key=lambda item: -item[1])[:3]
         most = ", ".join(f"{name} ({size:,})" for name, size in largest)
         head = [
-            f"epsilon {self.epsilon:g} at delta {self.delta:g}",
             f"{plural(columns, 'column')}, {plural(comb(columns, 2), 'pair')}"
             + (f"; most values or cells: {most}" if most else ""),
         ]
@@ -130,7 +135,7 @@ class Plan:
         head += self.notes
         table = [f"{title:<{width}}" + "".join(f"{cell:>12}" for cell in cells) for title, cells in lines]
         tests = ["criteria:", *map(str, self.criteria), ""] if self.criteria else []
-        return "\n".join(map(printable, [*head, "", *table, "", *tests, *NOTES]))
+        return [*head, "", *table, "", *tests, *NOTES]
 
 
 PARTS = {
@@ -147,202 +152,32 @@ NOTES = (
 )
 
 
-def plan(
-    table: Any = None,
-    epsilon: float = 1.0,
-    delta: float = 1e-9,
-    schema: SchemaOrPath | Database | None = None,
-    *,
-    rows: int | None = None,
-    unit: str | None = None,
-    rows_per_unit: int | None = None,
-    target: str | None = None,
-    accept: object = None,
-    important: Sequence[Sequence[str]] | None = None,
-    rows_per_parent: Mapping[str, float] | None = None,
-    allow_weak_privacy: bool = False,
-) -> Plan | LinkedPlan:
-    """Plan ``PrivSyn(epsilon, delta, schema).fit(table)`` from public facts alone.
-
-    Parameters
-    ----------
-    table : pandas, polars or pyarrow table, or a path to a .csv, .csv.gz or .parquet file, optional
-        Only the names and dtypes of its columns are read; of a CSV file, the header. Default: the columns of
-        the schema. A Schema or a Database is accepted here, too.
-    epsilon, delta, schema, unit, rows_per_unit, target, important, accept, allow_weak_privacy
-        As for PrivSyn.
-    rows : int, optional
-        A rough, public number of rows: do not count them. Default: from a thousand to a million. With a
-        database, of the table without a parent.
-    rows_per_parent : mapping of str to float, optional
-        With a database, for each child table a rough, public number of rows for each row of its parent.
-        Default: 3.
-
-    Returns
-    -------
-    Plan, or LinkedPlan if the schema is a database
-
-    Raises
-    ------
-    InputError
-        If a setting is impossible.
-
-    Examples
-    --------
-    >>> from privsyn import Categorical, Numerical
-    >>> schema = Schema({"age": Numerical(16, 100, integer=True), "sex": Categorical(["Female", "Male"])})
-    >>> planned = plan(schema, 1.0, rows=10_000)
-    >>> planned.sizes, f"{planned.expectations[0].pair_error:.3f}"
-    ({'age': 33, 'sex': 3}, '0.021')
-    """
-    if isinstance(table, Schema | Database):
-        if schema is not None:
-            raise InputError("two schemas: give a table and a schema, or the schema alone")
-        table, schema = None, table
-    database = as_database(schema)
-    schema = as_schema(schema) if database is None else None
-    if database is None and table is None and declared(schema) is None:
-        raise InputError("a plan needs the columns: give a table, a schema, or both")
-    settings = Settings(
-        epsilon,
-        delta,
-        schema if database is None else database,
-        unit=unit,
-        rows_per_unit=rows_per_unit,
-        target=target,
-        important=important,
-        accept=accept,
-        allow_weak_privacy=allow_weak_privacy,
-    )
-    if accept is not None and rows is None:
-        raise InputError(f"{spelled('accept')} needs a rough, public number of rows: give rows")
-    numbers = ROWS if rows is None else (check_whole("rows", rows, least=1),)
-    if database is not None:
-        if table is not None:
-            raise InputError("several tables are planned from their schema alone: leave out the data")
-        return plan_linked(settings, database, numbers, rows_per_parent)
-    if rows_per_parent is not None:
-        raise InputError("rows per parent are those of several tables: give a schema with tables")
-    columns = planned_columns(table, schema, unit)
-    domain, open_schema, uncounted, named = planned_domain(columns, schema, settings.matters_most)
-    if target is not None:
-        open_schema.schema.check_coded("target", target, read=True)
-    run = _Run(settings, open_schema, domain, named, numbers)
-    criteria = run.feasible(columns)
-    epsilon, delta = settings.promise
-    rho, expectations = run.expected(epsilon, delta)
-    other = () if open_schema.values else run.expected(epsilon, 0.0 if delta else USUAL_DELTA)[1]
-    of_persons = run.of_persons(epsilon, delta)
-    return Plan(
-        epsilon,
-        delta,
-        rho,
-        dict(zip(domain.names, domain.sizes, strict=True)),
-        (*open_schema.values, *open_schema.bounds),
-        not is_typed(table) and declared(schema) is None,
-        expectations,
-        rows is not None,
-        (*of_persons, *uncounted, *notes(open_schema.schema, target)),
-        _advice(delta, expectations, other),
-        criteria,
-    )
+NOTES_ON_LINKS = (
+    "An error is the share of rows that would have to change: a mean over columns, or over pairs of columns.",
+    f"A link is kept if at most {KEPT:.0%} of a usual dependence is lost, and lost from {IN_PART:.0%} on.",
+    "Nothing was spent, and no row was read.",
+)
 
 
-@dataclass(frozen=True)
-class _Run:
-    """What is known of a run without its rows.
-
-    Parameters
-    ----------
-    settings : Settings
-    open_schema : OpenSchema
-    domain : Domain
-    important : mapping of a set of columns that matters most to the sets of attributes that are counted
-    rows : tuple of int
-        The numbers of rows that are planned for.
-    """
-
-    settings: Settings
-    open_schema: OpenSchema
-    domain: Domain
-    important: Named
-    rows: tuple[int, ...]
-
-    @property
-    def tests(self) -> float:
-        """The share of the budget that tests of the criteria cost."""
-        return 0.0 if self.settings.criteria is None else self.settings.criteria.share
-
-    @property
-    def bound(self) -> int:
-        """The bound on a person's rows that is planned for: the largest, or an assumed one."""
-        return self.settings.largest_bound if self.settings.most_rows else ASSUMED_BOUND
-
-    def of_persons(self, epsilon: float, delta: float) -> tuple[str, ...]:
-        """Return a line on the bound on a person's rows: how it is chosen, and what twice as many cost."""
-        if self.settings.largest_bound == 1:
-            return ()
-        given = "the largest" if self.settings.most_rows else "an assumed"
-        twice = _errors(self.expected(epsilon, delta, 2)[1])
-        return (
-            f"planned with {given} bound, {self.bound} rows of one {self.settings.unit}; the run chooses it"
-            f" from noisy numbers of rows per person, which take {FOR_ROWS:.0%} of the budget (the parts"
-            f" below are of the rest); twice the bound would double the noise: expected error {twice}",
-        )
-
-    def expected(self, epsilon: float, delta: float, times: int = 1) -> tuple[float, tuple[Expectation, ...]]:
-        """Return the budget for a row without the tests, and what is expected for each number of rows.
-
-        It is planned for `times` the bound on a person's rows.
-        """
-        law = law_of(delta)
-        left = delta - reserved_delta(delta, self.open_schema)
-        person, most = (1 - self.tests) * rho_for(epsilon, left, law.accounting), times * self.bound
-        person *= 1.0 if self.settings.largest_bound == 1 else 1 - FOR_ROWS
-        rho, find = law.of_row(person, most), partial(expected_share, self.open_schema)
-        return rho, tuple(
-            expect(self.domain, rho, n, law, finding=find(n, person, law, most), important=self.important)
-            for n in self.rows
-        )
-
-    def feasible(self, columns: pd.DataFrame) -> tuple[Feasibility, ...]:
-        """Return whether each criterion is likely to be met, for a table of these columns."""
-        criteria = self.settings.criteria
-        if criteria is None:
-            return ()
-        epsilon, delta = self.settings.promise
-        check_accept(criteria, self.open_schema.schema, epsilon)
-        fine, target = self.settings.algorithm.fine_cells, self.settings.target
-        codec = Codec.for_table(self.open_schema.fill({}, {}), columns, fine=fine, unsplit=(target,))
-        check_testable(codec, criteria)
-
-        def with_tests(epsilon: float) -> tuple[Law, float, Expectation]:
-            rho, (first, *_) = self.expected(epsilon, delta)
-            law, most = law_of(delta), max(self.bound, ASSUMED_ROWS) if self.settings.largest_bound > 1 else 1
-            tests = law.of_person(rho * self.tests / (1 - self.tests), self.bound)
-            return law, law.of_row(tests, most), first
-
-        return feasible(criteria, codec, self.domain, epsilon, with_tests)
-
-
-def _advice(delta: float, planned: tuple[Expectation, ...], other: tuple[Expectation, ...]) -> str:
-    """Compare the laws of noise: say if delta 0 is as good, or what a delta above 0 would gain."""
-    gaussian, pure = (planned, other) if delta else (other, planned)
-    if not other:
-        return ""
-    if all(p.error <= g.error for p, g in zip(pure, gaussian, strict=True)):
-        than = f"delta {delta or USUAL_DELTA:g}"
-        return f"pure epsilon (delta 0) is expected to be at least as accurate as {than} at this epsilon"
-    if delta:
-        return ""
-    return f"with delta {USUAL_DELTA:g} the expected error is lower: {_errors(gaussian)}"
+def _text_table(tables: Sequence[TableExpectation]) -> list[str]:
+    width = max(len(table.name) for table in tables)
+    lines = ["  ".join([" " * width, f"{'rows':>11}  budget  bound", *HEADS.values()])]
+    for table in tables:
+        facts = f"{table.rows:>11,.0f}  {table.share:>6.0%}  {table.bound:>5}"
+        cells = [
+            f"{f'{table.errors[kind]:.1%}' if kind in table.errors else '':>{len(head)}}"
+            for kind, head in HEADS.items()
+        ]
+        lines.append("  ".join([f"{table.name:<{width}}", facts, *cells]))
+    return lines
 
 
 def _error(share: float) -> str:
     return "" if np.isnan(share) else f"{share:.2%}"
 
 
-def _errors(expected: tuple[Expectation, ...]) -> str:
+def errors_in_words(expected: tuple[Expectation, ...]) -> str:
+    """Return the error that is expected for each number of rows."""
     return ", ".join(f"{_error(e.error)} ({e.rows:,} rows)" for e in expected)
 
 

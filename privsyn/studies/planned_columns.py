@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from os import PathLike
 from typing import TYPE_CHECKING
 
 from privsyn.errors import spelled
 from privsyn.inference.weights import TARGET
-from privsyn.marginals.domain import Domain
+from privsyn.marginals.domain import Attributes, Domain
 from privsyn.methods.reading import attribute_sets
-from privsyn.studies.expectation import Named
 from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.encoding.grid import FINE
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 ASSUMED_VALUES = 20
 """Assumed number of values of a column whose values `fit` finds."""
+
+Named = Mapping[str, tuple[Attributes, ...]]
+"""Sets of columns that matter most, in words, and the sets of attributes that each is counted as."""
 
 MOST_NAMED = 3
 """Columns with wide cells that a plan names."""

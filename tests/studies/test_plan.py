@@ -12,7 +12,7 @@ from privsyn import Categorical, Identifier, InputError, Numerical, PrivSyn, Sch
 from privsyn.inference.rows_per_person import LARGEST_BOUND
 from privsyn.methods.discovery import FOR_BOUNDS, FOR_LATTICES, FOR_SIZE, FOR_VALUES
 from privsyn.methods.persons import FOR_ROWS
-from privsyn.studies.plan import ASSUMED_BOUND
+from privsyn.studies.planning import ASSUMED_BOUND
 from privsyn.table.codec.codec import Codec
 
 LETTERS = list("abcdefgh")

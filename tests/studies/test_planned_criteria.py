@@ -6,7 +6,7 @@ import pytest
 from command import run
 
 from privsyn import Categorical, InputError, Numerical, PrivSyn, Schema, plan
-from privsyn.studies.feasibility import LIKELY, NEVER, Feasibility
+from privsyn.studies.planned_criteria import LIKELY, NEVER, PlannedCriterion
 
 ROWS = 5000
 SCHEMA = Schema(
@@ -65,11 +65,11 @@ def test_the_tests_take_their_share_of_the_budget():
 
 
 def test_noise_that_hides_the_bound_is_said_with_the_epsilon_that_would_do():
-    assert str(Feasibility("it", 0.1, 0.01, 0.2, 0.15)) == (
+    assert str(PlannedCriterion("it", 0.1, 0.01, 0.2, 0.15)) == (
         "it: cannot be met (expected error 0.01, hidden by noise 0.2; no epsilon up to 100 would do)"
     )
-    assert "; epsilon 0.48 would do)" in str(Feasibility("it", 0.1, 0.06, 0.05, 0.01, 0.4768))
-    assert str(Feasibility("it", 0.1, 0.01, 0.02, 0.01)).endswith("hidden by noise 0.02)")
+    assert "; epsilon 0.48 would do)" in str(PlannedCriterion("it", 0.1, 0.06, 0.05, 0.01, 0.4768))
+    assert str(PlannedCriterion("it", 0.1, 0.01, 0.02, 0.01)).endswith("hidden by noise 0.02)")
 
 
 def test_criteria_that_synth_refuses_are_refused_by_plan():

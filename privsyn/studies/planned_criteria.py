@@ -1,4 +1,4 @@
-"""Feasibility: whether criteria are likely to be met, from public facts alone, before anything is spent."""
+"""Criteria of a plan: whether they are likely to be met, from public facts alone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from privsyn.pages.sections import at_most
 from privsyn.private.acceptance import UNIT, margins
 from privsyn.private.laws import Law
 from privsyn.release.acceptance.criteria import Criteria, Criterion, Margin, Mean, Proportion, Slope, spans
-from privsyn.studies.expectation import USUAL_DEPENDENCE, Expectation, one_way_error, pair_error
+from privsyn.studies.counted_table import USUAL_DEPENDENCE, one_way_error, pair_error
+from privsyn.studies.expectation import Expectation
 from privsyn.table.codec.codec import Codec
 
 STEP, MOST = 1.25, 100.0
@@ -34,7 +35,7 @@ LIKELY, UNLIKELY, NEVER = "likely", "unlikely", "cannot be met"
 
 
 @dataclass(frozen=True)
-class Feasibility:
+class PlannedCriterion:
     """Whether a criterion is likely to be met.
 
     Parameters
@@ -84,10 +85,10 @@ Expected = Callable[[float], tuple[Law, float, Expectation]]
 """A function of epsilon that returns the law, the cost of all tests for one row, and what to expect."""
 
 
-def feasible(
+def planned_criteria(
     criteria: Criteria, codec: Codec, domain: Domain, epsilon: float, expected: Expected
-) -> tuple[Feasibility, ...]:
-    """Return the feasibility of each criterion.
+) -> tuple[PlannedCriterion, ...]:
+    """Return whether each criterion is likely to be met.
 
     Parameters
     ----------
@@ -101,7 +102,7 @@ def feasible(
         See `Expected`.
     """
 
-    def at(epsilon: float) -> Iterable[Feasibility]:
+    def at(epsilon: float) -> Iterable[PlannedCriterion]:
         law, cost, known = expected(epsilon)
         each = cost / len(criteria.criteria)
         for criterion in criteria.criteria:
@@ -109,7 +110,7 @@ def feasible(
             scale = law.scale(each, sensitivity)
             hidden, _ = margins(law, scale, criteria.risk, len(criteria.criteria))
             least = (hidden - law.quantile(scale, HOPELESS)) * unit
-            yield Feasibility(str(criterion), _bound(criterion, codec), error, hidden * unit, least)
+            yield PlannedCriterion(str(criterion), _bound(criterion, codec), error, hidden * unit, least)
 
     found = list(at(epsilon))
     lacking = {place for place, one in enumerate(found) if one.verdict != LIKELY}
