@@ -52,7 +52,7 @@ COPIES = Database(
 )  # fmt: skip
 
 
-def private(rows=400, seed=0):
+def private(rows=150, seed=0):
     """Homes, people there, and their trips; what is copied is equal to the cell above in each row."""
     rng = np.random.default_rng(seed)
     homes = pd.DataFrame({"home": rng.permutation(rows) + 500, "zone": rng.integers(1, 60, rows)})
@@ -84,7 +84,7 @@ def unequal(tables):
 
 def test_no_private_cell_of_a_copy_is_read_and_it_costs_nothing(tmp_path):
     """Other private cells make the same bytes, in CSV too. Without the columns the questions are the same."""
-    tables, other = private(), private()
+    tables, other = private(40), private(40)
     other["people"]["zone"], other["trips"]["house"] = np.int8(77), np.arange(len(other["trips"]))
     other["people"]["class"] = "neither"
     one, two = (PrivSyn(3.0, 1e-6, COPIES, seed=0).fit(each).release_ for each in (tables, other))
