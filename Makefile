@@ -24,7 +24,7 @@ check: $(INSTALLED)
 
 test: $(INSTALLED)
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint private
-	$(PYTEST) --lane quick --durations=10 $(PRIVATE:%=--ignore=%)
+	$(PYTEST) --lane quick --hypothesis-profile=quick --durations=10 $(PRIVATE:%=--ignore=%)
 
 # The private side is small enough to be covered whole by its own tests, branches included; compiled kernels cannot be
 # traced, and are compared with slow twins instead. Other tests are not traced, which takes 1.7 times as long; `make
