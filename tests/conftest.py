@@ -32,8 +32,7 @@ from privsyn.table.schema.constraint import CONSTRAINTS
 
 # A deadline would measure the machine's load, and the time to compile a kernel, not the code. Every run draws
 # other examples. `make mutations` draws more of them: pytest --hypothesis-profile=thorough. As many as thirty
-# runs: pytest -m hypothesis --hypothesis-profile=thirty. `make test` draws fewer, but for the private side, which
-# is covered whole.
+# runs: pytest -m hypothesis --hypothesis-profile=thirty. `make test` draws fewer, except of the private side.
 settings.register_profile("thorough", deadline=None, max_examples=100)
 settings.register_profile("thirty", deadline=None, max_examples=900)
 settings.register_profile("privsyn", deadline=None, max_examples=30)
