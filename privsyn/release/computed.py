@@ -7,6 +7,7 @@ import numpy as np
 from privsyn.errors import InputError
 from privsyn.inference.fitted import Fitted
 from privsyn.marginals.domain import Floats, Integers, Numbers
+from privsyn.marginals.tolerances import SMALLEST
 from privsyn.release.pool import Pool
 from privsyn.table.codec.codec import Codec
 from privsyn.table.codec.gaps import Gap, lower, number_of
@@ -94,7 +95,7 @@ def _keys(pool: Pool, maker: MappingOf, wanted: Floats) -> Floats:
         keys = maker.keys[maker.values == value, 0].astype(np.int64)
         if not len(keys):
             raise InputError(f"given: {maker.column!r} has a value that follows from no {maker.by[0]!r}")
-        probabilities = weights[keys] + np.finfo(float).tiny
+        probabilities = weights[keys] + SMALLEST
         at = wanted == value
         found[at] = pool.rng.choice(keys, int(at.sum()), p=probabilities / probabilities.sum())
     return found

@@ -14,6 +14,7 @@ from privsyn.errors import plural
 from privsyn.inference.prior.dispersion import MEAN_OF_ABSOLUTE
 from privsyn.marginals.domain import Attributes, Floats
 from privsyn.marginals.statistics import total_variation
+from privsyn.marginals.tolerances import TINY_SHARE
 from privsyn.release.losses.of_table import in_doubt, spoiled
 from privsyn.release.losses.rows import one_class_left
 
@@ -34,7 +35,6 @@ INSIDE = 0.5
 """Expected error inside a group of values that were counted together, for a probability of 1 that two rows
 share one. The thresholds and this number were chosen on the tables of experiments/unprepared.py."""
 
-TINY = 1e-12
 
 EPSILONS = (0.1, 0.2, 0.5, 1, 2, 3, 5, 10)
 """Values of epsilon that are suggested."""
@@ -113,7 +113,7 @@ class Outlook:
         pairs = _pairs(model)
         of_target = None
         if target is not None and target in codec.schema.coded:
-            own = [s / max(e, TINY) for names, s, e in pairs if target in map(codec.column_of, names)]
+            own = [s / max(e, TINY_SHARE) for names, s, e in pairs if target in map(codec.column_of, names)]
             of_target = 0.0 if one_class_left(model, target) else max(own, default=0.0)
         return cls(
             columns=len(codec.schema.coded),
@@ -121,7 +121,7 @@ class Outlook:
             epsilon=0.0 if model.ledger.local else model.ledger.promised_epsilon,
             lost=bool(lost),
             error=float(np.mean(errors)) if errors else 0.0,
-            strength=sum(s for _, s, _ in pairs) / max(sum(e for *_, e in pairs), TINY),
+            strength=sum(s for _, s, _ in pairs) / max(sum(e for *_, e in pairs), TINY_SHARE),
             of_target=of_target,
             spoiled=tuple(name for name in shares if name not in lost),
             doubtful=tuple(name for name in in_doubt(model) if name not in lost),
@@ -187,7 +187,9 @@ class Outlook:
         if self.epsilon:
             lacking = max(
                 self.error / COLUMNS[level - 1] if level else 1.0,
-                RELATIONSHIPS[self.level_of_relationships - 1] / max(self.strength, TINY) if weak else 1.0,
+                RELATIONSHIPS[self.level_of_relationships - 1] / max(self.strength, TINY_SHARE)
+                if weak
+                else 1.0,
             )
             enough = next((e for e in EPSILONS if e > self.epsilon and e >= self.epsilon * lacking**POWER), 0)
             found.append(f"epsilon {enough:g}" if enough else "more rows")

@@ -20,6 +20,7 @@ import numpy as np
 
 from privsyn.errors import InputError
 from privsyn.marginals.domain import Floats, Ints
+from privsyn.marginals.tolerances import SMALLEST
 from privsyn.private.acceptance import QUESTION, UNIT, Acceptance, Distance, Excess, Sums, Verdict, margins
 from privsyn.release.acceptance.criteria import Criteria, Margin, Proportion, Slope
 from privsyn.release.acceptance.layout import CUT, SURE, Layout, Summed, problem
@@ -36,8 +37,6 @@ TOO_FAR = "sums or products of its numbers are not doubles: narrow the bounds, o
 EQUAL = 1e-12
 """Share of the sum of squares below which all numbers count as equal."""
 
-TINY = float(np.finfo(float).tiny)
-"""Smallest double of full precision."""
 
 ROUNDING = 1e-6
 """Units that are added before rounding up. Errors of doubles are below 1e-10 units."""
@@ -257,7 +256,7 @@ class Line:
             _largest(-high, -low, first, last, within - self.slope),
         )
         counted = ~np.isnan(np.add.outer(low, first))
-        if not (TINY <= step < np.inf and np.isfinite(np.array(sides)[:, counted]).all()):
+        if not (SMALLEST <= step < np.inf and np.isfinite(np.array(sides)[:, counted]).all()):
             return None
         above, below = (np.ceil(np.where(counted, side / step + ROUNDING, 0.0)) for side in sides)
         return above.astype(np.int64), below.astype(np.int64), step

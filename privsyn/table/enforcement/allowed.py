@@ -14,6 +14,7 @@ import numpy as np
 from privsyn.errors import InputError, about, replace_errors, safe_repr
 from privsyn.marginals.domain import Array, Floats, Integers, Mask, Numbers
 from privsyn.marginals.nearest_rows import nearest_rows
+from privsyn.marginals.tolerances import SMALLEST
 from privsyn.table.schema.constraint import Columns, Constraint, check_names, python_value
 from privsyn.table.schema.draws import Cells, DrawnRows
 from privsyn.table.schema.rules import Rule, find_rows
@@ -131,7 +132,7 @@ class AllowedRule(Rule):
             listed.append(self.rows[:, j] if fixed else c.groups[codes])
             wanted.append(rows.numbers[name][at] if fixed else rows.merged(name, at))
             weights *= c.shares[codes]
-        picked = nearest_rows(listed, weights + np.finfo(float).tiny, wanted, rng)
+        picked = nearest_rows(listed, weights + SMALLEST, wanted, rng)
         agrees = np.ones(len(at), np.bool_)
         for j, name in enumerate(self.columns):
             if name in rows.fixed:
