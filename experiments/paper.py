@@ -89,6 +89,7 @@ STAGES = (
 )
 
 
+BOTH = (STAGES[0], STAGES[-1])
 CURVE = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 PARTS = ("tasks", "curves", "stages")
 
@@ -98,13 +99,13 @@ def main() -> None:
     asking = parser(__doc__, data="adult,br2000,nltcs,hmeq", eps="0.2,0.5,1,2", seeds="0,1")
     asking.add_argument("--part", choices=PARTS, nargs="+", default=PARTS, help="by default all")
     settings = asking.parse_args()
-    both, epsilons = (STAGES[0], STAGES[-1]), settings.eps
+    epsilons = settings.eps
     tasks, curves, stages = (HERE / f"paper{name}.csv" for name in ("", "_curves", "_stages"))
     if "tasks" in settings.part:
-        measured(tasks, settings, both, models=True)
+        measured(tasks, settings, BOTH, models=True)
     if "curves" in settings.part:
         settings.eps = CURVE
-        measured(curves, settings, both, models=False)
+        measured(curves, settings, BOTH, models=False)
     if "stages" in settings.part:
         settings.eps = [epsilon for epsilon in epsilons if epsilon in (0.2, 1.0)]
         measured(stages, settings, STAGES, models=False)
@@ -118,9 +119,10 @@ def section(tasks: pd.DataFrame, curves: pd.DataFrame, stages: pd.DataFrame) -> 
     parts = [
         f"""
 Section 6 of the paper, done again with `PrivSyn.paper` and beside it the default: delta {DELTA:g}, neighbours
-by adding or removing one record, numbers in 32 bins at most; {seeds} seeds, privsyn {version("privsyn")}.
-Errors are against the rows that were learnt from; classifiers are tried on a fifth of the rows that no run
-has seen. Every number of every run is in `experiments/paper.csv`, `paper_curves.csv` and `paper_stages.csv`.
+by adding or removing one record, numbers in 32 bins at most; up to {seeds} seeds,
+privsyn {version("privsyn")}. Errors are against the rows that were learnt from; classifiers are tried on a
+fifth of the rows that no run has seen. Every number of every run is in `experiments/paper.csv`,
+`paper_curves.csv` and `paper_stages.csv`.
 Made by
 
     python experiments/paper.py --folder DATA
@@ -147,6 +149,8 @@ def _tasks(rows: pd.DataFrame) -> str:
         lines = []
         for (data, epsilon), group in rows.groupby(["data", "epsilon"], sort=False):
             means = group.groupby("variant")[task].mean()
+            if len(means) < len(BOTH):
+                continue  # interrupted
             beside = [group[f"{task}_{which}"].mean() for which in ("real", "independent")]
             numbers = (means["as published"], means["the default"], *beside)
             lines.append([data, f"{epsilon:g}", *(f"{x:.4f}" for x in numbers)])
