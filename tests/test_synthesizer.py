@@ -647,7 +647,7 @@ def test_a_target_that_is_not_there_is_refused(target):
 def test_fit_warns_of_columns_whose_bounds_the_noise_hides() -> None:
     """Few rows at a small epsilon: every sigma is above 10,000 and 40 rows exceed no threshold but by chance.
 
-    Noise alone finds bounds in 1 of 1,100 grids of whole numbers (`STANDS_OUT`); the seed is fixed.
+    Noise alone finds bounds in 1 of 1,100 grids of whole numbers (`SIGNIFICANT_RUN`); the seed is fixed.
     """
     table = pd.DataFrame({"age": range(20, 60), "sex": ["F", "M"] * 20, "ill": [True, False] * 20})
     with pytest.warns(

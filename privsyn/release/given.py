@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +15,7 @@ from privsyn.marginals.domain import Floats
 from privsyn.release.conditional import part_inside
 from privsyn.table.codec.codec import Codec
 from privsyn.table.codec.gaps import Gap
+from privsyn.table.encoding.parsing import alone, is_missing, missing_among
 from privsyn.table.enforcement.equal import CopyOf
 from privsyn.table.schema.columns import Coded
 from privsyn.table.schema.condition import PRESENT, Reader, Span, check_values
@@ -121,7 +121,7 @@ def _of_all_rows(codec: Codec, given: Mapping[Any, Any], rows: int) -> Given:
             spans[name] = _span(codec, name, listed)
         else:
             numbers[name] = np.full(rows, _Numbers(codec, name, quoting=True)[value])
-            missing |= {name} if _is_missing(value) else set()
+            missing |= {name} if alone(is_missing, value, False) else set()
     return Given(numbers, spans, frozenset(missing))
 
 
@@ -224,13 +224,6 @@ def _read_text(name: str, column: Coded, said: str) -> Any:
         return column.value_of(said) if said or is_listed else None
 
 
-def _is_missing(value: Any) -> bool:
-    """Return whether a value means a missing cell, such as None, NaN or NaT."""
-    with suppress(Exception):  # an object may raise any exception
-        return pd.api.types.is_scalar(value) and bool(pd.isna(value))
-    return False
-
-
 def _known(codec: Codec, name: Any) -> str:
     if name not in codec.schema.coded:
         meant = did_you_mean(name, codec.schema.coded)
@@ -274,7 +267,7 @@ def _one_of(codec: Codec, name: str, values: list[Any]) -> Span:
     """Return the numbers of some values, one of which each row has."""
     if not values:
         raise InputError("the list is empty: give at least one value")
-    if any(map(_is_missing, values)):
+    if any(missing_among(values)):
         raise InputError("a list has no missing value: give None alone, or values alone")
     cells, numbers = codec.own_cells(name), _Numbers(codec, name, quoting=True)
     if name in codec.parts or (cells.grid is not None and cells.grid.decimals is None):

@@ -24,7 +24,7 @@ from privsyn.release.draws.frames import codec_of
 from privsyn.release.estimates import Draw, Estimates, share_of_codes
 from privsyn.table.codec.codec import Codec
 from privsyn.table.codec.labels import Label, labels, labels_of
-from privsyn.table.discovery.find_bounds import STANDS_OUT
+from privsyn.table.discovery.find_bounds import SIGNIFICANT_RUN
 from privsyn.table.io.read_in_memory import read_in_memory
 from privsyn.table.schema.columns import Identifier
 from privsyn.table.schema.condition import Condition
@@ -172,7 +172,7 @@ class TableAccuracy:
         place = self.codec.domain.names.index(column)
         at_ends = self.fitted.merging.groups[place][[0, self.codec.domain.ordered[place] - 1]]
         _, high = self.fitted.certainties[place].intervals(laplace=self.laplace)
-        most = np.minimum(high[at_ends], STANDS_OUT * self.bounds_noise[column])
+        most = np.minimum(high[at_ends], SIGNIFICANT_RUN * self.bounds_noise[column])
         ends = np.array(self.codec.schema.coded[column].bounds)
         at, away = (
             condition.holds({column: numbers}) for numbers in (ends, np.nextafter(ends, (-np.inf, np.inf)))

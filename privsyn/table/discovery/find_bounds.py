@@ -1,4 +1,22 @@
-"""Bounds from noisy counts: the first and the last cell of a grid that hold nearly all rows."""
+"""Bounds from noisy counts: the first and the last cell of a grid that hold nearly all rows.
+
+Bounds begin with the run of cells that is the most significant, and each end moves outwards by one of these
+rules. They differ as grids do: cells that double in width, cells of equal width, and a second look at few
+cells.
+
+===========================  =====================================================  =======================
+grid                         an end moves outwards                                  function
+===========================  =====================================================  =======================
+any                          to the next significant run, over next cells that      `_further`
+                             are above their noise
+numbers, whose cells double  by the tail of a power law: rows of two cells fall by  `_thinned`
+                             the same factor as those of the two cells before
+numbers, on one side of 0    to 0, if the cells span a large factor                 `_with_zero`
+dates, of cells as wide      by the cells in which noise can hide the density of    `_with_hidden`
+                             the outer rows
+second grid                  by one cell; if noise can hide more rows, not at all   `cluster`
+===========================  =====================================================  =======================
+"""
 
 from __future__ import annotations
 
@@ -11,94 +29,103 @@ from privsyn.marginals.domain import Floats, Ints, Mask
 Extent = tuple[int, int] | None
 """First and last cell, both included; None if no cell is significant."""
 
-LENGTHS = (*(1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128), *(192, 256, 384, 512, 768, 1024))
+RUN_LENGTHS = (*(1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128), *(192, 256, 384, 512, 768, 1024))
 """Lengths of the runs of cells that are tested together. A column may spread its rows over many cells, and
 none of them alone is above the noise: births of a century are in 1,200 months."""
 
-STANDS_OUT = 4.8
-"""Standard deviations at which a run of cells is significant. Of 20,000 grids of noise, 1 in 450 for real
-numbers, 1 in 1,100 for whole numbers and 1 in 100 for dates had such a run. Then the bounds are too wide,
-which costs only accuracy."""
+# What is significant, in standard deviations of the noise.
 
-FAR, FAR_STANDS_OUT = 6, 6.0
-"""The same for a run that lies that many cells from all that was found; in a grid of numbers, by a factor
-of 64. Few columns have one, and there are many such cells: with 4.8, 7 of 2,040 columns of five tables had
-bounds that were wrong by factors of thousands. No run is far if only 0 was found, which has no scale: most
-rows of many columns are 0."""
+SIGNIFICANT_RUN = 4.8
+"""A run of cells. Of 20,000 grids of noise, 1 in 450 for real numbers, 1 in 1,100 for whole numbers and 1 in
+100 for dates had such a run. Then the bounds are too wide, which costs only accuracy."""
 
-FOUND = 4.2
-"""The same for the first run of numbers, without which bounds are invented. 1 in 27 grids of noise for real
-numbers, and 1 in 55 for whole numbers, had such a run."""
+SIGNIFICANT_FIRST_RUN = 4.2
+"""The first run of numbers, without which bounds are invented. 1 in 27 grids of noise for real numbers, and
+1 in 55 for whole numbers, had such a run."""
 
-CONTINUES = 2.5
-"""Standard deviations at which the next cell, the one after it, or both together extend the bounds. A false
-cell makes them too wide by one cell; a missed cell clips some rows."""
+FAR_CELLS, SIGNIFICANT_FAR_RUN = 6, 6.0
+"""A run that lies that many cells from all that was found; in a grid of numbers, by a factor of 64. Few
+columns have one, and there are many such cells: with 4.8, 7 of 2,040 columns of five tables had bounds that
+were wrong by factors of thousands. No run is far if only 0 was found, which has no scale: most rows of many
+columns are 0."""
 
-CLEAR = 4.0
-"""Standard deviations at which a cell of the second grid is significant."""
+SIGNIFICANT_RARE_RUN = 7.0
+"""A run of cells that few columns use: very large and very small numbers, and dates before 1900 or after
+2109."""
 
-GOES_ON = 1.5
-"""Standard deviations at which a cell next to a significant one is included."""
+SIGNIFICANT_MIRRORED_RUN = 3.5
+"""A run of numbers of the same sizes as those found, with the other sign."""
 
-DOUBTED = 1.0
+SIGNIFICANT_NEXT_CELLS = 2.5
+"""The next cell, the one after it, or both together. A false cell makes the bounds too wide by one cell; a
+missed cell clips some rows."""
+
+SIGNIFICANT_CELL, SIGNIFICANT_NEXT_CELL = 4.0, 1.5
+"""A cell of the second grid, and one next to it."""
+
+# The tail of a power law, in a grid of numbers.
+
+TAIL_DISCOUNT = 1.0
 """Standard deviations that are taken off two cells beyond the last significant one."""
 
-FEW = 10.0
+TAIL_ROWS = 10.0
 """Rows in two cells: a tail ends where fewer are expected. Wide bounds cost little, as tails are fitted."""
 
-STEEPEST, SLOWEST = 0.1, 0.9
+STEEPEST_TAIL, SLOWEST_TAIL = 0.1, 0.9
 """Shares of the rows of two cells that the next two hold. With a smaller share there is no tail."""
 
-FARTHEST = 6
+LONGEST_TAIL = 6
 """Most cells of a tail: a factor of 8. With 12, rare wild bounds cost more than tails gained."""
 
-OTHER_SIDE = 3.5
-"""Standard deviations at which numbers of the same sizes but the other sign are significant."""
+# Rows of dates that noise hides.
 
-UNSEEN = 3.0
-"""Standard deviations of the noise of some cells of dates, which may hide as many rows. With it and `REACH`,
-bounds of 20,000 dates of birth or hire cut 0.1 % to 0.3 % of them (median of 60 runs, sigma 60), and at most
-3.5 %. Before, they cut 14 % to 86 %."""
+HIDING_DEVIATIONS = 3.0
+"""Standard deviations of the noise of some cells of dates, which may hide as many rows. With it and
+`LONGEST_HIDDEN`, bounds of 20,000 dates of birth or hire cut 0.1 % to 0.3 % of them (median of 60 runs, sigma
+60), and at most 3.5 %. Before, they cut 14 % to 86 %."""
 
-REACH = 0.75
+LONGEST_HIDDEN = 0.75
 """Most cells by which a run of dates is extended for what noise may hide, in parts of its length."""
 
-WIDE = 6
-"""Cells: a factor of 8. Bounds that span as many begin at zero, which makes them a seventh longer at most."""
+# Numbers on one side of zero.
 
-SHARP = 8.0
+CELLS_TO_ZERO = 6
+"""Bounds that span as many cells, a factor of 8, begin at zero: they are a seventh longer at most."""
+
+CLEAR_FIRST_CELL = 8.0
 """Standard deviations of a first cell after which they do not: the next cell of a tail would be seen."""
 
-LEFT_OUT = 1.5
-"""Standard deviations. If more rows lie outside the cells found, the bounds stay unchanged. By noise alone
-they do in 1 of 15 columns. In the others, a tail of up to that number of rows may be clipped."""
+# The second grid: what may lie outside the cells found.
 
-OUTSIDE = 0.005
+OUTSIDE_DEVIATIONS = 1.5
+"""Standard deviations of the noise of the cells outside. If more rows lie there, the bounds stay unchanged.
+By noise alone they do in 1 of 15 columns. In the others, a tail of up to that number of rows may be
+clipped."""
+
+OUTSIDE_SHARE = 0.005
 """Share of the rows that may also lie outside bounds that a second grid of powers of two narrows."""
 
-HIDDEN = 0.5
+HIDDEN_SHARE = 0.5
 """Share of the rows found. If noise can hide more rows outside, the bounds stay unchanged. In eight tables of
 numbers at epsilon 1, right clusters had 0.06 to 0.39, and wrong ones 0.88 to 2.6."""
 
-RARE_STANDS_OUT = 7.0
-"""Standard deviations at which a run of cells is significant that few columns use: very large and very small
-numbers, and dates before 1900 or after 2109."""
-
-CROWDED, TINY_PART, ALONE = 0.2, 256, 8
-"""A crowd has more than a fifth of the rows, in less than a 256th of the range. The next rows are more than
-eight times as far from it as it is wide."""
-
-NARROW = 1 / 2
+NARROW_SHARE = 1 / 2
 """Share of the cells. Bounds are narrowed only if the rows lie in fewer cells. Otherwise there is little to
 gain, and a thin tail may be lost."""
+
+# Crowds.
+
+CROWD_ROWS, CROWD_WIDTH, CROWD_DISTANCE = 0.2, 1 / 256, 8
+"""A crowd has more than a fifth of the rows, in less than a 256th of the range. The next rows are more than
+eight times as far from it as it is wide."""
 
 
 def extent(noisy: Ints, sigma: float, *, zero: int | None = None) -> Extent:
     """Return the first and the last cell of the bounds.
 
     They contain the run of cells that exceeds its noise most, if it is significant. On both sides they extend
-    to the next significant run, and over next cells that exceed `CONTINUES`. A few rows far from all others
-    are clipped. Testing runs of many lengths is a scan statistic (Glaz, Naus and Wallenstein, 2001).
+    to the next significant run, and over significant next cells. A few rows far from all others are clipped.
+    Testing runs of many lengths is a scan statistic (Glaz, Naus and Wallenstein, 2001).
 
     Parameters
     ----------
@@ -132,13 +159,17 @@ def extent(noisy: Ints, sigma: float, *, zero: int | None = None) -> Extent:
         if both > sqrt(2) * height:
             one_side = False
             height, first, end = both / sqrt(2), zero - farthest, zero + farthest + 1
-    if height <= (STANDS_OUT if zero is None else FOUND) * sigma:
+    if height <= (SIGNIFICANT_RUN if zero is None else SIGNIFICANT_FIRST_RUN) * sigma:
         return None
     alone = first == zero and end == first + 1
     before = _further(noisy[:first][::-1], sigma, alone=alone)
     first, end = first - before, end + _further(noisy[end:], sigma, alone=alone)
     if zero is not None:
-        if one_side and first < zero < end and _highest_run(noisy[first:zero])[0] <= OTHER_SIDE * sigma:
+        if (
+            one_side
+            and first < zero < end
+            and _highest_run(noisy[first:zero])[0] <= SIGNIFICANT_MIRRORED_RUN * sigma
+        ):
             first = zero
         before, after = _thinned(noisy[::-1], len(noisy) - first, sigma), _thinned(noisy, end, sigma)
         before = min(before, first - zero) if first >= zero else before
@@ -169,14 +200,14 @@ def _with_hidden(noisy: Ints, first: int, end: int, sigma: float) -> tuple[int, 
     """Return a run of cells of equal width with those on both sides whose rows noise may hide.
 
     Next to the run, k cells hold k d rows if the density d of its outer part goes on. Noise of standard
-    deviation sigma sqrt(k) hides them up to ``k = (UNSEEN sigma / d)^2``. Before that, the run is extended,
-    at most by its own length, to where the sum of what lies outside is highest in standard deviations of its
-    noise, if that is above `CONTINUES`.
+    deviation sigma sqrt(k) hides them up to ``k = (h sigma / d)^2``, where h is `HIDING_DEVIATIONS`.
+    Before that, the run is extended, at most by its own length, to where the sum of what lies outside is
+    highest in standard deviations of its noise, if that is above `SIGNIFICANT_NEXT_CELLS`.
     """
     length = end - first
     before, after = noisy[max(first - length, 0) : first][::-1], noisy[end : end + length]
     first, end = first - _sum_goes_on(before, sigma), end + _sum_goes_on(after, sigma)
-    reach, inside = max(ceil(REACH * (end - first)), 1), noisy[first:end]
+    reach, inside = max(ceil(LONGEST_HIDDEN * (end - first)), 1), noisy[first:end]
     low, high = first - _hidden(inside, reach, sigma), end + _hidden(inside[::-1], reach, sigma)
     return max(low, 0), min(high, len(noisy))
 
@@ -187,7 +218,7 @@ def _sum_goes_on(noisy: Ints, sigma: float) -> int:
         return 0
     heights = np.cumsum(noisy) / np.sqrt(np.arange(1, len(noisy) + 1))
     best = int(heights.argmax())
-    return best + 1 if heights[best] > CONTINUES * sigma else 0
+    return best + 1 if heights[best] > SIGNIFICANT_NEXT_CELLS * sigma else 0
 
 
 def _hidden(noisy: Ints, reach: int, sigma: float) -> int:
@@ -199,7 +230,8 @@ def _hidden(noisy: Ints, reach: int, sigma: float) -> int:
     quarter = (len(noisy) + 3) // 4
     outer, inner = (float(noisy[part : part + quarter].sum()) / quarter for part in (0, quarter))
     density = outer * min(outer / inner, 1.0) if min(outer, inner) > 0 else outer
-    return min(int((UNSEEN * sigma / density) ** 2), reach) if density * reach > UNSEEN * sigma else reach
+    hiding = HIDING_DEVIATIONS * sigma
+    return min(int((hiding / density) ** 2), reach) if density * reach > hiding else reach
 
 
 def divided_extent(noisy: Ints, sigma: float, zero: int) -> Extent:
@@ -209,15 +241,15 @@ def divided_extent(noisy: Ints, sigma: float, zero: int) -> Extent:
         return None
     first, last = cells
     inside = noisy[first : last + 1]
-    by_chance = LEFT_OUT * sigma * sqrt(len(noisy) - len(inside))
-    return cells if noisy.sum() - inside.sum() <= by_chance + OUTSIDE * noisy.sum() else None
+    by_chance = OUTSIDE_DEVIATIONS * sigma * sqrt(len(noisy) - len(inside))
+    return cells if noisy.sum() - inside.sum() <= by_chance + OUTSIDE_SHARE * noisy.sum() else None
 
 
 def _highest_run(noisy: Ints) -> tuple[float, int, int]:
     """Return the largest sum of a run over the root of its length, and the run's first cell and end."""
     sums = np.concatenate([[0], np.cumsum(noisy)])
     runs = []
-    for length in LENGTHS:
+    for length in RUN_LENGTHS:
         if length <= len(noisy):
             heights = (sums[length:] - sums[:-length]) / sqrt(length)
             first = int(heights.argmax())
@@ -237,9 +269,9 @@ def _with_zero(noisy: Ints, first: int, end: int, zero: int, sigma: float) -> tu
         low, high = _with_zero(noisy[::-1], size - end, size - first, size - 1 - zero, sigma)
         return size - high, size - low
     height, _, last = _highest_run(noisy[max(2 * zero + 1 - end, 0) : max(2 * zero + 1 - first, 0)][::-1])
-    if height > OTHER_SIDE * sigma:
+    if height > SIGNIFICANT_MIRRORED_RUN * sigma:
         return max(2 * zero + 1 - first - last, 0), end
-    hidden = end - first >= WIDE and noisy[first] < SHARP * sigma
+    hidden = end - first >= CELLS_TO_ZERO and noisy[first] < CLEAR_FIRST_CELL * sigma
     return (zero if hidden else first), end
 
 
@@ -258,11 +290,11 @@ def _thinned(noisy: Ints, end: int, sigma: float) -> int:
     which nothing is seen mostly stay.
     """
     inner, outer = float(noisy[max(end - 2, 0) : end].sum()), float(noisy[end : end + 2].sum())
-    fall = (outer - DOUBTED * sqrt(2) * sigma) / inner if inner > FEW else 0.0
-    if fall <= STEEPEST:
+    fall = (outer - TAIL_DISCOUNT * sqrt(2) * sigma) / inner if inner > TAIL_ROWS else 0.0
+    if fall <= STEEPEST_TAIL:
         return 0
-    cells = 2 * log(inner / FEW) / -log(min(fall, SLOWEST))
-    return min(ceil(cells), FARTHEST, len(noisy) - end)
+    cells = 2 * log(inner / TAIL_ROWS) / -log(min(fall, SLOWEST_TAIL))
+    return min(ceil(cells), LONGEST_TAIL, len(noisy) - end)
 
 
 def _further(noisy: Ints, sigma: float, *, alone: bool, far: bool = True) -> int:
@@ -273,13 +305,13 @@ def _further(noisy: Ints, sigma: float, *, alone: bool, far: bool = True) -> int
     """
     end = 0
     while end < len(noisy):
-        height, first, last = _highest_run(noisy[end:] if far else noisy[end : end + FAR])
-        if far and first >= FAR and height <= FAR_STANDS_OUT * sigma and (end or not alone):
-            height, _, last = _highest_run(noisy[end : end + FAR])
+        height, first, last = _highest_run(noisy[end:] if far else noisy[end : end + FAR_CELLS])
+        if far and first >= FAR_CELLS and height <= SIGNIFICANT_FAR_RUN * sigma and (end or not alone):
+            height, _, last = _highest_run(noisy[end : end + FAR_CELLS])
         near, _, nearest = _highest_run(noisy[end : end + 2])
-        if height > STANDS_OUT * sigma:
+        if height > SIGNIFICANT_RUN * sigma:
             end += last
-        elif near > CONTINUES * sigma:
+        elif near > SIGNIFICANT_NEXT_CELLS * sigma:
             end += nearest
         else:
             break
@@ -299,7 +331,7 @@ def usual(noisy: Ints, sigma: float, is_rare: Mask) -> Ints:
     counts = noisy.copy()
     ends = np.flatnonzero(np.diff(is_rare, prepend=False, append=False))
     for first, end in ends.reshape(-1, 2).tolist():
-        if _highest_run(noisy[first:end])[0] <= RARE_STANDS_OUT * sigma:
+        if _highest_run(noisy[first:end])[0] <= SIGNIFICANT_RARE_RUN * sigma:
             counts[first:end] = 0
     return counts
 
@@ -334,11 +366,11 @@ def crowd(noisy: Ints, sigma: float, lows: Floats, highs: Floats) -> Extent:
     runs = _clusters(noisy, sigma)
     ends_before = [-inf, *(float(highs[end - 1]) for _, end in runs[:-1])]
     starts_after = [*(float(lows[first]) for first, _ in runs[1:]), inf]
-    largest, most_rows = None, CROWDED * total
+    largest, most_rows = None, CROWD_ROWS * total
     for (first, end), before, after in zip(runs, ends_before, starts_after, strict=False):
         low, high, rows = float(lows[first]), float(highs[end - 1]), float(noisy[first:end].sum())
-        is_alone = min(low - before, after - high) > ALONE * (high - low)
-        if low < high and high - low < range_ / TINY_PART and is_alone and rows > most_rows:
+        is_alone = min(low - before, after - high) > CROWD_DISTANCE * (high - low)
+        if low < high and high - low < range_ * CROWD_WIDTH and is_alone and rows > most_rows:
             largest, most_rows = (first, end - 1), rows
     return largest
 
@@ -346,7 +378,7 @@ def crowd(noisy: Ints, sigma: float, lows: Floats, highs: Floats) -> Extent:
 def _clusters(noisy: Ints, sigma: float, start: int = 0) -> list[tuple[int, int]]:
     """Return the first cell and the end of each cluster of rows, from left to right."""
     height, first, end = _highest_run(noisy)
-    if height <= STANDS_OUT * sigma:
+    if height <= SIGNIFICANT_RUN * sigma:
         return []
     first -= _further(noisy[:first][::-1], sigma, alone=False, far=False)
     end += _further(noisy[end:], sigma, alone=False, far=False)
@@ -357,8 +389,8 @@ def _clusters(noisy: Ints, sigma: float, start: int = 0) -> list[tuple[int, int]
 def cluster(noisy: Ints, sigma: float) -> Extent:
     """Return the first and the last of a few cells that hold all rows, with one more cell on either side.
 
-    Return None if no cell is significant, or if narrowing gains little (`NARROW`), loses rows (`LEFT_OUT`) or
-    may lose many (`HIDDEN`).
+    Return None if no cell is significant, or if narrowing gains little (`NARROW_SHARE`), loses rows
+    (`OUTSIDE_DEVIATIONS`) or may lose many (`HIDDEN_SHARE`).
 
     Examples
     --------
@@ -368,18 +400,22 @@ def cluster(noisy: Ints, sigma: float) -> Extent:
     >>> cluster(np.array([90, 60, 2, 14, 30, 60]), 10.0) is None, cluster(noisy, 100.0) is None
     (True, True)
     """
-    clear = np.flatnonzero(noisy > CLEAR * sigma)
+    clear = np.flatnonzero(noisy > SIGNIFICANT_CELL * sigma)
     if not clear.size:
         return None
     low, high, last = int(clear[0]), int(clear[-1]), len(noisy) - 1
-    while low > 0 and noisy[low - 1] > GOES_ON * sigma:
+    while low > 0 and noisy[low - 1] > SIGNIFICANT_NEXT_CELL * sigma:
         low -= 1
-    while high < last and noisy[high + 1] > GOES_ON * sigma:
+    while high < last and noisy[high + 1] > SIGNIFICANT_NEXT_CELL * sigma:
         high += 1
     low, high = max(low - 1, 0), min(high + 1, last)
     outside = len(noisy) - (high - low + 1)
     inside = noisy[low : high + 1].sum()
-    by_chance = LEFT_OUT * sigma * np.sqrt(outside)
-    if high - low >= NARROW * len(noisy) or noisy.sum() - inside > by_chance or by_chance > HIDDEN * inside:
+    by_chance = OUTSIDE_DEVIATIONS * sigma * np.sqrt(outside)
+    if (
+        high - low >= NARROW_SHARE * len(noisy)
+        or noisy.sum() - inside > by_chance
+        or by_chance > HIDDEN_SHARE * inside
+    ):
         return None
     return low, high

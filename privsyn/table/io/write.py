@@ -23,6 +23,7 @@ from pyarrow import csv as arrow_csv
 from privsyn.errors import InputError, replace_errors
 from privsyn.files import atomic_path, check_new_folder, check_target, new_folder
 from privsyn.table.encoding.dtypes import family
+from privsyn.table.encoding.parsing import is_missing
 from privsyn.table.io.csv_table import PLAIN
 from privsyn.table.io.formats import (
     CSV,
@@ -114,7 +115,7 @@ def _with_blanks(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the table with a blank before each cell and each name but those of the first column."""
 
     def spelled(cell: Any) -> str:
-        return " " if pd.api.types.is_scalar(cell) and pd.isna(cell) else f" {cell}"
+        return " " if is_missing(cell) else f" {cell}"
 
     first, *names_after = frame.columns
     return pd.DataFrame(

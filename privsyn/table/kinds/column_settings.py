@@ -17,6 +17,7 @@ import pandas as pd
 
 from privsyn.arguments import check_finite
 from privsyn.errors import InputError, did_you_mean, replace_errors, safe_repr
+from privsyn.table.encoding.parsing import is_missing
 from privsyn.table.encoding.time_format import read_time, spell_time
 
 LONGEST = timedelta(days=100_000)
@@ -89,7 +90,7 @@ def distinct_values(values: object) -> tuple[Any, ...]:
     for position, value in enumerate(listed, 1):  # named by place: the list may have been made from the data
         if not _is_hashable(value):
             raise InputError(f"value {position} of the list is not hashable: it is a {type(value).__name__}")
-        if pd.api.types.is_scalar(value) and pd.isna(value):
+        if is_missing(value):
             raise InputError("a missing value is not listed: say nullable=True")
         if value in positions:
             raise InputError(
