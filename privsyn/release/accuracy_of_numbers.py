@@ -77,25 +77,27 @@ class OrderedColumns:
 
     def mean(self, name: str) -> dict[str, Any]:
         """Return the mean of one of the `names`, its interval, and how far it can move inside cells."""
-        found, away = UNKNOWN, nan
+        interval, away = UNKNOWN, nan
         if name in self._encoders:
             certainty, released = self._one_way(name)
-            found = mean_interval(certainty.measured, released, self.cells(name), self.noise(name)).extended()
+            interval = mean_interval(
+                certainty.measured, released, self.cells(name), self.noise(name)
+            ).extended()
             away = within_cells(released, self.cells(name))
-        return {**self._shown(name, found), "within_cells": away}
+        return {**self._shown(name, interval), "within_cells": away}
 
     def quantiles(self) -> pd.DataFrame:
         """Return one row for each column and quantile; see `Accuracy.quantiles`."""
         rows = []
         for name in self.names:
             for share in SHARES:
-                found = UNKNOWN
+                interval = UNKNOWN
                 if name in self._encoders:
                     certainty, released = self._one_way(name)
-                    found = quantile_interval(
+                    interval = quantile_interval(
                         certainty.measured, released, self.cells(name), self.noise(name), share
                     ).extended()
-                rows.append({"column": name, "share": share, **self._shown(name, found)})
+                rows.append({"column": name, "share": share, **self._shown(name, interval)})
         return pd.DataFrame(rows, columns=["column", "share", "estimate", "low", "high", "covered"])
 
     def correlations(self) -> pd.DataFrame:
@@ -103,14 +105,14 @@ class OrderedColumns:
         measured = {frozenset(c.attributes): (c, table) for c, table in self.pairs()}
         rows: list[dict[str, Any]] = []
         for pair in combinations(self.names, 2):
-            found = UNKNOWN
+            interval = UNKNOWN
             if frozenset(pair) in measured:
                 certainty, released = measured[frozenset(pair)]
                 a, b = (self.ranks(name) for name in certainty.attributes)
-                found = correlation_interval(certainty.measured, released, (a, b)).extended()
+                interval = correlation_interval(certainty.measured, released, (a, b)).extended()
                 if self.tied(pair):
-                    found = Interval(found.estimate, nan, nan)
-            rows.append({"columns": pair, **vars(found), "covered": not np.isnan(found.low)})
+                    interval = Interval(interval.estimate, nan, nan)
+            rows.append({"columns": pair, **vars(interval), "covered": not np.isnan(interval.low)})
         return pd.DataFrame(rows, columns=["columns", "estimate", "low", "high", "covered"])
 
     def tied(self, pair: Attributes) -> bool:
@@ -124,14 +126,14 @@ class OrderedColumns:
                 yield certainty, table
 
     def _one_way(self, name: str) -> tuple[Certainty, Marginal]:
-        place = self._codec.domain.names.index(name)
-        return self._fitted.certainties[place], self._fitted.one_ways[place]
+        index = self._codec.domain.names.index(name)
+        return self._fitted.certainties[index], self._fitted.one_ways[index]
 
     def _merged(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         """Return the merged code and the share of each ordered code."""
-        place, size = self._codec.domain.names.index(name), self._encoders[name].size
+        index, size = self._codec.domain.names.index(name), self._encoders[name].size
         merging = self._fitted.merging
-        return merging.groups[place][:size], merging.shares[place][:size]
+        return merging.groups[index][:size], merging.shares[index][:size]
 
     def _cells(self, name: str) -> NumberedCells:
         return NumberedCells.of(*self._encoders[name].extents, *self._merged(name))
@@ -139,9 +141,9 @@ class OrderedColumns:
     def _ranks(self, name: str) -> Ranks:
         return Ranks.after(self._fitted.merging, self._one_way(name)[1])
 
-    def _shown(self, name: str, found: Interval) -> dict[str, Any]:
+    def _shown(self, name: str, interval: Interval) -> dict[str, Any]:
         """Return an interval in the units of the column; times as cells of the table."""
-        values: dict[str, Any] = vars(found)
+        values: dict[str, Any] = vars(interval)
         if name in self._encoders:
             values = dict(zip(values, self.in_units(name, **values), strict=True))
         return {**values, "covered": name in self._encoders}

@@ -149,10 +149,10 @@ class Agreement:
                 continue
             if name not in rows:
                 raise InputError(f"the rows have no column {name!r}, which a sample of this release has")
-            what = (
+            complaint = (
                 f"column {name!r} has other cells than a sample of this release: give its file or data frame"
             )
-            with replace_errors(what, (TypeError, ValueError)):
+            with replace_errors(complaint, (TypeError, ValueError)):
                 cells[name] = rows[name] if rows[name].dtype == dtype else rows[name].astype(dtype)
         return pd.DataFrame(cells)
 
@@ -169,15 +169,16 @@ class Agreement:
     def add_records(self, records: Records) -> None:
         """Add rows in merged codes."""
         sets = [table.attributes for _, table in self._tables]
-        found = Tables(records.domain, sets).count([block_of(records)])
-        self._counts = list(map(np.add, self._counts, found)) if self._counts else found
+        counts = Tables(records.domain, sets).count([block_of(records)])
+        self._counts = list(map(np.add, self._counts, counts)) if self._counts else counts
         self._rows += len(records)
 
     @property
     def counts(self) -> dict[Attributes, Ints]:
         """The counts of the rows in each table, in merged codes."""
         return {
-            table.attributes: found for (_, table), found in zip(self._tables, self._counts, strict=False)
+            table.attributes: table_counts
+            for (_, table), table_counts in zip(self._tables, self._counts, strict=False)
         }
 
     def disagreements(self) -> list[Disagreement]:
@@ -187,34 +188,40 @@ class Agreement:
         """
         if self._rows < FEW:
             return []
-        found = sorted(self._found(), key=lambda one: (len(one.columns) > 1, -one.ratio))
+        ranked = sorted(
+            self._all_disagreements(),
+            key=lambda disagreement: (len(disagreement.columns) > 1, -disagreement.ratio),
+        )
         named: dict[tuple[str, ...], Disagreement] = {}
-        for one in found:
-            if one.columns not in named and not any((name,) in named for name in one.columns):
-                named[one.columns] = one
-        return sorted(named.values(), key=lambda one: -one.ratio)
+        for disagreement in ranked:
+            if disagreement.columns not in named and not any(
+                (name,) in named for name in disagreement.columns
+            ):
+                named[disagreement.columns] = disagreement
+        return sorted(named.values(), key=lambda disagreement: -disagreement.ratio)
 
     def table(self) -> pd.DataFrame:
         """Return the disagreements as a table."""
         names = ["columns", "what", "rows", "release", "low", "high"]
         return pd.DataFrame(
-            [[getattr(one, name) for name in names] for one in self.disagreements()], columns=names
+            [[getattr(disagreement, name) for name in names] for disagreement in self.disagreements()],
+            columns=names,
         )
 
-    def _found(self) -> Iterator[Disagreement]:
+    def _all_disagreements(self) -> Iterator[Disagreement]:
         cells, counts = self._codec.cells(self._fitted.merging), self.counts
         for certainty, table in self._tables:
-            found, name = counts[table.attributes], table.attributes[0]
+            drawn, name = counts[table.attributes], table.attributes[0]
             if self._is_left_out(table):
                 continue
-            yield from self._other_cells(certainty, table, found)
+            yield from self._other_cells(certainty, table, drawn)
             if len(table.attributes) > 1:
                 continue
             missing = cells[name].missing
             if missing >= 0 and int((cells[name].groups == missing).sum()) == 1:
-                yield from self._missing(certainty, table, found, missing)
+                yield from self._missing(certainty, table, drawn, missing)
             if name in self._ordered.counted:
-                yield from self._mean(certainty, table, found)
+                yield from self._mean(certainty, table, drawn)
         for certainty, table in self._ordered.pairs():
             if not self._ordered.tied(table.attributes):
                 yield from self._correlation(certainty, table, counts[table.attributes])
@@ -228,9 +235,11 @@ class Agreement:
         """Return how far the mean of this number of rows may lie from its expectation."""
         return sqrt(2 * variance * self._logarithm / rows) + farthest * self._logarithm / (3 * rows)
 
-    def _other_cells(self, certainty: Certainty, table: Marginal, found: Ints) -> Iterator[Disagreement]:
+    def _other_cells(self, certainty: Certainty, table: Marginal, drawn: Ints) -> Iterator[Disagreement]:
         grouping = certainty.measured.grouping
-        expected, seen = (_shares(grouping.join(np.asarray(of, np.float64))) for of in (table.counts, found))
+        expected, seen = (
+            _shares(grouping.join(np.asarray(cells, np.float64))) for cells in (table.counts, drawn)
+        )
         apart = total_variation(expected, seen)
         chance = float(np.sqrt(expected * (1 - expected) / self._rows).sum()) / 2
         high = (
@@ -240,10 +249,10 @@ class Agreement:
             yield Disagreement(self._columns_of(table), "counts", apart, 0.0, 0.0, high, apart / high)
 
     def _missing(
-        self, certainty: Certainty, table: Marginal, found: Ints, code: int
+        self, certainty: Certainty, table: Marginal, drawn: Ints, code: int
     ) -> Iterator[Disagreement]:
         parts = (np.arange(len(table.counts)) == code).astype(np.float64)
-        expected, seen = float(_shares(table.counts)[code]), float(_shares(found)[code])
+        expected, seen = float(_shares(table.counts)[code]), float(_shares(drawn)[code])
         widened = self._widened(expected * (1 - expected), max(expected, 1 - expected), self._rows)
         if abs(seen - expected) > widened:
             noise = self._ordered.noise(table.attributes[0])
@@ -252,10 +261,10 @@ class Agreement:
                 (self._codec.column_of(table.attributes[0]),), "missing", seen, interval, widened
             )
 
-    def _mean(self, certainty: Certainty, table: Marginal, found: Ints) -> Iterator[Disagreement]:
+    def _mean(self, certainty: Certainty, table: Marginal, drawn: Ints) -> Iterator[Disagreement]:
         (name,) = table.attributes
         cells = self._ordered.cells(name)
-        size, numbers = len(cells.middles), int(found[: len(cells.middles)].sum())
+        size, numbers = len(cells.middles), int(drawn[: len(cells.middles)].sum())
         expected = _shares(table.counts[:size])
         if not numbers or not expected.any():
             return
@@ -264,25 +273,25 @@ class Agreement:
         unit = squarable_unit(away, away)
         away = away / unit
         widened = unit * self._widened(float(expected[expected > 0] @ away**2), float(away.max()), numbers)
-        seen = float(_shares(found[:size]) @ cells.middles)
+        seen = float(_shares(drawn[:size]) @ cells.middles)
         if abs(seen - mean) > widened:
             noise = self._ordered.noise(name)
             interval = mean_interval(certainty.measured, table, cells, noise).extended()
-            for one in _outside((name,), "mean", seen, interval, widened):
-                ends = max(one.low, cells.lows[0]), min(one.high, cells.highs[-1])
-                rows, low, high = self._ordered.in_units(name, one.rows, *ends)
-                release, *_ = self._ordered.in_units(name, one.release, *ends)
-                yield replace(one, rows=rows, release=release, low=low, high=high)
+            for disagreement in _outside((name,), "mean", seen, interval, widened):
+                ends = max(disagreement.low, cells.lows[0]), min(disagreement.high, cells.highs[-1])
+                rows, low, high = self._ordered.in_units(name, disagreement.rows, *ends)
+                release, *_ = self._ordered.in_units(name, disagreement.release, *ends)
+                yield replace(disagreement, rows=rows, release=release, low=low, high=high)
 
-    def _correlation(self, certainty: Certainty, table: Marginal, found: Ints) -> Iterator[Disagreement]:
-        one, other = (self._ordered.ranks(name) for name in table.attributes)
-        sides = one, other
+    def _correlation(self, certainty: Certainty, table: Marginal, drawn: Ints) -> Iterator[Disagreement]:
+        first, second = (self._ordered.ranks(name) for name in table.attributes)
+        sides = first, second
         block = tuple(slice(int(side.merged.max()) + 1) for side in sides)
-        numbers = int(found[block].sum())
+        numbers = int(drawn[block].sum())
         if not numbers:
             return
         widened = sqrt(2 * self._logarithm / numbers)
-        seen = correlation_of(found.astype(np.float64), sides)
+        seen = correlation_of(drawn.astype(np.float64), sides)
         if abs(seen - correlation_of(table.counts, sides)) > widened:
             interval = correlation_interval(certainty.measured, table, sides).extended()
             yield from _outside(self._columns_of(table), "rank correlation", seen, interval, widened)
@@ -300,11 +309,11 @@ def _shares(counts: Floats | Ints) -> Floats:
 
 
 def _outside(
-    columns: tuple[str, ...], what: str, seen: float, interval: Interval, widened: float
+    columns: tuple[str, ...], statistic: str, seen: float, interval: Interval, widened: float
 ) -> Iterator[Disagreement]:
     """Yield the disagreement if a number lies outside the interval, widened on both sides."""
     low, high = interval.low - widened, interval.high + widened
     end = high if seen > interval.estimate else low
     ratio = (seen - interval.estimate) / (end - interval.estimate)
     if ratio > 1:
-        yield Disagreement(columns, what, seen, interval.estimate, low, high, ratio)
+        yield Disagreement(columns, statistic, seen, interval.estimate, low, high, ratio)

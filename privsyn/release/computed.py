@@ -25,7 +25,7 @@ NEAR = 50
 """Records on either side of a given value: a row takes the gap of one of them."""
 
 
-def encoded_given(pool: Pool, given: Numbers, n: int) -> dict[str, Floats]:
+def encoded_given(pool: Pool, fixed: Numbers, n: int) -> dict[str, Floats]:
     """Return the given numbers of encoded columns.
 
     A given copy becomes a value of the column that is counted, and a given value of a mapping one of the keys
@@ -37,49 +37,49 @@ def encoded_given(pool: Pool, given: Numbers, n: int) -> dict[str, Floats]:
         If a given column is a total, or given values contradict each other.
     """
     codec = pool.codec
-    known = {**given, **_whole_times(pool, given)}
+    encoded = {**fixed, **_whole_times(pool, fixed)}
     for maker in reversed(codec.computed):
-        if maker.column not in known:
+        if maker.column not in encoded:
             continue
-        wanted, by = known[maker.column], maker.by[0]
+        wanted, by = encoded[maker.column], maker.by[0]
         match maker:
             case Gap() if np.isnan(wanted).all():
-                known[maker.name] = wanted
+                encoded[maker.name] = wanted
             case Gap():
-                known |= _split(pool, known, maker, n)
+                encoded |= _split(pool, encoded, maker, n)
             case CopyOf() | MappingOf() if len(maker.by) == 1:
-                if by not in known:
-                    known[by] = wanted if isinstance(maker, CopyOf) else _keys(pool, maker, wanted)
-                elif not np.array_equal(maker.make(known), wanted, equal_nan=True):
+                if by not in encoded:
+                    encoded[by] = wanted if isinstance(maker, CopyOf) else _keys(pool, maker, wanted)
+                elif not np.array_equal(maker.make(encoded), wanted, equal_nan=True):
                     raise InputError(f"given: {maker.column!r} contradicts {by!r}, from which it follows")
             case _:
                 raise InputError(
                     f"given: {maker.column!r} is computed: give {' and '.join(maker.by)} instead"
                 )
-    known = split_given(known, codec.parts)
-    return {name: numbers for name, numbers in known.items() if name in codec.domain.names}
+    encoded = split_given(encoded, codec.parts)
+    return {name: numbers for name, numbers in encoded.items() if name in codec.domain.names}
 
 
-def _whole_times(pool: Pool, given: Numbers) -> dict[str, Floats]:
+def _whole_times(pool: Pool, fixed: Numbers) -> dict[str, Floats]:
     """Return times for the columns whose date is given, and from which a given column follows by a gap.
 
     A time of day that is not given is drawn from the records. No time lies beyond the given column.
     """
-    codec, found = pool.codec, {}
+    codec, times = pool.codec, {}
     for gap in codec.computed:
         first = gap.by[0]
         date, clock, *_ = (*codec.attributes_of(first), "")
-        if not isinstance(gap, Gap) or first not in codec.parts or {gap.column, date} - set(given):
+        if not isinstance(gap, Gap) or first not in codec.parts or {gap.column, date} - set(fixed):
             continue
-        if np.isnan(given[gap.column]).all():
+        if np.isnan(fixed[gap.column]).all():
             continue
-        at = pool.rng.integers(len(pool.records), size=len(given[date]))
-        drawn = pool.numbers(pool.records)[first][at] % DAY if clock not in given else given[clock]
+        at = pool.rng.integers(len(pool.records), size=len(fixed[date]))
+        drawn = pool.numbers(pool.records)[first][at] % DAY if clock not in fixed else fixed[clock]
         sign = gap.side.sign
-        ends = _rounded(codec, first, given[gap.column] / gap.side.scales[0], sign)
-        whole = given[date] * DAY + np.nan_to_num(drawn)
-        found[first] = np.where(np.floor(ends / DAY) == given[date], lower(whole, ends, sign), whole)
-    return found
+        ends = _rounded(codec, first, fixed[gap.column] / gap.side.scales[0], sign)
+        starts = fixed[date] * DAY + np.nan_to_num(drawn)
+        times[first] = np.where(np.floor(ends / DAY) == fixed[date], lower(starts, ends, sign), starts)
+    return times
 
 
 def _keys(pool: Pool, maker: MappingOf, wanted: Floats) -> Floats:
@@ -90,43 +90,45 @@ def _keys(pool: Pool, maker: MappingOf, wanted: Floats) -> Floats:
     if np.isnan(wanted).all():
         return wanted
     weights = released_weights(pool.codec, pool.fitted, maker.by[0])
-    found = np.empty(len(wanted))
+    drawn = np.empty(len(wanted))
     for value in np.unique(wanted):
         keys = maker.keys[maker.values == value, 0].astype(np.int64)
         if not len(keys):
             raise InputError(f"given: {maker.column!r} has a value that follows from no {maker.by[0]!r}")
         probabilities = weights[keys] + SMALLEST
         at = wanted == value
-        found[at] = pool.rng.choice(keys, int(at.sum()), p=probabilities / probabilities.sum())
-    return found
+        drawn[at] = pool.rng.choice(keys, int(at.sum()), p=probabilities / probabilities.sum())
+    return drawn
 
 
-def _split(pool: Pool, known: Numbers, gap: Gap, n: int) -> dict[str, Floats]:
+def _split(pool: Pool, fixed: Numbers, gap: Gap, n: int) -> dict[str, Floats]:
     """Return the columns from which a given one is measured, and the gap to it.
 
     Those that are not given come from a record whose value of the column is near the given one. They are
     shifted by the difference.
     """
-    codec, found, side, wanted = pool.codec, dict(known), gap.side, known[gap.column]
-    missing = [name for name in side.columns if name not in known]
+    codec, completed, side, wanted = pool.codec, dict(fixed), gap.side, fixed[gap.column]
+    missing = [name for name in side.columns if name not in fixed]
     if missing:
-        records, at = _near(pool, known, gap.column, n)
+        records, at = _near(pool, fixed, gap.column, n)
         shift = wanted - records[gap.column][at]
         for name, scale in zip(side.columns, side.scales, strict=True):
             if name in missing:
                 numbers = lower(records[name][at] + shift / scale, wanted / scale, side.sign)
-                found[name] = _rounded(codec, name, numbers, side.sign)
-        broken = gap.distance(found) < 0  # strictly below or above, on grids of their own
+                completed[name] = _rounded(codec, name, numbers, side.sign)
+        broken = gap.distance(completed) < 0  # strictly below or above, on grids of their own
         for name in missing:
             step = side.sign * codec.own_cells(name).grid.step  # type: ignore[union-attr]
-            found[name] = np.where(broken, _rounded(codec, name, found[name] - step, side.sign), found[name])
-    if (gap.distance(found) < 0).any():
+            completed[name] = np.where(
+                broken, _rounded(codec, name, completed[name] - step, side.sign), completed[name]
+            )
+    if (gap.distance(completed) < 0).any():
         names = ", ".join((*side.columns, gap.column)[:: side.sign])
         raise InputError(
             f"no row was found that keeps the constraints on {names}: "
             "change the constraints, or the given values"
         )
-    return {**found, gap.name: gap.gap_of(found)}
+    return {**completed, gap.name: gap.gap_of(completed)}
 
 
 def _rounded(codec: Codec, name: str, numbers: Floats, sign: int) -> Floats:
@@ -136,10 +138,10 @@ def _rounded(codec: Codec, name: str, numbers: Floats, sign: int) -> Floats:
     return number_of(grid, np.clip(points, 0, grid.points - 1))  # type: ignore[arg-type, union-attr]
 
 
-def _near(pool: Pool, known: Numbers, name: str, n: int) -> tuple[Numbers, Integers]:
+def _near(pool: Pool, fixed: Numbers, name: str, n: int) -> tuple[Numbers, Integers]:
     """Return decoded records, and for each row one of them: with its given values, and near it in `name`."""
-    given = split_given(known, pool.codec.parts)
-    held = {of: numbers for of, numbers in given.items() if of in pool.codec.domain.names}
+    encoded = split_given(fixed, pool.codec.parts)
+    held = {name: numbers for name, numbers in encoded.items() if name in pool.codec.domain.names}
     if held and len(np.unique(np.stack(list(held.values())), axis=1).T) > MOST_KINDS:
         held = {}
     records, kinds, kind = pool.with_values(held, n)
@@ -148,14 +150,14 @@ def _near(pool: Pool, known: Numbers, name: str, n: int) -> tuple[Numbers, Integ
     if not len(at):
         raise InputError(f"given: in the release, {name!r} is always missing")
     order = at[np.lexsort((numbers[name][at], kinds[at]))]
-    found = np.empty(n, np.int64)
-    for of in np.unique(kind):
-        rows, same = np.flatnonzero(kind == of), order[kinds[order] == of]
+    chosen = np.empty(n, np.int64)
+    for combination in np.unique(kind):
+        rows, same = np.flatnonzero(kind == combination), order[kinds[order] == combination]
         same = same if len(same) else at[np.argsort(numbers[name][at])]
-        place = np.searchsorted(numbers[name][same], known[name][rows])
-        place = place + pool.rng.integers(-NEAR, NEAR + 1, len(rows))
-        found[rows] = same[np.clip(place, 0, len(same) - 1)]
-    return numbers, found
+        index = np.searchsorted(numbers[name][same], fixed[name][rows])
+        index = index + pool.rng.integers(-NEAR, NEAR + 1, len(rows))
+        chosen[rows] = same[np.clip(index, 0, len(same) - 1)]
+    return numbers, chosen
 
 
 def released_weights(codec: Codec, fitted: Fitted, name: str) -> Floats:
@@ -172,17 +174,17 @@ def released_weights(codec: Codec, fitted: Fitted, name: str) -> Floats:
     return np.ones(size)
 
 
-def released_numbers(codec: Codec, fitted: Fitted, name: str, most: int) -> tuple[Floats, Floats]:
+def released_numbers(codec: Codec, fitted: Fitted, name: str, limit: int) -> tuple[Floats, Floats]:
     """Return the values of a column as numbers, and the released count of each.
 
-    Both are empty if there is no list of values, and no grid of at most `most` exact numbers that are
+    Both are empty if there is no list of values, and no grid of at most `limit` exact numbers that are
     counted.
     """
     if codec.listed(name):
         weights = released_weights(codec, fitted, name)
         return np.arange(len(weights), dtype=np.float64), weights
     cells, grid = codec.cells(fitted.merging).get(name), codec.grid(name)
-    if cells is None or grid is None or grid.decimals is None or grid.points > most:
+    if cells is None or grid is None or grid.decimals is None or grid.points > limit:
         return np.empty(0), np.empty(0)
     numbers = number_of(grid, np.arange(grid.points, dtype=np.float64))
     codes = cells.find(numbers)

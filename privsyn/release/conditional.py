@@ -65,18 +65,18 @@ def _classes(codec: Codec, fitted: Fitted, name: str) -> tuple[Floats, Mask]:
 
 
 def completed(
-    pool: Pool, given: Numbers, spans: Mapping[str, Span], n: int, missing: Collection[str] = ()
+    pool: Pool, fixed: Numbers, spans: Mapping[str, Span], n: int, missing: Collection[str] = ()
 ) -> pd.DataFrame:
     """Return a table of `n` rows with the given numbers; other columns follow the release, given these.
 
     Parameters
     ----------
     pool : Pool
-    given : mapping of a column to a number for each row, NaN where it is to be filled in
+    fixed : mapping of a column to a number for each row, NaN where it is to be filled in
     spans : mapping of other columns to the span of their numbers in all rows
     n : int
     missing : collection of columns whose cell is missing in all rows, optional
-        Their numbers in `given` are NaN.
+        Their numbers in `fixed` are NaN.
 
     Raises
     ------
@@ -92,46 +92,46 @@ def completed(
     whole_spans = {name: span for name, span in spans.items() if name in codec.parts}
     spans = split_spans(spans, codec.parts)
     if spans:  # given as a mapping, so a column is given in all rows or in none
-        known = {
-            name: numbers for name, numbers in given.items() if name in missing or not np.isnan(numbers).any()
+        fixed_rows = {
+            name: numbers for name, numbers in fixed.items() if name in missing or not np.isnan(numbers).any()
         }
-        spans = _with_keys(codec, known, spans)
+        spans = _with_keys(codec, fixed_rows, spans)
         looked_up = {maker.column for maker in codec.computed if set(maker.by) & set(spans)}
-        others = {name: x for name, x in known.items() if name not in looked_up}
-        held = encoded_given(pool, others, n)
-        missing = [name for name, numbers in {**known, **held}.items() if np.isnan(numbers).all()]
-        given = {**known, **held, **_within(pool, held, spans, n)}
+        counted = {name: x for name, x in fixed_rows.items() if name not in looked_up}
+        held = encoded_given(pool, counted, n)
+        missing = [name for name, numbers in {**fixed_rows, **held}.items() if np.isnan(numbers).all()]
+        fixed = {**fixed_rows, **held, **_within(pool, held, spans, n)}
         for name, span in whole_spans.items():
-            given |= _in_part_of_a_day(pool, codec.parts[name], name, span, given)
-    whole: dict[str, Floats] = {}
-    for names, at in _patterns(given, missing):
-        some = {name: given[name][at] for name in names}
+            fixed |= _in_part_of_a_day(pool, codec.parts[name], name, span, fixed)
+    table: dict[str, Floats] = {}
+    for names, at in _patterns(fixed, missing):
+        some = {name: fixed[name][at] for name in names}
         for name, numbers in _complete(pool, some, len(at)).items():
-            whole.setdefault(name, np.empty(n))[at] = numbers
-    return codec.table(whole, pool.rng)
+            table.setdefault(name, np.empty(n))[at] = numbers
+    return codec.table(table, pool.rng)
 
 
 def _in_part_of_a_day(
-    pool: Pool, parts: tuple[str, ...], name: str, span: Span, given: Numbers
+    pool: Pool, parts: tuple[str, ...], name: str, span: Span, fixed: Numbers
 ) -> dict[str, Floats]:
     """Return the date and the time of day of rows on the first and the last day of a span of times."""
     date, clock = parts[:2]
-    if clock in given:
+    if clock in fixed:
         return {}
-    times = times_within(pool.codec.grid(name), given[date], span, pool.rng)
+    times = times_within(pool.codec.grid(name), fixed[date], span, pool.rng)
     days = np.floor(times / DAY)
-    return {date: np.where(np.isnan(days), given[date], days), clock: times - days * DAY}
+    return {date: np.where(np.isnan(days), fixed[date], days), clock: times - days * DAY}
 
 
-def _complete(pool: Pool, given: Numbers, n: int) -> Numbers:
+def _complete(pool: Pool, fixed: Numbers, n: int) -> Numbers:
     """Return the numbers of `n` rows in which the same columns are given."""
     codec, merging, rng = pool.codec, pool.fitted.merging, pool.rng
-    encoded = encoded_given(pool, given, n)
+    encoded = encoded_given(pool, fixed, n)
     codes = {name: codec.cells()[name].find(numbers) for name, numbers in encoded.items()}
-    places = dict(zip(merging.original.names, range(len(merging.original)), strict=True))
+    axes = dict(zip(merging.original.names, range(len(merging.original)), strict=True))
     if encoded:
         rows = np.tile(np.arange(n), -(-ENOUGH // n))
-        columns = [merging.groups[places[name]][code[rows]] for name, code in codes.items()]
+        columns = [merging.groups[axes[name]][code[rows]] for name, code in codes.items()]
         wanted = Records(merging.merged.project(tuple(encoded)), np.stack(columns, axis=1))
         completions = pool.complete(wanted).codes
         copy = rng.integers(len(rows) // n, size=n)  # the completion that each row gets
@@ -140,36 +140,36 @@ def _complete(pool: Pool, given: Numbers, n: int) -> Numbers:
         records = Records(merging.merged, pool.records.codes[rng.integers(len(pool.records), size=n)])
     restored = np.array(merging.restore(records, rng).codes)
     for name, code in codes.items():
-        restored[:, places[name]] = code
+        restored[:, axes[name]] = code
     return codec.numbers(Records(merging.original, restored), rng, merging, encoded)
 
 
-def _with_keys(codec: Codec, given: Numbers, spans: Mapping[str, Span]) -> dict[str, Span]:
+def _with_keys(codec: Codec, fixed: Numbers, spans: Mapping[str, Span]) -> dict[str, Span]:
     """Add a span for each column that a mapping gives: the keys that lead to the value given for all rows."""
-    found = dict(spans)
+    key_spans = dict(spans)
     for maker in codec.computed:
-        (by, *others), wanted = maker.by, given.get(maker.column)
-        if wanted is None or others or by in given or not isinstance(maker, MappingOf):
+        (by, *more), wanted = maker.by, fixed.get(maker.column)
+        if wanted is None or more or by in fixed or not isinstance(maker, MappingOf):
             continue
         if by in codec.domain.names and (wanted == wanted[0]).all():
             keys = np.unique(maker.keys[maker.values == wanted[0], 0])
-            keys = keys[found[by].holds(keys)] if by in found else keys
+            keys = keys[key_spans[by].holds(keys)] if by in key_spans else keys
             if not len(keys):
                 raise InputError(f"given: {maker.column!r} has a value that no {by!r} leads to")
-            found[by] = Span(keys, keys, missing=False)
-    return found
+            key_spans[by] = Span(keys, keys, missing=False)
+    return key_spans
 
 
 def _patterns(
-    given: Mapping[str, Floats], missing: Collection[str] = ()
+    fixed: Mapping[str, Floats], missing: Collection[str] = ()
 ) -> Iterator[tuple[tuple[str, ...], np.ndarray]]:
     """Yield each set of columns that are given together, with its rows; those `missing` are given as such."""
-    names = tuple(given)
-    known = np.stack([~np.isnan(given[name]) | (name in missing) for name in names], axis=1)
-    which, rows = np.unique(known, axis=0, return_inverse=True)
-    for place, pattern in enumerate(which):
+    names = tuple(fixed)
+    is_fixed = np.stack([~np.isnan(fixed[name]) | (name in missing) for name in names], axis=1)
+    which, rows = np.unique(is_fixed, axis=0, return_inverse=True)
+    for index, pattern in enumerate(which):
         some = tuple(name for name, is_given in zip(names, pattern, strict=True) if is_given)
-        yield some, np.flatnonzero(rows.ravel() == place)
+        yield some, np.flatnonzero(rows.ravel() == index)
 
 
 def part_inside(cells: Cells, span: Span) -> Floats:
@@ -186,8 +186,8 @@ def part_inside(cells: Cells, span: Span) -> Floats:
     if cells.grid is None:
         return span.covers(cells.lows, cells.highs).astype(np.float64)
     inside = _points_inside(cells, span, np.arange(len(cells.lows))).sum(axis=0)
-    whole = cells.grid.count(cells.lows, cells.highs)  # NaN for missing
-    return np.divide(inside, whole, out=np.zeros(len(whole)), where=whole > 0)
+    points = cells.grid.count(cells.lows, cells.highs)  # NaN for missing
+    return np.divide(inside, points, out=np.zeros(len(points)), where=points > 0)
 
 
 def _points_inside(cells: Cells, span: Span, codes: Integers) -> Floats:
@@ -217,26 +217,26 @@ def _within(pool: Pool, held: Numbers, spans: Mapping[str, Span], n: int) -> dic
     columns = {name: _Column.of(codec, pool.fitted, name, span) for name, span in spans.items()}
     weights = np.ones(len(records))
     for column in columns.values():
-        weights *= column.chances[records.codes[:, column.place]]
+        weights *= column.chances[records.codes[:, column.axis]]
 
     def draw(rows: Integers) -> dict[str, Floats]:
         picked = nearest_rows([kinds], weights, [kind[rows]], rng)
         alone = weights[picked] == 0
-        found = {}
+        numbers = {}
         for name, column in columns.items():
-            groups = records.codes[picked, column.place]
+            groups = records.codes[picked, column.axis]
             drawn = rng.choice(len(column.alone), len(rows), p=column.alone)  # for rows that no record fits
-            found[name] = column.draw(np.where(alone, drawn, groups), rng)
-        return found
+            numbers[name] = column.draw(np.where(alone, drawn, groups), rng)
+        return numbers
 
-    found = draw(np.arange(n))
+    inside = draw(np.arange(n))
     for _ in range(TRIES if codec.schema.constraints else 0):
-        broken = np.flatnonzero(~_keeps(codec, {**held, **found}))
+        broken = np.flatnonzero(~_keeps(codec, {**held, **inside}))
         if not len(broken):
             break
         for name, numbers in draw(broken).items():
-            found[name][broken] = numbers
-    return found
+            inside[name][broken] = numbers
+    return inside
 
 
 def _within_computed(
@@ -252,14 +252,14 @@ def _within_computed(
         inside *= span.holds(numbers[name])
     at = nearest_rows([kinds], inside, [kind], rng)
     outside = np.flatnonzero(inside[at] == 0)
-    found = {name: numbers[name][at] for name in spans}
+    drawn = {name: numbers[name][at] for name in spans}
     for name, span in spans.items():
         cells = pool.codec.own_cells(name)
         interval = rng.integers(len(span.lows), size=len(outside))
         ends = cells.lows[0], cells.highs[-1 - cells.nullable]
         low, high = (end[interval].clip(*ends) for end in (span.lows, span.highs))
-        found[name][outside] = cells.draw(low, high, rng)
-    return found
+        drawn[name][outside] = cells.draw(low, high, rng)
+    return drawn
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,8 +268,8 @@ class _Column:
 
     Parameters
     ----------
-    place : int
-        Place in the domain.
+    axis : int
+        Of the domain.
     cells : Cells
         The codes, with their groups in the release.
     span : Span
@@ -279,7 +279,7 @@ class _Column:
         Probability of each group if the column is drawn alone.
     """
 
-    place: int
+    axis: int
     cells: Cells
     span: Span
     inside: Floats
@@ -289,13 +289,13 @@ class _Column:
     def of(cls, codec: Codec, fitted: Fitted, name: str, span: Span) -> _Column:
         """Return the column with its released distribution, or uniform if no row lies in the span."""
         cells = codec.cells(fitted.merging)[name]
-        (place,) = fitted.merging.original.axes((name,))
+        (axis,) = fitted.merging.original.axes((name,))
         part = part_inside(cells, span)
         inside = part * cells.shares
-        alone = fitted.one_ways[place].counts * _by_group(cells, inside)
+        alone = fitted.one_ways[axis].counts * _by_group(cells, inside)
         if not alone.sum() > 0:
             inside, alone = part, _by_group(cells, part)
-        return cls(place, cells, span, inside, alone / alone.sum())
+        return cls(axis, cells, span, inside, alone / alone.sum())
 
     @property
     def chances(self) -> Floats:

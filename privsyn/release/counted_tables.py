@@ -243,9 +243,9 @@ def _bands(values: Sequence[Any], column: Numerical) -> list[Any]:
             read[value] = band.low
             continue
         pairs = zip((band.low, band.high), column.bounds, strict=True)
-        left, right = (end if isfinite(end) else bound for end, bound in pairs)
+        low, high = (end if isfinite(end) else bound for end, bound in pairs)
         with replace_errors(f"{safe_repr(value)} is no band of numbers: its ends are in the wrong order"):
-            read[value] = pd.Interval(left, right, band.closed)
+            read[value] = pd.Interval(low, high, band.closed)
     bands = sorted((band for band in read.values() if isinstance(band, pd.Interval)), key=lambda b: b.left)
     step = 0 if column.fixed_decimals is not None else 1
     shorter = {

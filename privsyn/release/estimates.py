@@ -59,15 +59,15 @@ class Estimates:
     def share(self, where: str, progress: Progress | None = None) -> pd.Series:
         """Return the share of the rows that meet a condition; see `Accuracy.share`."""
         condition = Condition.read(where, self._codec.schema.coded)
-        found = self._share_of(condition) if len(condition.columns) == 1 else None
-        if found is None:
+        interval = self._share_of(condition) if len(condition.columns) == 1 else None
+        if interval is None:
             frames = self._draws(condition.columns, progress)
             shares = [float(_rows(self._codec, condition, frame).mean()) for frame in frames]
-            found = _pooled(shares)
+            interval = _pooled(shares)
             if len({*shares}) == 1 and shares[0] in (0.0, 1.0):  # noise hides the rows that meet it, or not
-                found = Interval(found.estimate, nan, nan)
-            found = replace(found, low=max(found.low, 0.0), high=min(found.high, 1.0))
-        return self._result(condition.columns, found, condition)
+                interval = Interval(interval.estimate, nan, nan)
+            interval = replace(interval, low=max(interval.low, 0.0), high=min(interval.high, 1.0))
+        return self._result(condition.columns, interval, condition)
 
     def mean(self, column: str, where: str | None = None, progress: Progress | None = None) -> pd.Series:
         """Return the mean of a column over the rows that meet a condition; see `Accuracy.mean`."""
@@ -85,17 +85,17 @@ class Estimates:
         met = [~np.isnan(cells) for cells in numbers]
         if condition:
             met = [
-                kept & _rows(self._codec, condition, frame) for kept, frame in zip(met, frames, strict=True)
+                rows & _rows(self._codec, condition, frame) for rows, frame in zip(met, frames, strict=True)
             ]
-        found = [float(cells[kept].mean()) for cells, kept in zip(numbers, met, strict=True) if kept.any()]
-        if not found:
+        means = [float(cells[rows].mean()) for cells, rows in zip(numbers, met, strict=True) if rows.any()]
+        if not means:
             return self._shown(column, self._result(columns, Interval(nan, nan, nan), condition))
         variance = self._bias.variance(frames, columns, np.concatenate(numbers), np.concatenate(met))
-        if variance == inf or len(found) < len(frames):  # the group is too small to know its mean
+        if variance == inf or len(means) < len(frames):  # the group is too small to know its mean
             return self._shown(
-                column, self._result(columns, Interval(float(np.mean(found)), nan, nan), condition)
+                column, self._result(columns, Interval(float(np.mean(means)), nan, nan), condition)
             )
-        mean = self._within_bounds(column, _pooled(found, variance))
+        mean = self._within_bounds(column, _pooled(means, variance))
         return self._shown(column, self._result(columns, mean, condition))
 
     def _is_time(self, column: str) -> bool:
@@ -135,11 +135,11 @@ class Estimates:
             self._kept[key] = made
         return self._kept[key]
 
-    def _result(self, columns: frozenset[str], found: Interval, condition: Condition | None) -> pd.Series:
+    def _result(self, columns: frozenset[str], interval: Interval, condition: Condition | None) -> pd.Series:
         """Return the estimate, its interval for the private table, and whether it is covered."""
-        known = any(columns <= table for table in self._measured) and not isnan(found.low)
-        covered = known and not (condition and condition.uncounted)
-        shown = found if covered else replace(found, low=nan, high=nan)
+        is_known = any(columns <= table for table in self._measured) and not isnan(interval.low)
+        covered = is_known and not (condition and condition.uncounted)
+        shown = interval if covered else replace(interval, low=nan, high=nan)
         return pd.Series({**vars(shown), "covered": covered}, dtype=object)
 
 
@@ -153,11 +153,11 @@ def _rows(codec: Codec, condition: Condition, frame: pd.DataFrame) -> Mask:
     return condition.holds(numbers)
 
 
-def _pooled(found: list[float], variance: float = 0.0) -> Interval:
+def _pooled(estimates: list[float], variance: float = 0.0) -> Interval:
     """Return the estimate of all draws and its interval, which a single table does not have."""
-    if len(found) == 1:
-        return Interval(found[0], nan, nan)
-    pooled = pool(found, [variance] * len(found)).iloc[0]
+    if len(estimates) == 1:
+        return Interval(estimates[0], nan, nan)
+    pooled = pool(estimates, [variance] * len(estimates)).iloc[0]
     return Interval(*map(float, pooled[["estimate", "low", "high"]]))
 
 
@@ -167,7 +167,7 @@ def share_of_codes(codec: Codec, condition: Condition) -> Floats:
     Numbers are drawn inside their cells as those of a release are.
     """
     (size,) = codec.domain.sizes
-    each = max(POINTS // size, 1) if codec.domain.ordered[0] else 1
-    codes = np.repeat(np.arange(size, dtype=np.int32), each)
+    points = max(POINTS // size, 1) if codec.domain.ordered[0] else 1
+    codes = np.repeat(np.arange(size, dtype=np.int32), points)
     frame = codec.decode(Records(codec.domain, codes[:, np.newaxis]), np.random.default_rng(0))
-    return np.asarray(_rows(codec, condition, frame).reshape(size, each).mean(axis=1))
+    return np.asarray(_rows(codec, condition, frame).reshape(size, points).mean(axis=1))

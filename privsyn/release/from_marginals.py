@@ -136,7 +136,7 @@ def _with_missing(schema: Schema, frames: list[pd.DataFrame]) -> Schema:
 
 def _dtypes(schema: Schema) -> tuple[str, ...]:
     """Return the dtypes that a CSV with this schema would have."""
-    found = []
+    dtypes = []
     for name, column in schema.columns.items():
         cells = pd.Series(list(column.listed), dtype=None)
         if name in schema.coded and not column.lists_values:
@@ -145,8 +145,8 @@ def _dtypes(schema: Schema) -> tuple[str, ...]:
             cells = cells.astype(object)
         elif cells.dtype.kind in "iub" and schema.coded[name].nullable:
             cells = cells.convert_dtypes()
-        found.append(str(cells.dtype))
-    return tuple(found)
+        dtypes.append(str(cells.dtype))
+    return tuple(dtypes)
 
 
 def _fit(codec: Codec, tables: Sequence[Measurement], rng: np.random.Generator) -> Fitted:
@@ -164,8 +164,8 @@ def _fit(codec: Codec, tables: Sequence[Measurement], rng: np.random.Generator) 
     if not bigger:
         return fit_tables(problem, pairs, (), rng)
     first = estimate_pairs(problem, pairs, rng)
-    found, _ = predicted_by_pairs(problem, tuple(m.attributes for m in bigger), first, rng)
-    sets = tuple(map(measured_as, unscored(found, first.one_ways), bigger))
+    predicted, _ = predicted_by_pairs(problem, tuple(m.attributes for m in bigger), first, rng)
+    sets = tuple(map(measured_as, unscored(predicted, first.one_ways), bigger))
     return fit_tables(problem, pairs, sets, rng)
 
 
@@ -215,29 +215,32 @@ def _one_ways(
     bigger tables hold.
     """
     total = estimate_total(tuple(measured))
-    found: list[Measurement] = []
+    combined: list[Measurement] = []
     for name in domain.names:
-        one = domain.project((name,))
-        vague = Measurement(Marginal(one, np.full(one.shape, total / one.cells)), np.array(total**2))
-        own = tuple(m for m in alone if m.attributes == (name,))
-        found.extend(combine_one_ways(one, (vague, *own)))
-    return tuple(found)
+        domain_of_name = domain.project((name,))
+        vague = Measurement(
+            Marginal(domain_of_name, np.full(domain_of_name.shape, total / domain_of_name.cells)),
+            np.array(total**2),
+        )
+        alone_of_name = tuple(m for m in alone if m.attributes == (name,))
+        combined.extend(combine_one_ways(domain_of_name, (vague, *alone_of_name)))
+    return tuple(combined)
 
 
 def _pairs(pairs: Sequence[Measurement], bigger: Sequence[Measurement]) -> tuple[Measurement, ...]:
     """Return one measurement of each pair: the average of its tables, and of sums of bigger tables."""
     sums = (m.project(names) for m in bigger for names in combinations(m.attributes, 2))
-    found: dict[frozenset[str], Measurement] = {}
+    by_pair: dict[frozenset[str], Measurement] = {}
     for pair in (*pairs, *sums):
         key = frozenset(pair.attributes)
-        if key not in found:
-            found[key] = pair
+        if key not in by_pair:
+            by_pair[key] = pair
             continue
-        other = pair.project(found[key].attributes)
-        one, two = found[key].grouping.groups, other.grouping.groups
-        if len(one) == len(two) and all(map(np.array_equal, one, two)):
-            found[key] = combine_measurements(found[key], other)
-    return tuple(found.values())
+        measured = pair.project(by_pair[key].attributes)
+        groups, other_groups = by_pair[key].grouping.groups, measured.grouping.groups
+        if len(groups) == len(other_groups) and all(map(np.array_equal, groups, other_groups)):
+            by_pair[key] = combine_measurements(by_pair[key], measured)
+    return tuple(by_pair.values())
 
 
 UNCOUNTED = -1
@@ -277,9 +280,9 @@ def read_counts(
         ]
     except InputError as error:
         raise InputError(f"table {named(frame)}: {error}") from None
-    groups, places = zip(*axes, strict=True)
+    groups, codes = zip(*axes, strict=True)
     shape = tuple(int(group.max()) + 1 for group in groups)
-    flat = np.ravel_multi_index(places, shape)
+    flat = np.ravel_multi_index(codes, shape)
     if len(np.unique(flat)) != len(flat) or len(flat) != np.prod(shape):
         lacking = int(np.prod(shape)) - len(np.unique(flat))
         more = f"; {lacking} have none: give 0 where nobody was counted" if lacking else ""
@@ -295,7 +298,7 @@ def _axis(name: str, values: list[Any], column: Coded, encoder: Encoder, size: i
     """Return the place along the axis of each code, and that of each of the values."""
     keys = [None if is_missing(value) else value for value in values]
     group = np.full(size, UNCOUNTED, np.int32)
-    for place, value in enumerate(dict.fromkeys(keys)):
+    for index, value in enumerate(dict.fromkeys(keys)):
         codes = np.array([encoder.size]) if value is None else _codes(value, column, encoder)
         shown = safe_repr(str(value) if isinstance(value, pd.Interval) else value)
         if not len(codes) or codes.max() >= size:
@@ -303,7 +306,7 @@ def _axis(name: str, values: list[Any], column: Coded, encoder: Encoder, size: i
             raise InputError(f"{shown} is no value of {safe_repr(name)} in the schema{meant}")
         if (group[codes] != UNCOUNTED).any():
             raise InputError(f"{shown} of {safe_repr(name)} has values that another row counts too")
-        group[codes] = place
+        group[codes] = index
     if (group == UNCOUNTED).any():
         lacking = encoder.words(np.flatnonzero(group == UNCOUNTED))
         raise InputError(
@@ -313,7 +316,7 @@ def _axis(name: str, values: list[Any], column: Coded, encoder: Encoder, size: i
     # Places in the order of the codes, in which the tables of the package are.
     _, first, ordered = np.unique(group, return_index=True, return_inverse=True)
     rank = np.argsort(np.argsort(first))
-    where = {value: rank[place] for place, value in enumerate(dict.fromkeys(keys))}
+    where = {value: rank[index] for index, value in enumerate(dict.fromkeys(keys))}
     return rank[ordered].astype(np.int32), np.array([where[key] for key in keys], np.int32)
 
 
@@ -329,4 +332,4 @@ def _codes(value: Any, column: Coded, encoder: Encoder) -> Integers:
         above = middles >= low if value.closed_left else middles > low
         return np.flatnonzero(above & (middles <= high if value.closed_right else middles < high))
     listed = cast(CategoricalEncoder, encoder).pool.tolist()
-    return np.flatnonzero([one == value for one in listed])
+    return np.flatnonzero([value_of_code == value for value_of_code in listed])

@@ -86,34 +86,34 @@ def read_given(codec: Codec, given: object, n: int | None, rows: int) -> Given:
         raise InputError("given has as many rows as are made: leave out n")
     if not frame.columns.is_unique:
         raise InputError("given has two columns of one name: drop one")
-    found = {}
+    columns = {}
     for name in frame.columns:
         numbers = _Numbers(codec, _known(codec, name), quoting=False)
-        found[name] = np.array([numbers[value] for value in frame[name].tolist()], np.float64)
-    return Given(found)
+        columns[name] = np.array([numbers[value] for value in frame[name].tolist()], np.float64)
+    return Given(columns)
 
 
-def _frame_of(given: object) -> pd.DataFrame:
+def _frame_of(rows: object) -> pd.DataFrame:
     """Return a table of partial rows as a data frame of pandas."""
-    if isinstance(given, pd.DataFrame):
-        return given
-    if isinstance(given, pd.Series):
+    if isinstance(rows, pd.DataFrame):
+        return rows
+    if isinstance(rows, pd.Series):
         raise InputError("given: a Series is no table: give a mapping, series.to_dict(), or a data frame")
     for convert in ("to_pandas", "to_frame"):
-        if hasattr(given, "columns") and callable(getattr(given, convert, None)):
+        if hasattr(rows, "columns") and callable(getattr(rows, convert, None)):
             with replace_errors("given: this table cannot be read: give a pandas.DataFrame"):
-                return pd.DataFrame(getattr(given, convert)())
+                return pd.DataFrame(getattr(rows, convert)())
     raise InputError(
-        f"given is a mapping of columns to values, a text, or a data frame; got {safe_repr(given)}"
+        f"given is a mapping of columns to values, a text, or a data frame; got {safe_repr(rows)}"
     )
 
 
-def _of_all_rows(codec: Codec, given: Mapping[Any, Any], rows: int) -> Given:
+def _of_all_rows(codec: Codec, conditions: Mapping[Any, Any], rows: int) -> Given:
     """Return what a mapping says of all rows."""
     numbers: dict[str, Floats] = {}
     spans: dict[str, Span] = {}
     missing = set[str]()
-    for key, value in given.items():
+    for key, value in conditions.items():
         name = _known(codec, key)
         if isinstance(value, tuple | Mapping):
             spans[name] = _span(codec, name, value)
@@ -170,12 +170,12 @@ def condition_as_given(columns: Columns, text: str) -> dict[str, Any]:
     boxes = Reader(columns).boxes(text)
     if len(boxes) != 1:
         raise InputError(f"{safe_repr(text)}: give one range, or values of a list, for each column")
-    given = {}
+    conditions = {}
     for name, values in boxes[0].items():
         named = columns[name].all_values if values is PRESENT else values
         alone = isinstance(named, tuple) and len(named) == 1
-        given[name] = named[0] if alone else list(named) if isinstance(named, tuple) else named
-    return given
+        conditions[name] = named[0] if alone else list(named) if isinstance(named, tuple) else named
+    return conditions
 
 
 def parse_given(columns: Columns, texts: Sequence[str]) -> dict[str, Any]:
@@ -191,11 +191,11 @@ def parse_given(columns: Columns, texts: Sequence[str]) -> dict[str, Any]:
     >>> parse_given(columns, ["zip=", "age <= 4"])
     {'zip': None, 'age': {'high': 4}}
     """
-    given: dict[str, Any] = {}
+    conditions: dict[str, Any] = {}
     for text in texts:
-        name, equals, said = text.partition("=")
-        if equals and name in columns and not said.startswith("="):
-            read = {name: _read_text(name, columns[name], said)}
+        name, equals, value = text.partition("=")
+        if equals and name in columns and not value.startswith("="):
+            read = {name: _read_text(name, columns[name], value)}
         elif SIGN.search(text):
             with about("--given"):
                 read = condition_as_given(columns, text)
@@ -206,22 +206,22 @@ def parse_given(columns: Columns, texts: Sequence[str]) -> dict[str, Any]:
             raise InputError(
                 f"--given {safe_repr(name)}: there is no such column among those to be synthesised{meant}"
             )
-        for twice in given.keys() & read:
+        for twice in conditions.keys() & read:
             raise InputError(
                 f"--given {safe_repr(twice)}: is given twice, and a row has one value: give it once"
             )
-        given |= read
-    return given
+        conditions |= read
+    return conditions
 
 
-def _read_text(name: str, column: Coded, said: str) -> Any:
+def _read_text(name: str, column: Coded, text: str) -> Any:
     """Return a value of the column's type, a range of these, or None for missing."""
-    low, dots, high = said.partition("..")
-    is_listed = said in map(str, column.listed)
-    with replace_errors(f"--given {name}: {safe_repr(said)} is not a number", ValueError):
+    low, dots, high = text.partition("..")
+    is_listed = text in map(str, column.listed)
+    with replace_errors(f"--given {name}: {safe_repr(text)} is not a number", ValueError):
         if dots and not is_listed:
             return tuple(column.value_of(end) if end else None for end in (low, high))
-        return column.value_of(said) if said or is_listed else None
+        return column.value_of(text) if text or is_listed else None
 
 
 def _known(codec: Codec, name: Any) -> str:
@@ -231,10 +231,10 @@ def _known(codec: Codec, name: Any) -> str:
     return str(name)
 
 
-def _span(codec: Codec, name: str, said: Any) -> Span:
+def _span(codec: Codec, name: str, selection: Any) -> Span:
     """Return a range, or a list of values, as a span; refuse one without any value of the column."""
     try:
-        return _read_span(codec, name, said)
+        return _read_span(codec, name, selection)
     except InputError as error:
         complaint = str(error)
     except Exception:  # an object may raise any exception
@@ -242,19 +242,19 @@ def _span(codec: Codec, name: str, said: Any) -> Span:
     raise InputError(f"given: column {name!r}: {complaint}")
 
 
-def _read_span(codec: Codec, name: str, said: Any) -> Span:
+def _read_span(codec: Codec, name: str, selection: Any) -> Span:
     column = codec.schema.coded[name]
     if any(maker.column == name and not isinstance(maker, CopyOf | Gap) for maker in codec.computed):
         raise InputError("is computed, so it takes no range or list: give those of what it is computed from")
-    if isinstance(said, list):
-        return _one_of(codec, name, said)
-    if isinstance(said, tuple):
-        if len(said) != 2:
+    if isinstance(selection, list):
+        return _one_of(codec, name, selection)
+    if isinstance(selection, tuple):
+        if len(selection) != 2:
             raise InputError("a range has low, high or both, as (30, 40) or (30, None): or give a list")
         if any(isinstance(value, str) for value in column.listed):
             raise InputError("its values are text, and a tuple is a range (low, high): give a list")
-        said = {"low": said[0], "high": said[1]}
-    values = check_values(said)
+        selection = {"low": selection[0], "high": selection[1]}
+    values = check_values(selection)
     if isinstance(values, dict) and "high" in values:
         values["high"] = column.high_end(values["high"])
     span = Span.of(column, values)
@@ -272,8 +272,8 @@ def _one_of(codec: Codec, name: str, values: list[Any]) -> Span:
     cells, numbers = codec.own_cells(name), _Numbers(codec, name, quoting=True)
     if name in codec.parts or (cells.grid is not None and cells.grid.decimals is None):
         raise InputError("give one value, or a range (low, high): its values are too many for a list")
-    found = np.unique([numbers.number(value) for value in values])
-    return Span(found, found, missing=False)
+    distinct = np.unique([numbers.number(value) for value in values])
+    return Span(distinct, distinct, missing=False)
 
 
 class _Numbers(dict[Any, float]):

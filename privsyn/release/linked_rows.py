@@ -70,8 +70,8 @@ class LinkedRows:
 
     def root_rows(self, frame: pd.DataFrame) -> SyntheticRows:
         """Return rows of the root, given with their derived columns."""
-        root, places = self.tables[self.database.root], np.arange(len(frame))
-        return SyntheticRows.of(root.codec, root.fitted.merging, frame, places, places)
+        root, indices = self.tables[self.database.root], np.arange(len(frame))
+        return SyntheticRows.of(root.codec, root.fitted.merging, frame, indices, indices)
 
     def child_rows(
         self, name: str, rows: Rows, seed: np.random.SeedSequence, report: Progress
@@ -88,15 +88,15 @@ class LinkedRows:
         one_ways = {marginal.attributes[0]: marginal for marginal in model.fitted.one_ways}
         is_counted = table.order in one_ways and one_ways[table.order].domain.ordered[0] > 1
         order = table.order if is_counted else None
-        known = self._known(name, rows, parents, roots)
-        chains = Chains.of(parents, links, known, order, in_order=table.order is not None)
+        context = self._known(name, rows, parents, roots)
+        chains = Chains.of(parents, links, context, order, in_order=table.order is not None)
         codec, merging = model.codec, model.fitted.merging
-        places = dict(self._places_above(name, rows, parents))
-        above = known_above(name, self.database, self._codecs, rows, places)
+        indices = dict(self._places_above(name, rows, parents))
+        above = known_above(name, self.database, self._codecs, rows, indices)
         limits = [Limit(*limit) for limit in above.allowed(codec.cells(merging))]
         marginals = (*model.fitted.marginals, *links.tables)
-        ones = [UniqueCode(*one) for one in codes_of_ones(table, codec)]
-        merged = [one.merged(merging) for one in ones]
+        ones = [UniqueCode(*unique) for unique in codes_of_ones(table, codec)]
+        merged = [unique.merged(merging) for unique in ones]
         codes = synthesise_linked(
             one_ways, marginals, chains, rng, zeros=model.zeros, limits=limits, unique=merged
         )
@@ -105,11 +105,14 @@ class LinkedRows:
             ones, merging.restore(records, rng), model.fitted.one_ways, merging, parents, rng
         )
         columns = dict(zip(records.domain, records.codes.T, strict=True))
-        fixed = {one.attribute: codec.cells()[one.attribute].lows[columns[one.attribute]] for one in ones}
+        fixed = {
+            unique.attribute: codec.cells()[unique.attribute].lows[columns[unique.attribute]]
+            for unique in ones
+        }
         frame = codec.table(codec.numbers(records, rng, merging, fixed, above), rng)
         if table.order in frame:
             by = np.lexsort((frame[table.order].rank(method="first").to_numpy(), parents))
-            first = any(one.first for one in table.one)
+            first = any(unique.first for unique in table.one)
             if codec.schema.constraints or (order is None and not first):
                 frame = frame.iloc[by].reset_index(drop=True)
             else:  # the codes are in order: only values of the same code change places
@@ -150,13 +153,15 @@ class LinkedRows:
 
     def _known(self, name: str, rows: Rows, parents: Ints, roots: Ints) -> dict[tuple[str, str], Integers]:
         """Return what is known of each row before it is made, by the table above and the column."""
-        known: dict[tuple[str, str], Integers] = {
+        codes_of_rows: dict[tuple[str, str], Integers] = {
             ("", NUMBER_OF_ROWS): np.bincount(roots, minlength=1)[roots],
             ("", POSITION): ranks(parents),
         }
-        for table, places in self._places_above(name, rows, parents):
-            known |= {(table, attribute): codes[places] for attribute, codes in rows[table].codes.items()}
-        return known
+        for table, indices in self._places_above(name, rows, parents):
+            codes_of_rows |= {
+                (table, attribute): codes[indices] for attribute, codes in rows[table].codes.items()
+            }
+        return codes_of_rows
 
     def _places_above(self, name: str, rows: Rows, parents: Ints) -> Iterator[tuple[str, Ints]]:
         """Yield each table above with the place of each row's row there."""

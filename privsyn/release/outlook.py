@@ -108,13 +108,17 @@ class Outlook:
         codec, fitted, lost = model.codec, model.fitted, model.accuracy_.not_found
         errors, shares = [], spoiled(model)
         for (certainty, table), inside in zip(fitted.with_certainties, errors_inside(fitted), strict=False):
-            column, known = codec.column_of(*table.attributes), min(certainty.error + inside, 1.0)
-            errors.append(1.0 if column in lost else max(known, shares.get(column, 0.0)))
+            column, error = codec.column_of(*table.attributes), min(certainty.error + inside, 1.0)
+            errors.append(1.0 if column in lost else max(error, shares.get(column, 0.0)))
         pairs = _pairs(model)
         of_target = None
         if target is not None and target in codec.schema.coded:
-            own = [s / max(e, TINY_SHARE) for names, s, e in pairs if target in map(codec.column_of, names)]
-            of_target = 0.0 if one_class_left(model, target) else max(own, default=0.0)
+            ratios = [
+                power / max(error, TINY_SHARE)
+                for names, power, error in pairs
+                if target in map(codec.column_of, names)
+            ]
+            of_target = 0.0 if one_class_left(model, target) else max(ratios, default=0.0)
         return cls(
             columns=len(codec.schema.coded),
             rows=fitted.total,
@@ -179,11 +183,11 @@ class Outlook:
         level = level_of_column(self.error) or int(bool(self.spoiled))  # no budget helps against doubts
         if not (level or weak or self.level_of_target):
             return []
-        found = ["a schema that fits"] if self.spoiled else ["a schema"] if self.lost else []
+        advice = ["a schema that fits"] if self.spoiled else ["a schema"] if self.lost else []
         if self.columns >= MANY:
-            found.append("fewer columns")
+            advice.append("fewer columns")
         if weak and self.columns > 2 and self.of_target is None:
-            found += ["a target", "important pairs"] if self.takes_target else []
+            advice += ["a target", "important pairs"] if self.takes_target else []
         if self.epsilon:
             lacking = max(
                 self.error / COLUMNS[level - 1] if level else 1.0,
@@ -192,8 +196,8 @@ class Outlook:
                 else 1.0,
             )
             enough = next((e for e in EPSILONS if e > self.epsilon and e >= self.epsilon * lacking**POWER), 0)
-            found.append(f"epsilon {enough:g}" if enough else "more rows")
-        return found
+            advice.append(f"epsilon {enough:g}" if enough else "more rows")
+        return advice
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -213,14 +217,14 @@ def level_of_column(error: float) -> int:
 
 def errors_inside(fitted: Fitted) -> list[float]:
     """Return the expected error of each column inside groups of values that were counted together."""
-    found = []
+    errors = []
     for table, group, share in zip(
         fitted.one_ways, fitted.merging.groups, fitted.merging.shares, strict=True
     ):
         unknown = 1 - np.bincount(group, share**2)  # 0 where one value has all rows of its group
         weights = table.counts / max(table.counts.sum(), 1.0)
-        found.append(INSIDE * float((weights**2 * unknown).sum()))
-    return found
+        errors.append(INSIDE * float((weights**2 * unknown).sum()))
+    return errors
 
 
 def strength(counts: Floats) -> float:
@@ -231,7 +235,7 @@ def strength(counts: Floats) -> float:
     """
     shares = counts / max(counts.sum(), 1e-300)
     axes = range(shares.ndim)
-    alone = [shares.sum(axis=tuple(other for other in axes if other != axis)) for axis in axes]
+    alone = [shares.sum(axis=tuple(axis_out for axis_out in axes if axis_out != axis)) for axis in axes]
     return round(total_variation(shares, reduce(np.multiply.outer, alone)), 12)
 
 
@@ -241,14 +245,14 @@ def _pairs(model: TableModel) -> list[tuple[Attributes, float, float]]:
     The rows of independent columns depend on each other by chance. Strengths exclude the square of this
     expected dependence, and errors include it: it would be another one in another table.
     """
-    found: list[tuple[Attributes, float, float]] = []
+    pairs: list[tuple[Attributes, float, float]] = []
     for certainty, table in model.fitted.measured_marginals:
         if len(table.attributes) == 2:
             counts = certainty.measured.grouping.join(table.counts)
             chance = _chance(counts)
             power = sqrt(max(strength(counts) ** 2 - chance**2, 0.0))
-            found.append((table.attributes, power, hypot(certainty.error, chance)))
-    return found
+            pairs.append((table.attributes, power, hypot(certainty.error, chance)))
+    return pairs
 
 
 def _chance(counts: Floats) -> float:

@@ -73,17 +73,17 @@ class Pool:
 
 
 def complete(
-    given: Records,
+    fixed: Records,
     pool: Records,
     tables: tuple[Marginal, ...],
     rng: np.random.Generator,
     possible: StructuralZeros = NO_ZEROS,
 ) -> Records:
-    """Return one record for each row of `given`, with the given values.
+    """Return one record for each row of `fixed`, with the values that it fixes.
 
     Parameters
     ----------
-    given : Records over some attributes of the pool
+    fixed : Records over some attributes of the pool
     pool : Records made from the tables
     tables : tuple of Marginal, non-negative and agreeing
     rng : numpy.random.Generator
@@ -101,25 +101,25 @@ def complete(
     >>> int(complete(women, pool, (table,), np.random.default_rng(0)).codes[:, 1].sum())
     5
     """
-    axes = pool.domain.axes(given.domain.names)
-    alike = nearest_rows(list(pool.codes[:, axes].T), np.ones(len(pool)), list(given.codes.T), rng)
+    axes = pool.domain.axes(fixed.domain.names)
+    alike = nearest_rows(list(pool.codes[:, axes].T), np.ones(len(pool)), list(fixed.codes.T), rng)
     codes = np.array(pool.codes[alike])
-    codes[:, axes] = given.codes
+    codes[:, axes] = fixed.codes
     start = Records(pool.domain, codes)
-    wanted = tuple(_beside(table, given, start) for table in tables)
+    wanted = tuple(_beside(table, fixed, start) for table in tables)
     wanted = tuple(table for table in wanted if table.total > 0)
-    return finish(start, wanted, rng, possible=possible, still=given.domain.names)
+    return finish(start, wanted, rng, possible=possible, still=fixed.domain.names)
 
 
-def _beside(table: Marginal, given: Records, start: Records) -> Marginal:
-    """Return a table's target: its counts conditional on `given` if it holds them, else those of `start`."""
-    names: Attributes = given.domain.names
+def _beside(table: Marginal, fixed: Records, start: Records) -> Marginal:
+    """Return the target of a table: its counts given `fixed` if it has these attributes, else of `start`."""
+    names: Attributes = fixed.domain.names
     now = Marginal(table.domain, count(start, table.attributes).astype(np.float64))
     if not set(names) <= set(table.attributes):
         return now
-    had, wanted = table.project(names), Marginal(given.domain, count(given, names).astype(np.float64))
-    known = lift(had, table.domain) > 0
+    had, wanted = table.project(names), Marginal(fixed.domain, count(fixed, names).astype(np.float64))
+    is_known = lift(had, table.domain) > 0
     per = np.divide(
-        lift(wanted, table.domain), lift(had, table.domain), out=np.zeros(known.shape), where=known
+        lift(wanted, table.domain), lift(had, table.domain), out=np.zeros(is_known.shape), where=is_known
     )
-    return Marginal(table.domain, np.where(known, table.counts * per, now.counts))
+    return Marginal(table.domain, np.where(is_known, table.counts * per, now.counts))

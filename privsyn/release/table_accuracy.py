@@ -67,7 +67,7 @@ class TableAccuracy:
         """One row for each table of counts; see `Accuracy.tables`."""
         certainties = self.fitted.certainties
         covered = [not self._lost(certainty) for certainty in certainties]
-        found = pd.DataFrame(
+        tables = pd.DataFrame(
             {
                 "columns": [certainty.attributes for certainty in certainties],
                 "order": [len(certainty.attributes) for certainty in certainties],
@@ -77,7 +77,7 @@ class TableAccuracy:
                 "covered": covered,
             }
         )
-        return found.assign(expected_error=found["expected_error"].where(found["covered"]))
+        return tables.assign(expected_error=tables["expected_error"].where(tables["covered"]))
 
     def counts(self, *columns: str) -> pd.DataFrame:
         """Return one row for each cell of a table; see `Accuracy.counts`."""
@@ -91,9 +91,9 @@ class TableAccuracy:
         """Return the measured table of some columns, and the released estimate of it."""
         named = frozenset(name for name in columns if isinstance(name, str))
         if len(named) == len(columns) and named in self._places:
-            place = self._places[named]
+            index = self._places[named]
             estimates = (*self.fitted.one_ways, *self.fitted.marginals)
-            return self.fitted.certainties[place], np.asarray(estimates[place].counts)
+            return self.fitted.certainties[index], np.asarray(estimates[index].counts)
         computed = [maker for maker in self.codec.computed if maker.column in columns]
         if computed:
             name, by = computed[0].column, " and ".join(map(repr, computed[0].by))
@@ -123,9 +123,9 @@ class TableAccuracy:
     def mean(self, column: str, where: str | None = None, *, progress: Progress | None = None) -> pd.Series:
         """Return the mean of a column over the rows that meet a condition; see `Accuracy.mean`."""
         if where is None and column in self._ordered.names:
-            found = self._ordered.mean(column)
-            if found["covered"]:
-                return pd.Series({key: found[key] for key in SHOWN}, dtype=object)
+            mean = self._ordered.mean(column)
+            if mean["covered"]:
+                return pd.Series({key: mean[key] for key in SHOWN}, dtype=object)
         if isinstance(self.codec.schema.columns.get(column), Identifier):
             raise InputError(
                 f"column {safe_repr(column)} is generated: it says nothing about the private table"
@@ -141,9 +141,15 @@ class TableAccuracy:
     @cached_property
     def _estimates(self) -> Estimates:
         part_of = {part: name for name, parts in self.codec.parts.items() for part in parts}
-        known = [one for one in self.fitted.certainties if one.relates and not self._lost(one)]
-        sets = [frozenset(part_of.get(name, name) for name in c.attributes) for c in known]
-        return Estimates(self.codec, self.draw, sets, Bias(self.codec, self.fitted, known), self._share_of)
+        certainties = [
+            certainty
+            for certainty in self.fitted.certainties
+            if certainty.relates and not self._lost(certainty)
+        ]
+        sets = [frozenset(part_of.get(name, name) for name in c.attributes) for c in certainties]
+        return Estimates(
+            self.codec, self.draw, sets, Bias(self.codec, self.fitted, certainties), self._share_of
+        )
 
     def _share_of(self, condition: Condition) -> Interval | None:
         """Return the share of rows by the counts of one column; None if it has none of its own."""
@@ -154,11 +160,11 @@ class TableAccuracy:
         met = share_of_codes(codec_of(self.codec, {column}, constrained=False), condition)
         (group,), (shares,) = merging.groups, merging.shares
         parts = np.bincount(group, shares * met).astype(np.float64)
-        place, noise = self.codec.domain.names.index(column), self._ordered.noise(column)
-        measured, released = self.fitted.certainties[place].measured, self.fitted.one_ways[place]
+        index, noise = self.codec.domain.names.index(column), self._ordered.noise(column)
+        measured, released = self.fitted.certainties[index].measured, self.fitted.one_ways[index]
         hidden = Hidden.of(measured, group, shares, met).beyond(*self._clipped(condition, column))
-        found = share_interval(measured, released, parts, noise, hidden=hidden, laplace=self.laplace)
-        return found.extended()
+        interval = share_interval(measured, released, parts, noise, hidden=hidden, laplace=self.laplace)
+        return interval.extended()
 
     def _clipped(self, condition: Condition, column: str) -> tuple[float, float]:
         """Return how many rows beyond bounds that were found may miss a condition, or meet it.
@@ -169,19 +175,21 @@ class TableAccuracy:
         """
         if column not in self.bounds_noise:
             return 0.0, 0.0
-        place = self.codec.domain.names.index(column)
-        at_ends = self.fitted.merging.groups[place][[0, self.codec.domain.ordered[place] - 1]]
-        _, high = self.fitted.certainties[place].intervals(laplace=self.laplace)
-        most = np.minimum(high[at_ends], SIGNIFICANT_RUN * self.bounds_noise[column])
+        index = self.codec.domain.names.index(column)
+        at_ends = self.fitted.merging.groups[index][[0, self.codec.domain.ordered[index] - 1]]
+        _, high = self.fitted.certainties[index].intervals(laplace=self.laplace)
+        limit = np.minimum(high[at_ends], SIGNIFICANT_RUN * self.bounds_noise[column])
         ends = np.array(self.codec.schema.coded[column].bounds)
         at, away = (
             condition.holds({column: numbers}) for numbers in (ends, np.nextafter(ends, (-np.inf, np.inf)))
         )
-        return float(most[at & ~away].sum()), float(most[~at & away].sum())
+        return float(limit[at & ~away].sum()), float(limit[~at & away].sum())
 
     @cached_property
     def _places(self) -> dict[frozenset[str], int]:
-        return {frozenset(one.attributes): place for place, one in enumerate(self.fitted.certainties)}
+        return {
+            frozenset(certainty.attributes): index for index, certainty in enumerate(self.fitted.certainties)
+        }
 
     @cached_property
     def _ordered(self) -> OrderedColumns:
@@ -196,22 +204,24 @@ class TableAccuracy:
         if grouping := certainty.measured.grouping:
             estimate = grouping.join(estimate)
             words = list(map(self._joined, certainty.attributes, grouping.groups))
-        places = np.indices(estimate.shape).reshape(estimate.ndim, -1)
-        labels = [[word[k] for k in place] for word, place in zip(words, places.tolist(), strict=True)]
+        cells = np.indices(estimate.shape).reshape(estimate.ndim, -1)
+        labels = [[word[k] for k in cell] for word, cell in zip(words, cells.tolist(), strict=True)]
         texts = labels if for_readers else [[label.value for label in column] for column in labels]
         values = {
             name: np.array(text, dtype=object) for name, text in zip(certainty.attributes, texts, strict=True)
         }
         low, high = (end.ravel() for end in certainty.intervals(laplace=self.laplace))
-        found = pd.DataFrame(values).assign(estimate=estimate.ravel())
-        found = found.assign(low=np.minimum(low, found["estimate"]), high=np.maximum(high, found["estimate"]))
+        counts = pd.DataFrame(values).assign(estimate=estimate.ravel())
+        counts = counts.assign(
+            low=np.minimum(low, counts["estimate"]), high=np.maximum(high, counts["estimate"])
+        )
         rests = ["; ".join(filter(None, (label.rest for label in row))) for row in zip(*labels, strict=True)]
-        return found.assign(counted_with=rests) if any(rests) and not for_readers else found
+        return counts.assign(counted_with=rests) if any(rests) and not for_readers else counts
 
     def _joined(self, name: str, group: Codes) -> tuple[Label, ...]:
         """Return the labels of an attribute's groups of merged codes."""
-        place = self.codec.domain.names.index(name)
-        return labels_of(self.codec.encoders[place], group[self.fitted.merging.groups[place]])
+        index = self.codec.domain.names.index(name)
+        return labels_of(self.codec.encoders[index], group[self.fitted.merging.groups[index]])
 
     @cached_property
     def _labels(self) -> dict[str, tuple[Label, ...]]:
@@ -226,9 +236,13 @@ class TableAccuracy:
         return f"<Accuracy: expected error of tables: {', '.join(parts) or 'none is covered'}>"
 
     def _repr_html_(self) -> str:
-        most = self.tables.nlargest(MOST_SHOWN, "expected_error")
+        largest = self.tables.nlargest(MOST_SHOWN, "expected_error")
         rows = zip(
-            most["columns"].map(" x ".join), most["cells"], most["sigma"], most["expected_error"], strict=True
+            largest["columns"].map(" x ".join),
+            largest["cells"],
+            largest["sigma"],
+            largest["expected_error"],
+            strict=True,
         )
         cells = [(name, n, f"{sigma:.2f}", f"{error:.2%}") for name, n, sigma, error in rows]
         head = ("columns", "cells", "noise, rows", "expected error")

@@ -133,8 +133,8 @@ class TableModel:
         """Return rows that have the given values, with balanced classes if asked."""
         rows = self.number_of_rows(n)
         rng = np.random.default_rng(None if seed is None else check_whole("seed", seed))
-        asked = Given() if given is None else read_given(self.codec, given, n, rows)
-        numbers, spans = dict(asked.numbers), asked.spans
+        conditions = Given() if given is None else read_given(self.codec, given, n, rows)
+        numbers, spans = dict(conditions.numbers), conditions.spans
         rows = next((len(cells) for cells in numbers.values()), rows)
         if balance is not None:
             if balance in {*numbers, *spans}:
@@ -145,7 +145,7 @@ class TableModel:
             return stacked(self.blocks(rows, seed, progress))
         enough = max(min(round(self.fitted.total), POOL), ENOUGH)
         pool = Pool(self.codec, self.fitted, self._tables, self.records(enough, rng, progress), rng)
-        return self.with_used_categories(completed(pool, numbers, spans, rows, asked.missing))
+        return self.with_used_categories(completed(pool, numbers, spans, rows, conditions.missing))
 
     def absent(self, column: str) -> tuple[Any, ...]:
         """Return the listed values of a column with no row in the release: no sample has them."""

@@ -45,8 +45,8 @@ class Criterion(ABC):
     @classmethod
     def needed(cls) -> list[str]:
         """Return the names of the settings that are needed."""
-        known = fields(cls)  # type: ignore[arg-type]
-        return [field.name for field in known if field.default is field.default_factory is MISSING]
+        settings = fields(cls)  # type: ignore[arg-type]
+        return [field.name for field in settings if field.default is field.default_factory is MISSING]
 
     @property
     def variables(self) -> tuple[Variable, ...]:
@@ -239,9 +239,9 @@ class Slope(Criterion):
         """The largest error allowed, as a share if `relative`."""
         if not isinstance(self.within, str):
             return check_between("within", self.within)
-        if (found := PERCENT.fullmatch(self.within.strip())) is None:
+        if (match := PERCENT.fullmatch(self.within.strip())) is None:
             raise InputError(f'within is a number or a share such as "10%"; got {safe_repr(self.within)}')
-        return check_between("within", float(found[1]) / 100, 1.0)
+        return check_between("within", float(match[1]) / 100, 1.0)
 
     @property
     def variables(self) -> tuple[Variable, ...]:
@@ -263,7 +263,7 @@ class Slope(Criterion):
         spans(self.where, schema)
 
     def __str__(self) -> str:
-        y, x = (each if isinstance(each, str) else in_words(each) for each in self.variables)
+        y, x = (variable if isinstance(variable, str) else in_words(variable) for variable in self.variables)
         error = f"{100 * self.bound:g} % of it" if self.relative else f"{self.bound:g}"
         return f"slope of {y} against {x}{among(self.where)} within {error}"
 
@@ -300,8 +300,8 @@ class Criteria:
 
     def check(self, schema: Schema) -> None:
         """Refuse criteria that do not fit the schema. No row is read."""
-        for place, criterion in enumerate(self.criteria, 1):
-            with about(f"criterion {place}"):
+        for number, criterion in enumerate(self.criteria, 1):
+            with about(f"criterion {number}"):
                 for name in criterion.columns:
                     check_column("column", name, schema.coded)
                     if name in schema.randomised:
@@ -347,20 +347,20 @@ def _from_plain(plain: object) -> Criteria:
     listed = settings.pop("criteria", None)
     if not isinstance(listed, Sequence) or isinstance(listed, str) or not listed:
         raise InputError("'criteria:' is a list, each such as {margin: [sex, income], error: 0.03}")
-    return Criteria(tuple(_criterion(place, line) for place, line in enumerate(listed, 1)), **settings)
+    return Criteria(tuple(_criterion(number, line) for number, line in enumerate(listed, 1)), **settings)
 
 
-def _criterion(place: int, line: object) -> Criterion:
-    with about(f"criterion {place}"):
+def _criterion(number: int, line: object) -> Criterion:
+    with about(f"criterion {number}"):
         if not isinstance(line, Mapping):
             raise InputError("is a mapping such as {mean: age, within: 0.5}")
         kinds: list[Any] = [class_ for key, class_ in KINDS.items() if key in line]
         if len(kinds) != 1:
             meant = "" if kinds else did_you_mean(next(iter(line), None), KINDS)
             raise InputError(f"names exactly one of {', '.join(KINDS)}{meant}")
-        known = [field.name for field in fields(kinds[0])]
-        if unknown := [key for key in line if key not in known]:
-            meant = did_you_mean(unknown[0], known) or f": it has {', '.join(known)}"
+        settings = [field.name for field in fields(kinds[0])]
+        if unknown := [key for key in line if key not in settings]:
+            meant = did_you_mean(unknown[0], settings) or f": it has {', '.join(settings)}"
             raise InputError(f"{safe_repr(unknown[0])} is not known{meant}")
         if lacking := [key for key in kinds[0].needed() if key not in line]:
             raise InputError(f"{lacking[0]!r} is missing")
@@ -369,19 +369,19 @@ def _criterion(place: int, line: object) -> Criterion:
 
 def spans(where: Mapping[str, Any], schema: Schema) -> dict[str, Span]:
     """Return the values that each condition names; refuse what the schema does not list as public."""
-    found = {}
-    for name, said in where.items():
+    by_column = {}
+    for name, condition in where.items():
         column = schema.coded[name]
         with about(f"column {name!r}"):
             if not column.is_public:
                 raise InputError(f"a condition needs public values or bounds: {column.public_hint}")
-            values = check_values(said)
+            values = check_values(condition)
             if isinstance(values, Mapping) and column.lists_values:
                 raise InputError("a range is of a column of numbers or times: list the values")
-            span = found[name] = Span.of(column, values)
+            span = by_column[name] = Span.of(column, values)
             if not span.missing and not span.touches(*map(np.atleast_1d, column.bounds)).any():
                 raise InputError("no value within its bounds meets the condition: correct one of them")
-    return found
+    return by_column
 
 
 def in_words(where: Mapping[str, Any]) -> str:
@@ -391,12 +391,18 @@ def in_words(where: Mapping[str, Any]) -> str:
     'sex = F, age from 65, job = a or b'
     """
     words = []
-    for name, said in where.items():
-        if isinstance(said, Mapping):
-            ends = [f"{word} {said[end]}" for end, word in (("low", "from"), ("high", "to")) if end in said]
+    for name, condition in where.items():
+        if isinstance(condition, Mapping):
+            ends = [
+                f"{word} {condition[end]}"
+                for end, word in (("low", "from"), ("high", "to"))
+                if end in condition
+            ]
             words.append(f"{name} {' '.join(ends)}")
         else:
-            words.append(f"{name} = {' or '.join(map(str, said if isinstance(said, list) else [said]))}")
+            words.append(
+                f"{name} = {' or '.join(map(str, condition if isinstance(condition, list) else [condition]))}"
+            )
     return ", ".join(words)
 
 

@@ -51,14 +51,14 @@ class Test:
     excess : Excess
     unit : float
         The value of one unit of the excess, in the unit of the criterion.
-    least : int
+    synthetic : int
         The excess of the synthetic table itself, which has no error. It is below 0 by the allowed error,
         less what the worst cases of `test_of` take.
     """
 
     excess: Excess
     unit: float
-    least: int
+    synthetic: int
 
 
 def judge(release: Release[Any], criteria: Criteria, private: PrivateTable, rho: float) -> Release[Any]:
@@ -77,21 +77,21 @@ def judge(release: Release[Any], criteria: Criteria, private: PrivateTable, rho:
         Budget of all tests together, for one row.
     """
     tests = tests_of(release, criteria)
-    asked = [test for test in tests if isinstance(test, Test)]
+    testable = [test for test in tests if isinstance(test, Test)]
     before = len(private.spends)
-    noisy = iter(private.excesses([test.excess for test in asked], rho))
+    noisy = iter(private.excesses([test.excess for test in testable], rho))
     verdicts = []
     part = private.contribution.of_columns or 1.0  # of as many rows as the synthetic table has, these count
     for criterion, test in zip(criteria.criteria, tests, strict=True):
         if isinstance(test, Test):
             excess, scale = next(noisy)
-            sure, safe = margins(private.law, scale, criteria.risk, len(asked))
+            sure, safe = margins(private.law, scale, criteria.risk, len(testable))
             verdict = Verdict(
                 str(criterion),
                 met=excess <= -sure,
                 bound=criterion.bound,
                 estimate=max(criterion.bound + excess * test.unit / part, 0.0),
-                safe=max(-(test.least + (sure + safe) / part) * test.unit, 0.0),
+                safe=max(-(test.synthetic + (sure + safe) / part) * test.unit, 0.0),
             )
         else:
             verdict = Verdict(str(criterion), met=False, bound=criterion.bound, problem=test)
@@ -107,21 +107,21 @@ def tests_of(release: Release, criteria: Criteria) -> list[Test | str]:
     problems = [problem(codec, criterion) for criterion in criteria.criteria]
     layouts = [
         Layout.of(codec, release.fitted, criterion)
-        for criterion, found in zip(criteria.criteria, problems, strict=True)
-        if not found
+        for criterion, reason in zip(criteria.criteria, problems, strict=True)
+        if not reason
     ]
     tables = [np.zeros(layout.shape, np.int64) for layout in layouts]
     products = [np.zeros((1 + len(layout.summed),) * 2) for layout in layouts]
     try:
         for block in release.table().blocks(release.estimated_rows, SEED, None):
             numbers = codec.read(block)
-            for place, layout in enumerate(layouts):
-                tables[place] += layout.count(numbers)
-                products[place] += layout.products(numbers)
+            for index, layout in enumerate(layouts):
+                tables[index] += layout.count(numbers)
+                products[index] += layout.products(numbers)
     except InputError as error:  # such as no row that keeps the constraints: whoever samples gets this error
         return [f"no synthetic table can be drawn: {error}"] * len(problems)
     tests = map(test_of, layouts, tables, products)
-    return [found or next(tests) for found in problems]
+    return [reason or next(tests) for reason in problems]
 
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")
@@ -150,7 +150,7 @@ def test_of(layout: Layout, table: Ints, products: Floats) -> Test | str:
     within, among = Fraction(criterion.bound), round(float(products[0, 0]))
     if isinstance(criterion, Proportion):
         above, below, step = _units([0.0, 1.0], [0.0, 1.0], Fraction(among, rows), within)
-        possible, sure = (layout.met(least).astype(np.int64) for least in (CUT, SURE))
+        possible, sure = (layout.met(state).astype(np.int64) for state in (CUT, SURE))
         sums = Sums(*common, above[possible], below[sure])
         return Test(sums, float(step) / rows, sums.of(table))
     if not among:
@@ -158,9 +158,9 @@ def test_of(layout: Layout, table: Ints, products: Floats) -> Test | str:
     if not np.isfinite(products[0]).all():
         return TOO_FAR
     if not isinstance(criterion, Slope):
-        (of,) = layout.summed
-        middle = Fraction(of.origin) + Fraction(float(products[0, 1])) / among
-        above, below, step = _units(of.lows.tolist(), of.highs.tolist(), middle, within)
+        (variable,) = layout.summed
+        middle = Fraction(variable.origin) + Fraction(float(products[0, 1])) / among
+        above, below, step = _units(variable.lows.tolist(), variable.highs.tolist(), middle, within)
         sums = Sums(*common, *_sides(layout, above, below))
         return Test(sums, float(step) / among, sums.of(table))
     line = Line.of(layout.summed, products)
@@ -172,9 +172,9 @@ def test_of(layout: Layout, table: Ints, products: Floats) -> Test | str:
     if units is None or not isfinite(unit := units[2] / line.square / share):
         return TOO_FAR
     sums = Sums(*common, *_sides(layout, *units[:2]))
-    if (least := sums.of(table)) >= 0:
+    if (synthetic := sums.of(table)) >= 0:
         return "its numbers are counted in cells too wide for this error: allow more or give a step"
-    return Test(sums, unit, least)
+    return Test(sums, unit, synthetic)
 
 
 def _sides(layout: Layout, above: Ints, below: Ints) -> list[Ints]:
@@ -184,9 +184,9 @@ def _sides(layout: Layout, above: Ints, below: Ints) -> list[Ints]:
     """
     inside = layout.met(SURE).astype(np.int64)
     cut = layout.met(CUT).astype(np.int64) - inside
-    others = tuple(range(above.ndim, inside.ndim))
+    further = tuple(range(above.ndim, inside.ndim))
     return [
-        np.expand_dims(side, others) * inside + np.expand_dims(np.maximum(side, 0), others) * cut
+        np.expand_dims(side, further) * inside + np.expand_dims(np.maximum(side, 0), further) * cut
         for side in (above, below)
     ]
 
@@ -199,12 +199,12 @@ def _units(
     A number may lie anywhere in its cell. The ends of the cell are the worst cases, so a criterion that is
     not met has an excess above 0 wherever the numbers lie. Rows without a number, NaN, add 0.
     """
-    known = np.flatnonzero(~np.isnan(lows)).tolist()
-    first, last = ([Fraction(ends[cell]) for cell in known] for ends in (lows, highs))
+    numbered = np.flatnonzero(~np.isnan(lows)).tolist()
+    first, last = ([Fraction(ends[cell]) for cell in numbered] for ends in (lows, highs))
     step = (max(max(last) - middle, middle - min(first), Fraction(0)) + within) / UNIT
     above, below = np.zeros((2, len(lows)), np.int64)
-    above[known] = [ceil((high - middle - within) / step) for high in last]
-    below[known] = [ceil((middle - low - within) / step) for low in first]
+    above[numbered] = [ceil((high - middle - within) / step) for high in last]
+    below[numbered] = [ceil((middle - low - within) / step) for low in first]
     return above, below, step
 
 
@@ -236,7 +236,7 @@ class Line:
         (_, both), (_, square) = products[1:, 1:] - np.outer(sums, sums) / rows
         if square <= EQUAL * products[2, 2]:
             return None
-        y, x = (of.origin + float(total / rows) for of, total in zip(summed, sums, strict=True))
+        y, x = (variable.origin + float(total / rows) for variable, total in zip(summed, sums, strict=True))
         return cls(y, x, float(both / square), float(square))
 
     def units(self, summed: tuple[Summed, ...], within: float) -> tuple[Ints, Ints, float] | None:
@@ -248,7 +248,7 @@ class Line:
         """
         y, x = summed
         (low, high), (first, last) = (
-            (of.lows - mean, of.highs - mean) for of, mean in ((y, self.y), (x, self.x))
+            (variable.lows - mean, variable.highs - mean) for variable, mean in ((y, self.y), (x, self.x))
         )
         step = _scale((low, high), (first, last), abs(self.slope) + within) / UNIT
         sides = (
@@ -279,6 +279,6 @@ def _largest(low: Floats, high: Floats, first: Floats, last: Floats, slope: floa
     """
     low, high = low[:, np.newaxis], high[:, np.newaxis]
     vertices = (0.0,) if slope == 0 else (0.0, low / (2 * slope), high / (2 * slope))
-    places = (first, last, *(np.clip(vertex, first, last) for vertex in vertices))
-    values = [np.where(u > 0, u * high, u * low) - slope * u**2 for u in places]
+    candidates = (first, last, *(np.clip(vertex, first, last) for vertex in vertices))
+    values = [np.where(u > 0, u * high, u * low) - slope * u**2 for u in candidates]
     return np.asarray(np.maximum.reduce(np.broadcast_arrays(*values)))

@@ -39,19 +39,19 @@ def problem(codec: Codec, criterion: Criterion) -> str:
     if isinstance(criterion, Margin):
         axes = codec.domain.axes(criterion.columns)
         ordered = [codec.domain.ordered[axis] for axis in axes]
-        others = [codec.domain.sizes[axis] - many for axis, many in zip(axes, ordered, strict=True)]
-        cells = [few + min(many, criterion.groups) for few, many in zip(others, ordered, strict=True)]
+        missing = [codec.domain.sizes[axis] - many for axis, many in zip(axes, ordered, strict=True)]
+        cells = [few + min(many, criterion.groups) for few, many in zip(missing, ordered, strict=True)]
         return "its table has too many cells" if prod(cells) > MOST_CELLS else ""
-    known, where = codec.cells(), spans(criterion.conditions, codec.schema)
+    cells_of_columns, where = codec.cells(), spans(criterion.conditions, codec.schema)
     summed = Summed.of(criterion, codec)
-    states = [len(np.unique(_states(span, known[name]))) for name, span in where.items()]
+    states = [len(np.unique(_states(span, cells_of_columns[name]))) for name, span in where.items()]
     if len(states) > MOST_CONDITIONS:
         return "it has too many conditions"
-    if prod(states) * prod(len(of.lows) for of in summed) > MOST_CELLS:
+    if prod(states) * prod(len(variable.lows) for variable in summed) > MOST_CELLS:
         return "its table has too many cells: narrow the bounds, give a step or leave out a condition"
     if isinstance(criterion, Mean):
-        (of,) = summed
-        widest = float(np.nanmax(of.highs - of.lows)) if (~np.isnan(of.lows)).any() else 0.0
+        (variable,) = summed
+        widest = float(np.nanmax(variable.highs - variable.lows)) if (~np.isnan(variable.lows)).any() else 0.0
         if widest >= criterion.within:
             return (
                 f"{criterion.mean!r} is counted in cells of up to {widest:g}, and within is"
@@ -62,10 +62,10 @@ def problem(codec: Codec, criterion: Criterion) -> str:
 
 def check_testable(codec: Codec, criteria: Criteria) -> None:
     """Refuse criteria that cannot be tested, before any question is asked."""
-    for place, criterion in enumerate(criteria.criteria, 1):
-        if found := problem(codec, criterion):
-            with about(f"criterion {place}"):
-                raise InputError(found)
+    for number, criterion in enumerate(criteria.criteria, 1):
+        if reason := problem(codec, criterion):
+            with about(f"criterion {number}"):
+                raise InputError(reason)
 
 
 def check_affordable(criteria: Criteria, law: Law, cost: float, largest: int) -> None:
@@ -73,8 +73,8 @@ def check_affordable(criteria: Criteria, law: Law, cost: float, largest: int) ->
 
     How many rows of a person are compared is found during the run: the share must suffice for the `largest`.
     """
-    each = law.of_row(criteria.share * cost, largest) / len(criteria.criteria)
-    if law.rho(each) < LEAST_COST:
+    cost_of_test = law.of_row(criteria.share * cost, largest) / len(criteria.criteria)
+    if law.rho(cost_of_test) < LEAST_COST:
         accept, epsilon = spelled("accept"), spelled("epsilon")
         raise InputError(f"{accept}: the noise of each test exceeds every count: raise share or {epsilon}")
 
@@ -101,17 +101,17 @@ class Summed:
     @classmethod
     def of(cls, criterion: Criterion, codec: Codec) -> tuple[Summed, ...]:
         """Return the variables of a criterion."""
-        known, found = codec.cells(), []
+        cells, variables = codec.cells(), []
         for variable in criterion.variables:
             if isinstance(variable, str):
-                found.append(cls(variable, known[variable].lows, known[variable].highs))
+                variables.append(cls(variable, cells[variable].lows, cells[variable].highs))
                 continue
             ((name, span),) = spans(variable, codec.schema).items()
-            states = _states(span, known[name])
-            left_out = np.isnan(known[name].lows) & (not span.missing)
-            lows, highs = (np.where(left_out, np.nan, states >= least) for least in (SURE, CUT))
-            found.append(cls(name, lows, highs, span))
-        return tuple(found)
+            states = _states(span, cells[name])
+            left_out = np.isnan(cells[name].lows) & (not span.missing)
+            lows, highs = (np.where(left_out, np.nan, states >= state) for state in (SURE, CUT))
+            variables.append(cls(name, lows, highs, span))
+        return tuple(variables)
 
     @property
     def origin(self) -> float:
@@ -120,10 +120,10 @@ class Summed:
 
     def read(self, numbers: Numbers) -> Floats:
         """Return the number of each row; NaN if it does not count."""
-        own = numbers[self.name]
+        column = numbers[self.name]
         if self.span is None:
-            return own
-        return np.where(np.isnan(own) & (not self.span.missing), np.nan, self.span.holds(own))
+            return column
+        return np.where(np.isnan(column) & (not self.span.missing), np.nan, self.span.holds(column))
 
 
 class Axis(NamedTuple):
@@ -171,11 +171,11 @@ class Layout:
     @classmethod
     def of(cls, codec: Codec, fitted: Fitted, criterion: Criterion) -> Layout:
         """Return the layout."""
-        known, domain = codec.cells(), codec.domain
+        cells_of_columns, domain = codec.cells(), codec.domain
         where, summed = spans(criterion.conditions, codec.schema), Summed.of(criterion, codec)
-        single, axes = {of.name for of in summed}, []
+        single, axes = {variable.name for variable in summed}, []
         for name in criterion.columns:
-            axis, cells = domain.names.index(name), known[name]
+            axis, cells = domain.names.index(name), cells_of_columns[name]
             groups: Integers = np.arange(len(cells.lows))
             states = _states(where[name], cells) if name in where else np.full(len(cells.lows), SURE)
             if name in where and name not in single:
@@ -200,16 +200,16 @@ class Layout:
         shares = tuple(1 / np.bincount(group)[group] for group in both)
         return Merging(self.domain, Grouping(both).domain(replace(self.domain, ordered=())), both, shares)
 
-    def met(self, least: int) -> Mask:
+    def met(self, state: int) -> Mask:
         """Return in which cells of the table all conditions may be met (`CUT`) or surely are (`SURE`)."""
-        masks = (axis.states >= least for axis in self.axes)
+        masks = (axis.states >= state for axis in self.axes)
         return np.asarray(reduce(np.logical_and.outer, masks, np.array(True)))
 
     def count(self, numbers: Numbers) -> Ints:
         """Count synthetic rows, given the numbers of each column."""
         codes = [axis.groups[axis.cells.find(numbers[axis.name])] for axis in self.axes]
-        places = np.ravel_multi_index(codes, self.shape)
-        return np.bincount(places, minlength=prod(self.shape)).reshape(self.shape).astype(np.int64)
+        cells = np.ravel_multi_index(codes, self.shape)
+        return np.bincount(cells, minlength=prod(self.shape)).reshape(self.shape).astype(np.int64)
 
     @np.errstate(over="ignore", invalid="ignore")
     def products(self, numbers: Numbers) -> Floats:
@@ -221,7 +221,7 @@ class Layout:
         met = np.ones(len(next(iter(numbers.values()))), bool)
         for name, span in self.where.items():
             met &= span.holds(numbers[name])
-        columns = [of.read(numbers) - of.origin for of in self.summed]
+        columns = [variable.read(numbers) - variable.origin for variable in self.summed]
         for column in columns:
             met &= ~np.isnan(column)
         table = np.column_stack([np.ones(len(met)), *columns])[met]

@@ -46,14 +46,18 @@ class Bias:
     ----------
     codec : Codec
     fitted : Fitted
-    known : sequence of Certainty
+    certainties : sequence of Certainty
         The tables that may be used.
     """
 
-    def __init__(self, codec: Codec, fitted: Fitted, known: Sequence[Certainty]) -> None:
+    def __init__(self, codec: Codec, fitted: Fitted, certainties: Sequence[Certainty]) -> None:
         self._codec, self._merging = codec, fitted.merging
-        whole = set(codec.domain) & set(codec.names)
-        tables = [one.measured for one in known if len(one.attributes) > 1 and whole >= set(one.attributes)]
+        columns = set(codec.domain) & set(codec.names)
+        tables = [
+            certainty.measured
+            for certainty in certainties
+            if len(certainty.attributes) > 1 and columns >= set(certainty.attributes)
+        ]
         self._tables = sorted(tables, key=lambda table: len(table.attributes))
 
     def variance(
@@ -93,24 +97,26 @@ class Bias:
         codes = []
         for axis, name in enumerate(table.attributes):
             encoder, cells = self._codec.encoders[self._codec.domain.names.index(name)], self._cells[name]
-            own = np.concatenate([cells.groups[cells.find(encoder.read(frame[name]))] for frame in frames])
-            codes.append(table.grouping.groups[axis][own] if table.grouping else own)
+            codes_of_column = np.concatenate(
+                [cells.groups[cells.find(encoder.read(frame[name]))] for frame in frames]
+            )
+            codes.append(table.grouping.groups[axis][codes_of_column] if table.grouping else codes_of_column)
         return np.ravel_multi_index(tuple(codes), table.marginal.domain.shape)
 
     @staticmethod
     def _moved(
-        table: Measurement, places: Integers, numbers: Floats, met: Mask, draws: int
+        table: Measurement, cells: Integers, numbers: Floats, met: Mask, draws: int
     ) -> tuple[float, float]:
         """Return by how much the measured counts move a mean, and the noise variance of that."""
         shape = table.marginal.domain.shape
         rows, inside, sums = (
-            np.bincount(at, of, minlength=np.prod(shape)).reshape(shape) / draws
-            for at, of in ((places, None), (places[met], None), (places[met], numbers[met]))
+            np.bincount(at, weights, minlength=np.prod(shape)).reshape(shape) / draws
+            for at, weights in ((cells, None), (cells[met], None), (cells[met], numbers[met]))
         )
         weight = np.divide(sums - inside * numbers[met].mean(), rows, out=np.zeros(shape), where=rows > 0)
         weight = _centred(weight) / inside.sum()
-        found = table.marginal.counts - rows
-        return float((weight * found).sum()), float((weight**2 * table.variance).sum())
+        difference = table.marginal.counts - rows
+        return float((weight * difference).sum()), float((weight**2 * table.variance).sum())
 
 
 def _centred(weight: Floats) -> Floats:
@@ -122,6 +128,7 @@ def _centred(weight: Floats) -> Floats:
     """
     axes = range(weight.ndim)
     alone = [
-        weight.mean(axis=tuple(other for other in axes if other != axis), keepdims=True) for axis in axes
+        weight.mean(axis=tuple(axis_out for axis_out in axes if axis_out != axis), keepdims=True)
+        for axis in axes
     ]
     return np.asarray(weight - sum(alone) + (weight.ndim - 1) * weight.mean())

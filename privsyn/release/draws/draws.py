@@ -67,10 +67,10 @@ class Draws(Sequence[Any]):
     def __getitem__(self, place: int) -> Any: ...
     @overload
     def __getitem__(self, place: slice) -> list[Any]: ...
-    def __getitem__(self, place: int | slice) -> Any:
-        if isinstance(place, slice):
-            return [self[k] for k in range(len(self))[place]]
-        return self._sample(range(len(self))[place])
+    def __getitem__(self, index: int | slice) -> Any:
+        if isinstance(index, slice):
+            return [self[k] for k in range(len(self))[index]]
+        return self._sample(range(len(self))[index])
 
     def __repr__(self) -> str:
         of_root = f" of {self._release.database.root!r}" if self._release.is_linked else ""

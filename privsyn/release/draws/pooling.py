@@ -119,10 +119,10 @@ def pool(
 def _matrix(name: str, values: Sequence[Any]) -> Floats:
     """Return the numbers of all tables, one row for each."""
     with replace_errors(f"{name} must be as many numbers from each table", (TypeError, ValueError)):
-        found = np.array([np.ravel(np.asarray(value, dtype=np.float64)) for value in values])
-    if found.ndim != 2 or not np.isfinite(found).all():
+        matrix = np.array([np.ravel(np.asarray(value, dtype=np.float64)) for value in values])
+    if matrix.ndim != 2 or not np.isfinite(matrix).all():
         raise InputError(f"{name} must be as many finite numbers from each table")
-    return found
+    return matrix
 
 
 def _ratio(above: Floats, below: Floats) -> Floats:

@@ -31,7 +31,11 @@ def named_arrays(fitted: Fitted) -> dict[str, Array]:
     measured = [certainty.measured for certainty in fitted.certainties]
     arrays |= {f"heard_{j}": table.marginal.counts for j, table in enumerate(measured)}
     arrays |= {f"noise_{j}": table.variance for j, table in enumerate(measured)}
-    arrays |= {f"common_{j}": of.common for j, of in enumerate(fitted.certainties) if of.common.size}
+    arrays |= {
+        f"common_{j}": certainty.common
+        for j, certainty in enumerate(fitted.certainties)
+        if certainty.common.size
+    }
     for j, table in enumerate(measured):
         arrays |= {f"heard_groups_{j}_{axis}": group for axis, group in enumerate(table.grouping.groups)}
     return arrays
@@ -225,13 +229,13 @@ def array_in(file: zipfile.ZipFile, name: str, shape: tuple[int, ...] | None = N
         if np.lib.format.read_magic(member) != (1, 0):
             raise ValueError(f"{name}: not a format that `pack` writes")
         length = member.read(2)
-        found, by_columns, dtype = _header(length + member.read(int.from_bytes(length, "little")))
-        size = member.tell() + prod(found) * dtype.itemsize
-        if shape not in (None, found) or dtype.kind not in "iuf" or dtype.itemsize > LARGEST:
-            raise ValueError(f"{name}: {dtype} of shape {found}, where {shape} is expected")
+        its_shape, by_columns, dtype = _header(length + member.read(int.from_bytes(length, "little")))
+        size = member.tell() + prod(its_shape) * dtype.itemsize
+        if shape not in (None, its_shape) or dtype.kind not in "iuf" or dtype.itemsize > LARGEST:
+            raise ValueError(f"{name}: {dtype} of shape {its_shape}, where {shape} is expected")
         if size != file.getinfo(name).file_size:
             raise ValueError(f"{name}: of another size than its shape says")
-        array = np.frombuffer(member.read(), dtype).reshape(found, order="F" if by_columns else "C")
+        array = np.frombuffer(member.read(), dtype).reshape(its_shape, order="F" if by_columns else "C")
     if not np.isfinite(array).all():
         raise ValueError(f"{name}: holds what is no finite number")
     return array

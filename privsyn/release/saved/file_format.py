@@ -54,9 +54,9 @@ class OtherVersionError(ValueError):
 def pack(database: Database, tables: Mapping[str, TableModel]) -> bytes:
     """Return the bytes of the file."""
     plain, arrays = dict[str, Any](), dict[str, Array]()
-    for place, (name, model) in enumerate(tables.items()):
+    for index, (name, model) in enumerate(tables.items()):
         plain[name], its_arrays = table_to_plain(model)
-        arrays |= {f"{place}.{array}": cells for array, cells in its_arrays.items()}
+        arrays |= {f"{index}.{array}": cells for array, cells in its_arrays.items()}
     text = {
         "format": FORMAT,
         "ledger": tables[database.root].ledger.to_dict(),
@@ -118,10 +118,10 @@ def _read(file: zipfile.ZipFile) -> Model:
         if memory > most_memory(len(members[ARRAYS])):
             raise TooLargeError(f"needs {memory / 1e6:,.0f} MB of memory: not a release that privsyn saved")
         arrays, models = Arrays(packed), dict[str, TableModel]()
-        for place, (name, plain) in enumerate(text["tables"].items()):
+        for index, (name, plain) in enumerate(text["tables"].items()):
             above = {table: models[table] for table in database.above(name)}
             called = None if database.single is not None else name
-            models[name] = table_from_plain(plain, arrays.within(f"{place}."), ledger, called, above)
+            models[name] = table_from_plain(plain, arrays.within(f"{index}."), ledger, called, above)
         arrays.end()
     return database, models
 
@@ -149,8 +149,8 @@ def _opened(path: str | PathLike[str] | IO[bytes]) -> Callable[[], IO[bytes]]:
     """Return a function that opens a file from its start, also one that the caller has opened."""
     if not callable(getattr(path, "read", None)):
         check_path(path)
-        place = Path(cast(str, path))
-        return lambda: place.open("rb")
+        file = Path(cast(str, path))
+        return lambda: file.open("rb")
     content: object = cast(IO[bytes], path).read()
     if not isinstance(content, bytes):
         raise InputError('the open file has text: open it with mode "rb"')
@@ -199,10 +199,10 @@ def write_model(packed: bytes, path: str | PathLike[str] | IO[bytes]) -> None:
             write(packed)
         return
     check_path(path)
-    place = cast(str, path)
-    with atomic_path(place) as part:
+    target = cast(str, path)
+    with atomic_path(target) as part:
         part.write_bytes(packed)
-        check_loads(part, place)
+        check_loads(part, target)
 
 
 def check_loads(part: str | PathLike[str] | IO[bytes], path: str | PathLike[str]) -> None:

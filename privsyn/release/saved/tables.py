@@ -56,8 +56,8 @@ def table_to_plain(model: TableModel) -> tuple[dict[str, Any], dict[str, Array]]
     optional: dict[str, Any] = {
         "parameters": dict(method.parameters),
         "total_variance": fitted.total_variance,
-        "common": {j: of.common.shape[1] for j, of in enumerate(fitted.certainties) if of.common.size},
-        "grouped": [j for j, of in enumerate(fitted.certainties) if of.measured.grouping],
+        "common": {j: c.common.shape[1] for j, c in enumerate(fitted.certainties) if c.common.size},
+        "grouped": [j for j, c in enumerate(fitted.certainties) if c.measured.grouping],
         "by_columns": [name for name, array in arrays.items() if is_by_columns(array)],
         "noted": [loss.to_plain() for loss in model.noted],
         "columns": dict(model.columns),
@@ -177,9 +177,9 @@ def check_registered(plain: Mapping[str, Any]) -> None:
     needed: list[tuple[str, Any, Mapping[str, object]]] = [("method", plain["method"], METHODS)]
     needed += [("column kind", column["kind"], COLUMNS) for column in schema.get("columns", {}).values()]
     needed += [
-        ("constraint kind", each["kind"], CONSTRAINTS)
-        for each in schema.get("constraints", ())
-        if isinstance(each, Mapping) and "kind" in each
+        ("constraint kind", rule["kind"], CONSTRAINTS)
+        for rule in schema.get("constraints", ())
+        if isinstance(rule, Mapping) and "kind" in rule
     ]
     for constraint in schema.get("constraints", ()):
         if isinstance(constraint, Mapping) and "lookup" in (constraint.get("kind"), *constraint):

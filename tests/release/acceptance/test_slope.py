@@ -175,7 +175,7 @@ def test_500_verdicts_on_a_slope_are_wrong_as_often_as_stated(noise, rho):
         private = PrivateTable(codes, source)
         answers = [private.excesses([test.excess], rho)[0] for _ in range(RUNS)]
         sure, safe = margins(private.law, answers[0][1], RISK, 1)
-        return sum(value <= -sure for value, _ in answers), -(test.least + sure + safe) * test.unit
+        return sum(value <= -sure for value, _ in answers), -(test.synthetic + sure + safe) * test.unit
 
     wrong, _ = accepted(error * 0.9999)
     assert binom.ppf(SURE, RUNS, RISK / 3) <= wrong <= binom.ppf(1 - SURE, RUNS, RISK)
