@@ -5,7 +5,7 @@ The command line makes its options from these fields: so this module imports not
 
 from dataclasses import KW_ONLY, dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from privsyn.abilities import APART, LINKED, METHOD, NOBODY, RANDOMISED, TOGETHER, check_abilities
 from privsyn.errors import InputError, safe_repr, spelled
@@ -31,6 +31,17 @@ def _option(help: str, **more: Any) -> dict[str, Any]:  # noqa: A002
     that are ``agreed`` are the same at all owners.
     """
     return {"help": help} | more
+
+
+class Declared(NamedTuple):
+    """What a schema declares: linked tables, or one table, if it declares a column of it.
+
+    The sets of columns that matter most are those of the schema and of the setting `important`.
+    """
+
+    linked_tables: "Database | None"
+    public: "Schema | None"
+    important: "Sets"
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,17 +174,19 @@ class Settings:
         from privsyn.table.kinds.column_settings import flag
 
         check_finite(spelled("delta"), self.delta)
-        self._check_abilities()
-        self._check_unit()
-        _ = self.database  # refuses a summary that cannot be read
+        declared = self.declared
+        public = declared.public
+        self._check_abilities(declared)
+        self._check_unit(public)
+        _ = self.database if self.identifiers else None  # refuses a summary that cannot be read
         if self.seed is not None:
             check_whole(spelled("seed"), self.seed)
         check_bytes(spelled("memory"), self.memory)
-        if (public := self.public) is not None:
+        if public is not None:
             if self.target is not None:
                 public.check_coded("target", self.target, public=True)
-            if important := self.matters_most:
-                public.check_important(spelled("important"), important)
+            if declared.important:
+                public.check_important(spelled("important"), declared.important)
         self._check_epsilon(public)
         if (criteria := self.criteria) is not None:
             check_accept(criteria, public, self.epsilon)
@@ -185,14 +198,14 @@ class Settings:
                 share = criteria.share
             check_enough((1 - share) * cost, self.law, self.epsilon, self.largest_bound)
 
-    def _check_abilities(self) -> None:
+    def _check_abilities(self, declared: "Declared") -> None:
         """Refuse a method that does not exist, and settings that such a run does not take."""
         from privsyn.methods.methods import METHODS
 
         if not isinstance(self.method, str) or self.method not in METHODS:
             names = " or ".join(f'"{name}"' for name in METHODS)
             raise InputError(f"method must be {names}; got {safe_repr(self.method)}")
-        requests, method = self.requests, self.algorithm
+        requests, method = self._requests(declared), self.algorithm
         taken = {
             "pure": method.accounting is None,
             "target": method.takes_target,
@@ -201,9 +214,9 @@ class Settings:
         }
         lacking = {name: requests[name] for name, takes in taken.items() if not takes}
         check_abilities([METHOD], lacking, algorithm=self.method)
-        check_abilities(self.kinds, requests)
+        check_abilities(self._kinds(declared), requests)
 
-    def _check_unit(self) -> None:
+    def _check_unit(self, public: "Schema | None") -> None:
         """Refuse a unit that is no name or a column of the schema, and a bound that is no number."""
         from privsyn.arguments import check_whole
 
@@ -211,7 +224,7 @@ class Settings:
             raise InputError(f"{spelled('unit')} must be the name of a column; got {safe_repr(self.unit)}")
         if self.rows_per_unit is not None:
             check_whole(spelled("rows_per_unit"), self.rows_per_unit, least=1)
-        if (public := self.public) is not None and self.unit in public.columns:
+        if public is not None and self.unit in public.columns:
             raise InputError(
                 f"{spelled('unit')} {self.unit!r} is a column of the schema: remove it there, identifiers are"
                 " not synthesised"
@@ -236,13 +249,16 @@ class Settings:
     @property
     def kinds(self) -> tuple[str, ...]:
         """The kinds of run that these settings ask for, as `abilities` calls them."""
-        is_one_table, public = self.linked_tables is None, self.public
+        return self._kinds(self.declared)
+
+    def _kinds(self, declared: "Declared") -> tuple[str, ...]:
+        public, linked = declared.public, declared.linked_tables is not None
         coded = () if public is None else public.coded
         applies = {
-            LINKED: not is_one_table,
-            TOGETHER: is_one_table and self.identifiers and self.unit is not None,
-            APART: is_one_table and not self.identifiers,
-            NOBODY: is_one_table and self.unit is None,
+            LINKED: linked,
+            TOGETHER: not linked and self.identifiers and self.unit is not None,
+            APART: not linked and not self.identifiers,
+            NOBODY: not linked and self.unit is None,
             RANDOMISED: public is not None and coded and set(coded) <= set(public.randomised),
         }
         return tuple(kind for kind, holds in applies.items() if holds)
@@ -250,25 +266,45 @@ class Settings:
     @property
     def requests(self) -> dict[str, object]:
         """What these settings ask for, by the names that `abilities` uses."""
-        public = self.public
+        return self._requests(self.declared)
+
+    def _requests(self, declared: "Declared") -> dict[str, object]:
         return {setting.name: getattr(self, setting.name) for setting in fields(self)} | {
-            "matters_most": self.matters_most,
+            "matters_most": declared.important,
             "method": self.algorithm.accounting is not None,
             "pure": self.delta == 0,
-            "keep": public is not None and public.randomised,
+            "keep": declared.public is not None and declared.public.randomised,
             "randomised": self.epsilon is None,
-            "tables": self.linked_tables is not None,
+            "tables": declared.linked_tables is not None,
         }
+
+    @property
+    def declared(self) -> "Declared":
+        """What the schema declares. Its file is read each time."""
+        from privsyn.table.kinds.column_settings import flag
+        from privsyn.table.schema.important import read_important
+        from privsyn.table.schema.schema import declared
+        from privsyn.table.schema.yaml_file import as_schema
+
+        linked_tables, argument = self.linked_tables, spelled("important")
+        schema = None if linked_tables is not None else as_schema(self.schema)
+        important = read_important(argument, self.important)
+        if schema is not None:
+            important = read_important(argument, (*important, *schema.important))
+        public = declared(schema)
+        if public is not None and not flag("nullable", self.nullable):
+            public = public.without_missing()
+        return Declared(linked_tables, public, important)
 
     @property
     def public(self) -> "Schema | None":
         """The schema, `nullable` or not; None if it declares no column."""
-        from privsyn.table.kinds.column_settings import flag
-        from privsyn.table.schema.schema import declared
-        from privsyn.table.schema.yaml_file import as_schema
+        return self.declared.public
 
-        schema = None if self.linked_tables is not None else declared(as_schema(self.schema))
-        return schema if flag("nullable", self.nullable) or schema is None else schema.without_missing()
+    @property
+    def matters_most(self) -> "Sets":
+        """The sets of columns that matter most, by the setting and by the schema."""
+        return self.declared.important
 
     @property
     def linked_tables(self) -> "Database | None":
@@ -285,17 +321,6 @@ class Settings:
         if self.unit is None or not self.identifiers:
             return self.linked_tables
         return persons_and_rows(self.unit, self.schema, self.order, self.derive)
-
-    @property
-    def matters_most(self) -> "Sets":
-        """The sets of columns that matter most, by the setting and by the schema."""
-        from privsyn.table.schema.important import read_important
-        from privsyn.table.schema.yaml_file import as_schema
-
-        argument = spelled("important")
-        schema = None if self.linked_tables is not None else as_schema(self.schema)
-        sets = read_important(argument, self.important)
-        return sets if schema is None else read_important(argument, (*sets, *schema.important))
 
     @property
     def criteria(self) -> "Criteria | None":
