@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
@@ -246,19 +246,21 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
         elif self.linked_tables is None:
             table = {ROWS: as_frame(table)}
         criteria = self.criteria
-        with closing_files(), table.run() if isinstance(table, Owners) else Alone(table, self) as run:
-            opened = self._opened(database, run, target, criteria)
-            run.agree_on(opened.tables[0].opened)
-            if not isinstance(table, Owners):  # a run of several that is resumed spends nothing more
-                self._note(private, [level.opened.source.head.columns for level in opened.tables])
-            inquiry = Inquiry(run.noise, QueryLog(), run.generator(), self._report)
-            learned, ledger = opened.learn(inquiry, run.public_inputs(self.unit))
-            self.release_ = self._released(opened, learned, ledger, inquiry, criteria)
-            run.compare(self.release_.packed)
-        self.not_found_ = opened.not_found(learned)
+        with closing_files(), table.run() if isinstance(table, Owners) else Alone(table, self) as party:
+            run = self._opened(database, party, target, criteria)
+            party.agree_on(run.tables[0].opened)
+            # A run of several owners that is resumed spends nothing more, and seeded runs have no promise.
+            if not isinstance(table, Owners) and self.epsilon is not None and self.seed is None:
+                columns = [run_table.opened.source.head.columns for run_table in run.tables]
+                FITTED.note(private, columns, stacklevel=3)
+            inquiry = Inquiry(party.noise, QueryLog(), party.generator(), self._report)
+            learned, ledger = run.learn(inquiry, party.public_inputs(self.unit))
+            self.release_ = self._released(run, learned, ledger, inquiry, criteria)
+            party.compare(self.release_.packed)
+        self.not_found_ = run.not_found(learned)
         self.counted_ = None if self.unit is None else learned[ROWS].learned.contribution.of_columns
         if database is None:
-            names = opened.tables[0].opened.source.head.columns.drop([] if y is None else [target])
+            names = run.tables[0].opened.source.head.columns.drop([] if y is None else [target])
             self.feature_names_in_ = np.array(names, object)
             self.n_features_in_ = len(self.feature_names_in_)
         NotFoundWarning.warn(about_not_found(self.not_found_) if self.not_found_ else None)
@@ -278,21 +280,16 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
         """What is called with each step, if anything is."""
         return self.progress or no_progress
 
-    def _note(self, table: Any, columns: Iterable[Iterable[object]]) -> None:
-        """Warn of a table that was fitted before, before the first question. Seeded runs have no promise."""
-        if self.seed is None and self.epsilon is not None:
-            FITTED.note(table, columns, stacklevel=4)
-
     def _opened(
-        self, database: Database | None, run: Party, target: str | None, criteria: Criteria | None
+        self, database: Database | None, party: Party, target: str | None, criteria: Criteria | None
     ) -> Run:
         """Open the table, or all tables of a database. No row is counted."""
         if database is not None:
             renamed = nullcontext() if self.unit is None else replace_errors(_of_one_table, InputError)
             with renamed, one_step(self._report, READING):
-                return Run.of(database, run.table, self, run.bits)
+                return Run.of(database, party.table, self, party.bits)
         with one_step(self._report, READING), about_file(self.schema):
-            opened = Opened.of(as_frame(run.table), target, self, run.bits)
+            opened = Opened.of(as_frame(party.table), target, self, party.bits)
         if criteria is None:
             return Run.of_one(opened)
         check_accept(criteria, opened.schema.schema, self.epsilon)
@@ -301,19 +298,19 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
 
     def _released(
         self,
-        opened: Run,
+        run: Run,
         learned: Mapping[str, LearnedTable],
         ledger: Ledger,
         inquiry: Inquiry,
         criteria: Criteria | None,
     ) -> Release[Any]:
         """Return the release of what was learnt, with its losses, judged by the criteria."""
-        release = release_of(opened, learned, ledger)
+        release = release_of(run, learned, ledger)
         if criteria is None:
             return release
-        private = table_for_tests(opened.tables[0].opened, learned[ROWS].learned, inquiry)
+        private = table_for_tests(run.tables[0].opened, learned[ROWS].learned, inquiry)
         law = inquiry.noise.law
-        rho = law.of_row(opened.budget(law).tests, private.contribution.most)
+        rho = law.of_row(run.budget(law).tests, private.contribution.most)
         return judge(release, criteria, private, rho)
 
 

@@ -18,7 +18,7 @@ LOUD = 10_000  # records: the noise in a single count of which the caller is war
 # Shares of the whole. experiments/ablations.py shows the effect of each on the benchmark tables, epsilon 0.2
 # to 5. experiments/robustness.py shows what the one-ways need if the table carries little information.
 FIRST_LOOK = 0.05  # at the one-ways: how large is the table, and which values are rare
-LEAST = 0.1  # share of the one-ways
+LEAST_ONE_WAYS = 0.1  # share of the one-ways
 USUAL_NOISE = 0.002  # at which they get the least
 GROWTH = 0.3  # exponent of their share in the noise
 HOPELESS = 0.75  # noise of the informative cells, over their mean count, at which the one-ways get all
@@ -40,7 +40,7 @@ LEAST_CONCORDANCES, MOST_CONCORDANCES = 0.1, 0.3
 CERTAIN = 0.025  # standard deviation of a concordance, over the number of records, that suffices
 UNCERTAIN = 0.1  # the same: with more noise no concordance is measured
 SHARES_TRIED = 21  # from the least to the most
-TINY = 1e-300  # least rho: avoids division by 0
+LEAST_RHO = 1e-300  # avoids division by 0
 
 # The same with Laplace noise. Its standard deviation is proportional to 1 / cost, not to 1 / sqrt(cost). So
 # two measurements of a table are worse than one, and the departures of many sets cost more.
@@ -204,7 +204,7 @@ def one_way_share(noise: float, informative: float) -> float:
     >>> [round(one_way_share(noise, noise / 2), 2) for noise in (0.001, 0.01, 0.05, 0.4, 1.2, 1.5)]
     [0.1, 0.16, 0.26, 0.6, 0.8, 1.0]
     """
-    share = max(LEAST, LEAST * (noise / USUAL_NOISE) ** GROWTH, informative / ENOUGH)
+    share = max(LEAST_ONE_WAYS, LEAST_ONE_WAYS * (noise / USUAL_NOISE) ** GROWTH, informative / ENOUGH)
     return min(max(min(share, MOST_BESIDE_PAIRS), informative / HOPELESS), 1.0)
 
 
@@ -259,7 +259,7 @@ def concordances_share(rho: float, numbers: int, total: float, law: Law = GAUSSI
         return 0.0
     shares = np.linspace(LEAST_CONCORDANCES, MOST_CONCORDANCES, SHARES_TRIED)
     # The answers share the cost equally. This is the noise of each, over the number of records.
-    noise = 1 / np.sqrt(np.maximum(2 * law.rho(shares * rho / pairs), TINY)) / total
+    noise = 1 / np.sqrt(np.maximum(2 * law.rho(shares * rho / pairs), LEAST_RHO)) / total
     if noise[-1] > UNCERTAIN:
         return 0.0
     return float(shares[min(int(np.count_nonzero(noise > CERTAIN)), SHARES_TRIED - 1)])

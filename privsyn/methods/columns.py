@@ -20,6 +20,7 @@ from privsyn.marginals.channel import Channels
 from privsyn.marginals.domain import Floats, Mask
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging
+from privsyn.marginals.tolerances import TINY_SHARE
 from privsyn.methods.budget import TREND_GROUPS, Split, first_look
 from privsyn.methods.missing_cells import FALSE_DISCOVERY, OF_OPEN, missing_thresholds
 from privsyn.private.laws import Law
@@ -35,7 +36,6 @@ OF_ABOVE = 0.3  # budget of a given attribute, relative to one of the row itself
 NOWHERE = 1e-9  # width of a cell that does not occur
 FAR = 0.01  # share of the records: the noise of the first look may put as many far from all others
 NO_FREQUENT: FewCells = (NO_CELLS, np.zeros(0), np.zeros(0))
-TINY = 1e-12  # avoids division by 0
 MANY_VALUES = 500  # an attribute with more has its rare values pooled: its pairs would be too large to count
 
 
@@ -251,14 +251,14 @@ def reach(expected: Floats, axis: Axis) -> float:
     >>> [round(reach(np.array([50.0, 50, 0]), Axis(np.array([1.0, 1, end]), 32)), 2) for end in (1, 9, 99)]
     [4.0, 20.0, 32.0]
     """
-    ends, shares = np.cumsum([0.0, *axis.widths]), expected / max(float(expected.sum()), TINY)
+    ends, shares = np.cumsum([0.0, *axis.widths]), expected / max(float(expected.sum()), TINY_SHARE)
     median = float(np.interp(0.5, np.cumsum([0.0, *shares]), ends))
     away = np.abs((ends[1:] + ends[:-1]) / 2 - median)
     nearest = np.argsort(away, kind="stable")
     below = np.cumsum(shares[nearest])
     near = np.diff(np.minimum(below, 1 - FAR), prepend=0.0)
     deviation = sqrt(float(near @ away[nearest] ** 2) / (1 - FAR))
-    return min(max(median, float(ends[-1]) - median) / max(deviation, TINY), float(axis.groups))
+    return min(max(median, float(ends[-1]) - median) / max(deviation, TINY_SHARE), float(axis.groups))
 
 
 def grouped(
@@ -337,7 +337,7 @@ def with_frequent(one_way: Measurement, frequent: FewCells) -> Measurement:
     """
     cells, rows, variances = frequent
     counts, variance = one_way.marginal.counts.copy(), np.array(one_way.variance)
-    share = variance[cells] / np.maximum(variance[cells] + variances, TINY)  # of the released counts
+    share = variance[cells] / np.maximum(variance[cells] + variances, TINY_SHARE)  # of the released counts
     counts[cells] += share * (rows - counts[cells])
     variance[cells] *= 1 - share
     return Measurement(Marginal(one_way.marginal.domain, counts), variance, one_way.grouping)

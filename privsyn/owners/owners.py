@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from privsyn.owners.sums import SecureSums
     from privsyn.table.discovery.open_schema import OpenSchema
 
-LEAST, MOST = 3, 63
+FEWEST_OWNERS, MOST_OWNERS = 3, 63
 """Number of owners. Of two, each could subtract its own counts from the sum and know the noisy counts of the
 other: there is no majority to trust. The most keeps all sums far below the size of the field."""
 
@@ -86,8 +86,10 @@ class Owners:
     patience: float = 3600.0
 
     def __post_init__(self) -> None:
-        if isinstance(self.peers, str) or not LEAST <= len(self.peers) <= MOST:
-            raise InputError(f"peers must be a list of {LEAST} to {MOST} addresses, each as host:port")
+        if isinstance(self.peers, str) or not FEWEST_OWNERS <= len(self.peers) <= MOST_OWNERS:
+            raise InputError(
+                f"peers must be a list of {FEWEST_OWNERS} to {MOST_OWNERS} addresses, each as host:port"
+            )
         if len(set(self.addresses)) < len(self.peers):
             raise InputError("peers must be different addresses, one for each owner")
         if check_whole("party", self.party) >= len(self.peers):

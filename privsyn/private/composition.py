@@ -42,7 +42,7 @@ MOST_POINTS, MOST_BESIDE_GAUSSIAN = 2**16, 2**11
 ROUNDING = 1e-10
 """Relative increase of every probability, far above its rounding errors."""
 
-LEAST = 1e-300
+LEAST_EPSILON = 1e-300
 """Replaces an epsilon of 0."""
 
 HALVINGS = 60
@@ -222,7 +222,7 @@ def _exact(promises: Sequence[Promise], delta: float) -> float:
 
 def _profile(rho: float, epsilon: float) -> float:
     """Return the delta of a Gaussian answer at any epsilon, by its symmetry at one below 0."""
-    delta = delta_for(rho, max(abs(epsilon), LEAST), "gaussian")
+    delta = delta_for(rho, max(abs(epsilon), LEAST_EPSILON), "gaussian")
     return delta if epsilon >= 0 else exp(epsilon) * delta - expm1(epsilon)
 
 

@@ -16,8 +16,8 @@ from privsyn.methods.budget import (
     DEPARTURES,
     FIRST_LOOK,
     HOPELESS,
-    LEAST,
     LEAST_CONCORDANCES,
+    LEAST_ONE_WAYS,
     MOST_BESIDE_PAIRS,
     MOST_CONCORDANCES,
     MOST_DEPARTURES,
@@ -29,7 +29,7 @@ from privsyn.methods.budget import (
 )
 from privsyn.private.laws import GAUSSIAN, LAPLACE
 
-shares = st.floats(LEAST, 0.9)
+shares = st.floats(LEAST_ONE_WAYS, 0.9)
 
 
 @given(st.floats(1e-12, 1e3), shares | st.just(1.0))
@@ -60,7 +60,7 @@ def test_the_one_ways_get_their_share_and_the_pairs_the_most(share):
 @given(st.floats(0, 1e6), st.floats(0, 1e6), st.floats(0, 1))
 def test_noisier_counts_want_no_smaller_share(one, other, informative):
     low, high = (one_way_share(noise, informative * noise) for noise in sorted((one, other)))
-    assert LEAST <= low <= high <= 1
+    assert LEAST_ONE_WAYS <= low <= high <= 1
 
 
 @given(st.floats(0, 1e3), st.floats(0, HOPELESS))
