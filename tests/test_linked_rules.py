@@ -170,49 +170,60 @@ def test_a_column_lies_between_two_of_a_row_above_that_are_in_order(ends):
     assert len(between(low, high, [f"first {sign} last"]).tables["b"].compared) == 2
 
 
+TIMES = ("2020-01-01 00:00", "2022-12-31 00:00:00")
+BETWEEN = {
+    "numbers": (
+        lambda rng: rng.integers(0, 1900, 900), lambda rng: rng.integers(1, 9, 900), lambda first: first + 1,
+        Numerical(0, 1999, integer=True), Numerical(-1, 2000, integer=True),
+    ),
+    "equal reals": (
+        lambda rng: rng.integers(0, 3, 900) / 3, lambda rng: 0.0, lambda first: first,
+        Numerical(0.0, 1.0), Numerical(-0.7, 1.3),
+    ),
+    "a midnight between times": (
+        lambda rng: DAY + pd.to_timedelta(rng.integers(0, 700 * 24, 900), "h"),
+        lambda rng: pd.to_timedelta(rng.integers(30, 80, 900), "h"), lambda first: first.ceil("D"),
+        Datetime(*TIMES, unit="s", nullable=False), Datetime("2019-12-31", "2023-01-01"),
+    ),
+    "no midnight between times": (
+        lambda rng: DAY + pd.to_timedelta(24 * rng.integers(0, 700, 900) + rng.integers(1, 22, 900), "h"),
+        lambda rng: pd.Timedelta(1, "h"), lambda first: first.floor("D"),
+        Datetime(*TIMES, unit="s", nullable=False), Datetime("2019-12-31", "2023-01-01"),
+    ),
+}  # fmt: skip
+"""The first of two columns above, how far the last is from it, cells of their rows, and the kinds of both."""
+
+
 @pytest.mark.parametrize("nullable", [True, False])
-@pytest.mark.parametrize("ends", [("<=", (">=", "<=")), ("<", (">", "<=")), ("<", (">=", "<"))])
-def test_a_number_between_two_of_a_row_above_is_made_in_each_row_and_the_model_is_kept(
-    ends, nullable, tmp_path
-):
-    """A model was not saved after the budget was spent; rows missed their number, or `sample` failed."""
+@pytest.mark.parametrize(
+    ("case", "sign", "low", "high"),
+    [("numbers", "<=", ">=", "<="), ("numbers", "<", ">", "<="), ("numbers", "<", ">=", "<")]
+    + [(case, "<=", ">=", "<=") for case in BETWEEN if case != "numbers"],
+)
+def test_a_cell_lies_between_two_of_the_row_above(case, sign, low, high, nullable, tmp_path):
+    """A model was not saved after the budget was spent; rows missed their cell, or `sample` failed."""
+    first, wide, cells, kind, own = BETWEEN[case]
     rng = np.random.default_rng(0)
-    sign, (low, high) = ends
-    first = rng.integers(0, 1900, 2000)
-    parents = pd.DataFrame({"key": range(2000), "first": first, "last": first + rng.integers(1, 9, 2000)})
-    rows = pd.DataFrame({"key": np.repeat(range(2000), 2), "x": np.repeat(first + (low == ">"), 2)})
-    database = between(low, high, [f"first {sign} last"], most=1999, nullable=nullable)
-    model = PrivSyn(3.0, 1e-6, database, seed=0).fit({"a": parents, "b": rows})
-    model.save(tmp_path / "m.privsyn")
+    above = pd.DataFrame({"key": range(900), "first": first(rng)})
+    above["last"] = above["first"] + wide(rng)
+    rows = pd.DataFrame({"key": range(900), "x": cells(pd.Index(above["first"]))})
+    root = Schema(dict.fromkeys(("first", "last"), kind), constraints=[f"first {sign} last"])
+    rules = [f"x {low} a.first", f"x {high} a.last"]
+    child = Table(Schema({"x": replace(own, nullable=nullable)}), parent="a", link="key", constraints=rules)
+    model = PrivSyn(3.0, 1e-6, Database({"a": Table(root, key="key"), "b": child}), seed=0)
+    model.fit({"a": above, "b": rows}).save(tmp_path / "m.privsyn")
     release = load(tmp_path / "m.privsyn")
     assert pickle.loads(pickle.dumps(release.database)).bare
     made = release.sample(seed=1)
     found = made["b"].merge(made["a"], on="key")
-    assert found["x"].notna().all()
-    assert SIGNS[low](found["x"], found["first"]).all()
-    assert SIGNS[high](found["x"], found["last"]).all()
-
-
-@pytest.mark.parametrize("nullable", [True, False])
-def test_between_times_stands_a_day_where_there_is_one(nullable):
-    """The last day before a time was left out, so rows lost their date, or none was found."""
-    rng = np.random.default_rng(0)
-    start = pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 700 * 24, 2000), "h")
-    parents = pd.DataFrame({"key": range(2000), "first": start})
-    parents["last"] = start + pd.to_timedelta(rng.integers(30, 80, 2000), "h")  # a midnight lies between
-    day = start.ceil("D")
-    rows = pd.DataFrame({"key": range(2000), "x": day})
-    bounds = ("2020-01-01 00:00", "2022-12-31 00:00:00")
-    times = {name: Datetime(*bounds, unit="s", nullable=False) for name in ("first", "last")}
-    root = Table(Schema(times, constraints=["first < last"]), key="key")
-    own = Schema({"x": Datetime("2019-12-31", "2023-01-01", nullable=nullable)})
-    child = Table(own, parent="a", link="key", constraints=["x >= a.first", "x < a.last"])
-    model = PrivSyn(3.0, 1e-6, Database({"a": root, "b": child}), seed=0).fit({"a": parents, "b": rows})
-    made = model.sample(seed=1)
-    found = made["b"].merge(made["a"], on="key")
-    possible = found["first"].dt.ceil("D") < found["last"]
-    inside = (found["x"] >= found["first"]) & (found["x"] < found["last"])
-    assert inside[possible].all()
+    if case == "no midnight between times":
+        assert bool(found["x"].isna().any()) is nullable
+        near, there = pd.Timedelta(1, "D"), found.dropna()
+        assert ((there["x"] > there["first"] - near) & (there["x"] < there["last"] + near)).all()
+    else:
+        assert found["x"].notna().all() or "midnight" in case
+        kept = SIGNS[low](found["x"], found["first"]) & SIGNS[high](found["x"], found["last"])
+        assert kept[found["first"].dt.ceil("D") <= found["last"] if "midnight" in case else kept.index].all()
 
 
 @pytest.mark.slow
@@ -255,43 +266,6 @@ def test_a_sum_is_beyond_its_column_only_if_something_is_added_in_every_row(leas
     else:
         with pytest.raises(InputError, match="may leave a row no value"):
             Database({"a": root, "b": child})
-
-
-def test_a_real_between_equal_numbers_is_that_number():
-    """No number of the grid of a column lay between, and `sample` failed after the budget was spent."""
-    rng = np.random.default_rng(0)
-    ends = rng.integers(0, 3, 300) / 3
-    above = pd.DataFrame({"key": range(300), "first": ends, "last": ends})
-    rows = pd.DataFrame({"key": range(300), "x": ends})
-    root = Schema({name: Numerical(0.0, 1.0) for name in ("first", "last")}, constraints=["first <= last"])
-    own = Schema({"x": Numerical(-0.7, 1.3, nullable=False)})
-    child = Table(own, parent="a", link="key", constraints=["x >= a.first", "x <= a.last"])
-    model = PrivSyn(3.0, 1e-6, Database({"a": Table(root, key="key"), "b": child}), seed=0)
-    made = model.fit({"a": above, "b": rows}).sample(seed=0)
-    found = made["b"].merge(made["a"], on="key")
-    assert ((found["first"] <= found["x"]) & (found["x"] <= found["last"])).all()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("nullable", [True, False])
-def test_a_day_that_cannot_lie_between_two_times_is_missing_or_the_nearest(nullable):
-    """`sample` failed after the budget was spent."""
-    rng = np.random.default_rng(0)
-    first = DAY + pd.to_timedelta(rng.integers(0, 300 * 24, 300), "h")
-    above = pd.DataFrame({"key": range(300), "first": first, "last": first + pd.Timedelta(1, "h")})
-    rows = pd.DataFrame({"key": range(300), "x": first.floor("D")})
-    bounds = ("2020-01-01 00:00", "2020-12-31 00:00:00")
-    root = Schema({name: Datetime(*bounds, unit="s", nullable=False) for name in ("first", "last")},
-                  constraints=["first <= last"])  # fmt: skip
-    own = Schema({"x": Datetime("2019-12-31", "2021-01-01", nullable=nullable)})
-    child = Table(own, parent="a", link="key", constraints=["x >= a.first", "x <= a.last"])
-    model = PrivSyn(3.0, 1e-6, Database({"a": Table(root, key="key"), "b": child}), seed=0)
-    made = model.fit({"a": above, "b": rows}).sample(seed=0)
-    found = made["b"].merge(made["a"], on="key")
-    near = pd.Timedelta(1, "D")
-    assert bool(found["x"].isna().any()) is nullable
-    given = found.dropna()
-    assert ((given["x"] > given["first"] - near) & (given["x"] < given["last"] + near)).all()
 
 
 @pytest.mark.parametrize(
