@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -287,7 +287,7 @@ def code_together(
             encoded[name] = _categories(cells, values, marks, most_values)
         else:
             public = schema is not None and column.is_public
-            encoded[name] = _bins(cells, cast(Ordinal, column), public=public)
+            encoded[name] = _bins(cells, chosen.ordinal(name), public=public)
     columns = encoded.values()
     sizes, ordered = (
         tuple(len(encoded_column.labels) for encoded_column in columns),

@@ -26,7 +26,7 @@ from privsyn.marginals.domain import Floats, Ints, Numbers
 from privsyn.table.codec.orders import Rank, Sides, complete_first, is_possible, orders_of
 from privsyn.table.encoding.encoders import STRAY, Encoder, OrderedEncoder
 from privsyn.table.encoding.grid import FINE, ROUNDING, Grid
-from privsyn.table.schema.columns import Coded, Numerical, Ordinal
+from privsyn.table.schema.columns import Coded, Numerical
 from privsyn.table.schema.constraint import computed_by
 from privsyn.table.schema.rules import Computation
 from privsyn.table.schema.schema import Schema
@@ -323,8 +323,8 @@ class _Gaps:
         return Gap(name, self._free_name(name, side), side, limit, encoder)
 
     def _side(self, name: str, strict: Mapping[str, bool], sign: int) -> Side:
-        columns = cast(Mapping[str, Ordinal], self.schema.columns)
-        scales = tuple(columns[neighbour].scale / columns[name].scale for neighbour in strict)
+        ordinal = self.schema.ordinal
+        scales = tuple(ordinal(neighbour).scale / ordinal(name).scale for neighbour in strict)
         return Side(tuple(strict), scales, tuple(strict.values()), sign)
 
     def _free_name(self, name: str, side: Side) -> str:

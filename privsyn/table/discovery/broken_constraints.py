@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -13,7 +12,6 @@ from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.encoding.encoders import missing_cells
 from privsyn.table.enforcement.repair import rows_that_keep
-from privsyn.table.schema.columns import Ordinal
 from privsyn.table.schema.constraint import Constraint
 from privsyn.table.schema.schema import Schema
 
@@ -48,5 +46,5 @@ def rows_that_break(schema: Schema, numbers: Mapping[str, Floats]) -> list[tuple
 
 def _widest(open_schema: OpenSchema) -> dict[str, tuple[float, float]]:
     """Return bounds for columns that have none, in which every cell can be read."""
-    columns, dtypes = cast(Mapping[str, Ordinal], open_schema.schema.columns), open_schema.dtypes
-    return {name: columns[name].widest(dtypes[name]).bounds for name in open_schema.bounds}
+    schema, dtypes = open_schema.schema, open_schema.dtypes
+    return {name: schema.ordinal(name).widest(dtypes[name]).bounds for name in open_schema.bounds}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
 from math import inf, isnan
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -32,6 +32,7 @@ from privsyn.table.encoding.encoders import STRAY
 from privsyn.table.encoding.parsing import number
 from privsyn.table.encoding.steps import Crowd
 from privsyn.table.enforcement.repair import check_constraints
+from privsyn.table.kinds.ordinal import ordinal_of
 from privsyn.table.schema.columns import (
     Column,
     Datetime,
@@ -343,9 +344,9 @@ class OpenSchema:
         declared = add_declared(columns, self.open, self.schema.constraints)
         for name in self.bounds:
             if name in self.required_bounds:
-                declared[name] = self.required_bounds[name].within(cast(Ordinal, declared[name]))
+                declared[name] = self.required_bounds[name].within(ordinal_of(declared[name]))
             try:
-                cast(Ordinal, declared[name]).encoder(self._dtype(name))
+                ordinal_of(declared[name]).encoder(self._dtype(name))
             except InputError:
                 declared[name] = columns[name]
         return declared
@@ -372,7 +373,7 @@ class OpenSchema:
 
     def _numbers(self, name: str, cells: pd.Series) -> Floats:
         """Return a column's numbers, days or seconds. Private."""
-        column, dtype = cast(Ordinal, self.schema.columns[name]), self._dtype(name)
+        column, dtype = self.schema.ordinal(name), self._dtype(name)
         return column.widest(dtype).encoder(dtype).read(cells)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -12,7 +12,8 @@ from privsyn.errors import InputError
 from privsyn.marginals.domain import Floats, Ints, Numbers
 from privsyn.table.encoding.steps import DAY
 from privsyn.table.kinds.column_settings import one_of
-from privsyn.table.schema.columns import Coded, Datetime, Duration, Numerical, Ordinal
+from privsyn.table.kinds.ordinal import ordinal_of
+from privsyn.table.schema.columns import Coded, Datetime, Duration, Numerical
 from privsyn.table.schema.constraint import Columns, Constraint, check_names
 from privsyn.table.schema.rules import ROUNDING, Computation, Rule
 
@@ -105,7 +106,7 @@ class Elapsed(Constraint):
         """Return the difference of the dates in the unit."""
         by = self.end, self.start
         column = columns[self.column]
-        end, start = (cast(Ordinal, columns[name]).scale for name in by)
+        end, start = (ordinal_of(columns[name]).scale for name in by)
         months, seconds = MONTHS.get(self.unit, 0), float(SECONDS.get(self.unit, DAY))
         if isinstance(column, Duration):  # it has a unit of its own
             months, seconds = 0, column.scale

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import cast
 
 import numpy as np
 
 from privsyn.errors import InputError
 from privsyn.marginals.domain import Integers, Mask, Numbers
 from privsyn.table.kinds.column_settings import flag
-from privsyn.table.schema.columns import Ordinal
+from privsyn.table.kinds.ordinal import ordinal_of
 from privsyn.table.schema.constraint import Columns, Constraint, Order, check_names
 from privsyn.table.schema.draws import Cells, DrawnRows
 from privsyn.table.schema.rules import Rule
@@ -57,7 +56,7 @@ class Increasing(Constraint):
 
     def add_declared(self, columns: Columns, names: Collection[str]) -> Columns:
         """Widen the bounds that were found under privacy to those of all the columns."""
-        ordered = {name: cast(Ordinal, columns[name]) for name in self.columns if columns[name].is_public}
+        ordered = {name: ordinal_of(columns[name]) for name in self.columns if columns[name].is_public}
         if not any(name in names for name in ordered):
             return {}
         low = min(column.bounds[0] * column.scale for column in ordered.values())
@@ -102,7 +101,7 @@ class Increasing(Constraint):
 
 def _scales(columns: Columns, names: Sequence[str]) -> tuple[float, ...]:
     """Return the number of common units in one unit of each column."""
-    return tuple(cast(Ordinal, columns[name]).scale for name in names)
+    return tuple(ordinal_of(columns[name]).scale for name in names)
 
 
 @dataclass(frozen=True, eq=False)

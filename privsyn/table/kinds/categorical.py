@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -93,15 +93,14 @@ class Categorical(Coded):
     @property
     def bounds(self) -> tuple[float, float]:
         """The first and the last place in the list."""
-        return 0.0, len(cast(Sequence[Hashable], self.values)) - 1.0
+        return 0.0, len(self.listed) - 1.0
 
     def number_of(self, value: Any) -> float:
         """Return the place of a value in the list."""
-        values = cast(Sequence[Hashable], self.values)
         try:
-            return float(values.index(value))
+            return float(self.listed.index(value))
         except ValueError:
-            meant = did_you_mean(value, values)
+            meant = did_you_mean(value, self.listed)
             raise InputError(f"{safe_repr(value)} is not one of its values{meant}") from None
 
     def intervals_of(self, ends: Mapping[str, Any]) -> tuple[Floats, Floats]:
@@ -207,13 +206,13 @@ class Categorical(Coded):
 
     def make_encoder(self, dtype: dtypes.Dtype, family: dtypes.Family) -> CategoricalEncoder:
         """Return the encoder; refuse a dtype in which the listed values are not distinct."""
-        values = tuple(cast(Sequence[Any], self.values))
+        values = self.listed
         pooled = None if self.other is None else values.index(self.other)
         return CategoricalEncoder(_pool(values, dtype, family), pooled)
 
     def read_cells(self, cells: pa.ChunkedArray, csv_format: CsvFormat) -> pd.Series:
         """Return the listed value that each text stands for, or `other`; texts if no values are listed."""
-        values = tuple(self.values or ())
+        values = self.listed
         types = {type(value) for value in values}
         if types <= {str}:
             return cells.to_pandas().astype(dtypes.TEXT)
@@ -225,7 +224,7 @@ class Categorical(Coded):
         written |= {str(value): value for value in reversed(values)}
         if types == {bool}:
             dtype = "boolean"
-        elif types == {int} and all(-(2**63) <= value < 2**63 for value in cast(Sequence[int], values)):
+        elif types == {int} and all(-(2**63) <= value < 2**63 for value in values):
             dtype = "Int64"
         else:
             dtype = "float64" if types == {float} or types == {int, float} else "object"

@@ -19,7 +19,7 @@ from privsyn.table.encoding.encoders import OrderedEncoder
 from privsyn.table.encoding.grid import FINE, Grid, holds
 from privsyn.table.encoding.steps import multiples_around, multiples_within
 from privsyn.table.encoding.words import RangeWords
-from privsyn.table.kinds.column import COMPARES, Coded
+from privsyn.table.kinds.column import COMPARES, Coded, Column
 from privsyn.table.kinds.column_settings import check_decimals, number_bounds
 
 
@@ -195,6 +195,19 @@ class Ordinal(Coded):
     def public_hint(self) -> str:
         """What to do to make the bounds public."""
         return f"give its bounds: {type(self).__name__}(low, high)"
+
+
+def ordinal_of(column: Column) -> Ordinal:
+    """Return a column of numbers or dates as such.
+
+    Raises
+    ------
+    TypeError
+        If the column is of another kind: whoever reads a rule has refused it.
+    """
+    if not isinstance(column, Ordinal):
+        raise TypeError(f"a column of kind {type(column).__name__} has neither numbers nor dates")
+    return column
 
 
 def plain_grid(low: float, high: float, *, integers: bool, bins: int) -> Grid:

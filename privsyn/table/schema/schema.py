@@ -19,6 +19,7 @@ from privsyn.table.kinds.column import in_words
 from privsyn.table.kinds.column_settings import marks
 from privsyn.table.kinds.csv_format import CsvFormat
 from privsyn.table.kinds.generated import Identifier
+from privsyn.table.kinds.ordinal import ordinal_of
 from privsyn.table.schema.columns import Coded, Column, Ordinal
 from privsyn.table.schema.constraint import Constraint, about_constraint, computed_by, in_order
 from privsyn.table.schema.expressions import parse_expression
@@ -182,10 +183,7 @@ class Schema:
         TypeError
             If the column is of another kind: whoever reads a rule has refused it.
         """
-        column = self.columns[name]
-        if not isinstance(column, Ordinal):
-            raise TypeError(f"{name!r} is neither a number nor a date")
-        return column
+        return ordinal_of(self.columns[name])
 
     def check_coded(self, argument: str, name: object, *, public: bool = False, read: bool = False) -> None:
         """Refuse a name that is no column to be synthesised; see `privsyn.arguments.check_column`."""
