@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from privsyn.release.release import Release, load
     from privsyn.studies.plan import Plan
     from privsyn.studies.planning import plan
-    from privsyn.studies.release_report import report
+    from privsyn.studies.public_page import report
     from privsyn.studies.sheet import sheet
     from privsyn.studies.sweep import sweep
     from privsyn.synthesizer import PrivSyn
@@ -110,7 +110,7 @@ _HOMES = {
     "privsyn.notebook": ("progress_bar",),
     "privsyn.owners.owners": ("Owners",),
     "privsyn.release.release": ("Release", "load"),
-    "privsyn.studies.release_report": ("report",),
+    "privsyn.studies.public_page": ("report",),
     "privsyn.studies.sheet": ("sheet",),
     "privsyn.studies.sweep": ("sweep",),
     "privsyn.synthesizer": ("PrivSyn",),

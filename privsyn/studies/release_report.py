@@ -1,4 +1,4 @@
-"""The public report: a release as one web page. It reads no row and costs no privacy."""
+"""The public page of one table: its columns and pairs. It reads no row and costs no privacy."""
 
 from __future__ import annotations
 
@@ -6,15 +6,12 @@ import csv
 from base64 import b64encode
 from collections.abc import Mapping
 from io import StringIO
-from os import PathLike
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privsyn.arguments import check_release
 from privsyn.errors import InputError
-from privsyn.files import atomic_path
 from privsyn.inference.consistency import norm_sub
 from privsyn.inference.fitted import HALF, LEVEL, TWO_SIDED
 from privsyn.marginals.domain import Ints
@@ -22,10 +19,8 @@ from privsyn.pages import sections as pages
 from privsyn.pages.picture import Axis, Bins, error_bars, percent_of
 from privsyn.pages.sections import Section, at_most, interval
 from privsyn.release.agreement import Agreement
-from privsyn.release.release import Release
 from privsyn.release.table_model import TableModel
 from privsyn.studies.release_facts import facts, pair_map, pair_tables
-from privsyn.synthesizer import PrivSyn
 from privsyn.table.codec.labels import members
 
 if TYPE_CHECKING:
@@ -73,34 +68,8 @@ MOVED, MUCH = 1.25, 0.005
 """A column is marked if its expected error exceeds its noise error by this factor and share of rows."""
 
 
-def report(release: Release | PrivSyn, path: str | PathLike[str]) -> None:
-    """Write the released counts, their error bars and the privacy cost to a web page, in one file.
-
-    It uses only the release, so it may be published wherever the release may. The page of several tables also
-    shows how they are linked.
-
-    Parameters
-    ----------
-    release : Release or PrivSyn
-        The result of `load`, or a fitted model.
-    path : path
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
-    """
-    page = render(check_release(release))
-    with atomic_path(path) as place:
-        place.write_text(page, encoding="utf-8")
-
-
-def render(release: Release) -> str:
-    """Return the page as text."""
-    if (model := release.single) is None:
-        from privsyn.studies.linked_report import render_linked  # it uses this file
-
-        return render_linked(release)
+def render_table(model: TableModel) -> str:
+    """Return the page of one table as text."""
     values = in_short(model, _compared(model))
     values |= {
         "acceptance": values["ledger"].get("acceptance"),

@@ -30,8 +30,9 @@ from privsyn.errors import DroppedWarning, NotFoundWarning
 from privsyn.marginals.domain import Records
 from privsyn.private.ledger import Ledger
 from privsyn.release.table_model import TableModel
+from privsyn.studies.public_page import render
 from privsyn.studies.release_facts import in_plain_words, overview, relationships
-from privsyn.studies.release_report import FEW_VALUES, MOST_TABLES, MOST_VALUES, render
+from privsyn.studies.release_report import FEW_VALUES, MOST_TABLES, MOST_VALUES
 from privsyn.studies.sheet import render as render_sheet
 
 EVIL = "</style><img src=http://example.invalid onerror=alert(1)>"

@@ -10,8 +10,8 @@ import pytest
 from privsyn import Categorical, Numerical, PrivSyn, Schema
 from privsyn.pages.sections import at_most, interval, percent
 from privsyn.studies import release_facts
+from privsyn.studies.public_page import render
 from privsyn.studies.release_facts import kept_how, overview, relationships
-from privsyn.studies.release_report import render
 from privsyn.studies.sheet import render as render_sheet
 
 
