@@ -87,12 +87,12 @@ def sums_of_deviations(expected: Floats, uncertainty: Floats, dispersions: Float
     """
     sums = np.empty((len(expected), len(dispersions)))
     for t in range(len(expected)):
-        of_table = sums[t]
+        deviations = sums[t]
         for d in range(len(dispersions)):
-            of_table[d] = 0.0
+            deviations[d] = 0.0
         for cell in range(expected.shape[1]):
             for d in range(len(dispersions)):
-                of_table[d] += np.sqrt(expected[t, cell] * dispersions[d] + uncertainty[t, cell])
+                deviations[d] += np.sqrt(expected[t, cell] * dispersions[d] + uncertainty[t, cell])
     return sums
 
 
@@ -104,14 +104,14 @@ def errors(variances: Floats, ends: Ints, rhos: Floats) -> Floats:
     """
     totals, start = np.empty((len(ends), len(rhos))), 0
     for t in range(len(ends)):
-        of_table = totals[t]
+        error = totals[t]
         for r in range(len(rhos)):
-            of_table[r] = 0.0
+            error[r] = 0.0
         for cell in range(start, ends[t]):
             for r in range(len(rhos)):
-                of_table[r] += np.sqrt(variances[cell] / (1 + 2 * rhos[r] * variances[cell]))
+                error[r] += np.sqrt(variances[cell] / (1 + 2 * rhos[r] * variances[cell]))
         for r in range(len(rhos)):
-            of_table[r] *= MEAN_OF_ABSOLUTE
+            error[r] *= MEAN_OF_ABSOLUTE
         start = ends[t]
     return totals
 
@@ -204,14 +204,14 @@ def remove_negatives(
     rounds : most rounds
     enough : share of the total: stop when every sum is missed by less
     """
-    excess, of_sums = np.empty(targets.shape[1]), np.empty(targets.shape[1])
+    excess, freedom_of_sums = np.empty(targets.shape[1]), np.empty(targets.shape[1])
     for table in range(len(tables)):
         counts, freedom = tables[table], freedoms[table]
-        for s in range(len(of_sums)):
-            of_sums[s] = 0.0  # freedom of all cells of a sum
+        for s in range(len(freedom_of_sums)):
+            freedom_of_sums[s] = 0.0  # freedom of all cells of a sum
         for kind in range(len(labels)):
             for cell in range(len(counts)):
-                of_sums[labels[kind, cell]] += freedom[cell]
+                freedom_of_sums[labels[kind, cell]] += freedom[cell]
         for _ in range(rounds):
             missed, total = 0.0, 0.0
             for kind in range(len(labels)):
@@ -222,7 +222,7 @@ def remove_negatives(
                     excess[labels[kind, cell]] += counts[cell]
                 for s in range(start, end):
                     missed = max(missed, abs(excess[s]))
-                    excess[s] = excess[s] / of_sums[s] if of_sums[s] > 0 else 0.0
+                    excess[s] = excess[s] / freedom_of_sums[s] if freedom_of_sums[s] > 0 else 0.0
                 for cell in range(len(counts)):
                     counts[cell] -= freedom[cell] * excess[labels[kind, cell]]
             for cell in range(len(counts)):

@@ -47,9 +47,9 @@ def scaled_to(total: float, measured: Measurement, part: float | None) -> Measur
     """
     if part is None:
         return measured
-    of_expected, of_counts = (UNCERTAIN * part * total) ** 2, float(measured.variance.sum())
-    counted = measured.marginal.total * of_expected + part * total * of_counts
-    factor = total / max(counted / (of_expected + of_counts), 1.0)
+    variance_of_expected, variance_of_counts = (UNCERTAIN * part * total) ** 2, float(measured.variance.sum())
+    counted = measured.marginal.total * variance_of_expected + part * total * variance_of_counts
+    factor = total / max(counted / (variance_of_expected + variance_of_counts), 1.0)
     counts = Marginal(measured.marginal.domain, factor * measured.marginal.counts)
     return Measurement(counts, factor**2 * measured.variance, measured.grouping)
 
@@ -121,14 +121,14 @@ def leaning_margins(
     """
     results: list[Measurement] = []
     for one_way in one_ways:
-        of_own = np.broadcast_to(one_way.variance, one_way.marginal.counts.shape)
+        own_variance = np.broadcast_to(one_way.variance, one_way.marginal.counts.shape)
         margins, up, down = [], LEAN**-2, LEAN**-4
         for table in (table for table in tables if one_way.attributes[0] in table.attributes):
             axis = table.attributes.index(one_way.attributes[0])
             summed = tuple(k for k in range(len(table.attributes)) if k != axis)
             grouping, counts = table.grouping.project((axis,)), table.marginal.counts.sum(axis=summed)
             variance = np.broadcast_to(table.variance, table.marginal.counts.shape).sum(axis=summed)
-            expected, noise = grouping.join(one_way.marginal.counts), variance + grouping.join(of_own)
+            expected, noise = grouping.join(one_way.marginal.counts), variance + grouping.join(own_variance)
             rows = np.clip(expected, 0.0, None)
             unit = rows * (1 - rows / max(float(rows.sum()), TINY_COUNT))  # p (1 - p), in rows
             weight = unit**2 / (2 * (noise + (LEAN * unit) ** 2) ** 2)
@@ -230,10 +230,10 @@ class Weights:
             (name,) = (name for name in table.attributes if name != classes)
             order = (name, classes)
             grouping, variance = certainty.measured.grouping, certainty.measured.variance
-            of_groups = np.sqrt(np.broadcast_to(variance, grouping.join(table.counts).shape))
-            of_cells = grouping.scale(table.counts, of_groups, TINY_COUNT) if grouping else of_groups
+            group_errors = np.sqrt(np.broadcast_to(variance, grouping.join(table.counts).shape))
+            cell_errors = grouping.scale(table.counts, group_errors, TINY_COUNT) if grouping else group_errors
             code_shares[name] = table.project(order).counts / np.maximum(rows_kept, TINY_COUNT)
-            noise[name] = Marginal(table.domain, of_cells).project(order).counts ** 2
+            noise[name] = Marginal(table.domain, cell_errors).project(order).counts ** 2
             groups[name], joined[name] = (
                 grouping.project(table.domain.axes((attribute,))).of_codes((size,))[0]
                 for attribute, size in zip(order, code_shares[name].shape, strict=True)
@@ -319,16 +319,16 @@ class Weights:
             As `Certainty.common`.
         """
         values, vectors = np.linalg.eigh(self.rows.covariance)
-        of_numbers = shares.T @ (vectors * np.sqrt(np.maximum(values, 0.0)))
-        of_numbers = of_numbers[:, of_numbers.any(axis=0)]
+        number_errors = shares.T @ (vectors * np.sqrt(np.maximum(values, 0.0)))
+        number_errors = number_errors[:, number_errors.any(axis=0)]
         if not self._in_groups(name):
-            return np.asarray(of_numbers)
+            return np.asarray(number_errors)
         group, joined = self.groups[name], self.joined[name]
         moved = (self.ratios - ratio[:, np.newaxis]) * np.sqrt(self.noise[name])
-        of_counts = moved @ np.eye(int(joined.max()) + 1)[joined]
-        in_group = np.eye(int(group.max()) + 1)[group]
-        of_class = in_group[:, :, np.newaxis] * of_counts[:, np.newaxis]
-        return np.hstack([of_numbers, of_class.reshape(len(group), -1)])
+        count_errors = moved @ np.eye(int(joined.max()) + 1)[joined]
+        is_in_group = np.eye(int(group.max()) + 1)[group]
+        class_errors = is_in_group[:, :, np.newaxis] * count_errors[:, np.newaxis]
+        return np.hstack([number_errors, class_errors.reshape(len(group), -1)])
 
     def certainty(self, certainty: Certainty, before: Marginal, after: Marginal) -> Certainty:
         r"""Return the certainty of a table of all rows.
@@ -384,9 +384,9 @@ class Weights:
         )
         name, *further = certainty.attributes
         sampled = parts if further or name not in self.noise else self.noise[name].T
-        of_class = (((self.ratios.reshape(shape) - ratio) ** 2) * sampled).sum(axis=0)
+        class_variance = (((self.ratios.reshape(shape) - ratio) ** 2) * sampled).sum(axis=0)
         within = 0.0 if further else self._within_groups(name, now, then)
-        unsure = of_class + within + np.tensordot(larger, shares * (1 - shares), 1)
+        unsure = class_variance + within + np.tensordot(larger, shares * (1 - shares), 1)
 
         def of_classes(shares: Floats) -> Floats:
             return (shares * np.tensordot(self.rows.covariance, shares, 1)).sum(axis=0)
@@ -394,13 +394,15 @@ class Weights:
         more, common = unsure + of_classes(shares), NO_COMMON
         if not further:
             common = self._common(name, ratio, shares)
-            alone = within + np.tensordot(larger, shares, 1) + (0.0 if self._in_groups(name) else of_class)
+            alone = (
+                within + np.tensordot(larger, shares, 1) + (0.0 if self._in_groups(name) else class_variance)
+            )
             more = alone + (common**2).sum(axis=1)
         apart = (then - counts.counts) / ONE_SIDED  # of `count_intervals`, no end is nearer than this
         variance = np.maximum(measured.variance * ratio**2 + more, apart**2)
         total = max(float(then.sum()), 1.0)
-        of_shares = np.sqrt(np.maximum(unsure + of_classes(shares - then / total), 0.0))
-        error = hypot(certainty.error, MEAN_OF_ABSOLUTE * float(of_shares.sum()) / (2 * total))
+        share_errors = np.sqrt(np.maximum(unsure + of_classes(shares - then / total), 0.0))
+        error = hypot(certainty.error, MEAN_OF_ABSOLUTE * float(share_errors.sum()) / (2 * total))
         return Certainty(Measurement(counts, variance, measured.grouping), min(error, 1.0), common)
 
 

@@ -57,9 +57,9 @@ def agreed(fitted: Fitted, column: str, numbers: Floats, rows: RowsPerPerson) ->
         total = max(float(before[0] + rows.persons.sum()), 1.0)
     else:
         # A merged code may also hold persons with rows. The share p of those without errs by p (1 - p), too.
-        total, of_total = table.total, float(noise.sum()) / len(fitted.one_ways)
-        of_none = float(parts[0] ** 2 @ noise + (parts[0] * (1 - parts[0]) @ table.counts) ** 2)
-        rows = rows.with_sum_of_persons(total - float(before[0]), of_total + of_none)
+        total, variance_of_total = table.total, float(noise.sum()) / len(fitted.one_ways)
+        variance_without_rows = float(parts[0] ** 2 @ noise + (parts[0] * (1 - parts[0]) @ table.counts) ** 2)
+        rows = rows.with_sum_of_persons(total - float(before[0]), variance_of_total + variance_without_rows)
     after = np.where(counted, np.append(total - rows.persons.sum(), rows.persons), 0.0)
     after = np.maximum(after, 0.0)
     if not after.any():  # a rule excludes all classes in which there were persons
@@ -70,8 +70,8 @@ def agreed(fitted: Fitted, column: str, numbers: Floats, rows: RowsPerPerson) ->
 
 def _spread(cells: Floats, classes: Ints, before: Floats, after: Floats) -> Floats:
     """Return the cells scaled to new sums of their classes; where there was nothing, evenly spread."""
-    in_class = np.bincount(classes, minlength=len(before))
-    even = after[classes] / in_class[classes]
+    cells_in_class = np.bincount(classes, minlength=len(before))
+    even = after[classes] / cells_in_class[classes]
     ratio = after / np.maximum(before, TINY_COUNT)
     return np.asarray(np.where(before[classes] > TINY_COUNT, cells * ratio[classes], even), np.float64)
 

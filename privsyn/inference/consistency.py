@@ -134,11 +134,15 @@ def _together(domain: Domain, tables: list[OneWaySums]) -> Measurement:
     variance = 1 / precisions.sum(axis=0)
     if len(alone) == len(tables):
         return Measurement(Marginal(domain, mean), variance)
-    joined = [(grouping.groups[0], counts, of_groups) for counts, of_groups, grouping in tables if grouping]
+    joined = [
+        (grouping.groups[0], counts, group_variance)
+        for counts, group_variance, grouping in tables
+        if grouping
+    ]
     weighted = np.zeros(len(mean))
-    for group, counts, of_groups in joined:
+    for group, counts, group_variance in joined:
         sums = np.bincount(group, mean, len(counts))
-        weighted += ((counts - sums) / np.maximum(of_groups, TINY_VARIANCE))[group]
+        weighted += ((counts - sums) / np.maximum(group_variance, TINY_VARIANCE))[group]
     covariance = covariance_of(variance, information_of((group, noise) for group, _, noise in joined))
     return Measurement(Marginal(domain, mean + covariance @ weighted), np.maximum(np.diag(covariance), 0.0))
 

@@ -110,7 +110,7 @@ def score_higher_order(
     predicted: tuple[Marginal, ...],
     one_ways: tuple[Marginal, ...],
     scatter: float,
-    of_pairs: tuple[Marginal, ...] = (),
+    pair_variances: tuple[Marginal, ...] = (),
     important: Sequence[Attributes] = (),
 ) -> tuple[Estimate, ...]:
     """Return the sets that depart most from the counts that the pairs predict.
@@ -125,7 +125,7 @@ def score_higher_order(
     one_ways : tuple of Marginal, one per attribute
     scatter : float
         Variance of a predicted count over that count, from sampling the records. It adds to a departure.
-    of_pairs : tuple of Marginal, optional
+    pair_variances : tuple of Marginal, optional
         Variance of the cells of estimated pairs. It adds to a departure too, but no bigger table reduces it.
     important : sequence of attributes, optional
         Sets that are returned whatever their score.
@@ -134,7 +134,7 @@ def score_higher_order(
     expected = [_smoothed(table, one_way) for table in predicted]
     likelihoods = [
         departure_likelihood(
-            departure, sigma, table.counts, scatter * table.counts + _variance_by(of_pairs, table)
+            departure, sigma, table.counts, scatter * table.counts + _variance_by(pair_variances, table)
         )
         for departure, table in zip(departures, expected, strict=True)
     ]

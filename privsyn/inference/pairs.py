@@ -190,11 +190,15 @@ def _along_waves(problem: Problem, tables: list[Estimate], waves: Waves, total: 
     for pair in tables:
         if not is_smooth(pair.table.domain):
             continue
-        table, by_waves = waves.expect(pair)
+        table, waves_evidence = waves.expect(pair)
         expected = replace(pair, table=table)
-        (by_cells,) = CELLS.evidence([expected])
+        (cells_evidence,) = CELLS.evidence([expected])
         prior: Prior
-        prior, evidence = (CELLS, by_cells) if by_cells.max() > by_waves.max() else (waves, by_waves)
+        prior, evidence = (
+            (CELLS, cells_evidence)
+            if cells_evidence.max() > waves_evidence.max()
+            else (waves, waves_evidence)
+        )
         independent = table is pair.table  # what was known before is about departures from independence
         evidence = evidence + pair.evidence if independent else evidence
         kinds.setdefault((independent, prior), []).append((expected, evidence))

@@ -102,8 +102,8 @@ def merge_rare(
     [1.0, 0.0, 1.0, 1.0]
     """
     # The published algorithm judges a pool by its own count alone.
-    of_totals = [] if as_published else [float(one_way.variance.sum()) for one_way in one_ways]
-    variance = min(of_totals, default=np.inf)
+    total_variances = [] if as_published else [float(one_way.variance.sum()) for one_way in one_ways]
+    variance = min(total_variances, default=np.inf)
     merged = []
     for one_way in one_ways:
         counts, (name,), weights = one_way.marginal.counts, one_way.attributes, _weights(one_way, total)
@@ -237,24 +237,27 @@ def _join_runs(counts: Floats, thresholds: Floats) -> Codes:
 
 
 def _pool(
-    counts: Floats, thresholds: Floats, runs: Codes, total: float, of_total: float, *, single: bool
+    counts: Floats, thresholds: Floats, runs: Codes, total: float, total_threshold: float, *, single: bool
 ) -> tuple[Codes, Mask]:
     """Return the group of each value, and which values are dropped.
 
     Runs come first, then one group for each common value, then the pool of rare values. A pool that is still
-    rare joins the largest value and is dropped. Of very many rare values less is known by their sum than by
-    what the common ones leave of the `total`, whose threshold is `of_total`. If `single`, the pool is judged
-    like a single value.
+    rare joins the largest value and is dropped. If rare values are very many,
+    their sum is noisier than the `total` less the common values, which then decides; `total_threshold` is the
+    threshold of the total. If `single`, the pool is judged like a single value.
     """
     rare = counts < thresholds
     rare[: len(runs)] = False
     common = np.cumsum(~rare[len(runs) :]) + runs.max(initial=-1)
     group = np.concatenate([runs, common]).astype(np.int32)
     if rare.any() and not rare.all():
-        pool, of_values = counts[rare].sum(), thresholds[rare]
-        pool_threshold = of_values.max() if single else np.linalg.norm(of_values)
-        rest, of_left = total - counts[~rare].sum(), np.sqrt(of_total**2 + np.sum(thresholds[~rare] ** 2))
-        too_small = rest < of_left if of_left < pool_threshold else pool < pool_threshold
+        pool, rare_thresholds = counts[rare].sum(), thresholds[rare]
+        pool_threshold = rare_thresholds.max() if single else np.linalg.norm(rare_thresholds)
+        rest, rest_threshold = (
+            total - counts[~rare].sum(),
+            np.sqrt(total_threshold**2 + np.sum(thresholds[~rare] ** 2)),
+        )
+        too_small = rest < rest_threshold if rest_threshold < pool_threshold else pool < pool_threshold
         largest = np.argmax(np.where(rare, -np.inf, counts))
         group[rare] = group[largest] if too_small else group.max() + 1
         return group, rare & too_small

@@ -106,7 +106,7 @@ def one_ways_with(
     :math:`s^2 v + (1 - s^2) V`, where V is the variance of the estimated total over the size. The larger of
     both is stated, so that no sum of cells is less certain than stated.
     """
-    total, of_total = estimate_total(one_ways), variance_of_total(one_ways)
+    total, total_variance = estimate_total(one_ways), variance_of_total(one_ways)
     combined = []
     for measured in one_ways:
         residual = residuals[measured.attributes]
@@ -117,7 +117,7 @@ def one_ways_with(
         )
         share = added / (noise + added)
         counts = share * measured.marginal.counts + (1 - share) * (residual.marginal.counts + total / size)
-        variance = np.maximum(share * noise, share**2 * noise + (1 - share**2) * (of_total / size))
+        variance = np.maximum(share * noise, share**2 * noise + (1 - share**2) * (total_variance / size))
         combined.append(Measurement(Marginal(measured.marginal.domain, counts), variance))
     return tuple(combined)
 
@@ -138,7 +138,7 @@ def whole_tables(
         Of all sets of two and three attributes; others are not read.
     one_ways : tuple of Measurement, one per attribute
     """
-    total, of_total = estimate_total(one_ways), variance_of_total(one_ways)
+    total, total_variance = estimate_total(one_ways), variance_of_total(one_ways)
     parts = {m.attributes: m.marginal.residual for m in one_ways}
     parts |= {s: m.marginal for s, m in residuals.items() if len(s) > 1}
     tables = {}
@@ -149,6 +149,6 @@ def whole_tables(
         counts = np.full(domain.shape, total / domain.cells)
         for part in _parts(attributes):
             counts = counts + lift(parts[part], domain) * (parts[part].domain.cells / domain.cells)
-        variance = np.maximum(measured.variance, of_total / domain.cells)
+        variance = np.maximum(measured.variance, total_variance / domain.cells)
         tables[attributes] = Measurement(Marginal(domain, counts), variance)
     return tables

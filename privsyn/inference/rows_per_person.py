@@ -242,11 +242,15 @@ class RowsPerPerson:
         sums, variance : arrays of shape (sums,)
         """
         covariance = np.zeros((len(self.begins),) * 2) + self.covariance
-        of_sums = covariance @ weights.T
-        gain = np.linalg.lstsq(weights @ of_sums + np.diag(variance), of_sums.T)[0].T
+        covariance_with_sums = covariance @ weights.T
+        gain = np.linalg.lstsq(weights @ covariance_with_sums + np.diag(variance), covariance_with_sums.T)[
+            0
+        ].T
         numbers = self.persons * self.rows
         numbers = np.maximum(numbers + gain @ (sums - weights @ numbers), 0.0)
-        return replace(self, persons=numbers / self.rows, covariance=covariance - gain @ of_sums.T)
+        return replace(
+            self, persons=numbers / self.rows, covariance=covariance - gain @ covariance_with_sums.T
+        )
 
     def _beyond(self, bound: int) -> float:
         """Return the number of rows beyond `bound` of a person that noise may hide; see `with_total`."""
@@ -270,10 +274,10 @@ class RowsPerPerson:
         >>> RowsPerPerson(np.array([1, 2, 3, 4, 5]), np.array([600.0, 50.0, 50.0, 25.0, 0.0])).groups.tolist()
         [0, 1, 3]
         """
-        of_classes = self.persons * self.rows
-        middles = (np.cumsum(of_classes) - of_classes / 2) / max(float(of_classes.sum()), 1.0)
+        numbers = self.persons * self.rows
+        middles = (np.cumsum(numbers) - numbers / 2) / max(float(numbers.sum()), 1.0)
         groups = np.minimum((GROUPS * middles).astype(np.int64), GROUPS - 1)
-        groups[of_classes <= 0] = -1
+        groups[numbers <= 0] = -1
         begins = [int(np.flatnonzero(groups == group)[0]) for group in np.unique(groups[groups >= 0])] or [0]
         begins[0] = 0
         return np.array(begins)
@@ -378,14 +382,14 @@ def _geometric(begins: Ints, counts: Floats, sigma: float, classes: int) -> Rows
     if not clear[index] or not hidden or excess > 1:
         return None
     around = [max(index - 1, 0), min(index + 1, MEANS - 1)]
-    by_mean = numbers[index] * np.diff(shares[around], axis=0)[0] / np.diff(np.log(means[around]))
-    slopes = np.stack([shares[index], by_mean])
+    slope_of_mean = numbers[index] * np.diff(shares[around], axis=0)[0] / np.diff(np.log(means[around]))
+    slopes = np.stack([shares[index], slope_of_mean])
     persons[beyond < 1] = 0.0
     rows = RowsPerPerson(begins, persons, sigma=sigma, geometric=True)
-    of_both = sigma**2 * slopes.T @ np.linalg.pinv(slopes @ slopes.T) @ slopes
+    covariance_of_fit = sigma**2 * slopes.T @ np.linalg.pinv(slopes @ slopes.T) @ slopes
     inside = INSIDE * (rows.lasts - begins) / rows.rows
     unsure = (persons * np.hypot(MISFIT, inside)) ** 2
-    covariance = (of_both + np.diag(unsure)) * np.outer(rows.rows, rows.rows)
+    covariance = (covariance_of_fit + np.diag(unsure)) * np.outer(rows.rows, rows.rows)
     covariance[persons <= 0] = covariance[:, persons <= 0] = 0.0
     return replace(rows, covariance=covariance)
 

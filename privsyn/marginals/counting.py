@@ -155,7 +155,7 @@ class Tables:
         Neighbouring tables take about as long, so all cores finish together.
         """
         rows = {self.domain.names[axis]: row for row, axis in enumerate(self._used)}
-        of_columns = [self.domain.sizes[axis] for axis in self._used]
+        column_sizes = [self.domain.sizes[axis] for axis in self._used]
         starts = [0, *accumulate(sizes[:-1])]
         cores = min(cpu_count() or 1, len(self.sets))
         parts = []
@@ -168,8 +168,8 @@ class Tables:
             small = [names for names, size in counted if len(names) > 1 and size <= SMALL]
             first_planes, needed = [-1] * len(rows), 0
             for row in {rows[name]: None for names in small for name in names}:
-                first_planes[row], needed = needed, needed + of_columns[row]
-            numbers = of_columns, firsts, columns, strides, starts[core::cores], first_planes
+                first_planes[row], needed = needed, needed + column_sizes[row]
+            numbers = column_sizes, firsts, columns, strides, starts[core::cores], first_planes
             planes = np.empty((needed + 1, STRETCH // 64), np.uint64)
             parts.append((*(np.array(part, np.int64) for part in numbers), planes))
         return parts  # type: ignore[return-value]

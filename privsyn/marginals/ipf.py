@@ -70,10 +70,10 @@ def lift_all(domains: Sequence[Domain], margins: Sequence[tuple[Marginal, ...]])
     The tables have one `kind_of`.
     """
     lifted = []
-    for of_kind in zip(*margins, strict=True):
-        axes = domains[0].axes(of_kind[0].attributes)  # and those of all the others
+    for margins_of_kind in zip(*margins, strict=True):
+        axes = domains[0].axes(margins_of_kind[0].attributes)  # and those of all the others
         shape = [size if axis in axes else 1 for axis, size in enumerate(domains[0].shape)]
-        counts = np.array([margin.counts for margin in of_kind])
+        counts = np.array([margin.counts for margin in margins_of_kind])
         lifted.append(counts.transpose(0, *(1 + np.argsort(axes))).reshape(-1, *shape))
     return lifted
 

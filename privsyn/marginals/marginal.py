@@ -252,10 +252,10 @@ def alike(kinds: Sequence[Hashable], cells: Sequence[int], limit: int) -> Iterat
     >>> list(alike(["pair", "triple", "pair", "pair"], [4, 8, 4, 4], 10))
     [[0, 2], [3], [1]]
     """
-    of_kind: dict[Hashable, list[int]] = {}
+    indices_of_kinds: dict[Hashable, list[int]] = {}
     for index, kind in enumerate(kinds):
-        of_kind.setdefault(kind, []).append(index)
-    for indices in of_kind.values():
+        indices_of_kinds.setdefault(kind, []).append(index)
+    for indices in indices_of_kinds.values():
         step = max(limit // cells[indices[0]], 1)
         yield from (indices[start : start + step] for start in range(0, len(indices), step))
 

@@ -292,10 +292,12 @@ def lay_out(
     codes_of = cache(partial(np.arange, dtype=np.int32))
     for index, table in enumerate(tables):
         axes = domain.axes(table.attributes)
-        of_axes = groups.get(index, NO_GROUPS).groups or [codes_of(size) for size in table.domain.shape]
+        groups_of_axes = groups.get(index, NO_GROUPS).groups or [
+            codes_of(size) for size in table.domain.shape
+        ]
         cells = np.arange(begin, begin + table.domain.cells, dtype=np.uint32).reshape(table.domain.shape)
         begin += table.domain.cells
-        laid_out = _Table(cells, dict(zip(axes, of_axes, strict=True)))
+        laid_out = _Table(cells, dict(zip(axes, groups_of_axes, strict=True)))
         for axis in axes:
             holding.setdefault(axis, {})[index] = laid_out
     fixed = set(domain.axes(still))

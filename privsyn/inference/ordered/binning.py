@@ -307,10 +307,10 @@ def _without(
     taken, doubt, thin = alone, np.zeros(len(widths)), np.array(widths, np.float64)
     doubt[frequent] = variances[frequent]
     counts[frequent], variances[frequent], thin[frequent] = 0.0, SMALLEST, SMALLEST
-    for of_runs, noise in above:
+    for run_counts, noise in above:
         run = runs(len(taken))
         taken, doubt = (np.bincount(run, values).astype(np.float64) for values in (taken, doubt))
-        of_runs -= taken
+        run_counts -= taken
         noise += doubt
     return [(counts, variances), *above], thin
 

@@ -38,15 +38,15 @@ def learn(
 ) -> Fitted:
     """Measure the one-ways, the dependences of all pairs, and the marginals that DenseMarg selects."""
     del rng, facts  # the published algorithm uses neither before the synthesis
-    of_one_ways, of_dependences = (share * rho for share in parameters.shares)
-    one_ways = private.one_ways(of_one_ways)
+    rho_one_ways, rho_dependences = (share * rho for share in parameters.shares)
+    one_ways = private.one_ways(rho_one_ways)
     merging = merge_rare(one_ways, estimate_total(one_ways), as_published=True)
     private = private.merge(merging)
     one_ways = tuple(merging.merge_counts(one_way) for one_way in one_ways)
     report(MEASURING, 1, ROUNDS)
-    dependences = private.indifs(of_dependences)
+    dependences = private.indifs(rho_dependences)
     # The rest, by subtraction: shares of a split may sum to slightly more than 1.
-    remaining = rho - of_one_ways - (of_dependences if dependences else 0.0)
+    remaining = rho - rho_one_ways - (rho_dependences if dependences else 0.0)
     pairs = dense_marg(dependences, private.domain, remaining)
     chosen = combine(pairs, private.domain, gamma=parameters.gamma, overlap=parameters.overlap)
     # If no pair is worth its noise, the rest of the budget measures the one-ways again.
