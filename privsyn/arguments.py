@@ -104,7 +104,7 @@ def check_column(
     """Refuse a name that is not one of the columns to be synthesised; list these if they are `public`.
 
     None is quoted if they were `read` from the table: without a header they are the cells of its first row.
-    `left_out` are all columns that are declared, those of free text too.
+    `left_out` are all declared columns, free text too.
 
     >>> check_column("target", "income", ("age", "sex"))
     Traceback (most recent call last):
@@ -126,7 +126,7 @@ def check_column(
 
 
 def check_release(release: object) -> Any:
-    """Return a release, or that of a fitted model. Refuse anything else, such as a table or a path.
+    """Return a release, or the release of a fitted model. Refuse anything else, such as a table or a path.
 
     >>> check_release("people.privsyn")
     Traceback (most recent call last):

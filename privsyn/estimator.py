@@ -16,7 +16,7 @@ class Estimator:
     """Parameters that are read, set and copied as scikit-learn does; base of `PrivSyn`.
 
     ``sklearn.base.clone``, ``Pipeline`` and searches over parameters work with such a class.
-    The parameters are those of ``__init__``, each kept unchanged as an attribute of its name. Unlike
+    The parameters are the arguments of ``__init__``, each kept unchanged as an attribute of its name. Unlike
     scikit-learn's estimators, ``__init__`` refuses a value that cannot work: `fit` may take long.
     """
 

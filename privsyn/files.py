@@ -188,7 +188,7 @@ def read_text(path: Path) -> str:
 
 
 def check_file(path: Path) -> None:
-    """Refuse a path without a file, or with one that cannot be read."""
+    """Refuse a path without a file, or whose file cannot be read."""
     if problem := _problem_of(path):
         raise InputError(f"{path}: {problem}")
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def _option(help: str, **more: Any) -> dict[str, Any]:  # noqa: A002
     """Return what the command line needs to know of a field; a field without it is no option.
 
-    This is the help, with more where it is ``optional``; the ``type``, if it is not that of the field; the
+    This is the help, with more where it is ``optional``; the ``type``, if the field has another; the
     ``least`` number; its ``metavar``; and the ``flag`` that gives the field the value ``means``. Settings
     that are ``agreed`` are the same at all owners.
     """
@@ -36,7 +36,7 @@ def _option(help: str, **more: Any) -> dict[str, Any]:  # noqa: A002
 class Declared(NamedTuple):
     """What a schema declares: linked tables, or one table, if it declares a column of it.
 
-    The sets of columns that matter most are those of the schema and of the setting `important`.
+    The schema and the setting `important` name the sets of columns that matter most.
     """
 
     linked_tables: "Database | None"

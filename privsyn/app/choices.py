@@ -78,7 +78,7 @@ class Choices:
     csv : CsvFormat
         How a CSV file is written.
     home : Path, optional
-        The folder of the budget file and the policy. Default: that of the table.
+        The folder of the budget file and the policy. Default: the folder of the table.
 
     Attributes
     ----------
@@ -170,7 +170,7 @@ class Choices:
 
     @property
     def persons(self) -> list[str]:
-        """The columns whose names are like those of persons."""
+        """The columns whose names look like identifiers of persons."""
         return [name for name in self.names if PERSON.search(name)]
 
     @property
@@ -194,7 +194,7 @@ class Choices:
 
     @property
     def declares(self) -> bool:
-        """Whether a column is declared, besides those whose name makes them identifiers anyway."""
+        """Whether a column is declared that its name does not make an identifier anyway."""
         return any(entry.kind not in (OPEN, "identifier") for entry in self.entries)
 
     def problem(self, entry: Entry) -> str:

@@ -59,7 +59,7 @@ class Command:
 
     @property
     def files(self) -> BudgetFiles:
-        """The budget files of the table; of an upload those of a table of this name in the start folder."""
+        """The budget files of the table; an upload has the budget files of its name in the start folder."""
         return BudgetFiles.of(self._at_home, None, self.policy)
 
     @property

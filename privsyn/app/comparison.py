@@ -23,7 +23,7 @@ COMPARISON = "private-comparison.html"
 """The comparison with the real rows: the one file of a run that may not be published."""
 
 NUMBERS, COMPARED = "private-comparison.json", "comparison-schema.yaml"
-"""The same as numbers, and the columns that are compared: those of the release."""
+"""The comparison as numbers; the schema of the compared columns, which the release has."""
 
 PLAIN_COPY = "compared.csv"
 """The synthetic table, in a CSV in which text may begin like a formula."""
@@ -90,8 +90,8 @@ def stop_comparing(session: Session, form: Form) -> str:
 def _content_security_policy() -> str:
     """Return the policy of the comparison, which has its style and its script within.
 
-    Only the script that all pages of this program have may run: its hash is that of the program's own file,
-    not that of what the page holds. The sandbox takes the page out of our origin: it has no cookie and can
+    Only the script that all pages of this program have may run: the hash is computed from the program's own
+    file, not from the page. The sandbox takes the page out of our origin: it has no cookie and can
     ask this server for nothing.
     """
     text = environment().from_string('<script>\n{% include "page.js" %}\n</script>').render()

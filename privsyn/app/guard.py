@@ -187,7 +187,7 @@ def _headers_of(scope: Scope) -> dict[str, list[str]]:
 
 
 def _with_ours(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    """Add our headers to those of a response. Only those in `OWN` may be its own."""
+    """Add our headers to the headers of a response, which may only set those in `OWN` itself."""
     by_name = {name.lower().decode("latin-1"): value for name, value in headers}
     ours = HEADERS | {"content-security-policy": CONTENT_SECURITY_POLICY}
     ours |= {name: by_name[name].decode("latin-1") for name in OWN if name in by_name}

@@ -74,7 +74,7 @@ def one(form: Form, name: str, default: str = "") -> str:
 
 
 def show_choose(session: Session) -> dict[str, Any]:
-    """List the tables of the start folder, or those of the chosen database."""
+    """List the tables of the start folder, or of the chosen database."""
     database = session.database
     tables = [] if database is None else tables_of(database)
     listed = session.workspace.listed()
@@ -108,7 +108,7 @@ def open_file(session: Session, path: Path) -> str:
 
 
 def show_columns(session: Session) -> dict[str, Any]:
-    """Show a row for each column, or for those at which a person must look."""
+    """Show a row for each column, or for each column at which a person must look."""
     choices = session.chosen
     return {
         "choices": choices,

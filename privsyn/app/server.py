@@ -155,7 +155,7 @@ class App:
                 return RedirectResponse(f"{self.guard.path}/choose", 303)
 
     def _furthest(self, name: str) -> str:
-        """Return the last screen before this one that can be shown."""
+        """Return the last screen before the named screen that can be shown."""
         names = list(SCREENS)
         before = names[: names.index(name)]
         return next(screen for screen in reversed(before) if SCREENS[screen].ready(self.session))
@@ -177,7 +177,7 @@ class App:
         return RedirectResponse(f"{self.guard.path}/{following}", 303)
 
     def _open_upload(self, path: Path) -> str:
-        """Begin with an upload, and remove those that are not used any more."""
+        """Begin with an upload, and remove uploads that are not used any more."""
         session = self.session
         with self._one_at_a_time:
             try:

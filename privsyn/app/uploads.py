@@ -44,7 +44,7 @@ async def receive_upload(request: Request, folder: Path, most_bytes: int) -> Pat
     Raises
     ------
     InputError
-        If the form has no table, several, or one that is too large. Nothing is left of it.
+        If the form has no table, several tables, or a table that is too large. No file is left.
     """
     upload, size, path = _Upload(folder), 0, None
     try:
@@ -141,7 +141,7 @@ class _Upload:
 
 
 def safe_name(name: str) -> str:
-    r"""Return a file name without folders and odd signs; refuse one that is not that of a table.
+    r"""Return a file name without folders and odd signs; refuse a name that is not the name of a table.
 
     >>> safe_name("../../etc/my table.csv"), safe_name("C:\\data\\.people$.CSV")
     ('my table.csv', 'people_.CSV')

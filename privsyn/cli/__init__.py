@@ -103,7 +103,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     arguments : list of str, optional
-        The arguments after ``privsyn``. Default: those of this process.
+        The arguments after ``privsyn``. Default: the arguments of this process.
 
     Returns
     -------
@@ -194,7 +194,7 @@ _PLAIN = {
     "a valid number.*": "give a number, such as 1.5",
     "greater than or equal to": "give at least",
 }
-"""Words of the library that reads options, and plainer ones."""
+"""Words of the library that reads options, and plainer words for each."""
 
 
 def _failed_call(error: OSError) -> str:

@@ -1,7 +1,7 @@
 """Compile loops for this machine in two processes, and say so: the first run waits for it.
 
 A process compiles one loop at a time. While the first reads the table and compiles the loops that it needs
-first, a second one, this module as a program, compiles those that are needed last. It sees no table.
+first, a second process, this module as a program, compiles the loops that it needs last. It sees no table.
 """
 
 from __future__ import annotations

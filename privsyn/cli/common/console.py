@@ -107,7 +107,7 @@ def waiting(work: str) -> Iterator[None]:
 
 @contextmanager
 def countdown() -> Iterator[Progress]:
-    """Yield the function of `progress`; in a pipe, one that prints a line for each step."""
+    """Yield the function of `progress`; in a pipe, a function that prints a line for each step."""
     with progress() as bars:
         yield bars or _lines()
 

@@ -203,7 +203,7 @@ def takes(**groups: list[Parameter]) -> Callable[[Callable[..., None]], Callable
 
 
 def _value_of(option: Parameter, value: Any) -> Any:
-    """Return the value of a setting: a flag means one that is not the default."""
+    """Return the value of a setting; a flag stands for the value that it `means`."""
     if (setting := FIELDS.get(option.name)) is None or "flag" not in setting.metadata:
         return value
     return setting.metadata["means"] if value else setting.default
@@ -212,7 +212,7 @@ def _value_of(option: Parameter, value: Any) -> Any:
 def read_public(schema: Path | None, csv: Given) -> Schema | Database | None:
     """Return what a file declares: a schema, or a database if it declares several tables.
 
-    The format of CSV files that the options give comes before that of the schema; see `read_schema_of`.
+    The options give the format of CSV files of one table; see `read_schema_of`.
     """
     from privsyn.table.database.yaml_form import as_database
 

@@ -47,7 +47,7 @@ def check_data(path: Path, public: Schema | Database | None) -> Path | dict[str,
 
 
 def check_table(path: Path) -> None:
-    """Refuse a name that is not that of a table; print which files of a folder are not read."""
+    """Refuse a path that names no table; print which files of a folder are not read."""
     Location.of(path).format.require()
     if is_folder(path):
         parts_of(path)  # a folder without a Parquet file is no table
@@ -78,7 +78,7 @@ def check_outputs(
     appended : collection of str, optional
         Arguments whose files the command only appends to.
     tables : collection of str, optional
-        The tables that are written into a database. Default: the one that its path names.
+        The tables that are written into a database. Default: the table that its path names.
     """
     taken = {file_of(path).resolve(): "an input" for path in inputs if path is not None}
     for name, path in outputs.items():
@@ -233,7 +233,7 @@ def exists_already(path: Path, tables: Collection[str] = ()) -> bool:
 
 
 def tables_there(path: Path, tables: Collection[str] = ()) -> list[str]:
-    """Return which tables a database has already, of those that are to be written into it."""
+    """Return which of the tables to be written a database has already."""
     database = Location.of(path)
     if not database.file.exists() or not database.file.stat().st_size:
         return []

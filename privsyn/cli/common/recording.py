@@ -33,7 +33,7 @@ class BudgetPlace:
     declined: bool = False
 
     def check(self) -> None:
-        """Refuse options that contradict each other, and a name that is not that of a budget file."""
+        """Refuse options that contradict each other, and a budget file whose name does not end in .jsonl."""
         from privsyn.errors import InputError
 
         if self.file is not None and self.declined:
@@ -51,7 +51,7 @@ def account_of(
     *,
     resumed: str | None = None,
 ) -> Account:
-    """Return where a run is recorded, and refuse one that the policy or the files do not allow.
+    """Return where a run is recorded, and refuse a run that the policy or the files do not allow.
 
     Nothing of the table is read. `resumed` is the id of a run that was begun before: it is counted once.
     """
