@@ -129,12 +129,11 @@ class Accuracy(Mapping[str, "Accuracy"]):
         InputError
             If no table of these columns was measured.
         """
-        if self.single is not None:
-            return self.by_table[self.single].counts(*columns)
-        named = [self._about(column) for column in columns]
-        if len(tables := {table for table, _ in named}) != 1:
+        named = [self._column(column) for column in columns]
+        tables = {table for table, _ in named} or {*self.by_table}
+        if len(tables) != 1:
             raise InputError(f"give columns of one table, as in {next(iter(self))}: ...")
-        return self.by_table[tables.pop()].counts(*(name.strip("`") for _, name in named))
+        return self.by_table[tables.pop()].counts(*(name for _, name in named))
 
     @cached_property
     def means(self) -> pd.DataFrame:
@@ -197,7 +196,7 @@ class Accuracy(Mapping[str, "Accuracy"]):
             If it is no condition on the columns, or begins with no table where there are several.
         """
         table, condition = self._about(where)
-        return self.by_table[table].share(condition, progress=progress)
+        return self.by_table[table].share(self._quoted(table, condition), progress=progress)
 
     def mean(self, column: str, where: str | None = None, *, progress: Progress | None = None) -> pd.Series:
         """Return the mean of a column of numbers over the rows that meet a condition, as `share` does.
@@ -216,12 +215,11 @@ class Accuracy(Mapping[str, "Accuracy"]):
             A condition on other columns of this table; with ``"visits: count"``, on columns of the parent.
         progress : callable, optional
         """
-        table, name = self._about(column)
+        table, name = self._column(column)
         for child, parent in self.parents.items():
-            if where is None and (parent, name) == (table, f"`count({child})`"):
+            if where is None and (parent, name) == (table, f"count({child})"):
                 return self._mean_child_rows(self.by_table[child].fitted, self.by_table[parent].fitted)
-        if self.single is None:
-            name, where = name.strip("`"), None if where is None else self._quoted(table, where)
+        where = None if where is None else self._quoted(table, where)
         return self.by_table[table].mean(name, where, progress=progress)
 
     def agreement(self, rows: Any) -> pd.DataFrame:
@@ -282,10 +280,17 @@ class Accuracy(Mapping[str, "Accuracy"]):
             of_parent = COUNT.sub(lambda match: f"count({table})" if match["count"] else match[0], rest)
             table = table if of_parent == rest else self.parents[table]
             rest = of_parent
-        return table, self._quoted(table, rest)
+        return table, rest
+
+    def _column(self, text: str) -> tuple[str, str]:
+        """Return the table and the column that a text names."""
+        table, name = self._about(text)
+        return table, name.strip("`") if isinstance(name, str) else name
 
     def _quoted(self, table: str, text: str) -> str:
         """Return a condition with names such as count(visits) in backticks."""
+        if not isinstance(text, str):  # what reads conditions refuses it
+            return text
         for name in self.by_table[table].codec.names:
             if "(" in name and f"`{name}`" not in text:
                 text = text.replace(name, f"`{name}`")

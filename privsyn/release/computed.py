@@ -28,8 +28,9 @@ NEAR = 50
 def encoded_given(pool: Pool, fixed: Numbers, n: int) -> dict[str, Floats]:
     """Return the given numbers of encoded columns.
 
-    A given copy becomes a value of the column that is counted, and a given value of a mapping one of the keys
-    that lead to it. A given column that is encoded as a gap becomes the columns before it and the gap.
+    A given value of a copied column becomes a value of the column that is counted. A given value of a mapping
+    becomes a key that leads to this value. A given column that is encoded as a gap becomes the columns before
+    it, and the gap.
 
     Raises
     ------
@@ -139,7 +140,7 @@ def _rounded(codec: Codec, name: str, numbers: Floats, sign: int) -> Floats:
 
 
 def _near(pool: Pool, fixed: Numbers, name: str, n: int) -> tuple[Numbers, Integers]:
-    """Return decoded records, and for each row one of them: with its given values, and near it in `name`."""
+    """Return decoded records, and a record for each row: with its given values, and near it in `name`."""
     encoded = split_given(fixed, pool.codec.parts)
     held = {name: numbers for name, numbers in encoded.items() if name in pool.codec.domain.names}
     if held and len(np.unique(np.stack(list(held.values())), axis=1).T) > MOST_KINDS:

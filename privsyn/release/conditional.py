@@ -163,7 +163,7 @@ def _with_keys(codec: Codec, fixed: Numbers, spans: Mapping[str, Span]) -> dict[
 def _patterns(
     fixed: Mapping[str, Floats], missing: Collection[str] = ()
 ) -> Iterator[tuple[tuple[str, ...], np.ndarray]]:
-    """Yield each set of columns that are given together, with its rows; those `missing` are given as such."""
+    """Yield each set of columns that are given together, with its rows; a `missing` cell counts as given."""
     names = tuple(fixed)
     is_fixed = np.stack([~np.isnan(fixed[name]) | (name in missing) for name in names], axis=1)
     which, rows = np.unique(is_fixed, axis=0, return_inverse=True)
@@ -244,7 +244,8 @@ def _within_computed(
 ) -> dict[str, Floats]:
     """Draw numbers that lie in spans, some of which are about computed columns.
 
-    They are those of a record that lies in all spans. If there is none, each column is drawn uniformly.
+    A row gets the numbers of a record that lies in all spans. If there is no such record, each column is
+    drawn uniformly.
     """
     numbers, rng = pool.numbers(records), pool.rng
     inside = np.ones(len(records))

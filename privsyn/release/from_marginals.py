@@ -126,7 +126,7 @@ def from_marginals(
 
 
 def _with_missing(schema: Schema, frames: list[pd.DataFrame]) -> Schema:
-    """Return the schema in which only those columns have missing cells of which some table counts them."""
+    """Return the schema in which a column has missing cells only if some table counts them."""
     columns = {
         name: replace(column, nullable=column.nullable and holds_missing(frames, name))
         for name, column in schema.coded.items()
@@ -209,10 +209,10 @@ def _measurement(merging: Merging, table: Measurement) -> Measurement:
 def _one_ways(
     domain: Domain, alone: Sequence[Measurement], measured: Sequence[Measurement]
 ) -> tuple[Measurement, ...]:
-    """Return a measurement of each attribute, from the tables of it alone.
+    """Return a measurement of each attribute, from the tables that count this attribute alone.
 
-    Before these, each attribute has equal counts with an uncertainty of all records: for attributes that only
-    bigger tables hold.
+    It starts from equal counts with the variance total^2, which remain for an attribute that only bigger
+    tables count.
     """
     total = estimate_total(tuple(measured))
     combined: list[Measurement] = []
@@ -295,7 +295,7 @@ def read_counts(
 
 
 def _axis(name: str, values: list[Any], column: Coded, encoder: Encoder, size: int) -> tuple[Codes, Codes]:
-    """Return the place along the axis of each code, and that of each of the values."""
+    """Return the index along the axis of each code, and the index of each value."""
     keys = [None if is_missing(value) else value for value in values]
     group = np.full(size, UNCOUNTED, np.int32)
     for index, value in enumerate(dict.fromkeys(keys)):

@@ -264,7 +264,7 @@ def _read_span(codec: Codec, name: str, selection: Any) -> Span:
 
 
 def _one_of(codec: Codec, name: str, values: list[Any]) -> Span:
-    """Return the numbers of some values, one of which each row has."""
+    """Return the numbers of listed values: each row has any of these numbers."""
     if not values:
         raise InputError("the list is empty: give at least one value")
     if any(missing_among(values)):

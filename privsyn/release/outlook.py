@@ -47,7 +47,7 @@ RELATIONSHIPS_ARE = "usable", "rough", "mostly noise"
 A_MODEL = "likely works", "may work", "likely fails"
 
 NAMED = 5
-"""Most columns that are named, of those that lost many cells."""
+"""Most columns with many lost cells that are named."""
 
 MANY = 10
 """From this number of columns, fewer are suggested."""
@@ -129,6 +129,7 @@ class Outlook:
             of_target=of_target,
             spoiled=tuple(name for name in shares if name not in lost),
             doubtful=tuple(name for name in in_doubt(model) if name not in lost),
+            takes_target=model.name is None and model.links is None,
             is_noise=model.is_mostly_noise,
         )
 

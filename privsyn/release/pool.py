@@ -52,7 +52,7 @@ class Pool:
         return complete(wanted, self.records, self.tables, self.rng, zeros)
 
     def with_values(self, held: Numbers, n: int) -> tuple[Records, Array, Array]:
-        """Return records with the given values, the combination of each record, and that of each row."""
+        """Return records with the given values, and the combination of each record and of each row."""
         merging = self.fitted.merging
         if not held:
             return self.records, np.zeros(len(self.records), np.int64), np.zeros(n, np.int64)

@@ -18,7 +18,6 @@ from privsyn.release.accuracy import Accuracy
 from privsyn.release.draws.draws import Draws
 from privsyn.release.linked_rows import LinkedRows, Rows
 from privsyn.release.losses.kinds import Loss, in_order
-from privsyn.release.outlook import Outlook
 from privsyn.release.saved.file_format import pack, read_model, write_model
 from privsyn.release.table_model import TableModel
 from privsyn.table.codec.codec import Codec
@@ -83,7 +82,7 @@ class Release(Generic[TableT]):
 
     @property
     def is_linked(self) -> bool:
-        """Whether rows depend on rows of another table, or come with those: a sample then is of them all."""
+        """Whether a sample has rows of several tables: rows depend on rows of another table."""
         return self.database.single != self.database.root
 
     def table(self, purpose: str = "this") -> TableModel:
@@ -91,7 +90,7 @@ class Release(Generic[TableT]):
         if (model := self.single) is None:
             raise InputError(
                 f"{purpose} is for one table, and the model has several: in Python, load(path).sample()"
-                " returns all, and load(path).tables[...] is one"
+                " returns all, and load(path).tables[...] is the model of one"
             )
         return model
 
@@ -343,16 +342,11 @@ class Release(Generic[TableT]):
         It names single columns, relationships between columns and, if there is a `target`, a model of it. It
         follows from released counts, so it costs no privacy. See docs/epsilon.md for how often it was right.
         """
-        model = self.table("outlook")
-        if self.is_linked and target is None:
-            return str(replace(Outlook.of(model), takes_target=False))
-        return model.outlook(target)
+        return self.table("outlook").outlook(target)
 
     def outlooks(self) -> dict[str, str]:
-        """Return the sentence of `outlook` for each table; none advises to name a target."""
-        return {
-            name: str(replace(Outlook.of(model), takes_target=False)) for name, model in self.tables.items()
-        }
+        """Return the sentence of `outlook` for each table."""
+        return {name: model.outlook() for name, model in self.tables.items()}
 
     def save(self, path: str | PathLike[str] | IO[bytes]) -> None:
         """Write the release to a file, whole or not at all, after reading it back; see `file_format`.

@@ -67,8 +67,8 @@ class TableModel:
     links : Links, optional
         How the rows depend on rows of other tables. None for the table whose rows are the persons.
     columns : mapping of a name to a dtype
-        The columns of the synthetic table in order, with those of keys, of which only the dtypes count. Empty
-        if the table was given without a database: then all columns are in the codec.
+        The columns of the synthetic table in order, keys included. Of columns that are in the codec the dtype
+        does not count. Empty if the table was given without a database: then all columns are in the codec.
     """
 
     codec: Codec
@@ -185,7 +185,7 @@ class TableModel:
         return self.with_used_categories(self.codec.decode(restored, rng, self.fitted.merging, start))
 
     def with_used_categories(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Return rows whose categories lack the value for all others, if the release has no row of it."""
+        """Return rows whose categories lack "(other)" if no released row has this value."""
         for name, column in self.codec.schema.coded.items():
             dtype = frame[name].dtype if name in frame else None
             if not isinstance(column, Categorical) or column.other != OTHER or dtype != "category":

@@ -193,7 +193,7 @@ class Layout:
 
     @property
     def merging(self) -> Merging:
-        """The merging that joins the codes of these attributes and keeps those of all others."""
+        """The merging that joins the codes of the attributes of this table, and keeps all other codes."""
         single = [np.arange(size, dtype=np.int32) for size in self.domain.sizes]
         groups = dict(zip(self.domain.names, single, strict=True)) | {a.name: a.groups for a in self.axes}
         both = tuple(groups.values())

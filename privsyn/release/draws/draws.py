@@ -131,7 +131,7 @@ class Draws(Sequence[Any]):
     def _drawn(
         self, name: str, posterior: Posterior, rows: Rows, seed: np.random.SeedSequence
     ) -> SyntheticRows:
-        """Return the rows of a child table, made twice as those of one table: see `Posterior`."""
+        """Return the rows of a child table, made twice, as `FrameDraws.frame` makes rows: see `Posterior`."""
         model, (first, second, of_draw) = self._release.tables[name], seed.spawn(3)
         links, rng = model.links, np.random.default_rng(of_draw)
         if links is None:

@@ -106,9 +106,9 @@ def frames_of(
 
 
 def part_of(model: TableModel, columns: Collection[str]) -> TableModel:
-    """Return the model of some columns, and of those that constraints link with them.
+    """Return the model of some columns, and of the columns that constraints link with them.
 
-    It has the one-way tables of these columns, and the tables of several columns that have no others.
+    It has the one-way tables of these columns, and the marginals that have no further column.
     """
     codec, fitted = codec_of(model.codec, columns), model.fitted
     names, first = set(codec.domain), len(fitted.one_ways)
@@ -125,7 +125,7 @@ def part_of(model: TableModel, columns: Collection[str]) -> TableModel:
 
 
 def codec_of(codec: Codec, columns: Collection[str], *, constrained: bool = True) -> Codec:
-    """Return the codec of some columns, and of those that constraints link with them.
+    """Return the codec of some columns, and of the columns that constraints link with them.
 
     With `constrained` False there are no constraints, and no further columns.
     """

@@ -80,7 +80,7 @@ def words_for_missing(model: TableModel) -> Iterator[Loss]:
 
 
 def amounts(model: TableModel) -> Iterator[Loss]:
-    """Yield the columns whose bounds were found, and whose names are those of codes."""
+    """Yield the columns whose bounds were found, and whose names are names of codes."""
     for name in columns_of(model.ledger, BOUNDS, model.codec.names, model.name):
         if named_like_codes(name):
             text = "taken as an amount, though named like codes; {kind: categorical} in a schema keeps codes"

@@ -30,7 +30,7 @@ def lines_of(losses: Iterable[Loss]) -> tuple[str, ...]:
 
 
 def lines_of_warning(losses: Iterable[Loss]) -> tuple[str, ...]:
-    """Return the lines for the columns that lost much; `fit` has another warning for those not found."""
+    """Return the lines for columns that lost much; `fit` has another warning for columns not found."""
     return _by_column(in_order(loss for loss in losses if loss.kind != NOT_FOUND))
 
 

@@ -85,7 +85,7 @@ def in_doubt(model: TableModel) -> tuple[str, ...]:
 
 
 def _spoiled(model: TableModel, *, may_be_true: bool) -> dict[str, float]:
-    """Return the columns with a loss of such a kind that spoils them, each with its largest share."""
+    """Return the columns that a loss of these kinds spoils, each with its largest share of lost cells."""
     shares: dict[str, float] = {}
     for loss in model.losses:
         if loss.spoils and loss.share is not None and KINDS[loss.kind].may_be_true == may_be_true:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from privsyn.release.table_model import TableModel
 
 UNSURE = 0.2
-"""Standard deviation of the number of rows, in parts of it, from which little is known of it."""
+"""Standard deviation over the number of rows, from which little is known of this number."""
 
 UNCLEAR = 2.0
 """Standard deviations of the noise below which a class of the target may have no row at all."""
