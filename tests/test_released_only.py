@@ -169,13 +169,13 @@ def test_both_looks_at_bounds_leave_with_noise(monkeypatch):
 
 
 def test_frequent_numbers_follow_from_noisy_counts(monkeypatch):
-    seen, found = [], FrequentQuestion.found
+    seen, found = [], FrequentQuestion.frequent_numbers
 
     def spy(asked, released, *of):
         seen.append(released["price"])
         return found(asked, released, *of)
 
-    monkeypatch.setattr(FrequentQuestion, "found", spy)
+    monkeypatch.setattr(FrequentQuestion, "frequent_numbers", spy)
     table = pd.DataFrame({"price": np.repeat([12.99, 9.5], 6000)})
     schema = Schema({"price": Numerical(0, 500, decimals=2)})
     finder = Finder(StubNoise(repeat(7)))
