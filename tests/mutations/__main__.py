@@ -30,7 +30,11 @@ PARALLEL = 2
 LONGEST = 300  # seconds: a hang is no catch
 CLEAN = 1800  # seconds for all tests together, with compiling
 PASSED, FAILED = 0, 1  # what pytest exits with
-HUNG, CRASHED = -1, -2  # what a run that took too long, or a bug that is no code, is given
+HUNG, CRASHED, LOST = (
+    -1,
+    -2,
+    -3,
+)  # of a run that took too long, a bug that is no code, and one without a place
 CRASHES = re.compile(r" - (?:Name|UnboundLocal|Attribute|Import|ModuleNotFound|Syntax|Type)Error\b")
 LIBRARIES = (
     *(
@@ -79,14 +83,19 @@ def main(words: Sequence[str] = ()) -> int:
                 )
                 return 1
 
+        caught: list[bool] = []
+
         def trees() -> Iterator[Task]:
             for number, bug in enumerate(bugs):
                 tree = Path(folder) / str(number)
                 copy(tree, clean, os.link)
-                plant(bug, tree)
-                yield Task(tree, bug.tests)
+                try:
+                    plant(bug, tree)
+                except LookupError as lost:
+                    caught.append(_told(bug, LOST, str(lost)))
+                else:
+                    yield Task(tree, bug.tests)
 
-        caught = []
         for task, (code, first) in run(trees()):
             caught.append(_told(bugs[int(task.tree.name)], code, first))
             shutil.rmtree(task.tree)
@@ -177,7 +186,8 @@ def _ended(task: Task, status: int) -> tuple[int, str]:
 
 def _told(bug: Bug, code: int, first: str) -> bool:
     """Whether a bug was caught, after saying so."""
-    verdict = {FAILED: "caught", PASSED: "MISSED", HUNG: "HUNG"}.get(code, f"BROKEN (pytest exits {code})")
+    verdicts = {FAILED: "caught", PASSED: "MISSED", HUNG: "HUNG", LOST: "NOT FOUND"}
+    verdict = verdicts.get(code, f"BROKEN (pytest exits {code})")
     if code == FAILED and CRASHES.search(first):
         code, verdict = CRASHED, "CRASHED"
     sys.stdout.write(f"{verdict}: {bug.name}\n        {first}\n")
