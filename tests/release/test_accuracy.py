@@ -75,12 +75,6 @@ def test_it_says_all_that_was_measured_and_asks_nothing():
     assert model.ledger_.to_json() == spent
 
 
-def test_a_table_of_one_column_has_error_bars():
-    accuracy = PrivSyn(1.0, 1e-6, Schema({"a": SCHEMA.columns["a"]}), seed=0).fit(TABLE[["a"]]).accuracy_
-    assert accuracy.tables["columns"].tolist() == [("a",)]
-    assert accuracy.counts("a").columns.tolist() == ["a", "estimate", "low", "high"]
-
-
 def test_columns_come_in_any_order_and_others_are_refused():
     accuracy = PrivSyn(5.0, 1e-6, SCHEMA, seed=0).fit(TABLE).accuracy_
     pd.testing.assert_frame_equal(accuracy.counts("b", "a"), accuracy.counts("a", "b"))

@@ -154,12 +154,6 @@ def test_classes_are_balanced(model, column):
     assert np.ptp(sample[column].value_counts()) <= 1
 
 
-def test_nothing_more_is_spent(model):
-    before = model.ledger_.to_json()
-    model.sample(10, given={"city": "Rome"})
-    assert model.ledger_.to_json() == before
-
-
 def test_a_condition_is_the_mapping_that_it_means(model):
     """Also of the values that a negation leaves: these are listed."""
     asked = {
@@ -632,11 +626,6 @@ def test_classes_that_the_release_has_no_row_of_are_named(races, tmp_path, capsy
     assert "balance 'race': left out, for the release counts no row of them" in balanced.out
     assert all(repr(race) in balanced.out for race in absent)
     assert "left out" not in run(*ran).out
-
-
-def test_no_class_is_called_absent_that_is_there(model):
-    for column in ("job", "country", "city"):
-        assert model.release_.absent(column) == ()
 
 
 def test_looked_up_classes_that_no_row_leads_to_are_absent():

@@ -15,7 +15,6 @@ from known_truth import Network, chain
 
 from privsyn import (
     Categorical,
-    Forbidden,
     InputError,
     Numerical,
     PrivSyn,
@@ -108,13 +107,6 @@ def test_the_last_place_of_an_array_may_be_that_of_missing_cells():
     sample = from_marginals(SEX, tables).sample(100, seed=0)
     assert 0.1 < sample["sex"].isna().mean() < 0.3
     assert not sample["smokes"].isna().any()
-
-
-def test_constraints_hold_in_given_counts():
-    schema = Schema(SEX.columns, constraints=[Forbidden({"sex": "F", "smokes": "yes"})])
-    release = from_marginals(schema, {("sex", "smokes"): (np.array([[50.0, 9.0], [20.0, 21.0]]), 9.0)})
-    sample = release.sample(100, seed=0)
-    assert not ((sample["sex"] == "F") & (sample["smokes"] == "yes")).any()
 
 
 @pytest.fixture(scope="module")
@@ -214,12 +206,6 @@ def test_totals_are_left_out_with_a_warning(called):
     with pytest.warns(TotalsWarning, match="totals are left out of the tables 'sex', 'smokes'$"):
         release = from_marginals(PEOPLE, [table, AGES], variance=0)
     assert shares(release) == [[480, 20], [300, 200]]
-
-
-def test_a_value_that_is_called_total_is_a_value():
-    schema = Schema({"bill": Categorical(["part", "total"], nullable=False)})
-    release = from_marginals(schema, [pd.DataFrame({"bill": ["part", "total"], "count": [3, 7]})], variance=0)
-    assert (release.sample(seed=0)["bill"] == "total").sum() == 7
 
 
 def test_a_mapping_leads_to_crosstabs_and_arrays():

@@ -56,12 +56,6 @@ def test_a_draw_does_not_depend_on_when_it_is_made(model):
     assert not draws[0].equals(draws[1])
 
 
-def test_draws_spend_nothing(model):
-    before = model.ledger_.to_json()
-    next(iter(model.draws(2, 100)))
-    assert model.ledger_.to_json() == before
-
-
 @pytest.mark.parametrize(("m", "n"), [(1, None), (0, None), (2.5, None), (2, 0), (2, -1)])
 def test_too_few_tables_or_rows_are_refused(model, m, n):
     with pytest.raises(InputError):

@@ -121,12 +121,6 @@ def test_draws_of_one_table_of_persons_are_tables():
     assert all(rows.dtypes.equals(table.dtypes) for rows in fitted.draws(2, 50, seed=1))
 
 
-def test_draws_without_a_row_below():
-    empty = {name: table[:0] for name, table in TABLES.items()}
-    made = PrivSyn(5.0, 1e-6, DATABASE, seed=1).fit(empty).draws(2, 3, seed=1)[0]
-    assert len(made["homes"]) == 3
-
-
 def test_a_mistake_is_one_line(model, draws, tmp_path):
     for call, complaint in (
         (lambda: draws.to_file(tmp_path / "draws.csv"), "save the draws one by one"),

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from privsyn import Categorical, Datetime, Increasing, InputError, Numerical, PrivSyn, Schema
+from privsyn import Categorical, Datetime, Increasing, Numerical, PrivSyn, Schema
 from privsyn.release.draws.frames import FrameDraws, codec_of, part_of
 
 ROWS = 2000
@@ -103,9 +103,3 @@ def test_a_condition_on_two_columns_draws_these_alone_and_reports_it(release):
     mean = accuracy.mean(pair[1], "a == 'x'", progress=lambda *step: said.append(step))
     assert said[-1] == ("drawing tables", 20, 20)
     assert mean["low"] < table().loc[table()["a"] == "x", pair[1]].mean() < mean["high"]
-
-
-def test_what_is_no_condition_is_refused_before_anything_is_drawn(release, monkeypatch):
-    monkeypatch.setattr(FrameDraws, "frame", None)
-    with pytest.raises(InputError, match="no condition"):
-        release.accuracy_.share("a == 'x' and nowhere > 3")

@@ -192,11 +192,6 @@ def test_points_are_drawn_uniformly_within_a_bin():
     assert (abs(counts[7:] - 10_000) < 6 * 93).all()
 
 
-def test_real_bins_are_equal_intervals_with_their_lower_end():
-    assert codes_of(Numerical(0.0, 1.0, bins=4), [0, 0.2499999, 0.25, 0.5, 0.75, 1.0]) == [0, 0, 1, 2, 3, 3]
-    assert codes_of(Numerical(0.0, 1.0, bins=3), [0.33333, 0.33334]) == [0, 1]
-
-
 def test_an_unlisted_value_is_missing_or_else_the_first():
     assert codes_of(Categorical(["b", "a"]), ["a", "z", None, "A"], object) == [1, 2, 2, 2]
     assert codes_of(Categorical(["b", "a"], nullable=False), ["a", "z", None, "A"], object) == [1, 0, 0, 0]
