@@ -72,22 +72,22 @@ def diagram(title: str, boxes: Sequence[Box]) -> Markup:
     """
     tables = sorted(boxes, key=lambda box: box.public)
     public = [box.name for box in tables if box.public]
-    rails = {name: WIDTH - RAIL * (place + 0.5) for place, name in enumerate(public)}
+    rails = {name: WIDTH - RAIL * (index + 0.5) for index, name in enumerate(public)}
     placed: dict[str, Placed] = {}
     below = 2.0
     for box in tables:
-        left = 2.0 if box.parent is None else placed[box.parent].left + INDENT
-        placed[box.name] = own = Placed(box, left, WIDTH - RAIL * len(rails) - 2, below)
-        below = own.bottom + GAP
+        margin = 2.0 if box.parent is None else placed[box.parent].start + INDENT
+        placed[box.name] = Placed(box, margin, WIDTH - RAIL * len(rails) - 2, below)
+        below = placed[box.name].bottom + GAP
     arrows = [
-        f"M{own.left:g} {own.middle:g}H{own.left - INDENT / 2:g}V{placed[own.box.parent].bottom:g}"
-        for own in placed.values()
-        if own.box.parent is not None
+        f"M{child.start:g} {child.middle:g}H{child.start - INDENT / 2:g}V{placed[child.box.parent].bottom:g}"
+        for child in placed.values()
+        if child.box.parent is not None
     ]
     dashed = [
-        f"M{own.right:g} {own.middle:g}H{rails[name]:g}V{placed[name].middle:g}H{own.right:g}"
-        for own in placed.values()
-        for name in dict.fromkeys(own.box.lookups.values())
+        f"M{table.right:g} {table.middle:g}H{rails[name]:g}V{placed[name].middle:g}H{table.right:g}"
+        for table in placed.values()
+        for name in dict.fromkeys(table.box.lookups.values())
     ]
     values = {"title": title, "placed": [*placed.values()], "arrows": arrows, "dashed": dashed}
     size = {"width": WIDTH, "height": f"{below:g}", "line": LINE, "padding": PADDING}
@@ -99,14 +99,14 @@ class Placed:
     """A table at its place in the picture; `above` is the position where its own space begins."""
 
     box: Box
-    left: float
+    start: float
     right: float
     above: float
 
     @property
     def label(self) -> list[str]:
         """The lines above the box, about the link."""
-        return _wrapped(self.box.label, self.right - self.left) if self.box.parent else []
+        return _wrapped(self.box.label, self.right - self.start) if self.box.parent else []
 
     @property
     def lines(self) -> list[str]:
@@ -118,8 +118,8 @@ class Placed:
     @property
     def name(self) -> str:
         """The name as far as it fits."""
-        most = int((self.width - 2 * PADDING) / (1.1 * LETTER))  # it is bold
-        return self.box.name if len(self.box.name) <= most else f"{self.box.name[: most - 1]}…"
+        longest = int((self.width - 2 * PADDING) / (1.1 * LETTER))  # it is bold
+        return self.box.name if len(self.box.name) <= longest else f"{self.box.name[: longest - 1]}…"
 
     @property
     def top(self) -> float:
@@ -129,7 +129,7 @@ class Placed:
     @property
     def width(self) -> float:
         """The width of the box."""
-        return self.right - self.left
+        return self.right - self.start
 
     @property
     def height(self) -> float:

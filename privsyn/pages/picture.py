@@ -73,10 +73,10 @@ class Axis:
             return cls(low, high)
         first, middle, last = _quantiles(points, weights, (CENTRAL[0], 0.5, CENTRAL[1]))
         away = np.abs(points - middle)
-        others = weights * (away > 0)
-        if last - first >= CROWDED * (high - low) or not others.sum() > 0:
+        inner = weights * (away > 0)
+        if last - first >= CROWDED * (high - low) or not inner.sum() > 0:
             return cls(low, high)
-        return cls(low, high, float(middle), float(_quantiles(away, others, (0.5,))[0]))
+        return cls(low, high, float(middle), float(_quantiles(away, inner, (0.5,))[0]))
 
     @property
     def stretched(self) -> bool:
@@ -142,7 +142,7 @@ def histogram(name: str, bins: Bins, real: Floats, synthetic: Floats) -> Markup:
             bins.labels, real.tolist(), synthetic.tolist(), _bars("real", bins, heights[0]), strict=True
         )
     ]
-    marks = [_cut_mark(bins, place, f"{real[place]:.0%}") for place in cut]
+    marks = [_cut_mark(bins, index, f"{real[index]:.0%}") for index in cut]
     title = f"{name}: histogram of the real and the synthetic table"
     return _svg(title, *bars, _steps(bins, heights[1]), *marks, *_axis(bins))
 
@@ -159,14 +159,14 @@ def error_bars(
     if synthetic is not None:
         also = [f"; {count:,.0f} synthetic rows" for count in synthetic]
     parts = [
-        f"<g><title>{escape(label)}: {count:,.0f}, between {least:,.0f} and {most:,.0f}{more}</title>"
+        f"<g><title>{escape(label)}: {count:,.0f}, between {lowest:,.0f} and {highest:,.0f}{more}</title>"
         f'{bar}<path class="whisker" d="M{middle:.1f} {BASE - bottom:.1f}V{BASE - end:.1f}"/></g>'
-        for label, count, least, most, more, bar, middle, bottom, end in zip(
+        for label, count, lowest, highest, more, bar, middle, bottom, end in zip(
             bins.labels, estimate, low, high, also, bars, middles, *heights[1:3], strict=True
         )
     ]
     lines = [] if synthetic is None else [_steps(bins, heights[3])]
-    marks = [_cut_mark(bins, place, f"{estimate[place]:,.0f}") for place in cut]
+    marks = [_cut_mark(bins, index, f"{estimate[index]:,.0f}") for index in cut]
     beside = "" if synthetic is None else ", and steps of the counts of synthetic rows"
     return _svg(f"{name}: bars of estimated counts{beside}", *parts, *lines, *marks, *_axis(bins))
 
@@ -182,11 +182,11 @@ def percent_of(longest: float, length: float) -> str:
 
 def strip(numbers: Mapping[str, float], *, low: float) -> Markup:
     """Draw numbers on a line that begins at `low`: the synthetic one as a disc, the others as ticks."""
-    known = {which: value for which, value in numbers.items() if not isnan(value)}
-    high = max(*known.values(), low + 1e-9)
+    known_numbers = {which: value for which, value in numbers.items() if not isnan(value)}
+    high = max(*known_numbers.values(), low + 1e-9)
     width, middle = 140, 9
     parts = [f'<line class="axis" x1="6" x2="{width - 6}" y1="{middle}" y2="{middle}"/>']
-    for which, value in reversed(known.items()):
+    for which, value in reversed(known_numbers.items()):
         x = 6 + max(0.0, (value - low) / (high - low)) * (width - 12)
         title = f"<title>{escape(which)}</title>"
         if which == "synthetic":
@@ -209,28 +209,28 @@ def heat_maps(name: str, labels: Sequence[str], real: Floats, synthetic: Floats)
     real, synthetic : array of shape (labels, labels)
         Of what comes first, the share of each that comes then.
     """
-    size, left, gap = len(labels), 104, 12
-    step = min((WIDTH - left - gap) / 2 / size, 20.0)
+    size, margin, gap = len(labels), 104, 12
+    step = min((WIDTH - margin - gap) / 2 / size, 20.0)
     width = step * size
     largest = max(float(real.max()), float(synthetic.max()), 1e-12)
     parts = []
-    for place, label in enumerate(labels):
-        y = 28 + step * (place + 0.5) + 3
+    for index, label in enumerate(labels):
+        y = 28 + step * (index + 0.5) + 3
         begin, to, _ = label.partition(" to ")  # a range is known by where it begins
         short = f"{begin} …" if to else label
         short = short if len(short) <= 15 else f"{short[:14]}…"
-        parts.append(f'<text x="{left - 16}" y="{y:.1f}" text-anchor="end">{escape(short)}</text>')
-        parts.append(f'<text x="{left - 4}" y="{y:.1f}" text-anchor="end">{place + 1}</text>')
-    for which, shares, x in (("real", real, left), ("synthetic", synthetic, left + width + gap)):
+        parts.append(f'<text x="{margin - 16}" y="{y:.1f}" text-anchor="end">{escape(short)}</text>')
+        parts.append(f'<text x="{margin - 4}" y="{y:.1f}" text-anchor="end">{index + 1}</text>')
+    for which, shares, x in (("real", real, margin), ("synthetic", synthetic, margin + width + gap)):
         parts.append(f'<text x="{x + width / 2:.1f}" y="10" text-anchor="middle">{which}</text>')
-        for place, label in enumerate(labels):
-            middle = x + step * (place + 0.5)
-            parts.append(f'<text x="{middle:.1f}" y="24" text-anchor="middle">{place + 1}</text>')
+        for index, label in enumerate(labels):
+            middle = x + step * (index + 0.5)
+            parts.append(f'<text x="{middle:.1f}" y="24" text-anchor="middle">{index + 1}</text>')
             for row, first in enumerate(labels):
-                share = float(shares[row, place])
+                share = float(shares[row, index])
                 title = f"{which}: after {first}, {label} in {share:.1%}"
                 parts.append(
-                    f'<rect class="heat" x="{x + step * place:.1f}" y="{28 + step * row:.1f}"'
+                    f'<rect class="heat" x="{x + step * index:.1f}" y="{28 + step * row:.1f}"'
                     f' width="{step - 1:.1f}" height="{step - 1:.1f}"'
                     f' fill-opacity="{0.04 + 0.96 * share / largest:.3f}">'
                     f"<title>{escape(title)}</title></rect>"
@@ -239,10 +239,10 @@ def heat_maps(name: str, labels: Sequence[str], real: Floats, synthetic: Floats)
     return _svg(title, *parts, height=round(30 + step * size))
 
 
-def dots(places: Floats) -> Markup:
+def dots(positions: Floats) -> Markup:
     """Draw points on a line from 0 to 1."""
     y = 9
-    marks = [f'<circle class="synthetic" cx="{6 + x * (WIDTH - 12):.1f}" cy="{y}" r="4"/>' for x in places]
+    marks = [f'<circle class="synthetic" cx="{6 + x * (WIDTH - 12):.1f}" cy="{y}" r="4"/>' for x in positions]
     line = f'<line class="axis" x1="6" x2="{WIDTH - 6}" y1="{y}" y2="{y}"/>'
     return Markup(f'<svg viewBox="0 0 {WIDTH} 18" aria-hidden="true">{line}{"".join(marks)}</svg>')  # noqa: S704
 
@@ -273,12 +273,12 @@ def _steps(bins: Bins, heights: Floats) -> str:
     return f'<path class="step" d="M0 {BASE}{steps}V{BASE}"/>'
 
 
-def _cut_mark(bins: Bins, place: int, text: str) -> str:
+def _cut_mark(bins: Bins, index: int, text: str) -> str:
     """Draw two strokes through a bar that is cut off, and its value above it."""
-    left, right = (bins.positions[place : place + 2] * WIDTH).tolist()
-    ends = f"{max(left - 3, 0):.1f}", f"{min(right + 3, WIDTH):.1f}"
+    begin, right = (bins.positions[index : index + 2] * WIDTH).tolist()
+    ends = f"{max(begin - 3, 0):.1f}", f"{min(right + 3, WIDTH):.1f}"
     strokes = "".join(f"M{ends[0]} {y}L{ends[1]} {y - 5}" for y in (26, 30))
-    x, side = (left, "start") if left < WIDTH / 2 else (right, "end")
+    x, side = (begin, "start") if begin < WIDTH / 2 else (right, "end")
     number = f'<text x="{x:.1f}" y="10" text-anchor="{side}">{escape(text)}</text>'
     return f'<path class="cut" d="{strokes}"/>{number}'
 
@@ -291,15 +291,15 @@ def _axis(bins: Bins) -> list[str]:
     taken, last = space, len(positions) - 1
     shown = [0]
     for wanted in np.linspace(0, 1, MOST_TICKS)[1:-1]:
-        place = int(np.abs(positions - wanted).argmin())
-        if taken <= positions[place] - space / 2 and positions[place] + space / 2 <= 1 - space:
-            taken = positions[place] + space / 2
-            shown.append(place)
+        index = int(np.abs(positions - wanted).argmin())
+        if taken <= positions[index] - space / 2 and positions[index] + space / 2 <= 1 - space:
+            taken = positions[index] + space / 2
+            shown.append(index)
     parts = [f'<line class="axis" x1="0" x2="{WIDTH}" y1="{BASE}" y2="{BASE}"/>']
-    for place in (*shown, last):
-        x, side = positions[place] * WIDTH, {0: "start", last: "end"}.get(place, "middle")
+    for index in (*shown, last):
+        x, side = positions[index] * WIDTH, {0: "start", last: "end"}.get(index, "middle")
         parts.append(f'<line class="axis" x1="{x:.1f}" x2="{x:.1f}" y1="{BASE}" y2="{BASE + 3}"/>')
-        parts.append(f'<text x="{x:.1f}" y="{HEIGHT - 4}" text-anchor="{side}">{escape(words[place])}</text>')
+        parts.append(f'<text x="{x:.1f}" y="{HEIGHT - 4}" text-anchor="{side}">{escape(words[index])}</text>')
     return parts
 
 

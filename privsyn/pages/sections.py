@@ -88,10 +88,10 @@ def at_most(value: float) -> str:
     return f"{ceil(value * 10.0**digits) / 10.0**digits:,.{max(digits, 0)}f}"
 
 
-def whole(value: float) -> str:
+def rounded(value: float) -> str:
     """Return a count.
 
-    >>> whole(1234.4), whole(-0.2)
+    >>> rounded(1234.4), rounded(-0.2)
     ('1,234', '0')
     """
     return f"{round(value):,}"
@@ -103,7 +103,7 @@ def many(value: int, word: str) -> str:
     >>> many(1, "pair"), many(1200, "pair")
     ('1 pair', '1,200 pairs')
     """
-    return f"{whole(value)} {word}{'s' * (value != 1)}"
+    return f"{rounded(value)} {word}{'s' * (value != 1)}"
 
 
 def power(value: float) -> Markup:
@@ -127,7 +127,7 @@ def in_markdown(text: object) -> Markup:
     >>> str(in_markdown("a_b _c_"))
     'a_b &#95;c&#95;'
     """
-    plain = OBEYED.sub(lambda found: "".join(map(MARKS.__getitem__, found[0])), printable(str(text)))
+    plain = OBEYED.sub(lambda match: "".join(map(MARKS.__getitem__, match[0])), printable(str(text)))
     return Markup(plain)  # noqa: S704
 
 
@@ -170,7 +170,7 @@ def environment() -> Environment:
     templates.filters |= {
         "percent": percent,
         "number": number,
-        "count": whole,
+        "count": rounded,
         "power": power,
         "many": many,
         "cell": in_markdown,

@@ -182,7 +182,7 @@ def split_for(
     split = Split.for_domain(rho, domain, rows, _informative(domain, rho, rows, law), law=law)
     if not candidates(domain, important=important):
         split = split.without("sets")
-    named = np.isin(domain.names, [name for one in important for name in one])
+    named = np.isin(domain.names, [name for columns in important for name in columns])
     shares = np.full(len(domain), 1 / len(domain))
     if split.pairs:
         more = np.where(named, IMPORTANT_COLUMN, 1.0) * shares
@@ -200,8 +200,8 @@ def _costs_of_pairs(
     among = important_in(pairs, important)
     weights = np.where(among, IMPORTANT ** (2 / 3), 1.0)
     if not among.any() or among.all():
-        each = cost / max(len(pairs), 1)
-        return each, each
+        cost_each = cost / max(len(pairs), 1)
+        return cost_each, cost_each
     # Others err at most `BESIDE` times as much after each of two looks: this budget is left to them.
     gained = 1 - BESIDE**-4 * float(np.mean(~among))
     gained = min(gained, float(weights[among].sum() / weights.sum()))
@@ -244,5 +244,5 @@ def _table_error(
     expected = rows * reduce(np.multiply.outer, map(typical_shares, sizes))
     root = dependence * 2 * rows / (MEAN_OF_ABSOLUTE * np.sqrt(expected).sum())
     prior = root**2 * expected
-    left = MEAN_OF_ABSOLUTE * np.sqrt(prior / (1 + 2 * rho * prior)).sum()
-    return float(left / (2 * rows) * sqrt(prod(1 - 1 / size for size in sizes)))
+    remaining = MEAN_OF_ABSOLUTE * np.sqrt(prior / (1 + 2 * rho * prior)).sum()
+    return float(remaining / (2 * rows) * sqrt(prod(1 - 1 / size for size in sizes)))

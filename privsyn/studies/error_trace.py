@@ -44,23 +44,27 @@ def trace(release: Release, real: pd.DataFrame, synthetic: pd.DataFrame) -> tupl
     synthetic = synthetic.reindex(columns=codec.names)  # it lacks free text, which is not looked at
     tables = [merging.merge(codec.encode(frame)) for frame in (real, synthetic)]
     pairs = list(combinations(merging.merged.names, 2))
-    asked = dict(_asked(release, pairs))
+    columns_asked = dict(_asked(release, pairs))
     errors: dict[str, list[float]] = {
         "asked: as answered, noise and all": [],
         "asked: made consistent": [],
         "asked: in the synthetic table": [],
         "not asked: in the synthetic table": [],
     }
-    noisy, consistent, sampled, others = errors.values()
+    noisy, consistent, sampled, unasked = errors.values()
     for pair in pairs:
         true, synthetic_shares = (_shares(records, pair) for records in tables)
-        if pair in asked:
-            grouping, *answers = asked[pair]
+        if pair in columns_asked:
+            grouping, *answers = columns_asked[pair]
             true, synthetic_shares = grouping.join(true), grouping.join(synthetic_shares)
-            for found, answer in zip((noisy, consistent), answers, strict=True):
-                found.append(total_variation(answer, true))
-        (sampled if pair in asked else others).append(total_variation(synthetic_shares, true))
-    return tuple(Origin(title, len(found), float(np.mean(found))) for title, found in errors.items() if found)
+            for distances, answer in zip((noisy, consistent), answers, strict=True):
+                distances.append(total_variation(answer, true))
+        (sampled if pair in columns_asked else unasked).append(total_variation(synthetic_shares, true))
+    return tuple(
+        Origin(title, len(distances), float(np.mean(distances)))
+        for title, distances in errors.items()
+        if distances
+    )
 
 
 def _asked(

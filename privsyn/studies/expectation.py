@@ -157,7 +157,7 @@ class Expectation:
     def sentences(self) -> Iterator[str]:
         """What is kept of each child table, what not, and with which epsilon it would be."""
         for table in self.tables[1:]:
-            kept: dict[str, list[str]] = {"kept": [], "in part": [], "lost": []}
+            by_verdict: dict[str, list[str]] = {"kept": [], "in part": [], "lost": []}
             for link in table.links:
                 words, lost = LINKS[link].format(table.parent), table.lost(link)
                 verdict = "kept" if lost <= KEPT else "in part" if lost <= IN_PART else "lost"
@@ -167,9 +167,9 @@ class Expectation:
                         if enough == inf
                         else f" (kept from epsilon {enough:.2g} on)"
                     )
-                kept[verdict].append(words)
-            said = [f"{verdict}: {', '.join(words)}" for verdict, words in kept.items() if words]
-            yield f"{table.name}: {'; '.join(said)}"
+                by_verdict[verdict].append(words)
+            phrases = [f"{verdict}: {', '.join(words)}" for verdict, words in by_verdict.items() if words]
+            yield f"{table.name}: {'; '.join(phrases)}"
 
 
 def expected_of(

@@ -65,17 +65,17 @@ def _no_bits(words: int) -> Words:
 
 def opened_without_rows(settings: Settings, database: Database) -> Run:
     """Open the tables of a database as for a run, but without a row."""
-    found: dict[str, object] = {}
+    frames: dict[str, object] = {}
     for name, table in with_lookups(database).private.items():  # a column of keys has their dtype
         if table.schema is None or (table.has_data and table.schema.says_nothing):
             raise InputError(f"table {name!r}: a plan needs the columns: declare them")
         order = () if table.only_order is None else (table.only_order,)
-        found[name] = no_rows((*table.keys, *order, *table.schema.columns, *table.lookups), table.schema)
-    return Run.of(database, found, settings, _no_bits)
+        frames[name] = no_rows((*table.keys, *order, *table.schema.columns, *table.lookups), table.schema)
+    return Run.of(database, frames, settings, _no_bits)
 
 
-def expected_rows_per_person(roots: int, mean: float, least: int, law: Law, rho: float) -> RowsPerPerson:
-    """Return what a run would estimate if the numbers of rows were geometric, from `least` on.
+def expected_rows_per_person(roots: int, mean: float, fewest: int, law: Law, rho: float) -> RowsPerPerson:
+    """Return what a run would estimate if the numbers of rows were geometric, from `fewest` on.
 
     Noise moves no count here; it decides which classes stand out of it, as in a run.
 
@@ -84,7 +84,7 @@ def expected_rows_per_person(roots: int, mean: float, least: int, law: Law, rho:
     roots : int
     mean : float
         Rows of a person.
-    least : int
+    fewest : int
     law : Law
     rho : float
         Budget for both questions.
@@ -95,8 +95,8 @@ def expected_rows_per_person(roots: int, mean: float, least: int, law: Law, rho:
     >>> found.persons[:3].round().tolist(), round(found.total, -3)
     ([3333.0, 2222.0, 1481.0], 30000.0)
     """
-    begins, more = classes(MOST), max(mean - least, 0.0)
-    from_here = np.power(more / (1 + more), np.maximum(begins - least, 0))
+    begins, more = classes(MOST), max(mean - fewest, 0.0)
+    from_here = np.power(more / (1 + more), np.maximum(begins - fewest, 0))
     exact = np.rint(-roots * np.diff(from_here, append=0.0)).astype(np.int64)
     rows = RowsPerPerson.of(begins, exact, law.variance(law.scale(rho / 2, 1.0)))
     return rows.with_total(roots * mean, law.variance(law.scale(rho / 2, float(rows.largest))))
@@ -127,18 +127,18 @@ class ExpectedRun:
         """Return the run for a number of persons, and for numbers of rows per parent."""
         database, law = opened.database, law_of(opened.settings.promise[1])
         rho = opened.budget(law).questions
-        means, least, found = {database.root: 1.0}, {database.root: 1}, {}
+        means, fewest, rows_per_person = {database.root: 1.0}, {database.root: 1}, {}
         for name, number in per_parent.items():
             table = database.tables[name]
-            means[name], least[name] = number, table.fewest_children
+            means[name], fewest[name] = number, table.fewest_children
             if table.parent is not None:
-                means[name], least[name] = (
+                means[name], fewest[name] = (
                     number * means[table.parent],
-                    table.fewest_children * least[table.parent],
+                    table.fewest_children * fewest[table.parent],
                 )
-            each = FOR_ROWS * rho / len(per_parent)
-            found[name] = expected_rows_per_person(roots, means[name], least[name], law, each)
-        return cls(opened, law, rho, {name: roots * mean for name, mean in means.items()}, found)
+            cost = FOR_ROWS * rho / len(per_parent)
+            rows_per_person[name] = expected_rows_per_person(roots, means[name], fewest[name], law, cost)
+        return cls(opened, law, rho, {name: roots * mean for name, mean in means.items()}, rows_per_person)
 
     @property
     def expected(self) -> tuple[TableExpectation, ...]:
@@ -197,25 +197,25 @@ class ExpectedRun:
         self, level: RunTable, share: Share, counts: Mapping[str, CountedTable]
     ) -> TableExpectation:
         """Return the mean errors of a table."""
-        own, parent = counts[level.name], level.declared.parent
+        counted, parent = counts[level.name], level.declared.parent
         numbers = {rows_of(child) for child in level.children}
-        columns = [name for name in own.sizes if name not in numbers]
+        columns = [name for name in counted.sizes if name not in numbers]
         errors = {
-            COLUMN: [own.one_way_errors[name] for name in columns],
-            PAIR: [*map(own.error, combinations(columns, 2))],
+            COLUMN: [counted.one_way_errors[name] for name in columns],
+            PAIR: [*map(counted.error, combinations(columns, 2))],
         }
         if parent is not None:
             above, number = counts[parent], rows_of(level.name)
             numbers = {rows_of(table) for table in self.rows}
             columns_above = [name for name in above.sizes if name not in numbers]
             pairs = product(columns, (f"{parent}.{name}" for name in columns_above))
-            errors[PARENT] = [*map(own.link_error, pairs)]
+            errors[PARENT] = [*map(counted.link_error, pairs)]
             pairs = product(columns, (OF_PREVIOUS_ROW + name for name in columns))
-            errors[NEXT] = [*map(own.link_error, pairs)]
+            errors[NEXT] = [*map(counted.link_error, pairs)]
             errors[NUMBER] = [above.one_way_errors[number]]
             errors[NUMBER] += [above.link_error((name, number)) for name in columns_above]
         return expected_of(
-            own,
+            counted,
             errors,
             name=level.name,
             parent=parent,
@@ -235,7 +235,7 @@ def plan_of_tables(
     numbers: Sequence[int],
     rows_per_parent: Mapping[str, float] | None,
     *,
-    given: bool,
+    rows_given: bool,
 ) -> Plan:
     """Plan a run on linked tables.
 
@@ -247,7 +247,7 @@ def plan_of_tables(
         Numbers of rows of the table without a parent to plan for.
     rows_per_parent : mapping of str to float, optional
         See `plan`.
-    given : bool
+    rows_given : bool
         Whether the caller gave the number of rows.
     """
     declared, children = dict(rows_per_parent or {}), database.names[1:]
@@ -261,8 +261,8 @@ def plan_of_tables(
     opened = opened_without_rows(settings, database)
 
     def expected(epsilon: float, roots: int) -> tuple[TableExpectation, ...]:
-        of = replace(opened, settings=replace(settings, epsilon=epsilon))
-        return ExpectedRun.of(of, per_parent, roots).expected
+        run = replace(opened, settings=replace(settings, epsilon=epsilon))
+        return ExpectedRun.of(run, per_parent, roots).expected
 
     expectations = []
     for roots in numbers:
@@ -271,9 +271,9 @@ def plan_of_tables(
         enough = dict.fromkeys(sorted(lacking), inf)
         while lacking and tried * STEP <= LARGEST:
             tried *= STEP
-            kept = lacking & _links(expected(tried, roots), KEPT)
-            enough |= dict.fromkeys(kept, tried)
-            lacking -= kept
+            links_kept = lacking & _links(expected(tried, roots), KEPT)
+            enough |= dict.fromkeys(links_kept, tried)
+            lacking -= links_kept
         expectations.append(Expectation(roots, tables, enough))
     law = law_of(settings.promise[1])
     return Plan(
@@ -283,19 +283,21 @@ def plan_of_tables(
         (),
         untyped=False,
         expectations=tuple(expectations),
-        given=given,
+        rows_given=rows_given,
         per_parent=per_parent,
         assumed=tuple(name for name in per_parent if name not in declared),
     )
 
 
-def _per_parent(name: str, table: Table, given: float | None) -> float:
+def _per_parent(name: str, table: Table, number_declared: float | None) -> float:
     """Return the number of rows for each row of the parent, within what the schema says."""
-    least, most = (0, inf) if table.children is None else (table.fewest_children, table.children[1] or inf)
-    if given is None:
-        return min(max(ASSUMED_PER_PARENT, least), most)
-    number = check_finite("rows per parent", given)
-    if not max(least, 0) <= number <= most or number <= 0:
+    fewest, largest = (
+        (0, inf) if table.children is None else (table.fewest_children, table.children[1] or inf)
+    )
+    if number_declared is None:
+        return min(max(ASSUMED_PER_PARENT, fewest), largest)
+    number = check_finite("rows per parent", number_declared)
+    if not max(fewest, 0) <= number <= largest or number <= 0:
         says = "give a number above 0" if table.children is None else "the schema says otherwise (children)"
         raise InputError(f"rows per parent: {name} {number:g}: {says}")
     return number

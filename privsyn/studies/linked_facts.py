@@ -13,7 +13,7 @@ from privsyn.inference.fitted import MISSED, ROUNDING, TWO_SIDED, Certainty
 from privsyn.marginals.domain import Codes, Integers
 from privsyn.marginals.marginal import Marginal
 from privsyn.pages.diagram import Box
-from privsyn.pages.sections import interval, many, whole
+from privsyn.pages.sections import interval, many, rounded
 from privsyn.release.release import Release
 from privsyn.studies.release_facts import KEPT, most_frequent, relationship
 from privsyn.synthesis.chains import NUMBER_OF_ROWS, Context, Previous
@@ -35,7 +35,9 @@ def persons(release: Release) -> tuple[float, float, float]:
     """
     root = release.tables[release.database.root]
     alone = root.fitted.certainties[: len(root.fitted.one_ways)]
-    measured = min((each.measured for each in alone), key=lambda each: float(each.variance.sum()))
+    measured = min(
+        (certainty.measured for certainty in alone), key=lambda certainty: float(certainty.variance.sum())
+    )
     wide = TWO_SIDED if root.ledger.law == "gaussian" else log(1 / MISSED) / sqrt(2)
     away = wide * sqrt(float(measured.variance.sum()) + ROUNDING * measured.variance.size)
     seen, total = measured.marginal.total, root.fitted.total
@@ -45,8 +47,8 @@ def persons(release: Release) -> tuple[float, float, float]:
 def rows_each(release: Release, child: str) -> dict[str, Any]:
     """Return how many rows of a child table each row of its parent has on average, with a 95 % interval."""
     parent = release.database.tables[child].parent or ""
-    found = release.accuracy_.mean(f"{child}: count")
-    numbers = [float(found[part]) for part in ("estimate", "low", "high")]
+    average = release.accuracy_.mean(f"{child}: count")
+    numbers = [float(average[part]) for part in ("estimate", "low", "high")]
     words = interval(*numbers)
     text = f"{words[0]} ({words[1]} to {words[2]})"
     return {"table": child, "parent": parent, "column": rows_of(child), "words": words, "text": text}
@@ -54,21 +56,21 @@ def rows_each(release: Release, child: str) -> dict[str, Any]:
 
 def boxes(release: Release) -> list[Box]:
     """Return what the diagram says of each table; numbers of rows are the released estimates."""
-    found = []
+    drawn = []
     for name, model in release.tables.items():
         table = release.database.tables[name]
         keys = [f"key {table.key}"] if table.key else []
-        counted = f"about {whole(model.fitted.total)} rows"
+        counted = f"about {rounded(model.fitted.total)} rows"
         lines = [*keys, counted, many(len(published(release, name)), "column")]
         label = ""
         if table.parent is not None:
             label = f"{table.link} · rows each {rows_each(release, name)['text']}"
         lookups = release.database.looked_up(name, model.codec.names)
-        found.append(Box(name, lines, table.parent, label, lookups))
+        drawn.append(Box(name, lines, table.parent, label, lookups))
     for name, table in release.database.public.items():
         lines = [f"key {table.key}", many(len(table.public.frame), "row"), "public, as it is"]
-        found.append(Box(name, lines, public=True))
-    return found
+        drawn.append(Box(name, lines, public=True))
+    return drawn
 
 
 def published(release: Release, name: str) -> list[str]:
@@ -79,8 +81,8 @@ def published(release: Release, name: str) -> list[str]:
 def own_keys(release: Release, name: str) -> tuple[str, ...]:
     """Return the columns of a synthetic table with new keys, and with 1, 2, 3, ..."""
     table, model = release.database.tables[name], release.tables[name]
-    known = (*model.codec.names, *table.elsewhere)
-    return tuple(column for column in model.columns if column not in known)
+    columns_of_data = (*model.codec.names, *table.elsewhere)
+    return tuple(column for column in model.columns if column not in columns_of_data)
 
 
 def not_published(release: Release, name: str) -> tuple[str, ...]:
@@ -92,23 +94,25 @@ def not_published(release: Release, name: str) -> tuple[str, ...]:
 def called_elsewhere(release: Release, name: str) -> dict[str, str]:
     """Return what the synthetic tables call the columns that a table counts for others, or computes."""
     database = release.database
-    found = {str(summary): column for column, summary in database.tables[name].computed.items()}
+    names = {str(summary): column for column, summary in database.tables[name].computed.items()}
     for child in database.children(name):
         for constant in constants(database, child):
-            found[str(constant)] = f"{constant.column} of {child}, the same in all rows of one of {name}"
-    return found
+            names[str(constant)] = f"{constant.column} of {child}, the same in all rows of one of {name}"
+    return names
 
 
 def rules(release: Release) -> list[tuple[str, str]]:
     """Return the rules that every synthetic row keeps, each with its table, in words."""
-    found = []
+    sentences = []
     for name, model in release.tables.items():
         table, codec = release.database.tables[name], model.codec
         lookups = release.database.looked_up(name, codec.names)
-        found += [(name, each.explain()) for each in codec.schema.constraints]
-        found += [(name, said) for said in _of_links(table)]
-        found += [(name, f"{column} is a key of {lookup}, or missing") for column, lookup in lookups.items()]
-    return found
+        sentences += [(name, constraint.explain()) for constraint in codec.schema.constraints]
+        sentences += [(name, sentence) for sentence in _of_links(table)]
+        sentences += [
+            (name, f"{column} is a key of {lookup}, or missing") for column, lookup in lookups.items()
+        ]
+    return sentences
 
 
 def _of_links(table: Table) -> Iterator[str]:
@@ -123,15 +127,16 @@ def _of_links(table: Table) -> Iterator[str]:
         return
     yield f"{table.link} is a key of {table.parent}, in every row; all keys are new"
     if table.children is not None:
-        least, most = table.children
-        yield f"each row of {table.parent} has {least} {'or more' if most is None else f'to {most}'} rows"
+        fewest, largest = table.children
+        numbers = f"{fewest} {'or more' if largest is None else f'to {largest}'}"
+        yield f"each row of {table.parent} has {numbers} rows"
     rows = f"the rows of one row of {table.parent}"
     if table.order is not None:
         yield f"{rows} are in the order of {table.order}"
     for column in table.constant:
         yield f"{column} is the same in all {rows.removeprefix('the ')}"
-    for one in table.one:
-        yield f"of {rows}, exactly one{', the first,' * one.first} has {one.column} == {one.value!r}"
+    for rule in table.one:
+        yield f"of {rows}, exactly one{', the first,' * rule.first} has {rule.column} == {rule.value!r}"
 
 
 class LinksInWords:
@@ -160,34 +165,34 @@ class LinksInWords:
             if not self._lost(table):
                 certainty = Certainty(measured, error)
                 columns = tuple(map(self.called, table.attributes))
-                said = relationship(columns, certainty, table)
-                rows.append(said | {"with": self._partner(table), "table": (certainty, table)})
+                facts = relationship(columns, certainty, table)
+                rows.append(facts | {"with": self._partner(table), "table": (certainty, table)})
         return sorted(rows, key=lambda row: -row["strength"])
 
     @property
-    def kept(self) -> list[dict[str, Any]]:
+    def pairs_kept(self) -> list[dict[str, Any]]:
         """For each table above, and for the rows before: how many pairs are kept how well, in words."""
         above = {name: len(self._columns(name)) for name in self._release.database.above(self._name)}
-        own = len(self._columns(self._name))
-        of_rows = sum(not given.table for given in self._links.context.values())
-        further = own * (max((of.lag for of in self._links.previous.values()), default=1) - 1)
-        possible = {name: own * many for name, many in above.items()}
-        possible |= {PLACE: own * of_rows, BEFORE: own**2 + further}  # two rows before: itself alone
-        found = []
+        columns = len(self._columns(self._name))
+        of_rows = sum(not context.table for context in self._links.context.values())
+        further = columns * (max((previous.lag for previous in self._links.previous.values()), default=1) - 1)
+        possible = {name: columns * many for name, many in above.items()}
+        possible |= {PLACE: columns * of_rows, BEFORE: columns**2 + further}  # two rows before: itself alone
+        lines = []
         for partner, pairs in possible.items():
             rows = [row for row in self.relationships if row["with"] == partner and len(row["columns"]) == 2]
             words = {word: sum(row["kept"] == word for row in rows) for word in KEPT}
             if rows or pairs:
-                found.append({"with": partner, "kept": words, "unmeasured": max(pairs - len(rows), 0)})
-        return found
+                lines.append({"with": partner, "kept": words, "unmeasured": max(pairs - len(rows), 0)})
+        return lines
 
     def called(self, attribute: str) -> str:
         """Return what pages call an attribute of a row of the table."""
-        if (given := self._links.context.get(attribute)) is not None:
+        if (context := self._links.context.get(attribute)) is not None:
             parent = self._release.database.tables[self._name].parent
-            if given.table:
-                return f"{given.table}.{given.attribute}"
-            if given.attribute == NUMBER_OF_ROWS:
+            if context.table:
+                return f"{context.table}.{context.attribute}"
+            if context.attribute == NUMBER_OF_ROWS:
                 return f"number of {self._name} of one row of {self._release.database.root}"
             return f"place among the {self._name} of one row of {parent}"
         if (previous := self._links.previous.get(attribute)) is not None:
@@ -213,8 +218,8 @@ class LinksInWords:
 
     def _home(self, name: str) -> tuple[Any, str]:
         """Return the release that has the column of an attribute, or None, and its name there."""
-        if (given := self._links.context.get(name)) is not None:
-            return (self._release.tables[given.table] if given.table else None), given.attribute
+        if (context := self._links.context.get(name)) is not None:
+            return (self._release.tables[context.table] if context.table else None), context.attribute
         previous = self._links.previous.get(name)
         return self._own, name if previous is None else previous.column
 
@@ -231,21 +236,21 @@ class LinksInWords:
         the private share, and 73 % that of counts of columns above.
         """
         certainty, table = row["table"]
-        other = 0 if table.attributes[0] not in self._own.codec.domain.names else 1
+        axis = 0 if table.attributes[0] not in self._own.codec.domain.names else 1
         low, high = certainty.intervals(laplace=self._own.ledger.law == "laplace")
         counts = certainty.measured.grouping.join(table.counts)
         grids = {"estimate": counts, "low": np.minimum(low, counts), "high": np.maximum(high, counts)}
-        among = np.maximum(grids["estimate"].sum(axis=1 - other, keepdims=True), 1.0)
+        among = np.maximum(grids["estimate"].sum(axis=1 - axis, keepdims=True), 1.0)
         shares = {part: 1000 * np.minimum(grid / among, 1.0) for part, grid in grids.items()}
         groups = certainty.measured.grouping.groups or tuple(map(np.arange, table.counts.shape))
         words = [
             np.array(self._words(name, group), object)
             for name, group in zip(table.attributes, groups, strict=True)
         ]
-        if other == 1:
+        if axis == 1:
             shares = {part: grid.T for part, grid in shares.items()}
             words.reverse()
-        columns = tuple(self.called(table.attributes[place]) for place in (other, 1 - other))
+        columns = tuple(self.called(table.attributes[axis_of_column]) for axis_of_column in (axis, 1 - axis))
         return most_frequent((columns[0], columns[1]), words, shares) | {"share": True}
 
     def _words(self, name: str, group: Codes) -> list[str]:
@@ -254,17 +259,17 @@ class LinksInWords:
         source = self._links.context.get(name) or self._links.previous.get(name)
         if isinstance(source, Context) and not source.table:
             return _numbers(group[source.groups], first=source.attribute != NUMBER_OF_ROWS)
-        place = release.codec.domain.names.index(attribute)
-        merging, encoder = release.fitted.merging, release.codec.encoders[place]
-        merged = merging.groups[place]
+        axis = release.codec.domain.names.index(attribute)
+        merging, encoder = release.fitted.merging, release.codec.encoders[axis]
+        merged = merging.groups[axis]
         codes = group[merged if source is None else source.groups[merged]]
         present, dense = np.unique(codes, return_inverse=True)
-        labels = labels_of(encoder, dense, merging.shares[place])
+        labels = labels_of(encoder, dense, merging.shares[axis])
         words = dict(zip(present.tolist(), labels, strict=True))
         if isinstance(source, Previous):
             last = int(group[source.none])
             words[last] = f"{words[last]}, or no such row" if last in words else "no such row"
-        return [words.get(each, "") for each in range(int(group.max()) + 1)]
+        return [words.get(group_code, "") for group_code in range(int(group.max()) + 1)]
 
 
 def _numbers(groups: Integers, *, first: bool) -> list[str]:

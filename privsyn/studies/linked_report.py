@@ -71,12 +71,12 @@ def render_linked(release: Release) -> str:
         "lookups": {
             name: (table.key, len(table.public.frame)) for name, table in release.database.public.items()
         },
-        "numbers": {name: place for place, name in enumerate(release.tables, 1)},
+        "numbers": {name: number for number, name in enumerate(release.tables, 1)},
         "kept_words": KEPT,
         "tables": tables,
         "uses": _uses(tables),
         "open": len(tables) <= FEW_TABLES,
-        "links": {name: links[name].kept for name in links},
+        "links": {name: links[name].pairs_kept for name in links},
         "best": _best(links),
         "rules": linked.rules(release),
         "csv": estimates(release.tables),
@@ -98,27 +98,27 @@ def _compared(release: Release) -> dict[str, Agreement]:
     The largest table then has about `ROWS` rows.
     """
     totals = {name: model.fitted.total for name, model in release.tables.items()}
-    most = max(1.0, max(totals.values()) / ROWS)
+    scale = max(1.0, max(totals.values()) / ROWS)
     try:
-        persons = max(round(totals[release.database.root] / most), 1)
+        persons = max(round(totals[release.database.root] / scale), 1)
         made = release.linked_rows.sample(persons, None, SEED, no_progress)
     except InputError:  # the page says that the constraints are not covered
         return {}
-    found = {}
+    agreements = {}
     for name, rows in made.items():
-        own = release.tables[name]
+        table = release.tables[name]
         if len(rows.frame):
-            found[name] = Agreement(own.codec, own.fitted, own.accuracy_.not_found)
-            found[name].add(rows.frame)
-    return found
+            agreements[name] = Agreement(table.codec, table.fitted, table.accuracy_.not_found)
+            agreements[name].add(rows.frame)
+    return agreements
 
 
 def _table(
     release: Release, name: str, agreement: Agreement | None, links: LinksInWords | None
 ) -> dict[str, Any]:
     """Return what the page says of one table."""
-    own, table = release.tables[name], release.database.tables[name]
-    values = in_short(own, agreement)
+    model, table = release.tables[name], release.database.tables[name]
+    values = in_short(model, agreement)
     numbers = {rows_of(child): child for child in release.database.children(name)}
     hidden = linked.not_published(release, name)
     called = linked.called_elsewhere(release, name)
@@ -137,8 +137,8 @@ def _table(
         "order": table.order,
         "outlook": release.outlooks()[name],
         # The mean from both numbers of rows is the more accurate one, and said beside the tile.
-        "children": [each | {"tile": columns[each["column"]] | {"facts": ""}} for each in children],
-        "columns": [column for place, column in columns.items() if place not in numbers],
+        "children": [rows | {"tile": columns[rows["column"]] | {"facts": ""}} for rows in children],
+        "columns": [column for name_of_column, column in columns.items() if name_of_column not in numbers],
         "summaries": [column for column in columns if column in hidden and column not in numbers],
         "typical": median(errors) if errors else None,
         "across": [] if links is None else links.relationships,
@@ -147,31 +147,36 @@ def _table(
 
 def _uses(tables: list[dict[str, Any]]) -> list[tuple[list[str], str]]:
     """Return what tables may be used for, and which: those with the same words together."""
-    found: dict[str, list[str]] = {}
+    tables_by_use: dict[str, list[str]] = {}
     for table in tables:
         if table["typical"] is not None and table["columns"]:
-            found.setdefault(table["good_for"], []).append(table["name"])
-    return [(names, text) for text, names in found.items()]
+            tables_by_use.setdefault(table["good_for"], []).append(table["name"])
+    return [(names, text) for text, names in tables_by_use.items()]
 
 
 def _best(links: Links) -> list[dict[str, Any]]:
     """Return the pairs across tables that are kept well or roughly, the strongest first."""
-    rows = [row for of in links.values() for row in of.relationships if row["kept"] != KEPT[2]]
+    rows = [
+        row
+        for links_of_table in links.values()
+        for row in links_of_table.relationships
+        if row["kept"] != KEPT[2]
+    ]
     return sorted(rows, key=lambda row: -row["strength"])
 
 
 def _pairs(tables: list[dict[str, Any]], release: Release, links: Links) -> list[dict[str, Any]]:
     """Return the counts of the strongest pairs, or shares if they link rows, each with a sentence."""
-    found: list[tuple[dict[str, Any], Callable[[], dict[str, Any]]]] = []
+    rows_and_counts: list[tuple[dict[str, Any], Callable[[], dict[str, Any]]]] = []
     for table in tables:
         name = table["name"]
-        own = [row for row in table["tables"] if len(row["columns"]) == 2]
-        found += [(row, partial(_own_pair, release, name, row)) for row in own]
+        own_rows = [row for row in table["tables"] if len(row["columns"]) == 2]
+        rows_and_counts += [(row, partial(_own_pair, release, name, row)) for row in own_rows]
         if name in links:
             across = [row for row in links[name].relationships if len(row["columns"]) == 2]
-            found += [(row, partial(links[name].shares, row)) for row in across]
-    found.sort(key=lambda each: -each[0]["strength"])
-    return [counts() | {"said": _in_words(row)} for row, counts in found[:MOST_PAIRS]]
+            rows_and_counts += [(row, partial(links[name].shares, row)) for row in across]
+    rows_and_counts.sort(key=lambda pair: -pair[0]["strength"])
+    return [counts() | {"said": _in_words(row)} for row, counts in rows_and_counts[:MOST_PAIRS]]
 
 
 def _own_pair(release: Release, name: str, row: dict[str, Any]) -> dict[str, Any]:
@@ -183,14 +188,14 @@ def _own_pair(release: Release, name: str, row: dict[str, Any]) -> dict[str, Any
 def _in_words(row: dict[str, Any]) -> str:
     """Return how well a relationship is kept, as a sentence."""
     low, high = percent(row["low"]), percent(row["high"])
-    what = f"Strength {percent(row['strength'])}, {LEVEL} interval {low} to {high}: {row['kept']}."
-    return f"{what} {TRUST[row['kept']]}"
+    strength = f"Strength {percent(row['strength'])}, {LEVEL} interval {low} to {high}: {row['kept']}."
+    return f"{strength} {TRUST[row['kept']]}"
 
 
-def _joined(tables: list[dict[str, Any]], what: str) -> dict[str, list[str]]:
+def _joined(tables: list[dict[str, Any]], key: str) -> dict[str, list[str]]:
     """Return what all tables list, each name with its table."""
-    found: dict[str, list[str]] = {}
+    joined: dict[str, list[str]] = {}
     for table in tables:
-        for title, names in table[what].items():
-            found.setdefault(title, []).extend(f"{table['name']}.{name}" for name in names)
-    return found
+        for title, names in table[key].items():
+            joined.setdefault(title, []).extend(f"{table['name']}.{name}" for name in names)
+    return joined

@@ -50,7 +50,7 @@ class Plan:
     untyped : bool
         Whether the table is a file without types, and there is no schema.
     expectations : tuple of Expectation
-    given : bool
+    rows_given : bool
         Whether the caller gave the number of rows.
     notes : tuple of str
         Sentences on the rows of a person, the bounds and the target.
@@ -72,7 +72,7 @@ class Plan:
     to_find: tuple[str, ...]
     untyped: bool
     expectations: tuple[Expectation, ...]
-    given: bool = False
+    rows_given: bool = False
     notes: tuple[str, ...] = ()
     advice: str = ""
     criteria: tuple[PlannedCriterion, ...] = ()
@@ -99,7 +99,7 @@ class Plan:
     def _lines(self) -> list[str]:
         """Return what to expect of one table."""
         all_rows = self.expectations
-        title = "rows of the table, as given" if self.given else "if the table has this many rows"
+        title = "rows of the table, as given" if self.rows_given else "if the table has this many rows"
         lines = [(title, [f"{e.rows:,}" for e in all_rows])]
         for part in all_rows[0].parts:
             lines.append((f"budget for {PARTS.get(part, part)}", [f"{e.parts[part]:.1%}" for e in all_rows]))
@@ -107,18 +107,23 @@ class Plan:
         lines.append(("error of one column, expected", [_error(e.one_way_error) for e in all_rows]))
         if len(self.sizes) > 1:
             lines.append(("error of two columns, expected", [_error(e.pair_error) for e in all_rows]))
-        for what in all_rows[0].important:
-            lines.append((f"error of {what}, expected", [_error(e.important[what]) for e in all_rows]))
+        for columns_in_words in all_rows[0].important:
+            lines.append(
+                (
+                    f"error of {columns_in_words}, expected",
+                    [_error(e.important[columns_in_words]) for e in all_rows],
+                )
+            )
         lines.append(("time of fit and sample, about", [_duration(e.seconds) for e in all_rows]))
         lines.append(("memory, about", [f"{e.memory / 1e9:.1f} GB" for e in all_rows]))
         width = max(len(title) for title, _ in lines)
         columns = len(self.sizes)
-        known = [(name, size) for name, size in self.sizes.items() if name not in self.to_find]
-        largest = sorted(known, key=lambda item: -item[1])[:3]
-        most = ", ".join(f"{name} ({size:,})" for name, size in largest)
+        public_sizes = [(name, size) for name, size in self.sizes.items() if name not in self.to_find]
+        largest = sorted(public_sizes, key=lambda item: -item[1])[:3]
+        largest_in_words = ", ".join(f"{name} ({size:,})" for name, size in largest)
         head = [
             f"{plural(columns, 'column')}, {plural(comb(columns, 2), 'pair')}"
-            + (f"; most values or cells: {most}" if most else ""),
+            + (f"; most values or cells: {largest_in_words}" if largest_in_words else ""),
         ]
         head += [self.advice] if self.advice else []
         if self.to_find:

@@ -37,8 +37,12 @@ def planned_columns(table: object, schema: Schema | None, unit: str | None) -> p
     """Return the columns of a table or a schema, without rows and without that of persons."""
     columns = read_columns(schema if table is None else table, schema)
     if isinstance(table, str | PathLike) and not is_typed(table):
-        known = () if schema is None else schema.columns
-        check_header(Location.of(table), columns.columns.tolist(), known if unit is None else (*known, unit))
+        columns_of_schema = () if schema is None else schema.columns
+        check_header(
+            Location.of(table),
+            columns.columns.tolist(),
+            columns_of_schema if unit is None else (*columns_of_schema, unit),
+        )
     if unit is not None and table is not None:
         check_unit_column(columns.columns, unit)
     return columns if unit is None else columns.drop(columns=unit, errors="ignore")
@@ -55,9 +59,11 @@ def planned_domain(
     open_schema.schema.check_important(spelled("important"), important, read=True)
     codec, sizes = planned_sizes(open_schema, columns)
     counted = set(map(codec.column_of, codec.domain.names))
-    others = ", ".join(name for name in columns.columns if name not in counted)
-    line = [f"not counted, as they are computed, generated or left out: {others}"] if others else []
-    named = {in_words((one,)): attribute_sets(codec, (one,)) for one in important}
+    uncounted = ", ".join(name for name in columns.columns if name not in counted)
+    line = [f"not counted, as they are computed, generated or left out: {uncounted}"] if uncounted else []
+    named = {
+        in_words((columns_of_set,)): attribute_sets(codec, (columns_of_set,)) for columns_of_set in important
+    }
     return Domain(codec.domain.names, sizes), open_schema, line, named
 
 
@@ -69,11 +75,11 @@ def planned_sizes(open_schema: OpenSchema, columns: pd.DataFrame) -> tuple[Codec
     codec = Codec.for_table(open_schema.fill({}, {}), columns)
     sizes = []
     for name, size in zip(codec.domain.names, codec.domain.sizes, strict=True):
-        of = codec.column_of(name)
-        column = open_schema.schema.columns[of]
-        if of in open_schema.values:
+        column_name = codec.column_of(name)
+        column = open_schema.schema.columns[column_name]
+        if column_name in open_schema.values:
             size = ASSUMED_VALUES
-        elif of in open_schema.bounds:
+        elif column_name in open_schema.bounds:
             size = column.bins  # type: ignore[attr-defined]
         sizes.append(size)
     return codec, tuple(sizes)
@@ -88,20 +94,20 @@ def notes(schema: Schema, target: str | None) -> tuple[str, ...]:
     numbers are counted in cells, which grow with the bounds: up to 1,000 wide for pay
     target age: errors in tables with it weigh 4 times; the errors below are means over all tables
     """
-    found = []
+    sentences = []
     if cells := _cells(schema):
         widest = sorted(cells.items(), key=lambda item: -item[1])[:MOST_NAMED]
         listed = ", ".join(f"{_shown(width)} wide for {name}" for name, width in widest)
-        found.append(f"numbers are counted in cells, which grow with the bounds: up to {listed}")
+        sentences.append(f"numbers are counted in cells, which grow with the bounds: up to {listed}")
     if schema.randomised:
         names = ", ".join(schema.randomised)
-        found.append(f"randomised by the respondents, so their errors are larger than planned: {names}")
+        sentences.append(f"randomised by the respondents, so their errors are larger than planned: {names}")
     if target is not None:
-        found.append(
+        sentences.append(
             f"target {target}: errors in tables with it weigh {TARGET:g} times;"
             " the errors below are means over all tables"
         )
-    return tuple(found)
+    return tuple(sentences)
 
 
 def _shown(width: float) -> str:

@@ -40,7 +40,7 @@ class PlannedCriterion:
 
     Parameters
     ----------
-    what : str
+    criterion : str
     bound : float
         The largest error allowed, in the unit of the criterion.
     error : float
@@ -48,37 +48,36 @@ class PlannedCriterion:
     hidden : float
         The error that the noise of the test may hide: the test accepts a table whose measured error is below
         the bound by this much.
-    least : float
+    least_bound : float
         With a bound of at most this, an exact table is accepted with a probability of at most `HOPELESS`.
     epsilon : float
         The smallest epsilon tried at which it is likely to be met; infinite if there is none.
     """
 
-    what: str
+    criterion: str
     bound: float
     error: float
     hidden: float
-    least: float
+    least_bound: float
     epsilon: float = inf
 
     @property
     def verdict(self) -> str:
         """Whether it is more likely than not to be met, or cannot be met even by an exact table."""
-        if self.bound <= self.least:
+        if self.bound <= self.least_bound:
             return NEVER
         return LIKELY if self.error + self.hidden <= self.bound else UNLIKELY
 
     def __str__(self) -> str:
-        said = (
-            f"{self.what}: {self.verdict} (expected error {self.error:.2g}, hidden by noise {self.hidden:.2g}"
-        )
+        errors = f"expected error {self.error:.2g}, hidden by noise {self.hidden:.2g}"
+        verdict = f"{self.criterion}: {self.verdict} ({errors}"
         if self.verdict == LIKELY:
-            return f"{said})"
+            return f"{verdict})"
         none = self.epsilon == inf
         enough = (
             f"no epsilon up to {MOST:g} would do" if none else f"epsilon {at_most(self.epsilon)} would do"
         )
-        return f"{said}; {enough})"
+        return f"{verdict}; {enough})"
 
 
 Expected = Callable[[float], tuple[Law, float, Expectation]]
@@ -103,25 +102,27 @@ def planned_criteria(
     """
 
     def at(epsilon: float) -> Iterable[PlannedCriterion]:
-        law, cost, known = expected(epsilon)
-        each = cost / len(criteria.criteria)
+        law, cost, expectation = expected(epsilon)
+        cost_each = cost / len(criteria.criteria)
         for criterion in criteria.criteria:
-            error, unit, sensitivity = _of(criterion, codec, domain, law, known)
-            scale = law.scale(each, sensitivity)
+            error, unit, sensitivity = _of(criterion, codec, domain, law, expectation)
+            scale = law.scale(cost_each, sensitivity)
             hidden, _ = margins(law, scale, criteria.risk, len(criteria.criteria))
-            least = (hidden - law.quantile(scale, HOPELESS)) * unit
-            yield PlannedCriterion(str(criterion), _bound(criterion, codec), error, hidden * unit, least)
+            least_bound = (hidden - law.quantile(scale, HOPELESS)) * unit
+            yield PlannedCriterion(
+                str(criterion), _bound(criterion, codec), error, hidden * unit, least_bound
+            )
 
-    found = list(at(epsilon))
-    lacking = {place for place, one in enumerate(found) if one.verdict != LIKELY}
+    planned = list(at(epsilon))
+    lacking = {index for index, prospect in enumerate(planned) if prospect.verdict != LIKELY}
     tried = epsilon
     while lacking and tried * STEP <= MOST:
         tried *= STEP
-        for place, one in enumerate(at(tried)):
-            if place in lacking and one.verdict == LIKELY:
-                lacking.remove(place)
-                found[place] = replace(found[place], epsilon=tried)
-    return tuple(found)
+        for index, prospect in enumerate(at(tried)):
+            if index in lacking and prospect.verdict == LIKELY:
+                lacking.remove(index)
+                planned[index] = replace(planned[index], epsilon=tried)
+    return tuple(planned)
 
 
 def _bound(criterion: Criterion, codec: Codec) -> float:
@@ -132,18 +133,22 @@ def _bound(criterion: Criterion, codec: Codec) -> float:
 
 
 def _of(
-    criterion: Criterion, codec: Codec, domain: Domain, law: Law, known: Expectation
+    criterion: Criterion, codec: Codec, domain: Domain, law: Law, expectation: Expectation
 ) -> tuple[float, float, float]:
     """Return the expected error, the value of a unit of the excess in its unit, and its sensitivity."""
-    rows, sizes = known.rows, dict(zip(domain.names, domain.sizes, strict=True))
-    of_pairs = 1 / sqrt(2 * law.rho(known.pair_cost)) if known.pair_cost else known.count_noise
+    rows, sizes = expectation.rows, dict(zip(domain.names, domain.sizes, strict=True))
+    of_pairs = (
+        1 / sqrt(2 * law.rho(expectation.pair_cost)) if expectation.pair_cost else expectation.count_noise
+    )
     if isinstance(criterion, Margin):
         groups = [min(sizes[name], criterion.groups) for name in criterion.margin]
         if len(groups) == 1:
             spread = sqrt(sizes[criterion.margin[0]] / groups[0])
-            error = one_way_error(groups[0], known.count_noise * spread, rows)
+            error = one_way_error(groups[0], expectation.count_noise * spread, rows)
         else:
-            error = sum(pair_error((a, b), known.pair_cost, rows, law) for a, b in combinations(groups, 2))
+            error = sum(
+                pair_error((a, b), expectation.pair_cost, rows, law) for a, b in combinations(groups, 2)
+            )
         return min(error, 1.0), 1 / (UNIT * rows), UNIT * (1 + criterion.error)
     met = {
         name: float(span.covers(codec.cells()[name].lows, codec.cells()[name].highs).mean())
@@ -151,17 +156,17 @@ def _of(
     }
     share, cells = prod(met.values()), prod(max(part * sizes[name], 1.0) for name, part in met.items())
     among = max(rows * share, 1.0)
-    noise = MEAN_OF_ABSOLUTE * (of_pairs if len(criterion.columns) > 1 else known.count_noise)
+    noise = MEAN_OF_ABSOLUTE * (of_pairs if len(criterion.columns) > 1 else expectation.count_noise)
     if isinstance(criterion, Proportion):
-        most = USUAL_DEPENDENCE if len(criterion.columns) > 1 else 1.0
-        error = min(noise * sqrt(cells) / rows, share, most)
+        largest = USUAL_DEPENDENCE if len(criterion.columns) > 1 else 1.0
+        error = min(noise * sqrt(cells) / rows, share, largest)
         return error, (1 + criterion.within) / (UNIT * rows), UNIT
     reaches = _reaches(criterion, codec)
-    numbers = prod(sizes[each] if isinstance(each, str) else 2 for each in criterion.variables)
+    numbers = prod(sizes[variable] if isinstance(variable, str) else 2 for variable in criterion.variables)
     if isinstance(criterion, Mean):
         (reach,) = reaches
-        most = USUAL_DEPENDENCE if len(criterion.columns) > 1 else 1.0
-        error = min(noise * sqrt(cells * numbers) / (EVEN * among), most) * reach
+        largest = USUAL_DEPENDENCE if len(criterion.columns) > 1 else 1.0
+        error = min(noise * sqrt(cells * numbers) / (EVEN * among), largest) * reach
         return error, (reach / 2 + criterion.bound) / (UNIT * among), UNIT
     y, x = reaches
     error = min(noise * sqrt(cells * numbers) / among, USUAL_CORRELATION) * y / x
@@ -172,8 +177,10 @@ def _of(
 
 def _reaches(criterion: Criterion, codec: Codec) -> list[float]:
     """Return the range of each variable, 1 for a condition."""
-    known = codec.cells()
+    cells = codec.cells()
     return [
-        float(np.nanmax(known[each].highs) - np.nanmin(known[each].lows)) if isinstance(each, str) else 1.0
-        for each in criterion.variables
+        float(np.nanmax(cells[variable].highs) - np.nanmin(cells[variable].lows))
+        if isinstance(variable, str)
+        else 1.0
+        for variable in criterion.variables
     ]

@@ -127,7 +127,7 @@ def plan(
     if database is not None:
         if table is not None:
             raise InputError("several tables are planned from their schema alone: leave out the data")
-        return plan_of_tables(settings, database, numbers, rows_per_parent, given=rows is not None)
+        return plan_of_tables(settings, database, numbers, rows_per_parent, rows_given=rows is not None)
     if rows_per_parent is not None:
         raise InputError("rows per parent are those of several tables: give a schema with tables")
     columns = planned_columns(table, schema, unit)
@@ -138,7 +138,7 @@ def plan(
     criteria = run.criteria(columns)
     epsilon, delta = settings.promise
     rho, expectations = run.expected(epsilon, delta)
-    other = () if open_schema.values else run.expected(epsilon, 0.0 if delta else USUAL_DELTA)[1]
+    other_law = () if open_schema.values else run.expected(epsilon, 0.0 if delta else USUAL_DELTA)[1]
     of_persons = run.of_persons(epsilon, delta)
     return Plan(
         epsilon,
@@ -150,7 +150,7 @@ def plan(
         expectations,
         rows is not None,
         (*of_persons, *uncounted, *notes(open_schema.schema, target)),
-        _advice(delta, expectations, other),
+        _advice(delta, expectations, other_law),
         criteria,
     )
 
@@ -189,12 +189,12 @@ class _Run:
         """Return a line on the bound on a person's rows: how it is chosen, and what twice as many cost."""
         if self.settings.largest_bound == 1:
             return ()
-        given = "the largest" if self.settings.most_rows else "an assumed"
+        bound_in_words = "the largest" if self.settings.most_rows else "an assumed"
         twice = errors_in_words(self.expected(epsilon, delta, 2)[1])
         return (
-            f"planned with {given} bound, {self.bound} rows of one {self.settings.unit}; the run chooses it"
-            f" from noisy numbers of rows per person, which take {FOR_ROWS:.0%} of the budget (the parts"
-            f" below are of the rest); twice the bound would double the noise: expected error {twice}",
+            f"planned with {bound_in_words} bound, {self.bound} rows of one {self.settings.unit}; the run"
+            f" chooses it from noisy numbers of rows per person, which take {FOR_ROWS:.0%} of the budget (the"
+            f" parts below are of the rest); twice the bound would double the noise: expected error {twice}",
         )
 
     def expected(self, epsilon: float, delta: float, times: int = 1) -> tuple[float, tuple[Expectation, ...]]:
@@ -203,11 +203,14 @@ class _Run:
         It is planned for `times` the bound on a person's rows.
         """
         law = law_of(delta)
-        left = delta - reserved_delta(delta, self.open_schema)
-        person, most = (1 - self.tests) * rho_for(epsilon, left, law.accounting), times * self.bound
+        delta_of_counts = delta - reserved_delta(delta, self.open_schema)
+        person, bound = (
+            (1 - self.tests) * rho_for(epsilon, delta_of_counts, law.accounting),
+            times * self.bound,
+        )
         person *= 1.0 if self.settings.largest_bound == 1 else 1 - FOR_ROWS
-        rho, find = law.of_row(person, most), partial(expected_share, self.open_schema)
-        return rho, tuple(self._expected(n, law, rho, find(n, person, law, most)) for n in self.rows)
+        rho, find = law.of_row(person, bound), partial(expected_share, self.open_schema)
+        return rho, tuple(self._expected(n, law, rho, find(n, person, law, bound)) for n in self.rows)
 
     def _expected(self, rows: int, law: Law, rho: float, finding: float) -> Expectation:
         """Return what to expect, given the budget of a row and the share of it for finding values."""
@@ -236,17 +239,20 @@ class _Run:
 
         def with_tests(epsilon: float) -> tuple[Law, float, Expectation]:
             rho, (first, *_) = self.expected(epsilon, delta)
-            law, most = law_of(delta), max(self.bound, ASSUMED_ROWS) if self.settings.largest_bound > 1 else 1
+            law, bound = (
+                law_of(delta),
+                max(self.bound, ASSUMED_ROWS) if self.settings.largest_bound > 1 else 1,
+            )
             tests = law.of_person(rho * self.tests / (1 - self.tests), self.bound)
-            return law, law.of_row(tests, most), first
+            return law, law.of_row(tests, bound), first
 
         return planned_criteria(criteria, codec, self.domain, epsilon, with_tests)
 
 
-def _advice(delta: float, planned: tuple[Expectation, ...], other: tuple[Expectation, ...]) -> str:
+def _advice(delta: float, planned: tuple[Expectation, ...], other_law: tuple[Expectation, ...]) -> str:
     """Compare the laws of noise: say if delta 0 is as good, or what a delta above 0 would gain."""
-    gaussian, pure = (planned, other) if delta else (other, planned)
-    if not other:
+    gaussian, pure = (planned, other_law) if delta else (other_law, planned)
+    if not other_law:
         return ""
     if all(p.error <= g.error for p, g in zip(pure, gaussian, strict=True)):
         than = f"delta {delta or USUAL_DELTA:g}"

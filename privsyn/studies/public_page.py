@@ -30,8 +30,8 @@ def report(release: Release | PrivSyn, path: str | PathLike[str]) -> None:
         If the file cannot be written.
     """
     page = render(check_release(release))
-    with atomic_path(path) as place:
-        place.write_text(page, encoding="utf-8")
+    with atomic_path(path) as partial:
+        partial.write_text(page, encoding="utf-8")
 
 
 def render(release: Release) -> str:

@@ -14,7 +14,7 @@ from scipy.special import ndtr, ndtri
 from privsyn.inference.fitted import Certainty
 from privsyn.marginals.domain import Floats
 from privsyn.marginals.marginal import Marginal
-from privsyn.pages.sections import many, percent, whole
+from privsyn.pages.sections import many, percent, rounded
 from privsyn.private.ledger import Ledger, recorded_lines
 from privsyn.release.agreement import error_limit
 from privsyn.release.losses.lines import lines_of
@@ -53,7 +53,7 @@ MOST_EPSILON = 700.0
 def facts(release: TableModel) -> dict[str, Any]:
     """Return what the templates of both need, by name: `tables` are the `relationships`."""
     rows = relationships(release)
-    kept = overview(release.codec.domain.names, rows)
+    pairs_overview = overview(release.codec.domain.names, rows)
     return {
         "ledger": in_values(release.ledger),
         "rows": release.fitted.total,
@@ -62,9 +62,9 @@ def facts(release: TableModel) -> dict[str, Any]:
         "spoiled": [name for name in spoiled(release) if name not in release.accuracy_.not_found],
         "doubtful": in_doubt(release),
         "tables": rows,
-        "overview": kept,
+        "overview": pairs_overview,
         "typical_pair": median(row["error"] for row in rows) if rows else None,
-        "good_for": good_for(rows, kept),
+        "good_for": good_for(rows, pairs_overview),
         "outlook": release.outlook(),
         "odds": in_plain_words(release.ledger),
     }
@@ -126,43 +126,43 @@ def overview(names: Sequence[str], rows: Sequence[dict[str, Any]]) -> dict[str, 
     pairs = [row for row in rows if len(row["columns"]) == 2]
     measured = {frozenset(pair) for row in rows for pair in combinations(row["columns"], 2)}
     well, roughly = ([row for row in pairs if row["kept"] == word] for word in KEPT[:2])
-    kept = {word: sum(row["kept"] == word for row in pairs) for word in KEPT}
+    by_word = {word: sum(row["kept"] == word for row in pairs) for word in KEPT}
     return {
         "pairs": len(names) * (len(names) - 1) // 2,
         "measured": len(pairs),
-        "kept": kept,
-        "few": bool(pairs) and kept[KEPT[0]] < max(FEW * (kept[KEPT[0]] + kept[KEPT[1]]), 1),
+        "kept": by_word,
+        "few": bool(pairs) and by_word[KEPT[0]] < max(FEW * (by_word[KEPT[0]] + by_word[KEPT[1]]), 1),
         "best": max(well, key=lambda row: row["strength"] / max(row["error"], 1e-12), default=None),
         "worst": max(roughly, key=lambda row: row["strength"] * row["error"], default=None),
         "unmeasured": [pair for pair in combinations(names, 2) if frozenset(pair) not in measured],
     }
 
 
-def good_for(rows: Sequence[dict[str, Any]], found: dict[str, Any]) -> str:
+def good_for(rows: Sequence[dict[str, Any]], pairs_overview: dict[str, Any]) -> str:
     """Return what a release may be used for, in words: for its public page and its data sheet.
 
     Parameters
     ----------
     rows : list of dict
         Those of `relationships`.
-    found : dict
+    pairs_overview : dict
         The `overview` of them.
     """
-    well, measured = found["kept"][KEPT[0]], many(found["measured"], "measured pair")
+    well, measured = pairs_overview["kept"][KEPT[0]], many(pairs_overview["measured"], "measured pair")
     if all(row["kept"] == KEPT[2] for row in rows):
         alone = "shares and averages of single columns, with their error bars"
         return f"{alone}. Not for what any two columns have to do with each other: noise hides it"
-    if found["few"]:
-        kept = "only in the few pairs that are kept well" if well else "hardly"
-        some = f"{whole(well)} of {measured}{'' if well else ' kept well'}"
+    if pairs_overview["few"]:
+        pairs_in_words = "only in the few pairs that are kept well" if well else "hardly"
+        some = f"{rounded(well)} of {measured}{'' if well else ' kept well'}"
         return (
             "shares and averages of single columns, with their error bars;"
-            f" relationships between columns: {kept} ({some})"
+            f" relationships between columns: {pairs_in_words} ({some})"
         )
-    if not found["measured"]:
+    if not pairs_overview["measured"]:
         return "shares and averages and comparisons of groups, with their error bars"
-    kept = f"in the pairs of columns that are kept well ({whole(well)} of {measured})"
-    return f"shares and averages, and comparisons of groups {kept}, with their error bars"
+    pairs_in_words = f"in the pairs of columns that are kept well ({rounded(well)} of {measured})"
+    return f"shares and averages, and comparisons of groups {pairs_in_words}, with their error bars"
 
 
 def pair_map(names: Sequence[str], rows: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
@@ -175,22 +175,22 @@ def pair_map(names: Sequence[str], rows: Sequence[dict[str, Any]]) -> dict[str, 
     pairs = [row for row in rows if len(row["columns"]) == 2]
     if not LEAST_NAMES <= len(names) <= MOST_NAMES or not pairs:
         return None
-    unit, most = max(8, min(20, 560 // len(names))), max(*map(_decided, pairs), 1e-9)
-    left = 12 + 5 * min(max(map(len, names)), 20)
+    unit, largest = max(8, min(20, 560 // len(names))), max(*map(_decided, pairs), 1e-9)
+    margin = 12 + 5 * min(max(map(len, names)), 20)
     cells = []
-    for place, row in enumerate(pairs):
+    for index, row in enumerate(pairs):
         first, second = sorted(map(names.index, row["columns"]))
         power, *ends = (percent(row[part]) for part in ("strength", "low", "high"))
         title = f"{' × '.join(row['columns'])}: {power} ({' to '.join(ends)}), {row['kept']}"
-        shade = f"{0.06 + 0.94 * _decided(row) / most:.2f}"
+        shade = f"{0.06 + 0.94 * _decided(row) / largest:.2f}"
         cells.append(
-            {"x": left + first * unit, "y": second * unit, "shade": shade, "title": title, "place": place}
+            {"x": margin + first * unit, "y": second * unit, "shade": shade, "title": title, "place": index}
         )
     size = len(names) * unit
     return {
         "unit": unit,
-        "left": left,
-        "width": 2 * left + size,
+        "left": margin,
+        "width": 2 * margin + size,
         "height": size,
         "names": names,
         "cells": cells,
@@ -222,12 +222,12 @@ def most_frequent(
     columns: tuple[str, str], words: Sequence[np.ndarray], grids: Mapping[str, Floats]
 ) -> dict[str, Any]:
     """Return the counts of a pair, given the `words` of its values and all `grids` of counts."""
-    kept = [_kept(grids["estimate"].sum(axis=1 - axis)) for axis in (0, 1)]
+    shown = [_kept(grids["estimate"].sum(axis=1 - axis)) for axis in (0, 1)]
     return {
         "columns": [*columns],
-        "levels": [[str(word) for word in of[keep]] for of, keep in zip(words, kept, strict=True)],
-        "omitted": [len(of) - len(keep) for of, keep in zip(words, kept, strict=True)],
-        **{part: np.rint(grid[np.ix_(*kept)]).astype(int).ravel().tolist() for part, grid in grids.items()},
+        "levels": [[str(word) for word in values[keep]] for values, keep in zip(words, shown, strict=True)],
+        "omitted": [len(values) - len(keep) for values, keep in zip(words, shown, strict=True)],
+        **{part: np.rint(grid[np.ix_(*shown)]).astype(int).ravel().tolist() for part, grid in grids.items()},
     }
 
 

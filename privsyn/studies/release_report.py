@@ -93,19 +93,19 @@ def in_short(release: TableModel, agreement: Agreement | None, *, beside: bool =
         Whether to show the counts of these rows beside the estimates, as if there were as many rows as in
         the release.
     """
-    known = facts(release)
+    facts_of_table = facts(release)
     drawn = (
         {} if agreement is None else {name: n for (name, *more), n in agreement.counts.items() if not more}
     )
     words = members(release.codec, release.fitted.merging.groups)
     columns = [
-        _column(release, name, drawn.get(name), own, beside=beside)
-        for name, own in zip(release.codec.domain, words, strict=True)
+        _column(release, name, drawn.get(name), values, beside=beside)
+        for name, values in zip(release.codec.domain, words, strict=True)
     ]
     alone = release.fitted.certainties[: len(columns)]
     errors = [column["error"] for column in columns if not column["lost"]]
-    rows = known["tables"]
-    return known | {
+    rows = facts_of_table["tables"]
+    return facts_of_table | {
         "columns": columns,
         "typical": median(errors) if errors else None,
         "least": TWO_SIDED * max(certainty.sigma for certainty in alone),
@@ -133,8 +133,8 @@ def estimates(releases: Mapping[str, TableModel]) -> str:
             if release.codec.column_of(name) in release.accuracy_.not_found:
                 continue
             for value, *numbers in release.accuracy_.labelled_counts(name).to_numpy().tolist():
-                told = (*filter(None, [table]), name, str(value))
-                words = (f"'{word}" if word.startswith(FORMULAS) else word for word in told)
+                cells = (*filter(None, [table]), name, str(value))
+                words = (f"'{word}" if word.startswith(FORMULAS) else word for word in cells)
                 writer.writerow((*words, *(round(number, 1) for number in numbers)))
     return f"data:text/csv;charset=utf-8;base64,{b64encode(text.getvalue().encode()).decode()}"
 
@@ -154,7 +154,10 @@ def _schema(release: TableModel) -> list[tuple[str, str]]:
     schema, lost = release.codec.schema, release.accuracy_.not_found
     return [
         *((name, schema.sentence_on(name) + NOT_FOUND * (name in lost)) for name in schema.columns),
-        *((f"constraint {place}", each.explain()) for place, each in enumerate(schema.constraints, 1)),
+        *(
+            (f"constraint {number}", constraint.explain())
+            for number, constraint in enumerate(schema.constraints, 1)
+        ),
     ]
 
 
@@ -178,18 +181,18 @@ def _column(
 ) -> dict[str, Any]:
     """Return a column: its error, its counts and a plot of them; `words` are the values of each count."""
     codec, fitted = release.codec, release.fitted
-    place = codec.domain.names.index(name)
-    certainty = fitted.certainties[place]
+    axis = codec.domain.names.index(name)
+    certainty = fitted.certainties[axis]
     counts = release.accuracy_.labelled_counts(name)
     noise = certainty.distance(norm_sub(certainty.measured.marginal.counts, fitted.total))
     scaled = None if drawn is None else drawn * (fitted.total / drawn.sum())
     error = certainty.error if scaled is None else certainty.distance(scaled)
     counts = counts.assign(synthetic=np.nan if scaled is None or not beside else scaled)
-    constrained = {of for constraint in codec.schema.constraints for of in constraint.columns}
-    bins = fitted.merging.merged.ordered[place]
+    constrained = {column for constraint in codec.schema.constraints for column in constraint.columns}
+    bins = fitted.merging.merged.ordered[axis]
     picture, stretched = _picture(release, name, counts[:bins]) if bins > FEW_VALUES else (None, False)
     rows = _rows(counts, [*words])
-    shown = rows if codec.domain.ordered[place] else _most_frequent(rows)
+    shown = rows if codec.domain.ordered[axis] else _most_frequent(rows)
     return {
         "name": name,
         "error": error,
@@ -215,14 +218,14 @@ def _facts(release: TableModel, name: str) -> str:
     if column is None or not column.has_numbers:
         return ""
     words = []
-    for what, frame, share in (
+    for statistic, frame, share in (
         ("mean", release.accuracy_.means, 1.0),
         ("median", release.accuracy_.quantiles, 0.5),
     ):
-        found = frame[(frame["column"] == name) & (frame.get("share", share) == share)]
-        for row in found[found["covered"].astype(bool)].to_dict("records"):
+        rows = frame[(frame["column"] == name) & (frame.get("share", share) == share)]
+        for row in rows[rows["covered"].astype(bool)].to_dict("records"):
             estimate, low, high = interval(row["estimate"], row["low"], row["high"])
-            words.append(f"{what} {estimate} ({low} to {high})")
+            words.append(f"{statistic} {estimate} ({low} to {high})")
             if (within := row.get("within_cells", 0.0)) > SEEN * (row["high"] - row["low"]):
                 words[-1] += f", or up to {at_most(within)} higher or lower, as only ranges were counted"
     return "; ".join(words)
@@ -267,7 +270,7 @@ def _rows(counts: pd.DataFrame, groups: list[tuple[str, ...]]) -> list[dict[str,
 
 def _visible(rows: list[dict[str, Any]]) -> int:
     """Return how many rows are shown at first: no bars without a length at the end, and no short rest."""
-    filled = max((place for place, row in enumerate(rows, 1) if row["estimate"] >= HALF), default=1)
+    filled = max((number for number, row in enumerate(rows, 1) if row["estimate"] >= HALF), default=1)
     return filled if filled <= FEW_VALUES + 2 else FEW_VALUES
 
 

@@ -49,10 +49,10 @@ def read_results(out: str | PathLike[str] | None) -> pd.DataFrame:
     if out is None or not Path(out).exists():
         return pd.DataFrame()
     with replace_errors(f"{out}: this file contains no results of a sweep: give another name"):
-        whole, cut = _whole_lines(Path(out))
-        if not whole and cut == 1:  # nothing but a header that was cut
+        complete, cut = _whole_lines(Path(out))
+        if not complete and cut == 1:  # nothing but a header that was cut
             return pd.DataFrame()
-        rows = pd.read_csv(StringIO(whole), dtype=dict.fromkeys(("config", "table", "settings"), str))
+        rows = pd.read_csv(StringIO(complete), dtype=dict.fromkeys(("config", "table", "settings"), str))
         rows["config"]
     warn_cut(out, cut)
     return rows
@@ -68,9 +68,9 @@ def _whole_lines(path: Path) -> tuple[str, int]:
     complete = [line for line in lines if len(line) == len(lines[0])]
     if not text.endswith("\n") and complete[-1] is lines[-1]:
         complete.pop()  # its last cell may have lost digits
-    whole = StringIO(newline="")
-    csv.writer(whole).writerows(complete)
-    return whole.getvalue(), len(lines) - len(complete)
+    complete_text = StringIO(newline="")
+    csv.writer(complete_text).writerows(complete)
+    return complete_text.getvalue(), len(lines) - len(complete)
 
 
 def check_results(out: object, rows: pd.DataFrame, table: str) -> None:
@@ -108,13 +108,13 @@ def long_form(rows: pd.DataFrame) -> pd.DataFrame:
     settings = [column for column in SETTINGS if column in rows]
     names = [str(column).partition(".") for column in rows]
     parts, linked = [], dict.fromkeys(table for table, _, score in names if score in METRICS)
-    for (table, prefix), score, of in product(
+    for (table, prefix), score, table_scored in product(
         [("", ""), *((table, f"{table}.") for table in linked)], METRICS, TABLES
     ):
-        column = prefix + (score if of == "synthetic" else f"{score}_{of}")
+        column = prefix + (score if table_scored == "synthetic" else f"{score}_{table_scored}")
         if column in rows:
             about = {"linked_table": table} if linked else {}
-            parts.append(rows[settings].assign(**about, score=score, of=of, value=rows[column]))
+            parts.append(rows[settings].assign(**about, score=score, of=table_scored, value=rows[column]))
     long = pd.concat(parts, ignore_index=True) if parts else rows[settings]
     return long.dropna(subset=["value"]).reset_index(drop=True)
 

@@ -81,8 +81,8 @@ def sheet(
         If a file cannot be read or written.
     """
     text = render(check_release(release), None if data is None else Path(data))
-    with atomic_path(path) as place:
-        place.write_text(text, encoding="utf-8")
+    with atomic_path(path) as partial:
+        partial.write_text(text, encoding="utf-8")
 
 
 def render(release: Release, data: Path | None = None) -> str:
@@ -123,20 +123,20 @@ def _of_tables(release: Release) -> dict[str, Any]:
             for name, model in release.tables.items()
         ],
         "lookups": [*release.database.public],
-        "links": {name: linked.LinksInWords(release, name).kept for name in release.database.names[1:]},
+        "links": {name: linked.LinksInWords(release, name).pairs_kept for name in release.database.names[1:]},
         "rules": linked.rules(release),
     }
 
 
 def _in_short(release: TableModel) -> dict[str, Any]:
     """Return what sheets say of a table, by name."""
-    codec, known, tables = release.codec, facts(release), release.accuracy_.tables
+    codec, facts_of_table, tables = release.codec, facts(release), release.accuracy_.tables
     alone = tables[tables["covered"] & (tables["order"] == 1)]
     errors = alone["expected_error"].tolist()
     by_column: dict[str, list[float]] = {}
     for (attribute,), error in zip(alone["columns"], errors, strict=True):
         by_column.setdefault(codec.column_of(attribute), []).append(error)
-    return known | {
+    return facts_of_table | {
         "dropped": codec.dropped,
         "columns": [
             {
@@ -144,7 +144,7 @@ def _in_short(release: TableModel) -> dict[str, Any]:
                 "kind": kind_of(codec.schema.columns[name]),
                 "range": codec.schema.columns[name].values_in_words,
                 "error": "not found: cells are invented"
-                if name in known["lost"]
+                if name in facts_of_table["lost"]
                 else percent(max(by_column[name]))
                 if name in by_column
                 else "not counted",
@@ -182,8 +182,8 @@ def metadata(release: Release, data: Path | None = None) -> dict[str, Any]:
             "distribution": [_file(Location.of(data), data.name) | {"@type": "sc:DataDownload"}]
         }
     paths = tables_in(data, database.tables) if single is None else {single: data}
-    places = {name: Location.of(path) for name, path in paths.items()}
-    files = {name: place.file.name for name, place in places.items()}
+    locations = {name: Location.of(path) for name, path in paths.items()}
+    files = {name: location.file.name for name, location in locations.items()}
     sets: list[dict[str, Any]] = []
     for name in filter(files.get, database.names):
         table, title, fields = database.tables[name], name if single is None else "rows", []
@@ -198,7 +198,7 @@ def metadata(release: Release, data: Path | None = None) -> dict[str, Any]:
         sets.append({"@type": "cr:RecordSet", "@id": title, "name": title, **key, "field": fields})
     return dataset | {
         "conformsTo": CROISSANT,
-        "distribution": [_file(place, files[name]) for name, place in places.items()],
+        "distribution": [_file(location, files[name]) for name, location in locations.items()],
         "recordSet": sets,
     }
 
@@ -225,17 +225,17 @@ def _dataset(ledger: Ledger, title: str) -> dict[str, Any]:
     }
 
 
-def _file(place: Location, name: str) -> dict[str, Any]:
+def _file(location: Location, name: str) -> dict[str, Any]:
     """Return a file with its size and checksum."""
-    with place.file.open("rb") as file:
+    with location.file.open("rb") as file:
         digest = file_digest(file, "sha256").hexdigest()
     return {
         "@type": "cr:FileObject",
         "@id": name,
         "name": name,
         "contentUrl": name,
-        "contentSize": f"{place.file.stat().st_size} B",
-        "encodingFormat": "application/gzip" if place.file.suffix == ".gz" else place.format.media,
+        "contentSize": f"{location.file.stat().st_size} B",
+        "encodingFormat": "application/gzip" if location.file.suffix == ".gz" else location.format.media,
         "sha256": digest,
     }
 

@@ -217,8 +217,8 @@ def simulated_scores(
     measure = simulation.measure
     guess, name = GUESSES[measure], NAMES[measure]
     expected = []
-    for place, learner in enumerate(learners):
-        scores = [run[place] for run in by_run if not any(map(isnan, run[place]))]
+    for index, learner in enumerate(learners):
+        scores = [run[index] for run in by_run if not any(map(isnan, run[index]))]
         if not scores:
             raise InputError(f"target {target!r}: the release has one value only, so nothing can be learnt")
         alike, released, again = np.maximum(scores, guess).mean(axis=0).tolist()
@@ -276,7 +276,9 @@ class _Simulation:
         scores = []
         for learner in self._learners:
             key = f"{learner}_{self.measure}"
-            alike, released, again = (found[key].value if key in found else nan for found in by_table)
+            alike, released, again = (
+                scores_of_table[key].value if key in scores_of_table else nan for scores_of_table in by_table
+            )
             scores.append((alike, released, again))
         return scores
 
@@ -301,10 +303,10 @@ def epsilon_of_row(ledger: Ledger, part: float = 1.0) -> tuple[float, float]:
     if ledger.elsewhere is not None or ledger.local:
         raise InputError("a sweep of a release simulates the run: it needs noise of privsyn's own")
     law = LAWS[ledger.law]
-    asked = [place for place, spend in enumerate(ledger.spends) if spend.what.startswith(ONE_WAYS)]
-    if not asked:  # the questions to linked tables begin with the name of a table
+    one_way_places = [index for index, spend in enumerate(ledger.spends) if spend.what.startswith(ONE_WAYS)]
+    if not one_way_places:  # the questions to linked tables begin with the name of a table
         raise InputError("a sweep of a release simulates independent rows: this model has linked ones")
-    cost = sum(spend.cost for spend in ledger.spends[asked[0] :])
+    cost = sum(spend.cost for spend in ledger.spends[one_way_places[0] :])
     if ledger.acceptance is not None:
         cost -= ledger.acceptance.share * ledger.budget
     row = law.of_row(cost, part * (ledger.rows_per_unit or 1))

@@ -204,8 +204,8 @@ class Bench:
 
     def key(self, run: Run) -> str:
         """Return a digest of everything that determines the results of a run."""
-        own = [run.preset.source] if isinstance(run.preset, OwnMethod) else []
-        return _digest(self.table, self.settings, float(run.epsilon), run.seed, run.method, *own)
+        source = [run.preset.source] if isinstance(run.preset, OwnMethod) else []
+        return _digest(self.table, self.settings, float(run.epsilon), run.seed, run.method, *source)
 
     def scores(self, synthetic: Any) -> Scores:
         """Compare what a run made with the rows that it was fitted to."""
@@ -395,18 +395,23 @@ def sweep(
         return pd.DataFrame([score.row for score in scores])
     if epsilons is None:
         raise InputError(f"a sweep of a table makes runs of several epsilons: give {spelled('epsilons')}")
-    own = own_methods(methods, PRESETS)
+    methods_given = own_methods(methods, PRESETS)
     if presets is None:
-        presets = () if own else ("default",)
-    chosen: list[str | OwnMethod] = [*_several("presets", presets, least=0 if own else 1), *own]
+        presets = () if methods_given else ("default",)
+    chosen: list[str | OwnMethod] = [
+        *_several("presets", presets, fewest=0 if methods_given else 1),
+        *methods_given,
+    ]
     seeded = range(check_whole("seeds", 5 if seeds is None else seeds, least=1))
     cases = product(_several("epsilons", epsilons), seeded, chosen)
     runs = list(dict.fromkeys(Run(*case) for case in cases))  # one that is asked for twice is made once
     rows = read_results(out)
     bench: Bench
     if (database := as_database(schema)) is None:
-        one = cast("SchemaOrPath | None", schema)
-        bench = Bench.of(table, one, target=target, delta=delta, models=models, metrics=metrics, name=name)
+        schema_of_table = cast("SchemaOrPath | None", schema)
+        bench = Bench.of(
+            table, schema_of_table, target=target, delta=delta, models=models, metrics=metrics, name=name
+        )
     elif target is not None:
         raise InputError(f"leave out {spelled('target')}: linked tables do not take it")
     else:
@@ -415,23 +420,25 @@ def sweep(
     bench.check(runs)
     check_results(out, rows, bench.table)
     done = set(rows.get("config", ()))
-    left = [run for run in runs if bench.key(run) not in done]
+    runs_left = [run for run in runs if bench.key(run) not in done]
     if progress is not None:
-        progress("runs", len(runs) - len(left), len(runs))
-    for place, run in enumerate(left, start=len(runs) - len(left) + 1):
+        progress("runs", len(runs) - len(runs_left), len(runs))
+    for number, run in enumerate(runs_left, start=len(runs) - len(runs_left) + 1):
         rows = pd.concat([rows, pd.DataFrame([bench.measure(run)])], ignore_index=True)
         if out is not None:
             with atomic_path(out) as part:
                 rows.to_csv(part, index=False)
         if progress is not None:
-            progress("runs", place, len(runs))
-    rows = rows[(rows["settings"] == bench.settings) & ~_changed(bench, rows, own)].reset_index(drop=True)
+            progress("runs", number, len(runs))
+    rows = rows[(rows["settings"] == bench.settings) & ~_changed(bench, rows, methods_given)].reset_index(
+        drop=True
+    )
     return long_form(rows) if long else rows
 
 
-def _changed(bench: Bench, rows: pd.DataFrame, own: Sequence[OwnMethod]) -> pd.Series:
+def _changed(bench: Bench, rows: pd.DataFrame, methods_given: Sequence[OwnMethod]) -> pd.Series:
     """Return which rows are of a function of the user whose text has changed since."""
-    by_name = {method.name: method for method in own}
+    by_name = {method.name: method for method in methods_given}
     changed = [
         name in by_name and bench.key(Run(float(epsilon), int(seed), by_name[name])) != config
         for name, epsilon, seed, config in zip(
@@ -441,11 +448,11 @@ def _changed(bench: Bench, rows: pd.DataFrame, own: Sequence[OwnMethod]) -> pd.S
     return pd.Series(changed, rows.index, dtype=bool)
 
 
-def _several(name: str, values: Iterable[A], *, least: int = 1) -> list[A]:
+def _several(name: str, values: Iterable[A], *, fewest: int = 1) -> list[A]:
     """Return the values as a list; refuse a single value and a list that is too short."""
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise InputError(f"{name} must be a list: give [{safe_repr(values)}]")
-    if len(several := list(values)) < least:
+    if len(several := list(values)) < fewest:
         raise InputError(f"{name} is an empty list: give at least one value")
     return several
 
@@ -454,10 +461,10 @@ def _digest(*parts: Any) -> str:
     return hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()[:12]
 
 
-def _digest_of_tables(table: pd.DataFrame, *others: pd.DataFrame) -> str:
+def _digest_of_tables(table: pd.DataFrame, *further: pd.DataFrame) -> str:
     """Return a digest of the names and dtypes of columns, and of all cells of tables that share them."""
     columns = [[str(name), dtype_text(dtype)] for name, dtype in table.dtypes.items()]
-    return _digest(columns, *map(_digest_of_cells, (table, *others)))
+    return _digest(columns, *map(_digest_of_cells, (table, *further)))
 
 
 def _digest_of_cells(frame: pd.DataFrame) -> str:

@@ -162,7 +162,7 @@ def test_a_stranger_reads_which_pairs_across_tables_are_kept(release, page):
     true = strength(pd.crosstab(groups, joined["ward"]).to_numpy(float))
     assert row["kept"] in KEPT[:2]  # in six fits the interval was .21 to .24 of the strength: at .5 it fails
     assert row["strength"] == pytest.approx(true, abs=0.08)
-    of_patients = next(line for line in links.kept if line["with"] == "patients")
+    of_patients = next(line for line in links.pairs_kept if line["with"] == "patients")
     assert sum(of_patients["kept"][word] for word in KEPT[:2]) >= 1
     text = visible(page.read_text())
     assert re.search(r"kept well or roughly, such as [a-z]+\.", text)

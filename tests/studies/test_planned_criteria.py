@@ -52,9 +52,9 @@ def test_what_is_likely_is_met_and_what_cannot_be_met_is_not(delta):
 def test_the_epsilon_that_would_do_does():
     for one in planned(0.05):
         assert one.verdict != LIKELY
-        (again,) = [other for other in planned(1.001 * one.epsilon) if other.what == one.what]
+        (again,) = [other for other in planned(1.001 * one.epsilon) if other.criterion == one.criterion]
         assert again.verdict == LIKELY
-        (before,) = [other for other in planned(one.epsilon / 1.3) if other.what == one.what]
+        (before,) = [other for other in planned(one.epsilon / 1.3) if other.criterion == one.criterion]
         assert before.verdict != LIKELY
 
 
