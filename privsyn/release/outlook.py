@@ -20,7 +20,7 @@ from privsyn.release.losses.rows import one_class_left
 
 if TYPE_CHECKING:
     from privsyn.inference.fitted import Fitted
-    from privsyn.release.table_model import TableModel
+    from privsyn.release.fitted_table import FittedTable
 
 COLUMNS = (0.04, 0.15)
 """Mean expected errors of single columns below which they are called usable, and rough. See `Outlook.of`."""
@@ -97,7 +97,7 @@ class Outlook:
     is_noise: bool = False
 
     @classmethod
-    def of(cls, model: TableModel, target: str | None = None) -> Outlook:
+    def of(cls, model: FittedTable, target: str | None = None) -> Outlook:
         """Return the outlook of a release; see `Release.outlook`.
 
         The error of a column includes what its counts do not show. A column of which nothing was found has
@@ -105,7 +105,7 @@ class Outlook:
         the error grows with the probability that two rows share such a group. The share of the cells that a
         spoiled column lost is an error too.
         """
-        codec, fitted, lost = model.codec, model.fitted, model.accuracy_.not_found
+        codec, fitted, lost = model.codec, model.fitted, model.not_found
         errors, shares = [], spoiled(model)
         for (certainty, table), inside in zip(fitted.with_certainties, errors_inside(fitted), strict=False):
             column, error = codec.column_of(*table.attributes), min(certainty.error + inside, 1.0)
@@ -240,7 +240,7 @@ def strength(counts: Floats) -> float:
     return round(total_variation(shares, reduce(np.multiply.outer, alone)), 12)
 
 
-def _pairs(model: TableModel) -> list[tuple[Attributes, float, float]]:
+def _pairs(model: FittedTable) -> list[tuple[Attributes, float, float]]:
     """Return the columns, the strength and the error of each measured pair, both without and with chance.
 
     The rows of independent columns depend on each other by chance. Strengths exclude the square of this

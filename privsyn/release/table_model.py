@@ -1,251 +1,36 @@
-"""TableModel: what was learnt of one table, and how rows are made from it."""
+"""TableModel: a fitted table with what its counts say: expected errors, losses and an outlook."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from privsyn.arguments import check_whole
-from privsyn.errors import InputError, not_found_in, plural, warn_absent, warn_disagreements
-from privsyn.inference.fitted import Fitted
-from privsyn.marginals.domain import Records
-from privsyn.marginals.marginal import Marginal
-from privsyn.marginals.structural_zeros import StructuralZeros
-from privsyn.methods.methods import Method
 from privsyn.private.discovery import bounds_noise
-from privsyn.private.ledger import Ledger
-from privsyn.progress import Progress, no_progress, with_progress
-from privsyn.release.agreement import Agreement
-from privsyn.release.computed import released_weights
-from privsyn.release.conditional import absent, balanced, completed
 from privsyn.release.draws.frames import frames_of
-from privsyn.release.given import Given, read_given
+from privsyn.release.fitted_table import FittedTable
 from privsyn.release.losses.kinds import Loss
 from privsyn.release.losses.of_table import losses_of
 from privsyn.release.outlook import Outlook
-from privsyn.release.pool import Pool
 from privsyn.release.table_accuracy import TableAccuracy
-from privsyn.synthesis.chains import Links
-from privsyn.synthesis.synthesise import ENOUGH, block_ends, in_blocks
-from privsyn.table.codec.codec import Codec
-from privsyn.table.io.output_type import PANDAS, OutputType, without_category
-from privsyn.table.io.write import stacked
-from privsyn.table.kinds.categorical import OTHER, Categorical
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-POOL = 50_000
-"""Most records in which `sample` searches for the given values."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TableModel:
-    """The model of one table of a release: consistent tables of noisy counts, from which its rows are made.
+class TableModel(FittedTable):
+    """The model of one table of a release, with its expected errors, losses and outlook.
 
-    Parameters
-    ----------
-    codec : Codec
-        Public: names, types and dtypes of the columns.
-    fitted : Fitted
-        The tables of counts from which records are made.
-    ledger : Ledger
-        The ledger of the release, which all its tables share.
-    method : Method
-        The algorithm that makes the records.
-    form : OutputType
-        Public: the type of the private table. Synthetic tables have the same type.
-    noted : tuple of Loss
-        Losses that only `fit` could know, from released answers and public facts.
-    name : str, optional
-        The name of the table among linked tables, which stands before its columns in the ledger. None if the
-        table was given without a database.
-    links : Links, optional
-        How the rows depend on rows of other tables. None for the table whose rows are the persons.
-    columns : mapping of a name to a dtype
-        The columns of the synthetic table in order, keys included. Of columns that are in the codec the dtype
-        does not count. Empty if the table was given without a database: then all columns are in the codec.
+    The parameters are those of `FittedTable`.
     """
-
-    codec: Codec
-    fitted: Fitted
-    ledger: Ledger
-    method: Method
-    form: OutputType = PANDAS
-    noted: tuple[Loss, ...] = ()
-    name: str | None = None
-    links: Links | None = None
-    columns: Mapping[str, str] = field(default_factory=dict)
-
-    def frame(
-        self,
-        n: int | None = None,
-        *,
-        given: Any = None,
-        balance: str | None = None,
-        seed: int | None = None,
-        progress: Progress | None = None,
-    ) -> pd.DataFrame:
-        """Return synthetic rows, each independent of other rows, as a data frame of pandas.
-
-        See `Release.sample` for the parameters, errors and warnings.
-        """
-        if balance is not None:
-            self.codec.schema.check_coded("balance", balance)
-        if given is None and balance is None:
-            return stacked(self.with_warning(self.blocks(n, seed, progress)))
-        return self._completed(n, given, balance, seed, progress)
-
-    def blocks(self, n: int | None, seed: int | None, progress: Progress | None) -> Iterator[pd.DataFrame]:
-        """Yield the table of `sample` in blocks of rows, as pandas data frames."""
-        rows = self.number_of_rows(n)
-        seeds = np.random.SeedSequence(None if seed is None else check_whole("seed", seed))
-        tables = self.fitted.one_ways + self._tables
-        ends = block_ends(rows, len(self.codec.domain))
-        rng = np.random.default_rng(seeds)
-        if len(ends) == 1:
-            enough = max(rows, min(round(self.fitted.total), ENOUGH))
-            yield self._decoded(self._records(tables, enough, rng, progress), rng, 0, rows)
-            return
-        records = in_blocks(tables, ends, self._records, seeds)
-        blocks = with_progress(records, "synthesising", len(ends), progress or no_progress)
-        for start, block in zip((0, *ends), blocks, strict=False):
-            yield self._decoded(block, rng, start)
-
-    def with_warning(self, blocks: Iterable[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-        """Yield the blocks of a table, and warn after the last if the rows differ from the release."""
-        agreement = self._new_agreement()
-        for block in blocks:
-            agreement.add(block)
-            yield block
-        warn_disagreements(agreement.disagreements())
-
-    def _new_agreement(self) -> Agreement:
-        return Agreement(self.codec, self.fitted, self.accuracy_.not_found)
-
-    def _completed(
-        self, n: int | None, given: Any, balance: str | None, seed: int | None, progress: Progress | None
-    ) -> pd.DataFrame:
-        """Return rows that have the given values, with balanced classes if asked."""
-        rows = self.number_of_rows(n)
-        rng = np.random.default_rng(None if seed is None else check_whole("seed", seed))
-        conditions = Given() if given is None else read_given(self.codec, given, n, rows)
-        numbers, spans = dict(conditions.numbers), conditions.spans
-        rows = next((len(cells) for cells in numbers.values()), rows)
-        if balance is not None:
-            if balance in {*numbers, *spans}:
-                raise InputError(f"balance {balance!r}: this column is given")
-            numbers[balance] = balanced(self.codec, self.fitted, balance, rows, rng)
-            warn_absent(balance, self.absent(balance))
-        if not rows or not (numbers or spans):
-            return stacked(self.blocks(rows, seed, progress))
-        enough = max(min(round(self.fitted.total), POOL), ENOUGH)
-        pool = Pool(self.codec, self.fitted, self._tables, self.records(enough, rng, progress), rng)
-        return self.with_used_categories(completed(pool, numbers, spans, rows, conditions.missing))
-
-    def absent(self, column: str) -> tuple[Any, ...]:
-        """Return the listed values of a column with no row in the release: no sample has them."""
-        self.codec.schema.check_coded("absent", column)
-        return absent(self.codec, self.fitted, column)
-
-    @cached_property
-    def zeros(self) -> StructuralZeros:
-        """The structural zeros of the merged codes, which the constraints imply."""
-        return self.codec.possible(self.fitted.merging)
-
-    @property
-    def _tables(self) -> tuple[Marginal, ...]:
-        """The marginals, and tables for structural zeros that no marginal covers."""
-        fitted = self.fitted
-        return (*fitted.marginals, *self.zeros.missing_from(fitted.marginals, fitted.one_ways))
-
-    def records(self, n: int, rng: np.random.Generator, progress: Progress | None = None) -> Records:
-        """Return `n` records in merged codes."""
-        return self._records(self.fitted.one_ways + self._tables, n, rng, progress)
-
-    def _records(
-        self, tables: tuple[Marginal, ...], n: int, rng: np.random.Generator, progress: Progress | None = None
-    ) -> Records:
-        """Make `n` records, in merged codes, from the one-ways and the other tables."""
-        domain, one_ways = self.fitted.merging.merged, tables[: len(self.codec.domain)]
-        return self.method.synthesise(
-            domain, one_ways, tables[len(one_ways) :], n, rng, progress=progress, zeros=self.zeros
-        )
-
-    def _decoded(
-        self, records: Records, rng: np.random.Generator, start: int, rows: int | None = None
-    ) -> pd.DataFrame:
-        """Return all records, or `rows` of them, as a table in random order; `start` records precede them."""
-        chosen = Records(records.domain, records.codes[rng.permutation(len(records))[:rows]])
-        restored = self.fitted.merging.restore(chosen, rng)
-        return self.with_used_categories(self.codec.decode(restored, rng, self.fitted.merging, start))
-
-    def with_used_categories(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Return rows whose categories lack "(other)" if no released row has this value."""
-        for name, column in self.codec.schema.coded.items():
-            dtype = frame[name].dtype if name in frame else None
-            if not isinstance(column, Categorical) or column.other != OTHER or dtype != "category":
-                continue
-            counts = released_weights(self.codec, self.fitted, name)
-            if counts[column.listed.index(OTHER)] == 0 and not (frame[name] == OTHER).any():
-                frame[name] = without_category(frame[name], OTHER)
-        return frame
-
-    def compared(self, n: int, seed: int) -> Agreement:
-        """Draw `n` rows and compare them with the release. This costs no privacy."""
-        rng, merging, agreement = np.random.default_rng(seed), self.fitted.merging, self._new_agreement()
-        numbers = self.codec.numbers(merging.restore(self.records(n, rng), rng), rng, merging)
-        codes = [cells.merged_codes(numbers[name]) for name, cells in self.codec.cells(merging).items()]
-        agreement.add_records(Records(merging.merged, np.stack(codes, axis=1)))
-        return agreement
-
-    @property
-    def is_mostly_noise(self) -> bool:
-        """Whether the number of rows is; not if it is known, or somebody else vouches for the counts."""
-        ledger = self.ledger
-        return not ledger.all_local and ledger.elsewhere is None and self.fitted.is_mostly_noise
-
-    @property
-    def too_little_signal(self) -> str | None:
-        """Say why no rows are made by default: their number is mostly noise. None if it is not.
-
-        It follows from released counts. A table that respondents randomised has a known number of rows.
-        The caller vouches for counts that were measured elsewhere.
-        """
-        if not self.is_mostly_noise:
-            return None
-        rows, error = self.fitted.total, self.fitted.noise_of_total
-        return (
-            f"too little signal: about {plural(rows, 'row')}, give or take {error:,.0f}: mostly noise. Raise"
-            " epsilon, or take a table of more rows"
-        )
-
-    def number_of_rows(self, n: int | None) -> int:
-        """Return `n`, or else the private estimate; an `InputError` if that is mostly noise."""
-        if n is not None:
-            return check_whole("n", n)
-        if (why := self.too_little_signal) is not None:
-            raise InputError(f"{why}. To look at the noise all the same, say how many rows: n (--rows)")
-        return self.estimated_rows
-
-    @property
-    def estimated_rows(self) -> int:
-        """The private estimate of the table's number of rows."""
-        return round(self.fitted.total)
 
     @cached_property
     def accuracy_(self) -> TableAccuracy:
         """Expected errors of all measurements, and intervals for counts. They cost no privacy."""
         laplace = self.ledger.accounting == "pure" and not self.ledger.all_local
-        not_found = not_found_in(self.ledger.public_inputs, self.codec.names, self.name)
         noise = bounds_noise(self.ledger, self.codec.names, self.name)
         unpublished = (name for name in self.codec.names if self.columns and name not in self.columns)
         draw = partial(frames_of, self)
-        return TableAccuracy(self.codec, self.fitted, laplace, draw, not_found, tuple(unpublished), noise)
+        return TableAccuracy(
+            self.codec, self.fitted, laplace, draw, self.not_found, tuple(unpublished), noise
+        )
 
     @cached_property
     def losses(self) -> tuple[Loss, ...]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Protocol, overload
 
 import numpy as np
 import pandas as pd
@@ -20,13 +20,33 @@ from privsyn.release.linked_rows import LinkedRows, Rows
 from privsyn.table.io.write import write_blocks
 
 if TYPE_CHECKING:
-    from privsyn.release.release import Release
     from privsyn.release.table_model import TableModel
+    from privsyn.table.codec.codec import Codec
+    from privsyn.table.database.declared import Database
     from privsyn.table.database.synthetic import SyntheticRows
 
 
 NUMBER = "draw"
 """The column of a file that says to which draw a row belongs, from 1 up."""
+
+
+class Drawable(Protocol):
+    """What draws need of a `Release`, which says what each is."""
+
+    @property
+    def database(self) -> Database: ...  # noqa: D102
+    @property
+    def tables(self) -> Mapping[str, TableModel]: ...  # noqa: D102
+    @property
+    def is_linked(self) -> bool: ...  # noqa: D102
+    @property
+    def kinds(self) -> tuple[str, ...]: ...  # noqa: D102
+    @property
+    def codec(self) -> Codec: ...  # noqa: D102
+    @property
+    def linked_rows(self) -> LinkedRows: ...  # noqa: D102
+    def table(self) -> TableModel: ...  # noqa: D102
+    def published(self, rows: Mapping[str, SyntheticRows]) -> Any: ...  # noqa: D102
 
 
 class Draws(Sequence[Any]):
@@ -49,7 +69,7 @@ class Draws(Sequence[Any]):
 
     def __init__(
         self,
-        release: Release[Any],
+        release: Drawable,
         m: int,
         n: int | None = None,
         seed: int | None = None,

@@ -25,7 +25,7 @@ from privsyn.table.io.write import stacked
 from privsyn.threads import ahead
 
 if TYPE_CHECKING:
-    from privsyn.release.table_model import TableModel
+    from privsyn.release.fitted_table import FittedTable
 
 T = TypeVar("T")
 
@@ -38,7 +38,7 @@ class FrameDraws:
 
     Parameters
     ----------
-    model : TableModel
+    model : FittedTable
     m : int
         Number of tables, at least 2.
     n : int, optional
@@ -49,7 +49,7 @@ class FrameDraws:
 
     def __init__(
         self,
-        model: TableModel,
+        model: FittedTable,
         m: int,
         n: int | None = None,
         seed: int | None = None,
@@ -82,7 +82,7 @@ class FrameDraws:
             self._report("drawing tables", self.m, self.m)
 
 
-def posterior_of(model: TableModel) -> Posterior:
+def posterior_of(model: FittedTable) -> Posterior:
     """Return the tables that the private one could have, given the model of the released one."""
     columns = OrderedColumns(model.codec, model.fitted)
     numbers = {name: columns.cells(name).middles for name in columns.counted}
@@ -94,7 +94,7 @@ MOST_ROWS = 20_000  # of a draw: its rows are fitted to the counts, so fewer add
 
 
 def frames_of(
-    model: TableModel, columns: frozenset[str] | None, progress: Progress | None
+    model: FittedTable, columns: frozenset[str] | None, progress: Progress | None
 ) -> Iterator[pd.DataFrame]:
     """Yield draws of some columns; for None, one synthetic table of all columns."""
     rows = min(round(model.fitted.total), MOST_ROWS)
@@ -105,7 +105,7 @@ def frames_of(
         yield from draws.each(draws.frame)
 
 
-def part_of(model: TableModel, columns: Collection[str]) -> TableModel:
+def part_of(model: FittedTable, columns: Collection[str]) -> FittedTable:
     """Return the model of some columns, and of the columns that constraints link with them.
 
     It has the one-way tables of these columns, and the marginals that have no further column.

@@ -16,7 +16,7 @@ from privsyn.table.encoding.encoders import OrderedEncoder
 from privsyn.table.schema.columns import Ordinal
 
 if TYPE_CHECKING:
-    from privsyn.release.table_model import TableModel
+    from privsyn.release.fitted_table import FittedTable
     from privsyn.table.discovery.beyond import Beyond
 
 IN_ONE = 0.8
@@ -102,7 +102,7 @@ def _end(counts: Floats, widths: Floats, sigma: float, total: float) -> _End:
     return _End(share, float(min(excesses)) / max(total, 1.0) if is_clear else 0.0)
 
 
-def _ends_of(model: TableModel, name: str) -> tuple[_End, _End] | None:
+def _ends_of(model: FittedTable, name: str) -> tuple[_End, _End] | None:
     """Return the ends of a column of numbers or times; None if its numbers are not counted."""
     codec, fitted, attribute = model.codec, model.fitted, model.codec.attributes_of(name)[0]
     if name in codec.gaps or attribute not in codec.domain.names:
@@ -119,7 +119,7 @@ def _ends_of(model: TableModel, name: str) -> tuple[_End, _End] | None:
     return _end(counts, widths, low, total), _end(counts[::-1], widths[::-1], high, total)
 
 
-def cells_at_bounds(model: TableModel) -> Iterator[Loss]:
+def cells_at_bounds(model: FittedTable) -> Iterator[Loss]:
     """Yield the columns with many cells at a bound of the schema.
 
     Values beyond a bound are counted there. But a spike at a bound may also be true, as incomes of 0 are. So
@@ -138,20 +138,20 @@ def cells_at_bounds(model: TableModel) -> Iterator[Loss]:
             )
 
 
-def cells_at_found_bounds(model: TableModel, beyond: Mapping[str, tuple[Beyond, Beyond]]) -> Iterator[Loss]:
+def cells_at_found_bounds(model: FittedTable, beyond: Mapping[str, tuple[Beyond, Beyond]]) -> Iterator[Loss]:
     """Yield the columns of which bounds were found, and those with many cells at one or beyond it.
 
     `fit` notes them in the release, for it alone has the counts beyond the bounds.
 
     Parameters
     ----------
-    model : TableModel
+    model : FittedTable
     beyond : mapping of a column to a pair of Beyond
         What the counts in which the bounds were found show beyond them.
     """
     searched = columns_of(model.ledger, BOUNDS, model.codec.names, model.name)
     for name, column in model.codec.schema.coded.items():
-        if not isinstance(column, Ordinal) or name not in searched or name in model.accuracy_.not_found:
+        if not isinstance(column, Ordinal) or name not in searched or name in model.not_found:
             continue
         bounds, sides = (_written(column.low), _written(column.high)), beyond.get(name, (None, None))
         ends = _ends_of(model, name) or (NOTHING, NOTHING)
@@ -199,12 +199,12 @@ def _beyond(column: Ordinal, shares: Sequence[float]) -> str:
     return f"{missing}values beyond {'them' if all(shares) else 'it'}"
 
 
-def cells_in_one_range(model: TableModel) -> Iterator[Loss]:
+def cells_in_one_range(model: FittedTable) -> Iterator[Loss]:
     """Yield the columns of which most cells were counted in one range: their bounds are too far apart."""
     codec = model.codec
     for name, encoder in zip(codec.domain.names, codec.encoders, strict=True):
         column = codec.column_of(name)
-        if not isinstance(encoder, OrderedEncoder) or column in (*codec.gaps, *model.accuracy_.not_found):
+        if not isinstance(encoder, OrderedEncoder) or column in (*codec.gaps, *model.not_found):
             continue
         counts = model.fitted.counts_of(name)[: encoder.size]
         index, share = int(counts.argmax()), float(counts.max(initial=0.0) / max(model.fitted.total, 1.0))

@@ -11,10 +11,10 @@ from privsyn.release.losses.kinds import MOST, NEARLY_ALL, NOT_FOUND, SOME, Loss
 from privsyn.table.kinds.categorical import OTHER
 
 if TYPE_CHECKING:
-    from privsyn.release.table_model import TableModel
+    from privsyn.release.fitted_table import FittedTable
 
 
-def missing_cells(model: TableModel, *, is_listed: bool) -> Iterator[Loss]:
+def missing_cells(model: FittedTable, *, is_listed: bool) -> Iterator[Loss]:
     """Yield the columns with many missing cells: an encoder cannot tell whether a cell had a value.
 
     Where values are listed, a value that is not in the list is missing too. They are a kind of their own.
@@ -22,7 +22,7 @@ def missing_cells(model: TableModel, *, is_listed: bool) -> Iterator[Loss]:
     codec = model.codec
     for name, column in codec.schema.coded.items():
         attribute = codec.attributes_of(name)[0]
-        if name in codec.gaps or attribute not in codec.nullable or name in model.accuracy_.not_found:
+        if name in codec.gaps or attribute not in codec.nullable or name in model.not_found:
             continue
         share = float(model.fitted.counts_of(attribute)[-1] / max(model.fitted.total, 1.0))
         if share > SOME and bool(column.listed) is is_listed:
@@ -31,7 +31,7 @@ def missing_cells(model: TableModel, *, is_listed: bool) -> Iterator[Loss]:
             yield loss_of(model, name, kind, share, f"{percent(share)} of the cells are {how}")
 
 
-def first_values(model: TableModel) -> Iterator[Loss]:
+def first_values(model: FittedTable) -> Iterator[Loss]:
     """Yield the columns without missing cells of which nearly all cells have the first value listed.
 
     Where no cell may be missing, the first value stands for missing cells and for values not in the list.
@@ -50,12 +50,12 @@ def first_values(model: TableModel) -> Iterator[Loss]:
             yield loss_of(model, name, "first value", share, text)
 
 
-def pooled_cells(model: TableModel) -> Iterator[Loss]:
+def pooled_cells(model: FittedTable) -> Iterator[Loss]:
     """Yield the columns of which many cells have the value that stands for all others."""
     codec, ledger = model.codec, model.ledger
     searched = columns_of(ledger, VALUES, codec.names, model.name)
     for name, column in codec.schema.coded.items():
-        if column.other not in column.listed or name in model.accuracy_.not_found:
+        if column.other not in column.listed or name in model.not_found:
             continue
         weights = released_weights(codec, model.fitted, name)
         cells = model.fitted.total if name in codec.domain.names else float(weights.sum())
@@ -77,8 +77,8 @@ def pooled_cells(model: TableModel) -> Iterator[Loss]:
         yield loss_of(model, name, "other" if name in searched else "missing or not listed", share, text)
 
 
-def invented_cells(model: TableModel) -> Iterator[Loss]:
+def invented_cells(model: FittedTable) -> Iterator[Loss]:
     """Yield the columns of which nothing was found under privacy."""
-    for name in model.accuracy_.not_found:
+    for name in model.not_found:
         text = "no values or bounds were found: its cells are invented, unless it is empty"
         yield loss_of(model, name, NOT_FOUND, 1.0, text)

@@ -17,26 +17,26 @@ from privsyn.table.schema.columns import Datetime, Identifier
 from privsyn.table.schema.schema import named_like_codes
 
 if TYPE_CHECKING:
-    from privsyn.release.table_model import TableModel
+    from privsyn.release.fitted_table import FittedTable
 
 SOME_TIMES = 0.1
 """Share of the rows from which it is said that noise would hide their times of day."""
 
 
-def dropped_columns(model: TableModel) -> Iterator[Loss]:
+def dropped_columns(model: FittedTable) -> Iterator[Loss]:
     """Yield the columns of free text."""
     for name in model.codec.dropped:
         yield loss_of(model, name, "left out", None, "left out, as columns of kind text are")
 
 
-def generated_columns(model: TableModel) -> Iterator[Loss]:
+def generated_columns(model: FittedTable) -> Iterator[Loss]:
     """Yield the columns of identifiers."""
     for name, column in model.codec.schema.columns.items():
         if isinstance(column, Identifier):
             yield loss_of(model, name, "identifiers", None, "replaced by generated IDs")
 
 
-def times_of_day(model: TableModel) -> Iterator[Loss]:
+def times_of_day(model: FittedTable) -> Iterator[Loss]:
     """Yield the columns taken as dates in which the noise would hide times of day.
 
     The question on their grids counts times, and the ledger has its noise. What it cannot hide is no loss.
@@ -44,7 +44,7 @@ def times_of_day(model: TableModel) -> Iterator[Loss]:
     total, codec = max(model.fitted.total, 1.0), model.codec
     for name in columns_of(model.ledger, GRIDS, codec.names, model.name):
         column = codec.schema.coded.get(name)
-        if not isinstance(column, Datetime) or column.unit != "D" or name in model.accuracy_.not_found:
+        if not isinstance(column, Datetime) or column.unit != "D" or name in model.not_found:
             continue
         sigma = deviation_of(model.ledger, GRIDS, name, model.name)
         share = min(LEFT_OUT + (TIMES_STAND_OUT + CLEAR) * sigma * sqrt(len(TIMES)) / total, 1.0)
@@ -56,7 +56,7 @@ def times_of_day(model: TableModel) -> Iterator[Loss]:
             yield loss_of(model, name, "times of day", None, text, f"({hidden})")
 
 
-def parts_of_seconds(model: TableModel) -> Iterator[Loss]:
+def parts_of_seconds(model: FittedTable) -> Iterator[Loss]:
     """Yield the columns of times whose type holds parts of a second: whole ones are counted and made."""
     codec = model.codec
     for name, dtype in zip(codec.names, codec.dtypes, strict=True):
@@ -68,7 +68,7 @@ def parts_of_seconds(model: TableModel) -> Iterator[Loss]:
             )
 
 
-def words_for_missing(model: TableModel) -> Iterator[Loss]:
+def words_for_missing(model: FittedTable) -> Iterator[Loss]:
     """Yield the columns of which the schema says that a word means a missing cell."""
     codec = model.codec
     for name, column in codec.schema.coded.items():
@@ -79,7 +79,7 @@ def words_for_missing(model: TableModel) -> Iterator[Loss]:
             yield loss_of(model, name, "words for missing cells", None, text, f"({shown})")
 
 
-def amounts(model: TableModel) -> Iterator[Loss]:
+def amounts(model: FittedTable) -> Iterator[Loss]:
     """Yield the columns whose bounds were found, and whose names are names of codes."""
     for name in columns_of(model.ledger, BOUNDS, model.codec.names, model.name):
         if named_like_codes(name):

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from math import isfinite
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from privsyn.release.table_model import TableModel
+from typing import Any, Protocol
 
 NOT_FOUND = "not found"
 """The kind of loss of a column of which nothing was found. The lines on it and its warning are others."""
@@ -150,14 +147,21 @@ def in_order(losses: Iterable[Loss]) -> tuple[Loss, ...]:
     return tuple(sorted(losses, key=rank))
 
 
-def full_name(model: TableModel, column: str) -> str:
+class Named(Protocol):
+    """A table of a release, which has a name if it is one of several."""
+
+    @property
+    def name(self) -> str | None:
+        """Its name."""
+        ...
+
+
+def full_name(model: Named, column: str) -> str:
     """Return a column with the name of its table, if that is one of several."""
     return column if model.name is None else f"{model.name}.{column}"
 
 
-def loss_of(
-    model: TableModel, column: str, kind: str, share: float | None, text: str, detail: str = ""
-) -> Loss:
+def loss_of(model: Named, column: str, kind: str, share: float | None, text: str, detail: str = "") -> Loss:
     """Return the loss of a column of a table; a sum of shares above 1 counts as 1."""
     return Loss(full_name(model, column), kind, None if share is None else min(share, 1.0), text, detail)
 

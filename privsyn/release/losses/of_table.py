@@ -11,11 +11,11 @@ from privsyn.release.losses import bounds, cells, facts
 from privsyn.release.losses.kinds import KINDS, NOT_COMPUTED, Loss, full_name, in_order
 
 if TYPE_CHECKING:
-    from privsyn.release.table_model import TableModel
+    from privsyn.release.fitted_table import FittedTable
 
 P = ParamSpec("P")
 
-FINDERS: tuple[Callable[[TableModel], Iterable[Loss]], ...] = (
+FINDERS: tuple[Callable[[FittedTable], Iterable[Loss]], ...] = (
     cells.invented_cells,
     bounds.cells_at_bounds,
     bounds.cells_in_one_range,
@@ -37,7 +37,7 @@ schema or the types.
 """
 
 
-def losses_of(model: TableModel) -> tuple[Loss, ...]:
+def losses_of(model: FittedTable) -> tuple[Loss, ...]:
     """Return all losses of a table: those with the largest shares first, then the facts without a share."""
     computed = [computed_losses(model.name or "", find, model) for find in FINDERS]
     return in_order([*model.noted, *chain.from_iterable(computed)])
@@ -70,24 +70,25 @@ def computed_losses(
         return (Loss(name or "all columns", NOT_COMPUTED, None, text),)
 
 
-def spoiled(model: TableModel) -> dict[str, float]:
+def spoiled(model: FittedTable) -> dict[str, float]:
     """Return the columns that may not be called usable, each with the largest share of its cells lost.
 
     Those in doubt are not among them: their cells may be true.
     """
-    return _spoiled(model, may_be_true=False)
+    return _spoiled(model, losses_of(model), may_be_true=False)
 
 
-def in_doubt(model: TableModel) -> tuple[str, ...]:
+def in_doubt(model: FittedTable) -> tuple[str, ...]:
     """Return the other columns of which most cells are alike: the owner knows whether the schema fits."""
-    surely = spoiled(model)
-    return tuple(name for name in _spoiled(model, may_be_true=True) if name not in surely)
+    losses = losses_of(model)
+    surely = _spoiled(model, losses, may_be_true=False)
+    return tuple(name for name in _spoiled(model, losses, may_be_true=True) if name not in surely)
 
 
-def _spoiled(model: TableModel, *, may_be_true: bool) -> dict[str, float]:
+def _spoiled(model: FittedTable, losses: Iterable[Loss], *, may_be_true: bool) -> dict[str, float]:
     """Return the columns that a loss of these kinds spoils, each with its largest share of lost cells."""
     shares: dict[str, float] = {}
-    for loss in model.losses:
+    for loss in losses:
         if loss.spoils and loss.share is not None and KINDS[loss.kind].may_be_true == may_be_true:
             shares.setdefault(loss.column, loss.share)
     full_names = {name: full_name(model, name) for name in model.codec.names}

@@ -12,7 +12,7 @@ from privsyn.release.losses.kinds import SOME, Loss, loss_of, percent
 if TYPE_CHECKING:
     from privsyn.inference.fitted import Fitted
     from privsyn.private.bounds import Contribution
-    from privsyn.release.table_model import TableModel
+    from privsyn.release.fitted_table import FittedTable
 
 UNSURE = 0.2
 """Standard deviation over the number of rows, from which little is known of this number."""
@@ -21,7 +21,7 @@ UNCLEAR = 2.0
 """Standard deviations of the noise below which a class of the target may have no row at all."""
 
 
-def losses_of_target(model: TableModel, target: str) -> Iterator[Loss]:
+def losses_of_target(model: FittedTable, target: str) -> Iterator[Loss]:
     """Yield what the run did to the classes of the target: to be predicted, a column needs two of them."""
     column = model.codec.schema.coded.get(target)
     attribute = model.codec.attributes_of(target)[0]
@@ -79,6 +79,6 @@ def losses_of_rows(
     yield Loss(name, "rows without an owner", None, text)
 
 
-def one_class_left(model: TableModel, target: str) -> bool:
+def one_class_left(model: FittedTable, target: str) -> bool:
     """Return whether the release has one class of a target: then no model learns anything."""
     return any(loss.kind == "target" and loss.share == 1.0 for loss in losses_of_target(model, target))
