@@ -129,14 +129,14 @@ class OrderedColumns:
         index = self._codec.domain.names.index(name)
         return self._fitted.certainties[index], self._fitted.one_ways[index]
 
-    def _merged(self, name: str) -> tuple[np.ndarray, np.ndarray]:
-        """Return the merged code and the share of each ordered code."""
-        index, size = self._codec.domain.names.index(name), self._encoders[name].size
-        merging = self._fitted.merging
-        return merging.groups[index][:size], merging.shares[index][:size]
-
     def _cells(self, name: str) -> NumberedCells:
-        return NumberedCells.of(*self._encoders[name].extents, *self._merged(name))
+        index, encoder, merging = (
+            self._codec.domain.names.index(name),
+            self._encoders[name],
+            self._fitted.merging,
+        )
+        codes = slice(encoder.size)
+        return NumberedCells.of(*encoder.extents, merging.groups[index][codes], merging.shares[index][codes])
 
     def _ranks(self, name: str) -> Ranks:
         return Ranks.after(self._fitted.merging, self._one_way(name)[1])

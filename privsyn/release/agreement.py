@@ -212,7 +212,7 @@ class Agreement:
         cells, counts = self._codec.cells(self._fitted.merging), self.counts
         for certainty, table in self._tables:
             drawn, name = counts[table.attributes], table.attributes[0]
-            if self._is_left_out(table):
+            if not set(self._columns_of(table)).isdisjoint(self._not_compared):
                 continue
             yield from self._other_cells(certainty, table, drawn)
             if len(table.attributes) > 1:
@@ -295,9 +295,6 @@ class Agreement:
         if abs(seen - correlation_of(table.counts, sides)) > widened:
             interval = correlation_interval(certainty.measured, table, sides).extended()
             yield from _outside(self._columns_of(table), "rank correlation", seen, interval, widened)
-
-    def _is_left_out(self, table: Marginal) -> bool:
-        return any(name in self._not_compared for name in self._columns_of(table))
 
     def _columns_of(self, table: Marginal) -> tuple[str, ...]:
         """Return the columns that a table counts, once each if they are counted in parts."""

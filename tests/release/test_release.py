@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 from small_releases import SCHEMA, both, table
 
-from privsyn import Categorical, InputError, PrivSyn, Release, Schema, load
+from privsyn import Categorical, Database, InputError, PrivSyn, Release, Schema, Table, load
+from privsyn.abilities import LINKED, TOGETHER
 from privsyn.errors import safe_repr
 from privsyn.synthesis.synthesise import ENOUGH
 
@@ -116,3 +117,33 @@ def test_categories_of_which_all_values_are_known_gain_none(values):
     for sample in (model.sample(500, seed=0), model.sample(50, given={"c": values[0]}, seed=0)):
         assert set(sample["c"].dtype.categories) == set(values)
         assert sample["c"].dtype.categories.dtype == table["c"].dtype.categories.dtype
+
+
+def test_one_class_has_one_table_and_several_and_all_that_a_user_calls():
+    """A table that was given alone comes back alone, a database as a dict; all tables have one ledger."""
+    visits = pd.DataFrame({"who": [1, 1, 2, 3] * 50, "ward": ["a", "b", "a", "b"] * 50})
+    wards = Schema({"ward": Categorical(["a", "b"])})
+    people = pd.DataFrame({"who": [1, 2, 3] * 50}).drop_duplicates()
+    database = Database(
+        {"people": Table(Schema({}), key="who"), "visits": Table(wards, parent="people", link="who")}
+    )
+    alone = PrivSyn(9.0, 1e-6, wards, unit="who", seed=1).fit(visits).release_
+    together = PrivSyn(9.0, 1e-6, wards, unit="who", identifiers=True, seed=1).fit(visits).release_
+    linked = PrivSyn(9.0, 1e-6, database, seed=1).fit({"people": people, "visits": visits}).release_
+    for release, names in ((alone, ["rows"]), (together, ["persons", "rows"]), (linked, [*database.names])):
+        assert isinstance(release, Release)
+        assert list(release.tables) == names
+        assert {id(model.ledger) for model in release.tables.values()} == {id(release.ledger)}
+        assert f"about {round(release.fitted.total) if release is alone else ''}" in repr(release)
+        assert set(release.outlooks()) == set(names)
+        assert len(release.draws(2, 5, seed=1)) == 2
+    assert list(alone.sample(3)) == ["ward"]
+    assert list(together.sample(3)) == ["who", "ward"]
+    assert list(linked.sample(3)) == ["people", "visits"]
+    assert (alone.kinds, together.kinds, linked.kinds) == ((), (TOGETHER,), (LINKED,))
+    for call in (linked.table, lambda: linked.codec, lambda: linked.outlook(), lambda: linked.absent("ward")):
+        with pytest.raises(InputError, match="for one table, and the model has several"):
+            call()
+    for call in (lambda: together.sample(3, balance="ward"), lambda: linked.sample(3, balance="ward")):
+        with pytest.raises(InputError, match="take no balance"):
+            call()

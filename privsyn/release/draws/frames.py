@@ -113,13 +113,13 @@ def part_of(model: FittedTable, columns: Collection[str]) -> FittedTable:
     codec, fitted = codec_of(model.codec, columns), model.fitted
     names, first = set(codec.domain), len(fitted.one_ways)
     one_ways = [model.codec.domain.names.index(name) for name in codec.domain]
-    marginals = [place for place, table in enumerate(fitted.marginals) if names >= set(table.attributes)]
+    marginals = [index for index, table in enumerate(fitted.marginals) if names >= set(table.attributes)]
     part = Fitted(
         fitted.merging.project(codec.domain.names),
-        tuple(fitted.one_ways[place] for place in one_ways),
-        tuple(fitted.marginals[place] for place in marginals),
+        tuple(fitted.one_ways[index] for index in one_ways),
+        tuple(fitted.marginals[index] for index in marginals),
         fitted.total,
-        tuple(fitted.certainties[place] for place in (*one_ways, *(first + place for place in marginals))),
+        tuple(fitted.certainties[index] for index in (*one_ways, *(first + index for index in marginals))),
     )
     return replace(model, codec=codec, fitted=part)
 
