@@ -12,7 +12,7 @@ import numpy as np
 
 from privsyn.evaluation import marginals
 from privsyn.evaluation.comparison import Comparison
-from privsyn.evaluation.link_metrics import METRICS_OF_PERSONS, numbers_of_rows, worst_of
+from privsyn.evaluation.link_metrics import METRICS_OF_PERSONS, WORST, numbers_of_rows, worst_of
 from privsyn.evaluation.linked_comparison import LinkedComparison
 from privsyn.evaluation.linked_rows import as_one, read_tables
 from privsyn.evaluation.linked_scores import LinkedScores
@@ -26,9 +26,6 @@ from privsyn.table.database.declared import Database
 from privsyn.table.database.yaml_form import database_from_plain
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.yaml_file import read_public
-
-WORST = 10
-"""Number of marginals of each order that are listed as the worst."""
 
 
 def evaluate(

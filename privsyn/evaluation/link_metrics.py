@@ -31,6 +31,7 @@ MOST_ALIKE = 6
 """Numbers of a person's rows with one value, from this one on, are counted together."""
 
 WORST = 10
+"""Number of marginals, or of other parts of a score, that are listed as the worst."""
 
 
 Part = tuple[str, Any]

@@ -43,15 +43,15 @@ from privsyn.table.schema.columns import (
 from privsyn.table.schema.constraint import add_declared
 from privsyn.table.schema.schema import Schema, check_column_names, with_identifiers
 
-FAR = 3
+CLOSE_CELLS = 3
 """Cells of the first grid. Numbers in at most this many cells are close together and far from zero (years,
 degrees, codes), so a second grid narrows their bounds."""
 
-FARTHEST, FEW_FAR = 2.0**30, 0.1
+FAR_RATIO, FEW_FAR_ROWS = 2.0**30, 0.1
 """Of bounds this many times as far apart as the ends of a crowd, the grid has some 1,000 points in the crowd.
 If less than this share of the rows lie outside the crowd, the bounds are those of the crowd then."""
 
-LARGEST = 2**63
+LARGEST_NUMBER = 2**63
 """Numbers of this size or larger are not found."""
 
 
@@ -207,7 +207,9 @@ class OpenSchema:
                 closer[name] = grid.divided(first, last)
             elif not grid.around_zero and grid.is_wide[[first, last]].any():
                 closer[name] = grid.between(first, last, step=1.0)
-            elif last - first < FAR and low * high > 0 and low < high:  # a single number may be one of a flag
+            elif (
+                last - first < CLOSE_CELLS and low * high > 0 and low < high
+            ):  # a single number may be one of a flag
                 step = None if decimals is None else 10.0**-decimals
                 closer[name] = grid.between(first, last, step=step)
         return closer
@@ -270,7 +272,7 @@ class OpenSchema:
             (low, high), (lowest, highest) = grids[name].span(first, last), grids[name].span(*extents[name])
             inside = noisy[first : last + 1].copy()
             outside = float(noisy.sum() - inside.sum())
-            if (highest - lowest) / FARTHEST > high - low and outside < FEW_FAR * float(noisy.sum()):
+            if (highest - lowest) / FAR_RATIO > high - low and outside < FEW_FAR_ROWS * float(noisy.sum()):
                 inside[0] += noisy[:first].sum()
                 inside[-1] += noisy[last + 1 :].sum()
                 moved[name] = np.pad(inside, (first, len(noisy) - last - 1)), sigma
@@ -476,7 +478,7 @@ def _is_sound(value: Any, marks: set[str]) -> bool:
     """Return whether a schema and a file can hold a value: it is no mark of missing, and not too large."""
     if type(value) is str:  # half of a surrogate pair cannot be written in any file
         return value not in marks and value.encode("utf-8", "ignore") == value.encode("utf-8", "replace")
-    return type(value) in (bool, int, float) and abs(value) < LARGEST and str(value) not in marks
+    return type(value) in (bool, int, float) and abs(value) < LARGEST_NUMBER and str(value) not in marks
 
 
 def marks_of_numbers(schema: Schema, head: pd.DataFrame) -> list[str]:

@@ -23,7 +23,7 @@ from privsyn.table.inferred.number_bounds import FEW_ROWS
 from privsyn.table.schema.columns import Coded
 from privsyn.table.schema.constraint import Constraint, constraint_from_plain
 
-RARE = 1e-9
+RARE_BY_CHANCE = 1e-9
 """Probability below which missing cells in a group of rows are no chance, if cells are missing at random."""
 
 ACCIDENT = 1e-4
@@ -231,15 +231,15 @@ def roundest(below: float, above: float) -> float:
 
 def _is_rare(missing: Mask, rows: int) -> bool:
     """Return whether that many missing cells in a row would be no chance."""
-    return bool(missing.mean() ** rows < RARE)
+    return bool(missing.mean() ** rows < RARE_BY_CHANCE)
 
 
-TINY = 1e-300
+LEAST_WEIGHT = 1e-300
 
 NEAR_ONE = 1e-3
 """A weight this near to 1 is that of a part of a sum, up to rounded cells."""
 
-HEAD = 64
+HEAD_ROWS = 64
 """Rows that are read of all columns."""
 
 
@@ -273,7 +273,9 @@ class LookUps:
         order = np.argsort(values, kind="stable")
         rows_of = np.bincount(values)
         before = np.repeat(np.cumsum(rows_of) - rows_of, rows_of)
-        few = np.arange(len(values)) - before < max(HEAD // len(rows_of), 2)  # so that rare values are read
+        few = np.arange(len(values)) - before < max(
+            HEAD_ROWS // len(rows_of), 2
+        )  # so that rare values are read
         rows = order[few]
         wanted = values[rows, np.newaxis]
         cells = self._codes[rows] + self._starts
@@ -298,16 +300,18 @@ class Drivers:
         for index, (_, (codes, values), numbers) in enumerate(columns):
             if numbers is not None:
                 for first in _ends(numbers):
-                    ends.append(np.resize(first, HEAD))
+                    ends.append(np.resize(first, HEAD_ROWS))
                     of_ends.append(index)
             elif 2 <= len(values) <= MOST_VALUES:
                 rows_of = np.bincount(codes + 1, minlength=len(values) + 1)
                 order, stops = np.argsort(codes, kind="stable"), np.cumsum(rows_of)
                 for size, stop in zip(rows_of[1:].tolist(), stops[1:].tolist(), strict=True):
-                    groups.append(np.resize(order[stop - size : stop][:HEAD], HEAD))
+                    groups.append(np.resize(order[stop - size : stop][:HEAD_ROWS], HEAD_ROWS))
                     owners.append(index)
                     sizes.append(size)
-        self._groups, self._ends = (np.array(rows, np.int64).reshape(-1, HEAD) for rows in (groups, ends))
+        self._groups, self._ends = (
+            np.array(rows, np.int64).reshape(-1, HEAD_ROWS) for rows in (groups, ends)
+        )
         self._owners, self._of_ends = np.array(owners, np.int64), np.array(of_ends, np.int64)
         self._sizes = np.array(sizes, np.float64)
 
@@ -315,7 +319,7 @@ class Drivers:
         """Return the columns that `driver` has to examine, given where a column is missing."""
         share = float(missing.mean())
         rows_needed = (
-            HEAD if share == 1 else max(ceil(log(RARE) / log(share)) - 1, 1)
+            HEAD_ROWS if share == 1 else max(ceil(log(RARE_BY_CHANCE) / log(share)) - 1, 1)
         )  # rows that are no chance
         empty = missing[self._groups].all(axis=1)
         rows = np.bincount(self._owners[empty], self._sizes[empty], len(self._known))
@@ -330,7 +334,7 @@ def _ends(numbers: Floats) -> Iterator[Ints]:
     if not len(present):
         return
     for side in (numbers[present], -numbers[present]):
-        few = np.argpartition(side, min(HEAD, len(side)) - 1)[:HEAD]
+        few = np.argpartition(side, min(HEAD_ROWS, len(side)) - 1)[:HEAD_ROWS]
         yield present[few[np.argsort(side[few])]]
 
 
@@ -390,11 +394,11 @@ def sum_of_many(numbers: Floats, total: int, without: Sequence[int]) -> tuple[in
     alike[[total, *without]] = False
     parts = np.flatnonzero(alike)
     complete = np.flatnonzero(np.isfinite(numbers[total]) & np.isfinite(numbers[parts]).all(axis=0))
-    some = complete[: 4 * len(parts) + HEAD]
+    some = complete[: 4 * len(parts) + HEAD_ROWS]
     if len(parts) < 3 or len(some) <= len(parts):
         return ()
     cells = numbers[np.ix_(parts, some)].T
-    scale = np.maximum(np.abs(cells).max(axis=0), TINY)
+    scale = np.maximum(np.abs(cells).max(axis=0), LEAST_WEIGHT)
     try:
         weights = nnls(cells / scale, numbers[total, some])[0] / scale
     except RuntimeError:  # too many steps

@@ -16,11 +16,11 @@ from privsyn.errors import InputError
 from privsyn.marginals.domain import Floats
 from privsyn.table.database.rules import EQUAL, Comparison, read_across
 from privsyn.table.database.summaries import COUNT, SUM, Computed, Derived
-from privsyn.table.drafting.candidates import HEAD, Proposal
+from privsyn.table.drafting.candidates import HEAD_ROWS, Proposal
 from privsyn.table.drafting.keys import KeyedTable
 from privsyn.table.drafting.layout import Layout
 from privsyn.table.drafting.relations import sign_between
-from privsyn.table.drafting.siblings import LEAST, DraftedTable
+from privsyn.table.drafting.siblings import FEWEST_PAIRS, DraftedTable
 from privsyn.table.encoding.dtypes import family
 from privsyn.table.schema.columns import Datetime, Numerical
 from privsyn.table.schema.rules import ROUNDING
@@ -99,12 +99,12 @@ def sums_of_rows(tables: Mapping[str, DraftedTable], copies: Elsewhere) -> Elsew
         }
         several = np.bincount(at[at >= 0], minlength=len(above.frame)) > 1
         for total, numbers in _numbers_of(above):
-            if total in copies[above.name] or total == above.order.column or several.sum() < LEAST:
+            if total in copies[above.name] or total == above.order.column or several.sum() < FEWEST_PAIRS:
                 continue
             for name, summed in sums.items():
                 error = np.abs(summed - numbers)
                 differ = int((numbers != np.median(numbers)).sum())  # not all by accident
-                if differ >= LEAST and (error <= ROUNDING * np.maximum(np.abs(numbers), 1)).all():
+                if differ >= FEWEST_PAIRS and (error <= ROUNDING * np.maximum(np.abs(numbers), 1)).all():
                     summary = Derived(COUNT if name is None else SUM, child.name, name)
                     rule = str(Computed((None, total), summary))
                     if Computed.read(rule) == Computed((None, total), summary):
@@ -184,7 +184,7 @@ def _differs(cells: pd.Series) -> bool:
         codes = pd.factorize(cells)[0]
     except (TypeError, NotImplementedError):  # lists
         return False
-    return len(codes) - int(np.bincount(codes + 1).max(initial=0)) >= LEAST
+    return len(codes) - int(np.bincount(codes + 1).max(initial=0)) >= FEWEST_PAIRS
 
 
 def _comparable(cells: pd.Series) -> Floats | pd.Series:
@@ -196,7 +196,7 @@ def _comparable(cells: pd.Series) -> Floats | pd.Series:
 
 def _equal(cells: Floats | pd.Series, above: Floats | pd.Series) -> bool:
     """Return whether each cell is that of the row above; some rows are looked at first."""
-    for rows in (slice(None, None, max(1, len(cells) // HEAD)), slice(None)):
+    for rows in (slice(None, None, max(1, len(cells) // HEAD_ROWS)), slice(None)):
         first_cells, second_cells = cells[rows], above[rows]
         if isinstance(first_cells, pd.Series) and isinstance(second_cells, pd.Series):
             equal = family(first_cells.dtype) == family(second_cells.dtype) and _alike(

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from privsyn.marginals.domain import Ints
-from privsyn.table.drafting.candidates import RARE
+from privsyn.table.drafting.candidates import RARE_BY_CHANCE
 from privsyn.table.encoding.dtypes import family
 from privsyn.table.io.formats import DeclaredTable
 from privsyn.table.io.identifiers import identifiers
@@ -186,7 +186,7 @@ class KeyCells:
         if self.numbers is None or key.numbers is None:
             return (self.numbers is None) != (key.numbers is None)
         between = key.numbers[1] - key.numbers[0] + 1
-        return bool((keys / between) ** values > RARE)
+        return bool((keys / between) ** values > RARE_BY_CHANCE)
 
 
 @dataclass(frozen=True, eq=False)

@@ -59,7 +59,7 @@ LIKE_NAMES = re.compile(r"(?:[A-ZÄÖÜÉ][\w.'-]+,? ){1,3}[A-ZÄÖÜÉ][\w'-]+"
 NAMES = re.compile(r"(?i)(?:^|_)names?$|name$|(?:^|_)(?:label|title)$")
 """Names of columns that may have names of persons, if their cells look so."""
 
-MOSTLY = 0.5
+LEAST_SHARE_OF_CONTACTS = 0.5
 """Least share of the different cells of a column that look like contacts or names, if it has these."""
 
 HOUSEHOLD = 5
@@ -298,7 +298,8 @@ def _traced(table: KeyedTable, column: str) -> bool:
     cells = [cell for cell in table.frame[column].dropna().unique().tolist() if isinstance(cell, str)]
     patterns = [LIKE_CONTACTS, *([LIKE_NAMES] if NAMES.search(column) else [])]
     return any(
-        sum(bool(pattern.fullmatch(cell)) for cell in cells) > MOSTLY * len(cells) for pattern in patterns
+        sum(bool(pattern.fullmatch(cell)) for cell in cells) > LEAST_SHARE_OF_CONTACTS * len(cells)
+        for pattern in patterns
     )
 
 

@@ -19,8 +19,8 @@ import pandas as pd
 from privsyn.errors import InputError
 from privsyn.marginals.domain import Floats
 from privsyn.table.drafting.candidates import (
-    HEAD,
-    RARE,
+    HEAD_ROWS,
+    RARE_BY_CHANCE,
     Cells,
     Drivers,
     LookUps,
@@ -41,10 +41,10 @@ from privsyn.table.schema.rules import ROUNDING
 from privsyn.table.schema.schema import Schema
 from privsyn.table.schema.yaml_file import constraint_lines
 
-LEAST = 30
+FEWEST_ROWS = 30
 """Rows in which a proposal must hold, and be put to the test: fewer show nothing."""
 
-CHANCE = 0.95
+MOST_BY_CHANCE = 0.95
 """An order that holds for more pairs of rows than this would hold by chance."""
 
 MOST_SUMMED = 200
@@ -189,12 +189,12 @@ def _comes_after(start: Cells, end: Cells, days: Cells) -> bool:
     """Return whether a date follows from another one and from days, of which there are several numbers."""
     if start.numbers is None or end.numbers is None or days.numbers is None:
         return False
-    for rows in (slice(HEAD), slice(None)):
+    for rows in (slice(HEAD_ROWS), slice(None)):
         later, number = (end.numbers[rows] - start.numbers[rows]) / DAY, days.numbers[rows]
         if not np.array_equal(later, number, equal_nan=True):
             return False
     present = number[np.isfinite(number)]
-    return len(present) >= LEAST and bool((present != present[0]).any())
+    return len(present) >= FEWEST_ROWS and bool((present != present[0]).any())
 
 
 def _orders(cells: list[Cells]) -> Iterator[str]:
@@ -231,7 +231,7 @@ def _may_be_below(cells: list[Cells]) -> Iterator[tuple[Cells, Cells]]:
     numbers = [
         numbers_of_column.numbers for numbers_of_column in cells if numbers_of_column.numbers is not None
     ]
-    heads: Floats = np.array([numbers_of_column[:HEAD] for numbers_of_column in numbers])
+    heads: Floats = np.array([numbers_of_column[:HEAD_ROWS] for numbers_of_column in numbers])
     lows, highs = (
         np.array([end(numbers_of_column) for numbers_of_column in numbers]) for end in (np.nanmin, np.nanmax)
     )
@@ -247,10 +247,10 @@ def sign_between(low: Floats | None, high: Floats | None) -> str:
         return ""
     complete = np.isfinite(low) & np.isfinite(high)
     low, high = low[complete], high[complete]
-    if len(low) < LEAST or (low == high).all():
+    if len(low) < FEWEST_ROWS or (low == high).all():
         return ""
     by_chance = np.searchsorted(np.sort(low), high, side="right").mean() / len(low)
-    if by_chance > CHANCE or by_chance ** len(low) > RARE:
+    if by_chance > MOST_BY_CHANCE or by_chance ** len(low) > RARE_BY_CHANCE:
         return ""
     return "<" if (low < high).all() else "<="
 
@@ -258,7 +258,7 @@ def sign_between(low: Floats | None, high: Floats | None) -> str:
 def _sums(cells: list[Cells]) -> Iterator[tuple[str, str]]:
     """Yield each column of numbers that is the sum of others, and the constraint; sums of two come first."""
     listed = [column for column in cells if isinstance(column.column, Numerical) and len(column.coded[1]) > 2]
-    if len(listed) < 3 or len(listed[0].raw) < LEAST:
+    if len(listed) < 3 or len(listed[0].raw) < FEWEST_ROWS:
         return
     numbers: Floats = np.array([column.numbers for column in listed])
     totals: set[int] = set()
@@ -285,7 +285,7 @@ def _is_sum(numbers: Floats) -> bool:
     """Return whether rows of numbers add up to the last, up to rounding, and each of them varies."""
     gone = np.isnan(numbers)
     numbers = numbers[:, ~gone.any(axis=0)]
-    if numbers.shape[1] < LEAST or (gone != gone[0]).any():
+    if numbers.shape[1] < FEWEST_ROWS or (gone != gone[0]).any():
         return False
     varied = all(len(np.unique(row)) > 2 for row in numbers)
     error = np.abs(numbers[:-1].sum(axis=0) - numbers[-1])
@@ -305,7 +305,7 @@ def _look_ups(cells: list[Cells]) -> Iterator[tuple[str, Proposal]]:
         twins = ones[(sizes[ones] == sizes[index]) & (ones < index)]  # of two twins, one is computed
         for key_column in (order[k] for k in [*ones[sizes[ones] > sizes[index]], *twins]):
             keys, names = key_column.coded
-            if len(keys) < LEAST * len(names) / 5:
+            if len(keys) < FEWEST_ROWS * len(names) / 5:
                 continue
             code_of_key = np.zeros(len(names) + 1, np.int64)  # the last is that of -1: of missing cells
             code_of_key[keys] = codes
@@ -324,7 +324,7 @@ def _look_ups(cells: list[Cells]) -> Iterator[tuple[str, Proposal]]:
 def _gaps(cells: list[Cells], drivers: list[Cells]) -> Iterator[Proposal]:
     """Yield when each column is missing, as far as another column says so, and in how many rows."""
     patterns: dict[bytes, Cells] = {}
-    sparse = [column for column in cells if column.missing.any() and len(column.missing) >= LEAST]
+    sparse = [column for column in cells if column.missing.any() and len(column.missing) >= FEWEST_ROWS]
     deciding = Drivers([(d.quoted, d.coded, d.numbers) for d in drivers if _may_decide(d)] if sparse else [])
     for column in sparse:
         says, rows = driver(column.missing, deciding.candidates_for(column.missing)) or ("", 0)

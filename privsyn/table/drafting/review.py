@@ -23,7 +23,7 @@ from privsyn.table.drafting.relations import measured, proposal_lines, propose
 from privsyn.table.encoding.dtypes import family
 from privsyn.table.encoding.steps import NUMBERS, decimals_of_step
 from privsyn.table.inferred.columns import UNIQUE
-from privsyn.table.inferred.number_bounds import COARSE, FEW_NUMBERS, FEW_ROWS, outwards
+from privsyn.table.inferred.number_bounds import COARSE_RATIO, FEW_NUMBERS, FEW_ROWS, outwards
 from privsyn.table.inferred.ranks import Order
 from privsyn.table.inferred.time_formats import date_formats, mixed_date_formats
 from privsyn.table.io.csv_table import PLAIN
@@ -32,19 +32,19 @@ from privsyn.table.schema.columns import Categorical, Column, Identifier, Numeri
 from privsyn.table.schema.schema import Schema, named_like_codes
 from privsyn.table.schema.yaml_file import to_yaml
 
-BULK = 0.01
+OUTSIDE_BULK = 0.01
 """Share of the numbers at either end that is not the bulk of a column."""
 
-WIDE = 10
+WIDE_RATIO = 10
 """Bounds this many times as far apart as the ends of the bulk are worth a remark."""
 
-LEAST = 30
+FEWEST_CELLS = 30
 """Cells from which a remark is made: fewer show nothing."""
 
 LEAST_NUMBERED = 500
 """Different whole numbers from which a column may number the rows."""
 
-MOSTLY = 0.9
+LEAST_ON_GRID = 0.9
 """Share of the numbers that lie on a grid for a remark about it."""
 
 MOST_GAPS = 10
@@ -105,8 +105,8 @@ def _of_numbers(name: str, column: Column, present: pd.Series, has_neighbours: b
         return
     numbers = np.asarray(present.astype(np.float64), np.float64)
     numbers = numbers[np.isfinite(numbers)]
-    first, last = np.quantile(numbers, [BULK, 1 - BULK])
-    if column.high - column.low > WIDE * (last - first) > 0:
+    first, last = np.quantile(numbers, [OUTSIDE_BULK, 1 - OUTSIDE_BULK])
+    if column.high - column.low > WIDE_RATIO * (last - first) > 0:
         low, high = outwards(float(first), float(last))
         yield (
             "WIDE: nearly all numbers lie within a tenth of these bounds. They cost accuracy: choose bounds"
@@ -119,7 +119,7 @@ def _of_numbers(name: str, column: Column, present: pd.Series, has_neighbours: b
             " a CSV, rare ones come out as the word other), and {kind: categorical, values: [ ]} lists"
             " public ones."
         )
-    if len(numbers) < LEAST:
+    if len(numbers) < FEWEST_CELLS:
         return
     if (code := code_for_missing(numbers)) is not None:
         marks = f"{{missing: ['{code:.0f}', '{code:.1f}']}}"
@@ -174,10 +174,15 @@ def _most_common_step(column: Numerical, numbers: Floats) -> float | None:
     used = column.step or (1.0 if column.integer else 10.0 ** -(column.decimals or 12))
     numbers = numbers[numbers != 0]  # a zero lies on every grid
     for lattice in NUMBERS:
-        coarse = lattice.step >= (COARSE if column.decimals is None else 1 + 1e-9) * used
-        if lattice.offset or not coarse or decimals_of_step(lattice.step) is None or len(numbers) < LEAST:
+        coarse = lattice.step >= (COARSE_RATIO if column.decimals is None else 1 + 1e-9) * used
+        if (
+            lattice.offset
+            or not coarse
+            or decimals_of_step(lattice.step) is None
+            or len(numbers) < FEWEST_CELLS
+        ):
             continue
-        if MOSTLY <= _on_grid(numbers, lattice.step) < 1 and np.ptp(numbers) > 10 * lattice.step:
+        if LEAST_ON_GRID <= _on_grid(numbers, lattice.step) < 1 and np.ptp(numbers) > 10 * lattice.step:
             return lattice.step
     return None
 
@@ -224,7 +229,7 @@ def _of_names(name: str, column: Column, present: pd.Series, *, remarked: bool) 
     """Yield whether the cells may name rows or persons, of which whole numbers `remarked` as codes may."""
     named = isinstance(column, Categorical) and column.values is None
     numbered = isinstance(column, Numerical) and column.integer and column.step is None
-    if not (named or numbered) or len(present) < LEAST:
+    if not (named or numbered) or len(present) < FEWEST_CELLS:
         return
     if family(present.dtype) == "object" and not present.map(lambda cell: isinstance(cell, str)).all():
         return  # objects may have no hash; in pandas 2 text is of this type, too

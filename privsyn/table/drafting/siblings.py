@@ -22,13 +22,13 @@ from privsyn.table.encoding.dtypes import family
 from privsyn.table.schema.columns import Datetime, Numerical
 from privsyn.table.schema.schema import Schema
 
-LEAST = 30
+FEWEST_PAIRS = 30
 """Pairs of neighbours of one parent, and of those that rise, that show something: fewer may by chance."""
 
 NEARLY_ALL = 0.99
 """Least share of the steps from row to row that do not fall, if numbers rise: a few rows may be misplaced."""
 
-MOSTLY = 0.9
+LEAST_DISTINCT = 0.9
 """Least share of the rows whose number no row of the same parent before them has, for an order by the name;
 and of the parents whose first row has the number 1, if numbers are positions."""
 
@@ -138,11 +138,11 @@ class Siblings:
         if not is_whole or self._share_distinct(numbers) < 1:
             return False
         lowest = pd.Series(positions).groupby(self.parents[self.sorted]).min()
-        return bool((lowest == 1).mean() >= MOSTLY)
+        return bool((lowest == 1).mean() >= LEAST_DISTINCT)
 
     def order(self, without: Collection[str]) -> RowOrder:
         """Return how the rows of a parent are in order; the columns `without` are keys."""
-        if len(self.pairs[0]) < LEAST:
+        if len(self.pairs[0]) < FEWEST_PAIRS:
             return RowOrder()
         numbers_of = {name: self.numbers(name) for name in map(str, self.frame) if name not in without}
         varying = {
@@ -179,7 +179,7 @@ class Siblings:
         for name, numbers in varying.items():
             distinct, rising = self._share_distinct(numbers), self._increases(numbers)
             named = any(map(IN_TIME.fullmatch, words(name)))
-            if (named and (rising or distinct >= MOSTLY)) or (rising and distinct == 1):
+            if (named and (rising or distinct >= LEAST_DISTINCT)) or (rising and distinct == 1):
                 why = "their order in the file" if rising else "its name, and they differ"
                 return RowOrder(name, (), f"READ: order by {name}, because of {why}.")
         return None
@@ -196,7 +196,7 @@ class Siblings:
             earlier, later = order[:-1][same], order[1:][same]
         steps = numbers[later] - numbers[earlier]
         steps = steps[np.isfinite(steps)]
-        enough = len(steps) >= LEAST and int((steps > 0).sum()) >= LEAST
+        enough = len(steps) >= FEWEST_PAIRS and int((steps > 0).sum()) >= FEWEST_PAIRS
         return enough and bool((steps >= 0).mean() >= NEARLY_ALL)
 
     def _is_constant(self, name: str) -> bool:
@@ -206,7 +206,7 @@ class Siblings:
 
     def belonging_to_parent(self) -> Iterator[str]:
         """Yield the columns that never differ among the rows of one parent, but among those of others."""
-        if len(self.pairs[0]) >= LEAST:
+        if len(self.pairs[0]) >= FEWEST_PAIRS:
             for name in self.schema.coded:
                 alike = len(np.unique(pd.factorize(self.frame[name])[0])) < 2
                 if not alike and self._is_constant(name):

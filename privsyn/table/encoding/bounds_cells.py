@@ -25,7 +25,7 @@ PARTS = 2
 """Cells between a power of two and the next. More cells make tighter bounds, but noisier counts. Of 1, 2, 4
 and 8, 2 did well on tables of 6,000 to 50,000 rows; 8 lost the bounds of the smallest table."""
 
-LEAST, MOST = -30, 64
+LOWEST_POWER, HIGHEST_POWER = -30, 64
 """Powers of two between which a grid of real numbers has `PARTS` cells each. Few columns have others."""
 
 BLOCK = 32
@@ -254,16 +254,16 @@ def _above_zero(decimals: int | None, dtype: np.dtype) -> tuple[Floats, Floats, 
     """Return the ends of the cells above zero, which of them are wide, and which are rare."""
     info = np.finfo(dtype)
     largest, step = min(float(info.max), LARGEST), 0.0 if decimals is None else 10.0**-decimals
-    wide = 2.0 ** np.arange(MOST, info.maxexp - 1, BLOCK)
+    wide = 2.0 ** np.arange(HIGHEST_POWER, info.maxexp - 1, BLOCK)
     if decimals is None:
         exact = np.zeros(0)
-        tiny = 2.0 ** np.arange(LEAST - BLOCK, info.minexp - 1, -BLOCK)[::-1]
-        parts = tiny, _halves(LEAST, MOST), wide
+        tiny = 2.0 ** np.arange(LOWEST_POWER - BLOCK, info.minexp - 1, -BLOCK)[::-1]
+        parts = tiny, _halves(LOWEST_POWER, HIGHEST_POWER), wide
         rare = True, False, True
     else:
         last = info.nmant - (0 if decimals == 0 else 2 + floor(log2(GUARD)))
         exact, after = np.unique(np.ceil(_halves(0, last))) * step, 2.0**last * step
-        halves = _halves(floor(log2(after)), MOST)
+        halves = _halves(floor(log2(after)), HIGHEST_POWER)
         parts = exact, np.append(after, halves[halves > after]), wide
         rare = False, True, True
         if decimals > 0 and info.bits < 64:  # a type that is too coarse for decimals there

@@ -294,7 +294,7 @@ class HeapedBins:
         [7.64, 3.36]
         """
         weights = self.shares / np.maximum(self.points.sum(axis=0), 1)
-        weighed = np.maximum(self.points @ weights, LEAST / len(self.firsts))
+        weighed = np.maximum(self.points @ weights, ADDED_ROWS / len(self.firsts))
         return weighed * (self.points.sum() / weighed.sum())
 
     def draw(self, codes: Ints, zero: int | None, rng: np.random.Generator) -> Ints:
@@ -339,14 +339,14 @@ class HeapedBins:
         counted = np.where(is_zero, 0.0, rows)
         weights = np.ones(len(self.shares))
         for _ in range(ROUNDS if counted.any() else 0):
-            weighed = self.points * np.maximum(weights, TINY)
+            weighed = self.points * np.maximum(weights, LEAST_WEIGHT)
             had = counted @ (weighed / weighed.sum(axis=1, keepdims=True))
-            weights *= np.where(had > 0, (self.shares * counted.sum() + LEAST) / (had + LEAST), 1.0)
+            weights *= np.where(had > 0, (self.shares * counted.sum() + ADDED_ROWS) / (had + ADDED_ROWS), 1.0)
             weights /= weights.max()
-        return self.points * np.maximum(weights, TINY)
+        return self.points * np.maximum(weights, LEAST_WEIGHT)
 
 
-LEAST = 1e-6
+ADDED_ROWS = 1e-6
 """Rows added to each heap while weights are fitted, so that none becomes zero."""
 
-TINY = 1e-30
+LEAST_WEIGHT = 1e-30

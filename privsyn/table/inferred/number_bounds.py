@@ -23,12 +23,12 @@ FEW_ROWS = 5
 """A value of fewer rows is rare: a draft neither lists it nor takes it as an exact bound. Statistical offices
 suppress counts below about this number."""
 
-TINY = 1e-300  # smaller numbers have no digits to round to
+LEAST_NUMBER = 1e-300  # smaller numbers have no digits to round to
 
-EXTREME = 0.001
+EXTREME_SHARE = 0.001
 """Share of the rows. A number at either end that fewer rows have is ignored when gaps are judged."""
 
-COARSE = 5
+COARSE_RATIO = 5
 """A step is drafted if it is at least this many times that of the decimals."""
 
 _QUARTERS = map(Lattice, (25_000, 2_500, 250, 25, 2.5, 0.25))
@@ -50,7 +50,7 @@ def are_codes(numbers: Floats, step: float) -> bool:
     values, counts = np.unique(numbers, return_counts=True)
     if len(values) <= 2:
         return True
-    common = np.flatnonzero(counts >= max(FEW_ROWS, EXTREME * len(numbers)))
+    common = np.flatnonzero(counts >= max(FEW_ROWS, EXTREME_SHARE * len(numbers)))
     if not len(common) or len(values) > FEW_NUMBERS:
         return False
     inner = values[common[0] : common[-1] + 1]
@@ -122,7 +122,7 @@ def outwards(low: float, high: float) -> tuple[float, float]:
     ((7.0, 8.0), (1200.0, 1400.0))
     """
     largest = max(abs(low), abs(high))
-    if largest < TINY:
+    if largest < LEAST_NUMBER:
         return low, high
     scale = max(high - low, largest / 50) if high > low else largest
     magnitude = math.floor(math.log10(scale))

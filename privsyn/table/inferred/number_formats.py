@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 from privsyn.table.encoding.number_format import BLANKS, SIGNS, NumberFormat
 
-MOSTLY = 0.95
+LEAST_SHARE_READ = 0.95
 """Least share of the texts that a drafted format reads."""
 
-FIRST = 20
+FIRST_TEXTS = 20
 """Texts that are read first: if fewer than half of them are numbers, no other is read."""
 
 CONVENTIONS = ((",", "."), (".", ","), (" ", ","), ("\u00a0", ","), ("\u202f", ","), ("'", "."), (" ", "."))
@@ -31,12 +31,12 @@ def number_format(texts: Sequence[str]) -> NumberFormat | None:
     >>> number_format(["12,5 %", "7 %"]), number_format(["A12", "A13"]), number_format(["10.1.2020"])
     (NumberFormat(example='1234,5 %'), None, None)
     """
-    first = texts[:FIRST]
+    first = texts[:FIRST_TEXTS]
     if 2 * sum(_around(text) is not None for text in first) < len(first):
         return None  # most texts are no numbers, and the first show it
     counts = Counter(texts)  # a column often has few distinct texts
     parsed = [(parts, count) for text, count in counts.items() if (parts := _around(text))]
-    if not parsed or sum(count for _, count in parsed) < MOSTLY * len(texts):
+    if not parsed or sum(count for _, count in parsed) < LEAST_SHARE_READ * len(texts):
         return None
     digits: dict[tuple[str, str], Counter[str]] = {}
     for (before, middle, after), count in parsed:
@@ -74,7 +74,7 @@ def _by_convention(digits: Counter[str], rows: int, before: str, after: str) -> 
         for pattern, sign in ((grouped, thousands), (plain, "")):
             matches = [match for match in map(pattern.fullmatch, digits) if match]
             read = sum(digits[match[0]] for match in matches)
-            if read < MOSTLY * rows or (sign and not any(sign in match[1] for match in matches)):
+            if read < LEAST_SHARE_READ * rows or (sign and not any(sign in match[1] for match in matches)):
                 continue
             if sign and "%" in before + after:
                 continue  # interest rates have three decimals rather than thousands of per cent

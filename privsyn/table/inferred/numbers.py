@@ -11,7 +11,7 @@ import pandas as pd
 from privsyn.errors import InputError
 from privsyn.table.encoding import dtypes
 from privsyn.table.inferred.number_bounds import (
-    COARSE,
+    COARSE_RATIO,
     STEPS,
     are_codes,
     are_months,
@@ -21,7 +21,7 @@ from privsyn.table.inferred.number_bounds import (
 from privsyn.table.inferred.number_formats import number_format
 from privsyn.table.kinds.numerical import Numerical
 
-HUGE = 1e300
+LARGEST_RANGE = 1e300
 """Range of numbers that are drafted: larger ones may overflow when their bounds are rounded."""
 
 MOST_DECIMALS = 6
@@ -52,11 +52,11 @@ def infer_numbers(present: pd.Series, nullable: bool) -> Numerical | None:
     if decimals == 0 and are_months(numbers):
         return None  # of numbers between 202312 and 202401 none is a month
     low, high = float(numbers.min()), float(numbers.max())
-    if not high - low < HUGE:
+    if not high - low < LARGEST_RANGE:
         return None  # `Numerical` needs a finite range, also once bounds are rounded outwards
     step = None
     if decimals is not None and kind != "decimal":
-        step = coarsest_step(numbers, STEPS, COARSE / 10**decimals)
+        step = coarsest_step(numbers, STEPS, COARSE_RATIO / 10**decimals)
     if kind != "decimal" and are_codes(numbers, step or (0.0 if decimals is None else 10.0**-decimals)):
         return None
     low, high = bounds_of(numbers, integers=decimals == 0 and kind != "decimal")

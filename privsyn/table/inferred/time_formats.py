@@ -50,7 +50,7 @@ NO_DATE = re.compile(r"9999[-./]?12[-./]?31.*|31[-./]?12[-./]?9999.*|12/31/9999.
 DATED = re.compile(r"(?i)date|datum|day|(?:^|_)dt|dob|birth|tag(?:$|_)|when|time|geb|fecha|jour")
 """Names of columns of dates."""
 
-OTHERS = 0.05
+LARGEST_UNREAD = 0.05
 """Largest share of the texts in a column of dates that a drafted format does not read."""
 
 LEAST_OF_MIXED = 0.01
@@ -158,7 +158,7 @@ def _reading(
         read = moments(cells, pattern)
         count = int(rows[np.isnat(read)].sum())
         is_repeated = any(np.array_equal(read, earlier, equal_nan=True) for earlier in times.values())
-        if count <= OTHERS * rows.sum() and not is_repeated:
+        if count <= LARGEST_UNREAD * rows.sum() and not is_repeated:
             times[pattern], unread[pattern] = read, count
     return {pattern: read for pattern, read in times.items() if unread[pattern] == min(unread.values())}
 
@@ -187,7 +187,7 @@ def _of_digits(cells: Sequence[object], rows: npt.NDArray[np.int64], name: objec
             dates = ~np.isnat(read) & (years >= PLAUSIBLE[0]) & (years <= PLAUSIBLE[1])
             dates &= np.array([_has_digits(cell, length, pattern) for cell in some])
             present = np.array([NO_DATE.fullmatch(_digits(cell)) is None for cell in some])
-            if rows[: len(some)][dates].sum() < (1 - OTHERS) * rows[: len(some)][present].sum():
+            if rows[: len(some)][dates].sum() < (1 - LARGEST_UNREAD) * rows[: len(some)][present].sum():
                 break
         else:
             times[pattern] = read
@@ -289,7 +289,7 @@ def fitting_zones(present: pd.Series, pattern: str) -> list[str]:
 def _fits(times: Sequence[datetime], name: str) -> bool:
     """Return whether nearly all times have the offset of a zone."""
     there = zone_of(name)
-    missed, bound = 0, OTHERS * len(times)
+    missed, bound = 0, LARGEST_UNREAD * len(times)
     for at in times:
         missed += at.astimezone(there).utcoffset() != at.utcoffset()
         if missed > bound:
@@ -314,7 +314,7 @@ def clock_format_of(present: pd.Series) -> str | None:
     """
     texts = _texts(present)
     matches = [match for match in map(_CLOCK.fullmatch, texts) if match]
-    if not matches or len(matches) < (1 - OTHERS) * len(texts):
+    if not matches or len(matches) < (1 - LARGEST_UNREAD) * len(texts):
         return None
     if not matches[0]["am"] and _is_length(matches, present.name):
         return None
@@ -332,13 +332,13 @@ def _reads_nearly_all(present: pd.Series, read: Callable[[list[str]], Floats]) -
     """Return whether a format reads nearly all texts: it returns NaN for one that it does not read."""
     rows = present.map(str.strip).value_counts()
     is_read = ~np.isnan(read(rows.index.tolist()))
-    return bool(rows.to_numpy()[is_read].sum() >= (1 - OTHERS) * len(present))
+    return bool(rows.to_numpy()[is_read].sum() >= (1 - LARGEST_UNREAD) * len(present))
 
 
 def _is_length(matches: Sequence[re.Match[str]], name: object) -> bool:
     """Return whether hours and minutes are rather a length of time."""
     hours = np.array([int(match["hour"]) for match in matches])
-    if LONG.search(str(name)) or (hours > 24).mean() > OTHERS:
+    if LONG.search(str(name)) or (hours > 24).mean() > LARGEST_UNREAD:
         return True
     short = any(len(match["hour"]) == 1 for match in matches)
     return short and all(match["second"] for match in matches) and int(hours.max()) <= 12
@@ -421,7 +421,7 @@ def mixed_date_formats(present: pd.Series) -> list[tuple[list[str | None], float
         if some[pattern].any() or len(cells) > FIRST_CELLS
     }
     unread, formats = np.ones(len(cells), np.bool_), []
-    while rows[unread].sum() > OTHERS * rows.sum():
+    while rows[unread].sum() > LARGEST_UNREAD * rows.sum():
         adds = {pattern: int(rows[unread & reads].sum()) for pattern, reads in read.items()}
         added = max(adds.values(), default=0)
         if added < LEAST_OF_MIXED * rows.sum():

@@ -11,13 +11,13 @@ import pandas as pd
 from privsyn.table.encoding.dtypes import family
 from privsyn.table.inferred.number_bounds import FEW_NUMBERS, FEW_ROWS
 from privsyn.table.inferred.numbers import infer_numbers
-from privsyn.table.inferred.time_formats import NO_DATE, OTHERS
+from privsyn.table.inferred.time_formats import LARGEST_UNREAD, NO_DATE
 from privsyn.table.schema.columns import Coded, Datetime, Duration, Numerical, Time
 
 MOST_WORDS = 5
 """Different words in a column of numbers that are named."""
 
-LEAST, LEAST_SHARE = 30, 0.1
+FEWEST_NUMBERS, LEAST_SHARE_OF_NUMBERS = 30, 0.1
 """Cells beside the words, and their share, from which a column is one of numbers or times."""
 
 _WORD = re.compile(r"\D*|[<>≤≥=~]+ ?\d+(?:[.,]\d+)?")
@@ -63,8 +63,8 @@ def without_words(present: pd.Series, draft: Draft, *, in_file: bool) -> Coded |
         common = [text for text in words if counts[text] >= FEW_ROWS]
         rest = present[~present.map(str.strip).isin(words)]
         rare = sum(counts[text] for text in words) - sum(counts[text] for text in common)
-        few = len(rest) < max(LEAST, LEAST_SHARE * len(present))
-        if not common or len(common) > MOST_WORDS or rare > OTHERS * len(present) or few:
+        few = len(rest) < max(FEWEST_NUMBERS, LEAST_SHARE_OF_NUMBERS * len(present))
+        if not common or len(common) > MOST_WORDS or rare > LARGEST_UNREAD * len(present) or few:
             continue
         for column in (draft(rest), _numbers(rest, common, in_file=in_file)):
             if isinstance(column, kinds):
@@ -75,7 +75,7 @@ def without_words(present: pd.Series, draft: Draft, *, in_file: bool) -> Coded |
 def _numbers(rest: pd.Series, words: list[str], *, in_file: bool) -> Numerical | None:
     """Return the column of plain numbers. A few of them with words that are answers are rather classes."""
     plain = rest[rest.map(lambda text: _PLAIN.fullmatch(text.strip()) is not None)]
-    if len(plain) < (1 - OTHERS) * len(rest):
+    if len(plain) < (1 - LARGEST_UNREAD) * len(rest):
         return None
     if plain.nunique() <= FEW_NUMBERS and not all(map(_GONE.fullmatch, words)):
         return None

@@ -30,7 +30,7 @@ SELECT table_name, column_name, comment FROM duckdb_columns() WHERE comment IS N
 UNION ALL SELECT table_name, '', comment FROM duckdb_tables() WHERE comment IS NOT NULL
 """
 
-ROWS = 2**17
+ROWS_OF_BATCH = 2**17
 """Rows of a batch."""
 
 
@@ -139,7 +139,7 @@ def _batches(
         with replace_errors(failed):
             relation: Any = base.sql(query)
             named = "to_arrow_reader" if hasattr(relation, "to_arrow_reader") else "fetch_arrow_reader"  # 1.4
-            yield from getattr(relation, named)(ROWS)
+            yield from getattr(relation, named)(ROWS_OF_BATCH)
 
     return walk
 

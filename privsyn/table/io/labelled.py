@@ -18,7 +18,7 @@ from privsyn.table.io.formats import DeclaredTable, Labels, Location, TypedFile,
 from privsyn.table.kinds.csv_format import CsvFormat
 from privsyn.table.schema.schema import Schema
 
-ROWS = 2**16
+ROWS_OF_BATCH = 2**16
 """Rows of a batch."""
 
 WELL_FORMED = "that all texts are in the encoding that the file declares"
@@ -73,7 +73,7 @@ def open_typed(location: Location, schema: Schema | None) -> TypedFile:
     def batches() -> Iterator[pa.RecordBatch]:
         with replace_errors(damaged):
             chunks = pyreadstat.read_file_in_chunks(
-                read, location.file, chunksize=ROWS, disable_datetime_conversion=True
+                read, location.file, chunksize=ROWS_OF_BATCH, disable_datetime_conversion=True
             )
             for frame, _ in chunks:
                 cells = [_cells(frame[field.name], field, labels, clock) for field in types]

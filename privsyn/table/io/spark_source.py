@@ -38,10 +38,10 @@ MADE = "that all parts can be made"
 ANSWER = "place int, answer binary"
 """Schema of the results of a part: its number, and a pickled answer or the packed codes of a batch."""
 
-FEW = 16
+FEW_PARTS = 16
 """Parts. Up to this number, answers are added in this process; a tree in Spark would take longer."""
 
-LARGE = 2**19
+LARGE_BYTES = 2**19
 """Bytes. Larger bounds are broadcast to the workers: Spark warns of the size of a question above a megabyte,
 and with `unit` that grows with the number of rows."""
 
@@ -121,13 +121,13 @@ class SparkParts(raw.RawTable):
     def _apply(self, function: Callable[[Iterator[pd.DataFrame]], Iterator[bytes]]) -> Any:
         """Return the frame of what a function yields for each part."""
         bounds: Any = self.bounds
-        if sum(bound.mask.nbytes for bound in bounds) > LARGE and not self._is_remote:
+        if sum(bound.mask.nbytes for bound in bounds) > LARGE_BYTES and not self._is_remote:
             bounds = self.frame.sparkSession.sparkContext.broadcast(bounds)
         return _mapped(self.frame, partial(_applied, function, self.head, self.types, bounds))
 
     def _sum(self, results: Any, add: Callable[[A, A], A]) -> A | None:
         """Return the sum of the results of all parts, None if there are none."""
-        if not self._is_remote and results.rdd.getNumPartitions() > FEW:  # Spark Connect has no trees
+        if not self._is_remote and results.rdd.getNumPartitions() > FEW_PARTS:  # Spark Connect has no trees
             return results.rdd.treeAggregate(None, partial(_add_row, add), partial(_add_some, add))
         return reduce(partial(_add_some, add), _in_order(results.collect()), None)
 

@@ -28,10 +28,10 @@ from privsyn.table.schema.constraint import Columns, check_names, python_value
 DEEPEST = 50
 """Levels of the syntax tree of a text."""
 
-MOST = 100
+MOST_BOXES = 100
 """Boxes that a text may join to."""
 
-LONGEST = 10_000
+LONGEST_TEXT = 10_000
 """Characters of a text: the time to find what is quoted grows with their square."""
 
 LARGEST = 1e300
@@ -256,8 +256,8 @@ class Reader:
         """Return text in which each name in backticks is replaced by one that Python can read."""
         if not isinstance(text, str):
             raise InputError(f"it is no text: {self.forms}")
-        if len(text) > LONGEST:
-            raise InputError(f"it is longer than {LONGEST:,} characters")
+        if len(text) > LONGEST_TEXT:
+            raise InputError(f"it is longer than {LONGEST_TEXT:,} characters")
         return QUOTED.sub(self._name_for, text)
 
     def _name_for(self, match: re.Match[str]) -> str:
@@ -392,9 +392,9 @@ def _are_uncounted(column: Coded, values: tuple[Any, ...]) -> bool:
 
 def _few(boxes: Iterable[Box]) -> list[Box]:
     """Return the boxes as a list; refuse too many before they are made."""
-    few = list(islice(boxes, MOST + 1))
-    if len(few) > MOST:
-        raise InputError(f"it has more than {MOST} combinations of values: split it into several")
+    few = list(islice(boxes, MOST_BOXES + 1))
+    if len(few) > MOST_BOXES:
+        raise InputError(f"it has more than {MOST_BOXES} combinations of values: split it into several")
     return few
 
 

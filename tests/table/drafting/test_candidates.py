@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from privsyn.table.drafting.candidates import Drivers, LookUps, driver, possible_sums
-from privsyn.table.inferred.ranks import MOST, Order
+from privsyn.table.inferred.ranks import MOST_COLUMNS, Order
 
 SEEDS = range(20)
 
@@ -107,6 +107,6 @@ def test_every_sum_is_a_candidate(seed):
 def test_of_very_many_columns_of_numbers_some_are_compared():
     rng = np.random.default_rng(0)
     size = rng.integers(0, 9, 400)
-    columns = {f"n{j}": size + rng.integers(0, 2, 400) for j in range(MOST + 20)}
+    columns = {f"n{j}": size + rng.integers(0, 2, 400) for j in range(MOST_COLUMNS + 20)}
     order = Order(pd.DataFrame({**columns, "code": (size * 5 + 2) % 9}))
     assert [order.is_code(name) for name in ("n0", "n1", "code")] == [False, False, True]

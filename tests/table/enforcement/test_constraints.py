@@ -214,7 +214,7 @@ def test_public_zeros_steer_the_estimate():
     real, schema = about(constraints)
     model = PrivSyn(9.0, 1e-9, schema, seed=1).fit(real)
     fitted = model.release_.fitted
-    (held,) = [t for t in model.release_._tables if set(t.attributes) == {"age", "married"}]
+    (held,) = [t for t in model.release_.table()._tables if set(t.attributes) == {"age", "married"}]
     ages = fitted.merging.groups[fitted.merging.original.axes(("age",))[0]]
     young = set(ages[:8].tolist()) - set(ages[8:].tolist())  # groups of nobody above 17
     assert young

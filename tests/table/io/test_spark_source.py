@@ -72,7 +72,7 @@ def test_parts_on_spark_give_the_same_release(spark, tmp_path):
 
 @pytest.mark.slow
 def test_the_answers_of_many_parts_are_added_on_spark(spark, tmp_path, monkeypatch):
-    monkeypatch.setattr(spark_source, "FEW", 2)
+    monkeypatch.setattr(spark_source, "FEW_PARTS", 2)
     frame, whole = in_parts(spark, table().select(KNOWN_COLUMNS), 5)
     assert saved(frame, tmp_path) == saved(whole, tmp_path)
 
@@ -84,7 +84,7 @@ def test_the_rows_of_a_person_are_bounded_over_all_parts(spark, tmp_path):
 
 
 def test_bounds_of_many_rows_are_sent_by_themselves(spark, tmp_path, monkeypatch):
-    monkeypatch.setattr(spark_source, "LARGE", 0)
+    monkeypatch.setattr(spark_source, "LARGE_BYTES", 0)
     frame, whole = in_parts(spark, table(), 2)
     settings = {"unit": "person", "rows_per_unit": 2}
     assert saved(frame, tmp_path, **settings) == saved(whole, tmp_path, **settings)
