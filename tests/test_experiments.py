@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import privsyn
-from privsyn.methods.budget import LEAST, one_way_share
+from privsyn.methods.budget import LEAST_ONE_WAYS, one_way_share
 
 FOLDER = Path(__file__).parents[1] / "experiments"
 SCRIPTS = sorted(path.stem for path in FOLDER.glob("*.py"))
@@ -69,7 +69,7 @@ def test_one_ways_get_a_tenth_whatever_the_noise_where_the_variant_says_so(varia
     (variant,) = (each for each in variants["ablations"] if each.name == "one-ways always a tenth")
     for name, value in variant.replaced.items():
         monkeypatch.setattr(name, value)
-    assert one_way_share(1.0, 1.0) == LEAST
+    assert one_way_share(1.0, 1.0) == LEAST_ONE_WAYS
 
 
 @pytest.mark.parametrize("script", ["ablations", "ordered", "paper"])
