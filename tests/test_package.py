@@ -65,7 +65,7 @@ def imported(paths: list[Path]) -> set[str]:
     names = {name for path in paths for name in _imports(ast.parse(path.read_text()))}
     ours = {path.stem for folder in ("tests", "experiments") for path in ROOT.glob(f"{folder}/**/*.py")} | {
         "audit",
-        "budget",
+        "account",
         "evaluation",
         "methods",
         "mutations",
