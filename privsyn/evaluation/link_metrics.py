@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from itertools import product
+from itertools import pairwise, product
 from math import nan
 from typing import Any, NamedTuple
 
@@ -73,7 +73,7 @@ def _ancestors(
 ) -> Iterator[Part]:
     """Yield each column of an ancestor with each own column; the ancestors from `first` to `last`."""
     rows_above = np.arange(side.size(table))
-    for hops, (below, up) in enumerate(_upwards(linked, table)):
+    for hops, (below, up) in enumerate(pairwise((table, *linked.database.above(table)))):
         rows_above = side.linked.parent[below][rows_above]
         if hops < first or (last is not None and hops > last):
             continue
@@ -84,11 +84,6 @@ def _ancestors(
                 f"{up}.{ancestor_column} x {name}",
                 _joint(*codes, (sizes[0][ancestor_column], sizes[1][name])),
             )
-
-
-def _upwards(linked: LinkedComparison, table: str) -> Iterator[tuple[str, str]]:
-    above = linked.database.above(table)
-    return zip((table, *above[:-1]), above, strict=True)
 
 
 def _apart(linked: LinkedComparison, side: Side, table: str, *, steps: int) -> Iterator[Part]:

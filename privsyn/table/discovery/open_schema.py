@@ -335,7 +335,9 @@ class OpenSchema:
         # No row within the found bounds keeps the constraints, which need not hold in the private table.
         # `of` has checked that the bounds of an empty table leave one.
         narrowest = self._filled({}, {})
-        columns |= {name: _hull(columns[name], narrowest[name]) for name in self.bounds}
+        for name in self.bounds:
+            column, inner = ordinal_of(columns[name]), ordinal_of(narrowest[name])
+            columns[name] = replace(column, low=min(column.low, inner.low), high=max(column.high, inner.high))
         return replace(self.schema, columns=self._declared(columns))
 
     def _declared(self, columns: dict[str, Column]) -> dict[str, Column]:
@@ -413,11 +415,6 @@ def _dtypes_of(table: pd.DataFrame) -> dict[str, Dtype]:
 def _known_by_dtype(column: Column, dtype: Dtype) -> Column:
     """Return the column with what its dtype makes public; if all cells are missing, no values are to find."""
     return Identifier() if family(dtype) == "nothing" else column.known_by_dtype(dtype)
-
-
-def _hull(first: Any, second: Any) -> Column:
-    """Return the column with bounds that contain those of both."""
-    return replace(first, low=min(first.low, second.low), high=max(first.high, second.high))
 
 
 def distinct_cells(cells: pd.Series, marks: set[str]) -> tuple[Sequence[Any], Integers]:

@@ -383,8 +383,8 @@ def test_schema_commands_exclude_each_other(tmp_path, monkeypatch, capsys):
     assert "names and types alone" in drafted.err
     for arguments, words in [
         ([], "Missing argument 'DATA'"),
-        (["data.csv", "--from-dtypes", "--check", "s.yaml"], "exclude each other"),
-        (["data.csv", "--check", "s.yaml", "-o", "t.yaml"], "--check writes no file"),
+        (["data.csv", "--from-dtypes", "--check", "s.yaml"], "--check takes no --from-dtypes"),
+        (["data.csv", "--check", "s.yaml", "-o", "t.yaml"], "--check takes no --output: it writes no file"),
     ]:
         refused = run(capsys, "schema", *arguments)
         assert refused.code == 2
