@@ -77,7 +77,6 @@ def synth(
     account = account_of(data, out, settings, BudgetPlace(budget, declined=no_budget), policy)
     options.check_lookups(data, settings["schema"])
     public = options.read_public(settings["schema"], csv)
-    linked = isinstance(public, Database)
     tables = public.names if isinstance(public, Database) else ()
     inputs = (data, settings["schema"], settings["accept"], policy)
     outputs = {**results, "--report": report}
@@ -86,13 +85,12 @@ def synth(
         raise InputError("--report compares rows, and --rows 0 makes none: leave out one of them")
     shown = partial(console.progress, progress)
     rehearsed = partial(rehearse, data, out, public, rows=rows, report=report is not None)
-    with about_file(None if linked else settings["schema"]):
+    with about_file(None if tables else settings["schema"]):
         fitted = fit_recorded({**settings, "schema": public}, private, account, shown, rehearsed)
     release, verdict = fitted.release_, fitted.ledger_.acceptance
     accepted, noise = verdict is None or verdict.met, release.too_little_signal
-    with model_saved(
-        fitted, account, out=out, model=model, ledger=ledger
-    ) as written:  # what was paid for is kept
+    # What was paid for is kept, whatever fails below.
+    with model_saved(fitted, account, out=out, model=model, ledger=ledger) as written:
         console.show_acceptance(fitted.ledger_)
         if accepted and noise is None:
             seed = fitted.seed if verdict is None or rows is not None else SEED  # the table that was tested
