@@ -17,10 +17,19 @@ from privsyn.table.database.lookups import with_lookups
 from privsyn.table.database.synthetic import places_above
 from privsyn.table.discovery.broken_constraints import Broken, numbers_of, rows_that_break
 from privsyn.table.discovery.open_schema import OpenSchema
+from privsyn.table.encoding.dtypes import family
 from privsyn.table.inferred.columns import infer_schema
+from privsyn.table.schema.columns import Column, Datetime, Numerical
 from privsyn.table.schema.constraint import kind_of
 from privsyn.table.schema.rules import ROUNDING
 from privsyn.table.schema.schema import Schema, declared
+
+ORDERED: Mapping[str | None, Column] = {
+    "integer": Numerical(),
+    "real": Numerical(),
+    "datetime": Datetime(),
+}
+"""What a column without a declaration is, by its family of dtypes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +62,10 @@ class Columns:
         data = cells.drop(columns=[*table.keys, *table.copied]) if schema is None else cells[[*schema.coded]]
         if not len(data.columns) or (schema is None and table.schema is not None):  # it has keys alone
             return cls(Schema({}), cells, {}, parent)
-        filled_schema = infer_schema(data) if schema is None else replace(schema, columns=schema.coded)
+        columns = infer_schema(data).columns if schema is None else schema.coded
+        if schema is None:  # a rule means numbers, also where all rows have the same or there is no row
+            columns = {column: ORDERED.get(family(data.dtypes[column]), columns[column]) for column in data}
+        filled_schema = replace(schema or Schema({}), columns=columns)
         with about(f"table {name!r}"):
             filled, numbers = numbers_of(OpenSchema.of(filled_schema, data), data)
         return cls(filled, cells, numbers, parent)

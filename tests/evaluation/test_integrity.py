@@ -105,6 +105,19 @@ def test_rows_that_all_belong_to_nobody_break_what_their_parents_need():
     assert scores.linked.broken["rows that belong to nobody"] == (4, 0)
 
 
+@pytest.mark.parametrize("rows", [1, 2, 0])
+def test_without_a_schema_a_number_that_all_rows_have_is_a_number(rows):
+    """It was taken for a value, so the rule was broken by every row; a day without a row was an error."""
+    trips = Table(parent="homes", link="home")
+    database = Database({"homes": Table(key="home", constraints=["total == count(trips)"]), "trips": trips})
+    below = pd.DataFrame({"home": np.repeat(range(60), rows), "day": pd.Timestamp("2020-01-01")})
+    frames = {"homes": pd.DataFrame({"home": range(60), "total": rows}), "trips": below}
+    frames["trips"]["day"] = frames["trips"]["day"].astype("datetime64[s]")
+    assert broken_rules(frames, LinkedRows.of(frames, database)[0], database) == {
+        "homes: total == count(trips)": 0
+    }
+
+
 def test_the_first_row_is_that_of_the_order():
     first = Database(
         {
