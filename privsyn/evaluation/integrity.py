@@ -64,7 +64,7 @@ class Columns:
             return cls(Schema({}), cells, {}, parent)
         columns = infer_schema(data).columns if schema is None else schema.coded
         if schema is None:  # a rule means numbers, also where all rows have the same or there is no row
-            columns = {column: ORDERED.get(family(data.dtypes[column]), columns[column]) for column in data}
+            columns = {name: ORDERED.get(family(data.dtypes[name]), kind) for name, kind in columns.items()}
         filled_schema = replace(schema or Schema({}), columns=columns)
         with about(f"table {name!r}"):
             filled, numbers = numbers_of(OpenSchema.of(filled_schema, data), data)
