@@ -25,8 +25,8 @@ LINKS = {
 KEPT, IN_PART = 0.5, 0.8
 """Largest error over that without the link of a link that is kept, and of one that is kept in part."""
 
-LARGEST = 100.0
-"""The largest epsilon that is tried."""
+STEP, LARGEST = 1.25, 100.0
+"""Factor between the values of epsilon that are tried, and the largest."""
 
 # Seconds on one core of 2025, and bytes, fitted to tables of 6,000 to 49,000 rows.
 START, A_PAIR, A_CELL = 0.7, 0.5e-6, 2.5e-6  # s; a pair and row of the fit; a cell of the synthetic table

@@ -33,6 +33,7 @@ from privsyn.studies.expectation import (
     NUMBER,
     PAIR,
     PARENT,
+    STEP,
     Expectation,
     TableExpectation,
     expected_of,
@@ -51,9 +52,6 @@ if TYPE_CHECKING:
 
 ASSUMED_PER_PARENT = 3.0
 """Assumed number of rows of a child table for each row of its parent, if none is given."""
-
-STEP = 1.25
-"""Factor between the values of epsilon that are tried."""
 
 
 def _no_bits(words: int) -> Words:

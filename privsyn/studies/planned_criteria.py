@@ -16,11 +16,8 @@ from privsyn.private.acceptance import UNIT, margins
 from privsyn.private.laws import Law
 from privsyn.release.acceptance.criteria import Criteria, Criterion, Margin, Mean, Proportion, Slope, spans
 from privsyn.studies.counted_table import USUAL_DEPENDENCE, one_way_error, pair_error
-from privsyn.studies.expectation import Expectation
+from privsyn.studies.expectation import LARGEST, STEP, Expectation
 from privsyn.table.codec.codec import Codec
-
-STEP, MOST = 1.25, 100.0
-"""Factor between the values of epsilon that are tried, and the largest."""
 
 HOPELESS = 0.1
 """A criterion cannot be met if noise accepts even an exact table with at most this probability."""
@@ -75,7 +72,7 @@ class PlannedCriterion:
             return f"{verdict})"
         none = self.epsilon == inf
         enough = (
-            f"no epsilon up to {MOST:g} would do" if none else f"epsilon {at_most(self.epsilon)} would do"
+            f"no epsilon up to {LARGEST:g} would do" if none else f"epsilon {at_most(self.epsilon)} would do"
         )
         return f"{verdict}; {enough})"
 
@@ -116,7 +113,7 @@ def planned_criteria(
     planned = list(at(epsilon))
     lacking = {index for index, prospect in enumerate(planned) if prospect.verdict != LIKELY}
     tried = epsilon
-    while lacking and tried * STEP <= MOST:
+    while lacking and tried * STEP <= LARGEST:
         tried *= STEP
         for index, prospect in enumerate(at(tried)):
             if index in lacking and prospect.verdict == LIKELY:
