@@ -28,13 +28,13 @@ from privsyn.synthesis import synthesise as blocks
 blocks.MOST_ROWS = blocks.LEAST_ROWS = 1000
 """
 SLOW = """
-import time; from privsyn.release.release import Release
-decoded = Release._decoded
-def decode(release, records, rng, start, rows=None):
+import time; from privsyn.release.table_model import TableModel
+decoded = TableModel._decoded
+def decode(model, records, rng, start, rows=None):
     if start >= 4000:
         print("half", flush=True); time.sleep(60)
-    return decoded(release, records, rng, start, rows)
-Release._decoded = decode
+    return decoded(model, records, rng, start, rows)
+TableModel._decoded = decode
 """
 FULL = """
 import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
