@@ -137,19 +137,19 @@ class UnpackedLimit:
 
     Parameters
     ----------
-    least : int
+    free : int
         Bytes that any file may unpack to.
     ratio : int
         Bytes that each packed byte may add to these.
     """
 
-    least: int
+    free: int
     ratio: int
 
     @property
     def fact(self) -> str:
         """What the ledger says about every file with this limit."""
-        limit = f"{self.least / 1e9:.1f} GB and {self.ratio} times its size"
+        limit = f"{self.free / 1e9:.1f} GB and {self.ratio} times its size"
         return f"that the file does not unpack to more than {limit}"
 
     def check(self, path: Path, size: int) -> None:
@@ -157,9 +157,9 @@ class UnpackedLimit:
 
         That it unpacks to less is public. How large it is, is not: the message says neither size.
         """
-        if size > self.least + self.ratio * path.stat().st_size:
+        if size > self.free + self.ratio * path.stat().st_size:
             raise InputError(
-                f"{path}: unpacks to more than {self.least / 1e6:,.0f} MB and {self.ratio} times its size, as"
+                f"{path}: unpacks to more than {self.free / 1e6:,.0f} MB and {self.ratio} times its size, as"
                 " no table does: if it is a table, save it as .csv"
             )
 

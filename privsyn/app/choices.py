@@ -56,7 +56,7 @@ CSV_SETTINGS = (
 EPSILONS = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0)
 """The steps of the slider."""
 
-ALL_EPSILONS = tuple(round(10 ** (place / 40 - 2), 4) for place in range(161))
+ALL_EPSILONS = tuple(round(10 ** (step / 40 - 2), 4) for step in range(161))
 """From 0.01 to 100: the page shows the best guess at the next of these above a typed epsilon."""
 
 DELTA = 1e-9

@@ -85,10 +85,10 @@ class Entry:
     remarks: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, name: str, plain: Mapping[str, Any] | None, **known: Any) -> Entry:
+    def of(cls, name: str, plain: Mapping[str, Any] | None, **settings: Any) -> Entry:
         """Return the entry that would have been typed for a column of a schema in plain data."""
         if plain is None:
-            return cls(name, **known)
+            return cls(name, **settings)
         more = {key: value for key, value in plain.items() if key not in SHOWN}
         bounds = _typed(plain.get("low")), _typed(plain.get("high"))
         return cls(
@@ -99,7 +99,7 @@ class Entry:
             plain.get("nullable", True),
             dump(more, flow=True).strip()[1:-1] if more else "",
             bounds=bounds,
-            **known,
+            **settings,
         )
 
     @property

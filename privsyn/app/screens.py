@@ -65,7 +65,7 @@ class Screen:
     tab_of: str = ""
 
 
-def one(form: Form, name: str, default: str = "") -> str:
+def field(form: Form, name: str, default: str = "") -> str:
     """Return the value of a field that has one."""
     return form.get(name, [default])[0]
 
@@ -83,12 +83,12 @@ def show_choose(session: Session) -> dict[str, Any]:
 
 def choose(session: Session, form: Form) -> str:
     """Take a file of the start folder."""
-    return open_file(session, session.workspace.inside(one(form, "file")))
+    return open_file(session, session.workspace.inside(field(form, "file")))
 
 
 def choose_table(session: Session, form: Form) -> str:
     """Take a table of the database that was chosen."""
-    database, name = session.database, one(form, "table")
+    database, name = session.database, field(form, "table")
     if database is None or name not in tables_of(database):
         raise InputError("choose a table that is in the list")
     session.open(database, name)
@@ -123,9 +123,9 @@ def show_columns(session: Session) -> dict[str, Any]:
 def reread(session: Session, form: Form) -> str:
     """Read the names again, of a CSV that is written in another way."""
     typed: dict[str, Any] = {
-        name: one(form, name)
+        name: field(form, name)
         for name in (*(name for name, _, _ in CSV_SETTINGS), "encoding")
-        if one(form, name)  # a blank between thousands is one
+        if field(form, name)  # a blank between thousands is one
     }
     if typed.get("delimiter") == "tab":
         typed["delimiter"] = "\t"
@@ -143,7 +143,7 @@ def draft(session: Session, form: Form) -> str:
 def save_columns(session: Session, form: Form) -> str:
     """Keep what was typed."""
     choices = session.chosen
-    if one(form, "table") != choices.data:  # another tab may show a table that was chosen before
+    if field(form, "table") != choices.data:  # another tab may show a table that was chosen before
         raise InputError("this form was for another table: here are the columns of the one chosen last")
     shown = {int(number) for number in form.get("shown", ()) if number.isdecimal()}
     choices.entries = [
@@ -154,10 +154,10 @@ def save_columns(session: Session, form: Form) -> str:
         # By what they say: a page that is older than a draft would tick others by their places.
         ticked = {line.replace("\r\n", "\n") for line in form.get("accept", ())}
         choices.accepted = {number for number, (line, _) in enumerate(choices.proposed()) if line in ticked}
-        choices.rules, choices.missing = one(form, "rules"), tuple(form.get("mark", ()))
+        choices.rules, choices.missing = field(form, "rules"), tuple(form.get("mark", ()))
         pairs = {int(number) for number in form.get("pair", ()) if number.isdecimal()}
         choices.important = [pair for number, pair in enumerate(choices.important) if number in pairs]
-        if added := [one(form, name) for name in ("first", "second") if one(form, name)]:
+        if added := [field(form, name) for name in ("first", "second") if field(form, name)]:
             if len(set(added)) < 2 or not set(added) <= set(choices.names):
                 raise InputError("choose two different columns")
             choices.important.append(added)
@@ -228,15 +228,15 @@ LARGEST_ERROR = 0.5
 
 def save_promise(session: Session, form: Form) -> str:
     """Keep the promise and the target, and show the errors to expect."""
-    choices, session.refused = session.chosen, {name: one(form, name) for name in PROMISE}
-    protects, unit = one(form, "protects"), one(form, "unit")
+    choices, session.refused = session.chosen, {name: field(form, name) for name in PROMISE}
+    protects, unit = field(form, "protects"), field(form, "unit")
     if protects not in ("row", "person"):
         raise InputError("say whom to protect: one row, or one person with all rows")
     if protects == "person" and unit not in choices.names:
         raise InputError("choose the column that names the persons")
     with replace_errors("epsilon and delta are numbers, such as 1.5 and 1e-9", ValueError):
-        epsilon, delta = (float(one(form, name).replace(",", ".")) for name in ("epsilon", "delta"))
-    target = one(form, "target") or None
+        epsilon, delta = (float(field(form, name).replace(",", ".")) for name in ("epsilon", "delta"))
+    target = field(form, "target") or None
     unit_or_none = unit if protects == "person" else None
     if is_weak(epsilon, delta) or not (epsilon > 0 and 0 <= delta < 1):
         raise InputError(
@@ -286,10 +286,10 @@ def start(session: Session, form: Form) -> str:
     choices = session.chosen
     if session.job is not None and session.job.running:
         return "run"
-    if one(form, "ending") in FORMATS:
-        choices.ending = one(form, "ending")
+    if field(form, "ending") in FORMATS:
+        choices.ending = field(form, "ending")
     with replace_errors("the number of rows is a whole number, or nothing", ValueError):
-        choices.rows = int(one(form, "rows")) if one(form, "rows").strip() else None
+        choices.rows = int(field(form, "rows")) if field(form, "rows").strip() else None
     if choices.waiting():
         raise InputError("some columns were not confirmed: go back to them")
     choices.settings()
