@@ -153,12 +153,9 @@ def kept(database, frames, made, *, types=True):
             pair = rows[rule.column].reset_index(drop=True), rows_above(database, made, name, above)[column]
             known = pair[0].notna() & pair[1].notna()
             assert SIGNS[rule.sign](*(cells[known] for cells in pair)).all(), rule
-    if (
-        database.tables[database.root].schema is not None
-    ):  # without one, a few rows do not say what a column is
-        private = {name: made[name] for name in database.private}
-        found = broken_rules(private, LinkedRows.of(private, database)[0], database)
-        assert not any(found.values()), found
+    private = {name: made[name] for name in database.private}
+    found = broken_rules(private, LinkedRows.of(private, database)[0], database)
+    assert not any(found.values()), found
 
 
 def rows_above(database, made, name, above):
