@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from privsyn.release.draws.pooling import pool, pooled
     from privsyn.release.from_marginals import from_marginals
     from privsyn.release.release import Release, load
+    from privsyn.studies.data_sheet import sheet
     from privsyn.studies.plan import Plan
     from privsyn.studies.planning import plan
     from privsyn.studies.public_page import report
-    from privsyn.studies.sheet import sheet
     from privsyn.studies.sweep import sweep
     from privsyn.synthesizer import PrivSyn
     from privsyn.table.database.declared import Database, Table
@@ -111,7 +111,7 @@ _HOMES = {
     "privsyn.owners.owners": ("Owners",),
     "privsyn.release.release": ("Release", "load"),
     "privsyn.studies.public_page": ("report",),
-    "privsyn.studies.sheet": ("sheet",),
+    "privsyn.studies.data_sheet": ("sheet",),
     "privsyn.studies.sweep": ("sweep",),
     "privsyn.synthesizer": ("PrivSyn",),
     "privsyn.release.accuracy": ("Accuracy",),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from privsyn.methods.methods import Method
-    from privsyn.private.laws import Law
+    from privsyn.private.noise_laws import Law
     from privsyn.release.acceptance.criteria import Criteria
     from privsyn.table.database.declared import Database
     from privsyn.table.schema.important import Sets
@@ -340,7 +340,7 @@ class Settings:
     @property
     def law(self) -> "Law":
         """The law of the noise of one owner: discrete Laplace if delta is 0."""
-        from privsyn.private.laws import law_of
+        from privsyn.private.noise_laws import law_of
 
         return law_of(self.promise[1])
 

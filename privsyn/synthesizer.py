@@ -26,7 +26,7 @@ from privsyn.methods.methods import PUBLISHED
 from privsyn.methods.paper.parameters import PAPER, Parameters
 from privsyn.methods.reading import Opened
 from privsyn.methods.run import Run
-from privsyn.methods.tables import LearnedTable
+from privsyn.methods.run_table import LearnedTable
 from privsyn.owners.owners import Owners
 from privsyn.owners.party import Alone, Party
 from privsyn.private.ledger import Ledger
@@ -36,8 +36,8 @@ from privsyn.release.acceptance.criteria import Criteria, check_accept
 from privsyn.release.acceptance.judge import judge
 from privsyn.release.acceptance.layout import check_testable
 from privsyn.release.losses.lines import lines_of_warning
-from privsyn.release.of_run import release_of
 from privsyn.release.release import Release, ReleasedModel, TableT
+from privsyn.release.release_of_run import release_of
 from privsyn.settings import Settings
 from privsyn.table.database.declared import ROWS, Database
 from privsyn.table.io.read_in_memory import as_frame, with_target

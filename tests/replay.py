@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from privsyn.private import bounds, discovery, measure
+from privsyn.private import contribution, find_values, measure
 from privsyn.private.spend import QueryLog
 
 Ask = Callable[..., Any]
 
-DOORS = ((measure, "release"), (bounds, "release"), (discovery, "release"), (discovery, "_passed"))
+DOORS = ((measure, "release"), (contribution, "release"), (find_values, "release"), (find_values, "_passed"))
 """Every released answer passes one of these: counts, and values whose votes reached the threshold."""
 
 

@@ -16,8 +16,8 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from privsyn.marginals.domain import Domain, Records
-from privsyn.private.discovery import ROUNDS, Finder, by_kind
-from privsyn.private.laws import GAUSSIAN, Law
+from privsyn.private.find_values import ROUNDS, Finder, by_kind
+from privsyn.private.noise_laws import GAUSSIAN, Law
 from privsyn.table.encoding.dtypes import TEXT, holds_missing
 from privsyn.table.encoding.steps import SECONDS
 from privsyn.table.schema.columns import Categorical, Datetime, Duration, Numerical, Time

@@ -20,7 +20,7 @@ from privsyn import (
     Table,
     Text,
 )
-from privsyn.private.bounds import random_order
+from privsyn.private.contribution import random_order
 from privsyn.table.database.opened import open_tables
 from privsyn.table.io.identifiers import order_keys
 

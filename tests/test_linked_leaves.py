@@ -19,7 +19,7 @@ from hospital import store
 from replay import Answers, moved
 
 from privsyn import Categorical, Database, Datetime, Numerical, PrivSyn, Schema, Table
-from privsyn.methods import discovery, reading, run
+from privsyn.methods import complete_schema, reading, run
 from privsyn.owners.party import Alone
 from privsyn.private import rows
 
@@ -264,7 +264,7 @@ def test_frequent_numbers_and_second_rows_before_move_no_further(
     form, delta, bound, leaver, memory, tmp_path, monkeypatch
 ):
     """Of a person, one row is counted for the first, and rows of one person decide the second."""
-    monkeypatch.setattr(discovery, "frequent_share", lambda *_: discovery.MOST_FOR_FREQUENT)
+    monkeypatch.setattr(complete_schema, "frequent_share", lambda *_: complete_schema.MOST_FOR_FREQUENT)
     monkeypatch.setattr(run, "lags_for", lambda *_: 2)
     tables, price = priced(TABLES), Numerical(0, 100, decimals=2)
     homes = Schema({"region": LISTED["homes"]["region"], "price": price})

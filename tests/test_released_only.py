@@ -17,11 +17,12 @@ from strategies import StubNoise, find_values
 
 from privsyn import Categorical, Datetime, InputError, Numerical, PrivSyn, Schema
 from privsyn.errors import replace_errors
-from privsyn.methods import discovery as discovering
+from privsyn.methods import complete_schema as discovering
 from privsyn.methods.persons import Persons
-from privsyn.private import bounds, discovery, measure
-from privsyn.private.discovery import Finder, count_votes
-from privsyn.private.sampler import os_entropy
+from privsyn.private import contribution, measure
+from privsyn.private import find_values as find
+from privsyn.private.find_values import Finder, count_votes
+from privsyn.private.gaussian_sampler import os_entropy
 from privsyn.settings import Settings
 from privsyn.table.discovery.frequent import FrequentQuestion
 from privsyn.table.discovery.open_schema import OpenSchema
@@ -105,8 +106,8 @@ def test_tables_that_got_the_same_answers_leave_the_same_bytes(
     caplog.set_level(logging.WARNING, logger="numba")  # which tells what it compiles
     caplog.set_level(logging.DEBUG)
     monkeypatch.setattr(measure, "release", paint)
-    monkeypatch.setattr(bounds, "release", paint)
-    monkeypatch.setattr(discovery, "release", paint_found)
+    monkeypatch.setattr(contribution, "release", paint)
+    monkeypatch.setattr(find, "release", paint_found)
     tables = [table if people else table.drop(columns="who") for table in (FEW, MANY)]
     left = [
         left_by(table, method, tmp_path / str(place), caplog, capfd, **people)

@@ -25,7 +25,7 @@ from strategies import tables
 from privsyn import Categorical, Datetime, InputError, Numerical, Owners, PrivSyn, Schema, load
 from privsyn.errors import NotFoundWarning
 from privsyn.marginals.domain import Records
-from privsyn.private import bounds, discovery, measure
+from privsyn.private import contribution, find_values, measure
 from privsyn.private.accounting import rho_for
 from privsyn.private.ledger import NOT_PRIVATE
 
@@ -324,7 +324,7 @@ def test_the_total_of_a_ledger_is_the_sum_of_all_noise_that_was_drawn(asked, run
         drawn.append((noise, scale))
         return released(exact, scale, noise)
 
-    for module in (measure, discovery, bounds):
+    for module in (measure, find_values, contribution):
         monkeypatch.setattr(module, "release", recording)
     ledger = run(tmp_path).ledger_
     plain = json.loads(ledger.to_json())
@@ -470,7 +470,7 @@ def test_the_exact_row_count_is_never_used(method, monkeypatch):
         return 30 + 40 * (np.arange(exact.size) % 4).reshape(exact.shape)
 
     monkeypatch.setattr(measure, "release", paint)
-    monkeypatch.setattr(discovery, "release", paint)
+    monkeypatch.setattr(find_values, "release", paint)
     same_release(fitted(method, seed=1), fitted(method, seed=1, table=people(1733, seed=9)))
 
 

@@ -19,7 +19,7 @@ from jsonschema import Draft202012Validator
 from privsyn import Categorical, Database, InputError, Numerical, PrivSyn, Schema, Table, load
 from privsyn.inference.rows_per_person import RowsPerPerson
 from privsyn.methods import reading
-from privsyn.private import bounds, measure
+from privsyn.private import contribution, measure
 from privsyn.private.accounting import rho_for
 from privsyn.private.ledger import Ledger
 from privsyn.private.spend import ONE_WAY, ONE_WAYS
@@ -60,7 +60,7 @@ def exact_answers(monkeypatch):
         seen.append(exact)
         return release(exact, *rest)
 
-    for module in (measure, bounds):
+    for module in (measure, contribution):
         monkeypatch.setattr(module, "release", seeing)
     return seen
 

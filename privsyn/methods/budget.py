@@ -10,7 +10,7 @@ import numpy as np
 
 from privsyn.errors import InputError, safe_repr, spelled, warn_noise
 from privsyn.marginals.domain import Domain, Floats
-from privsyn.private.laws import GAUSSIAN, Law
+from privsyn.private.noise_laws import GAUSSIAN, Law
 
 LEAST_BUDGET = 1e-15  # in rho: with less, the noise would be tens of millions of records
 LOUD = 10_000  # records: the noise in a single count of which the caller is warned

@@ -23,8 +23,8 @@ from privsyn.marginals.recoding import Merging
 from privsyn.marginals.tolerances import TINY_SHARE
 from privsyn.methods.budget import TREND_GROUPS, Split, first_look
 from privsyn.methods.missing_cells import FALSE_DISCOVERY, OF_OPEN, missing_thresholds
-from privsyn.private.laws import Law
 from privsyn.private.measure import PrivateTable
+from privsyn.private.noise_laws import Law
 
 Levels = Sequence[tuple[Floats, Floats]]
 """Counts and variances of cells, of their runs, of the runs of these; see `expected_cells`."""
@@ -288,7 +288,7 @@ def grouped(
     --------
     With noise of 10 records, 30 records stand out:
 
-    >>> from privsyn.private.laws import GAUSSIAN
+    >>> from privsyn.private.noise_laws import GAUSSIAN
     >>> axes = {"a": Axis(np.ones(64), 32)}
     >>> [grouped(axes, {"a": 0.005}, total, GAUSSIAN)["a"].groups for total in (1e2, 6e2, 1e4)]
     [6, 20, 32]

@@ -57,8 +57,8 @@ from privsyn.marginals.domain import Attributes, Floats, Mask
 from privsyn.marginals.marginal import NO_GROUPS, Marginal
 from privsyn.marginals.recoding import Merging
 from privsyn.methods.columns import measure_columns
-from privsyn.methods.links import PREVIOUS_ROWS, linking_sets, measure_previous, worth_asking
-from privsyn.private.bounds import ONE_ROW_EACH
+from privsyn.methods.previous_rows import PREVIOUS_ROWS, linking_sets, measure_previous, worth_asking
+from privsyn.private.contribution import ONE_ROW_EACH
 from privsyn.private.measure import Asked, PrivateTable
 from privsyn.progress import ESTIMATING, MEASURING, Progress, one_step
 from privsyn.synthesis.synthesise import synthesise

@@ -11,12 +11,12 @@ import numpy as np
 from privsyn.inference.all_rows import only, reweighted
 from privsyn.inference.fitted import Fitted
 from privsyn.marginals.domain import Floats
-from privsyn.methods.discovery import Discovered, discover
+from privsyn.methods.complete_schema import Discovered, discover
 from privsyn.methods.persons import NO_SIZES, Sizes
 from privsyn.methods.randomise import learn_randomised
 from privsyn.methods.reading import Opened
-from privsyn.private.bounds import ONE_ROW_EACH, Contribution
-from privsyn.private.discovery import Finder
+from privsyn.private.contribution import ONE_ROW_EACH, Contribution
+from privsyn.private.find_values import Finder
 from privsyn.private.measure import PrivateTable
 from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.beyond import Beyond

@@ -20,8 +20,8 @@ from privsyn.methods.paper import learn as paper
 from privsyn.methods.paper.gum import synthesise_as_published
 from privsyn.methods.paper.parameters import Parameters
 from privsyn.private.accounting import Accounting
-from privsyn.private.laws import Law
 from privsyn.private.measure import PrivateTable
+from privsyn.private.noise_laws import Law
 from privsyn.progress import Progress
 from privsyn.synthesis.synthesise import synthesise
 

@@ -9,7 +9,7 @@ import numpy as np
 from privsyn.inference.consistency import variance_of_total
 from privsyn.marginals.marginal import Measurement
 from privsyn.marginals.tolerances import TINY_VARIANCE
-from privsyn.private.laws import Law
+from privsyn.private.noise_laws import Law
 
 FALSE_ALARM = 0.01  # probability that a table without missing cells gets some
 FALSE_DISCOVERY = 0.05  # rate: share of complete columns among those that get missing cells
@@ -57,7 +57,7 @@ def missing_thresholds(
 
     >>> from privsyn.marginals.domain import Domain
     >>> from privsyn.marginals.marginal import Marginal
-    >>> from privsyn.private.laws import GAUSSIAN
+    >>> from privsyn.private.noise_laws import GAUSSIAN
     >>> def kept(*counts, target=None):
     ...     tables = [Marginal(Domain((name,), (2,)), np.array([1e3, n])) for name, n in zip("abc", counts)]
     ...     one_ways = tuple(Measurement(table, np.array([1e12, 100.0])) for table in tables)

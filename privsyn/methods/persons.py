@@ -11,7 +11,7 @@ import numpy.typing as npt
 from privsyn.inference.rows_per_person import RowsOfGroups, RowsPerPerson
 from privsyn.marginals.counting import Packing, Walk, ranks
 from privsyn.marginals.domain import NO_ATTRIBUTES, Attributes, Domain, Floats, Integers, Ints, Mask
-from privsyn.private.bounds import (
+from privsyn.private.contribution import (
     MOST,
     ONE_ROW_EACH,
     Contribution,
@@ -29,7 +29,7 @@ from privsyn.table.io.source import RawTable
 if TYPE_CHECKING:
     import pandas as pd
 
-    from privsyn.private.laws import Law
+    from privsyn.private.noise_laws import Law
     from privsyn.private.randomness import Bits, Noise
     from privsyn.private.spend import QueryLog
 

@@ -19,10 +19,10 @@ from privsyn.marginals.counting import Packing
 from privsyn.marginals.domain import Attributes, Domain
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.structural_zeros import StructuralZeros
-from privsyn.methods.discovery import Counted
+from privsyn.methods.complete_schema import Counted
 from privsyn.methods.persons import NO_SIZES, Above, Persons, Sizes, contribution_of
 from privsyn.methods.randomise import codec_of_randomised
-from privsyn.private.bounds import ONE_ROW_EACH, Contribution
+from privsyn.private.contribution import ONE_ROW_EACH, Contribution
 from privsyn.private.rows import CachedWalk, Rows
 from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.frequent import Frequent
@@ -39,7 +39,7 @@ from privsyn.table.schema.yaml_file import as_schema
 
 if TYPE_CHECKING:
     from privsyn.methods.run_settings import RunSettings
-    from privsyn.private.laws import Law
+    from privsyn.private.noise_laws import Law
     from privsyn.private.randomness import Bits
 
 OF_PERSON = 3.0  # weight of an error in a table with the class of the number of rows: it reweights all others

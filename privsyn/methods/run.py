@@ -19,15 +19,15 @@ from privsyn.errors import InputError, about, about_not_found
 from privsyn.inference.all_rows import reweighted
 from privsyn.inference.child_rows import agreed, largest_if_geometric
 from privsyn.inference.rows_per_person import RowsPerPerson
-from privsyn.methods.discovery import reserved_delta
+from privsyn.methods.complete_schema import reserved_delta
 from privsyn.methods.learning import Inquiry, Learned, learn_randomised_table, learn_table
-from privsyn.methods.links import OF_PREVIOUS, groups_for, lags_for, rows_before
 from privsyn.methods.persons import FOR_ROWS, NO_SIZES, Above, Persons, Sizes
+from privsyn.methods.previous_rows import OF_PREVIOUS, groups_for, lags_for, rows_before
 from privsyn.methods.randomise import facts_of, ledger_of_randomised, local_promises
 from privsyn.methods.reading import Opened, looked_up, open_schema_of, pairs_of
-from privsyn.methods.tables import NO_CONTEXT, LearnedTable, RunTable, check_compared, with_required_bounds
+from privsyn.methods.run_table import NO_CONTEXT, LearnedTable, RunTable, check_compared, with_required_bounds
 from privsyn.private.accounting import rho_for
-from privsyn.private.bounds import ONE_ROW_EACH, Contribution, random_order
+from privsyn.private.contribution import ONE_ROW_EACH, Contribution, random_order
 from privsyn.private.ledger import PUBLIC, Ledger
 from privsyn.progress import MEASURING, one_of
 from privsyn.synthesis.chains import EXACT, NEXT, NUMBER_OF_ROWS, OF_ROWS, POSITION, Context, Links, Previous
@@ -39,7 +39,7 @@ from privsyn.table.schema.important import in_words
 
 if TYPE_CHECKING:
     from privsyn.methods.run_settings import RunSettings
-    from privsyn.private.laws import Law
+    from privsyn.private.noise_laws import Law
     from privsyn.private.randomness import Bits
     from privsyn.table.database.opened import LinkedTable
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from privsyn.marginals.domain import Attributes, Ints, keep
 from privsyn.marginals.recoding import Merging
-from privsyn.private.laws import Law
+from privsyn.private.noise_laws import Law
 
 UNIT = 2**16
 """Units of a whole row, because noise is added to integers only."""
@@ -252,7 +252,7 @@ def margins(law: Law, scale: float, risk: float, tests: int) -> tuple[int, int]:
 
     Examples
     --------
-    >>> from privsyn.private.laws import GAUSSIAN
+    >>> from privsyn.private.noise_laws import GAUSSIAN
     >>> margins(GAUSSIAN, 100.0, 0.05, tests=1)
     (165, 165)
     """

@@ -19,8 +19,8 @@ which the
   PrivSyn paper uses.
 
 A run with ``"pure"`` accounting has discrete Laplace noise and a delta of 0. Its costs are epsilons, which
-add up (`privsyn.private.laws`). At a delta above 0 its epsilon follows from randomised response, the worst
-mechanism of that epsilon (Kairouz, Oh and Viswanath, 2015).
+add up (`privsyn.private.noise_laws`). At a delta above 0 its epsilon follows from randomised response, the
+worst mechanism of that epsilon (Kairouz, Oh and Viswanath, 2015).
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from privsyn.notebook import html, html_table
 from privsyn.private.acceptance import Acceptance
 from privsyn.private.accounting import Accounting, epsilon_for, rho_for
 from privsyn.private.composition import Composition, Promise, compose
-from privsyn.private.laws import SHARED_NOISE, LawName, epsilon_of
+from privsyn.private.noise_laws import SHARED_NOISE, LawName, epsilon_of
 from privsyn.private.randomised_response import LocalPromise, Unchanged, local_epsilon
 from privsyn.private.spend import ONE_WAYS, TERMS, Elsewhere, Spend
 

@@ -11,8 +11,8 @@ times the sensitivity. Counts move exactly this far if the k records are equal. 
 a person add a vector of L2 norm at most C to a table of counts: so its sensitivity is C.
 
 With a delta of 0 distances are measured in L1. One table of counts then has sensitivity 1, m tables together
-have m, and a person with k records k times as much. The cost is an epsilon (`privsyn.private.laws`). Below,
-"rho" stands for a cost under either law.
+have m, and a person with k records k times as much. The cost is an epsilon (`privsyn.private.noise_laws`).
+Below, "rho" stands for a cost under either law.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from privsyn.marginals.domain import Attributes, Codes, Domain, Floats, Ints, Re
 from privsyn.marginals.marginal import NO_GROUPS, Grouping, Marginal, Measurement
 from privsyn.marginals.recoding import Merging
 from privsyn.private.acceptance import Excess
-from privsyn.private.bounds import ONE_ROW_EACH, Bound, Contribution
+from privsyn.private.contribution import ONE_ROW_EACH, Bound, Contribution
 from privsyn.private.dependence import GRID, INDIF_SENSITIVITY, indif_on_grid
-from privsyn.private.laws import GAUSSIAN, Law
 from privsyn.private.noise import SharedNoise, release
+from privsyn.private.noise_laws import GAUSSIAN, Law
 from privsyn.private.randomness import Noise
 from privsyn.private.rows import Rows
 from privsyn.private.spend import ONE_WAY, ONE_WAYS, QueryLog, Spend

@@ -2,9 +2,9 @@
 
 The release is ``q + round(Z)``, where ``q`` is an exact integer and ``Z ~ N(0, sigma^2)``. Because ``q`` is
 an integer, this equals ``round(q + Z)``. Rounding is post-processing of the Gaussian mechanism, so the
-accounting of that mechanism holds exactly. `privsyn.private.sampler` draws ``round(Z)`` exactly. With a delta
-of 0 the noise is discrete Laplace (`privsyn.private.laplace`), which needs no rounding. Several owners add a
-share each (`SharedNoise`).
+accounting of that mechanism holds exactly. `privsyn.private.gaussian_sampler` draws ``round(Z)`` exactly. With
+a delta of 0 the noise is discrete Laplace (`privsyn.private.laplace_sampler`), which needs no rounding. Several
+owners add a share each (`SharedNoise`).
 """
 
 from __future__ import annotations
@@ -17,10 +17,18 @@ import numpy as np
 
 from privsyn.arguments import check_whole
 from privsyn.marginals.domain import Integers, Ints
-from privsyn.private.laplace import discrete_laplace
-from privsyn.private.laws import GAUSSIAN, LAPLACE, SHARED_NOISE, Law, LawName, share_sigma, shared_gaussian
+from privsyn.private.gaussian_sampler import os_entropy, rounded_gaussian, seeded_bits
+from privsyn.private.laplace_sampler import discrete_laplace
+from privsyn.private.noise_laws import (
+    GAUSSIAN,
+    LAPLACE,
+    SHARED_NOISE,
+    Law,
+    LawName,
+    share_sigma,
+    shared_gaussian,
+)
 from privsyn.private.randomness import Bits, Noise
-from privsyn.private.sampler import os_entropy, rounded_gaussian, seeded_bits
 
 
 @dataclass(frozen=True)

@@ -28,9 +28,9 @@ from mpmath import libmp
 from privsyn.errors import InputError, safe_repr
 from privsyn.marginals.domain import Attributes, Integers, Ints
 from privsyn.marginals.marginal import Marginal, Measurement
+from privsyn.private.gaussian_sampler import os_entropy
 from privsyn.private.randomness import Bits
 from privsyn.private.rows import Rows
-from privsyn.private.sampler import os_entropy
 
 LARGEST = 2**62
 """Largest denominator of a keep-probability: draws below it reject less than every fourth word."""

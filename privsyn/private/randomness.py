@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from privsyn.marginals.domain import Ints
-from privsyn.private.laws import Law
+from privsyn.private.noise_laws import Law
 
 Words = npt.NDArray[np.uint64]
 Bits = Callable[[int], Words]

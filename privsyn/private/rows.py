@@ -23,7 +23,7 @@ from privsyn.marginals.counting import Ask, Block, Packing, Tables, Walk, block_
 from privsyn.marginals.domain import Attributes, Codes, Domain, Integers, Ints, Records
 from privsyn.marginals.marginal import NO_GROUPS, Grouping
 from privsyn.marginals.recoding import Merging
-from privsyn.private.bounds import ONE_ROW, Bound, WithinSquares, first_rows
+from privsyn.private.contribution import ONE_ROW, Bound, WithinSquares, first_rows
 
 CELL = 8  # bytes of a count
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from math import inf
 from typing import Any
 
-from privsyn.private.laws import LAWS, Law, LawName
+from privsyn.private.noise_laws import LAWS, Law, LawName
 
 ONE_WAY = "one-way counts of"
 ONE_WAYS = f"{ONE_WAY} every attribute"
@@ -120,7 +120,7 @@ class QueryLog:
 
     Examples
     --------
-    >>> from privsyn.private.laws import GAUSSIAN
+    >>> from privsyn.private.noise_laws import GAUSSIAN
     >>> log = QueryLog()
     >>> round(log.charge("counts over a", 2, 1.0, cost=0.02, law=GAUSSIAN), 6)
     5.0
@@ -137,7 +137,7 @@ class QueryLog:
     def about(self, table: str) -> QueryLog:
         """Return the same log for the questions to one of several tables, each of which names the table.
 
-        >>> from privsyn.private.laws import GAUSSIAN
+        >>> from privsyn.private.noise_laws import GAUSSIAN
         >>> log = QueryLog()
         >>> round(log.about("visits").charge("rows per person", 2, 1.0, cost=0.02, law=GAUSSIAN), 6)
         5.0

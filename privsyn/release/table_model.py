@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property, partial
 
-from privsyn.private.discovery import bounds_noise
+from privsyn.private.find_values import bounds_noise
 from privsyn.release.draws.frames import frames_of
 from privsyn.release.fitted_table import FittedTable
 from privsyn.release.losses.kinds import Loss

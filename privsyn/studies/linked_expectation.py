@@ -17,13 +17,13 @@ import numpy as np
 from privsyn.arguments import check_finite
 from privsyn.errors import InputError, did_you_mean
 from privsyn.inference.rows_per_person import RowsPerPerson
-from privsyn.methods.discovery import expected_share
-from privsyn.methods.links import MOST_VALUES
+from privsyn.methods.complete_schema import expected_share
 from privsyn.methods.persons import FOR_ROWS
+from privsyn.methods.previous_rows import MOST_VALUES
 from privsyn.methods.run import Run, Share
-from privsyn.methods.tables import POSITIONS, RunTable
-from privsyn.private.bounds import MOST, classes
-from privsyn.private.laws import Law, law_of
+from privsyn.methods.run_table import POSITIONS, RunTable
+from privsyn.private.contribution import MOST, classes
+from privsyn.private.noise_laws import Law, law_of
 from privsyn.studies.counted_table import OF_PREVIOUS_ROW, CountedTable
 from privsyn.studies.expectation import (
     COLUMN,

@@ -13,7 +13,7 @@ from privsyn.inference.prior.dispersion import MEAN_OF_ABSOLUTE
 from privsyn.marginals.domain import Domain
 from privsyn.pages.sections import at_most
 from privsyn.private.acceptance import UNIT, margins
-from privsyn.private.laws import Law
+from privsyn.private.noise_laws import Law
 from privsyn.release.acceptance.criteria import Criteria, Criterion, Margin, Mean, Proportion, Slope, spans
 from privsyn.studies.counted_table import USUAL_DEPENDENCE, one_way_error, pair_error
 from privsyn.studies.expectation import LARGEST, STEP, Expectation

@@ -18,10 +18,10 @@ import numpy as np
 from privsyn.arguments import check_whole
 from privsyn.errors import InputError, spelled
 from privsyn.marginals.domain import Domain
-from privsyn.methods.discovery import expected_share, reserved_delta
+from privsyn.methods.complete_schema import expected_share, reserved_delta
 from privsyn.methods.persons import FOR_ROWS
 from privsyn.private.accounting import rho_for
-from privsyn.private.laws import Law, law_of
+from privsyn.private.noise_laws import Law, law_of
 from privsyn.release.acceptance.criteria import check_accept
 from privsyn.release.acceptance.layout import check_testable
 from privsyn.settings import Settings

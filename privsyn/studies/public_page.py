@@ -7,8 +7,8 @@ from os import PathLike
 from privsyn.arguments import check_release
 from privsyn.files import atomic_path
 from privsyn.release.release import Release
-from privsyn.studies.linked_report import render_linked
-from privsyn.studies.release_report import render_table
+from privsyn.studies.page_of_table import render_table
+from privsyn.studies.page_of_tables import render_linked
 from privsyn.synthesizer import PrivSyn
 
 

@@ -20,8 +20,8 @@ from privsyn.errors import InputError, printable, spelled
 from privsyn.evaluation.comparison import LEARNERS, chosen_learners
 from privsyn.evaluation.encoding import Coded, View, code_together
 from privsyn.private.accounting import epsilon_for
-from privsyn.private.laws import LAWS
 from privsyn.private.ledger import Ledger
+from privsyn.private.noise_laws import LAWS
 from privsyn.private.spend import ONE_WAYS
 from privsyn.progress import Progress, no_progress
 from privsyn.release.draws.frames import FrameDraws

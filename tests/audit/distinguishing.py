@@ -29,18 +29,18 @@ from scipy.stats import beta
 
 from audit.games import Game
 from privsyn.methods import learning
-from privsyn.methods.discovery import discover
+from privsyn.methods.complete_schema import discover
 from privsyn.methods.persons import Persons
 from privsyn.methods.reading import Opened
-from privsyn.private import bounds as private_bounds
-from privsyn.private import discovery, measure
-from privsyn.private.bounds import Contribution
-from privsyn.private.discovery import Finder
-from privsyn.private.laws import GAUSSIAN
+from privsyn.private import contribution as private_contribution
+from privsyn.private import find_values, measure
+from privsyn.private.contribution import Contribution
+from privsyn.private.find_values import Finder
+from privsyn.private.gaussian_sampler import os_entropy
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import release
+from privsyn.private.noise_laws import GAUSSIAN
 from privsyn.private.randomness import Noise
-from privsyn.private.sampler import os_entropy
 from privsyn.private.spend import QueryLog
 from privsyn.table.discovery.open_schema import OpenSchema
 from privsyn.table.io.source import RawTable
@@ -233,8 +233,8 @@ def _witness(game: Game, exchanges: list[Exchange], *, inside: bool) -> Iterator
         patch.object(Persons, "count", count_both),
         patch.object(learning, "PrivateTable", table),
         patch.object(measure, "release", spy),
-        patch.object(private_bounds, "release", spy),
-        patch.object(discovery, "release", spy),
+        patch.object(private_contribution, "release", spy),
+        patch.object(find_values, "release", spy),
         patch.object(OpenSchema, "by_year", years_of_both),
         patch.object(Finder, "values", partialmethod(both, Finder.values)),
         patch.object(Finder, "numbers", partialmethod(both, Finder.numbers)),

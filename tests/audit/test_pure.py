@@ -16,7 +16,7 @@ from scipy.stats import beta, binom
 
 from privsyn import Categorical, PrivSyn, Schema
 from privsyn.methods.persons import FOR_ROWS
-from privsyn.private import bounds, measure
+from privsyn.private import contribution, measure
 from privsyn.private.noise import release
 
 EPSILON = 2.0  # the fewest runs tell as much
@@ -71,7 +71,7 @@ def test_the_person_moves_all_answers_of_a_run_by_epsilon_and_no_more(k, monkeyp
             seen.append((exact.ravel(), scale))
             return release(exact, scale, noise) if answers is None else answers[len(seen) - 1]
 
-        for module in (measure, bounds):
+        for module in (measure, contribution):
             monkeypatch.setattr(module, "release", spy)
         PrivSyn(EPSILON, 0, COLUMNS, unit="who", rows_per_unit=k, seed=1).fit(frame)
         return seen
@@ -82,7 +82,7 @@ def test_the_person_moves_all_answers_of_a_run_by_epsilon_and_no_more(k, monkeyp
         kept.append(release(exact, scale, noise))
         return kept[-1]
 
-    for module in (measure, bounds):
+    for module in (measure, contribution):
         monkeypatch.setattr(module, "release", keep)
     both = pd.concat([others, person], ignore_index=True)
     PrivSyn(EPSILON, 0, COLUMNS, unit="who", rows_per_unit=k, seed=1).fit(others)

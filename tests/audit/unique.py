@@ -13,7 +13,7 @@ import pandas as pd
 from strategies import find_values
 
 from privsyn import PrivSyn
-from privsyn.private.discovery import ROUNDS, count_votes
+from privsyn.private.find_values import ROUNDS, count_votes
 from privsyn.private.noise import ExactGaussian
 
 UNIQUE = "Zebulon"

@@ -15,8 +15,8 @@ from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Grouping, Marginal, Measurement
 from privsyn.marginals.recoding import Merging
 from privsyn.methods.reading import Opened
-from privsyn.private.bounds import MOST, classes
-from privsyn.private.laws import GAUSSIAN
+from privsyn.private.contribution import MOST, classes
+from privsyn.private.noise_laws import GAUSSIAN
 
 SCHEMA = Schema({"kind": Categorical(["x", "y", "z"]), "late": Categorical([0, 1])})
 NUMBERS = {"alike": np.full(3000, 10), "skewed": 1 + np.random.default_rng(1).geometric(0.3, 6000)}

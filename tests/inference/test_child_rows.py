@@ -11,7 +11,7 @@ from privsyn.inference.rows_per_person import RowsPerPerson
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging
-from privsyn.private.bounds import MOST, classes
+from privsyn.private.contribution import MOST, classes
 
 NUMBERS = np.arange(7.0)
 COUNTS = np.array([50.0, 400, 300, 200, 100, 40, 10])

@@ -27,7 +27,7 @@ from privsyn.methods.budget import (
     departures_share,
     one_way_share,
 )
-from privsyn.private.laws import GAUSSIAN, LAPLACE
+from privsyn.private.noise_laws import GAUSSIAN, LAPLACE
 
 shares = st.floats(LEAST_ONE_WAYS, 0.9)
 

@@ -26,7 +26,7 @@ from privsyn.methods.columns import (
     reach,
 )
 from privsyn.methods.missing_cells import FALSE_ALARM, FALSE_DISCOVERY, OF_OPEN, missing_thresholds
-from privsyn.private.laws import GAUSSIAN, LAPLACE
+from privsyn.private.noise_laws import GAUSSIAN, LAPLACE
 
 
 def looked(counts, ordered=0):

@@ -15,10 +15,10 @@ from strategies import StubNoise
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.recoding import Merging
 from privsyn.private.acceptance import MOST_UNITS, UNIT, Acceptance, Distance, Sums, Verdict, margins
-from privsyn.private.bounds import Contribution
-from privsyn.private.laws import GAUSSIAN, LAPLACE, shared_gaussian
+from privsyn.private.contribution import Contribution
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import SeededGaussian, SeededLaplace
+from privsyn.private.noise_laws import GAUSSIAN, LAPLACE, shared_gaussian
 
 DOMAIN = Domain(("a", "b"), (2, 3))
 UNMERGED = Merging(

@@ -17,6 +17,7 @@ from scipy.stats import binom
 from privsyn.errors import InputError
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.recoding import Merging
+from privsyn.private.gaussian_sampler import os_entropy
 from privsyn.private.ledger import Ledger
 from privsyn.private.randomised_response import (
     LocalPromise,
@@ -28,7 +29,6 @@ from privsyn.private.randomised_response import (
     uniform_below,
 )
 from privsyn.private.rows import Rows
-from privsyn.private.sampler import os_entropy
 from privsyn.private.spend import Spend
 
 CHANNELS = [(keep, size) for keep in (0.9, 0.75, 0.5, 0.3, 0.01) for size in (1, 2, 3, 16)]

@@ -21,7 +21,7 @@ from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging
 from privsyn.private import measure
-from privsyn.private.bounds import Contribution
+from privsyn.private.contribution import Contribution
 from privsyn.private.dependence import GRID, INDIF_SENSITIVITY
 from privsyn.private.measure import PrivateTable
 from privsyn.private.rows import CachedWalk, Rows

@@ -14,9 +14,9 @@ from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.marginal import Marginal
 from privsyn.private import noise as noise_module
 from privsyn.private.accounting import delta_for, rho_of
-from privsyn.private.laws import GAUSSIAN, share_sigma, shared_gaussian
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import SharedNoise, release
+from privsyn.private.noise_laws import GAUSSIAN, share_sigma, shared_gaussian
 
 RARE = 1e-7
 """Probability that a test of randomness fails although the law is right."""

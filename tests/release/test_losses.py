@@ -15,7 +15,7 @@ from command import run
 
 from privsyn import Categorical, Database, Datetime, Numerical, PrivSyn, Schema, Table, load
 from privsyn.errors import LossWarning
-from privsyn.release import of_run
+from privsyn.release import release_of_run
 from privsyn.release.losses import of_table
 from privsyn.release.losses.bounds import cells_at_found_bounds
 from privsyn.release.losses.kinds import SOME
@@ -166,7 +166,7 @@ def test_a_defect_in_the_losses_neither_ends_a_paid_run_nor_is_silent(step, monk
     if step == "a finder":
         monkeypatch.setattr(of_table, "FINDERS", (*of_table.FINDERS[1:], defect))
     else:
-        monkeypatch.setattr(of_run, step, defect)
+        monkeypatch.setattr(release_of_run, step, defect)
     frame = people(4)[["age", "married"]].assign(who=np.arange(ROWS) // 2)
     model = PrivSyn(1.0, 1e-9, Schema({name: FITS[name] for name in ("age", "married")}), unit="who")
     with pytest.warns(LossWarning, match=r"could not be computed \(ZeroDivisionError\): please report"):

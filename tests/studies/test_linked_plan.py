@@ -10,7 +10,7 @@ from privsyn.methods.learning import Inquiry
 from privsyn.methods.persons import FOR_ROWS
 from privsyn.methods.run import Run
 from privsyn.owners.party import Alone
-from privsyn.private.laws import law_of
+from privsyn.private.noise_laws import law_of
 from privsyn.private.spend import QueryLog
 from privsyn.progress import no_progress
 from privsyn.settings import Settings

@@ -27,11 +27,11 @@ from privsyn import (
 )
 from privsyn.pages.diagram import WIDTH, Box, diagram
 from privsyn.release.outlook import strength
-from privsyn.studies.linked_facts import LinksInWords, boxes, persons, rows_each, rules
-from privsyn.studies.linked_report import render_linked
-from privsyn.studies.release_facts import KEPT
-from privsyn.studies.sheet import CROISSANT
-from privsyn.studies.sheet import render as render_sheet
+from privsyn.studies.data_sheet import CROISSANT
+from privsyn.studies.data_sheet import render as render_sheet
+from privsyn.studies.facts_of_table import KEPT
+from privsyn.studies.facts_of_tables import LinksInWords, boxes, persons, rows_each, rules
+from privsyn.studies.page_of_tables import render_linked
 
 pytestmark = pytest.mark.slow("each case")  # the page takes seconds
 

@@ -18,7 +18,7 @@ from privsyn.cli.common.compiling import announced
 from privsyn.cli.common.options import ProgressFormat
 from privsyn.cli.common.terminal import Lasting, say
 from privsyn.errors import NOT_FOUND, plural, printable
-from privsyn.private.discovery import summary
+from privsyn.private.find_values import summary
 from privsyn.private.ledger import (
     PUBLIC,
     RECORDED,

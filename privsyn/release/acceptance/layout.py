@@ -15,7 +15,7 @@ from privsyn.inference.fitted import Fitted
 from privsyn.marginals.domain import Codes, Domain, Floats, Integers, Ints, Mask, Numbers
 from privsyn.marginals.marginal import Grouping, groups_at
 from privsyn.marginals.recoding import Merging
-from privsyn.private.laws import Law
+from privsyn.private.noise_laws import Law
 from privsyn.release.acceptance.criteria import Criteria, Criterion, Margin, Mean, spans
 from privsyn.table.codec.codec import Codec
 from privsyn.table.schema.condition import Span

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privsyn.marginals.domain import Floats
-from privsyn.private.discovery import BOUNDS, columns_of
+from privsyn.private.find_values import BOUNDS, columns_of
 from privsyn.release.losses.kinds import NEARLY_ALL, SOME, Loss, loss_of, percent
 from privsyn.table.encoding.encoders import OrderedEncoder
 from privsyn.table.schema.columns import Ordinal

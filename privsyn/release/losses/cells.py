@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from privsyn.private.discovery import VALUES, columns_of
+from privsyn.private.find_values import VALUES, columns_of
 from privsyn.release.computed import released_weights
 from privsyn.release.losses.kinds import MOST, NEARLY_ALL, NOT_FOUND, SOME, Loss, loss_of, percent
 from privsyn.table.kinds.categorical import OTHER

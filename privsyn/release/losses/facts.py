@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from math import sqrt
 from typing import TYPE_CHECKING
 
-from privsyn.private.discovery import BOUNDS, GRIDS, columns_of, deviation_of
+from privsyn.private.find_values import BOUNDS, GRIDS, columns_of, deviation_of
 from privsyn.release.losses.bounds import CLEAR
 from privsyn.release.losses.kinds import Loss, loss_of, percent
 from privsyn.release.losses.lines import listed

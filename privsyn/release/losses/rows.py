@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from privsyn.errors import plural
-from privsyn.private.discovery import VALUES, columns_of, rows_needed
+from privsyn.private.find_values import VALUES, columns_of, rows_needed
 from privsyn.release.losses.kinds import SOME, Loss, loss_of, percent
 
 if TYPE_CHECKING:
     from privsyn.inference.fitted import Fitted
-    from privsyn.private.bounds import Contribution
+    from privsyn.private.contribution import Contribution
     from privsyn.release.fitted_table import FittedTable
 
 UNSURE = 0.2

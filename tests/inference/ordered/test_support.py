@@ -18,7 +18,7 @@ from privsyn.inference.ordered.support import (
 from privsyn.inference.rare_values import merge_rare
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Marginal, Measurement
-from privsyn.private.laws import GAUSSIAN
+from privsyn.private.noise_laws import GAUSSIAN
 
 SIGMA = 10.0
 

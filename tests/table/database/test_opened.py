@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from privsyn import Categorical, Database, Datetime, Numerical, Schema, Table
-from privsyn.private.bounds import random_order
+from privsyn.private.contribution import random_order
 from privsyn.table.database.lookups import with_lookups
 from privsyn.table.database.opened import open_tables, rows_of
 

@@ -10,11 +10,11 @@ import pandas as pd
 import pytest
 
 from privsyn import Numerical, PrivSyn, Schema
-from privsyn.methods.discovery import LEAST_FOR_FREQUENT, MOST_FOR_FREQUENT, frequent_share
+from privsyn.methods.complete_schema import LEAST_FOR_FREQUENT, MOST_FOR_FREQUENT, frequent_share
 from privsyn.methods.persons import FOR_ROWS
 from privsyn.methods.reading import cells_of
-from privsyn.private.laws import GAUSSIAN, LAPLACE
 from privsyn.private.ledger import Ledger
+from privsyn.private.noise_laws import GAUSSIAN, LAPLACE
 from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.frequent import (
     DENSER,

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from privsyn import Categorical, Datetime, Increasing, Numerical, PrivSyn, Schema, Time
-from privsyn.methods.discovery import FOR_LATTICES
+from privsyn.methods.complete_schema import FOR_LATTICES
 from privsyn.methods.persons import FOR_ROWS
 from privsyn.private.ledger import Ledger
 from privsyn.table.codec.codec import Codec

@@ -12,10 +12,10 @@ from privsyn.errors import InputError, did_you_mean
 from privsyn.marginals.domain import NO_ATTRIBUTES, Domain, Integers, Ints
 from privsyn.marginals.marginal import Grouping
 from privsyn.methods.learning import Learned
-from privsyn.methods.links import groups_at_level
 from privsyn.methods.persons import Persons
+from privsyn.methods.previous_rows import groups_at_level
 from privsyn.methods.reading import Opened
-from privsyn.private.bounds import NOBODY
+from privsyn.private.contribution import NOBODY
 from privsyn.synthesis.chains import POSITION, SIBLINGS, Context, Links
 from privsyn.table.database.opened import LinkedTable, positions, rows_of
 from privsyn.table.database.rules import following

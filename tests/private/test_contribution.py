@@ -18,7 +18,7 @@ from privsyn.marginals.counting import Packing, ranks
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import NO_GROUPS, Grouping
 from privsyn.private.acceptance import Acceptance, Verdict
-from privsyn.private.bounds import (
+from privsyn.private.contribution import (
     NOBODY,
     Bound,
     Contribution,
@@ -30,12 +30,12 @@ from privsyn.private.bounds import (
     rows_of_all,
     rows_per_person,
 )
-from privsyn.private.laws import HEADROOM
+from privsyn.private.gaussian_sampler import os_entropy
 from privsyn.private.ledger import Ledger
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise import SeededGaussian
+from privsyn.private.noise_laws import HEADROOM
 from privsyn.private.rows import PersonsTogether, Rows
-from privsyn.private.sampler import os_entropy
 from privsyn.private.spend import QueryLog
 
 CHANCE = 1e-8

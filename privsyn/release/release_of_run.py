@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from privsyn.methods.run import Run
-from privsyn.methods.tables import LearnedTable, RunTable
+from privsyn.methods.run_table import LearnedTable, RunTable
 from privsyn.private.ledger import Ledger
 from privsyn.release.losses.bounds import cells_at_found_bounds
 from privsyn.release.losses.kinds import Loss

@@ -30,10 +30,10 @@ from privsyn.errors import DroppedWarning, NotFoundWarning
 from privsyn.marginals.domain import Records
 from privsyn.private.ledger import Ledger
 from privsyn.release.table_model import TableModel
+from privsyn.studies.data_sheet import render as render_sheet
+from privsyn.studies.facts_of_table import in_plain_words, overview, relationships
+from privsyn.studies.page_of_table import FEW_VALUES, MOST_TABLES, MOST_VALUES
 from privsyn.studies.public_page import render
-from privsyn.studies.release_facts import in_plain_words, overview, relationships
-from privsyn.studies.release_report import FEW_VALUES, MOST_TABLES, MOST_VALUES
-from privsyn.studies.sheet import render as render_sheet
 
 EVIL = "</style><img src=http://example.invalid onerror=alert(1)>"
 LETTERS = [f"value {place}" for place in range(40)]

@@ -23,8 +23,17 @@ import numpy as np
 
 from privsyn.abilities import PURE, check_abilities
 from privsyn.marginals.domain import Ints
-from privsyn.private.discovery import CLOSER, FREQUENT, GRIDS, Finder, Found, add_parts, by_kind, count_votes
-from privsyn.private.laws import GAUSSIAN, Law
+from privsyn.private.find_values import (
+    CLOSER,
+    FREQUENT,
+    GRIDS,
+    Finder,
+    Found,
+    add_parts,
+    by_kind,
+    count_votes,
+)
+from privsyn.private.noise_laws import GAUSSIAN, Law
 from privsyn.private.spend import Spend
 from privsyn.progress import no_progress
 from privsyn.table.discovery.beyond import Beyond

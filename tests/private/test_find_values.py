@@ -15,7 +15,7 @@ from scipy.stats import binomtest, norm
 from strategies import OfNoType, StubNoise, find_values
 
 from privsyn import Categorical, Datetime, InputError, Numerical, PrivSyn, Schema
-from privsyn.methods.discovery import (
+from privsyn.methods.complete_schema import (
     FOR_BOUNDS,
     FOR_CLOSER_BOUNDS,
     FOR_SIZE,
@@ -23,8 +23,8 @@ from privsyn.methods.discovery import (
     discover,
     reserved_delta,
 )
-from privsyn.private import discovery
-from privsyn.private.discovery import (
+from privsyn.private import find_values as find
+from privsyn.private.find_values import (
     VOTE,
     Finder,
     add_parts,
@@ -32,9 +32,9 @@ from privsyn.private.discovery import (
     summary,
     threshold,
 )
-from privsyn.private.laws import GAUSSIAN
 from privsyn.private.ledger import Ledger
 from privsyn.private.noise import ExactGaussian, SeededGaussian, SeededLaplace
+from privsyn.private.noise_laws import GAUSSIAN
 from privsyn.private.spend import Spend
 from privsyn.settings import Settings
 from privsyn.table.discovery.find_bounds import extent, extent_of_dates
@@ -649,7 +649,7 @@ def test_errors_while_counting_quote_no_cell(monkeypatch):
 
 
 def test_floor_is_exact():
-    assert discovery._votes([np.zeros(1, np.int64)] * 2).tolist() == [floor(VOTE / sqrt(2))]
+    assert find._votes([np.zeros(1, np.int64)] * 2).tolist() == [floor(VOTE / sqrt(2))]
 
 
 def test_the_command_line_says_what_was_found(tmp_path, capsys):

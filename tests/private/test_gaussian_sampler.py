@@ -12,7 +12,7 @@ from scipy.special import ndtri
 from scipy.stats import chi2
 
 from privsyn.errors import InputError
-from privsyn.private.sampler import (
+from privsyn.private.gaussian_sampler import (
     BLOCK,
     FEWEST,
     LARGEST_SIGMA,

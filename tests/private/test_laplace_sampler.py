@@ -11,10 +11,10 @@ import pytest
 from scipy.stats import chi2, chi2_contingency
 
 from privsyn.errors import InputError
-from privsyn.private.laplace import TOLERANCE, discrete_laplace
-from privsyn.private.laws import FAR, GAUSSIAN, LAPLACE, epsilon_of, laplace_scale
+from privsyn.private.gaussian_sampler import BLOCK, FEWEST, LARGEST_SIGMA, os_entropy, seeded_bits
+from privsyn.private.laplace_sampler import TOLERANCE, discrete_laplace
 from privsyn.private.noise import ExactLaplace, SeededLaplace
-from privsyn.private.sampler import BLOCK, FEWEST, LARGEST_SIGMA, os_entropy, seeded_bits
+from privsyn.private.noise_laws import FAR, GAUSSIAN, LAPLACE, epsilon_of, laplace_scale
 
 CHANCE = 1e-8
 """Probability with which a test of a distribution fails although the distribution is right."""

@@ -22,9 +22,9 @@ from scipy.special import ndtri
 
 from privsyn.errors import InputError
 from privsyn.marginals.domain import Integers, Ints
-from privsyn.private.laws import GAUSSIAN, LAWS
 from privsyn.private.ledger import Ledger
 from privsyn.private.noise import release
+from privsyn.private.noise_laws import GAUSSIAN, LAWS
 from privsyn.private.randomness import Noise
 from privsyn.private.spend import QueryLog, Spend
 
