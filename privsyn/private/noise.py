@@ -2,9 +2,9 @@
 
 The release is ``q + round(Z)``, where ``q`` is an exact integer and ``Z ~ N(0, sigma^2)``. Because ``q`` is
 an integer, this equals ``round(q + Z)``. Rounding is post-processing of the Gaussian mechanism, so the
-accounting of that mechanism holds exactly. `privsyn.private.gaussian_sampler` draws ``round(Z)`` exactly. With
-a delta of 0 the noise is discrete Laplace (`privsyn.private.laplace_sampler`), which needs no rounding. Several
-owners add a share each (`SharedNoise`).
+accounting of that mechanism holds exactly. `privsyn.private.gaussian_sampler` draws ``round(Z)`` exactly.
+With a delta of 0 the noise is discrete Laplace (`privsyn.private.laplace_sampler`), which needs no
+rounding. Several owners add a share each (`SharedNoise`).
 """
 
 from __future__ import annotations
