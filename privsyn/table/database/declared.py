@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from privsyn.errors import InputError, about, did_you_mean, safe_repr
 from privsyn.table.database.rules import (
     EQUAL,
-    Comparison,
+    ColumnComparison,
     check_between,
     check_column,
     following,
@@ -88,7 +88,7 @@ class Table:
     order: str | None = None
     derive: Mapping[str, Any] = field(default_factory=dict)  # of Derived; text is replaced
     lookups: Mapping[str, str] = field(default_factory=dict)
-    constraints: Sequence[Any] = ()  # of Comparison and Computed; text is replaced
+    constraints: Sequence[Any] = ()  # of ColumnComparison and Computed; text is replaced
     constant: Sequence[str] = ()
     one: Any = ()  # of OnlyOne; text is replaced
     children: Any = None  # a pair; what else is given is replaced
@@ -170,7 +170,7 @@ class Table:
         named = {name for rule in (() if schema is None else schema.constraints) for name in rule.columns}
         named |= {rule.column for rule in (*self.compared, *self.one)}
         named |= {*self.keys, self.order, *self.lookups}
-        equal = (rule for rule in rules if isinstance(rule, Comparison) and rule.sign == EQUAL)
+        equal = (rule for rule in rules if isinstance(rule, ColumnComparison) and rule.sign == EQUAL)
         copies = [rule for rule in equal if None in (rule.lhs[0], rule.rhs[0])]
         if len({*self.elsewhere}) < len(self.constant) + len(self.computed) + len(copies):
             raise InputError("two rules say from which other table a column follows: drop one")
@@ -185,15 +185,19 @@ class Table:
                 )
 
     @property
-    def compared(self) -> tuple[Comparison, ...]:
+    def compared(self) -> tuple[ColumnComparison, ...]:
         """The rules that keep columns in order with those of tables above."""
-        return tuple(rule for rule in self.constraints if isinstance(rule, Comparison) and rule.sign != EQUAL)
+        return tuple(
+            rule for rule in self.constraints if isinstance(rule, ColumnComparison) and rule.sign != EQUAL
+        )
 
     @property
-    def copied(self) -> dict[str, Comparison]:
+    def copied(self) -> dict[str, ColumnComparison]:
         """The rule of each column that has the cell of a row above."""
-        equal = (rule for rule in self.constraints if isinstance(rule, Comparison) and rule.sign == EQUAL)
-        oriented = (Comparison(rule.rhs, EQUAL, rule.lhs) if rule.lhs[0] else rule for rule in equal)
+        equal = (
+            rule for rule in self.constraints if isinstance(rule, ColumnComparison) and rule.sign == EQUAL
+        )
+        oriented = (ColumnComparison(rule.rhs, EQUAL, rule.lhs) if rule.lhs[0] else rule for rule in equal)
         return {
             rule.column: rule for rule in oriented if rule.lhs[0] is None
         }  # a `Database` knows its tables
@@ -396,7 +400,7 @@ class Database:
             if isinstance(rule, Computed) and rule.side[0] not in (None, name):
                 raise InputError(f"{str(rule)!r}: it computes no column of {name!r}: move it to its table")
         computed = [Computed((None, column), summary) for column, summary in table.computed.items()]
-        rules = [rule.seen_from(name) for rule in table.constraints if isinstance(rule, Comparison)]
+        rules = [rule.seen_from(name) for rule in table.constraints if isinstance(rule, ColumnComparison)]
         across = [rule for rule in rules if not rule.is_within_table]
         for rule in across:
             self._check_comparison(name, table, rule)
@@ -416,7 +420,7 @@ class Database:
             return table
         return replace(table, schema=replace(table.schema, columns={**table.schema.columns, **copies}))
 
-    def _check_comparison(self, name: str, table: Table, rule: Comparison) -> None:
+    def _check_comparison(self, name: str, table: Table, rule: ColumnComparison) -> None:
         """Refuse a rule that names no table above a table, or no column of it, or contradicts its column."""
         above, column = rule.above
         columns = {table_name: self.data_columns(table_name) for table_name in (name, *self.above(name))}

@@ -25,7 +25,7 @@ ORDERS, EQUAL = ("<", "<=", ">", ">="), "=="
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ColumnComparison:
     """Requires a column never to pass a column of a row above it, or to be equal to it.
 
     Parameters
@@ -37,7 +37,7 @@ class Comparison:
 
     Examples
     --------
-    >>> print(Comparison((None, "arrived"), ">=", ("persons", "born")))
+    >>> print(ColumnComparison((None, "arrived"), ">=", ("persons", "born")))
     arrived >= persons.born
     """
 
@@ -79,12 +79,12 @@ class Comparison:
         names, scales = (self.column, self.name), (column.scale, above.scale)
         return ComparedRule(names[::order], self.strict, scales[::order], self.column)
 
-    def seen_from(self, table: str) -> Comparison:
+    def seen_from(self, table: str) -> ColumnComparison:
         """Return the same rule of a table: its own columns have no table, and the left one is its own."""
         lhs, rhs = ((None if side[0] == table else side[0], side[1]) for side in (self.lhs, self.rhs))
         if lhs[0] is not None:
-            return Comparison(rhs, MIRRORED[self.sign], lhs)
-        return Comparison(lhs, self.sign, rhs)
+            return ColumnComparison(rhs, MIRRORED[self.sign], lhs)
+        return ColumnComparison(lhs, self.sign, rhs)
 
     def needed(self, above: Ordinal) -> tuple[float, float]:
         """Return how far the bounds of the own column must reach, so that rows below any row have a value.
@@ -119,12 +119,14 @@ class Comparison:
             )
 
 
-def check_between(floor: Comparison, ceiling: Comparison, *, ordered: bool, strictly: bool) -> None:
+def check_between(
+    floor: ColumnComparison, ceiling: ColumnComparison, *, ordered: bool, strictly: bool
+) -> None:
     """Refuse two rules on one column if no value may lie between those of the two columns above.
 
     Parameters
     ----------
-    floor, ceiling : Comparison
+    floor, ceiling : ColumnComparison
         The column is at least one column above, and at most another one.
     ordered, strictly : bool
         Whether the first one is never above the second one, and whether it is always below.
@@ -147,7 +149,7 @@ def orders(schema: Schema | None) -> Iterator[Order]:
         )
 
 
-def following(schema: Schema | None, rule: Comparison) -> Iterator[Comparison]:
+def following(schema: Schema | None, rule: ColumnComparison) -> Iterator[ColumnComparison]:
     """Yield the same rule on each column that an order puts beyond the own one, as it keeps the rule too."""
     reached, pending = {rule.column}, [rule]
     while pending:
@@ -181,7 +183,7 @@ def names_tables(text: object) -> bool:
     return False
 
 
-Rule = Comparison | Computed
+Rule = ColumnComparison | Computed
 """A rule across tables."""
 
 
@@ -196,7 +198,7 @@ def read_across(constraints: Sequence[object]) -> tuple[tuple[Rule, ...], tuple[
     rules: list[Rule] = []
     expressions: list[str] = []
     for constraint in constraints:
-        if isinstance(constraint, Comparison | Computed):
+        if isinstance(constraint, ColumnComparison | Computed):
             rules.append(constraint)
         elif not isinstance(constraint, str):
             raise InputError(
@@ -214,18 +216,18 @@ def read_across(constraints: Sequence[object]) -> tuple[tuple[Rule, ...], tuple[
     return tuple(rules), tuple(expressions)
 
 
-def _comparisons(text: str) -> Iterator[Comparison]:
+def _comparisons(text: str) -> Iterator[ColumnComparison]:
     """Yield the comparisons of two columns that an expression joins."""
     reader = Reader({})
 
-    def facts(node: ast.expr) -> Iterator[Comparison]:
+    def facts(node: ast.expr) -> Iterator[ColumnComparison]:
         match node:
             case ast.BoolOp(ast.And(), values):
                 for value in values:
                     yield from facts(value)
             case ast.Compare(first, ops, comparators) if {SIGNS[type(op)] for op in ops} <= {*ORDERS, EQUAL}:
                 for (lhs, rhs), op in zip(pairwise([first, *comparators]), ops, strict=True):
-                    yield Comparison(side_of(reader, lhs), SIGNS[type(op)], side_of(reader, rhs))
+                    yield ColumnComparison(side_of(reader, lhs), SIGNS[type(op)], side_of(reader, rhs))
             case _:
                 raise InputError(f"it is no comparison of two columns: {FORM}")
 

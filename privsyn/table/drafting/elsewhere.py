@@ -14,7 +14,7 @@ import pandas as pd
 
 from privsyn.errors import InputError
 from privsyn.marginals.domain import Floats
-from privsyn.table.database.rules import EQUAL, Comparison, read_across
+from privsyn.table.database.rules import EQUAL, ColumnComparison, read_across
 from privsyn.table.database.summaries import COUNT, SUM, Computed, Derived
 from privsyn.table.drafting.candidates import HEAD_ROWS, Proposal
 from privsyn.table.drafting.keys import KeyedTable
@@ -69,7 +69,7 @@ def _copies(
         ):
             there = _comparable(above[name].take(rows_above[linked]))
             for column in own_columns:
-                copied = Comparison((None, column), EQUAL, (below.name, name))
+                copied = ColumnComparison((None, column), EQUAL, (below.name, name))
                 taken = column in copies or column == table.order.column
                 if (name == column) is not same or taken or not _can_be_read(copied):
                     continue
@@ -133,7 +133,7 @@ def orders_with_above(
         for low, high in pairs:
             implied = any({(low, between), (between, high)} <= pairs_in_order[name] for between in dates)
             if (low, high) in pairs_in_order[name] and low[0] != high[0] and not implied:
-                rule = Comparison(low, "<=", high).seen_from(name)
+                rule = ColumnComparison(low, "<=", high).seen_from(name)
                 if _can_be_read(rule):
                     rows = int(np.isfinite(dates[low] - dates[high]).sum())
                     note = _of_bounds(rule, table.schema, tables[rule.above[0]].schema)
@@ -141,7 +141,7 @@ def orders_with_above(
     return rules
 
 
-def _of_bounds(rule: Comparison, schema: Schema, above: Schema) -> str:
+def _of_bounds(rule: ColumnComparison, schema: Schema, above: Schema) -> str:
     """Return what to do if the drafted bounds leave some rows no value; else an empty text."""
     with suppress(InputError):
         rule.check(schema.coded[rule.column], above.coded[rule.above[1]])
@@ -171,7 +171,7 @@ def _numbers_of(table: DraftedTable) -> Iterator[tuple[str, Floats]]:
             yield name, column.numbers(table.frame[name])
 
 
-def _can_be_read(rule: Comparison) -> bool:
+def _can_be_read(rule: ColumnComparison) -> bool:
     """Return whether the text of a rule means it again: not if a name has a backtick."""
     with suppress(InputError):
         return read_across([str(rule)])[0] == (rule,)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from privsyn import Numerical, Schema
-from privsyn.table.database.rules import Comparison
+from privsyn.table.database.rules import ColumnComparison
 from privsyn.table.encoding.grid import Grid
 from privsyn.table.enforcement.repair import Repair
 from privsyn.table.schema.draws import Cells, DrawnRows
@@ -20,7 +20,7 @@ KEEPS = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_eq
 
 def rule_of(sign):
     column = Numerical(0, 19, integer=True)
-    return Comparison((None, "x"), sign, ("a", "x")).enforced(column, column)
+    return ColumnComparison((None, "x"), sign, ("a", "x")).enforced(column, column)
 
 
 @pytest.mark.parametrize("sign", KEEPS)
