@@ -143,7 +143,7 @@ def check_abilities(kinds: Iterable[str], requests: Mapping[str, object], **fact
     ----------
     kinds : iterable of str
     requests : mapping of a setting or argument to its value
-        What is None, False or empty is not asked for.
+        What is None, False or an empty list or mapping is not asked for. Empty text is.
     **facts
         Words of the sentence that only the caller knows.
 
@@ -175,7 +175,7 @@ def refused(kind: str, name: str, **facts: object) -> InputError:
 
 
 def _is_given(value: object) -> bool:
-    """Return whether a setting has a value. A data frame has one, whatever its rows."""
+    """Return whether a setting has a value. A data frame has one, whatever its rows; so has empty text."""
     if value is None or value is False:
         return False
-    return not isinstance(value, str | list | tuple | dict | set | frozenset) or len(value) > 0
+    return not isinstance(value, list | tuple | dict | set | frozenset) or len(value) > 0

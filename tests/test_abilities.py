@@ -267,3 +267,29 @@ def test_what_is_not_asked_for_is_not_refused():
         APART,
         NOBODY,
     )
+
+
+@pytest.mark.parametrize("name", ["unit", "target", "order", "accept"])
+def test_empty_text_is_a_value_that_linked_tables_refuse(name, folder, monkeypatch, capsys):
+    """As of `--unit "$UNSET"`. It was not refused, and the run failed after epsilon was spent."""
+    monkeypatch.chdir(folder)
+    with pytest.raises(InputError, match=f"linked tables take no {name}"):
+        PrivSyn(1.0, schema="tables.yaml", **{name: ""})
+    command = ("synth", "in", "made", "--epsilon", 1, "--schema", "tables.yaml")
+    done = run(capsys, *command, f"--{name}", "")
+    assert done.code == 2
+    assert f"linked tables take no --{name}" in done.err
+
+
+def test_a_delta_of_another_type_is_not_taken_for_zero():
+    assert PrivSyn.paper(1.0, np.float64(1e-9)).requests["pure"] is False
+
+
+def test_the_ledger_names_a_unit_whose_column_has_no_name():
+    """It said that the run protects one row."""
+    ledger = (
+        PrivSyn(9.0, 1e-6, Schema({"job": Categorical(["cook", "smith"])}), unit="")
+        .fit(ROWS.rename(columns={"who": ""}))
+        .ledger_
+    )
+    assert (ledger.unit, ledger.rows_per_unit is None) == ("", False)

@@ -365,7 +365,8 @@ class Run:
         if settings.epsilon is None:
             return ledger_of_randomised(local, tuple(inputs))
         epsilon, delta = settings.promise
-        unit = settings.unit or self.database.tables[self.database.root].key
+        key = self.database.tables[self.database.root].key
+        unit = key if settings.unit is None else settings.unit
         return Ledger(
             (*inquiry.log.spends, *local),
             promised_epsilon=epsilon,
