@@ -351,7 +351,11 @@ class Run:
     ) -> Ledger:
         """Return the ledger of all questions, and of what is public of the tables."""
         tables, settings, noise = [table.learned for table in learned.values()], self.settings, inquiry.noise
-        local = tuple(promise for table in tables for promise in local_promises(table.codec))
+        local = tuple(
+            replace(promise, column=self._named(name, promise.column))
+            for name, table in learned.items()
+            for promise in local_promises(table.learned.codec)
+        )
         inputs = dict.fromkeys(
             [
                 *self._method_and_columns(tables),

@@ -118,3 +118,13 @@ def test_files_of_linked_tables_state_how_each_was_read(tmp_path):
         table.to_csv(tmp_path / f"{name}.csv", index=False)
     facts = PrivSyn(20.0, 1e-6, database(), seed=1).fit(tmp_path).ledger_.public_inputs
     assert any("well-formed CSV" in fact for fact in facts)
+
+
+def test_columns_that_respondents_randomised_are_listed_with_their_table():
+    """Two tables may have a column of one name."""
+    sent = Schema({"colour": Categorical(["blue", "red"], keep=0.5)})
+    homes = {"homes": Table(sent, key="home"), "trips": Table(sent, parent="homes", link="home")}
+    frames = {name: tables()[name][["home", "colour"]] for name in homes}
+    ledger = PrivSyn(20.0, 1e-6, Database(homes), seed=1).fit(frames).ledger_
+    assert [promise.column for promise in ledger.local] == ["homes.colour", "trips.colour"]
+    assert "'homes.colour', 'trips.colour'" in ledger.public_inputs[-1]
