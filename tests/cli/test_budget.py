@@ -429,6 +429,9 @@ def test_randomised_columns_spend_nothing_and_beside_others_no_policy_counts_the
     Path("privsyn.policy.yaml").write_text(POLICY)
     some = ("synth", "answers.csv", "out.csv", "--epsilon", 1, "--schema", "some.yaml")
     assert "does not count columns that respondents randomised" in refused(run(capsys, *some))
+    Path("linked.yaml").write_text(f"tables: {{homes: {{key: home, columns: {{{smokes}}}}}}}")
+    linked = ("synth", "in", "made", "--epsilon", 1, "--schema", "linked.yaml")
+    assert "does not count columns that respondents randomised" in refused(run(capsys, *linked))
     pd.read_csv("answers.csv")[["smokes"]].to_csv("answers.csv", index=False)
     alone = ("synth", "answers.csv", "out.csv", "--schema", "all.yaml")
     assert run(capsys, *alone).code == 0
