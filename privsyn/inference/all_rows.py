@@ -19,8 +19,8 @@ import numpy as np
 
 from privsyn.inference.consistency import combine_one_ways
 from privsyn.inference.fitted import NO_COMMON, ONE_SIDED, Certainty, Fitted
+from privsyn.inference.measured_columns import MeasuredColumns
 from privsyn.inference.prior.dispersion import MEAN_OF_ABSOLUTE
-from privsyn.inference.problem import Problem
 from privsyn.inference.rows_per_person import RowsOfGroups
 from privsyn.marginals.domain import Attributes, Codes, Floats
 from privsyn.marginals.ipf import fit_all
@@ -55,19 +55,19 @@ def scaled_to(total: float, measured: Measurement, part: float | None) -> Measur
 
 
 def answered(
-    problem: Problem,
+    measured_columns: MeasuredColumns,
     total: float,
     answers: Sequence[Measurement],
     within_squares: Callable[[Attributes], bool],
     part: float | None,
-) -> tuple[Problem, tuple[Measurement, ...]]:
-    """Return the problem, whose one-ways also use the counts of tables, and these counts.
+) -> tuple[MeasuredColumns, tuple[Measurement, ...]]:
+    """Return the measured columns, whose one-ways also use the counts of tables, and these counts.
 
     The counts are scaled to `total` rows, and are 0 in structural zeros.
 
     Parameters
     ----------
-    problem : Problem
+    measured_columns : MeasuredColumns
     total : float
     answers : sequence of Measurement
     within_squares : callable
@@ -77,17 +77,19 @@ def answered(
         Number of rows counted within squares, over the number of rows counted in a column.
     """
     tables = tuple(
-        problem.zeros.clean(scaled_to(total, answer, part if within_squares(answer.attributes) else None))
+        measured_columns.zeros.clean(
+            scaled_to(total, answer, part if within_squares(answer.attributes) else None)
+        )
         for answer in answers
     )
     leaning = [table for table in tables if within_squares(table.attributes)]
     if not leaning:
-        return problem, tables
+        return measured_columns, tables
     unbiased = [table for table in tables if not within_squares(table.attributes)]
     # A second look leans as much as the first: both together show no more than the first alone.
-    margins = () if problem.margins_known else leaning_margins(problem.one_ways, leaning)
-    one_ways = combine_one_ways(problem.domain, (*problem.one_ways, *unbiased, *margins))
-    return replace(problem, one_ways=one_ways, margins_known=True), tables
+    margins = () if measured_columns.margins_known else leaning_margins(measured_columns.one_ways, leaning)
+    one_ways = combine_one_ways(measured_columns.domain, (*measured_columns.one_ways, *unbiased, *margins))
+    return replace(measured_columns, one_ways=one_ways, margins_known=True), tables
 
 
 def leaning_margins(

@@ -16,8 +16,8 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from privsyn.inference.consistency import variance_of_total
+from privsyn.inference.measured_columns import Estimate
 from privsyn.inference.prior.dispersion import MEAN_OF_ABSOLUTE
-from privsyn.inference.problem import Estimate
 from privsyn.marginals.domain import Attributes, Floats
 from privsyn.marginals.ipf import CELLS_AT_ONCE, sums_of
 from privsyn.marginals.marginal import Marginal, Measurement, alike

@@ -17,12 +17,12 @@ from math import comb, prod
 import numpy as np
 
 from privsyn.inference.consistency import denoise
+from privsyn.inference.measured_columns import GROUPS, Estimate
 from privsyn.inference.prior.dispersion import (
     departure_likelihood,
     deviation_likelihoods,
     pooled_dispersions,
 )
-from privsyn.inference.problem import GROUPS, Estimate
 from privsyn.marginals.counting import Tables, block_of
 from privsyn.marginals.domain import Attributes, Domain, Floats, Mask, Records
 from privsyn.marginals.ipf import fit_margins

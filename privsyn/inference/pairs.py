@@ -22,6 +22,7 @@ from math import prod
 import numpy as np
 
 from privsyn.inference import _kernels
+from privsyn.inference.measured_columns import Estimate, MeasuredColumns
 from privsyn.inference.ordered.concordance import Concordance, with_concordances
 from privsyn.inference.prior.dispersion import (
     DISPERSIONS,
@@ -30,7 +31,6 @@ from privsyn.inference.prior.dispersion import (
     pooled_dispersions,
 )
 from privsyn.inference.prior.smoothing import CELLS, Prior, Waves, fitted_waves, is_smooth
-from privsyn.inference.problem import Estimate, Problem
 from privsyn.marginals.domain import Attributes, Domain, Floats, Ints
 from privsyn.marginals.ipf import CELLS_AT_ONCE, fit_all, fit_margins, sums_of
 from privsyn.marginals.marginal import Marginal, Measurement, alike, for_alike, unstacked
@@ -104,15 +104,19 @@ def independent_pairs(
 
 
 def score_pairs(
-    problem: Problem, departures: Floats, sigma: float, expected: tuple[Marginal, ...], waves: Waves
+    measured_columns: MeasuredColumns,
+    departures: Floats,
+    sigma: float,
+    expected: tuple[Marginal, ...],
+    waves: Waves,
 ) -> list[Floats]:
     """Return log-likelihoods of each pair's dispersion, by its noisy departure from independence.
 
     The counts are counts of randomised cells. Randomisation leaves a share of the dispersion, and adds
     sampling variance.
     """
-    blocks, channels = problem.blocks, problem.channels
-    measured = {m.attributes[0]: blocks.merge_counts(m) for m in problem.one_ways}
+    blocks, channels = measured_columns.blocks, measured_columns.channels
+    measured = {m.attributes[0]: blocks.merge_counts(m) for m in measured_columns.one_ways}
     variance = {
         name: np.einsum("ik,k,ik->i", s.vectors, s.variances, s.vectors)
         for name, group in zip(blocks.original.names, blocks.groups, strict=True)
@@ -142,7 +146,7 @@ def score_pairs(
 
 
 def estimate_pairs(
-    problem: Problem,
+    measured_columns: MeasuredColumns,
     measured: tuple[Estimate, ...],
     rng: np.random.Generator,
     concordances: Sequence[Concordance] = (),
@@ -154,25 +158,31 @@ def estimate_pairs(
 
     Parameters
     ----------
-    problem : Problem
+    measured_columns : MeasuredColumns
         Its structural zeros have been applied to all measurements.
     measured : tuple of Estimate, one per pair
         With their measurements, and with what was known before these.
     rng : numpy.random.Generator
     concordances : sequence of Concordance, optional
     """
-    total, margins = problem.margins(problem.about_one_ways(pair.measured for pair in measured))
+    total, margins = measured_columns.margins(
+        measured_columns.about_one_ways(pair.measured for pair in measured)
+    )
     one_way = {margin.attributes[0]: margin for margin in margins}
     tables = []
     for pair in measured:
         sides = tuple(one_way[name] for name in pair.attributes)
-        table = problem.zeros.fit(product(problem.domain.project(pair.attributes), sides), sides)
-        seen = problem.channels.beside_margins(pair.measured)
+        table = measured_columns.zeros.fit(
+            product(measured_columns.domain.project(pair.attributes), sides), sides
+        )
+        seen = measured_columns.channels.beside_margins(pair.measured)
         tables.append(replace(pair, table=table, margins=sides, measured=seen))
     waves = fitted_waves(margins, [pair for pair in tables if is_smooth(pair.table.domain)])
     by_attributes = {pair.attributes: pair for pair in tables}
-    by_attributes |= {pair.attributes: pair for pair in _along_waves(problem, tables, waves, total)}
-    by_attributes |= {pair.attributes: pair for pair in _by_classes(problem, by_attributes, margins, rng)}
+    by_attributes |= {pair.attributes: pair for pair in _along_waves(measured_columns, tables, waves, total)}
+    by_attributes |= {
+        pair.attributes: pair for pair in _by_classes(measured_columns, by_attributes, margins, rng)
+    }
     moved = with_concordances(list(by_attributes.values()), concordances)
     estimates = (
         new if new.measured is old.measured else replace(new, measured=old.measured)
@@ -181,7 +191,9 @@ def estimate_pairs(
     return Pairs(total, margins, tuple(estimates), waves, concordances)
 
 
-def _along_waves(problem: Problem, tables: list[Estimate], waves: Waves, total: float) -> Iterator[Estimate]:
+def _along_waves(
+    measured_columns: MeasuredColumns, tables: list[Estimate], waves: Waves, total: float
+) -> Iterator[Estimate]:
     """Yield pairs with an order, shrunk by the prior that explains them better.
 
     Dispersions are pooled over the pairs with one prior and one kind of mean: independence or a copula.
@@ -206,14 +218,14 @@ def _along_waves(problem: Problem, tables: list[Estimate], waves: Waves, total: 
         dispersions = pooled_dispersions([evidence for _, evidence in kind], total)
         for index, (pair, _) in enumerate(kind):  # one by one: in threads, so few would wait for each other
             (new,) = _shrunk(prior, [pair], dispersions[index : index + 1])
-            if problem.zeros.masks:
-                table = problem.zeros.fit(new.table, new.margins)
+            if measured_columns.zeros.masks:
+                table = measured_columns.zeros.fit(new.table, new.margins)
                 new = replace(new, table=fit_margins(table, new.margins))
             yield new
 
 
 def _by_classes(
-    problem: Problem,
+    measured_columns: MeasuredColumns,
     tables: Mapping[Attributes, Estimate],
     margins: tuple[Marginal, ...],
     rng: np.random.Generator,
@@ -234,11 +246,11 @@ def _by_classes(
     dispersions = pooled_dispersions(evidence, rounds=SETTLING_ROUNDS)
     means = {mean.attributes: mean for mean in CELLS.mean(nominal, dispersions)}
     seen = tuple(means.get(names, pair.table) for names, pair in tables.items())
-    classes = dict(zip(tables, latent_class_pairs(problem.domain, margins, seen, rng), strict=True))
+    classes = dict(zip(tables, latent_class_pairs(measured_columns.domain, margins, seen, rng), strict=True))
     freedom = sum(prod(size - 1 for size in table.domain.shape) for table in seen)
-    followed = min(parameters(problem.domain) / max(freedom, 1), MOST_FOLLOWED)
+    followed = min(parameters(measured_columns.domain) / max(freedom, 1), MOST_FOLLOWED)
     expected = [
-        problem.zeros.fit(replace(pair.table, counts=classes[pair.attributes]), pair.margins)
+        measured_columns.zeros.fit(replace(pair.table, counts=classes[pair.attributes]), pair.margins)
         for pair in nominal
     ]
     fitted = fit_all(expected, [pair.margins for pair in nominal])

@@ -24,7 +24,7 @@ import numpy as np
 
 from privsyn.inference.consistency import estimate_total, variance_of_total
 from privsyn.inference.higher_order import MOST_CELLS, MOST_SETS
-from privsyn.inference.problem import Problem
+from privsyn.inference.measured_columns import MeasuredColumns
 from privsyn.marginals.domain import Attributes, Domain, Floats
 from privsyn.marginals.marginal import Marginal, Measurement, lift
 from privsyn.marginals.tolerances import TINY_VARIANCE
@@ -32,17 +32,17 @@ from privsyn.marginals.tolerances import TINY_VARIANCE
 LARGEST_RESIDUAL = 3  # attributes of a residual
 
 
-def residual_sets(problem: Problem) -> tuple[Attributes, ...]:
+def residual_sets(measured_columns: MeasuredColumns) -> tuple[Attributes, ...]:
     """Return all sets of one to three attributes, or none if some cannot be measured by their residuals.
 
     Every attribute has at least two codes, without an order, and was not randomised. No constraint rules out
     a cell. Triples are few, and have few cells.
     """
-    domain, sizes = problem.domain, sorted(problem.domain.sizes)
+    domain, sizes = measured_columns.domain, sorted(measured_columns.domain.sizes)
     few = len(sizes) >= LARGEST_RESIDUAL and comb(len(sizes), LARGEST_RESIDUAL) <= MOST_SETS
     if not few or sizes[0] < 2 or prod(sizes[-LARGEST_RESIDUAL:]) > MOST_CELLS or max(domain.ordered) > 2:
         return ()
-    if problem.zeros.masks or problem.channels.random(domain.names):
+    if measured_columns.zeros.masks or measured_columns.channels.random(domain.names):
         return ()
     return tuple(
         chain.from_iterable(combinations(domain.names, size) for size in range(1, LARGEST_RESIDUAL + 1))

@@ -22,9 +22,9 @@ from itertools import combinations, pairwise
 import numpy as np
 
 from privsyn.inference import _kernels
+from privsyn.inference.measured_columns import Estimate
 from privsyn.inference.prior.dispersion import MEAN_OF_ABSOLUTE
 from privsyn.inference.prior.smoothing import Waves, groups_of
-from privsyn.inference.problem import Estimate
 from privsyn.inference.weights import IMPORTANT
 from privsyn.marginals.domain import Attributes, Codes, Floats, Ints, Mask
 from privsyn.marginals.marginal import LEVELS, Grouping, Marginal, groups_at

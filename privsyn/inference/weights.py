@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from privsyn.inference.problem import GROUPS
+from privsyn.inference.measured_columns import GROUPS
 from privsyn.marginals.domain import Attributes, Domain, Floats, Mask
 
 IMPORTANT = 100.0  # weight of an error in a table that matters most, as long as the others err hardly more

@@ -11,10 +11,10 @@ from types import MappingProxyType
 import numpy as np
 
 from privsyn.inference.consistency import combine_measurements, estimate_total, norm_sub
+from privsyn.inference.measured_columns import FewCells, MeasuredColumns, PublicFacts
 from privsyn.inference.ordered.binning import LEVELS, NO_CELLS, Axis, expected_cells, in_runs
 from privsyn.inference.ordered.support import likely_shares, looks_of, occurring, occurring_groups, with_look
 from privsyn.inference.ordered.tails import Tails
-from privsyn.inference.problem import FewCells, Problem, PublicFacts
 from privsyn.inference.rare_values import THRESHOLD, merge_cells, merge_rare
 from privsyn.marginals.channel import Channels
 from privsyn.marginals.domain import Floats, Mask
@@ -62,7 +62,7 @@ class _Looks:
 
 def measure_columns(
     private: PrivateTable, rho: float, facts: PublicFacts
-) -> tuple[PrivateTable, Problem, Split]:
+) -> tuple[PrivateTable, MeasuredColumns, Split]:
     """Return the private table in merged codes, these with the one-ways from two looks, and the split.
 
     The first look determines the budget of the second, its split over the columns, and which fine cells are
@@ -70,8 +70,8 @@ def measure_columns(
     rare values.
     """
     private, looks = _two_looks(private, rho, facts)
-    pooled, problem = _pooled(looks, facts, private.law)
-    return private.merge(pooled), problem, looks.split
+    pooled, measured_columns = _pooled(looks, facts, private.law)
+    return private.merge(pooled), measured_columns, looks.split
 
 
 def _two_looks(private: PrivateTable, rho: float, facts: PublicFacts) -> tuple[PrivateTable, _Looks]:
@@ -91,8 +91,8 @@ def _two_looks(private: PrivateTable, rho: float, facts: PublicFacts) -> tuple[P
     return private, _Looks(one_ways, joined, split, levels)
 
 
-def _pooled(looks: _Looks, facts: PublicFacts, law: Law) -> tuple[Merging, Problem]:
-    """Return how rare values are pooled, and the problem in these codes.
+def _pooled(looks: _Looks, facts: PublicFacts, law: Law) -> tuple[Merging, MeasuredColumns]:
+    """Return how rare values are pooled, and the measured columns in these codes.
 
     Both looks together decide. No row is read.
     """
@@ -116,7 +116,7 @@ def _pooled(looks: _Looks, facts: PublicFacts, law: Law) -> tuple[Merging, Probl
         occurs=occurs,
     )
     merging = joined.then(pooled)
-    return pooled, Problem(
+    return pooled, MeasuredColumns(
         merging,
         facts.zeros_after(merging),
         Tails(merging, axes, ended),

@@ -28,11 +28,11 @@ from privsyn.inference.higher_order import (
     measured_as,
     score_higher_order,
 )
+from privsyn.inference.measured_columns import UNKNOWN, Estimate, MeasuredColumns, PublicFacts
 from privsyn.inference.ordered.concordance import Concordance, signs_of, within_intervals
 from privsyn.inference.pairs import Pairs, estimate_pairs, independent_pairs, score_pairs, variances_in
 from privsyn.inference.prior.dispersion import pooled_dispersions
 from privsyn.inference.prior.smoothing import Waves, is_smooth
-from privsyn.inference.problem import UNKNOWN, Estimate, Problem, PublicFacts
 from privsyn.inference.residuals import (
     LARGEST_RESIDUAL,
     one_ways_with,
@@ -91,11 +91,11 @@ def learn(
     report : callable
     facts : PublicFacts
     """
-    private, problem, split = measure_columns(private, rho, facts)
+    private, measured_columns, split = measure_columns(private, rho, facts)
     columns = tuple(name for name in private.domain.names if name not in facts.context)
     proposals = candidates(private.domain.project(columns), facts.target, facts.important)
     proposals += linking_sets(private.domain, facts) if facts.previous else ()
-    sets = tuple(s for s in proposals if not problem.channels.random(s))
+    sets = tuple(s for s in proposals if not measured_columns.channels.random(s))
     if private.sums_only:
         sets, split = (), split.without("sets").without("departures")
     elif not sets:
@@ -103,14 +103,16 @@ def learn(
     if not split.pairs:
         report(MEASURING, ROUNDS, ROUNDS)
         with one_step(report, ESTIMATING):
-            return fit_one_ways(problem)
+            return fit_one_ways(measured_columns)
     if facts.previous:
-        private, problem = measure_previous(private, problem, PREVIOUS_ROWS * split.pairs, facts)
+        private, measured_columns = measure_previous(
+            private, measured_columns, PREVIOUS_ROWS * split.pairs, facts
+        )
         split = replace(split, pairs=(1 - PREVIOUS_ROWS) * split.pairs)
     report(MEASURING, 1, ROUNDS)
 
-    pairs = _departures(private, problem, split.departures, facts)
-    pairs = _concordances(private, problem, pairs, split.concordances)
+    pairs = _departures(private, measured_columns, split.departures, facts)
+    pairs = _concordances(private, measured_columns, pairs, split.concordances)
     split = split if pairs.concordances else split.without("concordances")
     report(MEASURING, 2, ROUNDS)
 
@@ -121,33 +123,39 @@ def learn(
     if (
         split.sets
         and private.contribution == ONE_ROW_EACH
-        and (rhos := _residual_budgets(problem, pairs, with_residuals.pairs))
+        and (rhos := _residual_budgets(measured_columns, pairs, with_residuals.pairs))
     ):
-        problem, pairs, triples = _measure_residuals(private, problem, pairs, rhos, rng)
+        measured_columns, pairs, triples = _measure_residuals(private, measured_columns, pairs, rhos, rng)
         sets, split = larger, with_residuals
     else:
-        problem, measured = _measure_pairs(private, problem, pairs, split.pairs)
-        pairs = estimate_pairs(problem, measured, rng, pairs.concordances)
+        measured_columns, measured = _measure_pairs(private, measured_columns, pairs, split.pairs)
+        pairs = estimate_pairs(measured_columns, measured, rng, pairs.concordances)
     report(MEASURING, 3, ROUNDS)
-    bigger = _unexplained(private, problem, sets, pairs, split.sets, rng)
-    problem, measured, bigger = _measure_again(private, problem, pairs, bigger, split.second_look)
+    bigger = _unexplained(private, measured_columns, sets, pairs, split.sets, rng)
+    measured_columns, measured, bigger = _measure_again(
+        private, measured_columns, pairs, bigger, split.second_look
+    )
     report(MEASURING, ROUNDS, ROUNDS)
     with one_step(report, ESTIMATING):
-        return fit_tables(problem, measured, (*triples, *bigger), rng, pairs.concordances)
+        return fit_tables(measured_columns, measured, (*triples, *bigger), rng, pairs.concordances)
 
 
-def _departures(private: PrivateTable, problem: Problem, rho: float, facts: PublicFacts) -> Pairs:
+def _departures(
+    private: PrivateTable, measured_columns: MeasuredColumns, rho: float, facts: PublicFacts
+) -> Pairs:
     """Return what is known of each pair before any is measured: independence, and its departure from it.
 
     No pair is asked of two attributes of which no record is made. The pairs with the target are a question of
     their own, with less noise: their choice matters more. Without a budget nothing is asked.
     """
-    names = near_pairs(private.domain.names, MOST_CANDIDATES, problem.target, problem.important)
+    names = near_pairs(
+        private.domain.names, MOST_CANDIDATES, measured_columns.target, measured_columns.important
+    )
     names = worth_asking(names, facts)
-    margins = problem.alone
-    expected = independent_pairs(private.domain, margins, problem.zeros, names)
+    margins = measured_columns.alone
+    expected = independent_pairs(private.domain, margins, measured_columns.zeros, names)
     evidence, waves = [UNKNOWN] * len(expected), Waves(margins)
-    with_target = np.array([problem.target in pair.attributes for pair in expected])
+    with_target = np.array([measured_columns.target in pair.attributes for pair in expected])
     # The noise in each of m pairs is in proportion to sqrt(m / rho), or m / epsilon with Laplace noise. So
     # the sum of weight times noise over all pairs is least at these costs.
     exponent = 1 / 2 if private.law.name == "laplace" else 2 / 3
@@ -161,14 +169,21 @@ def _departures(private: PrivateTable, problem: Problem, rho: float, facts: Publ
         if not part.any():
             continue
         indices = np.flatnonzero(part).tolist()
-        merged = tuple(problem.blocks.merge_table(problem.channels.observed(expected[i])) for i in indices)
-        departures, sigma = private.departures(merged, cost, problem.blocks, subject)
-        for index, score in zip(indices, score_pairs(problem, departures, sigma, merged, waves), strict=True):
+        merged = tuple(
+            measured_columns.blocks.merge_table(measured_columns.channels.observed(expected[i]))
+            for i in indices
+        )
+        departures, sigma = private.departures(merged, cost, measured_columns.blocks, subject)
+        for index, score in zip(
+            indices, score_pairs(measured_columns, departures, sigma, merged, waves), strict=True
+        ):
             evidence[index] = score
     return Pairs(margins[0].total, margins, tuple(map(Estimate, expected, evidence)), waves)
 
 
-def _concordances(private: PrivateTable, problem: Problem, pairs: Pairs, rho: float) -> Pairs:
+def _concordances(
+    private: PrivateTable, measured_columns: MeasuredColumns, pairs: Pairs, rho: float
+) -> Pairs:
     """Return the pairs with the noisy concordance of each pair of ordered columns; see `Concordance`.
 
     A pair is left out if a constraint rules out some of its cells, if a column was randomised, or if all
@@ -179,13 +194,13 @@ def _concordances(private: PrivateTable, problem: Problem, pairs: Pairs, rho: fl
     signs = {
         margin.attributes[0]: signs_of(margin)
         for margin in pairs.one_ways
-        if margin.domain.ordered[0] > 2 and not problem.channels.random(margin.attributes)
+        if margin.domain.ordered[0] > 2 and not measured_columns.channels.random(margin.attributes)
     }
     halved = {name for name, sign in signs.items() if {-1, 1} <= set(sign.tolist())}
     attributes_of = {
         index: pair.attributes
         for index, pair in enumerate(pairs.estimates)
-        if halved >= set(pair.attributes) and problem.zeros.mask(pair.table.domain).all()
+        if halved >= set(pair.attributes) and measured_columns.zeros.mask(pair.table.domain).all()
     }
     if not attributes_of:
         return pairs
@@ -200,9 +215,9 @@ def _concordances(private: PrivateTable, problem: Problem, pairs: Pairs, rho: fl
 
 
 def _measure_pairs(
-    private: PrivateTable, problem: Problem, pairs: Pairs, budget: float
-) -> tuple[Problem, tuple[Estimate, ...]]:
-    """Return the problem, and the pairs worth measuring, measured at their best resolution."""
+    private: PrivateTable, measured_columns: MeasuredColumns, pairs: Pairs, budget: float
+) -> tuple[MeasuredColumns, tuple[Estimate, ...]]:
+    """Return the measured columns, and the pairs worth measuring, measured at their best resolution."""
     tables, resolutions = pairs.estimates, Resolutions(pairs.waves, private.rho_of)
     attributes = tuple(pair.attributes for pair in tables)
     smooth = np.array([is_smooth(pair.table.domain) for pair in tables])
@@ -214,9 +229,11 @@ def _measure_pairs(
     )
     variances = [dispersions[i] * tables[i].table.counts for i in np.flatnonzero(~smooth).tolist()]
     gains, before = curves_of(variances, errors.min(axis=0), smooth, budget, private.rho_of)
-    weights = weights_of(problem.domain, attributes, problem.target)
-    weights = weights * [prod(problem.context.get(name, 1.0) for name in pair) for pair in attributes]
-    named = important_in(attributes, problem.important)
+    weights = weights_of(measured_columns.domain, attributes, measured_columns.target)
+    weights = weights * [
+        prod(measured_columns.context.get(name, 1.0) for name in pair) for pair in attributes
+    ]
+    named = important_in(attributes, measured_columns.important)
     budgets = allocate_most(gains, before, budget, weights, named, jumps=private.law.name == "laplace")
     chosen = np.flatnonzero(budgets).tolist()
     groupings = [NO_GROUPS] * len(tables)
@@ -228,10 +245,12 @@ def _measure_pairs(
         tuple(attributes[i] for i in chosen), budgets[chosen], [groupings[i] for i in chosen]
     )
     contribution = private.contribution
-    problem, measured = answered(
-        problem, pairs.total, measured, contribution.within_squares, contribution.of_tables
+    measured_columns, measured = answered(
+        measured_columns, pairs.total, measured, contribution.within_squares, contribution.of_tables
     )
-    return problem, tuple(replace(tables[i], measured=m) for i, m in zip(chosen, measured, strict=True))
+    return measured_columns, tuple(
+        replace(tables[i], measured=m) for i, m in zip(chosen, measured, strict=True)
+    )
 
 
 def _hoped_dispersions(tables: tuple[Estimate, ...]) -> Floats:
@@ -240,19 +259,19 @@ def _hoped_dispersions(tables: tuple[Estimate, ...]) -> Floats:
     return np.maximum(pooled_dispersions(evidence, total, hopeful=True), SAMPLING_DISPERSION)
 
 
-def _residual_budgets(problem: Problem, pairs: Pairs, rho: float) -> dict[Attributes, float]:
+def _residual_budgets(measured_columns: MeasuredColumns, pairs: Pairs, rho: float) -> dict[Attributes, float]:
     """Return the budget of the residual of each set of attributes; none if a choice of pairs errs less.
 
     The pairs decide. If their residuals err less although triples are measured too, the triples are a gain.
     With much noise interactions drown, and classes that pool all pairs know more.
     """
-    domain, sets = problem.domain, residual_sets(problem)
+    domain, sets = measured_columns.domain, residual_sets(measured_columns)
     if not sets:
         return {}
-    more = np.where(important_in(sets, problem.important), IMPORTANT, 1.0)
-    rhos = residual_budgets(domain, sets, more * weights_of(domain, sets, problem.target), rho)
+    more = np.where(important_in(sets, measured_columns.important), IMPORTANT, 1.0)
+    rhos = residual_budgets(domain, sets, more * weights_of(domain, sets, measured_columns.target), rho)
     variances = [d * t.counts for d, t in zip(_hoped_dispersions(pairs.estimates), pairs.tables, strict=True)]
-    weights = weights_of(domain, tuple(t.attributes for t in pairs.tables), problem.target)
+    weights = weights_of(domain, tuple(t.attributes for t in pairs.tables), measured_columns.target)
     chosen = allocate(slopes_of(variances, rho), rho, weights=weights)
     equivalent = np.array([rhos[t.attributes] / residual_cost(t.domain) for t in pairs.tables])
     by_choice, by_residuals = (weights @ expected_errors(variances, costs) for costs in (chosen, equivalent))
@@ -262,25 +281,25 @@ def _residual_budgets(problem: Problem, pairs: Pairs, rho: float) -> dict[Attrib
 
 def _measure_residuals(
     private: PrivateTable,
-    problem: Problem,
+    measured_columns: MeasuredColumns,
     pairs: Pairs,
     rhos: dict[Attributes, float],
     rng: np.random.Generator,
-) -> tuple[Problem, Pairs, tuple[Estimate, ...]]:
-    """Return the problem with better one-ways, and all pairs and triples, measured by their residuals."""
+) -> tuple[MeasuredColumns, Pairs, tuple[Estimate, ...]]:
+    """Return the columns with better one-ways, and all pairs and triples, measured by their residuals."""
     answers = private.residuals(tuple(rhos), np.array([*rhos.values()]))
     residuals = dict(zip(rhos, answers, strict=True))
-    one_ways = one_ways_with(problem.one_ways, residuals)
+    one_ways = one_ways_with(measured_columns.one_ways, residuals)
     measured = whole_tables(residuals, one_ways)
-    problem = replace(problem, one_ways=one_ways, margins_known=True)
+    measured_columns = replace(measured_columns, one_ways=one_ways, margins_known=True)
     two_way = tuple(replace(pair, measured=measured.pop(pair.attributes)) for pair in pairs.estimates)
-    pairs = estimate_pairs(problem, two_way, rng)
-    return problem, pairs, all_measured(tuple(measured.values()), pairs.tables, pairs.one_ways)
+    pairs = estimate_pairs(measured_columns, two_way, rng)
+    return measured_columns, pairs, all_measured(tuple(measured.values()), pairs.tables, pairs.one_ways)
 
 
 def _unexplained(
     private: PrivateTable,
-    problem: Problem,
+    measured_columns: MeasuredColumns,
     sets: tuple[Attributes, ...],
     pairs: Pairs,
     rho: float,
@@ -289,35 +308,39 @@ def _unexplained(
     """Return the sets of attributes that records made from the pairs explain least."""
     if not (sets and rho):
         return ()
-    blocks = problem.blocks
-    predicted, scatter = predicted_by_pairs(problem, sets, pairs, rng, blocks)
+    blocks = measured_columns.blocks
+    predicted, scatter = predicted_by_pairs(measured_columns, sets, pairs, rng, blocks)
     departures, sigma = private.departures(predicted, rho, blocks, "sets of columns")
     one_ways = tuple(map(blocks.merge_table, pairs.one_ways))
-    variances, important = variances_in(blocks, pairs), problem.important
+    variances, important = variances_in(blocks, pairs), measured_columns.important
     scored = score_higher_order(departures, sigma, predicted, one_ways, scatter, variances, important)
     return tuple(replace(s, grouping=blocks.grouping(s.attributes)) for s in scored)
 
 
 def _measure_again(
-    private: PrivateTable, problem: Problem, pairs: Pairs, sets: tuple[Estimate, ...], budget: float
-) -> tuple[Problem, tuple[Estimate, ...], tuple[Estimate, ...]]:
+    private: PrivateTable,
+    measured_columns: MeasuredColumns,
+    pairs: Pairs,
+    sets: tuple[Estimate, ...],
+    budget: float,
+) -> tuple[MeasuredColumns, tuple[Estimate, ...], tuple[Estimate, ...]]:
     """Spend the rest of the budget where it reduces the error most: on pairs again, or on bigger tables.
 
     Returns
     -------
-    The problem; the pairs, combined with their second measurements; the bigger tables that were measured.
+    The measured columns; the pairs, combined with their second measurements; the bigger tables.
     """
     once = pairs.estimates
     if not budget:
-        return problem, once, ()
+        return measured_columns, once, ()
     attributes = tuple(table.attributes for table in (*once, *sets))
     groupings = [*(pair.measured.grouping for pair in once), *(s.grouping for s in sets)]
     kind = [
-        1.0 if len(names) < 3 or names in problem.important else IN_GROUPS if grouping else BIGGER
+        1.0 if len(names) < 3 or names in measured_columns.important else IN_GROUPS if grouping else BIGGER
         for names, grouping in zip(attributes, groupings, strict=True)
     ]
-    weights = np.array(kind) * weights_of(problem.domain, attributes, problem.target)
-    named = important_in(attributes, problem.important)
+    weights = np.array(kind) * weights_of(measured_columns.domain, attributes, measured_columns.target)
+    named = important_in(attributes, measured_columns.important)
     smooth = np.array(
         [index < len(once) and bool(grouping) for index, grouping in enumerate(groupings)], np.bool_
     )
@@ -334,28 +357,30 @@ def _measure_again(
         tuple(attributes[i] for i in chosen), budgets[chosen], [groupings[i] for i in chosen]
     )
     contribution = private.contribution
-    problem, answers = answered(
-        problem, pairs.total, answers, contribution.within_squares, contribution.of_tables
+    measured_columns, answers = answered(
+        measured_columns, pairs.total, answers, contribution.within_squares, contribution.of_tables
     )
     again, bigger = list(once), []
     for i, answer in zip(chosen, answers, strict=True):
         if i < len(once):
-            both = problem.zeros.clean(combine_measurements(once[i].measured, answer))
+            both = measured_columns.zeros.clean(combine_measurements(once[i].measured, answer))
             again[i] = replace(once[i], measured=both)
         else:
             bigger.append(measured_as(sets[i - len(once)], answer))
-    return problem, tuple(again), tuple(bigger)
+    return measured_columns, tuple(again), tuple(bigger)
 
 
-def fit_one_ways(problem: Problem) -> Fitted:
+def fit_one_ways(measured_columns: MeasuredColumns) -> Fitted:
     """Return the model of one-way tables alone."""
-    total, margins = problem.margins(problem.one_ways)
-    certainties = map(one_way_certainty, map(problem.channels.unbiased, problem.one_ways), margins)
-    return Fitted(problem.shared(problem.one_ways), margins, (), total, tuple(certainties))
+    total, margins = measured_columns.margins(measured_columns.one_ways)
+    certainties = map(
+        one_way_certainty, map(measured_columns.channels.unbiased, measured_columns.one_ways), margins
+    )
+    return Fitted(measured_columns.shared(measured_columns.one_ways), margins, (), total, tuple(certainties))
 
 
 def fit_tables(
-    problem: Problem,
+    measured_columns: MeasuredColumns,
     measured: tuple[Estimate, ...],
     bigger: tuple[Estimate, ...],
     rng: np.random.Generator,
@@ -365,7 +390,7 @@ def fit_tables(
 
     Parameters
     ----------
-    problem : Problem
+    measured_columns : MeasuredColumns
         Its structural zeros have been applied to all measurements.
     measured : tuple of Estimate
         Pairs with their measurements, and with what was known before these.
@@ -374,12 +399,18 @@ def fit_tables(
     rng : numpy.random.Generator
     concordances : sequence of Concordance, optional
     """
-    domain, zeros, unbiased = problem.domain, problem.zeros, problem.channels.unbiased
-    pairs = estimate_pairs(problem, measured, rng, concordances)
+    domain, zeros, unbiased = (
+        measured_columns.domain,
+        measured_columns.zeros,
+        measured_columns.channels.unbiased,
+    )
+    pairs = estimate_pairs(measured_columns, measured, rng, concordances)
     # A table with structural zeros omits rows that break a constraint: error bars of one-ways do not use it.
     measured_in_full = (m.measured for m in measured if zeros.mask(domain.project(m.attributes)).all())
-    combined = tuple(map(unbiased, combine_one_ways(domain, problem.about_one_ways(measured_in_full))))
-    shared = problem.shared(combined)
+    combined = tuple(
+        map(unbiased, combine_one_ways(domain, measured_columns.about_one_ways(measured_in_full)))
+    )
+    shared = measured_columns.shared(combined)
     two_way = tuple(replace(pair, measured=unbiased(pair.measured)) for pair in pairs.estimates)
     two_way = within_intervals(two_way, pairs.one_ways, shared, zeros)
     bigger = tuple(replace(table, measured=unbiased(table.measured)) for table in bigger)
@@ -392,7 +423,7 @@ def fit_tables(
 
 
 def predicted_by_pairs(
-    problem: Problem,
+    measured_columns: MeasuredColumns,
     sets: tuple[Attributes, ...],
     pairs: Pairs,
     rng: np.random.Generator,
@@ -403,7 +434,7 @@ def predicted_by_pairs(
     Records are made from the pairs and counted, in blocks of codes if these are given. With very many pairs
     they have the attributes of the sets alone. What these share through others is then not predicted.
     """
-    domain, possible = problem.domain, problem.zeros
+    domain, possible = measured_columns.domain, measured_columns.zeros
     many = len(pairs.tables) > MOST_TABLES and not possible.masks
     needed = set(chain.from_iterable(sets) if many else domain)
     names = tuple(name for name in domain if name in needed)

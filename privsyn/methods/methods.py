@@ -11,7 +11,7 @@ import numpy as np
 
 from privsyn.abilities import METHOD, refused
 from privsyn.inference.fitted import Fitted
-from privsyn.inference.problem import PublicFacts
+from privsyn.inference.measured_columns import PublicFacts
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.structural_zeros import StructuralZeros

@@ -10,8 +10,8 @@ import numpy as np
 
 from privsyn.inference.all_rows import scaled_to
 from privsyn.inference.higher_order import MOST_CELLS, MOST_SETS
+from privsyn.inference.measured_columns import MeasuredColumns, PublicFacts
 from privsyn.inference.ordered.tails import Tails
-from privsyn.inference.problem import Problem, PublicFacts
 from privsyn.marginals.domain import Attributes, Codes, Domain, Floats
 from privsyn.marginals.marginal import Grouping, Marginal, groups_at
 from privsyn.marginals.recoding import Merging
@@ -28,9 +28,9 @@ OF_PREVIOUS = "previous ", "second previous "
 
 
 def measure_previous(
-    private: PrivateTable, problem: Problem, rho: float, facts: PublicFacts
-) -> tuple[PrivateTable, Problem]:
-    """Return the table and the problem with the attributes of the rows before, each of which is measured.
+    private: PrivateTable, measured_columns: MeasuredColumns, rho: float, facts: PublicFacts
+) -> tuple[PrivateTable, MeasuredColumns]:
+    """Return the table and the measured columns with the attributes of the rows before, measured too.
 
     They have the codes of the row's own attributes in groups: see `groups_for` and `groups_at_level`. One
     code more stands for rows without such a row.
@@ -38,28 +38,28 @@ def measure_previous(
     Parameters
     ----------
     private : PrivateTable
-    problem : Problem
+    measured_columns : MeasuredColumns
     rho : float
         Budget of a row for the counts of all attributes of rows before it: `PREVIOUS_ROWS` of that for pairs.
     facts : PublicFacts
     """
-    domain = problem.domain
-    total, columns = problem.margins(problem.one_ways)[0], len(facts.previous)
+    domain = measured_columns.domain
+    total, columns = measured_columns.margins(measured_columns.one_ways)[0], len(facts.previous)
     cost = private.law.rho(rho / PREVIOUS_ROWS) / (columns * len(domain))
     level = groups_for(total, private.contribution.most / sqrt(2 * cost))
-    groups = [groups_at_level(problem.alone[axis], level) for axis in domain.axes(facts.previous)]
+    groups = [groups_at_level(measured_columns.alone[axis], level) for axis in domain.axes(facts.previous)]
     coarse = Grouping(tuple(groups)).domain(domain.project(facts.previous))
     sizes = [size + 1 for size in coarse.sizes] * facts.lags
     added = Domain(tuple(rows_before(coarse.names, facts.lags)), tuple(sizes), coarse.ordered * facts.lags)
-    merging = extended(problem.merging, facts, added, groups)
+    merging = extended(measured_columns.merging, facts, added, groups)
     private = private.extend(merging.merged, merging.groups[len(domain) :])
     tables = tuple((name,) for name in added.names)
     measured = private.marginals(tables, np.full(len(tables), rho / len(tables)))
     part = private.contribution.of_tables
-    one_ways = (*problem.one_ways, *(scaled_to(total, table, part) for table in measured))
-    axes = {} if problem.tails is None else problem.tails.axes
-    tails = Tails(merging, axes, () if problem.tails is None else problem.tails.ended)
-    return private, replace(problem, merging=merging, tails=tails, one_ways=one_ways)
+    one_ways = (*measured_columns.one_ways, *(scaled_to(total, table, part) for table in measured))
+    axes = {} if measured_columns.tails is None else measured_columns.tails.axes
+    tails = Tails(merging, axes, () if measured_columns.tails is None else measured_columns.tails.ended)
+    return private, replace(measured_columns, merging=merging, tails=tails, one_ways=one_ways)
 
 
 def rows_before(columns: Attributes, lags: int) -> dict[str, tuple[str, int]]:

@@ -16,8 +16,8 @@ from privsyn.arguments import check_promise
 from privsyn.errors import InputError
 from privsyn.inference.consistency import combine_one_ways, estimate_total
 from privsyn.inference.fitted import Fitted, one_way_certainty, table_certainties
+from privsyn.inference.measured_columns import Estimate, MeasuredColumns, PublicFacts
 from privsyn.inference.pairs import estimate_pairs
-from privsyn.inference.problem import Estimate, Problem, PublicFacts
 from privsyn.inference.rare_values import merge_rare
 from privsyn.marginals.channel import Channels
 from privsyn.marginals.domain import Records
@@ -229,12 +229,12 @@ def learn_randomised(rows: Rows, rng: np.random.Generator, report: Progress, fac
     first = exact_counts(rows, tuple((name,) for name in rows.domain), facts.retention)
     merging = merge_rare(tuple(map(channels.unbiased, first)), estimate_total(first), spared=MANY_VALUES)
     rows, one_ways = rows.merge(merging), tuple(map(merging.merge_counts, first))
-    problem = Problem(merging, channels=channels.merge(merging), one_ways=one_ways)
-    unbiased = problem.channels.unbiased
+    measured_columns = MeasuredColumns(merging, channels=channels.merge(merging), one_ways=one_ways)
+    unbiased = measured_columns.channels.unbiased
     measured = exact_counts(rows, tuple(combinations(rows.domain.names, 2)), facts.retention)
     report(MEASURING, 1, 1)
     report(ESTIMATING, 0, 1)
-    pairs = estimate_pairs(problem, tuple(Estimate(m.marginal, measured=m) for m in measured), rng)
+    pairs = estimate_pairs(measured_columns, tuple(Estimate(m.marginal, measured=m) for m in measured), rng)
     combined = tuple(map(unbiased, combine_one_ways(rows.domain, one_ways)))
     estimates = [replace(pair, measured=unbiased(pair.measured)) for pair in pairs.estimates]
     certain = table_certainties(estimates, combined)

@@ -12,8 +12,8 @@ import numpy as np
 
 from privsyn.arguments import check_bytes
 from privsyn.errors import spelled, warn_columns, warn_marks
+from privsyn.inference.measured_columns import FewCells, PublicFacts
 from privsyn.inference.ordered.support import Look
-from privsyn.inference.problem import FewCells, PublicFacts
 from privsyn.inference.rows_per_person import RowsPerPerson, best_bound
 from privsyn.marginals.counting import Packing
 from privsyn.marginals.domain import Attributes, Domain

@@ -20,9 +20,9 @@ from privsyn.errors import InputError, did_you_mean, safe_repr
 from privsyn.inference.consistency import combine_measurements, combine_one_ways, estimate_total
 from privsyn.inference.fitted import Fitted
 from privsyn.inference.higher_order import measured_as, unscored
+from privsyn.inference.measured_columns import Estimate, MeasuredColumns
 from privsyn.inference.ordered.tails import Tails
 from privsyn.inference.pairs import estimate_pairs
-from privsyn.inference.problem import Estimate, Problem
 from privsyn.marginals.domain import Codes, Domain, Floats, Integers
 from privsyn.marginals.marginal import Grouping, Marginal, Measurement
 from privsyn.marginals.recoding import Merging
@@ -157,16 +157,16 @@ def _fit(codec: Codec, tables: Sequence[Measurement], rng: np.random.Generator) 
     by_size = [[m for m in measured if len(m.attributes) == size] for size in (1, 2)]
     bigger = [m for m in measured if len(m.attributes) > 2]
     one_ways = _one_ways(merging.merged, by_size[0], measured)
-    problem = Problem(merging, zeros, Tails(merging, {}), one_ways=one_ways)
+    measured_columns = MeasuredColumns(merging, zeros, Tails(merging, {}), one_ways=one_ways)
     pairs = tuple(Estimate(m.marginal, measured=m) for m in _pairs(by_size[1], bigger))
     if not pairs:
-        return fit_one_ways(problem)
+        return fit_one_ways(measured_columns)
     if not bigger:
-        return fit_tables(problem, pairs, (), rng)
-    first = estimate_pairs(problem, pairs, rng)
-    predicted, _ = predicted_by_pairs(problem, tuple(m.attributes for m in bigger), first, rng)
+        return fit_tables(measured_columns, pairs, (), rng)
+    first = estimate_pairs(measured_columns, pairs, rng)
+    predicted, _ = predicted_by_pairs(measured_columns, tuple(m.attributes for m in bigger), first, rng)
     sets = tuple(map(measured_as, unscored(predicted, first.one_ways), bigger))
-    return fit_tables(problem, pairs, sets, rng)
+    return fit_tables(measured_columns, pairs, sets, rng)
 
 
 def _merging(codec: Codec, tables: Sequence[Measurement]) -> Merging:

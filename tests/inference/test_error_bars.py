@@ -11,7 +11,7 @@ from privsyn.inference.fitted import (
     table_certainties,
 )
 from privsyn.inference.higher_order import measured_as
-from privsyn.inference.problem import Estimate
+from privsyn.inference.measured_columns import Estimate
 from privsyn.inference.rare_values import merge_rare
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Marginal, Measurement

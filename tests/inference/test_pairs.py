@@ -9,10 +9,10 @@ import pytest
 import reference
 
 from privsyn.inference import pairs as stage
+from privsyn.inference.measured_columns import Estimate, MeasuredColumns
 from privsyn.inference.pairs import MARGIN_NOISE, estimate_pairs, independent_pairs, score_pairs
 from privsyn.inference.prior.dispersion import departure_likelihood, pooled_dispersions
 from privsyn.inference.prior.smoothing import Waves
-from privsyn.inference.problem import Estimate, Problem
 from privsyn.marginals.channel import Channels
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.marginal import Marginal, Measurement
@@ -38,7 +38,7 @@ def measured(records, sets, sigma, rng):
 
 def estimated(one_ways, pairs, rng):
     estimates = tuple(Estimate(m.marginal, measured=m) for m in pairs)
-    return estimate_pairs(Problem(reference.unmerged(DOMAIN), one_ways=one_ways), estimates, rng)
+    return estimate_pairs(MeasuredColumns(reference.unmerged(DOMAIN), one_ways=one_ways), estimates, rng)
 
 
 def error(tables, records):
@@ -80,7 +80,7 @@ def test_what_the_one_ways_do_not_know_is_not_taken_for_dependence():
     sure, unsure = (
         pooled_dispersions(
             score_pairs(
-                Problem(reference.unmerged(DOMAIN), one_ways=tuple(one_ways)),
+                MeasuredColumns(reference.unmerged(DOMAIN), one_ways=tuple(one_ways)),
                 departures,
                 10.0,
                 expected,
@@ -149,11 +149,11 @@ def test_pairs_scored_together_have_the_scores_of_each_alone(ordered, monkeypatc
     measured = tuple(Measurement(m, rng.uniform(1, 9, m.domain.shape)) for m in margins)
     pairs, waves = independent_pairs(domain, margins), Waves(margins)
     channels, blocks = Channels.for_domain({"c": 0.7}, domain), reference.unmerged(domain)
-    monkeypatch.setattr("privsyn.inference.problem.GROUPS", 9)  # each code is a block of its own
-    problem = Problem(blocks, channels=channels, one_ways=measured)
+    monkeypatch.setattr("privsyn.inference.measured_columns.GROUPS", 9)  # each code is a block of its own
+    measured_columns = MeasuredColumns(blocks, channels=channels, one_ways=measured)
     departures = rng.uniform(0, 300, len(pairs))
     monkeypatch.setattr(stage, "CELLS_AT_ONCE", 30)  # two or three of a shape
-    found = score_pairs(problem, departures, 5.0, pairs, waves)
+    found = score_pairs(measured_columns, departures, 5.0, pairs, waves)
     for departure, pair, scores in zip(departures, pairs, found, strict=True):
         names, signal = pair.attributes, channels.signal(pair.attributes)
         spectra = [waves.along(name, blocks.project((name,)).groups[0]) for name in names]

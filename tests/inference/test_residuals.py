@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import coded_tables
 
-from privsyn.inference.problem import Problem
+from privsyn.inference.measured_columns import MeasuredColumns
 from privsyn.inference.residuals import (
     one_ways_with,
     residual_budgets,
@@ -26,7 +26,7 @@ from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.structural_zeros import StructuralZeros
 
 SMALL = Domain(("a", "b", "c", "d"), (2, 3, 2, 4))
-SETS = residual_sets(Problem(reference.unmerged(SMALL)))
+SETS = residual_sets(MeasuredColumns(reference.unmerged(SMALL)))
 
 
 def exact(records, names, variance=1.0):
@@ -98,12 +98,12 @@ def test_no_sum_of_a_one_way_table_is_less_certain_than_it_says(variances, size,
     ids=["pairs alone", "one code", "many cells", "an order", "many triples"],
 )
 def test_no_residuals_are_asked_where_a_table_is_large_ordered_or_has_one_code(domain):
-    assert residual_sets(Problem(reference.unmerged(domain))) == ()
+    assert residual_sets(MeasuredColumns(reference.unmerged(domain))) == ()
 
 
 def test_no_residuals_are_asked_beside_structural_zeros():
     """A table with them omits rows that break a constraint; its residual has other margins."""
     domain = Domain(("a", "b", "c"), (2, 2, 2))
     zeros = StructuralZeros(((domain.project(("a", "b")), np.array([[True, False], [True, True]])),))
-    assert residual_sets(Problem(reference.unmerged(domain)))
-    assert residual_sets(Problem(reference.unmerged(domain), zeros)) == ()
+    assert residual_sets(MeasuredColumns(reference.unmerged(domain)))
+    assert residual_sets(MeasuredColumns(reference.unmerged(domain), zeros)) == ()

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from privsyn.evaluation.encoding import Levels
+from privsyn.inference.measured_columns import Estimate
 from privsyn.inference.ordered.binning import Axis
-from privsyn.inference.problem import Estimate
 from privsyn.marginals.domain import Domain, Floats, Records, keep
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.structural_zeros import StructuralZeros

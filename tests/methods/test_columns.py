@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from privsyn import PrivSyn
 from privsyn.inference.consistency import estimate_total
+from privsyn.inference.measured_columns import PublicFacts
 from privsyn.inference.ordered.binning import Axis
-from privsyn.inference.problem import PublicFacts
 from privsyn.inference.rare_values import THRESHOLD
 from privsyn.inference.weights import LIKELY_TARGET, SMOOTH, TARGET, weights_of
 from privsyn.marginals.domain import Domain

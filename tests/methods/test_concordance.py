@@ -13,9 +13,9 @@ from hypothesis import given
 from strategies import StubNoise, coded_tables
 
 from privsyn import Increasing, Numerical, PrivSyn, Schema
+from privsyn.inference.measured_columns import Estimate, MeasuredColumns
 from privsyn.inference.pairs import Pairs, independent_pairs
 from privsyn.inference.prior.smoothing import Waves
-from privsyn.inference.problem import Estimate, Problem
 from privsyn.inference.selection import near_pairs
 from privsyn.marginals.channel import Channel, Channels
 from privsyn.marginals.domain import Domain, Records
@@ -34,9 +34,9 @@ NO_CHANNELS = Channels({})
 def asked(records, rho=1.0, possible=NO_ZEROS, channels=NO_CHANNELS, margins=MARGINS):
     private = PrivateTable(records, StubNoise())
     pairs = near_pairs(private.domain.names, 10**6)
-    problem = Problem(reference.unmerged(private.domain), possible, channels=channels)
+    measured_columns = MeasuredColumns(reference.unmerged(private.domain), possible, channels=channels)
     known = tuple(map(Estimate, independent_pairs(private.domain, MARGINS, pairs=pairs)))
-    found = default._concordances(private, problem, Pairs(1.0, margins, known, Waves(margins)), rho)
+    found = default._concordances(private, measured_columns, Pairs(1.0, margins, known, Waves(margins)), rho)
     return found.concordances, private.spends
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import reference
 
-from privsyn.inference.problem import Problem
+from privsyn.inference.measured_columns import MeasuredColumns
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
@@ -45,8 +45,10 @@ def test_with_many_pairs_records_have_the_attributes_of_the_sets_unless_a_constr
         lambda domain, *rest, **more: domains.append(domain) or synthesise(domain, *rest, **more),
     )
     rng = np.random.default_rng(0)
-    problem = Problem(UNMERGED, zeros)
-    (found,), scatter = estimate.predicted_by_pairs(problem, (("a", "b", "c"),), PAIRS, rng, UNMERGED)
+    measured_columns = MeasuredColumns(UNMERGED, zeros)
+    (found,), scatter = estimate.predicted_by_pairs(
+        measured_columns, (("a", "b", "c"),), PAIRS, rng, UNMERGED
+    )
     assert [domain.names for domain in domains] == [tuple(made)]
     assert (found.attributes, scatter) == (("a", "b", "c"), 1.0)
     assert np.abs(found.counts - np.array([[[0, 600], [0, 0]], [[0, 0], [400, 0]]])).max() <= 1

@@ -14,9 +14,9 @@ from reference import binary
 from strategies import StubNoise
 
 from privsyn.inference import selection, weights
+from privsyn.inference.measured_columns import Estimate, MeasuredColumns, PublicFacts
 from privsyn.inference.pairs import Pairs
 from privsyn.inference.prior.smoothing import Waves
-from privsyn.inference.problem import Estimate, Problem, PublicFacts
 from privsyn.marginals.domain import Domain, Records
 from privsyn.marginals.marginal import Marginal
 from privsyn.methods import default
@@ -330,7 +330,7 @@ def test_small_tables_get_more_only_if_a_target_is_named(monkeypatch):
 
 def test_an_error_in_a_bigger_table_weighs_less(monkeypatch):
     """An exclusive or, 42 % of its values wrong, beside a chain: the set and the pairs are worth a look."""
-    monkeypatch.setattr(default, "residual_sets", lambda problem: ())
+    monkeypatch.setattr(default, "residual_sets", lambda measured_columns: ())
     rng = np.random.default_rng(4)
     a, b, wrong = rng.integers(0, 2, 4000), rng.integers(0, 2, 4000), rng.random(4000) < 0.42
     columns = [a, b, a ^ b ^ wrong]
@@ -401,11 +401,13 @@ def test_progress_grows_and_ends_at_its_total(learn, table):
 
 def again(private, measured, *left):
     """Look again at pairs of which only that is known what their measurement left uncertain."""
-    problem = Problem(reference.unmerged(private.domain))
+    measured_columns = MeasuredColumns(reference.unmerged(private.domain))
     pairs = tuple(
         Estimate(m.marginal, measured=m, posterior_variance=of) for m, of in zip(measured, left, strict=True)
     )
-    _, found, bigger = default._measure_again(private, problem, Pairs(1.0, (), pairs, Waves(())), (), 1.0)
+    _, found, bigger = default._measure_again(
+        private, measured_columns, Pairs(1.0, (), pairs, Waves(())), (), 1.0
+    )
     assert bigger == ()
     return [pair.measured for pair in found]
 

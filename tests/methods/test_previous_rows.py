@@ -6,7 +6,7 @@ import pytest
 
 from privsyn import Categorical, Database, PrivSyn, Schema, Table
 from privsyn.inference.higher_order import MOST_CELLS
-from privsyn.inference.problem import PublicFacts
+from privsyn.inference.measured_columns import PublicFacts
 from privsyn.inference.rows_per_person import RowsPerPerson
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Marginal

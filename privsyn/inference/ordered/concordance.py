@@ -23,11 +23,11 @@ from functools import partial
 
 import numpy as np
 
+from privsyn.inference.measured_columns import Estimate
 from privsyn.inference.ordered.number_intervals import Ranks, correlation_interval, correlation_of
 from privsyn.inference.ordered.tilt import SAME, ranks_of, tilted_to
 from privsyn.inference.prior.dispersion import DISPERSIONS
 from privsyn.inference.prior.smoothing import Waves
-from privsyn.inference.problem import Estimate
 from privsyn.marginals.domain import Attributes, Floats, Ints
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.recoding import Merging

@@ -25,6 +25,7 @@ from typing import Protocol
 import numpy as np
 
 from privsyn.inference.consistency import FLOOR, denoise_all, settle
+from privsyn.inference.measured_columns import Estimate
 from privsyn.inference.prior.copula import (
     best_correlation,
     best_gumbel,
@@ -34,7 +35,6 @@ from privsyn.inference.prior.copula import (
     with_unrelated,
 )
 from privsyn.inference.prior.dispersion import DISPERSIONS, deviation_likelihoods
-from privsyn.inference.problem import Estimate
 from privsyn.marginals.domain import Codes, Domain, Floats, keep
 from privsyn.marginals.ipf import fit_margins
 from privsyn.marginals.marginal import Grouping, Marginal, Measurement

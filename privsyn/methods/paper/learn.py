@@ -15,7 +15,7 @@ import numpy as np
 
 from privsyn.inference.consistency import combine_one_ways, estimate_total, norm_sub
 from privsyn.inference.fitted import Fitted, one_way_certainty, table_certainties
-from privsyn.inference.problem import Estimate, PublicFacts
+from privsyn.inference.measured_columns import Estimate, PublicFacts
 from privsyn.inference.rare_values import merge_rare
 from privsyn.marginals.domain import Attributes, Domain, Floats
 from privsyn.marginals.marginal import Marginal, Measurement

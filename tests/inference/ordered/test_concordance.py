@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from privsyn.inference.measured_columns import Estimate
 from privsyn.inference.ordered.concordance import (
     ENOUGH,
     LEAST_SHARE,
@@ -18,7 +19,6 @@ from privsyn.inference.ordered.concordance import (
 )
 from privsyn.inference.prior.dispersion import DISPERSIONS
 from privsyn.inference.prior.smoothing import Waves
-from privsyn.inference.problem import Estimate
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Marginal, Measurement, groups_at
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import reference
 
+from privsyn.inference.measured_columns import Estimate
 from privsyn.inference.ordered.concordance import within_intervals
 from privsyn.inference.ordered.number_intervals import (
     NumberedCells,
@@ -16,7 +17,6 @@ from privsyn.inference.ordered.number_intervals import (
     within_cells,
 )
 from privsyn.inference.posterior.tables import TILT
-from privsyn.inference.problem import Estimate
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.ipf import fit_margins
 from privsyn.marginals.marginal import Grouping, Marginal, Measurement, groups_at

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from privsyn.inference.consistency import combine_one_ways
+from privsyn.inference.measured_columns import Estimate
 from privsyn.inference.prior.smoothing import Waves
-from privsyn.inference.problem import Estimate
 from privsyn.inference.selection import STEPS, Resolutions, slopes_along
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Grouping, Marginal, Measurement

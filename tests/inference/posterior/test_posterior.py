@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from privsyn.inference.fitted import Fitted, one_way_certainty, table_certainties
+from privsyn.inference.measured_columns import Estimate
 from privsyn.inference.posterior.tables import Posterior, noise_factor
-from privsyn.inference.problem import Estimate
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import Grouping, Marginal, Measurement
 from privsyn.marginals.recoding import Merging

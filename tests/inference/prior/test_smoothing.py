@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 
+from privsyn.inference.measured_columns import Estimate, MeasuredColumns
 from privsyn.inference.pairs import estimate_pairs
 from privsyn.inference.prior.copula import (
     CORNERS,
@@ -21,7 +22,6 @@ from privsyn.inference.prior.copula import (
 )
 from privsyn.inference.prior.dispersion import DISPERSIONS
 from privsyn.inference.prior.smoothing import Waves, covariance, fitted_waves, is_smooth, spectrum_of
-from privsyn.inference.problem import Estimate, Problem
 from privsyn.marginals.domain import Domain
 from privsyn.marginals.marginal import NO_GROUPS, Grouping, Marginal, Measurement, groups_at
 from privsyn.marginals.recoding import Merging
@@ -61,9 +61,9 @@ def estimated(true, *, ordered=True, level=SIZE, sigma=SIGMA):
         table = Marginal(square(ordered), true).join(groups)
         noisy = Marginal(table.domain, table.counts + rng.normal(0, sigma, table.domain.shape))
         measured = Measurement(noisy, sigma**2, groups if ordered else NO_GROUPS)
-        problem = Problem(reference.unmerged(square(ordered)), one_ways=one_ways)
+        measured_columns = MeasuredColumns(reference.unmerged(square(ordered)), one_ways=one_ways)
         pair = Estimate(noisy, measured=measured)
-        (estimate,) = estimate_pairs(problem, (pair,), rng).tables
+        (estimate,) = estimate_pairs(measured_columns, (pair,), rng).tables
         found.append(estimate.counts)
     return found
 

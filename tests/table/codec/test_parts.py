@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from privsyn import Categorical, Datetime, Increasing, InputError, Numerical, PrivSyn, Schema
-from privsyn.inference.problem import PublicFacts
+from privsyn.inference.measured_columns import PublicFacts
 from privsyn.table.codec.codec import Codec
 
 ROWS = 20_000

@@ -1,4 +1,4 @@
-"""Problem: public facts and released answers on all columns. Estimate: one table of several columns.
+"""MeasuredColumns: public facts and released answers on all columns. Estimate: one table of several columns.
 
 `PublicFacts` are what a method may know about the columns beyond their domain, before any question.
 """
@@ -86,7 +86,7 @@ NOT_MEASURED = Measurement(Marginal(Domain((), ()), np.zeros(())), np.zeros(()))
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class MeasuredColumns:
     """What is public or was released about the columns: the context of every answer about a table.
 
     Parameters
