@@ -29,7 +29,6 @@ from privsyn.methods.run import Run
 from privsyn.methods.run_table import LearnedTable
 from privsyn.owners.owners import Owners
 from privsyn.owners.party import Alone, Party
-from privsyn.private.ledger import Ledger
 from privsyn.private.spend import QueryLog
 from privsyn.progress import READING, Progress, no_progress, one_step
 from privsyn.release.acceptance.criteria import Criteria, check_accept
@@ -247,15 +246,18 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
             table = {ROWS: as_frame(table)}
         criteria = self.criteria
         with closing_files(), table.run() if isinstance(table, Owners) else Alone(table, self) as party:
-            run = self._opened(database, party, target, criteria)
+            run = self._open_run(database, party, target, criteria)
             party.agree_on(run.tables[0].opened)
             # A run of several owners that is resumed spends nothing more, and seeded runs have no promise.
             if not isinstance(table, Owners) and self.epsilon is not None and self.seed is None:
                 columns = [run_table.opened.source.head.columns for run_table in run.tables]
                 FITTED.note(private, columns, stacklevel=3)
-            inquiry = Inquiry(party.noise, QueryLog(), party.generator(), self._report)
+            inquiry = Inquiry(party.noise(), QueryLog(), party.generator(), self._report)
             learned, ledger = run.learn(inquiry, party.public_inputs(self.unit))
-            self.release_ = self._released(run, learned, ledger, inquiry, criteria)
+            release = release_of(run, learned, ledger)
+            if criteria is not None:  # asks the private rows again, with the share of the budget for tests
+                release = self._test_criteria(release, criteria, run, learned, inquiry)
+            self.release_ = release
             party.compare(self.release_.packed)
         self.not_found_ = run.not_found(learned)
         self.counted_ = None if self.unit is None else learned[ROWS].learned.contribution.of_columns
@@ -280,34 +282,31 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
         """What is called with each step, if anything is."""
         return self.progress or no_progress
 
-    def _opened(
+    def _open_run(
         self, database: Database | None, party: Party, target: str | None, criteria: Criteria | None
     ) -> Run:
         """Open the table, or all tables of a database. No row is counted."""
         if database is not None:
             renamed = nullcontext() if self.unit is None else replace_errors(_of_one_table, InputError)
             with renamed, one_step(self._report, READING):
-                return Run.of(database, party.table, self, party.bits)
+                return Run.of(database, party.table, self, party.bits())
         with one_step(self._report, READING), about_file(self.schema):
-            opened = Opened.of(as_frame(party.table), target, self, party.bits)
+            opened = Opened.of(as_frame(party.table), target, self, party.bits())
         if criteria is None:
             return Run.of_one(opened)
         check_accept(criteria, opened.schema.schema, self.epsilon)
         check_testable(opened.codec(opened.schema.fill({}, {})), criteria)
         return Run.of_one(opened, criteria.share)
 
-    def _released(
+    def _test_criteria(
         self,
+        release: Release[Any],
+        criteria: Criteria,
         run: Run,
         learned: Mapping[str, LearnedTable],
-        ledger: Ledger,
         inquiry: Inquiry,
-        criteria: Criteria | None,
     ) -> Release[Any]:
-        """Return the release of what was learnt, with its losses, judged by the criteria."""
-        release = release_of(run, learned, ledger)
-        if criteria is None:
-            return release
+        """Ask the private rows whether the release meets the criteria; return it with the verdict."""
         private = table_for_tests(run.tables[0].opened, learned[ROWS].learned, inquiry)
         law = inquiry.noise.law
         rho = law.of_row(run.budget(law).tests, private.contribution.most)

@@ -52,7 +52,7 @@ class PublicFacts:
         The released counts by which bounds were found, and in which of them each fine cell lies.
     frequent : mapping of an attribute to some of its fine cells
         The fine cells of frequent numbers: the codes, their released counts in records, and the variances.
-    context : mapping of an attribute to a weight
+    context_weights : mapping of an attribute to a weight
         Attributes that a synthetic row has before its own columns are made: the class of the number of rows
         of its person, and columns of the rows above it. Errors in a table with one of them have this weight.
     previous : tuple of attributes
@@ -72,7 +72,7 @@ class PublicFacts:
     important: tuple[Attributes, ...] = ()
     looks: Mapping[str, Look] = field(default_factory=lambda: MappingProxyType({}))
     frequent: Mapping[str, FewCells] = field(default_factory=lambda: MappingProxyType({}))
-    context: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    context_weights: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     previous: Attributes = ()
     lags: int = 1
     unjoined: Collection[str] = ()
@@ -107,7 +107,7 @@ class MeasuredColumns:
         `one_ways` use these margins already.
     important : tuple of attributes, optional
         Sets of two or three, in the domain's order. Their counts matter most.
-    context : mapping of an attribute to a weight, optional
+    context_weights : mapping of an attribute to a weight, optional
         As in `PublicFacts`.
     """
 
@@ -119,7 +119,7 @@ class MeasuredColumns:
     one_ways: tuple[Measurement, ...] = ()
     margins_known: bool = False
     important: tuple[Attributes, ...] = ()
-    context: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    context_weights: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def domain(self) -> Domain:

@@ -124,7 +124,7 @@ def _pooled(looks: _Looks, facts: PublicFacts, law: Law) -> tuple[Merging, Measu
         facts.target,
         tuple(map(pooled.merge_counts, emptied)),
         important=facts.important,
-        context=facts.context,
+        context_weights=facts.context_weights,
     )
 
 
@@ -145,8 +145,8 @@ def _split(
     merged = merge_rare(tuple(map(fewest.merge_counts, first)), total, spared=MANY_VALUES).merged
     split = Split.for_domain(rho, merged, total, informative_cells(first, total), law=private.law)
     shares = column_shares(first, total, {name: reach(cells[name], facts.axes[name]) for name in cells})
-    if facts.context:
-        less = np.where(np.isin(names, [*facts.context]), OF_ABOVE, 1.0) * shares
+    if facts.context_weights:
+        less = np.where(np.isin(names, [*facts.context_weights]), OF_ABOVE, 1.0) * shares
         shares = less / less.sum()
     if split.pairs and facts.important:
         named = np.isin(names, [name for columns in facts.important for name in columns])

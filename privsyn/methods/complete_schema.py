@@ -84,7 +84,7 @@ def expected_share(
     open_schema : OpenSchema
     rows : int
     rho : float
-        Budget of the whole run for a person.
+        Budget of a person for all questions to this table.
     law : Law
     rows_per_unit : int
         The most rows of one person.
@@ -112,7 +112,7 @@ def bounds_share(size: float, columns: int, rho: float, law: Law, rows_per_unit:
     columns : int
         How many have no bounds.
     rho : float
-        Budget of the whole run for a person.
+        Budget of a person for all questions to this table.
     law : Law
     rows_per_unit : int
         The most rows of one person.
@@ -144,7 +144,7 @@ def frequent_share(
         Numbers in a column, on average. Public or released.
     frequent : FrequentQuestion
     rho : float
-        Budget of the whole run for a person.
+        Budget of a person for all questions to this table.
     law : Law
     rows_per_unit : int
         The most rows of one person that are counted.
@@ -287,8 +287,11 @@ class Discovered:
         """Share of the whole budget that was spent. A question that no column needs costs nothing."""
         return fsum(self._shares)
 
-    def walks(self, *, grids: bool) -> Iterator[tuple[Question, ...]]:
-        """Yield the questions of each walk over the rows; the next follow from what was found by then."""
+    def walks(self, *, all_lattices: bool) -> Iterator[tuple[Question, ...]]:
+        """Yield the questions of each walk over the rows; the next follow from what was found by then.
+
+        Without `all_lattices`, only times are tried on lattices, and no frequent numbers are counted.
+        """
         public = self._public
         near = Question(public.bounds, partial(public.count, grids=public.grids), self._use_bounds)
         yield (self._round(1),)
@@ -296,21 +299,21 @@ class Discovered:
         closer = self._closer = public.closer(self._cells)
         schema = public.fill(self._values, public.bounds_of(self._cells, {}, {}))
         lattices = public.lattices(schema)
-        lattices = lattices if grids else lattices.of_times
+        lattices = lattices if all_lattices else lattices.of_times
         yield (
             Question(closer, partial(public.count, grids=closer), self._use_closer_bounds),
             Question(lattices.columns, lattices.count, self._use_lattices),
         )
         self._complete(lattices, ())
         self._complete(lattices, public.integer_columns(self.schema))  # a grid shows which numbers are whole
-        frequent = FrequentQuestion.of(public.lattices(self.schema) if grids else LatticeQuestion({}))
+        frequent = FrequentQuestion.of(public.lattices(self.schema) if all_lattices else LatticeQuestion({}))
         if share := self._share_of(frequent):
             use = partial(self._use_points, frequent, share)
             yield (Question(frequent.columns, frequent.count, use, one_row=True),)
         for name, numbers in self.frequent.items():
             single = tuple(Heap(0.0, number, 0.0) for number in numbers.numbers.tolist())
             self.heaps[name] = (*self.heaps.get(name, ()), *single)
-        if grids:
+        if all_lattices:
             for name, crowd in public.crowds(self._cells).items():
                 self.heaps[name] = (*self.heaps.get(name, ()), crowd)
 
@@ -385,7 +388,8 @@ def discover(
     settings : Settings
         Grids matter only to a method that counts numbers in fine cells.
     rho : float
-        Budget of the whole run for a person. A share of it is spent here.
+        Budget of a person for this table, without what tests and numbers of rows per person cost. A share of
+        it is spent here.
     delta : float
         Largest probability that a value which only one person has is found.
     finder : Finder
@@ -399,7 +403,7 @@ def discover(
         table.require_again("what values and bounds the schema leaves out")
     discovered = Discovered(open_schema, finder, rho, delta, one_row=one_row is not None)
     for done, questions in enumerate(
-        discovered.walks(grids=settings.algorithm.fine_cells and not table.once)
+        discovered.walks(all_lattices=settings.algorithm.fine_cells and not table.once)
     ):
         if is_open:
             report("finding values and bounds", done, WALKS)

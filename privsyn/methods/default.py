@@ -92,7 +92,7 @@ def learn(
     facts : PublicFacts
     """
     private, measured_columns, split = measure_columns(private, rho, facts)
-    columns = tuple(name for name in private.domain.names if name not in facts.context)
+    columns = tuple(name for name in private.domain.names if name not in facts.context_weights)
     proposals = candidates(private.domain.project(columns), facts.target, facts.important)
     proposals += linking_sets(private.domain, facts) if facts.previous else ()
     sets = tuple(s for s in proposals if not measured_columns.channels.random(s))
@@ -231,7 +231,7 @@ def _measure_pairs(
     gains, before = curves_of(variances, errors.min(axis=0), smooth, budget, private.rho_of)
     weights = weights_of(measured_columns.domain, attributes, measured_columns.target)
     weights = weights * [
-        prod(measured_columns.context.get(name, 1.0) for name in pair) for pair in attributes
+        prod(measured_columns.context_weights.get(name, 1.0) for name in pair) for pair in attributes
     ]
     named = important_in(attributes, measured_columns.important)
     budgets = allocate_most(gains, before, budget, weights, named, jumps=private.law.name == "laplace")

@@ -12,7 +12,7 @@ from privsyn.inference.all_rows import only, reweighted
 from privsyn.inference.fitted import Fitted
 from privsyn.marginals.domain import Floats
 from privsyn.methods.complete_schema import Discovered, discover
-from privsyn.methods.persons import NO_SIZES, Sizes
+from privsyn.methods.persons import ONE_CLASS, RowClasses
 from privsyn.methods.randomise import learn_randomised
 from privsyn.methods.reading import Opened
 from privsyn.private.contribution import ONE_ROW_EACH, Contribution
@@ -45,7 +45,7 @@ class Inquiry:
     rng: np.random.Generator
     report: Progress
 
-    def about(self, table: str) -> Inquiry:
+    def for_table(self, table: str) -> Inquiry:
         """Return the same for the questions to a table, each of which names the table if it has a name."""
         return replace(self, log=self.log.about(table)) if table else self
 
@@ -61,7 +61,7 @@ class Learned:
         Of the counted rows. Besides the columns it has attributes of the person and of linked rows.
     private : PrivateTable, optional
         For further questions. Default: the respondents randomised all cells, and none is private.
-    sizes : Sizes
+    row_classes : RowClasses
     contribution : Contribution
     discovered : Discovered, optional
         What was found of what the schema leaves open. Default: it was not asked.
@@ -70,7 +70,7 @@ class Learned:
     codec: Codec
     fitted: Fitted
     private: PrivateTable | None = None
-    sizes: Sizes = NO_SIZES
+    row_classes: RowClasses = ONE_CLASS
     contribution: Contribution = ONE_ROW_EACH
     discovered: Discovered | None = None
 
@@ -89,7 +89,7 @@ class Learned:
         """The same with the model of all rows of each person, in place of the counted rows."""
         if self.contribution.of_columns is None:
             return self
-        return replace(self, fitted=reweighted(self.fitted, self.sizes.name, self.sizes.rows))
+        return replace(self, fitted=reweighted(self.fitted, self.row_classes.name, self.row_classes.rows))
 
     def cells_of(self, column: str) -> tuple[Floats, Floats]:
         """Return the estimated number of rows in each fine cell of a column of numbers, and its middle."""
@@ -117,14 +117,20 @@ class Learned:
 
 
 def learn_table(
-    opened: Opened, sizes: Sizes, contribution: Contribution, inquiry: Inquiry, *, rho: float, delta: float
+    opened: Opened,
+    row_classes: RowClasses,
+    contribution: Contribution,
+    inquiry: Inquiry,
+    *,
+    rho: float,
+    delta: float,
 ) -> Learned:
     """Discover what the schema leaves open, ask the table and estimate its model, within a budget.
 
     Parameters
     ----------
     opened : Opened
-    sizes : Sizes
+    row_classes : RowClasses
         Classes of the number of rows of a person.
     contribution : Contribution
         What one person may add to an answer.
@@ -142,15 +148,15 @@ def learn_table(
         opened.schema, rows, opened.settings, rho=rho, delta=delta, finder=finder, one_row=one_row
     )
     codec = opened.codec(discovered.schema, discovered.heaps)
-    sizes = sizes.apart(codec.domain.names)
-    contribution = replace(contribution, classes=sizes.name)
-    private = PrivateTable(opened.coded(codec, contribution, sizes), noise, contribution, log)
+    row_classes = row_classes.apart(codec.domain.names)
+    contribution = replace(contribution, classes=row_classes.name)
+    private = PrivateTable(opened.coded(codec, contribution, row_classes), noise, contribution, log)
     # Of a person with k rows, each row has 1/k^2 of the budget, or 1/k.
     remainder = noise.law.of_row(rho * (1 - discovered.share), contribution.most)
     frequent = {name: numbers.scaled(contribution.of_person) for name, numbers in discovered.frequent.items()}
-    facts = opened.facts(codec, discovered.counted, sizes, frequent)
+    facts = opened.facts(codec, discovered.counted, row_classes, frequent)
     fitted = opened.settings.algorithm.learn(private, remainder, inquiry.rng, inquiry.report, facts)
-    return Learned(codec, fitted, private, sizes, contribution, discovered)
+    return Learned(codec, fitted, private, row_classes, contribution, discovered)
 
 
 def learn_randomised_table(opened: Opened, inquiry: Inquiry) -> Learned:
@@ -162,7 +168,7 @@ def learn_randomised_table(opened: Opened, inquiry: Inquiry) -> Learned:
 
 def table_for_tests(opened: Opened, learned: Learned, inquiry: Inquiry) -> PrivateTable:
     """Return the private table that the tests of criteria compare with a synthetic one; see `tested_of`."""
-    tested = learned.sizes.tested
+    tested = learned.row_classes.tested
     if learned.private is not None and tested == learned.contribution:
         return learned.private
     return PrivateTable(opened.coded(learned.codec, tested), inquiry.noise, tested, inquiry.log)

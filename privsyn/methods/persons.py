@@ -125,7 +125,9 @@ class Persons:
         mask[rows] = True
         return mask
 
-    def together(self, rows: RawTable, codec: Codec, bound: int | None, sizes: Sizes, memory: float) -> Walk:
+    def together(
+        self, rows: RawTable, codec: Codec, bound: int | None, row_classes: RowClasses, memory: float
+    ) -> Walk:
         """Return a walk over the encoded `rows` of `bounded`, in which those of a person stand together.
 
         Each row has the class of the number of rows of its person. In linked tables it also has the columns
@@ -134,7 +136,7 @@ class Persons:
         first = self.first(bound)
         mask = self._marked(first)
         had = np.bincount(self.codes[self.order], minlength=1)[self.codes[first]]
-        of_persons = (sizes.codes(had),) if sizes else ()
+        of_persons = (row_classes.codes(had),) if row_classes else ()
         previous, lags = None, 0
         if self.above is not None:
             of_persons = (*of_persons, *(codes[first] for codes in self.above.codes))
@@ -158,7 +160,7 @@ class Persons:
 
 
 @dataclass(frozen=True, eq=False)
-class Sizes:
+class RowClasses:
     """Classes of the number of rows of a person, as one more attribute of each row.
 
     Persons with many rows may have other rows than persons with few, and bounds leave out more of theirs. The
@@ -182,25 +184,25 @@ class Sizes:
     tested: Contribution = ONE_ROW_EACH
 
     @classmethod
-    def of(cls, name: str, rows: RowsPerPerson) -> Sizes:
+    def of(cls, name: str, rows: RowsPerPerson) -> RowClasses:
         """Return the groups of the numbers of rows.
 
         >>> numbers = RowsPerPerson(np.array([1, 2, 3, 4, 5]), np.array([600.0, 50.0, 50.0, 25.0, 0.0]))
-        >>> sizes = Sizes.of("rows", numbers)
-        >>> sizes.begins.tolist(), sizes.rows.numbers.tolist(), sizes.codes(np.array([1, 3, 9])).tolist()
+        >>> groups = RowClasses.of("rows", numbers)
+        >>> groups.begins.tolist(), groups.rows.numbers.tolist(), groups.codes(np.array([1, 3, 9])).tolist()
         ([1, 2, 4], [600.0, 250.0, 100.0], [0, 1, 2])
         """
         return cls(name, rows.begins[rows.groups], rows.of_groups, tested_of(rows))
 
     @classmethod
-    def without_classes(cls, rows: RowsPerPerson) -> Sizes:
+    def without_classes(cls, rows: RowsPerPerson) -> RowClasses:
         """Return one class of all persons."""
         return cls("", rows.begins[:1], rows.in_one_group, tested_of(rows))
 
     def __bool__(self) -> bool:
         return len(self.begins) > 1
 
-    def apart(self, names: Attributes) -> Sizes:
+    def apart(self, names: Attributes) -> RowClasses:
         """Return the same with a name that is none of these."""
         name = self.name
         while name in names:
@@ -218,7 +220,7 @@ class Sizes:
         return Domain((self.name,), (classes,), (classes,)) if self else NO_ATTRIBUTES
 
 
-NO_SIZES = Sizes("", np.ones(1, np.int64), RowsOfGroups.exact(np.zeros(1)))
+ONE_CLASS = RowClasses("", np.ones(1, np.int64), RowsOfGroups.exact(np.zeros(1)))
 
 
 def contribution_of(rows: RowsPerPerson, bound: int, law: Law, *, together: bool) -> Contribution:

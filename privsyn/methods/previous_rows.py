@@ -78,7 +78,7 @@ def worth_asking(pairs: tuple[Attributes, ...], facts: PublicFacts) -> tuple[Att
     Of the second row before, each column is paired with itself: so a column that stays the same shows itself.
     """
     before = rows_before(facts.previous, facts.lags)
-    context = {*facts.context, *before}
+    context = {*facts.context_weights, *before}
     far = {name: column for name, (column, lag) in before.items() if lag > 1}
     return tuple(
         pair
@@ -93,10 +93,10 @@ def linking_sets(domain: Domain, facts: PublicFacts) -> tuple[Attributes, ...]:
     So the first person of a household may be as old as the household says its head is, and the others need
     not be. Those with the fewest cells are returned, at most `MOST_SETS`.
     """
-    if POSITION not in facts.context:
+    if POSITION not in facts.context_weights:
         return ()
-    above = [name for name in facts.context if name not in OF_ROWS]
-    columns = [name for name in domain.names if name not in facts.context]
+    above = [name for name in facts.context_weights if name not in OF_ROWS]
+    columns = [name for name in domain.names if name not in facts.context_weights]
     sizes, index = domain.size_of, domain.names.index
     sets = [tuple(sorted((*pair, POSITION), key=index)) for pair in product(columns, above)]
     cells = {attributes: prod(sizes[name] for name in attributes) for attributes in sets}

@@ -20,7 +20,7 @@ from privsyn.marginals.domain import Attributes, Domain
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.structural_zeros import StructuralZeros
 from privsyn.methods.complete_schema import Counted
-from privsyn.methods.persons import NO_SIZES, Above, Persons, Sizes, contribution_of
+from privsyn.methods.persons import ONE_CLASS, Above, Persons, RowClasses, contribution_of
 from privsyn.methods.randomise import codec_of_randomised
 from privsyn.private.contribution import ONE_ROW_EACH, Contribution
 from privsyn.private.rows import CachedWalk, Rows
@@ -59,9 +59,9 @@ class Opened:
     ----------
     source : RawTable
         All rows.
-    rows : RawTable
-        Those to learn from, without the identifiers. If persons may have several, nothing is asked of them
-        before `bounded`.
+    data_columns : RawTable
+        The columns to learn, without the identifiers. Where persons may have several rows, it has no row: it
+        says names, dtypes and the type of the table, and `bounded` returns rows.
     persons : Persons, optional
         Whose rows they are. Default: each row is a person.
     schema : OpenSchema
@@ -74,7 +74,7 @@ class Opened:
     """
 
     source: RawTable
-    rows: RawTable
+    data_columns: RawTable
     persons: Persons | None
     schema: OpenSchema
     target: str | None
@@ -87,27 +87,29 @@ class Opened:
         schema = as_schema(settings.schema)
         source = read_in_batches(table, schema, unit=settings.unit)
         persons = None if settings.unit is None else Persons.of(source, settings.unit, bits)
-        rows = source if persons is None else persons.bounded(source, 0)
-        open_schema = open_schema_of(rows, schema, source.schema, target, nullable=settings.nullable)
+        data_columns = source if persons is None else persons.bounded(source, 0)
+        open_schema = open_schema_of(data_columns, schema, source.schema, target, nullable=settings.nullable)
         if important := settings.matters_most:
             open_schema.schema.check_important(spelled("important"), important, read=True)
             public_schema = replace(open_schema.schema, important=important)  # so that the release names them
             open_schema = replace(open_schema, schema=public_schema)
-        rows = rows.unordered(open_schema.unordered)
-        return cls(source, rows, persons, open_schema, target, settings)
+        data_columns = data_columns.unordered(open_schema.unordered)
+        return cls(source, data_columns, persons, open_schema, target, settings)
 
     def codec(self, schema: Schema, heaps: Mapping[str, Heaps] = NO_HEAPS) -> Codec:
         """Return the codec of the rows under a complete schema."""
         fine, named = self.settings.algorithm.fine_cells, self.compared
         unsplit = (self.target, *named)
         return Codec.for_table(
-            schema, self.rows.head, fine=fine, heaps=heaps, unsplit=unsplit, compared=named
+            schema, self.data_columns.head, fine=fine, heaps=heaps, unsplit=unsplit, compared=named
         )
 
     @property
     def puts_persons_together(self) -> bool:
         """Whether the rows of a person are put together. It decides which questions are asked."""
-        return self.persons is not None and self.rows.near and self.settings.algorithm.accounting is None
+        return (
+            self.persons is not None and self.data_columns.near and self.settings.algorithm.accounting is None
+        )
 
     @property
     def counts_rows(self) -> bool:
@@ -119,9 +121,9 @@ class Opened:
             return False
         return self.settings.most_rows != 1 if self.above is None else self.is_linked
 
-    def sizes_and_contribution(
+    def classes_and_contribution(
         self, rows: RowsPerPerson, law: Law, rho: float, pairs: int
-    ) -> tuple[Sizes, Contribution]:
+    ) -> tuple[RowClasses, Contribution]:
         """Return the classes and the contribution, given noisy numbers of rows per person.
 
         The bound also depends on the budget that is left, and on the number of pairs of columns.
@@ -132,29 +134,31 @@ class Opened:
         bound = best_bound(rows, law.rho(rho), pairs, self.settings.rows_per_unit)
         contribution = contribution_of(rows, bound, law, together=self.puts_persons_together)
         if not self.puts_persons_together or rows.geometric:
-            return Sizes.without_classes(rows), contribution
+            return RowClasses.without_classes(rows), contribution
         unit = "" if self.persons is None else self.persons.unit
-        return Sizes.of(f"rows of one {unit}", rows), contribution
+        return RowClasses.of(f"rows of one {unit}", rows), contribution
 
     def bounded(self, bound: int | None) -> RawTable:
         """Return up to `bound` random rows of each person, or all with None, without the identifiers."""
         if self.persons is None:
-            return self.rows
+            return self.data_columns
         return self.persons.bounded(self.source, bound).unordered(self.schema.unordered)
 
-    def coded(self, codec: Codec, contribution: Contribution = ONE_ROW_EACH, sizes: Sizes = NO_SIZES) -> Rows:
+    def coded(
+        self, codec: Codec, contribution: Contribution = ONE_ROW_EACH, row_classes: RowClasses = ONE_CLASS
+    ) -> Rows:
         """Return the encoded rows, of which each person adds no more than `contribution` to an answer.
 
         In linked tables all rows are read, because each needs the one before it. The counts are bounded.
         """
         bound = None if self.is_linked else contribution.tables.rows
         rows = self.bounded(bound)
-        alone = contribution == ONE_ROW_EACH and not (sizes or self.is_linked)
+        alone = contribution == ONE_ROW_EACH and not (row_classes or self.is_linked)
         if self.persons is None or not rows.near or alone:
             return coded(rows, codec, self.settings.memory)
         memory = check_bytes("memory", self.settings.memory)
-        walk = self.persons.together(rows, codec, bound, sizes, memory / 2)
-        return Rows(codec.domain.joined(self.given(sizes)), walk, memory / 4, of_persons=True)
+        walk = self.persons.together(rows, codec, bound, row_classes, memory / 2)
+        return Rows(codec.domain.joined(self.given(row_classes)), walk, memory / 4, of_persons=True)
 
     @property
     def above(self) -> Above | None:
@@ -166,15 +170,15 @@ class Opened:
         """Whether its rows belong to rows of another table."""
         return self.above is not None and self.above.linked
 
-    def given(self, sizes: Sizes) -> Domain:
+    def given(self, row_classes: RowClasses) -> Domain:
         """Return the attributes that each row has before its own: of its person, and of the rows above it."""
-        return sizes.domain if self.above is None else sizes.domain.joined(self.above.domain)
+        return row_classes.domain if self.above is None else row_classes.domain.joined(self.above.domain)
 
     def facts(
         self,
         codec: Codec,
         counted: Mapping[str, Counted] = NOTHING_COUNTED,
-        sizes: Sizes = NO_SIZES,
+        row_classes: RowClasses = ONE_CLASS,
         frequent: Mapping[str, Frequent] = NONE_FREQUENT,
     ) -> PublicFacts:
         """Return what is public about the columns, as coded.
@@ -183,7 +187,7 @@ class Opened:
         ----------
         codec : Codec
         counted : mapping of a column to the counts by which its bounds were found, optional
-        sizes : Sizes, optional
+        row_classes : RowClasses, optional
         frequent : mapping of a column to its frequent numbers, optional
         """
         doubtful = tuple(attribute for name in self.schema.open for attribute in codec.attributes_of(name))
@@ -208,8 +212,8 @@ class Opened:
             frequent={
                 name: cells_of(codec, name, counts) for name, counts in frequent.items() if name in axes
             },
-            context=dict.fromkeys(self.given(sizes), 1.0)
-            | dict.fromkeys(sizes.domain, OF_LINKED if self.is_linked else OF_PERSON),
+            context_weights=dict.fromkeys(self.given(row_classes), 1.0)
+            | dict.fromkeys(row_classes.domain, OF_LINKED if self.is_linked else OF_PERSON),
             previous=codec.domain.names if self.is_linked else (),
             lags=1 if self.above is None else self.above.lags,
             unjoined=() if self.above is None else self.above.numbers,
@@ -217,7 +221,7 @@ class Opened:
 
     def output_type(self, codec: Codec, columns: Collection[str] = ()) -> OutputType:
         """Return the type of the synthetic table: of the codec's columns, and of further `columns`."""
-        form = self.source.form.unordered(self.schema.unordered) if columns else self.rows.form
+        form = self.source.form.unordered(self.schema.unordered) if columns else self.data_columns.form
         return form.only({*codec.names, *columns}.difference(codec.dropped))
 
 

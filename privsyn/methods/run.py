@@ -21,7 +21,7 @@ from privsyn.inference.child_rows import agreed, largest_if_geometric
 from privsyn.inference.rows_per_person import RowsPerPerson
 from privsyn.methods.complete_schema import reserved_delta
 from privsyn.methods.learning import Inquiry, Learned, learn_randomised_table, learn_table
-from privsyn.methods.persons import FOR_ROWS, NO_SIZES, Above, Persons, Sizes
+from privsyn.methods.persons import FOR_ROWS, ONE_CLASS, Above, Persons, RowClasses
 from privsyn.methods.previous_rows import OF_PREVIOUS, groups_for, lags_for, rows_before
 from privsyn.methods.randomise import facts_of, ledger_of_randomised, local_promises
 from privsyn.methods.reading import Opened, looked_up, open_schema_of, pairs_of
@@ -120,7 +120,7 @@ class Run:
     @classmethod
     def of_one(cls, opened: Opened, share_of_tests: float = 0.0) -> Run:
         """Return the run of a single table, whose rows are persons or belong to persons."""
-        table = RunTable(ROWS, Table(), None, opened, pairs_of(len(opened.schema.schema.coded)))
+        table = RunTable(ROWS, Table(), opened, pairs_of(len(opened.schema.schema.coded)))
         return cls(Database({ROWS: table.declared}, single=ROWS), (table,), opened.settings, share_of_tests)
 
     @classmethod
@@ -130,17 +130,17 @@ class Run:
         run = cls(database, (), settings)
         for name, rows in open_tables(database, named, lambda codes: random_order(codes, bits)).items():
             with about(f"table {name!r}"):
-                run = replace(run, tables=(*run.tables, run._opened(name, rows, bits)))
+                run = replace(run, tables=(*run.tables, run._open_table(name, rows, bits)))
         return run
 
-    def _opened(self, name: str, rows: LinkedTable, bits: Bits) -> RunTable:
+    def _open_table(self, name: str, rows: LinkedTable, bits: Bits) -> RunTable:
         """Return a table of a database, after those above it; refuse what cannot be learnt."""
         declared, children = self.database.tables[name], self.database.children(name)
         linked, numbers = declared.parent is not None, tuple(map(rows_of, children))
         above = Above(rows.parents, rows.keys, rows.also, rows.added, linked=linked, numbers=numbers)
         persons = Persons(rows.unit, rows.prints, rows.persons, random_order(rows.persons, bits), above)
-        source = persons.bounded(rows.source, 0)
-        schema = open_schema_of(source, rows.schema, None, None, nullable=self.settings.nullable)
+        data_columns = persons.bounded(rows.source, 0)
+        schema = open_schema_of(data_columns, rows.schema, None, None, nullable=self.settings.nullable)
         reserved_delta(self.settings.promise[1], schema)  # refuses values to be found with a delta of 0
         columns = tuple(schema.schema.coded)
         columns_above = [
@@ -154,12 +154,12 @@ class Run:
             if column in (*columns_above, *OF_ROWS, *neighbours):
                 raise InputError(f"the column {column!r} has a name that links need: rename it")
         compared = tuple(rule.column for rule in declared.compared)
-        source = source.unordered(schema.unordered)
-        opened = Opened(rows.source, source, persons, schema, None, self.settings, compared)
+        data_columns = data_columns.unordered(schema.unordered)
+        opened = Opened(rows.source, data_columns, persons, schema, None, self.settings, compared)
         check_compared(opened, declared, {table.name: table.opened.schema.schema for table in self.tables})
         pairs = pairs_of(len(columns))
         pairs += len(columns) * (1 + len(columns_above) + len(columns)) if linked else 0
-        return RunTable(name, declared, rows, opened, pairs, children)
+        return RunTable(name, declared, opened, pairs, children)
 
     def learn(
         self, inquiry: Inquiry, public_inputs: tuple[str, ...] = ()
@@ -198,13 +198,15 @@ class Run:
         for number, table in enumerate(self.tables):
             name, rho, delta = table.name, shares[table.name].cost, budget.deltas[table.name]
             table = table.with_numbers_of_rows(self.numbers_of_rows(name, rows_per_person))
-            opened, sizes, contribution = self._bounded(table, learned, rows_per_person, law, shares[name])
+            opened, row_classes, contribution = self._bounded(
+                table, learned, rows_per_person, law, shares[name]
+            )
             opened = with_required_bounds(opened, table.declared, learned)
-            part = replace(inquiry.about(table.title), report=one_of(report, number, len(self.tables)))
+            part = replace(inquiry.for_table(table.title), report=one_of(report, number, len(self.tables)))
             with about(f"table {name!r}") if table.title else nullcontext():
-                estimate = learn_table(opened, sizes, contribution, part, rho=rho, delta=delta)
+                estimate = learn_table(opened, row_classes, contribution, part, rho=rho, delta=delta)
             estimate, rows_per_person = self._agreed(estimate, name, rows_per_person)
-            learned[name] = self._linked(table, estimate, learned, shares)
+            learned[name] = self._learned_table(table, estimate, learned, shares)
         return learned
 
     def budget(self, law: Law) -> Budget:
@@ -224,7 +226,7 @@ class Run:
         counted = [table for table in self.tables if table.opened.counts_rows]
         cost = FOR_ROWS * rho / max(len(counted), 1)
         return {
-            table.name: table.persons.count(inquiry.about(table.title).log, inquiry.noise, cost)
+            table.name: table.persons.count(inquiry.for_table(table.title).log, inquiry.noise, cost)
             for table in counted
         }
 
@@ -296,7 +298,7 @@ class Run:
             persons = max((float(rows.persons.sum()) for rows in rows_per_person.values()), default=1.0)
             return 1, max(persons, 1.0)
         rows = rows_per_person[table.name]
-        bound = table.opened.sizes_and_contribution(rows, law, rho, table.pairs)[1].most
+        bound = table.opened.classes_and_contribution(rows, law, rho, table.pairs)[1].most
         return bound, max(float(rows.persons @ rows.rows_within_squares(bound)), 1.0)
 
     def _weight(self, table: RunTable, bound: int, rows: float) -> float:
@@ -313,18 +315,18 @@ class Run:
         rows_per_person: Mapping[str, RowsPerPerson],
         law: Law,
         share: Share,
-    ) -> tuple[Opened, Sizes, Contribution]:
+    ) -> tuple[Opened, RowClasses, Contribution]:
         """Return a table with the codes of the rows above, and how a person is bounded in it."""
         if table.name not in rows_per_person:
-            return table.opened, NO_SIZES, ONE_ROW_EACH
+            return table.opened, ONE_CLASS, ONE_ROW_EACH
         rows, parent = rows_per_person[table.name], table.declared.parent
-        sizes, contribution = table.opened.sizes_and_contribution(rows, law, share.cost, table.pairs)
+        row_classes, contribution = table.opened.classes_and_contribution(rows, law, share.cost, table.pairs)
         if parent is None:
-            return table.opened, sizes, contribution
-        sizes = replace(sizes, name=NUMBER_OF_ROWS) if sizes else sizes
-        return table.with_context(learned[parent].context, share.lags), sizes, contribution
+            return table.opened, row_classes, contribution
+        row_classes = replace(row_classes, name=NUMBER_OF_ROWS) if row_classes else row_classes
+        return table.with_context(learned[parent].context, share.lags), row_classes, contribution
 
-    def _linked(
+    def _learned_table(
         self,
         table: RunTable,
         estimate: Learned,
@@ -339,7 +341,7 @@ class Run:
             parent = learned[table.declared.parent]
             estimate = _of_all_rows(estimate, parent.learned, rows_of(table.name))
             links = _links_of(estimate, table.context_of_rows(parent.context).columns)
-            above = parent.context.at(table.linked.parents)
+            above = parent.context.at(table.above.parents)
         context = NO_CONTEXT
         if table.children:
             groups = max(shares[child].groups for child in table.children)
@@ -414,7 +416,7 @@ class Run:
             return ()
         inner = [name for name in self.database.names[1:] if self.database.children(name)]
         unique = (UNIQUE.format(name, tables[name].key) for name in inner)
-        return (KEYS.format(self.tables[0].linked.unit, root), *unique, *exception)
+        return (KEYS.format(self.tables[0].persons.unit, root), *unique, *exception)
 
     def not_found(self, learned: Mapping[str, LearnedTable]) -> tuple[str, ...]:
         """Return the columns of which no value and no bound exceeded the noise."""
@@ -431,19 +433,21 @@ def _of_all_rows(learned: Learned, parent: Learned, column: str) -> Learned:
     """Return the model of all rows. Their number is the sum of `column` over the parent's rows."""
     counts, numbers = parent.cells_of(column)
     total = max(float(counts @ numbers), 1.0)
-    fitted, sizes = learned.fitted, learned.sizes
+    fitted, row_classes = learned.fitted, learned.row_classes
     first_rows = {
         name: float(counts @ np.clip(numbers, 0, lag))
         for name, (_, lag) in rows_before(learned.codec.domain.names, len(OF_PREVIOUS)).items()
         if name in fitted.merging.merged.names
     }
-    rows = sizes.rows.scaled_to(total)
-    return replace(learned, fitted=reweighted(fitted, sizes.name, rows, first_rows if sizes else {}))
+    rows = row_classes.rows.scaled_to(total)
+    return replace(
+        learned, fitted=reweighted(fitted, row_classes.name, rows, first_rows if row_classes else {})
+    )
 
 
 def _links_of(learned: Learned, above: Mapping[str, Context]) -> Links:
     """Return how the rows are linked: tables with attributes of other rows, and where these come from."""
-    merging, columns, sizes = learned.fitted.merging, learned.codec.domain.names, learned.sizes
+    merging, columns, row_classes = learned.fitted.merging, learned.codec.domain.names, learned.row_classes
     groups_of = dict(zip(merging.original.names, merging.groups, strict=True))
     before = rows_before(columns, len(OF_PREVIOUS))
     contexts: dict[str, Context] = {}
@@ -458,8 +462,8 @@ def _links_of(learned: Learned, above: Mapping[str, Context]) -> Links:
             previous_codes[merged] = groups[: len(merged)]
             previous[name] = Previous(column, previous_codes, lag)
         elif name == NUMBER_OF_ROWS:
-            numbers = np.maximum(np.arange(int(sizes.begins[-1]) + 1), 1)
-            contexts[name] = Context("", NUMBER_OF_ROWS, groups[sizes.codes(numbers)].astype(np.int32))
+            numbers = np.maximum(np.arange(int(row_classes.begins[-1]) + 1), 1)
+            contexts[name] = Context("", NUMBER_OF_ROWS, groups[row_classes.codes(numbers)].astype(np.int32))
         elif name == POSITION:
             contexts[name] = Context("", POSITION, groups)
         else:

@@ -12,12 +12,12 @@ from privsyn.errors import InputError, did_you_mean
 from privsyn.marginals.domain import NO_ATTRIBUTES, Domain, Integers, Ints
 from privsyn.marginals.marginal import Grouping
 from privsyn.methods.learning import Learned
-from privsyn.methods.persons import Persons
+from privsyn.methods.persons import Above, Persons
 from privsyn.methods.previous_rows import groups_at_level
 from privsyn.methods.reading import Opened
 from privsyn.private.contribution import NOBODY
 from privsyn.synthesis.chains import POSITION, SIBLINGS, Context, Links
-from privsyn.table.database.opened import LinkedTable, positions, rows_of
+from privsyn.table.database.opened import positions, rows_of
 from privsyn.table.database.rules import following
 from privsyn.table.discovery.open_schema import RequiredBounds
 
@@ -33,7 +33,7 @@ POSITIONS = 4  # 1, 2, 3, and 4 and more: of a row among those of its parent
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RowContext:
+class PrivateContext:
     """What the rows of a table are to the rows below them: their columns, and those of the rows above them.
 
     Parameters
@@ -50,25 +50,25 @@ class RowContext:
     domain: Domain = NO_ATTRIBUTES
     columns: Mapping[str, Context] = field(default_factory=dict)
 
-    def joined(self, other: RowContext) -> RowContext:
+    def joined(self, other: PrivateContext) -> PrivateContext:
         """Return both together."""
         domain, columns = self.domain.joined(other.domain), {**self.columns, **other.columns}
-        return RowContext((*self.codes, *other.codes), domain, columns)
+        return PrivateContext((*self.codes, *other.codes), domain, columns)
 
-    def renamed(self, old: str, new: str) -> RowContext:
+    def renamed(self, old: str, new: str) -> PrivateContext:
         """Return the same with another name of an attribute."""
         names = tuple(new if name == old else name for name in self.domain.names)
         domain = Domain(names, self.domain.sizes, self.domain.ordered)
         columns = {new if name == old else name: column for name, column in self.columns.items()}
-        return RowContext(self.codes, domain, columns)
+        return PrivateContext(self.codes, domain, columns)
 
-    def at(self, parents: Ints) -> RowContext:
+    def at(self, parents: Ints) -> PrivateContext:
         """Return the codes for the rows below, given the place of each row's parent, -1 if there is none."""
         codes = tuple(np.append(column, np.zeros(1, column.dtype))[parents] for column in self.codes)
         return replace(self, codes=codes)
 
 
-NO_CONTEXT = RowContext()
+NO_CONTEXT = PrivateContext()
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,8 +79,6 @@ class RunTable:
     ----------
     name : str
     declared : Table
-    rows : LinkedTable, optional
-        How its rows are linked. Default: it is the only table of the run.
     opened : Opened
     pairs : int
         Number of pairs among which the method chooses: two columns of this table, or a column of this table
@@ -91,7 +89,6 @@ class RunTable:
 
     name: str
     declared: Table
-    rows: LinkedTable | None
     opened: Opened
     pairs: int
     children: tuple[str, ...] = ()
@@ -99,14 +96,14 @@ class RunTable:
     @property
     def title(self) -> str:
         """How questions name the table: not at all, if it is the only one."""
-        return "" if self.rows is None else self.name
+        return "" if self.opened.above is None else self.name
 
     @property
-    def linked(self) -> LinkedTable:
-        """How its rows are linked."""
-        if self.rows is None:
+    def above(self) -> Above:
+        """What its rows belong to."""
+        if self.opened.above is None:
             raise ValueError(f"{self.name}: the only table of the run")
-        return self.rows
+        return self.opened.above
 
     @property
     def persons(self) -> Persons:
@@ -135,24 +132,21 @@ class RunTable:
         opened = replace(self.opened, schema=replace(self.opened.schema, schema=schema))
         return replace(self, opened=opened)
 
-    def context_of_rows(self, parent: RowContext) -> RowContext:
+    def context_of_rows(self, parent: PrivateContext) -> PrivateContext:
         """Return the context of its rows, given that of all rows below the parent."""
         return parent.renamed(f"{self.declared.parent}.{rows_of(self.name)}", SIBLINGS)
 
-    def with_context(self, parent: RowContext, lags: int) -> Opened:
+    def with_context(self, parent: PrivateContext, lags: int) -> Opened:
         """Return the table, whose rows have the codes of rows above, and of `lags` rows before. Private."""
-        context = self.context_of_rows(parent).at(self.linked.parents)
+        context = self.context_of_rows(parent).at(self.above.parents)
         if self.declared.order is not None:
-            position = np.minimum(positions(self.linked.parents, self.linked.keys), POSITIONS - 1)
+            position = np.minimum(positions(self.above.parents, self.above.keys), POSITIONS - 1)
             domain = Domain((POSITION,), (POSITIONS,), (POSITIONS,))
-            context = context.joined(RowContext((position.astype(np.uint8),), domain))
-        above = self.persons.above
-        if above is None:
-            raise ValueError(f"{self.name}: nothing above it")
-        above = replace(above, codes=context.codes, domain=context.domain, lags=lags)
+            context = context.joined(PrivateContext((position.astype(np.uint8),), domain))
+        above = replace(self.above, codes=context.codes, domain=context.domain, lags=lags)
         return replace(self.opened, persons=replace(self.persons, above=above))
 
-    def context_for_children(self, learned: Learned, largest: int) -> RowContext:
+    def context_for_children(self, learned: Learned, largest: int) -> PrivateContext:
         """Return the codes of the own columns of each row, in groups that released counts make. Private.
 
         A column of which all codes are one group is left out.
@@ -164,19 +158,19 @@ class RunTable:
             Largest number of groups of a column with an order; see `groups_at_level` for the others.
         """
         codec, fitted, context = learned.codec, learned.fitted, NO_CONTEXT
-        rows_of_persons = np.flatnonzero(self.linked.persons != NOBODY)
+        rows_of_persons = np.flatnonzero(self.persons.codes != NOBODY)
         columns = _columns(self.opened.bounded(None).walk(codec))
         for axis, attribute in enumerate(codec.domain.names):
             one_way = fitted.one_way(attribute)
             groups = groups_at_level(one_way, largest)
             if not groups.any():
                 continue
-            codes = np.zeros(len(self.linked.persons), np.uint8)
+            codes = np.zeros(len(self.persons.codes), np.uint8)
             codes[rows_of_persons] = groups[fitted.merging.groups[axis][columns[axis]]]
             name, coarse = f"{self.name}.{attribute}", Grouping((groups,)).domain(one_way.domain)
             domain = Domain((name,), coarse.sizes, coarse.ordered)
             column = Context(self.name, attribute, groups)
-            context = context.joined(RowContext((codes,), domain, {name: column}))
+            context = context.joined(PrivateContext((codes,), domain, {name: column}))
         return context
 
 
@@ -202,13 +196,13 @@ class LearnedTable:
         Of all rows.
     links : Links, optional
         How its rows are linked; None for the root.
-    context : RowContext
+    context : PrivateContext
         What the tables below need. Its codes are private.
     """
 
     learned: Learned
     links: Links | None
-    context: RowContext
+    context: PrivateContext
 
 
 def check_compared(opened: Opened, declared: Table, above: Mapping[str, Schema]) -> None:

@@ -140,9 +140,8 @@ class Peer:
         """The rows of this owner."""
         return self._owners.table
 
-    @property
     def bits(self) -> Bits:
-        """Random words that decide which rows of a person are kept: the same again if the run is resumed."""
+        """Return random words that decide which rows of a person are kept: the same in a resumed run."""
         return partial(_secret_words, self._journal.secret, count())
 
     def agree_on(self, opened: Opened) -> None:
@@ -199,9 +198,8 @@ class Peer:
         )
         self._name = self._sums.begin()
 
-    @property
     def noise(self) -> SharedNoise:
-        """The noise: a share of each owner, added by a secure sum."""
+        """Return the noise: a share of each owner, added by a secure sum."""
         return SharedNoise(len(self._owners.peers), self._owners.trusted, self._connected.total)
 
     def generator(self) -> np.random.Generator:

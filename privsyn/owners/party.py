@@ -28,14 +28,12 @@ class Party(Protocol):
         """The rows of this owner."""
         ...
 
-    @property
     def bits(self) -> Bits:
-        """Random words that decide which rows of a person are kept."""
+        """Return random words that decide which rows of a person are kept, from the start of their stream."""
         ...
 
-    @property
     def noise(self) -> Noise:
-        """The noise of all answers."""
+        """Return the noise of all answers, from the start of its stream. A run calls this once."""
         ...
 
     def agree_on(self, opened: Opened) -> None:
@@ -68,14 +66,12 @@ class Alone:
 
     def __exit__(self, *error: object) -> None: ...
 
-    @property
     def bits(self) -> Bits:
-        """Random words that decide which rows of a person are kept."""
+        """Return random words that decide which rows of a person are kept, from the start of their stream."""
         return os_entropy if self._seed is None else seeded_bits(self._stream(2))
 
-    @property
     def noise(self) -> Noise:
-        """The noise of all answers."""
+        """Return the noise of all answers, from the start of its stream. A run calls this once."""
         return noise_source(self._seed, self._delta)
 
     def agree_on(self, opened: Opened) -> None:

@@ -155,10 +155,10 @@ class ExpectedRun:
     ) -> CountedTable:
         """Return what is counted of a table, as `Run.learn` and `methods.links` do."""
         share, open_schema = shares[level.name], level.opened.schema
-        codec, sizes = planned_sizes(open_schema, level.opened.rows.head)
+        codec, sizes = planned_sizes(open_schema, level.opened.data_columns.head)
         bound, rows, pair_rows, above = 1, self.rows[level.name], 1.0, dict[str, int]()
         if parent is not None:
-            person_rows, person = level.opened.sizes_and_contribution(
+            person_rows, person = level.opened.classes_and_contribution(
                 self.rows_per_person[level.name], self.law, share.cost, level.pairs
             )
             bound, pair_rows = person.most, person.of_tables or 1.0

@@ -213,7 +213,7 @@ def test_hidden_numbers_of_rows_have_no_classes():
     )
     for sigma, groups in ((95.0, 1), (2.0, 5)):
         rows = RowsPerPerson.of(BEGINS, np.rint(FEW).astype(int), sigma**2)
-        sizes, contribution = Opened.sizes_and_contribution(whom, rows, GAUSSIAN, 0.01, 20)
+        sizes, contribution = Opened.classes_and_contribution(whom, rows, GAUSSIAN, 0.01, 20)
         assert len(sizes.begins) == groups
         assert sizes.rows.numbers.sum() == pytest.approx(rows.total)
         assert contribution.most > 1

@@ -19,7 +19,7 @@ def sets_of(own, above, *of_rows):
     """Return the sets for own columns and columns above, given as mappings of a name to a size."""
     given = [*above, *of_rows]
     domain = Domain((*own, *given), (*own.values(), *above.values(), *[4] * len(of_rows)))
-    return linking_sets(domain, PublicFacts(context=dict.fromkeys(given, 1.0)))
+    return linking_sets(domain, PublicFacts(context_weights=dict.fromkeys(given, 1.0)))
 
 
 def test_sets_have_an_own_column_one_above_and_the_position():

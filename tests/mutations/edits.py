@@ -80,10 +80,15 @@ def _scope(tree: ast.Module, name: str) -> ast.AST:
         nodes = [
             n for n in ast.walk(scope) if isinstance(n, definitions) and n.name == part and n is not scope
         ]
+        nodes = [n for n in nodes if not any(map(_is_overload, n.decorator_list))]
         if not nodes:
             raise LookupError(f"there is no {part!r} of {name!r}")
         scope = nodes[0]
     return scope
+
+
+def _is_overload(decorator: ast.expr) -> bool:
+    return isinstance(decorator, ast.Name) and decorator.id == "overload"
 
 
 def _places(scope: ast.AST, wanted: list[Any]) -> Iterator[Place]:

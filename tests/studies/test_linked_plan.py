@@ -53,9 +53,9 @@ def test_the_budget_is_divided_as_in_a_run(epsilon):
     settings = Settings(epsilon, 1e-9, DATABASE, seed=0)
     law, tables = law_of(1e-9), tables_of()
     with Alone(tables, settings) as alone:
-        opened = Run.of(DATABASE, tables, settings, alone.bits)
+        opened = Run.of(DATABASE, tables, settings, alone.bits())
         rho = opened.budget(law).questions
-        inquiry = Inquiry(alone.noise, QueryLog(), alone.generator(), no_progress)
+        inquiry = Inquiry(alone.noise(), QueryLog(), alone.generator(), no_progress)
         of_run = opened._rows_per_person(inquiry, rho)
     shares = opened.shares(of_run, law, (1 - FOR_ROWS) * rho)
     planned = ExpectedRun.of(opened_without_rows(settings, DATABASE), PER_PARENT, 6000)

@@ -137,7 +137,7 @@ def open_tables(database: Database, tables: Mapping[str, Any], shuffle: Shuffle)
     opened: dict[str, LinkedTable] = {}
     for name in database.names:
         with about(f"table {name!r}"):
-            opened[name] = _linked(database, name, sources[name], opened, shuffle)
+            opened[name] = _linked_table(database, name, sources[name], opened, shuffle)
     check_all_looked_up(database, {name: linked.schema for name, linked in opened.items()})
     for name in database.names:
         with about(f"table {name!r}"):
@@ -219,7 +219,7 @@ def _persons_of_children(database: Database, sources: Mapping[str, RawTable]) ->
     return read_in_batches(pd.DataFrame({root.key or links[0].name: every}))
 
 
-def _linked(
+def _linked_table(
     database: Database, name: str, source: RawTable, opened: Mapping[str, LinkedTable], shuffle: Shuffle
 ) -> LinkedTable:
     """Return a table without derived columns; its parent was opened before."""
