@@ -138,8 +138,8 @@ def check_release(release: object) -> Any:
     return fitted
 
 
-def check_path(path: object) -> None:
-    """Refuse what is no path. A message never shows it: it may be a table.
+def check_path(path: object) -> str | PathLike[str]:
+    """Return the path; refuse what is none. A message never shows it: it may be a table.
 
     >>> check_path(["a private cell"])
     Traceback (most recent call last):
@@ -147,6 +147,7 @@ def check_path(path: object) -> None:
     """
     if not isinstance(path, str | PathLike):
         raise InputError(f"give the path of a file; got {safe_repr(path)}")
+    return path
 
 
 def imported(kind: str, path: str, group: str | None = None) -> tuple[str, Any]:

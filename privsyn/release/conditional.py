@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import compress
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -185,14 +185,14 @@ def part_inside(cells: Cells, span: Span) -> Floats:
     """
     if cells.grid is None:
         return span.covers(cells.lows, cells.highs).astype(np.float64)
-    inside = _points_inside(cells, span, np.arange(len(cells.lows))).sum(axis=0)
+    inside = _points_inside(cells, cells.grid, span, np.arange(len(cells.lows))).sum(axis=0)
     points = cells.grid.count(cells.lows, cells.highs)  # NaN for missing
     return np.divide(inside, points, out=np.zeros(len(points)), where=points > 0)
 
 
-def _points_inside(cells: Cells, span: Span, codes: Integers) -> Floats:
+def _points_inside(cells: Cells, grid: Grid, span: Span, codes: Integers) -> Floats:
     """Return the number of each code's points in each interval of a span, of shape (intervals, codes)."""
-    lows, highs, grid = cells.lows[codes], cells.highs[codes], cast(Grid, cells.grid)
+    lows, highs = cells.lows[codes], cells.highs[codes]
     ends = zip(span.lows.tolist(), span.highs.tolist(), strict=True)
     return np.stack([grid.count(np.maximum(lows, low), np.minimum(highs, high)) for low, high in ends])
 
@@ -307,11 +307,11 @@ class _Column:
         """Draw a number of each group that lies in the span."""
         codes = nearest_rows([self.cells.groups], self.inside, [groups], rng)
         lows, highs = self.cells.lows[codes], self.cells.highs[codes]
-        if self.cells.grid is None:
+        if (grid := self.cells.grid) is None:
             return lows
         interval = np.zeros(len(codes), np.int64)
         if len(self.span.lows) > 1:
-            until = _points_inside(self.cells, self.span, codes).cumsum(axis=0)
+            until = _points_inside(self.cells, grid, self.span, codes).cumsum(axis=0)
             interval = (until <= rng.random(len(codes)) * until[-1]).sum(axis=0)
         low, high = self.span.lows[interval], self.span.highs[interval]
         return self.cells.draw(np.maximum(lows, low), np.minimum(highs, high), rng)

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any
 
 from privsyn.arguments import check_path
 from privsyn.errors import InputError, replace_errors
@@ -147,11 +147,10 @@ def database_from_model(plain: Mapping[str, Any], single: str | None) -> Databas
 
 def _opened(path: str | PathLike[str] | IO[bytes]) -> Callable[[], IO[bytes]]:
     """Return a function that opens a file from its start, also one that the caller has opened."""
-    if not callable(getattr(path, "read", None)):
-        check_path(path)
-        file = Path(cast(str, path))
+    if not callable(read := getattr(path, "read", None)):
+        file = Path(check_path(path))
         return lambda: file.open("rb")
-    content: object = cast(IO[bytes], path).read()
+    content = read()
     if not isinstance(content, bytes):
         raise InputError('the open file has text: open it with mode "rb"')
     return lambda: io.BytesIO(content)
@@ -198,8 +197,7 @@ def write_model(packed: bytes, path: str | PathLike[str] | IO[bytes]) -> None:
         with replace_errors('the open file has text: open it with mode "wb"', TypeError):
             write(packed)
         return
-    check_path(path)
-    target = cast(str, path)
+    target = check_path(path)
     with atomic_path(target) as part:
         part.write_bytes(packed)
         check_loads(part, target)
