@@ -177,16 +177,11 @@ def expected_of(
     errors: Mapping[str, Sequence[float]],
     important: Mapping[str, float] = MappingProxyType({}),
     *,
-    name: str = ROWS,
-    parent: str | None = None,
     rows: float,
-    share: float = 1.0,
 ) -> TableExpectation:
-    """Return what to expect of a table, given the errors of each kind of tables of counts."""
+    """Return what to expect of a table that is learnt alone, given the errors by kind of tables."""
     means = {kind: float(np.mean(values)) for kind, values in errors.items() if values}
     noise = float(np.mean([table.sigmas[column] for column in table.sizes]))
     cost = table.pair_costs[1] if PAIR in means else 0.0
     columns, parts = len(table.sizes), table.parts
-    return TableExpectation(
-        name, parent, rows, columns, share, table.bound, parts, noise, cost, means, important
-    )
+    return TableExpectation(ROWS, None, rows, columns, 1.0, table.bound, parts, noise, cost, means, important)

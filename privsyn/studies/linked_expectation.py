@@ -212,14 +212,8 @@ class ExpectedRun:
             errors[NEXT] = [*map(counted.link_error, pairs)]
             errors[NUMBER] = [above.one_way_errors[number]]
             errors[NUMBER] += [above.link_error((name, number)) for name in columns_above]
-        return expected_of(
-            counted,
-            errors,
-            name=level.name,
-            parent=parent,
-            rows=self.rows[level.name],
-            share=share.cost / self.rho,
-        )
+        expected = expected_of(counted, errors, rows=self.rows[level.name])
+        return replace(expected, name=level.name, parent=parent, share=share.cost / self.rho)
 
 
 def _grouped(size: int, groups: int, ordered: bool) -> int:
