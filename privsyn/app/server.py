@@ -144,7 +144,10 @@ class App:
         with self._one_at_a_time:
             screen = SCREENS[name]
             if not screen.ready(self.session):
-                return RedirectResponse(f"{self.guard.path}/{self._furthest(name)}", 303)
+                names = list(SCREENS)
+                before = reversed(names[: names.index(name)])
+                furthest = next(screen for screen in before if SCREENS[screen].ready(self.session))
+                return RedirectResponse(f"{self.guard.path}/{furthest}", 303)
             try:
                 return HTMLResponse(render(name, self.session, screen.show(self.session)))
             except InputError as error:  # the table was moved, say
@@ -153,12 +156,6 @@ class App:
                     raise
                 self.session.database = None
                 return RedirectResponse(f"{self.guard.path}/choose", 303)
-
-    def _furthest(self, name: str) -> str:
-        """Return the last screen before the named screen that can be shown."""
-        names = list(SCREENS)
-        before = names[: names.index(name)]
-        return next(screen for screen in reversed(before) if SCREENS[screen].ready(self.session))
 
     async def _upload(self, request: Request) -> Response:
         following, session = "choose", self.session

@@ -511,12 +511,16 @@ def to_html(ledger: Ledger) -> str:
 def _promise(ledger: Ledger) -> list[str]:
     if ledger.elsewhere is not None:
         return [*map(str, ledger.charges), f"privsyn {ledger.version} read no private row"]
+    randomised = list(map(str, ledger.local))
+    if randomised:
+        epsilon = f"epsilon {ledger.local_epsilon:.4f}"
+        randomised.append(f"all randomised cells of a record together: {epsilon}, delta 0")
     return [
         f"epsilon {ledger.promised_epsilon!r}, delta {ledger.promised_delta!r};"
         f" neighbours: {ledger.neighbours}",
         *([] if ledger.unit is None else [f"counted of a person: {ledger.kept}"]),
         f"{ledger.randomness}; {ledger.accounting} accounting; privsyn {ledger.version}",
-        *_local_lines(ledger),
+        *randomised,
     ]
 
 
@@ -539,14 +543,6 @@ def _public(ledger: Ledger) -> list[str]:
         *([f"reserved for thresholds: delta {ledger.reserved:.4g}"] if ledger.reserved else []),
         *(f"public: {sentence}" for sentence in ledger.public_inputs),
     ]
-
-
-def _local_lines(ledger: Ledger) -> list[str]:
-    """Return a line for each column that the respondents randomised, and one for all together."""
-    if not ledger.local:
-        return []
-    together = f"all randomised cells of a record together: epsilon {ledger.local_epsilon:.4f}, delta 0"
-    return [*map(str, ledger.local), together]
 
 
 def acceptance_lines(ledger: Ledger) -> list[str]:

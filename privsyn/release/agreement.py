@@ -142,7 +142,8 @@ class Agreement:
         self.add_records(self._fitted.merging.merge(coded))
 
     def _like_a_sample(self, rows: pd.DataFrame) -> pd.DataFrame:
-        dtypes, cells = self._dtypes, {}
+        sample, cells = self._specimen, {}
+        dtypes = {name: sample[name].dtype for name in self._codec.schema.coded if name in sample}
         for name, dtype in dtypes.items():
             if name not in rows and name in self._not_compared:
                 cells[name] = self._specimen[name].iloc[[0] * len(rows)].set_axis(rows.index)
@@ -155,12 +156,6 @@ class Agreement:
             with replace_errors(complaint, (TypeError, ValueError)):
                 cells[name] = rows[name] if rows[name].dtype == dtype else rows[name].astype(dtype)
         return pd.DataFrame(cells)
-
-    @cached_property
-    def _dtypes(self) -> dict[str, Any]:
-        """The dtype of each counted column in a sample."""
-        sample = self._specimen
-        return {name: sample[name].dtype for name in self._codec.schema.coded if name in sample}
 
     @cached_property
     def _specimen(self) -> pd.DataFrame:

@@ -179,7 +179,9 @@ def split_for(
     domain: Domain, rho: float, rows: float, law: Law, important: tuple[Attributes, ...] = ()
 ) -> tuple[Split, Floats]:
     """Return the parts of the budget, and the share of each column in the budget of one-way tables."""
-    split = Split.for_domain(rho, domain, rows, _informative(domain, rho, rows, law), law=law)
+    sigma = 1 / sqrt(2 * law.rho(FIRST_LOOK * rho / len(domain)))  # of the first look at a column
+    above_noise = [np.count_nonzero(rows * typical_shares(size) > sigma) for size in domain.sizes]
+    split = Split.for_domain(rho, domain, rows, np.array(above_noise, float), law=law)
     if not candidates(domain, important=important):
         split = split.without("sets")
     named = np.isin(domain.names, [name for columns in important for name in columns])
@@ -206,12 +208,6 @@ def _costs_of_pairs(
     gained = 1 - BESIDE**-4 * float(np.mean(~among))
     gained = min(gained, float(weights[among].sum() / weights.sum()))
     return float(cost * gained / among.sum()), float(cost * (1 - gained) / (~among).sum())
-
-
-def _informative(domain: Domain, rho: float, rows: float, law: Law) -> Floats:
-    """Return how many values of each column are expected to stand out of the noise of the first look."""
-    sigma = 1 / sqrt(2 * law.rho(FIRST_LOOK * rho / len(domain)))
-    return np.array([np.count_nonzero(rows * typical_shares(size) > sigma) for size in domain.sizes], float)
 
 
 def typical_shares(size: int) -> Floats:

@@ -14,7 +14,7 @@ import numpy as np
 from privsyn.evaluation.scores import Origin
 from privsyn.inference.consistency import norm_sub
 from privsyn.marginals.counting import count
-from privsyn.marginals.domain import Attributes, Floats, Records
+from privsyn.marginals.domain import Attributes, Floats
 from privsyn.marginals.marginal import Grouping
 from privsyn.marginals.statistics import total_variation
 from privsyn.release.release import Release
@@ -53,7 +53,7 @@ def trace(release: Release, real: pd.DataFrame, synthetic: pd.DataFrame) -> tupl
     }
     noisy, consistent, sampled, unasked = errors.values()
     for pair in pairs:
-        true, synthetic_shares = (_shares(records, pair) for records in tables)
+        true, synthetic_shares = (count(records, pair) / max(len(records), 1) for records in tables)
         if pair in columns_asked:
             grouping, *answers = columns_asked[pair]
             true, synthetic_shares = grouping.join(true), grouping.join(synthetic_shares)
@@ -82,7 +82,3 @@ def _asked(
                 released = grouping.join(table.project(pair).counts)
                 yield pair, (grouping, positive / fitted.total, released / fitted.total)
                 break
-
-
-def _shares(records: Records, pair: Attributes) -> Floats:
-    return count(records, pair) / max(len(records), 1)

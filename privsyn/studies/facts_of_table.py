@@ -222,18 +222,15 @@ def most_frequent(
     columns: tuple[str, str], words: Sequence[np.ndarray], grids: Mapping[str, Floats]
 ) -> dict[str, Any]:
     """Return the counts of a pair, given the `words` of its values and all `grids` of counts."""
-    shown = [_kept(grids["estimate"].sum(axis=1 - axis)) for axis in (0, 1)]
+    totals = [grids["estimate"].sum(axis=1 - axis) for axis in (0, 1)]
+    # The most frequent values, in the order of the column.
+    shown = [np.sort(np.argsort(-total, kind="stable")[:MOST_LEVELS]) for total in totals]
     return {
         "columns": [*columns],
         "levels": [[str(word) for word in values[keep]] for values, keep in zip(words, shown, strict=True)],
         "omitted": [len(values) - len(keep) for values, keep in zip(words, shown, strict=True)],
         **{part: np.rint(grid[np.ix_(*shown)]).astype(int).ravel().tolist() for part, grid in grids.items()},
     }
-
-
-def _kept(totals: Floats) -> np.ndarray:
-    """Return the places of the most frequent values, in their order."""
-    return np.sort(np.argsort(-totals, kind="stable")[:MOST_LEVELS])
 
 
 def in_values(ledger: Ledger) -> dict[str, Any]:

@@ -160,13 +160,17 @@ class LinksInWords:
     def relationships(self) -> list[dict[str, Any]]:
         """What pages say of each table, the strongest first; see `release_facts.relationships`."""
         rows = []
+        context, previous = self._links.context, self._links.previous
         tables = zip(self._links.tables, self._links.measured, self._links.errors, strict=True)
         for table, measured, error in tables:
             if not self._lost(table):
                 certainty = Certainty(measured, error)
                 columns = tuple(map(self.called, table.attributes))
                 facts = relationship(columns, certainty, table)
-                rows.append(facts | {"with": self._partner(table), "table": (certainty, table)})
+                above = {context[name].table for name in table.attributes if name in context}
+                is_of_previous = not previous.keys().isdisjoint(table.attributes)
+                partner = BEFORE if is_of_previous else next(filter(None, above), PLACE)
+                rows.append(facts | {"with": partner, "table": (certainty, table)})
         return sorted(rows, key=lambda row: -row["strength"])
 
     @property
@@ -200,13 +204,6 @@ class LinksInWords:
             which = f"{previous.lag} before" if in_order else "another row of the same parent"
             return f"{self._name}.{previous.column} ({which})"
         return f"{self._name}.{attribute}"
-
-    def _partner(self, table: Marginal) -> str:
-        """Return the table above with which a table of counts links, or what else."""
-        if self._links.previous.keys() & set(table.attributes):
-            return BEFORE
-        above = {self._links.context[name].table for name in table.attributes if name in self._links.context}
-        return next(filter(None, above), PLACE)
 
     def _lost(self, table: Marginal) -> bool:
         """Return whether nothing was found of a column of a table of counts."""

@@ -231,7 +231,8 @@ class Bench:
 
     def measure(self, run: Run) -> dict[str, Any]:
         """Fit, sample and compare; return the settings, time, memory and all scores."""
-        _reset_peak()
+        with suppress(OSError):  # resets the peak of memory use, where the system can (Linux)
+            (PROC / "clear_refs").write_text("5")
         synthetic, fitting, sampling = self.made(run)
         memory = _peak()
         with about(str(run.preset)) if isinstance(run.preset, OwnMethod) else nullcontext():
@@ -472,12 +473,6 @@ def _digest_of_cells(frame: pd.DataFrame) -> str:
     for _, cells in frame.items():
         digest.update(pd.util.hash_pandas_object(cells, index=False, categorize=False).to_numpy().tobytes())
     return digest.hexdigest()
-
-
-def _reset_peak() -> None:
-    """Reset the peak of memory use, where the system can (Linux)."""
-    with suppress(OSError):
-        (PROC / "clear_refs").write_text("5")
 
 
 def _peak() -> float:

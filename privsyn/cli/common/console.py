@@ -65,7 +65,9 @@ def progress(form: ProgressFormat = ProgressFormat.BAR) -> Iterator[Progress | N
     which begins with a brace.
     """
     if form is ProgressFormat.JSON:
-        yield _json_lines
+        yield lambda stage, done, total: say(
+            json.dumps({"stage": stage, "done": done, "total": total}), err=True
+        )
         return
     if not sys.stderr.isatty():
         yield None
@@ -110,10 +112,6 @@ def countdown() -> Iterator[Progress]:
     """Yield the function of `progress`; in a pipe, a function that prints a line for each step."""
     with progress() as bars:
         yield bars or _lines()
-
-
-def _json_lines(stage: str, done: int, total: int) -> None:
-    say(json.dumps({"stage": stage, "done": done, "total": total}), err=True)
 
 
 def _lines() -> Progress:

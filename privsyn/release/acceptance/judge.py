@@ -250,7 +250,8 @@ class Line:
         (low, high), (first, last) = (
             (variable.lows - mean, variable.highs - mean) for variable, mean in ((y, self.y), (x, self.x))
         )
-        step = _scale((low, high), (first, last), abs(self.slope) + within) / UNIT
+        v, u = (float(np.nanmax(np.abs(ends))) for ends in ((low, high), (first, last)))
+        step = u * (v + (abs(self.slope) + within) * u) / UNIT  # |u v| + slope u^2 is at most UNIT steps
         sides = (
             _largest(low, high, first, last, self.slope + within),
             _largest(-high, -low, first, last, within - self.slope),
@@ -260,12 +261,6 @@ class Line:
             return None
         above, below = (np.ceil(np.where(counted, side / step + ROUNDING, 0.0)) for side in sides)
         return above.astype(np.int64), below.astype(np.int64), step
-
-
-def _scale(y: tuple[Floats, Floats], x: tuple[Floats, Floats], slope: float) -> float:
-    """Return a bound of ``|u v| + slope u^2`` over all cells."""
-    v, u = (float(np.nanmax(np.abs(ends))) for ends in (y, x))
-    return u * (v + slope * u)
 
 
 def _largest(low: Floats, high: Floats, first: Floats, last: Floats, slope: float) -> Floats:
