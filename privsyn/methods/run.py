@@ -354,7 +354,7 @@ class Run:
         """Return the ledger of all questions, and of what is public of the tables."""
         tables, settings, noise = [table.learned for table in learned.values()], self.settings, inquiry.noise
         local = tuple(
-            replace(promise, column=self._named(name, promise.column))
+            replace(promise, column=self.database.shown_column(name, promise.column))
             for name, table in learned.items()
             for promise in local_promises(table.learned.codec)
         )
@@ -384,14 +384,14 @@ class Run:
             unit=unit,
             rows_per_unit=None if unit is None else max(table.contribution.most for table in tables),
             squares=any(table.contribution.squares for table in tables),
-            root=None if self.database.single is not None else self.database.root,
+            root=self.database.shown_name(self.database.root),
         )
 
     def _method_and_columns(self, tables: list[Learned]) -> list[str]:
         """Return the ledger's sentences on the method, what matters most, and where values are looked up."""
         parameters = self.settings.algorithm.parameters_in_words
         sets = [
-            tuple(self._named(name, column) for column in columns)
+            tuple(self.database.shown_column(name, column) for column in columns)
             for name, table in zip(self.database.names, tables, strict=True)
             for columns in table.codec.schema.important
         ]
@@ -421,12 +421,10 @@ class Run:
     def not_found(self, learned: Mapping[str, LearnedTable]) -> tuple[str, ...]:
         """Return the columns of which no value and no bound exceeded the noise."""
         return tuple(
-            self._named(name, column) for name, table in learned.items() for column in table.learned.not_found
+            self.database.shown_column(name, column)
+            for name, table in learned.items()
+            for column in table.learned.not_found
         )
-
-    def _named(self, table: str, column: str) -> str:
-        """Return how a column is called: two linked tables may have a column of one name."""
-        return column if self.database.single is not None else f"{table}.{column}"
 
 
 def _of_all_rows(learned: Learned, parent: Learned, column: str) -> Learned:

@@ -321,7 +321,7 @@ class Release(Generic[TableT]):
     def not_found(self) -> tuple[str, ...]:
         """The columns, each with its table if there are several, of which nothing exceeded the noise."""
         return tuple(
-            column if model.name is None else f"{name}.{column}"
+            self.database.shown_column(name, column)
             for name, model in self.tables.items()
             for column in model.accuracy_.not_found
         )

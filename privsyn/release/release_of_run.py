@@ -51,7 +51,7 @@ def _model(
         if column in published
     }
     columns |= {column: dtype for column, dtype in copied.items() if column in columns}
-    name = table.name if database.single is None else None
+    name = database.shown_name(table.name)
     return TableModel(codec, fitted, ledger, method, form, (), name, learned.links, columns)
 
 

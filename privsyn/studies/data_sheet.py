@@ -168,7 +168,7 @@ def metadata(release: Release, data: Path | None = None) -> dict[str, Any]:
     tables = [*release.tables] if single is None else [single]
     columns = {name: _columns_of(release, name) for name in tables}
     variables = [
-        _variable(f"{name}.{column}" if single is None else column, kind)
+        _variable(database.shown_column(name, column), kind)
         for name, kinds in columns.items()
         for column, kind in kinds.items()
         if kind is not None

@@ -120,8 +120,8 @@ def _read(file: zipfile.ZipFile) -> Model:
         arrays, models = Arrays(packed), dict[str, TableModel]()
         for index, (name, plain) in enumerate(text["tables"].items()):
             above = {table: models[table] for table in database.above(name)}
-            called = None if database.single is not None else name
-            models[name] = table_from_plain(plain, arrays.within(f"{index}."), ledger, called, above)
+            shown_name = database.shown_name(name)
+            models[name] = table_from_plain(plain, arrays.within(f"{index}."), ledger, shown_name, above)
         arrays.end()
     return database, models
 

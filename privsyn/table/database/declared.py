@@ -328,6 +328,14 @@ class Database:
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(Database, bare=self.bare, single=self.single), (dict(self.tables),)
 
+    def shown_name(self, table: str) -> str | None:
+        """Return the name that a user reads of a table; None where the user gave one table, without names."""
+        return None if self.single is not None else table
+
+    def shown_column(self, table: str, column: str) -> str:
+        """Return the name that a user reads of a column: ``column``, or ``table.column`` in a database."""
+        return column if self.single is not None else f"{table}.{column}"
+
     def _check_links(self, name: str, table: Table) -> None:
         if table.parent is not None:
             if table.parent == name:
