@@ -344,7 +344,9 @@ def settle(
         limits = [(tuple(old[firsts(new)] for new, old in zip(groups, coarser, strict=True)), coarse_sums)]
         for side in lifted:
             side_groups = [group[:size] for group, size in zip(groups, side.shape[1:], strict=True)]
-            limits.append(_as_sums(Grouping((tables, *side_groups)).join(side), sums.shape[1:]))
+            joined = Grouping((tables, *side_groups)).join(side)  # an axis of length 1 is one group
+            axes = zip(sums.shape[1:], joined.shape[1:], strict=True)
+            limits.append((tuple(np.arange(size, dtype=np.int32) % length for size, length in axes), joined))
         coarse_sums, coarser = _without_negatives(sums, joint.join(freedom), limits), groups
     return unstacked(domains, fit_alike(coarse_sums + floor, lifted, totals))
 
@@ -367,12 +369,6 @@ def _levels(domain: Domain, margins: tuple[Marginal, ...]) -> list[tuple[Codes, 
     sides = {name: margin.project((name,)) for margin in margins for name in margin.attributes}
     levels = [level for level in LEVELS if level < max(domain.ordered)]
     return [*(tuple(groups_at(sides[name], level) for name in domain.names) for level in levels), every]
-
-
-def _as_sums(lifted: Floats, shape: tuple[int, ...]) -> RequiredSums:
-    """Return margins that were lifted to a table's shape: an axis of length 1 is one group."""
-    groups = zip(shape, lifted.shape[1:], strict=True)
-    return tuple(np.arange(size, dtype=np.int32) % groups for size, groups in groups), lifted
 
 
 def _without_negatives(counts: Floats, freedom: Floats, limits: list[RequiredSums]) -> Floats:

@@ -339,19 +339,14 @@ def of_rows(
     for _ in range(tries):
         axes = np.sort(rng.choice(d, columns, replace=False))
         rows = rng.integers(n, size=columns) if mixed else np.full(columns, rng.integers(n))
-        predicate = _at_least_as_extreme(synthetic, axes, rows, middles[axes])
+        values = synthetic.cells[rows, axes]
+        exact = ~np.array(synthetic.numbers)[axes] | (values == MISSING_COORDINATE)
+        lows = np.where(exact | (values > middles[axes]), values, 0.0)
+        highs = np.where(exact | (values <= middles[axes]), values, 1.0)
+        predicate = Predicate(tuple(axes.tolist()), tuple(lows.tolist()), tuple(highs.tolist()))
         if predicate not in seen:
             seen.add(predicate)
             yield predicate
-
-
-def _at_least_as_extreme(synthetic: Points, axes: Integers, rows: Integers, middles: Floats) -> Predicate:
-    lows, highs = [], []
-    for axis, value, middle in zip(axes, synthetic.cells[rows, axes], middles, strict=True):
-        exact = not synthetic.numbers[axis] or value == MISSING_COORDINATE
-        lows.append(float(value) if exact or value > middle else 0.0)
-        highs.append(float(value) if exact or value <= middle else 1.0)
-    return Predicate(tuple(axes.tolist()), tuple(lows), tuple(highs))
 
 
 Singles = npt.NDArray[np.float32]

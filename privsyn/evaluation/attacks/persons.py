@@ -145,10 +145,10 @@ class Attacked:
                 label, is_number = self.named(name, column), cells.dtype == np.float64
                 row_summaries = summaries(cells.astype(np.float64), owner, owners)
                 for how in ("first", "last"):
-                    columns.add(
-                        f"{how} of {label}",
-                        row_summaries[how] if is_number else _as_codes(row_summaries[how]),
-                    )
+                    numbers = row_summaries[how]
+                    if not is_number:  # codes, -1 for no row
+                        numbers = np.where(np.isnan(numbers), -1, numbers).astype(np.int64)
+                    columns.add(f"{how} of {label}", numbers)
                 if not is_number:
                     size = self.coded[name][which].records.domain.size_of[column]
                     number = different(cells.astype(np.int64), owner, size, owners)
@@ -216,11 +216,6 @@ class Attacked:
 
 def _named(name: str, column: str, *, single: bool) -> str:
     return column if single else f"{name}.{column}"
-
-
-def _as_codes(numbers: Floats) -> Ints:
-    """Return codes, -1 for nothing."""
-    return np.where(np.isnan(numbers), -1, numbers).astype(np.int64)
 
 
 class _Columns:

@@ -50,24 +50,19 @@ def splittable(schema: Schema, unsplit: Collection[str | None] = ()) -> tuple[st
     >>> splittable(Schema({"at": Datetime("2015-01-01 00:00", "2016-01-01 08:00")}))
     ('at',)
     """
-    named = {*unsplit, *_constrained(schema)}
-    return tuple(
-        name
-        for name, column in schema.coded.items()
-        if name not in named and column.counted_cycles and not {*parts(name, column)} & {*schema.columns}
-    )
-
-
-def _constrained(schema: Schema) -> set[str]:
-    """Return the columns that constraints name, apart from orders whose columns no other one names."""
     named = Counter(name for constraint in schema.constraints for name in constraint.columns)
-    alone = {
+    in_one_order = {
         name
         for constraint in schema.constraints
         if constraint.orders() and all(named[name] == 1 for name in constraint.columns)
         for name in constraint.columns
     }
-    return set(named) - alone
+    unsplit = {*unsplit, *(named.keys() - in_one_order)}
+    return tuple(
+        name
+        for name, column in schema.coded.items()
+        if name not in unsplit and column.counted_cycles and not {*parts(name, column)} & {*schema.columns}
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -141,7 +141,14 @@ def open_tables(database: Database, tables: Mapping[str, Any], shuffle: Shuffle)
     check_all_looked_up(database, {name: linked.schema for name, linked in opened.items()})
     for name in database.names:
         with about(f"table {name!r}"):
-            _check_copied(database, name, opened)
+            for column, rule in database.tables[name].copied.items():
+                above, its = rule.above
+                if column not in opened[name].source.head.columns:
+                    raise InputError(f"{str(rule)!r}: the table has no column {column!r}: correct the name")
+                if its not in (*database.tables[above].keys, *opened[above].schema.coded):
+                    raise InputError(
+                        f"{str(rule)!r}: no cell of {rule.name} is counted, so there is none to copy"
+                    )
     for name in reversed(database.names):
         with about(f"table {name!r}"):
             opened[name] = _with_summaries(database, name, opened)
@@ -153,16 +160,6 @@ def _without(linked: LinkedTable, columns: tuple[str, ...]) -> LinkedTable:
     if not columns:
         return linked
     return replace(linked, also=(*linked.also, *columns), schema=linked.schema.without(columns))
-
-
-def _check_copied(database: Database, name: str, opened: Mapping[str, LinkedTable]) -> None:
-    """Refuse copies of columns that are not made, and columns that the table has not."""
-    for column, rule in database.tables[name].copied.items():
-        above, its = rule.above
-        if column not in opened[name].source.head.columns:
-            raise InputError(f"{str(rule)!r}: the table has no column {column!r}: correct the name")
-        if its not in (*database.tables[above].keys, *opened[above].schema.coded):
-            raise InputError(f"{str(rule)!r}: no cell of {rule.name} is counted, so there is none to copy")
 
 
 def _sources(database: Database, tables: Mapping[str, Any]) -> dict[str, RawTable]:
@@ -304,7 +301,9 @@ def _with_summaries(database: Database, name: str, opened: Mapping[str, LinkedTa
             rules += () if kind.nullable else [MissingWhen(column, {rows_of(summary.table): 0}, only=True)]
             columns[column] = replace(kind, nullable=True)
         for total in (name for name, computation in table.computed.items() if computation == summary):
-            columns[column] = _as_declared(linked.schema.columns.get(total), kind)
+            columns[column], declared = kind, linked.schema.columns.get(total)
+            if isinstance(declared, Numerical) and isinstance(kind, Numerical) and declared.is_public:
+                columns[column] = replace(declared, nullable=False)
     if not (columns or {*linked.schema.coded} - {*table.elsewhere}):  # a table of keys: its rows are counted
         linked.added[ROW], columns[ROW] = YES, Categorical([YES], nullable=False)
     schema, columns = linked.schema, {**linked.schema.columns, **columns}
@@ -314,13 +313,6 @@ def _with_summaries(database: Database, name: str, opened: Mapping[str, LinkedTa
 def constants(database: Database, name: str) -> tuple[Derived, ...]:
     """Return the columns of the parent that have what is the same in all rows of a child table."""
     return tuple(Derived(ANY, name, column) for column in database.tables[name].constant)
-
-
-def _as_declared(declared: Column | None, kind: Column) -> Column:
-    """Return the kind of a summary, as the schema declares the column that it computes."""
-    if isinstance(declared, Numerical) and isinstance(kind, Numerical) and declared.is_public:
-        return replace(declared, nullable=False)
-    return kind
 
 
 def number_of_rows(child: Table, limit: int) -> Numerical:

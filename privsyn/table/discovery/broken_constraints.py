@@ -24,7 +24,9 @@ class Broken(str):
 
 def numbers_of(open_schema: OpenSchema, frame: pd.DataFrame) -> tuple[Schema, dict[str, Floats]]:
     """Return the schema with all values and bounds, and the cells of each column as constraints read them."""
-    schema = open_schema.fill({}, _widest(open_schema))
+    kinds, dtypes = open_schema.schema, open_schema.dtypes
+    widest = {name: kinds.ordinal(name).widest(dtypes[name]).bounds for name in open_schema.bounds}
+    schema = open_schema.fill({}, widest)  # bounds in which every cell can be read
     numbers = Codec.for_table(schema, frame).read(frame)
     for name, column in schema.coded.items():
         if column.fixed_decimals is not None:  # single precision is off
@@ -42,9 +44,3 @@ def rows_that_break(schema: Schema, numbers: Mapping[str, Floats]) -> list[tuple
         (constraint, int((~rows_that_keep(schema.coded, constraint, numbers)).sum()))
         for constraint in schema.constraints
     ]
-
-
-def _widest(open_schema: OpenSchema) -> dict[str, tuple[float, float]]:
-    """Return bounds for columns that have none, in which every cell can be read."""
-    schema, dtypes = open_schema.schema, open_schema.dtypes
-    return {name: schema.ordinal(name).widest(dtypes[name]).bounds for name in open_schema.bounds}

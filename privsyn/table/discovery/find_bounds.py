@@ -155,7 +155,9 @@ def extent(noisy: Ints, sigma: float, *, zero: int | None = None) -> Extent:
     height, first, end = _highest_run(noisy)
     one_side = True
     if zero is not None:
-        both, _, farthest = _highest_run(_folded(noisy, zero))
+        below, above = noisy[:zero][::-1], noisy[zero + 1 :]
+        cells = min(len(below), len(above))
+        both, _, farthest = _highest_run(below[:cells] + above[:cells])  # at the same distance from zero
         if both > sqrt(2) * height:
             one_side = False
             height, first, end = both / sqrt(2), zero - farthest, zero + farthest + 1
@@ -273,13 +275,6 @@ def _with_zero(noisy: Ints, first: int, end: int, zero: int, sigma: float) -> tu
         return max(2 * zero + 1 - first - last, 0), end
     hidden = end - first >= CELLS_TO_ZERO and noisy[first] < CLEAR_FIRST_CELL * sigma
     return (zero if hidden else first), end
-
-
-def _folded(noisy: Ints, zero: int) -> Ints:
-    """Return the sums of the cells at the same distance below and above zero."""
-    below, above = noisy[:zero][::-1], noisy[zero + 1 :]
-    cells = min(len(below), len(above))
-    return below[:cells] + above[:cells]
 
 
 def _thinned(noisy: Ints, end: int, sigma: float) -> int:

@@ -308,8 +308,9 @@ def _with_step(schema: Schema, name: str, lattice: Lattice, dtype: Dtype) -> Sch
         return None
     rules = [rule for constraint in filled.constraints for rule in constraint.rules(filled.coded)]
     named = [pair for rule in rules for pair in rule.named_numbers]
-    numbers = [number for column_name, listed in named if column_name == name for number in listed]
-    return filled if _all_on(lattice, numbers) else None
+    numbers = np.array([number for column_name, listed in named if column_name == name for number in listed])
+    lies_on = lattice.holds(numbers[np.isfinite(numbers)], np.dtype(np.float64))
+    return filled if lies_on.all() else None
 
 
 def _with_column(schema: Schema, name: str, column: Coded, dtype: Dtype) -> Schema | None:
@@ -323,8 +324,3 @@ def _with_column(schema: Schema, name: str, column: Coded, dtype: Dtype) -> Sche
         check_constraints(filled.coded, filled.constraints)
         return filled
     return None
-
-
-def _all_on(lattice: Lattice, numbers: Sequence[float]) -> bool:
-    finite = np.array(numbers)[np.isfinite(numbers)]
-    return bool(lattice.holds(finite, np.dtype(np.float64)).all())

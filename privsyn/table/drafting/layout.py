@@ -336,7 +336,8 @@ def _leads_elsewhere(link: Link, tables: Mapping[str, KeyedTable], links: Sequen
         for second in links:
             if (second.table, second.parent) == (first.parent, link.parent):
                 over = np.append(_places(second, tables), -1)[_places(first, tables)]
-                if _agreement(direct, over) < CONSISTENT:
+                both = (direct >= 0) & (over >= 0)
+                if both.any() and (direct == over)[both].mean() < CONSISTENT:
                     return True
     return False
 
@@ -344,12 +345,6 @@ def _leads_elsewhere(link: Link, tables: Mapping[str, KeyedTable], links: Sequen
 def _places(link: Link, tables: Mapping[str, KeyedTable]) -> Ints:
     """Return the row of the parent to which each row leads, -1 where there is none."""
     return tables[link.table].cells[link.column].places_in(tables[link.parent].cells[link.key])
-
-
-def _agreement(first: Ints, second: Ints) -> float:
-    """Return the share of rows in which two ways lead to one row, of those in which both lead somewhere."""
-    both = (first >= 0) & (second >= 0)
-    return float((first == second)[both].mean()) if both.any() else 1.0
 
 
 def _without_circles(links: Sequence[Link]) -> list[Link]:

@@ -325,7 +325,8 @@ def _gaps(cells: list[Cells], drivers: list[Cells]) -> Iterator[Proposal]:
     """Yield when each column is missing, as far as another column says so, and in how many rows."""
     patterns: dict[bytes, Cells] = {}
     sparse = [column for column in cells if column.missing.any() and len(column.missing) >= FEWEST_ROWS]
-    deciding = Drivers([(d.quoted, d.coded, d.numbers) for d in drivers if _may_decide(d)] if sparse else [])
+    may_decide = [d for d in drivers if sparse and (isinstance(d.column, Numerical) or d.column.listed)]
+    deciding = Drivers([(d.quoted, d.coded, d.numbers) for d in may_decide])
     for column in sparse:
         says, rows = driver(column.missing, deciding.candidates_for(column.missing)) or ("", 0)
         word, _, condition = says.partition(" ")
@@ -338,10 +339,6 @@ def _gaps(cells: list[Cells], drivers: list[Cells]) -> Iterator[Proposal]:
         elif word == "if":
             yield Proposal(f"{condition} implies {column.quoted} is missing", rows)
         patterns.setdefault(pattern, column)
-
-
-def _may_decide(cells: Cells) -> bool:
-    return isinstance(cells.column, Numerical) or bool(cells.column.listed)
 
 
 def proposal_lines(proposals: Sequence[Proposal], stem: str | None) -> tuple[str, dict[str, str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -127,7 +127,9 @@ class Total(Constraint):
         if not all(part.is_public for part in parts.values()):
             if total.is_public:
                 raise InputError(f"leave out the bounds of {self.column!r}, or give those of all its parts")
-            if of_date and not _are_few_days(part for name, part in parts.items() if name not in dates):
+            days = [part for name, part in parts.items() if name not in dates and part.is_public]
+            if of_date and any(max(map(abs, part.bounds)) > CENTURY for part in days):
+                # The date that is found under privacy, moved by these days, might not fit its type.
                 raise InputError(
                     f"{self.column!r}: give bounds of the other date, or shorter ones of the days"
                 )
@@ -221,11 +223,6 @@ class Total(Constraint):
 def _is_one_date(factors: Mapping[str, float], dates: Collection[str]) -> bool:
     """Return whether a sum of dates and days is a date: that of one of them, moved by days."""
     return sum(factor for name, factor in factors.items() if name in dates) == 1
-
-
-def _are_few_days(days: Iterable[Numerical]) -> bool:
-    """Return whether dates that are found under privacy, moved by these days, fit every type of dates."""
-    return all(max(map(abs, column.bounds)) <= CENTURY for column in days if column.is_public)
 
 
 @dataclass(frozen=True, eq=False)

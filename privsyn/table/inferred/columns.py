@@ -96,8 +96,11 @@ def infer_columns(
             columns[str(name)] = declared[str(name)]
         elif names_rows(str(name)) and can_name(cells.dtype) and (not has_keys or names_each_row(cells)):
             columns[str(name)] = Identifier()
+        elif family(cells.dtype) in UNCOUNTED:
+            columns[str(name)] = Text()
         else:
-            columns[str(name)] = _infer_column(cells, in_file=in_file)
+            in_words = without_words(cells.dropna(), _infer_from_all, in_file=in_file)
+            columns[str(name)] = in_words or _infer_from_all(cells)
     formats = {column.format for column in columns.values() if isinstance(column, Datetime)} - {None}
     unread = {}
     for name, column in [*columns.items()]:
@@ -130,13 +133,6 @@ def names_each_row(cells: pd.Series) -> bool:
     """Return whether nearly all cells differ, as names of rows do."""
     present = cells.dropna()
     return len(present) > 0 and present.nunique() >= UNIQUE * len(present)
-
-
-def _infer_column(cells: pd.Series, *, in_file: bool) -> Column:
-    """Return the column of numbers or times whose words stand for missing cells, or else of all cells."""
-    if family(cells.dtype) in UNCOUNTED:
-        return Text()
-    return without_words(cells.dropna(), _infer_from_all, in_file=in_file) or _infer_from_all(cells)
 
 
 def _infer_from_all(cells: pd.Series) -> Coded:

@@ -61,7 +61,9 @@ def open_typed(location: Location, _: Schema | None) -> TypedFile:
     no_columns = bad_query if location.query or view else f"{location.file}: the columns cannot be read"
     with replace_errors(unless_own(no_columns)):
         if location.query:
-            _check_one(duckdb.extract_statements(query))
+            statements: list[Any] = duckdb.extract_statements(query)
+            if len(statements) != 1 or statements[0].type.name != "SELECT":
+                raise InputError("a query must be one SELECT")
         schema = base.sql(query).limit(0).to_arrow_table().schema
 
     @cache
@@ -124,11 +126,6 @@ def catalogue(location: Location) -> dict[str, DeclaredTable]:
 
 def _is(constraint: dict[str, Any], kind: str) -> bool:
     return bool(constraint["constraint_type"] == kind)
-
-
-def _check_one(statements: list[Any]) -> None:
-    if len(statements) != 1 or statements[0].type.name != "SELECT":
-        raise InputError("a query must be one SELECT")
 
 
 def _batches(

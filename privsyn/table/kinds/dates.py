@@ -267,12 +267,10 @@ class Datetime(Timed):
     def finest(self, filled: Self, dtype: Dtype) -> Self:
         """Return the completed column; with the times of its days if nothing says that it has none."""
         days_only = self.unit is not None or holds_days(dtype) or shows_days(self.format)
-        return filled if days_only else filled._with_times()
-
-    def _with_times(self) -> Self:
-        """Return a column of dates with the times of its days, in seconds."""
-        low, high = cast(datetime, self.low), cast(datetime, self.high)
-        return replace(self, low=low, high=datetime.combine(high, time(23, 59, 59)), unit="s", step=None)
+        if days_only:
+            return filled
+        last: Any = filled.high
+        return replace(filled, high=datetime.combine(last, time(23, 59, 59)), unit="s", step=None)
 
     def on_lattice(self, step: float, dtype: Dtype) -> Self | None:
         """Return the column with this step, in the units of the column; dates without times are days."""
