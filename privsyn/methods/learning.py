@@ -97,7 +97,7 @@ class Learned:
 
     def middles_of(self, column: str) -> Floats:
         """Return the number that each code of a column of numbers stands for, the middle of its cell."""
-        lows, highs = self.codec.encoders[self.codec.domain.names.index(column)].extents
+        lows, highs = self.codec.encoder_of[column].extents
         return (lows + highs) / 2
 
     def sum_of(self, column: str) -> tuple[float, float]:

@@ -129,7 +129,7 @@ def randomize(
     # A function of each cell and of fresh bits alone: a respondent's epsilon is the sum over the columns.
     columns = [
         randomised(codes[:, axis], size, settled.randomised[name])
-        for axis, (name, size) in enumerate(zip(codec.domain.names, codec.domain.sizes, strict=True))
+        for axis, (name, size) in enumerate(codec.domain.size_of.items())
     ]
     drawn = codec.decode(Records(codec.domain, np.stack(columns, axis=1)), np.random.default_rng())
     drawn.index = source.frame.index
@@ -168,7 +168,7 @@ def codec_of_randomised(schema: Schema, table: pd.DataFrame) -> Codec:
     names = [name for name in table.columns if name in schema.randomised]
     part = Schema({name: schema.columns[name] for name in names}, missing=schema.missing, csv=schema.csv)
     codec = Codec.for_table(part, table[names])
-    for name, size in zip(codec.domain.names, codec.domain.sizes, strict=True):
+    for name, size in codec.domain.size_of.items():
         column: Any = part.columns[name]
         if size != len(column.values) + column.nullable:
             raise InputError(
@@ -180,7 +180,7 @@ def codec_of_randomised(schema: Schema, table: pd.DataFrame) -> Codec:
 
 def local_promises(codec: Codec) -> tuple[LocalPromise, ...]:
     """Return what randomised response promises about each randomised column."""
-    sizes = dict(zip(codec.domain.names, codec.domain.sizes, strict=True))
+    sizes = codec.domain.size_of
     return tuple(
         LocalPromise(name, probability, sizes[name]) for name, probability in codec.schema.randomised.items()
     )

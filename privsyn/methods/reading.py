@@ -242,7 +242,7 @@ def look_at(codec: Codec, name: str, counted: Counted) -> Look:
     Most bounds of the grid are round numbers, which many rows share: they belong to the cells above.
     """
     grid, noisy, sigma = counted
-    _, highs = dict(zip(codec.domain, codec.encoders, strict=True))[name].extents
+    _, highs = codec.encoder_of[name].extents
     return grid.find(highs), noisy.astype(np.float64), np.full(len(noisy), sigma**2)
 
 

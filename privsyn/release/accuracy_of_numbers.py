@@ -46,7 +46,7 @@ class OrderedColumns:
         self._codec, self._fitted, self._not_found = codec, fitted, not_found
         self._encoders = {
             name: cast(OrderedEncoder, encoder)
-            for name, encoder, group in zip(codec.domain, codec.encoders, fitted.merging.groups, strict=True)
+            for (name, encoder), group in zip(codec.encoder_of.items(), fitted.merging.groups, strict=True)
             if encoder.ordered and name in codec.names and name not in not_found
             # The published method pools rare numbers wherever they lie, with missing cells too. A pool has no
             # place in the order.

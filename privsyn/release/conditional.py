@@ -48,7 +48,7 @@ def absent(codec: Codec, fitted: Fitted, name: str) -> tuple[Any, ...]:
     numbers, released = _classes(codec, fitted, name)
     if codec.listed(name):
         return tuple(compress(codec.schema.coded[name].listed, ~released))
-    encoder = codec.encoders[codec.domain.names.index(name)]
+    encoder = codec.encoder_of[name]
     return tuple(encoder.decode(numbers[~released], np.zeros(int((~released).sum()), bool)).tolist())
 
 

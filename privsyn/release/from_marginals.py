@@ -118,8 +118,7 @@ def from_marginals(
     frames, facts = as_frames(tables, public, variance, suppressed)
     public = _with_missing(public, frames)
     codec = Codec(public, tuple(public.columns), _dtypes(public), fine=True)
-    encoders = dict(zip(codec.domain.names, codec.encoders, strict=True))
-    read = [read_counts(frame, public, encoders, codec.domain) for frame in frames]
+    read = [read_counts(frame, public, codec.encoder_of, codec.domain) for frame in frames]
     fitted = _fit(codec, read, np.random.default_rng(check_whole("seed", seed)))
     promise = Ledger.measured_elsewhere(NOBODY if ledger is None else ledger, (*PUBLIC, *facts))
     return Release.of_table(TableModel(codec, fitted, promise, DEFAULT))

@@ -74,7 +74,7 @@ def planned_sizes(open_schema: OpenSchema, columns: pd.DataFrame) -> tuple[Codec
     """
     codec = Codec.for_table(open_schema.fill({}, {}), columns)
     sizes = []
-    for name, size in zip(codec.domain.names, codec.domain.sizes, strict=True):
+    for name, size in codec.domain.size_of.items():
         column_name = codec.column_of(name)
         column = open_schema.schema.columns[column_name]
         if column_name in open_schema.values:

@@ -133,7 +133,7 @@ def _of(
     criterion: Criterion, codec: Codec, domain: Domain, law: Law, expectation: Expectation
 ) -> tuple[float, float, float]:
     """Return the expected error, the value of a unit of the excess in its unit, and its sensitivity."""
-    rows, sizes = expectation.rows, dict(zip(domain.names, domain.sizes, strict=True))
+    rows, sizes = expectation.rows, domain.size_of
     of_pairs = (
         1 / sqrt(2 * law.rho(expectation.pair_cost)) if expectation.pair_cost else expectation.count_noise
     )

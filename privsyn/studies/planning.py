@@ -144,7 +144,7 @@ def plan(
         epsilon,
         delta,
         rho,
-        dict(zip(domain.names, domain.sizes, strict=True)),
+        domain.size_of,
         (*open_schema.values, *open_schema.bounds),
         not is_typed(table) and declared(schema) is None,
         expectations,
@@ -214,7 +214,7 @@ class _Run:
 
     def _expected(self, rows: int, law: Law, rho: float, finding: float) -> Expectation:
         """Return what to expect, given the budget of a row and the share of it for finding values."""
-        sizes = dict(zip(self.domain.names, self.domain.sizes, strict=True))
+        sizes = self.domain.size_of
         sets = tuple(columns for alternatives in self.important.values() for columns in alternatives)
         table = CountedTable(law, (1 - finding) * rho, rows, sizes, sizes, sets, finding=finding)
         errors = {

@@ -96,7 +96,7 @@ class Bias:
         """Return the cell of a table in which each row of the draws lies."""
         codes = []
         for axis, name in enumerate(table.attributes):
-            encoder, cells = self._codec.encoders[self._codec.domain.names.index(name)], self._cells[name]
+            encoder, cells = self._codec.encoder_of[name], self._cells[name]
             codes_of_column = np.concatenate(
                 [cells.groups[cells.find(encoder.read(frame[name]))] for frame in frames]
             )

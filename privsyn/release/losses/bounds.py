@@ -202,7 +202,7 @@ def _beyond(column: Ordinal, shares: Sequence[float]) -> str:
 def cells_in_one_range(model: FittedTable) -> Iterator[Loss]:
     """Yield the columns of which most cells were counted in one range: their bounds are too far apart."""
     codec = model.codec
-    for name, encoder in zip(codec.domain.names, codec.encoders, strict=True):
+    for name, encoder in codec.encoder_of.items():
         column = codec.column_of(name)
         if not isinstance(encoder, OrderedEncoder) or column in (*codec.gaps, *model.not_found):
             continue

@@ -145,7 +145,7 @@ class Codec:
         return dict(zip(self.names, self.dtypes, strict=True))
 
     @cached_property
-    def _encoders(self) -> dict[str, Encoder]:
+    def encoder_of(self) -> dict[str, Encoder]:
         """The encoder of each attribute. A column that is computed has none, unless it is a gap."""
         encoders: dict[str, Encoder] = {}
         for name, encoder in self._columns.items():
@@ -161,14 +161,14 @@ class Codec:
     @property
     def encoders(self) -> tuple[Encoder, ...]:
         """The encoder of each attribute, in order."""
-        return tuple(self._encoders.values())
+        return tuple(self.encoder_of.values())
 
     @cached_property
     def domain(self) -> Domain:
         """The attributes with their number of codes."""
-        sizes = (encoder.size + self._may_miss(name) for name, encoder in self._encoders.items())
+        sizes = (encoder.size + self._may_miss(name) for name, encoder in self.encoder_of.items())
         ordered = (encoder.ordered for encoder in self.encoders)
-        return Domain(tuple(self._encoders), tuple(sizes), tuple(ordered))
+        return Domain(tuple(self.encoder_of), tuple(sizes), tuple(ordered))
 
     def _may_miss(self, attribute: str) -> bool:
         return self._nullable[self.column_of(attribute)]
@@ -215,7 +215,9 @@ class Codec:
     @property
     def axes(self) -> dict[str, Axis]:
         """The widths of the cells of each fine column. Public, or from released heaps."""
-        ordered = {name: encoder for name, encoder in self._encoders.items() if self.fine and encoder.ordered}
+        ordered = {
+            name: encoder for name, encoder in self.encoder_of.items() if self.fine and encoder.ordered
+        }
         bins = {name: self.schema.ordinal(self.column_of(name)).bins for name in ordered}
         return {
             name: Axis(encoder.grid.widths, bins[name], encoder.second)
@@ -246,7 +248,7 @@ class Codec:
     def _encode(self, table: pd.DataFrame) -> Records:
         """Return the codes of all rows, in order. The codes of a row depend on its own cells alone."""
         codes = np.empty((len(table), len(self.encoders)), dtype=np.int32, order="F")
-        for axis, (name, encoder) in enumerate(self._encoders.items()):
+        for axis, (name, encoder) in enumerate(self.encoder_of.items()):
             column = self.column_of(name)
             if gap := self.gaps.get(column):
                 column_codes = gap.codes(
@@ -301,7 +303,7 @@ class Codec:
         if records.domain != self.domain:
             raise ValueError(f"records over {records.domain} for a codec of {self.domain}")
         codes = {name: records.codes[:, axis] for axis, name in enumerate(self.domain)}
-        numbers = {name: _draw(self._encoders[name], drawn, rng) for name, drawn in codes.items()}
+        numbers = {name: _draw(self.encoder_of[name], drawn, rng) for name, drawn in codes.items()}
         fixed = {**fixed, **above.numbers}
         numbers |= {name: np.array(cells) for name, cells in fixed.items()}
         joined = {name for name, split in self.parts.items() if not fixed.keys().isdisjoint(split)}
@@ -372,7 +374,7 @@ class Codec:
             name: Cells.unmerged(
                 *encoder.extents, getattr(encoder, "grid", None), nullable=self._may_miss(name)
             )
-            for name, encoder in self._encoders.items()
+            for name, encoder in self.encoder_of.items()
         }
 
     def possible(self, merging: Merging) -> StructuralZeros:
