@@ -138,8 +138,9 @@ def sweep(
 ) -> None:
     """Measure many runs on DATA, for experiments. Seeded, and it READS DATA: its results are not private.
 
-    If DATA is a model of `privsyn synth`, it reads this alone, and prints how well models that learn from
-    synthetic rows are expected to predict real ones.
+    If DATA is a model of `privsyn synth`, no other file is read.
+
+    What it prints then is how well models that learn from its rows should predict real ones.
     """
     import pandas as pd
 
