@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, Self, TypeVar, cast
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -54,7 +54,8 @@ class Results:
         """Return `compute(self)`, computed once: several metrics share it."""
         if compute not in self._results:
             self._results[compute] = compute(self)
-        return cast(Result, self._results[compute])
+        result: Result = self._results[compute]
+        return result
 
 
 @dataclass(frozen=True, eq=False)

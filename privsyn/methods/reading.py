@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain, product
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,7 +27,6 @@ from privsyn.private.rows import CachedWalk, Rows
 from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.frequent import Frequent
 from privsyn.table.discovery.open_schema import OpenSchema, declared_or_by_names, marks_of_numbers
-from privsyn.table.encoding.grid import Grid
 from privsyn.table.encoding.steps import NO_HEAPS, Heaps
 from privsyn.table.enforcement.determined import Determined
 from privsyn.table.io.output_type import OutputType
@@ -248,7 +247,7 @@ def look_at(codec: Codec, name: str, counted: Counted) -> Look:
 
 def cells_of(codec: Codec, name: str, frequent: Frequent) -> FewCells:
     """Return the cells of frequent numbers, those of one point, with their counts."""
-    grid = cast(Grid, codec.grid(name))
+    grid = codec.ordered(name).grid
     numbers = grid.snap(frequent.numbers)
     cells = grid.encode(numbers)
     alone = (grid.extents[0][cells] == numbers) & (np.diff(grid.edges)[cells] == 1)

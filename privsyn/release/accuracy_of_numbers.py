@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache, partial
 from itertools import combinations
 from math import nan
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,7 +25,7 @@ from privsyn.inference.posterior.tables import noise_of
 from privsyn.marginals.domain import Attributes
 from privsyn.marginals.marginal import Marginal
 from privsyn.table.codec.codec import Codec
-from privsyn.table.encoding.encoders import OrderedEncoder
+from privsyn.table.encoding.encoders import is_ordered
 
 SHARES = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 UNKNOWN = Interval(nan, nan, nan)
@@ -45,9 +45,9 @@ class OrderedColumns:
     def __init__(self, codec: Codec, fitted: Fitted, not_found: tuple[str, ...] = ()) -> None:
         self._codec, self._fitted, self._not_found = codec, fitted, not_found
         self._encoders = {
-            name: cast(OrderedEncoder, encoder)
+            name: encoder
             for (name, encoder), group in zip(codec.encoder_of.items(), fitted.merging.groups, strict=True)
-            if encoder.ordered and name in codec.names and name not in not_found
+            if is_ordered(encoder) and name in codec.names and name not in not_found
             # The published method pools rare numbers wherever they lie, with missing cells too. A pool has no
             # place in the order.
             if np.isin(np.diff(group[: encoder.size], prepend=0), (0, 1)).all()

@@ -119,7 +119,7 @@ def _split(pool: Pool, fixed: Numbers, gap: Gap, n: int) -> dict[str, Floats]:
                 completed[name] = _rounded(codec, name, numbers, side.sign)
         broken = gap.distance(completed) < 0  # strictly below or above, on grids of their own
         for name in missing:
-            step = side.sign * codec.own_cells(name).grid.step  # type: ignore[union-attr]
+            step = side.sign * codec.ordered(name).grid.step
             completed[name] = np.where(
                 broken, _rounded(codec, name, completed[name] - step, side.sign), completed[name]
             )
@@ -134,9 +134,9 @@ def _split(pool: Pool, fixed: Numbers, gap: Gap, n: int) -> dict[str, Floats]:
 
 def _rounded(codec: Codec, name: str, numbers: Floats, sign: int) -> Floats:
     """Return the largest number of a column at or below each number; the smallest above if `sign` is -1."""
-    grid = codec.own_cells(name).grid
-    points = sign * np.floor(sign * (numbers - grid.low) * grid.scale + ROUNDING)  # type: ignore[union-attr]
-    return number_of(grid, np.clip(points, 0, grid.points - 1))  # type: ignore[arg-type, union-attr]
+    grid = codec.ordered(name).grid
+    points = sign * np.floor(sign * (numbers - grid.low) * grid.scale + ROUNDING)
+    return number_of(grid, np.clip(points, 0, grid.points - 1))
 
 
 def _near(pool: Pool, fixed: Numbers, name: str, n: int) -> tuple[Numbers, Integers]:

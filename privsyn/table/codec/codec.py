@@ -27,7 +27,14 @@ from privsyn.table.encoding.dtypes import (
     holds_missing,
     parse_dtype,
 )
-from privsyn.table.encoding.encoders import STRAY, CategoricalEncoder, Encoder, OrderedEncoder, missing_cells
+from privsyn.table.encoding.encoders import (
+    STRAY,
+    CategoricalEncoder,
+    Encoder,
+    OrderedEncoder,
+    is_ordered,
+    missing_cells,
+)
 from privsyn.table.encoding.grid import Grid
 from privsyn.table.encoding.steps import NO_HEAPS, Heaps, heaps_from_plain, heaps_to_plain
 from privsyn.table.encoding.time_encoders import DatetimeEncoder
@@ -215,13 +222,10 @@ class Codec:
     @property
     def axes(self) -> dict[str, Axis]:
         """The widths of the cells of each fine column. Public, or from released heaps."""
-        ordered = {
-            name: encoder for name, encoder in self.encoder_of.items() if self.fine and encoder.ordered
-        }
-        bins = {name: self.schema.ordinal(self.column_of(name)).bins for name in ordered}
         return {
-            name: Axis(encoder.grid.widths, bins[name], encoder.second)
-            for name, encoder in cast(Mapping[str, OrderedEncoder], ordered).items()
+            name: Axis(encoder.grid.widths, self.schema.ordinal(self.column_of(name)).bins, encoder.second)
+            for name, encoder in self.encoder_of.items()
+            if self.fine and is_ordered(encoder)
         }
 
     @cached_property
@@ -323,13 +327,26 @@ class Codec:
         """Return the codes that a column has alone, also if it is computed or encoded as a gap."""
         return Cells.unmerged(*self._columns[name].extents, self.grid(name))
 
+    def ordered(self, name: str) -> OrderedEncoder:
+        """Return the encoder that a column of numbers or times has alone.
+
+        Raises
+        ------
+        TypeError
+            If the column is of another kind: whoever asks has refused it.
+        """
+        encoder = self._columns[name]
+        if not is_ordered(encoder):
+            raise TypeError(f"the column {name!r} has neither numbers nor times")
+        return encoder
+
     def grid(self, name: str) -> Grid | None:
         """Return the grid of a column of numbers or times; None for any other."""
         return getattr(self._columns[name], "grid", None)
 
     def interval(self, name: str, estimate: float, low: float, high: float) -> Sequence[Any]:
         """Return an estimate and the ends of its interval as cells of a column of numbers or times."""
-        return cast(OrderedEncoder, self._columns[name]).interval(estimate, low, high)
+        return self.ordered(name).interval(estimate, low, high)
 
     def listed(self, name: str) -> int:
         """Return the number of listed values of a column; 0 for numbers and times."""

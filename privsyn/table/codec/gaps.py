@@ -18,13 +18,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from graphlib import TopologicalSorter
-from typing import cast
 
 import numpy as np
 
 from privsyn.marginals.domain import Floats, Ints, Numbers
 from privsyn.table.codec.orders import Rank, Sides, complete_first, is_possible, orders_of
-from privsyn.table.encoding.encoders import STRAY, Encoder, OrderedEncoder
+from privsyn.table.encoding.encoders import STRAY, Encoder, OrderedEncoder, is_ordered
 from privsyn.table.encoding.grid import FINE, ROUNDING, Grid
 from privsyn.table.schema.columns import Coded, Numerical
 from privsyn.table.schema.constraint import computed_by
@@ -169,7 +168,7 @@ class Gap(Computation):
     encoder: GapEncoder = field(repr=False)
 
     @property
-    def by(self) -> tuple[str, ...]:  # type: ignore[override]
+    def by(self) -> tuple[str, ...]:
         """The columns from which the gap is measured, and the gap."""
         return (*self.side.columns, self.name)
 
@@ -265,7 +264,7 @@ def choose_gaps(
     needs = {name: set(c.columns) - {name} for name, c in computed_by(schema.constraints).items()}
     listed = {n for c in schema.constraints if c.lists_values for n in c.columns}
     orders = orders_of(schema, encoders, nullable)
-    ordered = {name: cast(OrderedEncoder, encoders[name]) for name in orders}
+    ordered = {name: encoder for name in orders if is_ordered(encoder := encoders[name])}
     builder = _Gaps(schema, ordered, nullable, orders, fine=fine)
     settled = {name for name in orders if name in needs or name in listed}
     gaps: dict[str, Gap] = {}

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import sqrt
-from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -15,7 +14,7 @@ from scipy.special import ndtri
 from privsyn.errors import InputError, replace_errors
 from privsyn.marginals.domain import Floats, Ints
 from privsyn.table.encoding.dtypes import OBJECT, Dtype, family, number_type
-from privsyn.table.encoding.encoders import OrderedEncoder
+from privsyn.table.encoding.encoders import OrderedEncoder, is_ordered
 from privsyn.table.encoding.grid import FINE
 from privsyn.table.encoding.steps import NUMBERS, Heap, Heaps, Lattice
 from privsyn.table.enforcement.repair import check_constraints
@@ -101,8 +100,8 @@ class LatticeQuestion:
             if column != schema.coded[name]:
                 times[name] = column
             if listed := tuple(x for x in column.lattices(dtype) if x.step <= high - low):
-                encoder = cast(OrderedEncoder, column.encoder(dtype))
-                if encoder.grid.points > FINE:
+                encoder = column.encoder(dtype)
+                if is_ordered(encoder) and encoder.grid.points > FINE:
                     counted[name] = encoder, listed
         return cls(counted, times)
 

@@ -7,7 +7,7 @@ import re
 from contextlib import suppress
 from decimal import Decimal
 from functools import cache, lru_cache
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -239,7 +239,8 @@ def largest_decimal(dtype: Dtype) -> float:
     >>> largest_decimal(pd.ArrowDtype(pa.decimal128(5, 2)))
     999.99
     """
-    kind, decimals = dtype.pyarrow_dtype, min(cast(int, decimals_of(dtype)), MOST_SCALE)
+    kind = dtype.pyarrow_dtype
+    decimals = min(max(0, kind.scale), MOST_SCALE)
     return largest_double(10 ** Decimal(kind.precision - kind.scale) - 10 ** Decimal(-decimals))
 
 
@@ -407,9 +408,9 @@ def _exotic(kind: pa.DataType) -> str | None:
     return "arrow null" if pa.types.is_null(kind) else None
 
 
-def _exotic_type(name: str, bits: str, first: str | None, scale: str | None) -> pa.DataType:
+def _exotic_type(name: str, bits: str, first: Any, scale: Any) -> pa.DataType:
     if name == "decimal":
-        return getattr(pa, f"decimal{bits}")(int(cast(str, first)), int(cast(str, scale)))
+        return getattr(pa, f"decimal{bits}")(int(first), int(scale))
     if name == "time":
         return getattr(pa, f"time{bits}")(first)
     return pa.duration(first) if name == "duration" else pa.null()

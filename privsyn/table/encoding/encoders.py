@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import pandas as pd
@@ -251,6 +251,11 @@ class OrderedEncoder(Encoder):
     def distance_words(self, low: float, high: float) -> str:
         """Return a range of distances of two values as text. Default: as numbers."""
         return grid_words(self.grid)(low, high)
+
+
+def is_ordered(encoder: Encoder) -> TypeGuard[OrderedEncoder]:
+    """Return whether an encoder is of numbers or times, whose codes are bins of a grid."""
+    return encoder.ordered > 0
 
 
 @dataclass(frozen=True, eq=False)

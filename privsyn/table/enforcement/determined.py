@@ -58,7 +58,7 @@ class Determined(Constraint):
         object.__setattr__(self, "mapping", rows)
 
     @property
-    def columns(self) -> tuple[str, ...]:  # type: ignore[override]
+    def columns(self) -> tuple[str, ...]:
         """The columns in `by`, and last the column that they determine."""
         return (*self.by, self.column)
 

@@ -57,7 +57,7 @@ class Elapsed(Constraint):
         check_names("column, start and end", self.columns)
 
     @property
-    def columns(self) -> tuple[str, ...]:  # type: ignore[override]
+    def columns(self) -> tuple[str, ...]:
         """The end, the start, and last the time between them."""
         return (self.end, self.start, self.column)
 

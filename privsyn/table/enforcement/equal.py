@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, cast
+from typing import ClassVar
 
 import numpy as np
 
 from privsyn.errors import InputError
 from privsyn.marginals.domain import Floats, Numbers
 from privsyn.table.enforcement.determined import MappingOf
+from privsyn.table.kinds.ordinal import ordinal_of
 from privsyn.table.schema.columns import Coded
 from privsyn.table.schema.constraint import Columns, Constraint, check_names
 from privsyn.table.schema.rules import Computation, Rule
@@ -59,10 +60,10 @@ class Equal(Constraint):
 
     def check(self, columns: Columns) -> None:
         """Refuse a copy that lacks a value, or has narrower bounds."""
-        counted, copy = (cast(Any, columns[name]) for name in self.columns)
+        counted, copy = (columns[name] for name in self.columns)
         if counted.listed:
             _places(counted, copy)
-        elif counted.scale != copy.scale:
+        elif ordinal_of(counted).scale != ordinal_of(copy).scale:
             raise InputError("columns that are equal have the same unit")
         elif not (copy.bounds[0] <= counted.bounds[0] and counted.bounds[1] <= copy.bounds[1]):
             raise InputError(f"{self.columns[1]!r} has narrower bounds than {self.columns[0]!r}")

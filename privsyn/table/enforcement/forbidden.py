@@ -45,7 +45,7 @@ class MissingWhen(Constraint):
         check_names("column and when", self.columns)
 
     @property
-    def columns(self) -> tuple[str, ...]:  # type: ignore[override]
+    def columns(self) -> tuple[str, ...]:
         """The columns of the condition, and last the column that must be missing."""
         return (*self.when, self.column)
 
@@ -95,7 +95,7 @@ class Forbidden(Constraint):
         object.__setattr__(self, "when", check_box("when", self.when))
 
     @property
-    def columns(self) -> tuple[str, ...]:  # type: ignore[override]
+    def columns(self) -> tuple[str, ...]:
         """The columns of the combination."""
         return tuple(self.when)
 
@@ -127,7 +127,7 @@ class ForbiddenRule(Rule):
     lost: str | None = None
 
     @property
-    def columns(self) -> tuple[str, ...]:  # type: ignore[override]
+    def columns(self) -> tuple[str, ...]:
         """The columns of the combination."""
         return tuple(self.spans)
 
@@ -153,10 +153,10 @@ class ForbiddenRule(Rule):
             rows.numbers[self.lost][at] = np.nan
             return
         for name, span in self.spans.items():
-            if rows.is_free(name) and rows.cells[name].grid is not None and len(span.lows) == 1:
+            if rows.is_free(name) and (grid := rows.cells[name].grid) is not None and len(span.lows) == 1:
                 lows, highs = rows.room(name, at)
-                step = rows.cells[name].grid.step  # type: ignore[union-attr]
-                below, above = np.fmin(highs, span.lows[0] - step), np.fmax(lows, span.highs[0] + step)
+                below = np.fmin(highs, span.lows[0] - grid.step)
+                above = np.fmax(lows, span.highs[0] + grid.step)
                 under = rows.cells[name].draw(lows, below, rng)
                 over = rows.cells[name].draw(above, highs, rng)
                 go_under = rng.random(len(at)) * (below - lows + highs - above) < below - lows

@@ -50,7 +50,7 @@ class Lookup(Constraint):
         check_names("by and gives", self.columns)
 
     @property
-    def columns(self) -> tuple[str, ...]:  # type: ignore[override]
+    def columns(self) -> tuple[str, ...]:
         """The columns in `by`, and those that follow."""
         return (*self.by, *self.gives)
 

@@ -58,7 +58,7 @@ class Total(Constraint):
         check_names("column and of", self.columns)
 
     @property
-    def columns(self) -> tuple[str, ...]:  # type: ignore[override]
+    def columns(self) -> tuple[str, ...]:
         """The parts, and last the total."""
         return (*self.of, self.column)
 

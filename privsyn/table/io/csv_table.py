@@ -18,7 +18,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO, cast
+from typing import IO
 
 import pandas as pd
 import pyarrow as pa
@@ -345,8 +345,8 @@ def _has_rows(path: Path) -> bool:
         return any(block.strip(b"\r\n") for block in iter(partial(file.read, 2**20), b""))
 
 
-def _open(path: Path) -> IO[bytes]:
-    return cast(IO[bytes], gzip.open(path) if is_gzip(path) else path.open("rb"))
+def _open(path: Path) -> io.BufferedIOBase:
+    return gzip.open(path) if is_gzip(path) else path.open("rb")
 
 
 def well_formed(dialect: CsvFormat) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time, timedelta
 from functools import partial
-from typing import Any, Literal, Self, cast
+from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -221,7 +221,7 @@ class Datetime(Timed):
 
     def _check_digits(self, dtype: Dtype) -> None:
         """Refuse a dtype of numbers that cannot hold dates that are written as digits."""
-        digits = len(spell_time(EPOCH, cast(str, self.format)))
+        digits = len(spell_time(EPOCH, str(self.format)))
         number = number_type(dtype)
         largest = np.iinfo(number).max if number.kind in "iu" else 2 ** (np.finfo(number).nmant + 1)
         if 10**digits > largest:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from math import inf
-from typing import Any, ClassVar, Literal, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -29,6 +29,11 @@ class Ordinal(Coded):
     low: Any
     high: Any
     bins: int
+
+    if TYPE_CHECKING:
+
+        def encoder(self, dtype: Dtype) -> OrderedEncoder:
+            """Return the encoder, which has a grid."""
 
     @property
     def noun(self) -> str:
@@ -141,7 +146,7 @@ class Ordinal(Coded):
 
     def words_on(self, grid: Grid, dtype: Dtype) -> RangeWords:
         """Return the function that writes ranges of such a grid."""
-        return cast(OrderedEncoder, self.widest(dtype).encoder(dtype)).range_words
+        return self.widest(dtype).encoder(dtype).range_words
 
     @property
     def fate(self) -> str:
@@ -151,8 +156,7 @@ class Ordinal(Coded):
 
     def most_codes(self, dtype: Dtype) -> int:
         """Return the number of points, up to the largest number of fine cells."""
-        points = cast(OrderedEncoder, self.encoder(dtype)).grid.points
-        return min(points, max(FINE, self.bins))
+        return min(self.encoder(dtype).grid.points, max(FINE, self.bins))
 
     def bounds_cells(self, dtype: Dtype) -> BoundsGrid:
         """Return zero, and cells that double in width on both sides of it."""

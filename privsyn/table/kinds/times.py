@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, time, timedelta
 from functools import partial
-from typing import Any, Literal, Self, cast
+from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -138,7 +138,8 @@ class Time(Timed):
     def neighbour(self, value: Any, by: int) -> time:
         """Return the time of one unit before or after; refuse one on another day."""
         with about(f"{safe_repr(value)} is at the end of the day"):
-            return cast(time, super().neighbour(value, by))
+            moved: time = super().neighbour(value, by)
+            return moved
 
     @property
     def noun(self) -> str:

@@ -13,7 +13,7 @@ from dataclasses import MISSING, fields
 from functools import partial
 from graphlib import CycleError, TopologicalSorter
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -39,8 +39,11 @@ class Constraint(ABC):
 
     __dataclass_fields__: ClassVar[dict[str, Any]]  # each kind is a dataclass
 
-    columns: Sequence[str]
-    """The columns that the constraint is about."""
+    if TYPE_CHECKING:  # a property, or a field
+
+        @property
+        def columns(self) -> Sequence[str]:
+            """The columns that the constraint is about."""
 
     derives_last: ClassVar[bool] = False
     """Whether `derive` needs what all other constraints derive."""

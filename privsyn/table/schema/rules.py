@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +29,12 @@ ROUNDING = 1e-6
 class Rule(ABC):
     """One constraint on the numbers of its columns."""
 
-    columns: tuple[str, ...]
+    if TYPE_CHECKING:  # a property, or a field
+
+        @property
+        def columns(self) -> tuple[str, ...]:
+            """The columns that the rule is about."""
+
     may_be_broken: ClassVar[bool] = False
     """Whether a row that cannot keep it stays as it is, because it was made below a row that is given."""
 
@@ -55,7 +60,13 @@ class Computation(ABC):
     """Computes a column from the columns in `by`."""
 
     column: str
-    by: tuple[str, ...]
+
+    if TYPE_CHECKING:  # a property, or a field
+
+        @property
+        def by(self) -> tuple[str, ...]:
+            """The columns from which the column is computed."""
+
     decimals: int | None = 0
     """Number of decimals of a numerical result; None for reals."""
 
