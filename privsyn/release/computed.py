@@ -77,7 +77,7 @@ def _whole_times(pool: Pool, fixed: Numbers) -> dict[str, Floats]:
         at = pool.rng.integers(len(pool.records), size=len(fixed[date]))
         drawn = pool.numbers(pool.records)[first][at] % DAY if clock not in fixed else fixed[clock]
         sign = gap.side.sign
-        ends = _rounded(codec, first, fixed[gap.column] / gap.side.scales[0], sign)
+        ends = _rounded(codec, first, fixed[gap.column] / gap.side.neighbours[first].scale, sign)
         starts = fixed[date] * DAY + np.nan_to_num(drawn)
         times[first] = np.where(np.floor(ends / DAY) == fixed[date], lower(starts, ends, sign), starts)
     return times
@@ -113,7 +113,7 @@ def _split(pool: Pool, fixed: Numbers, gap: Gap, n: int) -> dict[str, Floats]:
     if missing:
         records, at = _near(pool, fixed, gap.column, n)
         shift = wanted - records[gap.column][at]
-        for name, scale in zip(side.columns, side.scales, strict=True):
+        for name, (scale, _) in side.neighbours.items():
             if name in missing:
                 numbers = lower(records[name][at] + shift / scale, wanted / scale, side.sign)
                 completed[name] = _rounded(codec, name, numbers, side.sign)

@@ -10,7 +10,7 @@ from graphlib import TopologicalSorter
 import numpy as np
 
 from privsyn.marginals.domain import Floats, Integers, Mask, Numbers
-from privsyn.table.codec.gaps import Gap
+from privsyn.table.codec.gaps import Gap, Side
 from privsyn.table.enforcement.forbidden import ForbiddenRule
 from privsyn.table.enforcement.repair import Repair
 from privsyn.table.schema.draws import Cells, DrawnRows
@@ -131,10 +131,10 @@ def rules_with_gaps(
     if not gaps:
         return repair
     order_kept = {
-        pair: strict
+        pair: neighbour.strict
         for gap in gaps.values()
         for side in (gap.side, gap.limit)
-        for column, strict in zip(side.columns, side.strict, strict=True)
+        for column, neighbour in side.neighbours.items()
         for pair in [(column, gap.column)[:: side.sign]]
     }
     complete = {name for name, may_be_missing in nullable.items() if not may_be_missing}
@@ -153,7 +153,7 @@ def rules_with_gaps(
 
 def _gap_rules(gaps: Mapping[str, Gap], gap: Gap) -> list[GapRule]:
     """Return the rule of a gap without its limit, and that with it, each with all that its columns need."""
-    free = replace(gap, limit=replace(gap.limit, columns=(), scales=(), strict=()))
+    free = replace(gap, limit=Side({}, gap.limit.sign))
     rules = []
     for gap_with_limit in (free, gap) if gap.limit.columns else (gap,):
         needed, new = {gap.column}, {*gap_with_limit.side.columns, *gap_with_limit.limit.columns}

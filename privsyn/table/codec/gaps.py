@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from graphlib import TopologicalSorter
+from typing import NamedTuple
 
 import numpy as np
 
@@ -107,31 +108,45 @@ class GapEncoder(OrderedEncoder):
         return self.column_encoder.distance_words(low, high)
 
 
+class Neighbour(NamedTuple):
+    """How near a column may come to a column on one side of it.
+
+    Parameters
+    ----------
+    scale : float
+        The number of units of the column in one unit of the neighbour.
+    strict : bool
+        Whether the two may not be equal.
+    """
+
+    scale: float
+    strict: bool
+
+
 @dataclass(frozen=True)
 class Side:
     """The columns on one side of a column, and how near it may come to them.
 
     Parameters
     ----------
-    columns : tuple of str
-    scales : tuple of float
-        The number of units of the column in one unit of each of `columns`.
-    strict : tuple of bool
-        Whether the column may not equal each of them.
+    neighbours : mapping of each column on the side to its `Neighbour`
     sign : int
         1 if the column lies above them, -1 if below.
     """
 
-    columns: tuple[str, ...]
-    scales: tuple[float, ...]
-    strict: tuple[bool, ...]
+    neighbours: Mapping[str, Neighbour]
     sign: int
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns on the side."""
+        return tuple(self.neighbours)
 
     def nearest(self, grid: Grid, numbers: Numbers) -> Floats:
         """Return the nearest point of a grid that keeps the order; NaN where all columns are missing."""
         slack = ROUNDING if grid.decimals is not None else REAL_ROUNDING
         points = np.array(np.nan)
-        for name, scale, strict in zip(self.columns, self.scales, self.strict, strict=True):
+        for name, (scale, strict) in self.neighbours.items():
             with np.errstate(over="ignore"):  # a warning would reveal a cell
                 position = self.sign * (numbers[name] * scale - grid.low) * grid.scale
             points = np.fmax(points, np.floor(position + slack) + 1 if strict else np.ceil(position - slack))
@@ -140,8 +155,8 @@ class Side:
     def end(self, numbers: Numbers) -> Floats:
         """Return the nearest number of the columns themselves; NaN where all are missing."""
         numbers_beyond = np.array(np.nan)
-        for name, scale in zip(self.columns, self.scales, strict=True):
-            numbers_beyond = np.fmax(numbers_beyond, self.sign * numbers[name] * scale)
+        for name, neighbour in self.neighbours.items():
+            numbers_beyond = np.fmax(numbers_beyond, self.sign * numbers[name] * neighbour.scale)
         return self.sign * numbers_beyond
 
 
@@ -322,9 +337,12 @@ class _Gaps:
         return Gap(name, self._free_name(name, side), side, limit, encoder)
 
     def _side(self, name: str, strict: Mapping[str, bool], sign: int) -> Side:
-        ordinal = self.schema.ordinal
-        scales = tuple(ordinal(neighbour).scale / ordinal(name).scale for neighbour in strict)
-        return Side(tuple(strict), scales, tuple(strict.values()), sign)
+        scale_of = {column: self.schema.ordinal(column).scale for column in (name, *strict)}
+        neighbours = {
+            column: Neighbour(scale_of[column] / scale_of[name], is_strict)
+            for column, is_strict in strict.items()
+        }
+        return Side(neighbours, sign)
 
     def _free_name(self, name: str, side: Side) -> str:
         """Return a name for the gap that no column has."""
@@ -339,9 +357,9 @@ class _Gaps:
     def _most(self, name: str, side: Side) -> int:
         """Return the most steps between a column and the farthest bound of the columns on a side."""
         grid, starts = self.encoders[name].grid, []
-        for neighbour, scale, strict in zip(side.columns, side.scales, side.strict, strict=True):
-            ends = self.encoders[neighbour].grid.low, self.encoders[neighbour].grid.high
-            bound = {neighbour: np.array(ends[0 if side.sign > 0 else 1])}
-            starts.append(side.sign * Side((neighbour,), (scale,), (strict,), side.sign).nearest(grid, bound))
+        for column, neighbour in side.neighbours.items():
+            ends = self.encoders[column].grid.low, self.encoders[column].grid.high
+            bound = {column: np.array(ends[0 if side.sign > 0 else 1])}
+            starts.append(side.sign * Side({column: neighbour}, side.sign).nearest(grid, bound))
         first = np.clip(side.sign * min(starts), 0, grid.points - 1)
         return int(grid.points - 1 - first if side.sign > 0 else first)
