@@ -95,7 +95,10 @@ def finish(
     """
     if not tables or not len(start):
         return start
-    largest = _most_cells(tables)
+    largest: dict[str, int] = {}  # cells of the largest table of each attribute
+    for table in tables:
+        for name in table.attributes:
+            largest[name] = max(table.domain.cells, largest.get(name, 0))
     one_ways = tuple(t for t in one_ways if t.domain.ordered[0] or _frequent(t, largest, len(start)))
     pairs, groupings = _coarse_pairs(tables, one_ways)
     weight = {table.attributes: w for table, w in zip(tables, dependence_weights(tables), strict=True)}
@@ -186,16 +189,6 @@ def counted(
     ):
         raise ValueError("a table has another shape than its counts")  # compiled loops do not look
     return np.concatenate([table_counts.ravel() for table_counts in counts])
-
-
-def _most_cells(tables: tuple[Marginal, ...]) -> dict[str, int]:
-    """Return the number of cells of the largest table of each attribute."""
-    largest: dict[str, int] = {}
-    for table in tables:
-        cells = table.domain.cells
-        for name in table.attributes:
-            largest[name] = max(cells, largest.get(name, 0))
-    return largest
 
 
 def _frequent(one_way: Marginal, largest: Mapping[str, int], n: int) -> bool:

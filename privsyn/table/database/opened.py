@@ -189,18 +189,13 @@ def _source(table: Table, data: Any) -> RawTable:
         if (name := getattr(table, setting)) is not None:
             check_unit_column(source.head.columns, name, setting)
     source.require_again("how its rows are linked")
-    _check_order(table)
-    return source
-
-
-def _check_order(table: Table) -> None:
-    """Refuse an order whose listed values are texts without a number or time: it would order nothing."""
     column = None if table.schema is None else table.schema.columns.get(table.order or "")
     listed = getattr(column, "values", None) or ()
     if listed and all(isinstance(value, str) for value in listed):
         cells = pd.DataFrame({table.order: [*listed]})
-        if np.isnan(order_keys(table.order or "", iter([cells]))).all():
+        if np.isnan(order_keys(table.order or "", iter([cells]))).all():  # it would order nothing
             raise InputError(f"order {table.order!r} has texts: name a column of numbers or times")
+    return source
 
 
 def _persons_of_children(database: Database, sources: Mapping[str, RawTable]) -> RawTable:
