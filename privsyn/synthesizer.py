@@ -309,7 +309,7 @@ class PrivSyn(ReleasedModel[TableT], Estimator, Settings):
         """Ask the private rows whether the release meets the criteria; return it with the verdict."""
         private = table_for_tests(run.tables[0].opened, learned[ROWS].learned, inquiry)
         law = inquiry.noise.law
-        rho = law.of_row(run.budget(law).tests, private.contribution.most)
+        rho = law.of_row(run.budget(law).rho_of_tests, private.contribution.most)
         return judge(release, criteria, private, rho)
 
 

@@ -1,7 +1,19 @@
-"""The split of the default's budget."""
+"""The budget of a run, from the promise to each question.
+
+A cost is a rho of zCDP. With delta 0 all noise is Laplace noise, and every cost named rho is an epsilon.
+
+1. The run: `rho_for` turns epsilon and delta into rho. `Run.budget` sets the tests of criteria aside.
+2. The numbers of rows per person get `FOR_ROWS` of what is left, if a person may have several rows.
+3. The tables: `Run.plan_tables` divides the rest among them (`TablePlan`). With one table it gets all.
+4. Within a table, what the schema leaves open: `FOR_VALUES`, `FOR_BOUNDS` and so on, if it leaves any.
+5. From a person to a row: of a person with k rows, each row has 1 / k^2 of rho, 1 / k of an epsilon
+   (`Law.of_row`).
+6. The questions of the default method: `Split`, with `PREVIOUS_ROWS` of the pairs' part in child tables.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import astuple, dataclass, replace
 from math import fsum, sqrt
 from typing import Literal
@@ -15,8 +27,23 @@ from privsyn.private.noise_laws import GAUSSIAN, Law
 LEAST_BUDGET = 1e-15  # in rho: with less, the noise would be tens of millions of records
 LOUD = 10_000  # records: the noise in a single count of which the caller is warned
 
-# Shares of the whole. experiments/ablations.py shows the effect of each on the benchmark tables, epsilon 0.2
-# to 5. experiments/robustness.py shows what the one-ways need if the table carries little information.
+FOR_ROWS = 0.02  # share of the run, without tests: the numbers of rows per person
+OF_KEYS = 0.01  # factor of the budget of a table of keys alone: only the number of its rows is of use
+
+# Shares of a table's budget, spent only if something of the kind is to be found. Mean total variation of
+# pairs at epsilon 1 without a schema, on adult, hmeq and br2000: .0328 .155 .0124 for shares of 0.1 and 0.06,
+# and .0325 .148 .0113 for 0.15 and 0.1. Larger shares cost more than they gain.
+FOR_VALUES, FOR_BOUNDS, FOR_CLOSER_BOUNDS = 0.15, 0.1, 0.02
+FOR_SIZE = 0.005  # how many numbers there are, which decides the share of their bounds
+MOST_FOR_BOUNDS = 0.4  # share for bounds, if few rows would not stand out of the noise otherwise
+ALL_FOR_BOUNDS = FOR_SIZE + FOR_BOUNDS, FOR_SIZE + MOST_FOR_BOUNDS + FOR_CLOSER_BOUNDS  # at least, at most
+FOR_LATTICES = 0.01  # a count of ten to twenty cells a column, of which only shares of some percent matter
+LEAST_FOR_FREQUENT, MOST_FOR_FREQUENT = 0.005, 0.02  # shares for frequent numbers, if any are looked for
+THRESHOLDS = 0.3  # share of delta, if values are to be found
+
+# Shares of what each row then has. experiments/ablations.py shows the effect of each on the benchmark tables,
+# epsilon 0.2 to 5. experiments/robustness.py shows what the one-ways need if the table carries little
+# information.
 FIRST_LOOK = 0.05  # at the one-ways: how large is the table, and which values are rare
 LEAST_ONE_WAYS = 0.1  # share of the one-ways
 USUAL_NOISE = 0.002  # at which they get the least
@@ -41,10 +68,46 @@ CERTAIN = 0.025  # standard deviation of a concordance, over the number of recor
 UNCERTAIN = 0.1  # the same: with more noise no concordance is measured
 SHARES_TRIED = 21  # from the least to the most
 LEAST_RHO = 1e-300  # avoids division by 0
+PREVIOUS_ROWS = 0.1  # share of the pairs' part in child tables: the columns of the rows before each row
 
 # The same with Laplace noise. Its standard deviation is proportional to 1 / cost, not to 1 / sqrt(cost). So
 # two measurements of a table are worse than one, and the departures of many sets cost more.
 PURE_DEPARTURES, PURE_SETS, PURE_SECOND_LOOK = 0.02, 0.0, 0.0
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a run may cost, for all rows of a person.
+
+    Parameters
+    ----------
+    rho_of_questions, rho_of_tests : float
+        Cost of all questions of discovery and of the method, and of the tests of criteria.
+    deltas : mapping of a table to its delta for the thresholds of values
+    """
+
+    rho_of_questions: float
+    rho_of_tests: float
+    deltas: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class TablePlan:
+    """What a table gets of the budget, and the detail of its links that this budget can measure.
+
+    Parameters
+    ----------
+    rho : float
+        Cost of all questions to the table, for all rows of a person.
+    groups : int
+        Number of groups of each number of a row above, in counts with the columns of a row of this table.
+    lags : int
+        Number of rows before each row whose columns its row has.
+    """
+
+    rho: float
+    groups: int
+    lags: int
 
 
 @dataclass(frozen=True)

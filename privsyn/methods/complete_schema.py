@@ -23,6 +23,17 @@ import numpy as np
 
 from privsyn.abilities import PURE, check_abilities
 from privsyn.marginals.domain import Ints
+from privsyn.methods.budget import (
+    FOR_BOUNDS,
+    FOR_CLOSER_BOUNDS,
+    FOR_LATTICES,
+    FOR_SIZE,
+    FOR_VALUES,
+    LEAST_FOR_FREQUENT,
+    MOST_FOR_BOUNDS,
+    MOST_FOR_FREQUENT,
+    THRESHOLDS,
+)
 from privsyn.private.find_values import (
     CLOSER,
     FREQUENT,
@@ -55,23 +66,13 @@ Counted = tuple[BoundsGrid, Ints, float]
 Counts = Mapping[Any, Any]
 """The votes for values, or the number of rows in each cell of bounds or on each lattice. Private."""
 
-# Shares of the whole budget, spent only if something of the kind is to be found. Mean total variation of
-# pairs at epsilon 1 without a schema, on adult, hmeq and br2000: .0328 .155 .0124 for shares of 0.1 and 0.06,
-# and .0325 .148 .0113 for 0.15 and 0.1. Larger shares cost more than they gain.
-FOR_VALUES, FOR_BOUNDS, FOR_CLOSER_BOUNDS = 0.15, 0.1, 0.02
-FOR_SIZE = 0.005  # how many numbers there are, which decides the share of their bounds
-MOST_FOR_BOUNDS = 0.4  # share for bounds, if few rows would not stand out of the noise otherwise
-ALL_FOR_BOUNDS = FOR_SIZE + FOR_BOUNDS, FOR_SIZE + MOST_FOR_BOUNDS + FOR_CLOSER_BOUNDS  # at least, at most
 SHARES_TRIED = 16  # from the least to the most
 CLEAR, LOST = 32.0, 8.0  # numbers in a column over the noise of a cell: enough, and too few for any bounds
 SPREAD = (
     1000.0  # the same: enough for dates of a century to be found in months; with fewer, years are counted
 )
-FOR_LATTICES = 0.01  # a count of ten to twenty cells a column, of which only shares of some percent matter
-LEAST_FOR_FREQUENT, MOST_FOR_FREQUENT = 0.005, 0.02  # shares for frequent numbers, if any are looked for
 FREQUENT_ROWS, LEAST_FREQUENT = 0.01, 0.03  # shares of the rows that should, and must, stand out
 WALKS = 4  # over the rows, at most
-THRESHOLDS = 0.3  # share of delta, if values are to be found
 
 
 def expected_share(

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from privsyn.private.randomness import Bits, Noise
     from privsyn.private.spend import QueryLog
 
-FOR_ROWS = 0.02  # share of the budget for the numbers of rows per person
 MOST_TESTED = 1000  # rows of a person that the tests of criteria compare: the noise grows with them
 
 

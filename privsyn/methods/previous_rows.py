@@ -16,13 +16,13 @@ from privsyn.marginals.domain import Attributes, Codes, Domain, Floats
 from privsyn.marginals.marginal import Grouping, Marginal, groups_at
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.tolerances import SMALLEST
+from privsyn.methods.budget import PREVIOUS_ROWS
 from privsyn.private.measure import PrivateTable
 from privsyn.synthesis.chains import OF_ROWS, POSITION
 
 FEWEST, MOST = 8, 32  # groups of a column with an order in the previous row, or in a row above
 DROWNED = 0.5  # total variation: noise above leaves nothing of a table
 MOST_VALUES = 40  # values of a column without order; with more, the rarest are one group
-PREVIOUS_ROWS = 0.1  # share of the budget for pairs: the columns of the rows before each row
 OF_PREVIOUS = "previous ", "second previous "
 """How the names of the attributes of the previous row begin, and of the row before that."""
 

@@ -1,4 +1,4 @@
-"""Open a private table: the rows to learn from, what is public about them, and what a run may cost."""
+"""Open a private table: whose rows it has, which rows are read, and what is public about the columns."""
 
 from __future__ import annotations
 

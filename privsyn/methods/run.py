@@ -19,9 +19,10 @@ from privsyn.errors import InputError, about, about_not_found
 from privsyn.inference.all_rows import reweighted
 from privsyn.inference.child_rows import agreed, largest_if_geometric
 from privsyn.inference.rows_per_person import RowsPerPerson
+from privsyn.methods.budget import FOR_ROWS, OF_KEYS, Budget, TablePlan
 from privsyn.methods.complete_schema import reserved_delta
 from privsyn.methods.learning import Inquiry, Learned, learn_randomised_table, learn_table
-from privsyn.methods.persons import FOR_ROWS, ONE_CLASS, Above, Persons, RowClasses
+from privsyn.methods.persons import ONE_CLASS, Above, Persons, RowClasses
 from privsyn.methods.previous_rows import OF_PREVIOUS, groups_for, lags_for, rows_before
 from privsyn.methods.randomise import facts_of, ledger_of_randomised, local_promises
 from privsyn.methods.reading import Opened, looked_up, open_schema_of, pairs_of
@@ -60,42 +61,6 @@ MATTERS = "which columns matter most together, so that more of the budget goes t
 KEYS = "that one person has one key in {!r} of {!r}, and that two persons never share one"
 UNIQUE = "that no two rows of {!r} share a key in {!r}, so that no row below them belongs to two persons"
 LOOKUP = "the table {!r}{}: it is among the synthetic tables as it is"
-OF_KEYS = 0.01  # factor of the budget of a table of keys alone: only the number of its rows is of use
-
-
-@dataclass(frozen=True)
-class Share:
-    """What a table gets of the budget.
-
-    Parameters
-    ----------
-    cost : float
-        In rho, or an epsilon with Laplace noise.
-    groups : int
-        Number of groups of each number of a row above, in counts with the columns of a row of this table.
-    lags : int
-        Number of rows before each row whose columns its row has.
-    """
-
-    cost: float
-    groups: int
-    lags: int
-
-
-@dataclass(frozen=True)
-class Budget:
-    """What a run may cost, for all rows of a person.
-
-    Parameters
-    ----------
-    questions, tests : float
-        Cost of all questions of discovery and of the method, and of the tests of criteria.
-    deltas : mapping of a table to its delta for the thresholds of values
-    """
-
-    questions: float
-    tests: float
-    deltas: Mapping[str, float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,21 +157,23 @@ class Run:
         law, report = inquiry.noise.law, inquiry.report
         budget = self.budget(law)  # refuses values to be found with a delta of 0
         report(MEASURING, 0, self.settings.algorithm.rounds * len(self.tables))  # before any question
-        rows_per_person = self._rows_per_person(inquiry, budget.questions)
-        shares = self.shares(rows_per_person, law, (1 - FOR_ROWS * bool(rows_per_person)) * budget.questions)
+        rows_per_person = self._rows_per_person(inquiry, budget.rho_of_questions)
+        plans = self.plan_tables(
+            rows_per_person, law, (1 - FOR_ROWS * bool(rows_per_person)) * budget.rho_of_questions
+        )
         learned: dict[str, LearnedTable] = {}
         for number, table in enumerate(self.tables):
-            name, rho, delta = table.name, shares[table.name].cost, budget.deltas[table.name]
+            name, rho, delta = table.name, plans[table.name].rho, budget.deltas[table.name]
             table = table.with_numbers_of_rows(self.numbers_of_rows(name, rows_per_person))
             opened, row_classes, contribution = self._bounded(
-                table, learned, rows_per_person, law, shares[name]
+                table, learned, rows_per_person, law, plans[name]
             )
             opened = with_required_bounds(opened, table.declared, learned)
             part = replace(inquiry.for_table(table.title), report=one_of(report, number, len(self.tables)))
             with about(f"table {name!r}") if table.title else nullcontext():
                 estimate = learn_table(opened, row_classes, contribution, part, rho=rho, delta=delta)
             estimate, rows_per_person = self._agreed(estimate, name, rows_per_person)
-            learned[name] = self._learned_table(table, estimate, learned, shares)
+            learned[name] = self._learned_table(table, estimate, learned, plans)
         return learned
 
     def budget(self, law: Law) -> Budget:
@@ -222,7 +189,11 @@ class Run:
         return Budget(rho - self.share_of_tests * rho, self.share_of_tests * rho, deltas)
 
     def _rows_per_person(self, inquiry: Inquiry, rho: float) -> dict[str, RowsPerPerson]:
-        """Return the released numbers of rows per person of each table but the root; `rho` is of the run."""
+        """Return the released numbers of rows per person of each table whose rows are counted by person.
+
+        In a database these are all tables but the root. A single table with a unit is counted too. `rho` is
+        what all questions of the run may cost.
+        """
         counted = [table for table in self.tables if table.opened.counts_rows]
         cost = FOR_ROWS * rho / max(len(counted), 1)
         return {
@@ -263,7 +234,9 @@ class Run:
             rows_per_person[child] = rows
         return learned, rows_per_person
 
-    def shares(self, rows_per_person: Mapping[str, RowsPerPerson], law: Law, rho: float) -> dict[str, Share]:
+    def plan_tables(
+        self, rows_per_person: Mapping[str, RowsPerPerson], law: Law, rho: float
+    ) -> dict[str, TablePlan]:
         """Return what each table gets of the budget `rho`, so that the sum of the errors is smallest.
 
         Let a table have m pairs of columns, the bound C, n counted rows and the budget rho. The noise in each
@@ -271,13 +244,16 @@ class Run:
         a = m^(3/2) C / n. The sum over tables is smallest, for a given sum of budgets, where the derivatives
         a rho^(-3/2) are equal: rho is in proportion to a^(2/3) = m (C / n)^(2/3).
 
+        With delta 0, rho is an epsilon, the noise is in proportion to C m / (epsilon n), and the sum would be
+        smallest at m sqrt(C / n). The formula above is used there too.
+
         A pair of columns of a row and of one above it counts in the tables of both: it is wrong where either
         is.
         """
-        even = rho / len(self.tables)  # the bound decides the shares: it is chosen for equal ones
+        even = rho / len(self.tables)  # the bound decides the shares: it is chosen for equal shares
         counted = {table.name: self._counted(table, rows_per_person, law, even) for table in self.tables}
         weights = {table.name: self._weight(table, *counted[table.name]) for table in self.tables}
-        shares = {}
+        plans = {}
         for table in self.tables:
             bound, rows = counted[table.name]
             cost = rho  # exactly, for a single table
@@ -287,13 +263,18 @@ class Run:
             lags = 1
             if table.declared.order is not None:  # in random order, any two rows are alike
                 lags = lags_for(rows * rows_per_person[table.name].share_after(2), sigma)
-            shares[table.name] = Share(cost, groups_for(rows, sigma), lags)
-        return shares
+            plans[table.name] = TablePlan(cost, groups_for(rows, sigma), lags)
+        return plans
 
     def _counted(
         self, table: RunTable, rows_per_person: Mapping[str, RowsPerPerson], law: Law, rho: float
     ) -> tuple[int, float]:
-        """Return the bound of a person's rows in a table for a budget `rho`, and how many rows then count."""
+        """Return the bound of a person's rows in a table for a budget `rho`, and how many rows then count.
+
+        A row of the root of a database is a person: the bound is 1. A single table with a unit is its own
+        root, and its bound may be higher. That changes nothing: it gets all of the budget, and it has
+        neither groups for child rows nor rows before.
+        """
         if table.declared.parent is None:
             persons = max((float(rows.persons.sum()) for rows in rows_per_person.values()), default=1.0)
             return 1, max(persons, 1.0)
@@ -302,7 +283,7 @@ class Run:
         return bound, max(float(rows.persons @ rows.rows_within_squares(bound)), 1.0)
 
     def _weight(self, table: RunTable, bound: int, rows: float) -> float:
-        """Return what a table gets of the budget relative to others: see `shares`."""
+        """Return what a table gets of the budget relative to others: see `plan_tables`."""
         below = sum(other.columns for other in self.tables if table.name in self.database.above(other.name))
         weight = (table.pairs + table.columns * below) * (bound / rows) ** (2 / 3)
         has_keys_alone = tuple(table.opened.schema.schema.coded) == (ROW,)  # no value of its rows is made
@@ -314,24 +295,24 @@ class Run:
         learned: Mapping[str, LearnedTable],
         rows_per_person: Mapping[str, RowsPerPerson],
         law: Law,
-        share: Share,
+        plan: TablePlan,
     ) -> tuple[Opened, RowClasses, Contribution]:
         """Return a table with the codes of the rows above, and how a person is bounded in it."""
         if table.name not in rows_per_person:
             return table.opened, ONE_CLASS, ONE_ROW_EACH
         rows, parent = rows_per_person[table.name], table.declared.parent
-        row_classes, contribution = table.opened.classes_and_contribution(rows, law, share.cost, table.pairs)
+        row_classes, contribution = table.opened.classes_and_contribution(rows, law, plan.rho, table.pairs)
         if parent is None:
             return table.opened, row_classes, contribution
         row_classes = replace(row_classes, name=NUMBER_OF_ROWS) if row_classes else row_classes
-        return table.with_context(learned[parent].context, share.lags), row_classes, contribution
+        return table.with_context(learned[parent].context, plan.lags), row_classes, contribution
 
     def _learned_table(
         self,
         table: RunTable,
         estimate: Learned,
         learned: Mapping[str, LearnedTable],
-        shares: Mapping[str, Share],
+        plans: Mapping[str, TablePlan],
     ) -> LearnedTable:
         """Return the model of all rows of a table, how they are linked, and the context of rows below."""
         links, above = None, NO_CONTEXT
@@ -344,7 +325,7 @@ class Run:
             above = parent.context.at(table.above.parents)
         context = NO_CONTEXT
         if table.children:
-            groups = max(shares[child].groups for child in table.children)
+            groups = max(plans[child].groups for child in table.children)
             context = table.context_for_children(estimate, groups).joined(above)
         return LearnedTable(estimate, links, context)
 

@@ -19,9 +19,8 @@ from privsyn.inference.prior.dispersion import MEAN_OF_ABSOLUTE
 from privsyn.inference.selection import BESIDE
 from privsyn.inference.weights import IMPORTANT, important_in
 from privsyn.marginals.domain import Attributes, Domain, Floats
-from privsyn.methods.budget import FIRST_LOOK, Split
+from privsyn.methods.budget import FIRST_LOOK, PREVIOUS_ROWS, Split
 from privsyn.methods.columns import IMPORTANT_COLUMN
-from privsyn.methods.previous_rows import PREVIOUS_ROWS
 from privsyn.methods.reading import OF_LINKED
 from privsyn.private.noise_laws import Law
 from privsyn.synthesis.chains import NUMBER_OF_ROWS

@@ -17,10 +17,10 @@ import numpy as np
 from privsyn.arguments import check_finite
 from privsyn.errors import InputError, did_you_mean
 from privsyn.inference.rows_per_person import RowsPerPerson
+from privsyn.methods.budget import FOR_ROWS, TablePlan
 from privsyn.methods.complete_schema import expected_share
-from privsyn.methods.persons import FOR_ROWS
 from privsyn.methods.previous_rows import MOST_VALUES
-from privsyn.methods.run import Run, Share
+from privsyn.methods.run import Run
 from privsyn.methods.run_table import POSITIONS, RunTable
 from privsyn.private.contribution import MOST, classes
 from privsyn.private.noise_laws import Law, law_of
@@ -124,7 +124,7 @@ class ExpectedRun:
     def of(cls, opened: Run, per_parent: Mapping[str, float], roots: int) -> ExpectedRun:
         """Return the run for a number of persons, and for numbers of rows per parent."""
         database, law = opened.database, law_of(opened.settings.promise[1])
-        rho = opened.budget(law).questions
+        rho = opened.budget(law).rho_of_questions
         means, fewest, rows_per_person = {database.root: 1.0}, {database.root: 1}, {}
         for name, number in per_parent.items():
             table = database.tables[name]
@@ -141,58 +141,58 @@ class ExpectedRun:
     @property
     def expected(self) -> tuple[TableExpectation, ...]:
         """What to expect of each table."""
-        shares = self.opened.shares(self.rows_per_person, self.law, (1 - FOR_ROWS) * self.rho)
+        plans = self.opened.plan_tables(self.rows_per_person, self.law, (1 - FOR_ROWS) * self.rho)
         counts: dict[str, CountedTable] = {}
         for opened in self.opened.tables:
             level = opened.with_numbers_of_rows(
                 self.opened.numbers_of_rows(opened.name, self.rows_per_person)
             )
-            counts[level.name] = self._counts(level, shares, counts.get(level.declared.parent or ""))
-        return tuple(self._expected(level, shares[level.name], counts) for level in self.opened.tables)
+            counts[level.name] = self._counts(level, plans, counts.get(level.declared.parent or ""))
+        return tuple(self._expected(level, plans[level.name], counts) for level in self.opened.tables)
 
     def _counts(
-        self, level: RunTable, shares: Mapping[str, Share], parent: CountedTable | None
+        self, level: RunTable, plans: Mapping[str, TablePlan], parent: CountedTable | None
     ) -> CountedTable:
         """Return what is counted of a table, as `Run.learn` and `methods.links` do."""
-        share, open_schema = shares[level.name], level.opened.schema
+        plan, open_schema = plans[level.name], level.opened.schema
         codec, sizes = planned_sizes(open_schema, level.opened.data_columns.head)
         bound, rows, pair_rows, above = 1, self.rows[level.name], 1.0, dict[str, int]()
         if parent is not None:
             person_rows, person = level.opened.classes_and_contribution(
-                self.rows_per_person[level.name], self.law, share.cost, level.pairs
+                self.rows_per_person[level.name], self.law, plan.rho, level.pairs
             )
             bound, pair_rows = person.most, person.of_tables or 1.0
             rows *= 1.0 if person.of_columns is None else person.of_columns
             above |= {NUMBER_OF_ROWS: len(person_rows.begins)} if person_rows else {}
             above |= parent.below
             above |= {POSITION: POSITIONS} if level.declared.order is not None else {}
-        finding = expected_share(open_schema, max(round(rows), 1), share.cost, self.law, bound)
+        finding = expected_share(open_schema, max(round(rows), 1), plan.rho, self.law, bound)
         columns = dict(zip(codec.domain.names, sizes, strict=True))
         ordered = {name for name, size in zip(columns, codec.domain.ordered, strict=True) if size > 2}
-        most_below = max((shares[child].groups for child in level.children), default=0)
+        most_below = max((plans[child].groups for child in level.children), default=0)
         below = {f"{level.name}.{c}": _grouped(size, most_below, c in ordered) for c, size in columns.items()}
         below |= {name: size for name, size in above.items() if name not in (NUMBER_OF_ROWS, POSITION)}
         previous = {
-            OF_PREVIOUS_ROW + name: _grouped(size, share.groups, name in ordered) + 1
+            OF_PREVIOUS_ROW + name: _grouped(size, plan.groups, name in ordered) + 1
             for name, size in columns.items()
         }
         return CountedTable(
             self.law,
-            self.law.of_row((1 - finding) * share.cost, bound),
+            self.law.of_row((1 - finding) * plan.rho, bound),
             max(rows, 1.0),
             columns,
-            {name: min(size, share.groups) if name in ordered else size for name, size in columns.items()},
+            {name: min(size, plan.groups) if name in ordered else size for name, size in columns.items()},
             bound=bound,
             pair_rows=pair_rows,
             above=above,
             below=below,
             previous=previous if parent is not None else {},
-            lags=share.lags,
+            lags=plan.lags,
             finding=finding,
         )
 
     def _expected(
-        self, level: RunTable, share: Share, counts: Mapping[str, CountedTable]
+        self, level: RunTable, plan: TablePlan, counts: Mapping[str, CountedTable]
     ) -> TableExpectation:
         """Return the mean errors of a table."""
         counted, parent = counts[level.name], level.declared.parent
@@ -213,7 +213,7 @@ class ExpectedRun:
             errors[NUMBER] = [above.one_way_errors[number]]
             errors[NUMBER] += [above.link_error((name, number)) for name in columns_above]
         expected = expected_of(counted, errors, rows=self.rows[level.name])
-        return replace(expected, name=level.name, parent=parent, share=share.cost / self.rho)
+        return replace(expected, name=level.name, parent=parent, share=plan.rho / self.rho)
 
 
 def _grouped(size: int, groups: int, ordered: bool) -> int:
@@ -270,7 +270,7 @@ def plan_of_tables(
     law = law_of(settings.promise[1])
     return Plan(
         *settings.promise,
-        opened.budget(law).questions,
+        opened.budget(law).rho_of_questions,
         {},
         (),
         untyped=False,

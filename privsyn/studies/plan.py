@@ -9,7 +9,7 @@ from math import comb
 import numpy as np
 
 from privsyn.errors import plural, printable
-from privsyn.methods.complete_schema import ALL_FOR_BOUNDS
+from privsyn.methods.budget import ALL_FOR_BOUNDS
 from privsyn.studies.expectation import (
     COLUMN,
     IN_PART,

@@ -18,8 +18,8 @@ import numpy as np
 from privsyn.arguments import check_whole
 from privsyn.errors import InputError, spelled
 from privsyn.marginals.domain import Domain
+from privsyn.methods.budget import FOR_ROWS
 from privsyn.methods.complete_schema import expected_share, reserved_delta
-from privsyn.methods.persons import FOR_ROWS
 from privsyn.private.accounting import rho_for
 from privsyn.private.noise_laws import Law, law_of
 from privsyn.release.acceptance.criteria import check_accept

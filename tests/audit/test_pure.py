@@ -15,7 +15,7 @@ import pytest
 from scipy.stats import beta, binom
 
 from privsyn import Categorical, PrivSyn, Schema
-from privsyn.methods.persons import FOR_ROWS
+from privsyn.methods.budget import FOR_ROWS
 from privsyn.private import contribution, measure
 from privsyn.private.noise import release
 

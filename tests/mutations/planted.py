@@ -320,7 +320,7 @@ PERSONS = (
         "tests/private/test_contribution.py::test_a_person_moves_the_numbers_of_rows_per_person_by_one_cell"),
     bug("tests of all rows of a person, with the cost of those within the bound",
         "privsyn.synthesizer.PrivSyn._test_criteria",
-        "A.of_row(B.tests, C.most)", "B.tests",
+        "A.of_row(B.rho_of_tests, C.most)", "B.rho_of_tests",
         "tests/release/acceptance/test_acceptance.py::test_the_rows_of_a_person_move_a_test_together"),
     bug("rows of nobody as those of one more person", "privsyn.private.contribution._numbers_of_rows",
         "A[A != NOBODY]", "A - NOBODY",

@@ -15,14 +15,8 @@ from scipy.stats import binomtest, norm
 from strategies import OfNoType, StubNoise, find_values
 
 from privsyn import Categorical, Datetime, InputError, Numerical, PrivSyn, Schema
-from privsyn.methods.complete_schema import (
-    FOR_BOUNDS,
-    FOR_CLOSER_BOUNDS,
-    FOR_SIZE,
-    FOR_VALUES,
-    discover,
-    reserved_delta,
-)
+from privsyn.methods.budget import FOR_BOUNDS, FOR_CLOSER_BOUNDS, FOR_SIZE, FOR_VALUES
+from privsyn.methods.complete_schema import discover, reserved_delta
 from privsyn.private import find_values as find
 from privsyn.private.find_values import (
     VOTE,

@@ -6,8 +6,8 @@ import pytest
 from command import run
 
 from privsyn import Categorical, Database, InputError, Numerical, PrivSyn, Schema, Table, evaluate, plan
+from privsyn.methods.budget import FOR_ROWS
 from privsyn.methods.learning import Inquiry
-from privsyn.methods.persons import FOR_ROWS
 from privsyn.methods.run import Run
 from privsyn.owners.party import Alone
 from privsyn.private.noise_laws import law_of
@@ -54,13 +54,13 @@ def test_the_budget_is_divided_as_in_a_run(epsilon):
     law, tables = law_of(1e-9), tables_of()
     with Alone(tables, settings) as alone:
         opened = Run.of(DATABASE, tables, settings, alone.bits())
-        rho = opened.budget(law).questions
+        rho = opened.budget(law).rho_of_questions
         inquiry = Inquiry(alone.noise(), QueryLog(), alone.generator(), no_progress)
         of_run = opened._rows_per_person(inquiry, rho)
-    shares = opened.shares(of_run, law, (1 - FOR_ROWS) * rho)
+    plans = opened.plan_tables(of_run, law, (1 - FOR_ROWS) * rho)
     planned = ExpectedRun.of(opened_without_rows(settings, DATABASE), PER_PARENT, 6000)
     for table in planned.expected:
-        assert table.share == pytest.approx(shares[table.name].cost / rho, rel=0.2)
+        assert table.share == pytest.approx(plans[table.name].rho / rho, rel=0.2)
         if table.parent is not None:
             assert planned.rows_per_person[table.name].total == pytest.approx(
                 of_run[table.name].total, rel=0.1

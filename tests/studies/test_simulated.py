@@ -15,7 +15,7 @@ from privsyn import (
     load,
     sweep,
 )
-from privsyn.methods.persons import FOR_ROWS
+from privsyn.methods.budget import FOR_ROWS
 from privsyn.private.accounting import rho_for
 from privsyn.studies.simulated import SimulatedScore, epsilon_of_row
 

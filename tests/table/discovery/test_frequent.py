@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from privsyn import Numerical, PrivSyn, Schema
-from privsyn.methods.complete_schema import LEAST_FOR_FREQUENT, MOST_FOR_FREQUENT, frequent_share
-from privsyn.methods.persons import FOR_ROWS
+from privsyn.methods.budget import FOR_ROWS, LEAST_FOR_FREQUENT, MOST_FOR_FREQUENT
+from privsyn.methods.complete_schema import frequent_share
 from privsyn.methods.reading import cells_of
 from privsyn.private.ledger import Ledger
 from privsyn.private.noise_laws import GAUSSIAN, LAPLACE

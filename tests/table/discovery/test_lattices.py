@@ -10,8 +10,7 @@ import pandas as pd
 import pytest
 
 from privsyn import Categorical, Datetime, Increasing, Numerical, PrivSyn, Schema, Time
-from privsyn.methods.complete_schema import FOR_LATTICES
-from privsyn.methods.persons import FOR_ROWS
+from privsyn.methods.budget import FOR_LATTICES, FOR_ROWS
 from privsyn.private.ledger import Ledger
 from privsyn.table.codec.codec import Codec
 from privsyn.table.discovery.lattices import grid_of, heaps_of, likely_grids
