@@ -14,7 +14,7 @@ import numpy as np
 
 from privsyn.inference.consistency import average_one_ways, estimate_total
 from privsyn.inference.ordered.binning import Axis
-from privsyn.inference.ordered.support import Look
+from privsyn.inference.ordered.support import CellCounts
 from privsyn.inference.ordered.tails import Tails
 from privsyn.inference.prior.dispersion import DISPERSIONS
 from privsyn.marginals.channel import NO_CHANNELS, Channels
@@ -48,7 +48,7 @@ class PublicFacts:
         The attributes whose last code is that of missing cells.
     important : tuple of attributes
         Sets of two or three, in the domain's order. Their counts matter most.
-    looks : mapping of an attribute to a Look
+    bounds_counts : mapping of an attribute to a CellCounts
         The released counts by which bounds were found, and in which of them each fine cell lies.
     frequent : mapping of an attribute to some of its fine cells
         The fine cells of frequent numbers: the codes, their released counts in records, and the variances.
@@ -70,7 +70,7 @@ class PublicFacts:
     retention: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     nullable: Collection[str] = ()
     important: tuple[Attributes, ...] = ()
-    looks: Mapping[str, Look] = field(default_factory=lambda: MappingProxyType({}))
+    bounds_counts: Mapping[str, CellCounts] = field(default_factory=lambda: MappingProxyType({}))
     frequent: Mapping[str, FewCells] = field(default_factory=lambda: MappingProxyType({}))
     context_weights: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     previous: Attributes = ()

@@ -44,7 +44,7 @@ THRESHOLDS = 0.3  # share of delta, if values are to be found
 # Shares of what each row then has. experiments/ablations.py shows the effect of each on the benchmark tables,
 # epsilon 0.2 to 5. experiments/robustness.py shows what the one-ways need if the table carries little
 # information.
-FIRST_LOOK = 0.05  # at the one-ways: how large is the table, and which values are rare
+FIRST_COUNT = 0.05  # at the one-ways: how large is the table, and which values are rare
 LEAST_ONE_WAYS = 0.1  # share of the one-ways
 USUAL_NOISE = 0.002  # at which they get the least
 GROWTH = 0.3  # exponent of their share in the noise
@@ -117,13 +117,13 @@ class Split:
     Examples
     --------
     >>> split = Split.of(1.0, one_ways=0.5)
-    >>> [round(part, 4) for part in (split.first_look, split.one_ways, split.departures, split.pairs)]
+    >>> [round(part, 4) for part in (split.first_count, split.one_ways, split.departures, split.pairs)]
     [0.05, 0.45, 0.0125, 0.4025]
     >>> round(split.sets, 4), round(split.second_look, 4), round(split.total, 12)
     (0.01, 0.075, 1.0)
     """
 
-    first_look: float
+    first_count: float
     one_ways: float
     departures: float
     concordances: float
@@ -148,9 +148,9 @@ class Split:
         ----------
         rho : float
         one_ways : float
-            Share of the one-ways, including the first look; 1 if no pairs are measured.
+            Share of the one-ways, including the first count; 1 if no pairs are measured.
         attributes : int
-            Number of attributes; see `first_look`.
+            Number of attributes; see `rho_of_first_count`.
         departures : float
             Share of the pairs' departures in what the one-ways leave.
         concordances : float
@@ -158,7 +158,7 @@ class Split:
         pure : bool
             Whether the noise is Laplace.
         """
-        first = first_look(rho, attributes, pure=pure)
+        first = rho_of_first_count(rho, attributes, pure=pure)
         if one_ways >= 1:
             return cls(first, rho - first, 0.0, 0.0, 0.0, 0.0, 0.0)
         rest, remainder = one_ways * rho - first, rho - one_ways * rho
@@ -222,7 +222,7 @@ class Split:
         >>> round(split.one_ways, 4), round(split.pairs, 4), round(split.total, 12)
         (0.5104, 0.3421, 1.0)
         """
-        remainder = self.total - self.first_look - self.one_ways
+        remainder = self.total - self.first_count - self.one_ways
         departures = min(self.departures, DEPARTURES * remainder)
         pairs = self.pairs + self.departures - departures
         moved = min(min(factor - 1, 1.0) * self.one_ways, FROM_PAIRS * pairs)
@@ -234,16 +234,16 @@ class Split:
         return fsum(astuple(self))
 
 
-def first_look(rho: float, attributes: int, *, pure: bool) -> float:
-    """Return the budget of the first look at the one-ways.
+def rho_of_first_count(rho: float, attributes: int, *, pure: bool) -> float:
+    """Return the budget of the first count at the one-ways.
 
-    With a single attribute nothing else is measured. It then gets all of a Laplace budget, because two looks
+    With a single attribute nothing else is measured. It then gets all of a Laplace budget, because two counts
     would be noisier than one.
 
-    >>> first_look(1.0, 1, pure=True), first_look(1.0, 1, pure=False)
+    >>> rho_of_first_count(1.0, 1, pure=True), rho_of_first_count(1.0, 1, pure=False)
     (1.0, 0.05)
     """
-    return rho if attributes < 2 and pure else FIRST_LOOK * rho
+    return rho if attributes < 2 and pure else FIRST_COUNT * rho
 
 
 def one_way_share(noise: float, informative: float) -> float:

@@ -1,4 +1,4 @@
-"""The columns alone: one-way counts from two looks, and the codes in which all later tables are counted."""
+"""The columns alone: one-way counts, measured twice, and the codes in which all later tables are counted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,13 @@ import numpy as np
 from privsyn.inference.consistency import combine_measurements, estimate_total, norm_sub
 from privsyn.inference.measured_columns import FewCells, MeasuredColumns, PublicFacts
 from privsyn.inference.ordered.binning import LEVELS, NO_CELLS, Axis, expected_cells, in_runs
-from privsyn.inference.ordered.support import likely_shares, looks_of, occurring, occurring_groups, with_look
+from privsyn.inference.ordered.support import (
+    counts_of_levels,
+    likely_shares,
+    occurring,
+    occurring_groups,
+    with_counts,
+)
 from privsyn.inference.ordered.tails import Tails
 from privsyn.inference.rare_values import THRESHOLD, merge_cells, merge_rare
 from privsyn.marginals.channel import Channels
@@ -21,7 +27,7 @@ from privsyn.marginals.domain import Floats, Mask
 from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.tolerances import TINY_SHARE
-from privsyn.methods.budget import TREND_GROUPS, Split, first_look
+from privsyn.methods.budget import TREND_GROUPS, Split, rho_of_first_count
 from privsyn.methods.missing_cells import FALSE_DISCOVERY, OF_OPEN, missing_thresholds
 from privsyn.private.measure import PrivateTable
 from privsyn.private.noise_laws import Law
@@ -34,24 +40,24 @@ ANY = 2**31  # values: no attribute has more
 IMPORTANT_COLUMN = 3.0  # budget of a column of an important set, over what it has else
 OF_ABOVE = 0.3  # budget of a given attribute, relative to one of the row itself
 NOWHERE = 1e-9  # width of a cell that does not occur
-FAR = 0.01  # share of the records: the noise of the first look may put as many far from all others
+FAR = 0.01  # share of the records: the noise of the first count may put as many far from all others
 NO_FREQUENT: FewCells = (NO_CELLS, np.zeros(0), np.zeros(0))
 MANY_VALUES = 500  # an attribute with more has its rare values pooled: its pairs would be too large to count
 
 
 @dataclass(frozen=True, eq=False)
-class _Looks:
-    """What two looks at the columns found.
+class _TwoCounts:
+    """What two counts of the columns showed.
 
     Parameters
     ----------
     one_ways : tuple of Measurement
-        Of both looks together, in joined cells.
+        Of both counts together, in joined cells.
     joined : Merging
         Which fine cells are joined.
     split : Split
     levels : mapping of str to Levels
-        The counts of each column in fine cells at each level, from the first look.
+        The counts of each column in fine cells at each level, from the first count.
     """
 
     one_ways: tuple[Measurement, ...]
@@ -63,22 +69,22 @@ class _Looks:
 def measure_columns(
     private: PrivateTable, rho: float, facts: PublicFacts
 ) -> tuple[PrivateTable, MeasuredColumns, Split]:
-    """Return the private table in merged codes, these with the one-ways from two looks, and the split.
+    """Return the private table in merged codes, these with the one-ways, counted twice, and the split.
 
-    The first look determines the budget of the second, its split over the columns, and which fine cells are
-    joined: a sum of many cells is far noisier than one count of the group. Both looks together determine the
+    The first count determines the budget of the second, its split over the columns, and which fine cells are
+    joined: a sum of many cells is far noisier than one count of the group. Both counts together determine the
     rare values.
     """
-    private, looks = _two_looks(private, rho, facts)
-    pooled, measured_columns = _pooled(looks, facts, private.law)
-    return private.merge(pooled), measured_columns, looks.split
+    private, twice = _count_twice(private, rho, facts)
+    pooled, measured_columns = _pooled(twice, facts, private.law)
+    return private.merge(pooled), measured_columns, twice.split
 
 
-def _two_looks(private: PrivateTable, rho: float, facts: PublicFacts) -> tuple[PrivateTable, _Looks]:
+def _count_twice(private: PrivateTable, rho: float, facts: PublicFacts) -> tuple[PrivateTable, _TwoCounts]:
     """Return the private table in joined cells, and what is known of its columns."""
-    cost = first_look(rho, len(private.domain), pure=private.law.name == "laplace")
-    first, cells, levels = _first_look(private, cost, facts)
-    # From the first look alone:
+    cost = rho_of_first_count(rho, len(private.domain), pure=private.law.name == "laplace")
+    first, cells, levels = _count_first(private, cost, facts)
+    # From the first count alone:
     total = estimate_total(first)
     unbiased = tuple(map(Channels.for_domain(facts.retention, private.domain).unbiased, first))
     split, shares = _split(private, rho, facts, unbiased, total, cells)
@@ -88,29 +94,29 @@ def _two_looks(private: PrivateTable, rho: float, facts: PublicFacts) -> tuple[P
     private, one_ways = private.merge(joined), tuple(map(joined.merge_counts, first))
     if split.one_ways:
         one_ways = tuple(map(combine_measurements, one_ways, private.one_ways(split.one_ways, shares)))
-    return private, _Looks(one_ways, joined, split, levels)
+    return private, _TwoCounts(one_ways, joined, split, levels)
 
 
-def _pooled(looks: _Looks, facts: PublicFacts, law: Law) -> tuple[Merging, MeasuredColumns]:
+def _pooled(twice: _TwoCounts, facts: PublicFacts, law: Law) -> tuple[Merging, MeasuredColumns]:
     """Return how rare values are pooled, and the measured columns in these codes.
 
-    Both looks together decide. No row is read.
+    Both counts together decide. No row is read.
     """
-    channels = Channels.for_domain(facts.retention, looks.joined.original).merge(looks.joined)
-    unbiased = tuple(map(channels.unbiased, looks.one_ways))
-    total, nullable = estimate_total(looks.one_ways), set(facts.nullable).difference(facts.retention)
+    channels = Channels.for_domain(facts.retention, twice.joined.original).merge(twice.joined)
+    unbiased = tuple(map(channels.unbiased, twice.one_ways))
+    total, nullable = estimate_total(twice.one_ways), set(facts.nullable).difference(facts.retention)
     rate = FALSE_DISCOVERY if nullable.isdisjoint(facts.doubtful) else OF_OPEN
     thresholds = missing_thresholds(unbiased, total, nullable, law, facts.target, discovery=rate)
     # An order of values and distances has two parts, and randomised cells have another noise.
     two = {name for name, axis in facts.axes.items() if axis.second}
-    ended = set(looks.levels).intersection(facts.doubtful).difference(facts.retention, two)
-    levels = {name: looks.levels[name] for name in ended}
-    axes, occurs, joined = _found_axes(unbiased, facts, law, looks.joined, levels)
-    emptied = tuple(_emptied(m, occurs[m.attributes[0]]) for m in looks.one_ways)
+    ended = set(twice.levels).intersection(facts.doubtful).difference(facts.retention, two)
+    levels = {name: twice.levels[name] for name in ended}
+    axes, occurs, joined = _found_axes(unbiased, facts, law, twice.joined, levels)
+    emptied = tuple(_emptied(m, occurs[m.attributes[0]]) for m in twice.one_ways)
     pooled = merge_rare(
         tuple(map(channels.unbiased, emptied)),
         total,
-        spared=MANY_VALUES if looks.split.pairs else ANY,
+        spared=MANY_VALUES if twice.split.pairs else ANY,
         doubtful=facts.doubtful,
         nullable=thresholds,
         occurs=occurs,
@@ -136,9 +142,9 @@ def _split(
     total: float,
     cells: Mapping[str, Floats],
 ) -> tuple[Split, Floats]:
-    """Return the split of the budget over the questions, and that of the second look over the columns.
+    """Return the split of the budget over the questions, and that of the second count over the columns.
 
-    They follow from the first look, its `total` and the expected counts of fine cells; no row is read.
+    They follow from the first count, its `total` and the expected counts of fine cells; no row is read.
     """
     names = private.domain.names
     fewest = merge_cells(first, total, facts.axes, cells)
@@ -179,14 +185,17 @@ def _found_axes(
         widths = axes[name].widths
         cells = slice(len(widths))
         group, share = joined.groups[index][cells], np.array(shares[index])
-        with_looks = with_look(counts, variances, group, share[cells], facts.looks.get(name))
+        combined = with_counts(counts, variances, group, share[cells], facts.bounds_counts.get(name))
         if len(widths) == ordered and (widths == 1).all():
-            occurs[name][:ordered] = occurring(*with_looks, law.deviations, len(one_ways))
+            occurs[name][:ordered] = occurring(*combined, law.deviations, len(one_ways))
             axes[name] = replace(axes[name], widths=np.where(occurs[name][:ordered], 1.0, NOWHERE))
         elif name in levels:
-            some = occurring_groups(*with_looks, law.deviations, len(one_ways))
-            looks = [*looks_of(levels[name]), *([facts.looks[name]] if name in facts.looks else [])]
-            share[cells] = likely_shares(counts, variances, some, group, share[cells], widths, looks)
+            some = occurring_groups(*combined, law.deviations, len(one_ways))
+            cell_counts = [
+                *counts_of_levels(levels[name]),
+                *([facts.bounds_counts[name]] if name in facts.bounds_counts else []),
+            ]
+            share[cells] = likely_shares(counts, variances, some, group, share[cells], widths, cell_counts)
             occurs[name][:ordered], shares[index] = some, share
             held = some[group] & (share[cells] > 0)
             axes[name] = replace(axes[name], widths=np.where(held, widths, NOWHERE))
@@ -272,7 +281,7 @@ def grouped(
 
     More groups would add noise to every sum of groups, such as the distribution function, and show no detail.
     Cells of numbers of child rows are few, and the first hold most records. Joined, these would be divided by
-    the noise of the first look.
+    the noise of the first count.
 
     Parameters
     ----------
@@ -343,7 +352,7 @@ def with_frequent(one_way: Measurement, frequent: FewCells) -> Measurement:
     return Measurement(Marginal(one_way.marginal.domain, counts), variance, one_way.grouping)
 
 
-def _first_look(
+def _count_first(
     private: PrivateTable, rho: float, facts: PublicFacts
 ) -> tuple[tuple[Measurement, ...], dict[str, Floats], dict[str, Levels]]:
     """Return the one-ways, and of columns in fine cells the expected counts and the levels; see `binning`.
@@ -356,13 +365,13 @@ def _first_look(
     fine = {name: axis for name, axis in facts.axes.items() if ordered[name] > axis.groups}
     # Three Laplace answers of a third of the cost have thrice the variance of one answer together.
     count = LEVELS if fine and private.law.name == "gaussian" else 1
-    looks: list[tuple[Measurement, ...]] = []
+    counted: list[tuple[Measurement, ...]] = []
     for _ in range(count):
-        private = private.merge(in_runs(private.domain, fine)) if looks else private
-        looks.append(private.one_ways(rho / count))
-    total = estimate_total(looks[-1])
+        private = private.merge(in_runs(private.domain, fine)) if counted else private
+        counted.append(private.one_ways(rho / count))
+    total = estimate_total(counted[-1])
     one_ways, cells, seen = [], {}, dict[str, Levels]()
-    for name, *levels in zip(domain.names, *looks, strict=True):
+    for name, *levels in zip(domain.names, *counted, strict=True):
         if name not in fine:
             one_ways.append(reduce(combine_measurements, levels))
             continue

@@ -13,7 +13,7 @@ import numpy as np
 from privsyn.arguments import check_bytes
 from privsyn.errors import spelled, warn_columns, warn_marks
 from privsyn.inference.measured_columns import FewCells, PublicFacts
-from privsyn.inference.ordered.support import Look
+from privsyn.inference.ordered.support import CellCounts
 from privsyn.inference.rows_per_person import RowsPerPerson, best_bound
 from privsyn.marginals.counting import Packing
 from privsyn.marginals.domain import Attributes, Domain
@@ -194,7 +194,9 @@ class Opened:
         probabilities = codec.schema.randomised
         important = attribute_sets(codec, codec.schema.important)
         axes = codec.axes
-        looks = {name: look_at(codec, name, counts) for name, counts in counted.items() if name in axes}
+        bounds_counts = {
+            name: bounds_counts_of(codec, name, counts) for name, counts in counted.items() if name in axes
+        }
 
         def possible(merging: Merging) -> StructuralZeros:
             return codec.possible(merging.project(codec.domain.names))
@@ -207,7 +209,7 @@ class Opened:
             probabilities,
             codec.nullable,
             important,
-            looks,
+            bounds_counts,
             frequent={
                 name: cells_of(codec, name, counts) for name, counts in frequent.items() if name in axes
             },
@@ -235,7 +237,7 @@ def pairs_of(columns: int) -> int:
     return max(columns * (columns - 1) // 2, 1)
 
 
-def look_at(codec: Codec, name: str, counted: Counted) -> Look:
+def bounds_counts_of(codec: Codec, name: str, counted: Counted) -> CellCounts:
     """Return in which of the released counts of a grid each fine cell of a column lies, by its last point.
 
     Most bounds of the grid are round numbers, which many rows share: they belong to the cells above.

@@ -19,7 +19,7 @@ from privsyn.inference.prior.dispersion import MEAN_OF_ABSOLUTE
 from privsyn.inference.selection import BESIDE
 from privsyn.inference.weights import IMPORTANT, important_in
 from privsyn.marginals.domain import Attributes, Domain, Floats
-from privsyn.methods.budget import FIRST_LOOK, PREVIOUS_ROWS, Split
+from privsyn.methods.budget import FIRST_COUNT, PREVIOUS_ROWS, Split
 from privsyn.methods.columns import IMPORTANT_COLUMN
 from privsyn.methods.reading import OF_LINKED
 from privsyn.private.noise_laws import Law
@@ -97,7 +97,7 @@ class CountedTable:
         """The questions, each with its share of the table's budget."""
         split, _ = self.split
         costs = {
-            "one-ways": split.first_look + split.one_ways,
+            "one-ways": split.first_count + split.one_ways,
             "scores": split.departures + split.concordances + split.sets,
             "pairs and bigger tables": split.pairs + split.second_look,
         }
@@ -124,10 +124,10 @@ class CountedTable:
         """
         (split, shares), counted = self.split, {**self.sizes, **self.above}
         of_pairs = self.pair_rows**2 * self.law.rho(self.pair_costs[1]) * sum(1 / b for b in counted.values())
-        first_look = self.law.rho(split.first_look / len(counted))
+        first_count = self.law.rho(split.first_count / len(counted))
         one_ways = [self.law.rho(split.one_ways * share) for share in shares]
         return {
-            name: 1 / sqrt(2 * (first_look + one_way + of_pairs))
+            name: 1 / sqrt(2 * (first_count + one_way + of_pairs))
             for name, one_way in zip(counted, one_ways, strict=True)
         }
 
@@ -178,7 +178,7 @@ def split_for(
     domain: Domain, rho: float, rows: float, law: Law, important: tuple[Attributes, ...] = ()
 ) -> tuple[Split, Floats]:
     """Return the parts of the budget, and the share of each column in the budget of one-way tables."""
-    sigma = 1 / sqrt(2 * law.rho(FIRST_LOOK * rho / len(domain)))  # of the first look at a column
+    sigma = 1 / sqrt(2 * law.rho(FIRST_COUNT * rho / len(domain)))  # of the first look at a column
     above_noise = [np.count_nonzero(rows * typical_shares(size) > sigma) for size in domain.sizes]
     split = Split.for_domain(rho, domain, rows, np.array(above_noise, float), law=law)
     if not candidates(domain, important=important):

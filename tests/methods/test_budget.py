@@ -14,7 +14,7 @@ from privsyn.methods.budget import (
     CERTAIN,
     CLEAR,
     DEPARTURES,
-    FIRST_LOOK,
+    FIRST_COUNT,
     HOPELESS,
     LEAST_CONCORDANCES,
     LEAST_ONE_WAYS,
@@ -45,15 +45,15 @@ def test_what_is_not_asked_gets_nothing(share):
     assert Split.of(1.0, one_ways=share).without("sets").sets == 0
     for attributes, pure in ((2, False), (2, True), (1, False)):
         columns = Split.of(1.0, one_ways=1.0, attributes=attributes, pure=pure)
-        assert columns.first_look + columns.one_ways == 1
-        assert columns.first_look == FIRST_LOOK
-    assert Split.of(1.0, one_ways=1.0, attributes=1, pure=True).first_look == 1
+        assert columns.first_count + columns.one_ways == 1
+        assert columns.first_count == FIRST_COUNT
+    assert Split.of(1.0, one_ways=1.0, attributes=1, pure=True).first_count == 1
 
 
 @given(shares)
 def test_the_one_ways_get_their_share_and_the_pairs_the_most(share):
     split = Split.of(2.0, one_ways=share, concordances=MOST_CONCORDANCES)
-    assert split.first_look + split.one_ways == pytest.approx(2 * share)
+    assert split.first_count + split.one_ways == pytest.approx(2 * share)
     assert split.pairs > max(split.departures, split.concordances, split.sets, split.second_look)
 
 

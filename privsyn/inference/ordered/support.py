@@ -3,8 +3,8 @@
 Found bounds are generous. The released counts of the values have far more budget, so they decide here. A
 value at an end stays only if it stands out of the noise, alone or with its neighbours. A value between others
 goes if they lead to expect many rows, and hardly any are counted. So 1, 2 and 5 stay three values, and ages
-stay dense. A value that goes is never drawn. The counts by which bounds were found are a second look at the
-same rows (`with_look`). All of this reads released answers only.
+stay dense. A value that goes is never drawn. The counts by which bounds were found are a second count of the
+same rows (`with_counts`). All of this reads released answers only.
 
 The numbers of other columns are counted in groups of cells. Groups at both ends are left out by the same
 rule. In the first and the last that remain, only some cells may hold records: a column of 18 to 59 may have a
@@ -46,7 +46,7 @@ fewer rows than their neighbours lead to expect. The second counts if that is at
 
 TENTH = 0.1
 
-Look = tuple[Integers, Floats, Floats]
+CellCounts = tuple[Integers, Floats, Floats]
 """Of a noisy count of groups of cells: the group of each cell, the counts, and their variances."""
 
 NEAR = 4.0
@@ -79,9 +79,9 @@ class Covariance:
     Parameters
     ----------
     variances : array of shape (counts,)
-        Without another look.
+        Without another count.
     reduction : array of shape (seen, counts)
-        What the counts of another look say about the noise; see `with_look`.
+        What another count says about the noise; see `with_counts`.
     """
 
     variances: Floats
@@ -112,7 +112,7 @@ def occurring(
     counts : array of shape (values,)
         Noisy counts in the order of the values.
     covariance : Covariance
-        Of their noise; see `with_look`.
+        Of their noise; see `with_counts`.
     deviations : function of a probability
         Standard deviations that noise exceeds with it, such as `Law.deviations`.
     columns : int
@@ -148,16 +148,16 @@ def occurring_groups(
     return _between_ends(clear, counts, covariance, deviations, columns, steep=inf)
 
 
-def with_look(
-    counts: Floats, variances: Floats, group: Integers, shares: Floats, look: Look | None
+def with_counts(
+    counts: Floats, variances: Floats, group: Integers, shares: Floats, cell_counts: CellCounts | None
 ) -> tuple[Floats, Covariance]:
-    """Return the counts of groups after another look at the cells, and the covariance of their noise.
+    """Return the counts of groups after another count of the cells, and the covariance of their noise.
 
-    The look counted the same rows with noise of its own, in other groups: one count of 16 to 23 says more
+    It counted the same rows with noise of its own, in other groups: one count of 16 to 23 says more
     about all numbers from 17 on than seven counts. Both are combined by least squares. A group of which only
-    a part belongs to a count of the look has that part of its records there, give or take `UNSURE`.
+    a part belongs to one of its groups has that part of its records there, give or take `UNSURE`.
 
-    If the look also chose the bounds, its count is too high at an end that only noise made, so a false end
+    If it also chose the bounds, its count is too high at an end that only noise made, so a false end
     may stay.
 
     Parameters
@@ -165,21 +165,21 @@ def with_look(
     counts, variances : arrays of shape (groups,)
     group, shares : arrays of shape (cells,)
         The group of each cell, and its share of the group.
-    look : Look, optional
+    cell_counts : CellCounts, optional
         Without it the counts stay as they are, with independent noise.
 
     Examples
     --------
     >>> place, seen = np.array([0, 1, 1, 1]), (np.array([900.0, 30.0]), np.full(2, 100.0))
-    >>> counts, covariance = with_look(
+    >>> counts, covariance = with_counts(
     ...     np.array([900.0, -9, 30, 60]), np.full(4, 300.0), np.arange(4), np.ones(4), (place, *seen)
     ... )
     >>> counts.round().tolist(), bool(covariance.deviations_of_sums(np.array([1, 2, 3]))[-1] < 10)
     ([900.0, -24.0, 15.0, 45.0], True)
     """
-    if look is None:
+    if cell_counts is None:
         return counts, Covariance.independent(variances)
-    count_of_cell, seen, variances_seen = look
+    count_of_cell, seen, variances_seen = cell_counts
     held, count_of_cell = np.unique(count_of_cell, return_inverse=True)
     parts = np.zeros((len(held), len(counts)))
     np.add.at(parts, (count_of_cell, group), shares)
@@ -248,9 +248,9 @@ def _absent(between: Ints, counts: Floats, covariance: Covariance) -> bool:
     return bool(seen < limit and expected - seen > ABSENT * sigma)
 
 
-def looks_of(levels: Sequence[tuple[Floats, Floats]]) -> list[Look]:
-    """Return the looks at the cells, at their runs, at the runs of these, and so on; see `runs`."""
-    looks: list[Look] = []
+def counts_of_levels(levels: Sequence[tuple[Floats, Floats]]) -> list[CellCounts]:
+    """Return the counts of the cells, of their runs, of the runs of these, and so on; see `runs`."""
+    looks: list[CellCounts] = []
     for counts, variances in levels:
         groups = runs(len(looks[-1][1]))[looks[-1][0]] if looks else np.arange(len(counts))
         looks.append((groups, counts, variances))
@@ -264,11 +264,11 @@ def likely_shares(
     group: Integers,
     shares: Floats,
     widths: Floats,
-    looks: Sequence[Look],
+    looks: Sequence[CellCounts],
 ) -> Floats:
     """Return the share of each cell in its group, where the first and the last group may end in any cell.
 
-    Each of these cells predicts the counts of all looks, given the group's records. A prior says that the
+    Each of these cells predicts the counts of all groups, given the group's records. A prior says that the
     group is about as dense as those next to it. The shares are posterior means; see `DRAWN`.
 
     Parameters
@@ -278,14 +278,14 @@ def likely_shares(
     occurs : boolean array of shape (groups,)
     group, shares, widths : arrays of shape (cells,)
         The group of each cell, its share of the group so far, and its width.
-    looks : sequence of Look
+    looks : sequence of CellCounts
 
     Examples
     --------
     Ten records in each of the first 13 cells, and none in the others:
 
     >>> cells, noise = np.where(np.arange(32) < 13, 10.0, 0.0), np.full(32, 4.0)
-    >>> looks = looks_of([(cells, noise), (cells.reshape(4, 8).sum(axis=1), noise[:4])])
+    >>> looks = counts_of_levels([(cells, noise), (cells.reshape(4, 8).sum(axis=1), noise[:4])])
     >>> group = np.repeat([0, 1, 2], [5, 5, 22])
     >>> counts = np.bincount(group, cells)
     >>> some, even = np.ones(3, np.bool_), 1 / np.bincount(group)[group]
@@ -318,7 +318,7 @@ def _ending(
     cells: Ints,
     widths: Floats,
     elsewhere: Floats,
-    looks: Sequence[Look],
+    looks: Sequence[CellCounts],
 ) -> Floats:
     """Return the shares of the cells of the last group, going outwards; see `likely_shares`.
 
@@ -330,7 +330,7 @@ def _ending(
     widths : float array, of these cells
     elsewhere : float array
         Expected records of all other cells; 0 in these.
-    looks : sequence of Look
+    looks : sequence of CellCounts
     """
     lengths, alone = np.cumsum(widths), np.eye(len(cells))
     even = np.tril(np.ones_like(alone)) * widths / lengths[:, np.newaxis]

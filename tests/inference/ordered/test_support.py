@@ -9,11 +9,11 @@ from privsyn.inference.ordered.support import (
     FALSE_END,
     FALSE_VALUE,
     Covariance,
+    counts_of_levels,
     likely_shares,
-    looks_of,
     occurring,
     occurring_groups,
-    with_look,
+    with_counts,
 )
 from privsyn.inference.rare_values import merge_rare
 from privsyn.marginals.domain import Domain
@@ -99,7 +99,7 @@ def test_a_spike_at_the_end_is_found_by_noisy_cells():
     exact[24:40], exact[40] = 100 / 16, 300.0
     for _ in range(100):
         cells = exact + rng.normal(0, 30, 64)
-        made = drawn_at_the_end(exact, looks_of([(cells, np.full(64, 900.0))]), rng)
+        made = drawn_at_the_end(exact, counts_of_levels([(cells, np.full(64, 900.0))]), rng)
         assert made[40] > 150
         assert made[41:].sum() < 20
 
@@ -109,7 +109,7 @@ def test_a_column_that_thins_out_is_not_cut():
     rng, exact = np.random.default_rng(0), 50 * np.clip((39.5 - np.arange(64)) / 16, 0, 1)
     off = []
     for _ in range(100):
-        looks = looks_of([(exact + rng.normal(0, SIGMA, 64), np.full(64, SIGMA**2))])
+        looks = counts_of_levels([(exact + rng.normal(0, SIGMA, 64), np.full(64, SIGMA**2))])
         off.append(np.abs(drawn_at_the_end(exact, looks, rng) - exact)[24:].sum() / exact[24:].sum())
     assert np.mean(off) < 0.2
 
@@ -149,7 +149,7 @@ def ends_of_years(rng, *, looked):
     if looked:
         seen = np.bincount(place, exact) + rng.normal(0, 43, 9)
         look = place, seen, np.full(9, 43.0**2)
-        counts, covariance = with_look(counts, variances, np.arange(24), np.ones(24), look)
+        counts, covariance = with_counts(counts, variances, np.arange(24), np.ones(24), look)
     return occurring(counts, covariance, GAUSSIAN.deviations, 15)
 
 
@@ -186,7 +186,7 @@ def test_another_look_is_combined_by_least_squares():
     rows = np.vstack([np.eye(6), np.eye(3)[place].T])
     weights = 1 / np.concatenate([variances, noise])
     exact = np.linalg.inv(rows.T * weights @ rows)
-    found, left = with_look(counts, variances, np.arange(6), np.ones(6), (place, seen, noise))
+    found, left = with_counts(counts, variances, np.arange(6), np.ones(6), (place, seen, noise))
     assert left.deviations() ** 2 == pytest.approx(np.diag(exact))
     order = rng.permutation(6)
     sums = [exact[np.ix_(order[:k], order[:k])].sum() for k in range(1, 7)]
@@ -197,7 +197,7 @@ def test_another_look_is_combined_by_least_squares():
 def test_a_group_in_two_counts_of_a_look_moves_less():
     """Two cells of a group of 900 records may hold any part of it: a look at one of them says little."""
     place, seen, noise = np.array([0, 1]), np.array([900.0, 0.0]), np.full(2, 100.0)
-    found, left = with_look(
+    found, left = with_counts(
         np.array([900.0]), np.array([400.0]), np.zeros(2, int), np.full(2, 0.5), (place, seen, noise)
     )
     assert found[0] == pytest.approx(900, abs=20)
