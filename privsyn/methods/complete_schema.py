@@ -1,4 +1,4 @@
-"""Question 0: complete the schema with values and bounds that are found under privacy.
+"""Complete the schema with values and bounds that are found under privacy.
 
 Values that enough rows share are found in two rounds. Bounds are found with up to two grids. The cells of the
 first grow with the numbers. If it sees only numbers far from zero, the second divides the range that it saw
@@ -78,7 +78,7 @@ WALKS = 4  # over the rows, at most
 def expected_share(
     open_schema: OpenSchema, rows: int, rho: float, law: Law = GAUSSIAN, rows_per_unit: int = 1
 ) -> float:
-    """Return the share of the budget that question 0 takes, without what depends on found bounds.
+    """Return the share of the budget that completing the schema takes, without what depends on found bounds.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Question 0: find values and bounds that the schema does not give.
+"""Find values and bounds that the schema does not give.
 
 Values. Every row has one vote: a vector of L2 length 1 over those of its values, in all columns together,
 that are not found yet. A value is found if its votes plus noise reach a threshold. There are two rounds. In

@@ -1,4 +1,7 @@
-"""The questions that may be put to the private table. Every answer gets noise and an entry in the ledger.
+"""The questions of methods to the private table. Every answer gets noise and an entry in the `QueryLog`.
+
+Other questions are in `contribution` (numbers of rows per person) and `find_values` (what a schema leaves
+open). From the log of all of them the run makes its ledger.
 
 Neighbouring tables differ by adding or removing one record. A record lies in exactly one cell of a table of
 counts. Adding it changes that cell by 1 and no other. So a table of counts has L2 sensitivity 1, and m tables
@@ -112,7 +115,7 @@ class PrivateTable:
         return PrivateTable(self._rows.extend(domain, groups), self._noise, self.contribution, self._log)
 
     def one_ways(self, rho: float, shares: Floats | None = None) -> tuple[Measurement, ...]:
-        """Question 1: count the values of every attribute.
+        """Count the values of every attribute.
 
         Each of the d tables has sensitivity 1, and one more record moves all of them: sqrt(d) together, and d
         in L1. With shares, each table is a question of its own with sensitivity 1, and their costs add up.
@@ -139,7 +142,7 @@ class PrivateTable:
         return tuple(self._measurement(names, *answer) for names, answer in zip(tables, answers, strict=True))
 
     def indifs(self, rho: float) -> dict[Attributes, float]:
-        """Question 2 of the published method: InDif of every pair, in records. Noise can make it negative.
+        """Return InDif of every pair, in records, as the published method asks. Noise can make it negative.
 
         `indif_on_grid` has the sensitivity of one pair. The table that attains it moves all m pairs at once:
         sqrt(m) times that together.
@@ -166,7 +169,7 @@ class PrivateTable:
         blocks: Merging | None = None,
         subject: Asked = "tables",
     ) -> tuple[Floats, float]:
-        """Question 2: the L1 distance of each table of counts from the counts that released answers predict.
+        """Return the L1 distance of each table of counts from the counts that released answers predict.
 
         The expected counts are rounded and fixed before the rows are counted. One more record changes one
         cell of a table by 1, and so its L1 distance by at most 1. The sensitivity is 1 for a table and
@@ -211,7 +214,7 @@ class PrivateTable:
     def concordances(
         self, pairs: tuple[Attributes, ...], signs: Mapping[str, Ints], rho: float
     ) -> tuple[Floats, float]:
-        """Question 3: for each pair, the sum over the records of the product of both codes' signs.
+        """Return, for each pair, the sum over the records of the product of both codes' signs.
 
         One more record adds the product of the signs of its two codes: -1, 0 or 1, whatever the other records
         are. So each sum has sensitivity 1, and m sums sqrt(m) together. The sums of several owners add up, so
@@ -251,7 +254,7 @@ class PrivateTable:
         rhos: Floats,
         groupings: Sequence[Grouping] | None = None,
     ) -> tuple[Measurement, ...]:
-        """Question 4: the counts over each set of attributes, of sensitivity 1.
+        """Return the counts over each set of attributes, of sensitivity 1.
 
         So it is in groups of codes: a record lies in one cell, and a cell in one group of cells.
 
@@ -281,7 +284,7 @@ class PrivateTable:
         return tuple(measured[index] for index in range(len(tables)))
 
     def residuals(self, tables: tuple[Attributes, ...], rhos: Floats) -> tuple[Measurement, ...]:
-        """Question 4 without margins: what counts over some attributes add to those over fewer of them.
+        """Return what counts over some attributes add to those over fewer of them.
 
         Along an axis of k codes a count becomes k times itself, less the sum over the axis. So a record adds
         the outer product of one vector per axis: k - 1 at its code, -1 at the k - 1 others. The squared norm
@@ -316,7 +319,7 @@ class PrivateTable:
         return tuple(measured)
 
     def excesses(self, tests: Sequence[Excess], rho: float) -> tuple[tuple[int, float], ...]:
-        """Question 5: by how much the table exceeds what each criterion allows; see `Excess`.
+        """Return by how much the table exceeds what each criterion allows; see `Excess`.
 
         Each test says its own sensitivity, with a proof. It is fixed before the rows are counted, as are the
         numbers that the table is compared with. Each row is recoded alone (`merge`), and each answer pays its

@@ -1,9 +1,8 @@
 """The encoded private rows, wherever they are: exact counts of them, to which `measure` adds noise.
 
-Rows arrive in blocks, and only counts stay. Each round of questions reads all rows once if its counts fit in
-memory. The default method has three rounds: columns, pairs, and sets of three to five columns. With a target,
-its pairs take one more, and so does each criterion of acceptance. Blocks that fit in the memory limit are
-kept, so that no source is read twice.
+Rows arrive in blocks, and only counts stay. A walk reads all rows once. Each question takes one walk if its
+counts fit in memory, and several if not. Blocks that fit in the memory limit are kept, so that no source is
+read twice.
 
 If a person may have many rows, each question says what one person may add to the counts: a `Bound`.
 """
