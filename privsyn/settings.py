@@ -272,7 +272,7 @@ class Settings:
         return {setting.name: getattr(self, setting.name) for setting in fields(self)} | {
             "matters_most": declared.important,
             "method": self.algorithm.accounting is not None,
-            "pure": bool(self.delta == 0),
+            "pure": float(self.delta) == 0,
             "keep": declared.public is not None and declared.public.randomised,
             "randomised": self.epsilon is None,
             "tables": declared.linked_tables is not None,

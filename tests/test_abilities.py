@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -283,6 +284,11 @@ def test_empty_text_is_a_value_that_linked_tables_refuse(name, folder, monkeypat
 
 def test_a_delta_of_another_type_is_not_taken_for_zero():
     assert PrivSyn.paper(1.0, np.float64(1e-9)).requests["pure"] is False
+
+
+def test_a_delta_that_is_zero_as_a_double_is_zero_for_the_noise_too():
+    model = PrivSyn(1.0, Fraction(1, 10**400), Schema({"job": Categorical(["cook", "smith"])}))
+    assert model.fit(ROWS[["job"]]).ledger_.accounting == "pure"
 
 
 def test_the_ledger_names_a_unit_whose_column_has_no_name():

@@ -59,7 +59,7 @@ class Alone:
 
     def __init__(self, table: Any, settings: RunSettings) -> None:
         self.table = table
-        self._seed, self._delta = settings.seed, settings.delta
+        self._seed, self._delta = settings.seed, float(settings.delta)  # as accounting does
 
     def __enter__(self) -> Self:
         return self
