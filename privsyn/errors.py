@@ -309,7 +309,7 @@ class NoSignalWarning(PaidRunWarning):
 
 
 class LossWarning(PaidRunWarning):
-    """Many cells of some columns are not what they were in the private table."""
+    """Many cells of some columns may not be what they were in the private table."""
 
 
 class NotFoundWarning(PaidRunWarning):
@@ -329,7 +329,7 @@ def warn_noise(epsilon: object, noise: float) -> None:
     warnings.warn(text, NoiseWarning, stacklevel=4)
 
 
-LOST = "the run changed many cells, as the released counts show (losses_ has all):"
+LOST = "many cells of these columns may be lost; compare them with the private table (losses_ has all):"
 
 NOT_FOUND = "no values or bounds were found for: "
 

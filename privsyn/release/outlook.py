@@ -168,8 +168,8 @@ class Outlook:
             parts.append(f"many cells of {_listed(self.spoiled)} are lost")
         if self.doubtful:
             parts.append(
-                f"the schema fits only if most cells of {_listed(self.doubtful)} are missing, at a bound or"
-                " one value"
+                f"most cells of {_listed(self.doubtful)} are missing, at a bound or one value, which the"
+                " schema may cause"
             )
         if self.of_target is not None:
             parts.append(f"a model of the target {A_MODEL[self.level_of_target]}")
