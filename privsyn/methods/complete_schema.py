@@ -45,7 +45,6 @@ from privsyn.private.find_values import (
     count_votes,
 )
 from privsyn.private.noise_laws import GAUSSIAN, Law
-from privsyn.private.spend import Spend
 from privsyn.progress import no_progress
 from privsyn.table.discovery.beyond import Beyond
 from privsyn.table.discovery.frequent import FALSE_DISCOVERY_RATE, Frequent, FrequentQuestion
@@ -59,6 +58,7 @@ if TYPE_CHECKING:
 
     from privsyn.methods.run_settings import RunSettings
     from privsyn.table.io.source import RawTable
+    from privsyn.table.schema.schema import Schema
 
 Counted = tuple[BoundsGrid, Ints, float]
 """Cells in which the numbers of a column were counted, the noisy counts, and the deviation of their noise."""
@@ -225,8 +225,37 @@ class Question:
     one_row: bool = False
 
 
+@dataclass(frozen=True, eq=False)
 class Discovered:
-    """What is found of what a schema leaves open, and the questions that find it.
+    """What was found of what a schema leaves open.
+
+    Parameters
+    ----------
+    schema : Schema
+        Complete: it leaves nothing open.
+    heaps : mapping of a column to the heaps of its numbers
+    frequent : mapping of a column to its frequent numbers
+    counted : mapping of a column to Counted
+        The first grid of each column of numbers without bounds, and its released counts.
+    beyond : mapping of a column to two of Beyond
+        What the released counts show below and above the bounds that were found.
+    not_found : tuple of str
+        Columns of which no value and no bound exceeded the noise.
+    share : float
+        Share of the table's budget that was spent. A question that no column needs costs nothing.
+    """
+
+    schema: Schema
+    heaps: Mapping[str, Heaps]
+    frequent: Mapping[str, Frequent]
+    counted: Mapping[str, Counted]
+    beyond: Mapping[str, tuple[Beyond, Beyond]]
+    not_found: tuple[str, ...]
+    share: float
+
+
+class Search:
+    """The questions that find what a schema leaves open. Each follows from the answers to those before it.
 
     Parameters
     ----------
@@ -236,13 +265,6 @@ class Discovered:
         As for `discover`.
     one_row : bool
         Whether frequent numbers are counted in one row of each person.
-
-    Attributes
-    ----------
-    schema : Schema
-        Complete at the end: it leaves nothing open.
-    heaps : mapping of a column to the heaps of its numbers
-    frequent : mapping of a column to its frequent numbers
     """
 
     def __init__(
@@ -261,32 +283,16 @@ class Discovered:
         self._shares = [FOR_VALUES * bool(self._values)]
 
     @property
-    def counted(self) -> dict[str, Counted]:
-        """The first grid of each column of numbers without bounds, and its released counts."""
+    def result(self) -> Discovered:
+        """What was found, at the end of all walks."""
         grids = self._public.grids
-        return {
+        counted = {
             name: (grids[name], *counts) for name, counts in self._cells.items() if grids[name].around_zero
         }
-
-    @property
-    def beyond(self) -> dict[str, tuple[Beyond, Beyond]]:
-        """What the released counts show below and above the bounds that were found."""
-        return self._public.beyond(self._cells, self._closer, self._closer_cells, self._whole)
-
-    @property
-    def not_found(self) -> tuple[str, ...]:
-        """Columns of which no value and no bound exceeded the noise."""
-        return self._public.not_found(self._values, self._cells)
-
-    @property
-    def spends(self) -> tuple[Spend, ...]:
-        """What was asked."""
-        return self._finder.log.spends
-
-    @property
-    def share(self) -> float:
-        """Share of the whole budget that was spent. A question that no column needs costs nothing."""
-        return fsum(self._shares)
+        beyond = self._public.beyond(self._cells, self._closer, self._closer_cells, self._whole)
+        not_found = self._public.not_found(self._values, self._cells)
+        share = fsum(self._shares)
+        return Discovered(self.schema, self.heaps, self.frequent, counted, beyond, not_found, share)
 
     def walks(self, *, all_lattices: bool) -> Iterator[tuple[Question, ...]]:
         """Yield the questions of each walk over the rows; the next follow from what was found by then.
@@ -402,9 +408,9 @@ def discover(
     report, is_open = settings.progress or no_progress, bool(open_schema.open)
     if is_open:
         table.require_again("what values and bounds the schema leaves out")
-    discovered = Discovered(open_schema, finder, rho, delta, one_row=one_row is not None)
+    search = Search(open_schema, finder, rho, delta, one_row=one_row is not None)
     for done, questions in enumerate(
-        discovered.walks(all_lattices=settings.algorithm.fine_cells and not table.once)
+        search.walks(all_lattices=settings.algorithm.fine_cells and not table.once)
     ):
         if is_open:
             report("finding values and bounds", done, WALKS)
@@ -415,7 +421,7 @@ def discover(
                 question.use(exact)
     if is_open:
         report("finding values and bounds", WALKS, WALKS)
-    return discovered
+    return search.result
 
 
 def _by_table(
