@@ -220,7 +220,7 @@ def test_which_rows_of_a_person_are_kept_follows_from_what_only_the_owner_knows(
         place = tmp_path / "run" / "run.json"
         if changed:
             place.write_text(json.dumps(json.loads(place.read_text()) | changed))
-        return Owners(None, party=0, peers=PEERS, folder=tmp_path / "run").run().bits(100)
+        return Owners(None, party=0, peers=PEERS, folder=tmp_path / "run").run().bits()(100)
 
     first = words()
     assert (words(part="00" * PART) == first).all()
