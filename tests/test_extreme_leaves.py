@@ -114,7 +114,7 @@ def left_by(table, words, answers, schema, settings, path):
         warnings.simplefilter("error")
         for of_released in (LossWarning, NoSignalWarning, NotFoundWarning, RefitWarning):
             warnings.simplefilter("ignore", of_released)
-        patch.setattr(Alone, "bits", property(lambda _: lambda size: words[:size]))
+        patch.setattr(Alone, "bits", lambda _: lambda size: words[:size])
         patch.setattr(reading, "best_bound", lambda *_: 4)
         fitted = PrivSyn(40.0, schema=schema, seed=1, **settings).fit(table)
     fitted.save(path)

@@ -163,7 +163,7 @@ def replayed(words, answers, bound):
 
     with answers.run(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(reading, "best_bound", lambda *_: bound)
-        patch.setattr(Alone, "bits", property(lambda _: bits))
+        patch.setattr(Alone, "bits", lambda _: bits)
         patch.setattr(rows, "ROWS_AT_ONCE", 64)
         yield
     assert next(left, None) is None

@@ -94,7 +94,7 @@ def left_by(table, words, answers, model, form, bound, folder):
     folder.mkdir()
     with answers.run(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(reading, "best_bound", lambda *_: bound)
-        patch.setattr(Alone, "bits", property(lambda _: lambda size: words[:size]))
+        patch.setattr(Alone, "bits", lambda _: lambda size: words[:size])
         patch.setattr(rows, "ROWS_AT_ONCE", 200)
         settings = {"unit": "who", "method": method, "seed": 1, "memory": "2GB" if bound % 6 else 0}
         fitted = PrivSyn(20.0, delta, schema, **settings).fit(FORMS[form](table[names], folder))

@@ -67,7 +67,7 @@ def fitted(tables, answers, words):
     """Fit with known words for the rows; those of all others are the same, as the person's follow."""
     left = iter(words)
     with answers.run(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Alone, "bits", property(lambda _: lambda size: next(left)[:size]))
+        patch.setattr(Alone, "bits", lambda _: lambda size: next(left)[:size])
         patch.setattr(Alone, "generator", lambda _: np.random.default_rng(int(words[0][0])))
         return PrivSyn(EPSILON, DELTA, DATABASE).fit(tables).ledger_
 
