@@ -16,9 +16,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
-from privsyn.account.files import BudgetFiles
-from privsyn.account.policy import Policy
-from privsyn.account.runs import (
+from privsyn.account.budget_file import (
     KEPT_IN,
     SO_FAR,
     Run,
@@ -31,6 +29,8 @@ from privsyn.account.runs import (
     runs_in,
     total_of,
 )
+from privsyn.account.files import BudgetFiles
+from privsyn.account.policy import Policy
 from privsyn.errors import InputError
 from privsyn.private.ledger import Ledger
 from privsyn.progress import MEASURING, Progress

@@ -12,8 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from privsyn.account.budget_file import ENDING, beside, exists, kept_in
 from privsyn.account.policy import Policy
-from privsyn.account.runs import ENDING, beside, exists, kept_in
 from privsyn.errors import InputError
 from privsyn.table.io.formats import file_of
 

@@ -9,7 +9,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from privsyn.account.runs import Run, Spent, beside, exists, rounded_down
+from privsyn.account.budget_file import Run, Spent, beside, exists, rounded_down
 from privsyn.arguments import check_between, check_finite
 from privsyn.errors import InputError, about, did_you_mean, spelled
 from privsyn.files import check_file, read_text

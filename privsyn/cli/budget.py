@@ -25,9 +25,9 @@ def budget(
     """Print what was spent on DATA, by whom and when, and what its policy leaves. It reads no row."""
     from privsyn.account.account import summary
     from privsyn.account.account import withdraw as record
+    from privsyn.account.budget_file import exists, runs_in
     from privsyn.account.files import BudgetFiles
     from privsyn.account.policy import policy_of
-    from privsyn.account.runs import exists, runs_in
     from privsyn.errors import InputError
 
     if (withdraw is None) != (reason is None):

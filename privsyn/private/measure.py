@@ -32,7 +32,7 @@ from privsyn.marginals.marginal import NO_GROUPS, Grouping, Marginal, Measuremen
 from privsyn.marginals.recoding import Merging
 from privsyn.private.acceptance import Excess
 from privsyn.private.contribution import ONE_ROW_EACH, Bound, Contribution
-from privsyn.private.dependence import GRID, INDIF_SENSITIVITY, indif_on_grid
+from privsyn.private.indif import GRID, INDIF_SENSITIVITY, indif_on_grid
 from privsyn.private.noise import SharedNoise, release
 from privsyn.private.noise_laws import GAUSSIAN, Law
 from privsyn.private.randomness import Noise

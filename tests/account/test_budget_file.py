@@ -17,8 +17,8 @@ from test_progress import RUNS, each_run
 from privsyn import InputError, PrivSyn
 from privsyn.account import account
 from privsyn.account.account import Account, summary, withdraw
+from privsyn.account.budget_file import Run, Spent, beside, name_of, runs_in, spent
 from privsyn.account.policy import Policy
-from privsyn.account.runs import Run, Spent, beside, name_of, runs_in, spent
 from privsyn.private.ledger import Ledger
 from privsyn.private.spend import QueryLog
 

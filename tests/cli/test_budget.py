@@ -17,7 +17,7 @@ from command import CANARY, run, run_apart
 
 from privsyn import load
 from privsyn.account.account import Account
-from privsyn.account.runs import Run, Spent, runs_in, spent
+from privsyn.account.budget_file import Run, Spent, runs_in, spent
 from privsyn.private.ledger import Ledger
 
 SETTINGS = ("--epsilon", 1, "--schema", "schema.yaml")

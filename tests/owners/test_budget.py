@@ -10,7 +10,7 @@ from owners.meeting import CrashError, Meeting, met, together
 from owners.test_processes import SCHEMA
 from owners.test_rounds import table
 
-from privsyn.account.runs import runs_in
+from privsyn.account.budget_file import runs_in
 from privsyn.cli import main
 from privsyn.private.ledger import Ledger
 

@@ -22,7 +22,7 @@ from privsyn.marginals.marginal import Marginal, Measurement
 from privsyn.marginals.recoding import Merging
 from privsyn.private import measure
 from privsyn.private.contribution import Contribution
-from privsyn.private.dependence import GRID, INDIF_SENSITIVITY
+from privsyn.private.indif import GRID, INDIF_SENSITIVITY
 from privsyn.private.measure import PrivateTable
 from privsyn.private.rows import CachedWalk, Rows
 

@@ -56,9 +56,9 @@ def account_of(
     Nothing of the table is read. `resumed` is the id of a run that was begun before: it is counted once.
     """
     from privsyn.account.account import Account
+    from privsyn.account.budget_file import Run, name_of
     from privsyn.account.files import BudgetFiles
     from privsyn.account.policy import policy_of
-    from privsyn.account.runs import Run, name_of
     from privsyn.errors import InputError
 
     budget_place.check()
@@ -95,7 +95,7 @@ def refuse_sweep(data: Path) -> None:
 
 def check_recordable(data: Path, account: Account) -> None:
     """Refuse a run whose budget file cannot be written; a table that is not there comes first."""
-    from privsyn.account.runs import exists
+    from privsyn.account.budget_file import exists
     from privsyn.errors import InputError
     from privsyn.table.io.formats import file_of
 

@@ -14,7 +14,7 @@ from reference import cells_of
 from strategies import StubNoise
 
 from privsyn.marginals.domain import Domain
-from privsyn.private.dependence import GRID, INDIF_SENSITIVITY, indif_on_grid
+from privsyn.private.indif import GRID, INDIF_SENSITIVITY, indif_on_grid
 from privsyn.private.measure import PrivateTable
 from privsyn.private.rows import Rows
 
