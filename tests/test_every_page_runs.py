@@ -32,7 +32,7 @@ import yaml
 from fences import Block, blocks_of
 from threadpoolctl import threadpool_limits
 
-from privsyn.account import runs
+from privsyn.account import budget_file
 from privsyn.cli import main
 from privsyn.private import gaussian_sampler
 
@@ -215,7 +215,7 @@ def test_a_page_runs_as_it_is_written(page, module, programs, tmp_path, monkeypa
     folder.mkdir()
     monkeypatch.chdir(folder)
     ids = iter(dict.fromkeys(re.findall(ID, page.read_text(encoding="utf-8"))))
-    monkeypatch.setattr(runs, "secrets", SimpleNamespace(token_hex=lambda size: next(ids, "0" * 2 * size)))
+    monkeypatch.setattr(budget_file, "secrets", SimpleNamespace(token_hex=lambda size: next(ids, "0" * 2 * size)))
     reader = Reader(page, module, programs, capfd)
     for block in blocks_of(page):
         reader.read(block)

@@ -8,6 +8,7 @@ import pytest
 
 from privsyn import Categorical, Datetime, Increasing, Numerical, PrivSyn, Schema
 from privsyn.release.draws.frames import FrameDraws, codec_of, part_of
+from privsyn.release.release import Release
 
 ROWS = 2000
 SCHEMA = Schema(
@@ -54,7 +55,7 @@ def test_a_part_has_the_codes_and_the_tables_of_its_columns_and_of_those_linked_
     inside = set(part.codec.domain)
     kept = [t for t in release.fitted.marginals if set(t.attributes) <= inside]
     assert list(part.fitted.marginals) == kept
-    sample = part.sample(500, seed=0)
+    sample = Release.of_table(part).sample(500, seed=0)
     assert list(sample) == columns
     assert (sample.dtypes == release.sample(10, seed=0).dtypes[columns]).all()
     if "last" in columns:

@@ -237,7 +237,7 @@ def test_nothing_of_ours_is_in_the_log_of_spark(spark, log, capfd):
     refused(partial(town.results, fail))
     refused(partial(town.ask, fail, None))
     many = KeptRows("who", 0, np.zeros(1_030_000, np.uint8), b"", b"")  # of 8,240,000 rows
-    none = replace(many, kept=many.kept[:0])
+    none = replace(many, mask=many.mask[:0])
     assert replace(town, bounds=(many, none)).results(lambda frames: 0) == [0, 0]
     texts = spark.createDataFrame(pa.table({"town": ["UNREADABLE"]}))
     failing = texts.select(functions.col("town").cast("int"))
