@@ -215,7 +215,8 @@ def test_a_page_runs_as_it_is_written(page, module, programs, tmp_path, monkeypa
     folder.mkdir()
     monkeypatch.chdir(folder)
     ids = iter(dict.fromkeys(re.findall(ID, page.read_text(encoding="utf-8"))))
-    monkeypatch.setattr(budget_file, "secrets", SimpleNamespace(token_hex=lambda size: next(ids, "0" * 2 * size)))
+    secrets = SimpleNamespace(token_hex=lambda size: next(ids, "0" * 2 * size))
+    monkeypatch.setattr(budget_file, "secrets", secrets)
     reader = Reader(page, module, programs, capfd)
     for block in blocks_of(page):
         reader.read(block)
