@@ -121,6 +121,8 @@ def infer_columns(
     for name, column in columns.items():
         if (
             isinstance(column, Numerical)
+            and column.format
+            is None  # "$0.00" is an amount, and its text is no number that a list could hold
             and frame[name].nunique() <= FEW_NUMBERS
             and order.is_code(name)
             and not order.has_neighbours(name, least_columns=1)
