@@ -502,8 +502,8 @@ READERS = (
     bug("domain from the data", "privsyn.methods.learning.learn_table",
         "A.codec(B.schema, *R)",
         "A.codec(type(B.schema)({n: type(c)([v for v in c.values if any((f[n] == v).any() for f in "
-        "A.source.frames())] or [0], nullable=c.nullable) if getattr(c, 'values', None) and n in A.source.head "
-        "else c for n, c in B.schema.columns.items()}), *R)",
+        "A.source.frames())] or [0], nullable=c.nullable) if getattr(c, 'values', None) and "
+        "n in A.source.head else c for n, c in B.schema.columns.items()}), *R)",
         "tests/test_leaks.py::test_what_may_come_out_is_the_schemas_whatever_the_rows_hold"),
     bug("an error message with a value", "privsyn.table.codec.codec.Codec.encode",
         "with replace_errors(*R): ...",
