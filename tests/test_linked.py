@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from replay import Answers
+from test_random_databases import KEYS
 
 from privsyn import Categorical, Database, Datetime, InputError, Numerical, PrivSyn, Schema, Table, load
 from privsyn.methods import reading
@@ -62,24 +63,6 @@ def check(database, tables, made):
         if table.order is not None:
             times = rows.groupby(table.link, sort=False, observed=True)[table.order]
             assert all(of.dropna().is_monotonic_increasing for _, of in times)
-
-
-# --- any tree of tables ------------------------------------------------------------------------------------
-
-KEYS = {
-    "int64": lambda numbers: pd.array(numbers, "int64"),
-    "Int64": lambda numbers: pd.array(numbers, "Int64"),
-    "str": lambda numbers: pd.array([f"k{number}" for number in numbers], "str"),
-    "category": lambda numbers: pd.Categorical([f"k{number}" for number in numbers]),
-}
-COLUMNS = {
-    "word": (Categorical(["a", "b"]), lambda rng, n: rng.choice(["a", "b"], n)),
-    "number": (Numerical(0, 9, integer=True), lambda rng, n: rng.integers(0, 10, n)),
-    "real": (Numerical(0, 1), lambda rng, n: rng.random(n)),
-    "day": (Datetime("2020-01-01", "2020-12-31"),
-            lambda rng, n: pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 366, n), "D")),
-    "yes": (Categorical([False, True]), lambda rng, n: rng.random(n) < 0.5),
-}  # fmt: skip
 
 
 # --- several tables ----------------------------------------------------------------------------------------
