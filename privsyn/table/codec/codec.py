@@ -76,8 +76,6 @@ class Codec:
         Released. Only `decode` uses them.
     split : tuple of str
         The columns that are counted as several attributes (see `privsyn.table.codec.parts`).
-    with_gaps : bool
-        Encode columns that increase as gaps (see `privsyn.table.codec.gaps`); older releases did not.
     compared : tuple of str
         The columns that rules across tables name: they are counted, not encoded as gaps, if that is possible.
 
@@ -99,7 +97,6 @@ class Codec:
     fine: bool = False
     heaps: Mapping[str, Heaps] = field(default_factory=dict, repr=False)
     split: tuple[str, ...] = ()
-    with_gaps: bool = True
     compared: tuple[str, ...] = ()
     rules: Repair = field(init=False, repr=False, compare=False)
     parts: Mapping[str, tuple[str, ...]] = field(init=False, repr=False, compare=False)
@@ -125,7 +122,7 @@ class Codec:
                     makers[name] = cast(Generated, schema.columns[name]).maker(dtype)
         if not columns:
             raise InputError("no column is left to be counted: all are identifiers or free text")
-        gaps = choose_gaps(schema, columns, nullable, self.compared, fine=self.fine) if self.with_gaps else {}
+        gaps = choose_gaps(schema, columns, nullable, self.compared, fine=self.fine)
         several = {
             name: parts.parts(name, schema.coded[name])
             for name in self.split
@@ -432,16 +429,15 @@ class Codec:
         columns = {"split": [*self.split], "compared": [*self.compared]}
         facts = {"schema": to_plain(self.schema), "dtypes": dict(self._texts), "fine": self.fine}
         more = {"heaps": heaps_to_plain(self.heaps), **columns}
-        return {**facts, "gaps": self.with_gaps} | {name: plain for name, plain in more.items() if plain}
+        return facts | {name: plain for name, plain in more.items() if plain}
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Codec:
         """Return the codec that `to_dict` wrote."""
         dtypes, heaps = plain["dtypes"], heaps_from_plain(plain.get("heaps", {}))
         split, compared = (tuple(plain.get(names, ())) for names in ("split", "compared"))
-        with_gaps = bool(plain.get("gaps"))  # releases of formats 2 and 3 have none
         schema, texts, fine = from_plain(plain["schema"]), tuple(dtypes.values()), bool(plain["fine"])
-        return cls(schema, tuple(dtypes), texts, fine, heaps, split, with_gaps, compared)
+        return cls(schema, tuple(dtypes), texts, fine, heaps, split, compared)
 
 
 def _draw(encoder: Encoder, codes: Integers, rng: np.random.Generator) -> Floats:
