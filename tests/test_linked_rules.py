@@ -13,7 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from hypothesis import strategies as st
-from test_linked import COLUMNS
+from test_random_databases import COLUMNS
 
 from privsyn import (
     Categorical,
