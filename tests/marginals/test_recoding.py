@@ -138,20 +138,26 @@ def test_values_that_are_common_enough_stay_by_themselves(case):
         assert alone[start:][common[start:]].all()
 
 
-@given(mergings())
-def test_a_pool_left_in_is_itself_not_rare(case):
-    """Unless there is nothing else for it to join, or the total less the common values says more than it."""
-    merging, answers = case
-    of_total = THRESHOLD * np.sqrt(min(answer.variance.sum() for answer in answers))
+@given(one_ways(), st.floats(1.0, 1000.0), st.booleans())
+def test_a_pool_left_in_is_itself_not_rare(answers, total, as_published):
+    """Unless there is nothing else for it to join, or the total less the common values says more than it.
+
+    As published, the threshold of a pool is that of a single value, and the total does not count.
+    """
+    merging = merge_rare(answers, total, as_published=as_published)
+    variance_of_total = np.inf if as_published else min(answer.variance.sum() for answer in answers)
     for group, share, runs, answer in zip(
         merging.groups, merging.shares, merging.merged.ordered, answers, strict=True
     ):
         drawn = share > 0
         counts = np.bincount(group, answer.marginal.counts * drawn)
-        threshold = THRESHOLD * np.sqrt(np.bincount(group, answer.variance * drawn))
-        rare = counts < threshold - 1e-9
+        variance = np.zeros(len(counts))
+        (np.maximum if as_published else np.add).at(variance, group, answer.variance * drawn)
+        rare = counts < THRESHOLD * np.sqrt(variance) - 1e-9
+        common = answer.marginal.counts >= THRESHOLD * np.sqrt(answer.variance)
+        rare &= np.bincount(group, common) == 0  # a common value ends its run, whatever it took in
         assert rare[:runs].sum() <= 3  # what is left over before, between and after the common values
-        assert not (rare & (threshold <= of_total))[runs:].any() or len(rare) == 1
+        assert not (rare & (variance <= variance_of_total))[runs:].any() or len(rare) == 1
 
 
 @given(st.lists(noisy_counts, min_size=1, max_size=12), variances)
