@@ -634,18 +634,6 @@ def test_rows_in_batches_and_of_persons_are_encoded_as_one_table():
     assert (sample["arrival"] <= sample["departure"]).all()
 
 
-def test_a_release_without_gaps_is_read_as_it_was_saved():
-    """Releases of 0.1.0 say nothing about gaps: their columns are encoded as they are."""
-    codec = Codec.for_table(constrained(), stays(10), fine=True)
-    plain = {name: said for name, said in codec.to_dict().items() if name != "gaps"}
-    old = Codec.from_dict(plain)
-    assert old.domain.names == ("ward", "arrival", "departure")
-    assert Codec.from_dict(codec.to_dict()).domain.names == ("ward", "arrival", "departure - arrival")
-    codes = np.stack([RNG(0).integers(0, size, 2000) for size in old.domain.sizes], axis=1).astype(np.int32)
-    rows = old.decode(Records(old.domain, codes), RNG(1))
-    assert (rows["arrival"] <= rows["departure"]).all()
-
-
 @pytest.mark.parametrize("end", [1e308, -1e308, np.inf, -np.inf])
 def test_no_number_is_so_large_that_a_warning_reveals_it(end):
     """Warnings are errors in the tests: one cell would decide whether `fit` fails."""
