@@ -20,7 +20,7 @@ from runs import DELTA, Row, markdown, parser, resumed, write_section
 from tables import Table, read
 
 from privsyn import PrivSyn
-from privsyn.studies.facts_of_table import KEPT, relationships, strength
+from privsyn.studies.publication.relationships import KEPT, relationships, strength
 
 HERE = Path(__file__).parent
 ROWS = HERE / "relationships.csv"

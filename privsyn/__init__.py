@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from privsyn.release.draws.pooling import pool, pooled
     from privsyn.release.from_marginals import from_marginals
     from privsyn.release.release import Release, load
-    from privsyn.studies.data_sheet import sheet
-    from privsyn.studies.plan import Plan
-    from privsyn.studies.planning import plan
-    from privsyn.studies.public_page import report
+    from privsyn.studies.planning.plan import Plan
+    from privsyn.studies.planning.planner import plan
+    from privsyn.studies.publication.data_sheet import sheet
+    from privsyn.studies.publication.public_page import report
     from privsyn.studies.sweep import sweep
     from privsyn.synthesizer import PrivSyn
     from privsyn.table.database.declared import Database, Table
@@ -101,8 +101,8 @@ _HOMES = {
     "privsyn.evaluation.evaluate": ("evaluate",),
     "privsyn.evaluation.attacks.risks": ("Risks",),
     "privsyn.evaluation.scores": ("Scores",),
-    "privsyn.studies.plan": ("Plan",),
-    "privsyn.studies.planning": ("plan",),
+    "privsyn.studies.planning.plan": ("Plan",),
+    "privsyn.studies.planning.planner": ("plan",),
     "privsyn.release.draws.draws": ("Draws",),
     "privsyn.release.draws.pooling": ("pool", "pooled"),
     "privsyn.release.from_marginals": ("from_marginals",),
@@ -110,8 +110,8 @@ _HOMES = {
     "privsyn.notebook": ("progress_bar",),
     "privsyn.owners.owners": ("Owners",),
     "privsyn.release.release": ("Release", "load"),
-    "privsyn.studies.public_page": ("report",),
-    "privsyn.studies.data_sheet": ("sheet",),
+    "privsyn.studies.publication.public_page": ("report",),
+    "privsyn.studies.publication.data_sheet": ("sheet",),
     "privsyn.studies.sweep": ("sweep",),
     "privsyn.synthesizer": ("PrivSyn",),
     "privsyn.release.accuracy": ("Accuracy",),

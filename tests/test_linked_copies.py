@@ -26,7 +26,7 @@ from privsyn import (
 )
 from privsyn.evaluation.integrity import broken_rules
 from privsyn.evaluation.linked_rows import LinkedRows
-from privsyn.studies.facts_of_tables import rules
+from privsyn.studies.publication.links import rules
 from privsyn.table.database.yaml_form import database_from_plain, database_to_plain
 
 HOMES = Schema(

@@ -13,9 +13,9 @@ from privsyn.errors import about, replace_errors
 from privsyn.private.ledger import Ledger
 from privsyn.private.noise_laws import law_of
 from privsyn.settings import Settings
-from privsyn.studies.facts_of_table import power
-from privsyn.studies.plan import Plan
-from privsyn.studies.planning import plan
+from privsyn.studies.planning.plan import Plan
+from privsyn.studies.planning.planner import plan
+from privsyn.studies.publication.relationships import power
 from privsyn.table.drafting.candidates import Proposal
 from privsyn.table.drafting.draft import draft_schema
 from privsyn.table.drafting.relations import long_look_up

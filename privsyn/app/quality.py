@@ -12,7 +12,7 @@ from privsyn.release.losses.of_table import spoiled
 from privsyn.release.outlook import COLUMNS, COLUMNS_ARE, errors_inside, level_of_column, strength
 from privsyn.release.release import load
 from privsyn.release.table_model import TableModel
-from privsyn.studies.page_of_table import LIMITS, in_short
+from privsyn.studies.publication.tiles import LIMITS, in_short
 from privsyn.table.io.formats import is_csv
 from privsyn.table.io.read_in_batches import read_in_batches
 from privsyn.table.io.write import with_formulas

@@ -9,10 +9,9 @@ import pytest
 
 from privsyn import Categorical, Numerical, PrivSyn, Schema
 from privsyn.pages.sections import at_most, interval, percent
-from privsyn.studies import facts_of_table
-from privsyn.studies.data_sheet import render as render_sheet
-from privsyn.studies.facts_of_table import kept_how, overview, relationships
-from privsyn.studies.public_page import render
+from privsyn.studies.publication.data_sheet import render as render_sheet
+from privsyn.studies.publication.public_page import render
+from privsyn.studies.publication.relationships import kept_how, overview, relationships
 
 
 def pairs(*kept):
@@ -178,6 +177,8 @@ def test_the_page_says_beside_the_table_that_differences_in_a_row_are_not_kept()
 
 def test_few_pairs_that_are_kept_well_may_be_used(monkeypatch):
     rows = pairs(WELL, *[ROUGHLY] * 5)
-    monkeypatch.setattr(facts_of_table, "overview", lambda names, _: overview(names, rows))
+    monkeypatch.setattr(
+        "privsyn.studies.publication.relationships.overview", lambda names, _: overview(names, rows)
+    )
     said = answer(render(released(5.0, 4000, 0.0)))
     assert "only in the few pairs that are kept well (1 of 6 measured pairs)." in said

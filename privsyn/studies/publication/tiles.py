@@ -20,7 +20,7 @@ from privsyn.pages.picture import Axis, Bins, error_bars, percent_of
 from privsyn.pages.sections import Section, at_most, interval
 from privsyn.release.agreement import Agreement
 from privsyn.release.table_model import TableModel
-from privsyn.studies.facts_of_table import facts, pair_map, pair_tables
+from privsyn.studies.publication.relationships import facts, pair_map, pair_tables
 from privsyn.table.codec.labels import members
 
 if TYPE_CHECKING:

@@ -10,7 +10,9 @@ import numpy as np
 
 from privsyn.errors import plural, printable
 from privsyn.methods.budget import ALL_FOR_BOUNDS
-from privsyn.studies.expectation import (
+from privsyn.studies.planning.columns import ASSUMED_VALUES
+from privsyn.studies.planning.criteria import PlannedCriterion
+from privsyn.studies.planning.expectation import (
     COLUMN,
     IN_PART,
     KEPT,
@@ -21,8 +23,6 @@ from privsyn.studies.expectation import (
     Expectation,
     TableExpectation,
 )
-from privsyn.studies.planned_columns import ASSUMED_VALUES
-from privsyn.studies.planned_criteria import PlannedCriterion
 
 HEADS = {
     COLUMN: "one column",

@@ -15,7 +15,7 @@ from privsyn.marginals.marginal import Marginal
 from privsyn.pages.diagram import Box
 from privsyn.pages.sections import interval, many, rounded
 from privsyn.release.release import Release
-from privsyn.studies.facts_of_table import KEPT, most_frequent, relationship
+from privsyn.studies.publication.relationships import KEPT, most_frequent, relationship
 from privsyn.synthesis.chains import NUMBER_OF_ROWS, Context, Previous
 from privsyn.table.codec.labels import labels_of
 from privsyn.table.database.declared import Table

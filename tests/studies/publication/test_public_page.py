@@ -30,10 +30,10 @@ from privsyn.errors import DroppedWarning, NotFoundWarning
 from privsyn.marginals.domain import Records
 from privsyn.private.ledger import Ledger
 from privsyn.release.table_model import TableModel
-from privsyn.studies.data_sheet import render as render_sheet
-from privsyn.studies.facts_of_table import in_plain_words, overview, relationships
-from privsyn.studies.page_of_table import FEW_VALUES, MOST_TABLES, MOST_VALUES
-from privsyn.studies.public_page import render
+from privsyn.studies.publication.data_sheet import render as render_sheet
+from privsyn.studies.publication.public_page import render
+from privsyn.studies.publication.relationships import in_plain_words, overview, relationships
+from privsyn.studies.publication.tiles import FEW_VALUES, MOST_TABLES, MOST_VALUES
 
 EVIL = "</style><img src=http://example.invalid onerror=alert(1)>"
 LETTERS = [f"value {place}" for place in range(40)]

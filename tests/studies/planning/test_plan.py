@@ -11,7 +11,7 @@ from command import SCHEMA, run
 from privsyn import Categorical, Identifier, InputError, Numerical, PrivSyn, Schema, Total, plan, read_schema
 from privsyn.inference.rows_per_person import LARGEST_BOUND
 from privsyn.methods.budget import FOR_BOUNDS, FOR_LATTICES, FOR_ROWS, FOR_SIZE, FOR_VALUES
-from privsyn.studies.planning import ASSUMED_BOUND
+from privsyn.studies.planning.planner import ASSUMED_BOUND
 from privsyn.table.codec.codec import Codec
 
 LETTERS = list("abcdefgh")

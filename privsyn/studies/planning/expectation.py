@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from privsyn.studies.counted_table import USUAL_LINK, CountedTable
+from privsyn.studies.planning.counted_table import USUAL_LINK, CountedTable
 from privsyn.table.database.declared import ROWS
 
 COLUMN, PAIR, NUMBER, PARENT, NEXT = "column", "pair", "children", "parent_child", "next"

@@ -7,8 +7,8 @@ from os import PathLike
 from privsyn.arguments import check_release
 from privsyn.files import atomic_path
 from privsyn.release.release import Release
-from privsyn.studies.page_of_table import render_table
-from privsyn.studies.page_of_tables import render_linked
+from privsyn.studies.publication.linked_page import render_linked
+from privsyn.studies.publication.tiles import render_table
 from privsyn.synthesizer import PrivSyn
 
 

@@ -6,7 +6,7 @@ import pytest
 from command import run
 
 from privsyn import Categorical, InputError, Numerical, PrivSyn, Schema, plan
-from privsyn.studies.planned_criteria import LIKELY, NEVER, PlannedCriterion
+from privsyn.studies.planning.criteria import LIKELY, NEVER, PlannedCriterion
 
 ROWS = 5000
 SCHEMA = Schema(

@@ -16,10 +16,10 @@ from privsyn.progress import no_progress
 from privsyn.release.agreement import Agreement
 from privsyn.release.losses.lines import lines_of
 from privsyn.release.release import Release
-from privsyn.studies import facts_of_tables as linked
-from privsyn.studies.facts_of_table import KEPT, MOST_PAIRS, in_plain_words, in_values, pair_table
-from privsyn.studies.facts_of_tables import LinksInWords
-from privsyn.studies.page_of_table import LIMITS, SEED, estimates, in_short
+from privsyn.studies.publication import links as linked
+from privsyn.studies.publication.links import LinksInWords
+from privsyn.studies.publication.relationships import KEPT, MOST_PAIRS, in_plain_words, in_values, pair_table
+from privsyn.studies.publication.tiles import LIMITS, SEED, estimates, in_short
 from privsyn.table.database.opened import ROW, rows_of
 
 SECTIONS = (

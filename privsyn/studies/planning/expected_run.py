@@ -24,8 +24,9 @@ from privsyn.methods.run import Run
 from privsyn.methods.run_table import POSITIONS, RunTable
 from privsyn.private.contribution import MOST, classes
 from privsyn.private.noise_laws import Law, law_of
-from privsyn.studies.counted_table import OF_PREVIOUS_ROW, CountedTable
-from privsyn.studies.expectation import (
+from privsyn.studies.planning.columns import planned_sizes
+from privsyn.studies.planning.counted_table import OF_PREVIOUS_ROW, CountedTable
+from privsyn.studies.planning.expectation import (
     COLUMN,
     KEPT,
     LARGEST,
@@ -38,8 +39,7 @@ from privsyn.studies.expectation import (
     TableExpectation,
     expected_of,
 )
-from privsyn.studies.plan import Plan
-from privsyn.studies.planned_columns import planned_sizes
+from privsyn.studies.planning.plan import Plan
 from privsyn.synthesis.chains import NUMBER_OF_ROWS, POSITION
 from privsyn.table.database.lookups import with_lookups
 from privsyn.table.database.opened import rows_of

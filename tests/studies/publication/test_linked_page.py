@@ -27,11 +27,11 @@ from privsyn import (
 )
 from privsyn.pages.diagram import WIDTH, Box, diagram
 from privsyn.release.outlook import strength
-from privsyn.studies.data_sheet import CROISSANT
-from privsyn.studies.data_sheet import render as render_sheet
-from privsyn.studies.facts_of_table import KEPT
-from privsyn.studies.facts_of_tables import LinksInWords, boxes, persons, rows_each, rules
-from privsyn.studies.page_of_tables import render_linked
+from privsyn.studies.publication.data_sheet import CROISSANT
+from privsyn.studies.publication.data_sheet import render as render_sheet
+from privsyn.studies.publication.linked_page import render_linked
+from privsyn.studies.publication.links import LinksInWords, boxes, persons, rows_each, rules
+from privsyn.studies.publication.relationships import KEPT
 
 pytestmark = pytest.mark.slow("each case")  # the page takes seconds
 

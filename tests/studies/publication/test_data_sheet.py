@@ -12,7 +12,7 @@ from command import CANARY, fill, run
 from privsyn import Categorical, Datetime, Identifier, Numerical, PrivSyn, Schema, Text, load, sheet
 from privsyn.errors import DroppedWarning
 from privsyn.pages.sections import in_markdown
-from privsyn.studies.data_sheet import CROISSANT, render
+from privsyn.studies.publication.data_sheet import CROISSANT, render
 
 EVIL = "a|b <script>*x*"
 SCHEMA = Schema(

@@ -20,8 +20,8 @@ from privsyn.pages.sections import percent
 from privsyn.private.ledger import Ledger
 from privsyn.release.release import Release
 from privsyn.release.table_model import TableModel
-from privsyn.studies import facts_of_tables as linked
-from privsyn.studies.facts_of_table import facts, in_plain_words, in_values
+from privsyn.studies.publication import links as linked
+from privsyn.studies.publication.relationships import facts, in_plain_words, in_values
 from privsyn.synthesizer import PrivSyn
 from privsyn.table.database.synthetic import schema_of
 from privsyn.table.io.formats import Location, holds_tables, tables_in

@@ -15,8 +15,8 @@ from privsyn.pages.sections import at_most
 from privsyn.private.acceptance import UNIT, margins
 from privsyn.private.noise_laws import Law
 from privsyn.release.acceptance.criteria import Criteria, Criterion, Margin, Mean, Proportion, Slope, spans
-from privsyn.studies.counted_table import USUAL_DEPENDENCE, one_way_error, pair_error
-from privsyn.studies.expectation import LARGEST, STEP, Expectation
+from privsyn.studies.planning.counted_table import USUAL_DEPENDENCE, one_way_error, pair_error
+from privsyn.studies.planning.expectation import LARGEST, STEP, Expectation
 from privsyn.table.codec.codec import Codec
 
 HOPELESS = 0.1

@@ -25,12 +25,12 @@ from privsyn.private.noise_laws import Law, law_of
 from privsyn.release.acceptance.criteria import check_accept
 from privsyn.release.acceptance.layout import check_testable
 from privsyn.settings import Settings
-from privsyn.studies.counted_table import CountedTable
-from privsyn.studies.expectation import COLUMN, PAIR, Expectation, expected_of
-from privsyn.studies.linked_expectation import plan_of_tables
-from privsyn.studies.plan import Plan, errors_in_words
-from privsyn.studies.planned_columns import Named, notes, planned_columns, planned_domain
-from privsyn.studies.planned_criteria import PlannedCriterion, planned_criteria
+from privsyn.studies.planning.columns import Named, notes, planned_columns, planned_domain
+from privsyn.studies.planning.counted_table import CountedTable
+from privsyn.studies.planning.criteria import PlannedCriterion, planned_criteria
+from privsyn.studies.planning.expectation import COLUMN, PAIR, Expectation, expected_of
+from privsyn.studies.planning.expected_run import plan_of_tables
+from privsyn.studies.planning.plan import Plan, errors_in_words
 from privsyn.table.codec.codec import Codec
 from privsyn.table.database.declared import Database
 from privsyn.table.database.yaml_form import as_database

@@ -14,8 +14,8 @@ from privsyn.private.noise_laws import law_of
 from privsyn.private.spend import QueryLog
 from privsyn.progress import no_progress
 from privsyn.settings import Settings
-from privsyn.studies.expectation import KEPT, NEXT, NUMBER, PARENT
-from privsyn.studies.linked_expectation import ExpectedRun, opened_without_rows
+from privsyn.studies.planning.expectation import KEPT, NEXT, NUMBER, PARENT
+from privsyn.studies.planning.expected_run import ExpectedRun, opened_without_rows
 
 LETTERS = list("abcdef")
 HOMES = Table(Schema({"kind": Categorical(LETTERS), "size": Numerical(1, 9, integer=True)}), key="home")

@@ -1,0 +1,1 @@
+"""What is published beside a release: its public page and its data sheet."""
