@@ -183,15 +183,24 @@ def smooth_errors(
     return errors
 
 
+class RequiredSums(NamedTuple):
+    """The sums that the cells of tables must have.
+
+    Parameters
+    ----------
+    labels : of shape (kinds of sums, cells), the sum of each kind that a cell belongs to
+    targets : of shape (tables, sums), those of kind k from ``starts[k]`` to ``starts[k + 1]``
+    starts : of shape (kinds of sums + 1,)
+    """
+
+    labels: Ints
+    targets: Floats
+    starts: Ints
+
+
 @njit(**KERNEL)
 def remove_negatives(
-    tables: Floats,
-    freedoms: Floats,
-    labels: Ints,
-    targets: Floats,
-    starts: Ints,
-    rounds: int,
-    enough: float,
+    tables: Floats, freedoms: Floats, required: RequiredSums, rounds: int, enough: float
 ) -> None:
     """Alternate in place between correcting counts to the required sums and setting negative counts to 0.
 
@@ -199,11 +208,11 @@ def remove_negatives(
     ----------
     tables, freedoms : of shape (tables, cells)
         Counts. Each sum is corrected in proportion to the freedom of its cells.
-    labels : of shape (kinds of sums, cells), the sum of each kind that a cell belongs to
-    targets : of shape (tables, sums), those of kind k from ``starts[k]`` to ``starts[k + 1]``
+    required : RequiredSums
     rounds : most rounds
     enough : share of the total: stop when every sum is missed by less
     """
+    labels, targets, starts = required
     excess, freedom_of_sums = np.empty(targets.shape[1]), np.empty(targets.shape[1])
     for table in range(len(tables)):
         counts, freedom = tables[table], freedoms[table]
@@ -232,26 +241,33 @@ def remove_negatives(
                 break
 
 
-@njit(**KERNEL, fastmath={"reassoc"})  # sums over the grid may be reordered, so they are vectorised
-def best_tilt(
-    counts: Floats,
-    variance: Floats,
-    near: Mask,
-    likelihood: Floats,
-    grid: Floats,
-    law: Floats,
-    total: float,
-    limit: float,
-    halvings: int,
-) -> float:
-    """Return the tilt, between -most and most, with which the posterior means of a column sum to `total`.
+class SeenCells(NamedTuple):
+    """The noisy counts of a column, and how likely they make each count of a grid.
 
     Parameters
     ----------
     counts, variance, near : of shape (cells,); cells that are not `near` need no prior
     likelihood : of shape (cells that are near, counts of the grid)
-    grid, law : of shape (counts of the grid,), the possible counts and their prior shares
+    grid : of shape (counts of the grid,), the possible counts
     """
+
+    counts: Floats
+    variance: Floats
+    near: Mask
+    likelihood: Floats
+    grid: Floats
+
+
+@njit(**KERNEL, fastmath={"reassoc"})  # sums over the grid may be reordered, so they are vectorised
+def best_tilt(seen: SeenCells, law: Floats, total: float, limit: float, halvings: int) -> float:
+    """Return the tilt, from -limit to limit, with which the posterior means of a column sum to `total`.
+
+    Parameters
+    ----------
+    seen : SeenCells
+    law : of shape (counts of the grid,), the prior shares of the possible counts
+    """
+    counts, variance, near, likelihood, grid = seen
     low, high, prior = -limit, limit, np.empty(len(grid))
     for _ in range(halvings):
         tilt = (low + high) / 2

@@ -347,7 +347,18 @@ def settle(
             joined = Grouping((tables, *side_groups)).join(side)  # an axis of length 1 is one group
             axes = zip(sums.shape[1:], joined.shape[1:], strict=True)
             limits.append((tuple(np.arange(size, dtype=np.int32) % length for size, length in axes), joined))
-        coarse_sums, coarser = _without_negatives(sums, joint.join(freedom), limits), groups
+        starts = np.cumsum([0, *(required[0].size for _, required in limits)])
+        labels = np.empty((len(limits), *sums.shape[1:]), np.int64)
+        for row, start, (codes, required) in zip(labels, starts, limits, strict=False):
+            flat: Ints = np.zeros((), np.int64)  # index of the sum to which each cell belongs
+            for group, size in zip(codes, required.shape[1:], strict=True):
+                flat = flat[..., np.newaxis] * size + group
+            row[...] = start + flat
+        targets = np.concatenate([required.reshape(len(counts), -1) for _, required in limits], axis=1)
+        required_sums = _kernels.RequiredSums(labels.reshape(len(limits), -1), targets, starts)
+        cells, free = sums.reshape(len(counts), -1).copy(), joint.join(freedom).reshape(len(counts), -1)
+        _kernels.remove_negatives(cells, free, required_sums, REMOVALS, REMOVED)
+        coarse_sums, coarser = cells.reshape(sums.shape), groups
     return unstacked(domains, fit_alike(coarse_sums + floor, lifted, totals))
 
 
@@ -369,24 +380,3 @@ def _levels(domain: Domain, margins: tuple[Marginal, ...]) -> list[tuple[Codes, 
     sides = {name: margin.project((name,)) for margin in margins for name in margin.attributes}
     levels = [level for level in LEVELS if level < max(domain.ordered)]
     return [*(tuple(groups_at(sides[name], level) for name in domain.names) for level in levels), every]
-
-
-def _without_negatives(counts: Floats, freedom: Floats, limits: list[RequiredSums]) -> Floats:
-    """Return counts of at least 0 that have the required sums, up to `REMOVED`."""
-    tables, shape = len(counts), counts.shape[1:]
-    starts = np.cumsum([0, *(sums[0].size for _, sums in limits)])
-    labels = np.empty((len(limits), *shape), np.int64)
-    for row, start, (groups, sums) in zip(labels, starts, limits, strict=False):
-        row[...] = start + _cells_of(groups, sums.shape[1:])
-    targets = np.concatenate([sums.reshape(tables, -1) for _, sums in limits], axis=1)
-    cells, flat = counts.reshape(tables, -1).copy(), labels.reshape(len(limits), -1)
-    _kernels.remove_negatives(cells, freedom.reshape(tables, -1), flat, targets, starts, REMOVALS, REMOVED)
-    return cells.reshape(counts.shape)
-
-
-def _cells_of(groups: tuple[Codes, ...], shape: tuple[int, ...]) -> Ints:
-    """Return the flat index of the sum to which each cell belongs."""
-    cells: Ints = np.zeros((), np.int64)
-    for group, size in zip(groups, shape, strict=True):
-        cells = cells[..., np.newaxis] * size + group
-    return cells

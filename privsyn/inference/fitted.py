@@ -191,7 +191,13 @@ def table_certainties(tables: Sequence[Estimate], one_ways: Sequence[Measurement
         some = [tables[i].measured for i in indices]
         counts, variance = map(np.array, zip(*(joined[i] for i in indices), strict=True))
         variance *= prod(1 - 1 / size for size in counts.shape[1:])
-        variance *= _misfits(some, variance, counts)
+        # If the model is right, deviations have the noise variance minus the variance of the estimate. An
+        # excess over this by more than chance (one standard deviation) is attributed to the model.
+        noise_variance = np.array([m.variance for m in some])
+        energy = sums_of((np.array([m.marginal.counts for m in some]) - counts) ** 2)
+        excess = energy - sums_of(noise_variance - variance) - np.sqrt(2 * sums_of(noise_variance**2))
+        misfits = 1.0 + np.maximum(excess, 0.0) / np.maximum(sums_of(variance), TINY_VARIANCE)
+        variance *= misfits.reshape(-1, *(1,) * (counts.ndim - 1))
         for axis, size in enumerate(counts.shape[1:]):
             summed = tuple(k + 1 for k in range(counts.ndim - 1) if k != axis)
             margin = counts.sum(axis=summed, keepdims=True)
@@ -210,19 +216,6 @@ def _in_groups(table: Estimate) -> tuple[Floats, Floats]:
         # Errors inside a group may all have one sign. Their sum varies no more than the group's noise.
         variance = np.minimum(measured.grouping.join(np.sqrt(variance)) ** 2, measured.variance)
     return measured.grouping.join(table.table.counts), variance
-
-
-def _misfits(measured: Sequence[Measurement], variance: Floats, counts: Floats) -> Floats:
-    """Return the factors, at least 1, by which measurements show errors larger than the model expects.
-
-    If the model is right, deviations have the noise variance minus the variance of the estimate. An excess
-    over this by more than chance (one standard deviation) is attributed to the model.
-    """
-    noise = np.array([m.variance for m in measured])
-    energy = sums_of((np.array([m.marginal.counts for m in measured]) - counts) ** 2)
-    excess = energy - sums_of(noise - variance) - np.sqrt(2 * sums_of(noise**2))
-    factors = 1.0 + np.maximum(excess, 0.0) / np.maximum(sums_of(variance), TINY_VARIANCE)
-    return np.asarray(factors.reshape(-1, *(1,) * (counts.ndim - 1)))
 
 
 def _centred(variance: Floats) -> Floats:

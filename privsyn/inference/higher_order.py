@@ -26,7 +26,7 @@ from privsyn.inference.prior.dispersion import (
 from privsyn.marginals.counting import Tables, block_of
 from privsyn.marginals.domain import Attributes, Domain, Floats, Mask, Records
 from privsyn.marginals.ipf import fit_margins
-from privsyn.marginals.marginal import Grouping, Marginal, Measurement, lift
+from privsyn.marginals.marginal import Marginal, Measurement, lift
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros, product
 
 LARGEST = 5  # attributes of a table; three if one of them is ordered
@@ -199,8 +199,11 @@ def denoise_higher_order(
     """
     begun = []
     for t in tables:
-        fine = margins_inside(t.attributes, pairs, one_ways)
-        sides = _in_groups(fine, t.measured)
+        axes = t.measured.marginal.domain.axes
+        sides = tuple(
+            side.join(t.measured.grouping.project(axes(side.attributes)))
+            for side in margins_inside(t.attributes, pairs, one_ways)
+        )
         expected = t.table if t.measured.grouping else possible.fit(t.table, sides)
         begun.append(replace(t, table=fit_margins(expected, sides), margins=sides))
     evidence = deviation_likelihoods([t.measured for t in begun], [t.table.counts for t in begun])
@@ -208,31 +211,19 @@ def denoise_higher_order(
     denoised = []
     for t, dispersion in zip(begun, dispersions.tolist(), strict=True):
         table = denoise(t.measured, t.table.counts, dispersion, t.margins)
-        if t.measured.grouping:
+        if grouping := t.measured.grouping:
+            # Single codes have the sums of their groups, and follow the sides inside these.
             fine = margins_inside(t.attributes, pairs, one_ways)
-            table = _fit_codes(table, t.measured.grouping, fine, possible)
+            one_way = {name: side.project((name,)) for side in fine for name in side.attributes}
+            alone = tuple(one_way[name] for name in table.attributes)
+            ordered = tuple(side.domain.ordered[0] for side in alone)
+            domain = Domain(table.attributes, tuple(map(len, grouping.groups)), ordered)
+            sums, table = table.counts, fit_margins(possible.fit(product(domain, alone), fine), fine)
+            for _ in range(ROUNDS):
+                scaled = Marginal(domain, grouping.scale(table.counts, sums))
+                table = fit_margins(scaled, fine, rounds=ROUNDS)
         denoised.append(replace(t, table=table))
     return tuple(denoised)
-
-
-def _in_groups(sides: tuple[Marginal, ...], measured: Measurement) -> tuple[Marginal, ...]:
-    axes = measured.marginal.domain.axes
-    return tuple(side.join(measured.grouping.project(axes(side.attributes))) for side in sides)
-
-
-def _fit_codes(
-    sums: Marginal, grouping: Grouping, sides: tuple[Marginal, ...], possible: StructuralZeros
-) -> Marginal:
-    """Return a table over single codes with the given sums of groups. Inside groups it follows its sides."""
-    one_way = {name: side.project((name,)) for side in sides for name in side.attributes}
-    alone = tuple(one_way[name] for name in sums.attributes)
-    ordered = tuple(side.domain.ordered[0] for side in alone)
-    domain = Domain(sums.attributes, tuple(map(len, grouping.groups)), ordered)
-    table = fit_margins(possible.fit(product(domain, alone), sides), sides)
-    for _ in range(ROUNDS):
-        scaled = Marginal(domain, grouping.scale(table.counts, sums.counts))
-        table = fit_margins(scaled, sides, rounds=ROUNDS)
-    return table
 
 
 def margins_inside(

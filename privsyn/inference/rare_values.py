@@ -208,32 +208,24 @@ def _merging(one_ways: tuple[Measurement, ...], merged: list[tuple[Codes, Floats
 def _join_ordered(counts: Floats, thresholds: Floats) -> Codes:
     """Return the run of each ordered value.
 
-    The values before the first value that reaches its threshold alone have runs of their own, and so have the
-    values after the last such value: they may all be empty.
+    Neighbours are joined from the left until each run reaches its threshold; the rest joins the last run. A
+    value that reaches its threshold alone ends its run, too. Else the noise of empty values before it could
+    hide it, and it would join a spike. The values before the first such value have runs of their own, and so
+    have the values after the last: they may all be empty.
     """
     clear = np.flatnonzero(counts >= thresholds)
     cuts = [clear[0], clear[-1] + 1] if clear.size else []
     group, size = np.zeros(len(counts), np.int32), 0
     for indices in np.split(np.arange(len(counts)), cuts):
-        group[indices] = size + _join_runs(counts[indices], thresholds[indices])
+        current, held, needed = size, 0.0, 0.0
+        for index in indices.tolist():
+            group[index] = current
+            held, needed = held + counts[index], np.hypot(needed, thresholds[index])
+            if held >= needed or counts[index] >= thresholds[index]:
+                current, held, needed = current + 1, 0.0, 0.0
+        group[indices] = np.minimum(group[indices], max(current - 1, size))
         size = int(group[indices].max(initial=size - 1)) + 1
     return group
-
-
-def _join_runs(counts: Floats, thresholds: Floats) -> Codes:
-    """Join neighbours from the left until each run reaches its threshold; the rest joins the last run.
-
-    A value that reaches its threshold alone ends its run, too. Else the noise of empty values before it could
-    hide it, and it would join a spike.
-    """
-    group = np.zeros(len(counts), np.int32)
-    current, held, needed = 0, 0.0, 0.0
-    for index, (count, threshold) in enumerate(zip(counts, thresholds, strict=True)):
-        group[index] = current
-        held, needed = held + count, np.hypot(needed, threshold)
-        if held >= needed or count >= threshold:
-            current, held, needed = current + 1, 0.0, 0.0
-    return np.minimum(group, max(current - 1, 0)).astype(np.int32)
 
 
 def _pool(

@@ -324,10 +324,39 @@ class Resolutions:
         return self._errors(axes, np.array([p.dispersion for p in pairs]), precisions, budget)
 
     def _find(self, name: str, group: Codes) -> int:
+        """Return the index of the parts of an attribute in these groups, which are computed once.
+
+        Parts are the units, variances and gains of the components, and the masses and priors of the units.
+        """
         key = (name, group.tobytes())
-        if key not in self._places:
-            self._places[key] = len(self._parts)
-            self._parts.append(_components(self._one_ways[name], group, self._waves))
+        if key in self._places:
+            return self._places[key]
+        self._places[key] = len(self._parts)
+        one_way = self._one_ways[name]
+        shares = np.maximum(one_way.counts / one_way.total, 1e-9)
+        ordered = one_way.domain.ordered[0] if one_way.domain.ordered[0] > 2 else 0
+        nominal_shares = shares[ordered:]
+        nominal, even = np.arange(len(nominal_shares)), np.ones(len(nominal_shares))
+        parts: _Parts = nominal, nominal_shares, even, nominal_shares, 1 / nominal_shares
+        if ordered:
+            spectrum = self._waves.along(name, group)
+            mass = shares[:ordered].sum()
+            gains, prior = np.zeros(len(spectrum.variances)), 0.0
+            covariance = self._waves.covariance(name)[:ordered, :ordered]
+            for scale in self._groups[name]:  # errors count at each scale, most at coarse ones
+                along, across = Grouping((scale[:ordered],)), Grouping((scale[:ordered],) * 2)
+                held, lift = along.join(shares[:ordered]), along.join(spectrum.lift[:ordered])
+                weight = 1 / len(held) / mass
+                gains += weight * (lift**2 / held[:, np.newaxis]).sum(axis=0)
+                prior += weight * float((np.diag(across.join(covariance)) / held).sum())
+            parts = (
+                np.append(np.zeros(len(gains), np.int64), 1 + nominal),
+                np.append(spectrum.variances, nominal_shares),
+                np.append(gains, even),
+                np.append(mass, nominal_shares),
+                np.append(prior, 1 / nominal_shares),
+            )
+        self._parts.append(parts)
         return self._places[key]
 
     def _errors(
@@ -350,31 +379,3 @@ def _levels(one_way: Marginal) -> list[Codes]:
     ordered = one_way.domain.ordered[0]
     groups = [groups_at(one_way, level) for level in LEVELS if level < ordered]
     return [*groups, np.arange(one_way.domain.sizes[0], dtype=np.int32)]
-
-
-def _components(one_way: Marginal, group: Codes, waves: Waves) -> _Parts:
-    """Return the units, variances and gains of the components, and the masses and priors of the units."""
-    shares = np.maximum(one_way.counts / one_way.total, 1e-9)
-    ordered = one_way.domain.ordered[0] if one_way.domain.ordered[0] > 2 else 0
-    nominal_shares = shares[ordered:]
-    nominal = np.arange(len(nominal_shares))
-    if not ordered:
-        return nominal, nominal_shares, np.ones(len(nominal_shares)), nominal_shares, 1 / nominal_shares
-    spectrum = waves.along(one_way.attributes[0], group)
-    mass = shares[:ordered].sum()
-    gains, prior = np.zeros(len(spectrum.variances)), 0.0
-    scales = [scale[:ordered] for scale in _levels(one_way)]
-    covariance = waves.covariance(one_way.attributes[0])[:ordered, :ordered]
-    for scale in scales:  # errors count at each scale, most at coarse ones
-        along, across = Grouping((scale,)), Grouping((scale, scale))
-        held, lift = along.join(shares[:ordered]), along.join(spectrum.lift[:ordered])
-        weight = 1 / len(held) / mass
-        gains += weight * (lift**2 / held[:, np.newaxis]).sum(axis=0)
-        prior += weight * float((np.diag(across.join(covariance)) / held).sum())
-    return (
-        np.concatenate([np.zeros(len(gains), np.int64), 1 + nominal]),
-        np.concatenate([spectrum.variances, nominal_shares]),
-        np.concatenate([gains, np.ones(len(nominal_shares))]),
-        np.concatenate([[mass], nominal_shares]),
-        np.concatenate([[prior], 1 / nominal_shares]),
-    )

@@ -171,7 +171,12 @@ class Channels:
     def _inverted(self, measured: Measurement, *, centred: bool) -> Measurement:
         if not self.random(measured.attributes):
             return measured
-        counts, channels = measured.marginal.counts, self._along(measured)
+        counts, grouping = measured.marginal.counts, measured.grouping
+        channels = {
+            axis: self.by_attribute[name].join(grouping.groups[axis]) if grouping else self.by_attribute[name]
+            for axis, name in enumerate(measured.attributes)
+            if name in self.by_attribute
+        }
         for axis, channel in channels.items():
             counts = channel.inverse(counts, axis)
         possible = np.maximum(counts, 0.0)  # with the same sum:
@@ -187,17 +192,6 @@ class Channels:
         share = prod(1 - 1 / max(size, 2) for size in counts.shape) if centred else 1.0
         variance = np.maximum(noise - exact, 0.0) / share
         return Measurement(Marginal(measured.marginal.domain, counts), variance, measured.grouping)
-
-    def _along(self, measured: Measurement) -> dict[int, Channel]:
-        """Return the channel of each randomised axis, for its groups of codes if they were joined."""
-        channels = {
-            axis: self.by_attribute[name]
-            for axis, name in enumerate(measured.attributes)
-            if name in self.by_attribute
-        }
-        if not measured.grouping:
-            return channels
-        return {axis: channel.join(measured.grouping.groups[axis]) for axis, channel in channels.items()}
 
 
 NO_CHANNELS = Channels()

@@ -74,25 +74,20 @@ def _stacked(tables: Sequence[Marginal]) -> Iterator[tuple[list[int], Floats]]:
 
 
 def _entropies(pairs: Sequence[Marginal]) -> tuple[Floats, Floats, Floats]:
-    """Return the entropies of the first attribute, the second, and both together, of each table."""
+    """Return the entropies, in nats, of the first attribute, the second, and both together, of each table."""
     entropies = np.empty((3, len(pairs)))
     for indices, counts in _stacked(pairs):
         both = counts.reshape(len(counts), -1)
         for k, sums in enumerate((counts.sum(axis=2), counts.sum(axis=1), both)):
-            entropies[k, indices] = _entropy(sums)
+            shares = sums / sums.sum(axis=1, keepdims=True)
+            positive, nats = shares > 0, np.empty(len(shares))
+            number = positive.sum(axis=1)
+            for cells in np.unique(number):  # rows with as many empty cells are computed together
+                rows = number == cells
+                positive_shares = shares[rows][positive[rows]].reshape(-1, cells)
+                nats[rows] = -(positive_shares * np.log(positive_shares)).sum(axis=1)
+            entropies[k, indices] = nats
     return entropies[0], entropies[1], entropies[2]
-
-
-def _entropy(counts: Floats) -> Floats:
-    """Return the entropy of each row, in nats. Rows with as many empty cells are computed together."""
-    shares = counts / counts.sum(axis=1, keepdims=True)
-    positive, entropies = shares > 0, np.empty(len(shares))
-    number = positive.sum(axis=1)
-    for cells in np.unique(number):
-        rows = number == cells
-        positive_shares = shares[rows][positive[rows]].reshape(-1, cells)
-        entropies[rows] = -(positive_shares * np.log(positive_shares)).sum(axis=1)
-    return entropies
 
 
 def total_variation(p: Floats, q: Floats) -> float:

@@ -241,9 +241,8 @@ def test_sums_are_met_as_by_the_slow_twin(seed):
         for start, (places, sums) in zip(starts, limits, strict=False)
     ]
     found, targets = counts.ravel().copy(), np.concatenate([sums.ravel() for _, sums in limits])
-    _kernels.remove_negatives(
-        found[None], freedom.reshape(1, -1), np.array(labels), targets[None], starts, 7, 0.0
-    )
+    required = _kernels.RequiredSums(np.array(labels), targets[None], starts)
+    _kernels.remove_negatives(found[None], freedom.reshape(1, -1), required, 7, 0.0)
     np.testing.assert_allclose(
         found.reshape(6, 5), reference.remove_negatives(counts, freedom, limits, 7), rtol=1e-9, atol=1e-9
     )

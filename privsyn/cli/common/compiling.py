@@ -84,9 +84,10 @@ def loops_compiled_ahead() -> Iterator[tuple[Any, tuple[Any, ...]]]:
     singles, number, fraction = types.float32[::1], types.int64, types.float64
     move = _named(synthesis.Move, index, dict.fromkeys(("values", "groups"), index_table))
     spectra = _named(inference.Spectra, floats, dict.fromkeys(("starts", "units", "firsts"), ints))
+    required = _named(inference.RequiredSums, table, {"labels": int_table, "starts": ints})
     yield synthesis.resample, (codes, move, singles, singles, ints, fraction, singles, types.npy_rng)
     yield inference.smooth_errors, (int_table, floats, floats, spectra, floats)
-    yield inference.remove_negatives, (table, table, int_table, table, ints, number, fraction)
+    yield inference.remove_negatives, (table, table, required, number, fraction)
     yield marginals.fit_pairs, (tables, table, table, number, fraction, fraction)
     yield inference.add_class_evidence, (table, floats, floats, int_table, int_table, table)
 

@@ -18,11 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from privsyn.inference.consistency import norm_sub
-from privsyn.marginals.domain import Codes, Domain, Floats, Ints, Mask, keep
+from privsyn.marginals.domain import Codes, Domain, Floats, Ints, keep
 from privsyn.marginals.marginal import Grouping
 from privsyn.marginals.recoding import Merging
 from privsyn.marginals.tolerances import SMALLEST, TINY_COUNT
@@ -105,11 +106,34 @@ def join_cells(expected: Floats, sigma: float, axis: Axis, alone: Collection[int
         )
         return np.concatenate([first, first.max() + 1 + second]).astype(np.int32)
     enough = expected >= max(CLEAR_GROUP * sigma, expected.sum() / axis.groups)
-    spikes = sorted({*_spikes(expected / axis.widths, enough), *alone})
-    starts = np.union1d(_intervals(expected, axis), [edge for cell in spikes for edge in (cell, cell + 1)])
-    starts = starts[starts < len(expected)].astype(np.int64)
-    starts = _halved(starts, expected, max(CLEAR_GROUP * sigma, HEAVY * expected.sum()))
-    starts = _fewest_lost(starts, expected, set(spikes), axis.groups)
+    density = np.concatenate([[0.0], expected / axis.widths, [0.0]])
+    dense = enough & (density[1:-1] >= SPIKE * np.maximum(density[:-2], density[2:]))
+    spikes = {*np.flatnonzero(dense).tolist(), *alone}
+    edges = np.union1d(_intervals(expected, axis), [edge for cell in spikes for edge in (cell, cell + 1)])
+    # Runs are cut where they reach half of their records, repeatedly while both parts have enough.
+    threshold = max(CLEAR_GROUP * sigma, HEAVY * expected.sum())
+    below = np.concatenate([[0.0], np.cumsum(expected)])
+    runs, open_ = [], list(pairwise([*edges[edges < len(expected)].astype(np.int64).tolist(), len(expected)]))
+    while open_:
+        start, end = open_.pop()
+        half = (below[start] + below[end]) / 2
+        cut = start + 1 + int(np.argmin(np.abs(below[start + 1 : end] - half))) if end - start > 1 else start
+        if min(below[cut] - below[start], below[end] - below[cut]) >= threshold:
+            open_ += [(start, cut), (cut, end)]
+        else:
+            runs.append(start)
+    runs.sort()
+    # Neighbours are joined until there are few enough groups: fewest records first, spikes last.
+    records = np.add.reduceat(expected, runs).tolist()
+    while len(runs) > axis.groups:
+        costs = [
+            (not spikes.isdisjoint(beside), sum(counts))
+            for beside, counts in zip(pairwise(runs), pairwise(records), strict=True)
+        ]
+        index = costs.index(min(costs))
+        del runs[index + 1]
+        records[index] += records.pop(index + 1)
+    starts = np.array(runs, np.int64)
     return (np.searchsorted(starts, np.arange(len(expected)), side="right") - 1).astype(np.int32)
 
 
@@ -189,41 +213,6 @@ def _intervals(expected: Floats, axis: Axis) -> Ints:
             edges.append(start)
             start += sign * max(abs(start - median), axis.widths.min())
     return np.unique(np.searchsorted(ends[:-1], [0.0, *edges], side="right") - 1)
-
-
-def _spikes(density: Floats, enough: Mask) -> list[int]:
-    """Return the cells with enough records that are at least `SPIKE` times as dense as either neighbour."""
-    padded = np.concatenate([[0.0], density, [0.0]])
-    return np.flatnonzero(enough & (density >= SPIKE * np.maximum(padded[:-2], padded[2:]))).tolist()
-
-
-def _halved(starts: Ints, expected: Floats, threshold: float) -> Ints:
-    """Cut runs where they reach half of their records, repeatedly while both parts have `threshold`."""
-    below = np.concatenate([[0.0], np.cumsum(expected)])
-    done, open_ = [], list(zip(starts.tolist(), [*starts[1:].tolist(), len(expected)], strict=True))
-    while open_:
-        start, end = open_.pop()
-        half = (below[start] + below[end]) / 2
-        cut = start + 1 + int(np.argmin(np.abs(below[start + 1 : end] - half))) if end - start > 1 else start
-        if min(below[cut] - below[start], below[end] - below[cut]) >= threshold:
-            open_ += [(start, cut), (cut, end)]
-        else:
-            done.append(start)
-    return np.sort(np.array(done, np.int64))
-
-
-def _fewest_lost(starts: Ints, expected: Floats, spikes: set[int], groups: int) -> Ints:
-    """Join neighbours until there are at most `groups`: fewest records first, spikes last."""
-    runs, records = starts.tolist(), np.add.reduceat(expected, starts).tolist()
-    while len(runs) > groups:
-        costs = [
-            (runs[index] in spikes or runs[index + 1] in spikes, records[index] + records[index + 1])
-            for index in range(len(runs) - 1)
-        ]
-        index = costs.index(min(costs))
-        del runs[index + 1]
-        records[index] += records.pop(index + 1)
-    return np.array(runs, np.int64)
 
 
 BRANCHES = 8

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import inf
 
 import numpy as np
@@ -129,8 +130,15 @@ def occurring(
     """
     clear = _clear(counts, covariance, deviations, columns)
     present = _between_ends(clear, counts, covariance, deviations, columns, steep=STEEP)
-    for before, after in zip(clear[:-1].tolist(), clear[1:].tolist(), strict=True):
-        present[before + 1 : after] = not _absent(np.arange(before + 1, after), counts, covariance)
+    for before, after in pairwise(clear.tolist()):
+        if after == before + 1:
+            continue
+        # Values between two clear ones may hold no rows, although their neighbours do.
+        sigma = covariance.deviations_of_sums(np.arange(before + 1, after))[-1]
+        expected = min(counts[before], counts[after]) * (after - before - 1)
+        seen = counts[before + 1 : after].sum()
+        limit = np.clip(TENTH * expected, ABSENT * sigma, SURELY * sigma)
+        present[before + 1 : after] = not (seen < limit and expected - seen > ABSENT * sigma)
     return present
 
 
@@ -235,17 +243,6 @@ def _further(outwards: Ints, counts: Floats, covariance: Covariance, needed: flo
         if not len(clear):
             return number
         number += int(clear[0]) + 1
-
-
-def _absent(between: Ints, counts: Floats, covariance: Covariance) -> bool:
-    """Return whether values between two clear ones hold no rows, although their neighbours do."""
-    if not len(between):
-        return False
-    sigma = covariance.deviations_of_sums(between)[-1]
-    expected = min(counts[between[0] - 1], counts[between[-1] + 1]) * len(between)
-    seen = counts[between].sum()
-    limit = np.clip(TENTH * expected, ABSENT * sigma, SURELY * sigma)
-    return bool(seen < limit and expected - seen > ABSENT * sigma)
 
 
 def counts_of_levels(levels: Sequence[tuple[Floats, Floats]]) -> list[CellCounts]:

@@ -71,7 +71,16 @@ def draw_cells(
     targets: list[tuple[Grouping, Floats]] = []
     for level in _levels(coarse):
         joint = grouping.then(level)
-        drawn = _draw_sums(joint.join(table.counts), level.join(noisy), level.join(variance), rng)
+        expected, noise = joint.join(table.counts), level.join(variance)
+        square = expected**2
+        share = np.divide(square, square + noise, out=np.zeros_like(square), where=square > 0)
+        mean = np.maximum(expected + share * (level.join(noisy) - expected), LEAST_SUM * expected)
+        scatter = share * (1 - share) * noise
+        # A gamma variable is positive and has this mean and variance. A normal one clipped at 0 is larger.
+        shape = np.divide(mean**2, scatter, out=np.full_like(mean, np.inf), where=scatter > 0)
+        certain, least_shape = ~(shape < CERTAIN), np.maximum(shape, LEAST_SUM)
+        factor = rng.gamma(np.where(certain, 1.0, least_shape)) / least_shape
+        drawn = np.where(certain, mean, mean * factor)
         targets.append((joint, drawn))
         scaled = Marginal(table.domain, joint.scale(table.counts, drawn, TINY_SUM))
         table = fit_margins(scaled, margins, rounds=ROUNDS)
@@ -83,19 +92,6 @@ def draw_cells(
     floor = np.where(released.counts > 0, FLOOR, 0.0)
     table = fit_margins(Marginal(table.domain, np.maximum(table.counts, floor)), margins)
     return table if margins else Marginal(table.domain, table.counts * (released.total / table.total))
-
-
-def _draw_sums(expected: Floats, noisy: Floats, variance: Floats, rng: np.random.Generator) -> Floats:
-    """Return sums drawn about what was found, and about what is expected where noise exceeds that."""
-    square = expected**2
-    share = np.divide(square, square + variance, out=np.zeros_like(square), where=square > 0)
-    mean = np.maximum(expected + share * (noisy - expected), LEAST_SUM * expected)
-    scatter = share * (1 - share) * variance
-    # A gamma variable is positive and has this mean and variance. A normal one clipped at 0 is larger.
-    shape = np.divide(mean**2, scatter, out=np.full_like(mean, np.inf), where=scatter > 0)
-    certain = ~(shape < CERTAIN)
-    factor = rng.gamma(np.where(certain, 1.0, np.maximum(shape, LEAST_SUM))) / np.maximum(shape, LEAST_SUM)
-    return np.asarray(np.where(certain, mean, mean * factor))
 
 
 def _levels(table: Marginal) -> list[Grouping]:

@@ -67,6 +67,7 @@ def posterior_counts(counts: Counts, variance: Floats, total: float) -> Counts:
     seen = np.maximum(counts / sigma, -FAR)[near, np.newaxis]
     likelihood = np.exp(-0.5 * (seen - grid / sigma[near, np.newaxis]) ** 2)
 
+    cells = _kernels.SeenCells(counts, variance, near, likelihood, grid)
     largest, limit = float(grid[-1]), FAR / float(sigma.max())
 
     def tilted(law: Floats, tilt: float) -> Floats:
@@ -78,7 +79,7 @@ def posterior_counts(counts: Counts, variance: Floats, total: float) -> Counts:
         return np.maximum(settled, 0.0)
 
     def best_tilt(law: Floats) -> float:
-        return _kernels.best_tilt(counts, variance, near, likelihood, grid, law, total, limit, HALVINGS)
+        return _kernels.best_tilt(cells, law, total, limit, HALVINGS)
 
     law = start
     for _ in range(STEPS):

@@ -218,7 +218,10 @@ class Waves:
         groups = [group[:count] for group, count in zip(groups_of(measured), counts, strict=True)]
         block = np.ix_(*(np.arange(group.max() + 1) for group in groups))
         deviation, joined = away[block] / total, (groups[0], groups[1])
-        a, b = (self._integrals(name) for name in measured.attributes)
+        for name in measured.attributes:
+            if name not in self._hermite:
+                self._hermite[name] = hermite(self._one_way[name])
+        a, b = (self._hermite[name] for name in measured.attributes)
         shares = independent[both].sum(axis=1) / total, independent[both].sum(axis=0) / total
         sigma = float(measured.variance.mean()) ** 0.5 / total
         candidates = [table.table]
@@ -241,11 +244,6 @@ class Waves:
     def _smoothness(self, name: str) -> float:
         """Return the smoothness, or 0 for a nominal attribute, whose prior does not depend on it."""
         return self.smoothness if self._one_way[name].domain.ordered[0] > 1 else 0.0
-
-    def _integrals(self, name: str) -> Floats:
-        if name not in self._hermite:
-            self._hermite[name] = hermite(self._one_way[name])
-        return self._hermite[name]
 
     def _total(self, measured: Measurement) -> float:
         return self._one_way[measured.attributes[0]].total

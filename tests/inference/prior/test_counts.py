@@ -44,5 +44,6 @@ def test_the_tilt_is_that_of_the_twin(seed, cells, share):
     near = rng.random(cells) < 0.7
     likelihood = np.exp(-((counts[near, None] - grid) ** 2) / (2 * variance[near, None]))
     law, total = rng.dirichlet(np.ones(40)), share * max(counts.sum(), 1.0)
-    asked = counts, variance, near, likelihood, grid, law, total, 2.0, 30
-    assert _kernels.best_tilt(*asked) == pytest.approx(reference.best_tilt(*asked), abs=1e-7)
+    cells = _kernels.SeenCells(counts, variance, near, likelihood, grid)
+    tilt = _kernels.best_tilt(cells, law, total, 2.0, 30)
+    assert tilt == pytest.approx(reference.best_tilt(*cells, law, total, 2.0, 30), abs=1e-7)
