@@ -352,7 +352,7 @@ def about_not_found(names: Sequence[str]) -> str:
     )
 
 
-def not_found_in(facts: Iterable[str], names: Iterable[str], table: str | None = None) -> tuple[str, ...]:
+def not_found_in(facts: Iterable[str], names: Iterable[str], table: str = "") -> tuple[str, ...]:
     """Return which columns the line of a ledger names of which nothing was found.
 
     Of linked tables the line has the name of the `table` before each column.
@@ -362,7 +362,7 @@ def not_found_in(facts: Iterable[str], names: Iterable[str], table: str | None =
     >>> not_found_in([about_not_found(["visits.ward", "drugs.name"])], ["ward", "name"], "visits")
     ('ward',)
     """
-    before = "" if table is None else f"{table}."
+    before = f"{table}." if table else ""
     lines = (fact.removeprefix(NOT_FOUND).rpartition("; ")[0] for fact in facts if fact.startswith(NOT_FOUND))
     listed = "".join(f", {line}, " for line in lines)
     return tuple(name for name in names if f", {before}{name}, " in listed)

@@ -8,7 +8,6 @@ its parent; and the columns of the rows before it. Counts over these are what li
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from math import sqrt
 from typing import TYPE_CHECKING
@@ -32,7 +31,7 @@ from privsyn.private.contribution import ONE_ROW_EACH, Contribution, random_orde
 from privsyn.private.ledger import PUBLIC, Ledger
 from privsyn.progress import MEASURING, one_of
 from privsyn.synthesis.chains import EXACT, NEXT, NUMBER_OF_ROWS, OF_ROWS, POSITION, Context, Links, Previous
-from privsyn.table.database.declared import ROWS, Database, Table
+from privsyn.table.database.declared import ROWS, Database
 from privsyn.table.database.lookups import with_lookups
 from privsyn.table.database.opened import ROW, named_tables, number_of_rows, open_tables, rows_of
 from privsyn.table.schema.columns import Numerical
@@ -85,8 +84,9 @@ class Run:
     @classmethod
     def of_one(cls, opened: Opened, share_of_tests: float = 0.0) -> Run:
         """Return the run of a single table, whose rows are persons or belong to persons."""
-        table = RunTable(ROWS, Table(), opened, pairs_of(len(opened.schema.schema.coded)))
-        return cls(Database({ROWS: table.declared}, single=ROWS), (table,), opened.settings, share_of_tests)
+        database = Database.of_one()
+        table = RunTable(ROWS, database.tables[ROWS], opened, pairs_of(len(opened.schema.schema.coded)))
+        return cls(database, (table,), opened.settings, share_of_tests)
 
     @classmethod
     def of(cls, database: Database, tables: object, settings: RunSettings, bits: Bits) -> Run:
@@ -170,7 +170,7 @@ class Run:
             )
             opened = with_required_bounds(opened, table.declared, learned)
             part = replace(inquiry.for_table(table.title), report=one_of(report, number, len(self.tables)))
-            with about(f"table {name!r}") if table.title else nullcontext():
+            with self.database.about(name):
                 estimate = learn_table(opened, row_classes, contribution, part, rho=rho, delta=delta)
             estimate, rows_per_person = self._agreed(estimate, name, rows_per_person)
             learned[name] = self._learned_table(table, estimate, learned, plans)
@@ -365,7 +365,7 @@ class Run:
             unit=unit,
             rows_per_unit=None if unit is None else max(table.contribution.most for table in tables),
             squares=any(table.contribution.squares for table in tables),
-            root=self.database.shown_name(self.database.root),
+            root=self.database.shown_name(self.database.root) or None,
         )
 
     def _method_and_columns(self, tables: list[Learned]) -> list[str]:

@@ -318,7 +318,7 @@ def summary(ledger: Ledger) -> str | None:
     return f"looked for under privacy, for {share:.0%} of the budget{delta}: {'; '.join(topics)}"
 
 
-def bounds_noise(ledger: Ledger, names: Iterable[str], table: str | None = None) -> dict[str, float]:
+def bounds_noise(ledger: Ledger, names: Iterable[str], table: str = "") -> dict[str, float]:
     """Return the noise in a cell of the last counts by which bounds of each column were found, in rows.
 
     It is the sigma of Gaussian noise with the same far tail. Columns whose bounds were given are left out. Of
@@ -341,10 +341,10 @@ def bounds_noise(ledger: Ledger, names: Iterable[str], table: str | None = None)
     }
 
 
-def columns_of(ledger: Ledger, kind: str, names: Iterable[str], table: str | None = None) -> tuple[str, ...]:
+def columns_of(ledger: Ledger, kind: str, names: Iterable[str], table: str = "") -> tuple[str, ...]:
     """Return the columns that the questions of a kind were about, such as `BOUNDS` or `VALUES`.
 
-    Of linked tables it is about one `table`.
+    Of linked tables it is about one `table`, by its title in the ledger.
 
     >>> from privsyn.private.spend import Spend
     >>> spends = (Spend("values of job, town (round 1 of 2)", 2, 2.0**10, 1e4, delta=1e-10),)
@@ -356,9 +356,9 @@ def columns_of(ledger: Ledger, kind: str, names: Iterable[str], table: str | Non
     return tuple(name for name in names if any(f", {name}, " in columns for _, columns in questions))
 
 
-def _asked(ledger: Ledger, kind: str, table: str | None) -> list[tuple[Spend, str]]:
+def _asked(ledger: Ledger, kind: str, table: str) -> list[tuple[Spend, str]]:
     """Return the questions of a kind, about one of several tables, and the columns of each between commas."""
-    begin, questions = f"{kind} " if table is None else f"{table}: {kind} ", []
+    begin, questions = f"{table}: {kind} " if table else f"{kind} ", []
     for spend in ledger.spends:
         if spend.what.startswith(begin):
             names = reduce(str.removesuffix, ENDS, spend.what.removeprefix(begin))
@@ -366,7 +366,7 @@ def _asked(ledger: Ledger, kind: str, table: str | None) -> list[tuple[Spend, st
     return questions
 
 
-def deviation_of(ledger: Ledger, kind: str, name: str, table: str | None = None) -> float:
+def deviation_of(ledger: Ledger, kind: str, name: str, table: str = "") -> float:
     """Return the standard deviation of the noise in questions of a kind about a column, at least 0."""
     questions = (spend for spend, columns in _asked(ledger, kind, table) if f", {name}, " in columns)
     return max((sqrt(LAWS[spend.law].variance(spend.sigma)) for spend in questions), default=0.0)

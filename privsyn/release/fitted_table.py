@@ -56,9 +56,11 @@ class FittedTable:
         Public: the type of the private table. Synthetic tables have the same type.
     noted : tuple of Loss
         Losses that only `fit` could know, from released answers and public facts.
-    name : str, optional
-        The name of the table among linked tables, which stands before its columns in the ledger. None if the
-        table was given without a database.
+    title : str
+        The name of the table in the questions of the ledger. "" for the only table of a run.
+    name : str
+        The name that users read, before columns in losses and in what was not found. "" if the table was
+        given without a database.
     links : Links, optional
         How the rows depend on rows of other tables. None for the table whose rows are the persons.
     columns : mapping of a name to a dtype
@@ -72,7 +74,8 @@ class FittedTable:
     method: Method
     form: OutputType = PANDAS
     noted: tuple[Loss, ...] = ()
-    name: str | None = None
+    title: str = ""
+    name: str = ""
     links: Links | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
 

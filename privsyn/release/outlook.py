@@ -129,7 +129,7 @@ class Outlook:
             of_target=of_target,
             spoiled=tuple(name for name in shares if name not in lost),
             doubtful=tuple(name for name in in_doubt(model) if name not in lost),
-            takes_target=model.name is None and model.links is None,
+            takes_target=not model.name and model.links is None,
             is_noise=model.is_mostly_noise,
         )
 

@@ -36,7 +36,7 @@ def _model(
     """Return the model of a table; `above` are the models of the tables before it."""
     database, declared, codec = run.database, table.declared, learned.learned.codec
     fitted, method = learned.learned.own, run.settings.algorithm
-    if database.single == database.root:
+    if not database.is_linked:
         return TableModel(codec, fitted, ledger, method, table.opened.output_type(codec))
     copied = {
         column: above[parent].columns[database.tables[parent].key or ""]
@@ -51,8 +51,8 @@ def _model(
         if column in published
     }
     columns |= {column: dtype for column, dtype in copied.items() if column in columns}
-    name = database.shown_name(table.name)
-    return TableModel(codec, fitted, ledger, method, form, (), name, learned.links, columns)
+    names = database.title(table.name), database.shown_name(table.name)
+    return TableModel(codec, fitted, ledger, method, form, (), *names, learned.links, columns)
 
 
 def _noted(run: Run, table: RunTable, learned: LearnedTable, model: TableModel) -> Iterator[Loss]:
@@ -69,6 +69,6 @@ def _noted(run: Run, table: RunTable, learned: LearnedTable, model: TableModel) 
         find = partial(losses_of_rows, person="person", owner=f"row of {parent}")
         yield from computed_losses(table.name, find, table.name, *counts)
     beyond = learned.learned.beyond
-    yield from computed_losses(model.name or "", cells_at_found_bounds, model, beyond)
+    yield from computed_losses(model.name, cells_at_found_bounds, model, beyond)
     if (target := run.settings.target) is not None:
         yield from computed_losses("", losses_of_target, model, target)

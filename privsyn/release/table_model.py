@@ -25,7 +25,7 @@ class TableModel(FittedTable):
     def accuracy_(self) -> TableAccuracy:
         """Expected errors of all measurements, and intervals for counts. They cost no privacy."""
         laplace = self.ledger.accounting == "pure" and not self.ledger.all_local
-        noise = bounds_noise(self.ledger, self.codec.names, self.name)
+        noise = bounds_noise(self.ledger, self.codec.names, self.title)
         unpublished = (name for name in self.codec.names if self.columns and name not in self.columns)
         draw = partial(frames_of, self)
         return TableAccuracy(

@@ -125,7 +125,7 @@ def cells_at_bounds(model: FittedTable) -> Iterator[Loss]:
     Values beyond a bound are counted there. But a spike at a bound may also be true, as incomes of 0 are. So
     the text says no more than is known.
     """
-    searched = columns_of(model.ledger, BOUNDS, model.codec.names, model.name)
+    searched = columns_of(model.ledger, BOUNDS, model.codec.names, model.title)
     for name, column in model.codec.schema.coded.items():
         if not isinstance(column, Ordinal) or name in searched:
             continue
@@ -149,7 +149,7 @@ def cells_at_found_bounds(model: FittedTable, beyond: Mapping[str, tuple[Beyond,
     beyond : mapping of a column to a pair of Beyond
         What the counts in which the bounds were found show beyond them.
     """
-    searched = columns_of(model.ledger, BOUNDS, model.codec.names, model.name)
+    searched = columns_of(model.ledger, BOUNDS, model.codec.names, model.title)
     for name, column in model.codec.schema.coded.items():
         if not isinstance(column, Ordinal) or name not in searched or name in model.not_found:
             continue

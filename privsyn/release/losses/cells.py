@@ -53,7 +53,7 @@ def first_values(model: FittedTable) -> Iterator[Loss]:
 def pooled_cells(model: FittedTable) -> Iterator[Loss]:
     """Yield the columns of which many cells have the value that stands for all others."""
     codec, ledger = model.codec, model.ledger
-    searched = columns_of(ledger, VALUES, codec.names, model.name)
+    searched = columns_of(ledger, VALUES, codec.names, model.title)
     for name, column in codec.schema.coded.items():
         if column.other not in column.listed or name in model.not_found:
             continue

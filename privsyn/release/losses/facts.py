@@ -42,11 +42,11 @@ def times_of_day(model: FittedTable) -> Iterator[Loss]:
     The question on their grids counts times, and the ledger has its noise. What it cannot hide is no loss.
     """
     total, codec = max(model.fitted.total, 1.0), model.codec
-    for name in columns_of(model.ledger, GRIDS, codec.names, model.name):
+    for name in columns_of(model.ledger, GRIDS, codec.names, model.title):
         column = codec.schema.coded.get(name)
         if not isinstance(column, Datetime) or column.unit != "D" or name in model.not_found:
             continue
-        sigma = deviation_of(model.ledger, GRIDS, name, model.name)
+        sigma = deviation_of(model.ledger, GRIDS, name, model.title)
         share = min(LEFT_OUT + (TIMES_STAND_OUT + CLEAR) * sigma * sqrt(len(TIMES)) / total, 1.0)
         if share > SOME_TIMES:
             hidden = f"of up to {percent(share)} of the rows"
@@ -81,7 +81,7 @@ def words_for_missing(model: FittedTable) -> Iterator[Loss]:
 
 def amounts(model: FittedTable) -> Iterator[Loss]:
     """Yield the columns whose bounds were found, and whose names are names of codes."""
-    for name in columns_of(model.ledger, BOUNDS, model.codec.names, model.name):
+    for name in columns_of(model.ledger, BOUNDS, model.codec.names, model.title):
         if named_like_codes(name):
             text = "taken as an amount, though named like codes; {kind: categorical} in a schema keeps codes"
             yield loss_of(model, name, "taken as amounts", None, text)

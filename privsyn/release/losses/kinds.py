@@ -158,7 +158,7 @@ class Named(Protocol):
 
 def full_name(model: Named, column: str) -> str:
     """Return a column with the name of its table, if that is one of several."""
-    return column if model.name is None else f"{model.name}.{column}"
+    return f"{model.name}.{column}" if model.name else column
 
 
 def loss_of(model: Named, column: str, kind: str, share: float | None, text: str, detail: str = "") -> Loss:

@@ -39,7 +39,7 @@ schema or the types.
 
 def losses_of(model: FittedTable) -> tuple[Loss, ...]:
     """Return all losses of a table: those with the largest shares first, then the facts without a share."""
-    computed = [computed_losses(model.name or "", find, model) for find in FINDERS]
+    computed = [computed_losses(model.name, find, model) for find in FINDERS]
     return in_order([*model.noted, *chain.from_iterable(computed)])
 
 

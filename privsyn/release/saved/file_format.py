@@ -109,7 +109,7 @@ def _read(file: zipfile.ZipFile) -> Model:
         raise ValueError("other tables than the database has")
     for name, plain in text["tables"].items():
         check_registered(plain)
-        if ("columns" in plain) == (name == database.single == database.root):
+        if ("columns" in plain) == (not database.is_linked):
             raise ValueError(
                 f"{name}: a table of a database has a list of its columns, and no other table has"
             )
@@ -120,8 +120,8 @@ def _read(file: zipfile.ZipFile) -> Model:
         arrays, models = Arrays(packed), dict[str, TableModel]()
         for index, (name, plain) in enumerate(text["tables"].items()):
             above = {table: models[table] for table in database.above(name)}
-            shown_name = database.shown_name(name)
-            models[name] = table_from_plain(plain, arrays.within(f"{index}."), ledger, shown_name, above)
+            names = database.title(name), database.shown_name(name)
+            models[name] = table_from_plain(plain, arrays.within(f"{index}."), ledger, names, above)
         arrays.end()
     return database, models
 

@@ -83,7 +83,7 @@ def table_from_plain(
     plain: Mapping[str, Any],
     arrays: Arrays,
     ledger: Ledger,
-    name: str | None,
+    names: tuple[str, str],
     above: Mapping[str, TableModel],
 ) -> TableModel:
     """Return the model that `table_to_plain` wrote; raise if its parts are inconsistent.
@@ -93,8 +93,8 @@ def table_from_plain(
     plain : mapping
     arrays : Arrays
     ledger : Ledger
-    name : str, optional
-        See `TableModel`.
+    names : tuple of str
+        The title and the name of the table; see `TableModel`.
     above : mapping of each table above to its model
     """
     if not plain.keys() <= KEYS or ("links" in plain) != bool(above):
@@ -114,7 +114,7 @@ def table_from_plain(
         METHODS[plain["method"]].with_parameters(plain.get("parameters", {})),
         OutputType.from_plain(plain["form"]),
         tuple(map(Loss.from_plain, plain.get("noted", ()))),
-        name,
+        *names,
         links,
         columns,
     )

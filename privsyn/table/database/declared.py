@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from functools import cached_property, partial
 from itertools import product
@@ -30,6 +31,9 @@ from privsyn.table.schema.yaml_file import read_schema
 
 if TYPE_CHECKING:
     import networkx as nx
+
+PERSONS, ROWS = "persons", "rows"
+"""The tables of one table whose rows belong to persons."""
 
 
 @dataclass(frozen=True)
@@ -328,13 +332,53 @@ class Database:
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(Database, bare=self.bare, single=self.single), (dict(self.tables),)
 
-    def shown_name(self, table: str) -> str | None:
-        """Return the name that a user reads of a table; None where the user gave one table, without names."""
-        return None if self.single is not None else table
+    @property
+    def is_linked(self) -> bool:
+        """Whether rows depend on rows of another table; not if the one table is given without persons."""
+        return self.single != self.root
+
+    def title(self, table: str) -> str:
+        """Return the name of a table in the questions of a ledger; "" for the only table of a run."""
+        return table if self.is_linked else ""
+
+    def headed(self, table: str, text: str) -> str:
+        """Return a text about a table behind its name, if the user gave it one."""
+        return f"{name}: {text}" if (name := self.shown_name(table)) else text
+
+    def about(self, table: str) -> AbstractContextManager[None]:
+        """Begin errors with the name of the table that they are about, if the user gave it one."""
+        return about(f"table {name!r}") if (name := self.shown_name(table)) else nullcontext()
+
+    @classmethod
+    def of_one(cls, schema: Any = None, name: str = ROWS) -> Database:
+        """Return the database of one table that somebody gives, and gets back, without a name."""
+        return cls({name: Table(schema)}, single=name)
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The private tables that somebody gives and gets back: all, or the `single` one."""
+        return tuple(name for name in self.names if self.single in (None, name))
+
+    def by_name(self, tables: Any) -> Any:
+        """Return tables by their names, as somebody gives them: one table has no name yet.
+
+        >>> database = Database.of_one()
+        >>> database.by_name("people.csv"), database.without_names({"rows": "people.csv"})
+        ({'rows': 'people.csv'}, 'people.csv')
+        """
+        return tables if self.single is None else {self.single: tables}
+
+    def without_names(self, tables: Mapping[str, Any]) -> Any:
+        """Return tables as somebody gets them: by their names, or the one table alone."""
+        return tables if self.single is None else tables[self.single]
+
+    def shown_name(self, table: str) -> str:
+        """Return the name that a user reads of a table; "" where the user gave one table, without a name."""
+        return table if self.single is None else ""
 
     def shown_column(self, table: str, column: str) -> str:
         """Return the name that a user reads of a column: ``column``, or ``table.column`` in a database."""
-        return column if self.single is not None else f"{table}.{column}"
+        return f"{name}.{column}" if (name := self.shown_name(table)) else column
 
     def _check_links(self, name: str, table: Table) -> None:
         if table.parent is not None:
@@ -554,7 +598,3 @@ class Database:
         while (parent := self.tables[ancestors[-1] if ancestors else name].parent) is not None:
             ancestors.append(parent)
         return tuple(ancestors)
-
-
-PERSONS, ROWS = "persons", "rows"
-"""The tables of one table whose rows belong to persons."""
