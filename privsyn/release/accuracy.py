@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from math import sqrt
 from typing import Any
 
 import pandas as pd
 
-from privsyn.errors import InputError, about, printable, safe_repr
+from privsyn.errors import InputError, printable, safe_repr
 from privsyn.inference.fitted import TWO_SIDED, Fitted
 from privsyn.inference.ordered.number_intervals import Interval
 from privsyn.progress import Progress
 from privsyn.release.table_accuracy import TableAccuracy
+from privsyn.table.database.declared import Database
 
 COUNT = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`|(?P<count>\bcount\b(?!\())""")
 """The word count in a condition, but not in a quoted value or name."""
@@ -37,9 +38,8 @@ class Accuracy(Mapping[str, "Accuracy"]):
     Parameters
     ----------
     by_table : mapping of a table to its TableAccuracy
-    parents : mapping of each child table to the table to which its rows belong
-    single : str, optional
-        The table that was given without a database, or is asked for alone. Default: several.
+    database : Database
+        Public: the tables and how they are linked.
 
     Examples
     --------
@@ -71,23 +71,25 @@ class Accuracy(Mapping[str, "Accuracy"]):
     """
 
     by_table: Mapping[str, TableAccuracy]
-    parents: Mapping[str, str] = field(default_factory=dict)
-    single: str | None = None
+    database: Database
 
     def __getitem__(self, table: str) -> Accuracy:
-        return Accuracy({table: self.by_table[table]}, single=table)
+        return Accuracy({table: self.by_table[table]}, Database.of_one(name=table))
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.by_table)
+        return iter(self.database.shown)
 
     def __len__(self) -> int:
-        return len(self.by_table)
+        return len(self.database.shown)
 
     @property
     def not_found(self) -> tuple[str, ...]:
-        """Columns, each with its table if there are several, of which no value and no bound was found."""
+        """Columns, each with its table if there are several, of which no value and no bound was found.
+
+        Summaries of the rows of a person are columns too, although no synthetic table has them.
+        """
         return tuple(
-            column if self.single is not None else f"{table}.{column}"
+            self.database.shown_column(table, column)
             for table, accuracy in self.by_table.items()
             for column in accuracy.not_found
         )
@@ -102,7 +104,7 @@ class Accuracy(Mapping[str, "Accuracy"]):
         constraints and of sampling on a synthetic table; `privsyn.report` includes both. It is missing, and
         ``covered`` is False, where a column is one of `not_found`.
         """
-        return self._together({table: accuracy.tables for table, accuracy in self.by_table.items()})
+        return self._together({table: self.by_table[table].tables for table in self})
 
     def counts(self, *columns: str) -> pd.DataFrame:
         """Return one row for each cell of a table: its values, the estimated count, and a 95 % interval.
@@ -130,7 +132,7 @@ class Accuracy(Mapping[str, "Accuracy"]):
             If no table of these columns was measured.
         """
         named = [self._column(column) for column in columns]
-        tables = {table for table, _ in named} or {*self.by_table}
+        tables = {table for table, _ in named} or {*self}
         if len(tables) != 1:
             raise InputError(f"give columns of one table, as in {next(iter(self))}: ...")
         return self.by_table[tables.pop()].counts(*(name for _, name in named))
@@ -148,7 +150,7 @@ class Accuracy(Mapping[str, "Accuracy"]):
         ``covered`` is False if the column follows from others, or its bounds were not found, or rare numbers
         far apart were pooled.
         """
-        return self._together({table: accuracy.means for table, accuracy in self.by_table.items()})
+        return self._together({table: self.by_table[table].means for table in self})
 
     @cached_property
     def quantiles(self) -> pd.DataFrame:
@@ -157,7 +159,7 @@ class Accuracy(Mapping[str, "Accuracy"]):
         The interval ends where cells end. It contains the quantile of the private numbers, clipped to the
         bounds, with a probability of at least 0.95, for every private table if the bounds were given.
         """
-        return self._together({table: accuracy.quantiles for table, accuracy in self.by_table.items()})
+        return self._together({table: self.by_table[table].quantiles for table in self})
 
     @cached_property
     def correlations(self) -> pd.DataFrame:
@@ -167,7 +169,7 @@ class Accuracy(Mapping[str, "Accuracy"]):
         which the pair was counted, dependence is that of a Gaussian copula. The finer the groups, the less
         this matters. A pair with ``covered`` False was not measured, or a constraint links both columns.
         """
-        return self._together({table: accuracy.correlations for table, accuracy in self.by_table.items()})
+        return self._together({table: self.by_table[table].correlations for table in self})
 
     def share(self, where: str, *, progress: Progress | None = None) -> pd.Series:
         """Return the share of rows that meet a condition: ``estimate``, ``low``, ``high`` and ``covered``.
@@ -216,9 +218,9 @@ class Accuracy(Mapping[str, "Accuracy"]):
         progress : callable, optional
         """
         table, name = self._column(column)
-        for child, parent in self.parents.items():
-            if where is None and (parent, name) == (table, f"count({child})"):
-                return self._mean_child_rows(self.by_table[child].fitted, self.by_table[parent].fitted)
+        for child in self.database.children(table):
+            if where is None and name == f"count({child})":
+                return self._mean_child_rows(self.by_table[child].fitted, self.by_table[table].fitted)
         where = None if where is None else self._quoted(table, where)
         return self.by_table[table].mean(name, where, progress=progress)
 
@@ -235,22 +237,23 @@ class Accuracy(Mapping[str, "Accuracy"]):
         InputError
             If the rows do not have the columns and dtypes of a sample.
         """
-        if self.single is not None:
-            return self.by_table[self.single].agreement(rows)
-        frames = {}
-        for table, accuracy in self.by_table.items():
-            if table in rows:
-                with about(f"table {table!r}"):
-                    frames[table] = accuracy.agreement(rows[table])
+        frames, rows_by_name = {}, self.database.by_name(rows)
+        for table in self:
+            if table in rows_by_name:
+                with self.database.about(table):
+                    frames[table] = self.by_table[table].agreement(rows_by_name[table])
         if not frames:
             raise InputError("give the tables of a sample, by their names: " + ", ".join(self))
         return self._together(frames)
 
     def _together(self, frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-        """Return the frames of all tables as one, whose first column is the table; of one table, its own."""
-        if self.single is not None:
-            return frames[self.single]
-        named = [frame.assign(table=table)[["table", *frame.columns]] for table, frame in frames.items()]
+        """Return the frames of all tables as one, whose first column is the table, if it has a name."""
+        named = [
+            frame.assign(table=name)[["table", *frame.columns]]
+            if (name := self.database.shown_name(table))
+            else frame
+            for table, frame in frames.items()
+        ]
         return pd.concat(named, ignore_index=True)
 
     @staticmethod
@@ -267,8 +270,8 @@ class Accuracy(Mapping[str, "Accuracy"]):
 
         ``count`` in a child table means ``count(child)``, a column of its parent. So the parent is returned.
         """
-        if self.single is not None:
-            return self.single, text
+        if self.database.single is not None:
+            return self.database.single, text
         table, colon, rest = text.partition(":")
         table, rest = table.strip(), rest.strip()
         if not colon or table not in self:
@@ -276,9 +279,10 @@ class Accuracy(Mapping[str, "Accuracy"]):
                 f"{safe_repr(text)}: begin with a table, as in {next(iter(self))}: ...; there are "
                 + ", ".join(self)
             )
-        if table in self.parents and "count" not in self.by_table[table].codec.names:
+        parent = self.database.tables[table].parent
+        if parent is not None and "count" not in self.by_table[table].codec.names:
             of_parent = COUNT.sub(lambda match: f"count({table})" if match["count"] else match[0], rest)
-            table = table if of_parent == rest else self.parents[table]
+            table = table if of_parent == rest else parent
             rest = of_parent
         return table, rest
 
@@ -297,12 +301,10 @@ class Accuracy(Mapping[str, "Accuracy"]):
         return text
 
     def __repr__(self) -> str:
-        if self.single is not None:
-            return repr(self.by_table[self.single])
-        return "\n".join(f"{table}: {accuracy!r}" for table, accuracy in self.by_table.items())
+        return "\n".join(self.database.headed(table, repr(self.by_table[table])) for table in self)
 
     def _repr_html_(self) -> str:
-        return "".join(accuracy._repr_html_() for accuracy in self.by_table.values())
+        return "".join(self.by_table[table]._repr_html_() for table in self)
 
     def __str__(self) -> str:
         names = self.tables["columns"].map(lambda names: printable(" x ".join(names)))

@@ -21,7 +21,7 @@ from privsyn.release.losses.kinds import Loss, in_order
 from privsyn.release.saved.file_format import pack, read_model, write_model
 from privsyn.release.table_model import TableModel
 from privsyn.table.codec.codec import Codec
-from privsyn.table.database.declared import ROWS, Database, Table
+from privsyn.table.database.declared import ROWS, Database
 from privsyn.table.database.synthetic import declared_table
 from privsyn.table.io.write import check_for_tables, write_blocks, write_tables
 
@@ -57,7 +57,7 @@ class Release(Generic[TableT]):
     @classmethod
     def of_table(cls, model: TableModel) -> Release[TableT]:
         """Return the release of one table that was given without a database."""
-        return cls(Database({ROWS: Table()}, bare=True, single=ROWS), {ROWS: model})
+        return cls(Database.of_one(), {ROWS: model})
 
     @property
     def ledger(self) -> Ledger:
@@ -83,7 +83,7 @@ class Release(Generic[TableT]):
     @property
     def is_linked(self) -> bool:
         """Whether a sample has rows of several tables: rows depend on rows of another table."""
-        return self.database.single != self.database.root
+        return self.database.is_linked
 
     def table(self, purpose: str = "this") -> TableModel:
         """Return the model of the one table; refuse a `purpose` if there are several."""
@@ -312,19 +312,12 @@ class Release(Generic[TableT]):
     @cached_property
     def accuracy_(self) -> Accuracy:
         """Expected errors of all measurements, and intervals for counts. They cost no privacy."""
-        if (single := self.database.single) is not None:
-            return Accuracy({single: self.tables[single].accuracy_}, single=single)
-        parents = {name: table.parent for name, table in self.database.private.items() if table.parent}
-        return Accuracy({name: model.accuracy_ for name, model in self.tables.items()}, parents)
+        return Accuracy({name: model.accuracy_ for name, model in self.tables.items()}, self.database)
 
     @property
     def not_found(self) -> tuple[str, ...]:
         """The columns, each with its table if there are several, of which nothing exceeded the noise."""
-        return tuple(
-            self.database.shown_column(name, column)
-            for name, model in self.tables.items()
-            for column in model.accuracy_.not_found
-        )
+        return self.accuracy_.not_found
 
     @cached_property
     def losses(self) -> tuple[Loss, ...]:

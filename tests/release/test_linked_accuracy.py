@@ -118,3 +118,19 @@ def test_a_sample_is_compared_with_what_its_tables_have():
         model.accuracy_.agreement({"people": sample["homes"]})
     with pytest.raises(InputError, match="by their names: homes, people"):
         model.accuracy_.agreement({"dogs": sample["homes"]})
+
+
+def test_rows_of_one_person_have_the_questions_of_their_table_and_names_without_it():
+    """Bounds and values that were searched for such rows widen intervals, as in a run of independent rows."""
+    rng = np.random.default_rng(2)
+    rows = pd.DataFrame({"who": rng.integers(0, 500, 1500), "paid": rng.normal(50, 9, 1500).round()})
+    settings = {"unit": "who", "identifiers": True, "derive": {"spent": "sum(paid)"}, "seed": 0}
+    model = PrivSyn(3.0, 1e-6, **settings).fit(rows)
+    release = model.release_
+    assert release.accuracy_.by_table["rows"].bounds_noise.keys() == {"paid"}
+    assert release.accuracy_.by_table["persons"].bounds_noise.keys() == {"spent"}
+    assert [*release.accuracy_] == ["rows"]
+    for epsilon, lost in ((3.0, ()), (0.02, ("spent", "paid"))):
+        model = PrivSyn(epsilon, 1e-6, **settings).fit(rows)
+        assert model.not_found_ == model.release_.not_found == model.accuracy_.not_found == lost
+        assert model.release_.tables["rows"].not_found == lost[1:]
