@@ -56,7 +56,8 @@ class Case:
         """The case after one update; itself unchanged."""
         codes = self.codes.copy(order="F")
         rng = np.random.default_rng(seed)
-        paper_kernels.update_table(codes, self.columns, self.strides, self.target, alpha, duplicated, rng)
+        table = paper_kernels.Target(self.columns, self.strides, self.target)
+        paper_kernels.update_table(codes, table, alpha, duplicated, rng)
         return Case(codes, self.columns, self.target)
 
 
@@ -243,7 +244,7 @@ def test_empty_cells_are_filled_first(monkeypatch):
     codes = np.repeat([0, 1], [6, 2]).astype(np.int32)[:, np.newaxis]
     one, target = np.ones(1, np.int64), np.array([2.0, 4.0, 2.0])
     update = paper_kernels.update_table.py_func
-    update(codes, one - 1, one, target, 1.0, 0.5, np.random.default_rng(0))
+    update(codes, paper_kernels.Target(one - 1, one, target), 1.0, 0.5, np.random.default_rng(0))
     assert np.bincount(codes[:, 0]).tolist() == [3, 3, 2]
 
 
@@ -291,15 +292,8 @@ def test_a_gap_of_less_than_a_row_is_closed_as_often_as_it_is_wide():
 
 def test_an_empty_table_of_rows_is_left_alone():
     codes = np.zeros((0, 2), np.int32, order="F")
-    paper_kernels.update_table(
-        codes,
-        np.array([0, 1]),
-        np.array([2, 1]),
-        np.zeros(binary("ab").cells),
-        1.0,
-        0.5,
-        np.random.default_rng(0),
-    )
+    table = paper_kernels.Target(np.array([0, 1]), np.array([2, 1]), np.zeros(binary("ab").cells))
+    paper_kernels.update_table(codes, table, 1.0, 0.5, np.random.default_rng(0))
     assert codes.shape == (0, 2)
 
 

@@ -5,7 +5,7 @@ Tests compare them with slow twins, most of them in tests/reference.py.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -56,23 +56,11 @@ def recode(column: Integers, group: Integers, recoded: Integers) -> None:
         recoded[row] = group[column[row]]
 
 
-@njit(**KERNEL)
-def add_counts(
-    codes: Short,
-    sizes: Ints,
-    firsts: Ints,
-    columns: Ints,
-    strides: Ints,
-    starts: Ints,
-    first_planes: Ints,
-    planes: Bits,
-    counts: Ints,
-) -> None:
-    """Count every row in every table in one pass over the rows, and add to `counts` in place.
+class CountedTables(NamedTuple):
+    """The tables that one core counts.
 
     Parameters
     ----------
-    codes : of shape (d, n), column by column
     sizes : of shape (d,), number of codes of each column
     firsts : of shape (tables + 1,)
         Table t is over the attributes ``columns[firsts[t]:firsts[t + 1]]``.
@@ -82,8 +70,28 @@ def add_counts(
     first_planes : of shape (d,)
         First plane of each column of a table of several columns and at most `SMALL` cells; -1 for the others.
     planes : of shape (planes + 1, STRETCH // 64), overwritten; the last is no column's
+    """
+
+    sizes: Ints
+    firsts: Ints
+    columns: Ints
+    strides: Ints
+    starts: Ints
+    first_planes: Ints
+    planes: Bits
+
+
+@njit(**KERNEL)
+def add_counts(codes: Short, tables: CountedTables, counts: Ints) -> None:
+    """Count every row in every table in one pass over the rows, and add to `counts` in place.
+
+    Parameters
+    ----------
+    codes : of shape (d, n), column by column
+    tables : CountedTables
     counts : of shape (cells of all tables,)
     """
+    sizes, firsts, columns, strides, starts, first_planes, planes = tables
     n = codes.shape[1]
     rows = planes[len(planes) - 1]
     cells, short = np.empty(STRETCH, np.int64), np.empty(STRETCH, np.uint16)
@@ -95,20 +103,17 @@ def add_counts(
             size = sizes[columns[first]] * strides[first] if last > first else 1
             attributes, steps, table_counts = columns[first:last], strides[first:last], counts[starts[t] :]
             if last - first > 1 and size <= SMALL:
-                add_small(
-                    planes, rows, (end - begin + 63) // 64, attributes, first_planes, sizes, table_counts
-                )
+                words = rows[: (end - begin + 63) // 64]
+                add_small(planes, words, attributes, first_planes, sizes, table_counts)
             elif size <= SHORT:
-                add_rows(codes, begin, end, attributes, steps, short, table_counts)
+                add_rows(codes, begin, attributes, steps, short[: end - begin], table_counts)
             else:
-                add_rows(codes, begin, end, attributes, steps, cells, table_counts)
+                add_rows(codes, begin, attributes, steps, cells[: end - begin], table_counts)
 
 
 @njit(**INNER)
-def add_rows(
-    codes: Short, begin: int, end: int, columns: Ints, strides: Ints, cells: Integers, counts: Ints
-) -> None:
-    """Count the rows of a stretch in the cells of one table, and add to `counts`.
+def add_rows(codes: Short, begin: int, columns: Ints, strides: Ints, cells: Integers, counts: Ints) -> None:
+    """Count the rows of a stretch, from the row `begin` on, in the cells of one table, and add to `counts`.
 
     If `cells` has two bytes a number, 16 rows or more are computed at once. Each conversion to its type is
     needed: numba would compute in 8 bytes without it.
@@ -117,17 +122,17 @@ def add_rows(
     ----------
     codes : of shape (d, n), column by column
     columns, strides : of shape (attributes of the table,)
-    cells : of shape (STRETCH,), overwritten with the cell of each row
+    cells : of shape (rows of the stretch,), overwritten with the cell of each row
     counts : of shape (cells of this table and of all after it,)
     """
-    number = cells.dtype.type
-    for i in range(end - begin):
+    number, end = cells.dtype.type, begin + len(cells)
+    for i in range(len(cells)):
         cells[i] = 0
     for q in range(len(columns)):
         column, step = codes[columns[q]][begin:end], number(strides[q])
         for i in range(len(column)):
             cells[i] = number(cells[i] + number(number(column[i]) * step))
-    for i in range(end - begin):
+    for i in range(len(cells)):
         counts[cells[i]] += 1
 
 
@@ -153,20 +158,19 @@ def set_bits(codes: Short, begin: int, end: int, first_planes: Ints, planes: Bit
 
 @njit(**INNER)
 def add_small(
-    planes: Bits, rows: Words, words: int, columns: Ints, first_planes: Ints, sizes: Ints, counts: Ints
+    planes: Bits, rows: Words, columns: Ints, first_planes: Ints, sizes: Ints, counts: Ints
 ) -> None:
-    """Count the rows of the first words in each cell of a table over some columns, and add to `counts`.
+    """Count the rows of some words in each cell of a table over some columns, and add to `counts`.
 
     Parameters
     ----------
     planes : of shape (planes, words)
-    rows : of shape (words or more,), overwritten
-    words : number of words that have rows
+    rows : of shape (words that have rows,), overwritten
     columns : of shape (attributes of the table,)
     first_planes, sizes : of shape (d,), first plane and number of codes of each column
     counts : of shape (cells of this table and of all after it,)
     """
-    cells, last = 1, columns[len(columns) - 1]
+    cells, last, words = 1, columns[len(columns) - 1], len(rows)
     for q in range(len(columns)):
         cells *= sizes[columns[q]]
     for cell in range(0, cells, sizes[last]):

@@ -20,7 +20,7 @@ from os import cpu_count
 import numpy as np
 import numpy.typing as npt
 
-from privsyn.marginals._kernels import SMALL, STRETCH, Words, add_counts, recode
+from privsyn.marginals._kernels import SMALL, STRETCH, CountedTables, add_counts, recode
 from privsyn.marginals.domain import Attributes, Domain, Ints, Records
 from privsyn.marginals.marginal import NO_GROUPS, Grouping
 
@@ -32,9 +32,6 @@ Ask = Callable[[Iterable[Block]], list[Ints]]
 
 Walk = Callable[[Ask], list[Ints]]
 """Runs a counting query over all rows, wherever they are stored. It can be called repeatedly."""
-
-_Part = tuple[Ints, Ints, Ints, Ints, Ints, Ints, Words]
-"""The arguments of `add_counts` between the codes and the counts."""
 
 FEW = 2**20  # cell lookups: below this, a second thread does not pay
 
@@ -118,10 +115,10 @@ class Tables:
                 if len(parts) == 1 or codes.shape[1] * len(self.sets) < FEW:
                     _finish(begun)
                     for part in parts:
-                        add_counts(codes, *part, counts)
+                        add_counts(codes, part, counts)
                 else:
                     before, tasks = begun, zip(pools, parts, strict=True)
-                    begun = [pool.submit(partial(add_counts, codes, *part, counts)) for pool, part in tasks]
+                    begun = [pool.submit(partial(add_counts, codes, part, counts)) for pool, part in tasks]
                     _finish(before)
             _finish(begun)
         ends = accumulate(sizes)
@@ -149,8 +146,8 @@ class Tables:
                 codes[row] = block[axis]
         return codes
 
-    def _parts(self, sizes: list[int]) -> list[_Part]:
-        """Return the arguments of the kernel for each core. Core i counts the tables i, i + cores, and so on.
+    def _parts(self, sizes: list[int]) -> list[CountedTables]:
+        """Return the tables that each core counts. Core i counts the tables i, i + cores, and so on.
 
         Neighbouring tables take about as long, so all cores finish together.
         """
@@ -171,8 +168,8 @@ class Tables:
                 first_planes[row], needed = needed, needed + column_sizes[row]
             numbers = column_sizes, firsts, columns, strides, starts[core::cores], first_planes
             planes = np.empty((needed + 1, STRETCH // 64), np.uint64)
-            parts.append((*(np.array(part, np.int64) for part in numbers), planes))
-        return parts  # type: ignore[return-value]
+            parts.append(CountedTables._make((*(np.array(part, np.int64) for part in numbers), planes)))
+        return parts
 
 
 def _finish(begun: list[Future[None]]) -> None:

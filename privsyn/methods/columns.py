@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from math import sqrt
 from types import MappingProxyType
@@ -45,27 +45,6 @@ NO_FREQUENT: FewCells = (NO_CELLS, np.zeros(0), np.zeros(0))
 MANY_VALUES = 500  # an attribute with more has its rare values pooled: its pairs would be too large to count
 
 
-@dataclass(frozen=True, eq=False)
-class _TwoCounts:
-    """What two counts of the columns showed.
-
-    Parameters
-    ----------
-    one_ways : tuple of Measurement
-        Of both counts together, in joined cells.
-    joined : Merging
-        Which fine cells are joined.
-    split : Split
-    levels : mapping of str to Levels
-        The counts of each column in fine cells at each level, from the first count.
-    """
-
-    one_ways: tuple[Measurement, ...]
-    joined: Merging
-    split: Split
-    levels: Mapping[str, Levels]
-
-
 def measure_columns(
     private: PrivateTable, rho: float, facts: PublicFacts
 ) -> tuple[PrivateTable, MeasuredColumns, Split]:
@@ -75,13 +54,6 @@ def measure_columns(
     joined: a sum of many cells is far noisier than one count of the group. Both counts together determine the
     rare values.
     """
-    private, twice = _count_twice(private, rho, facts)
-    pooled, measured_columns = _pooled(twice, facts, private.law)
-    return private.merge(pooled), measured_columns, twice.split
-
-
-def _count_twice(private: PrivateTable, rho: float, facts: PublicFacts) -> tuple[PrivateTable, _TwoCounts]:
-    """Return the private table in joined cells, and what is known of its columns."""
     cost = rho_of_first_count(rho, len(private.domain), pure=private.law.name == "laplace")
     first, cells, levels = _count_first(private, cost, facts)
     # From the first count alone:
@@ -94,29 +66,52 @@ def _count_twice(private: PrivateTable, rho: float, facts: PublicFacts) -> tuple
     private, one_ways = private.merge(joined), tuple(map(joined.merge_counts, first))
     if split.one_ways:
         one_ways = tuple(map(combine_measurements, one_ways, private.one_ways(split.one_ways, shares)))
-    return private, _TwoCounts(one_ways, joined, split, levels)
+    spared = MANY_VALUES if split.pairs else ANY
+    pooled, measured_columns = _pooled(one_ways, joined, levels, facts, private.law, spared)
+    return private.merge(pooled), measured_columns, split
 
 
-def _pooled(twice: _TwoCounts, facts: PublicFacts, law: Law) -> tuple[Merging, MeasuredColumns]:
-    """Return how rare values are pooled, and the measured columns in these codes.
+def _pooled(
+    one_ways: tuple[Measurement, ...],
+    joined: Merging,
+    levels: Mapping[str, Levels],
+    facts: PublicFacts,
+    law: Law,
+    spared: int,
+) -> tuple[Merging, MeasuredColumns]:
+    """Return how rare values are pooled, and the measured columns in these codes. No row is read.
 
-    Both counts together decide. No row is read.
+    Parameters
+    ----------
+    one_ways : tuple of Measurement
+        Of both counts together, in joined cells.
+    joined : Merging
+        Which fine cells are joined.
+    levels : mapping of str to Levels
+        The counts of each column in fine cells at each level, from the first count.
+    facts : PublicFacts
+    law : Law
+    spared : int
+        As for `merge_rare`.
     """
-    channels = Channels.for_domain(facts.retention, twice.joined.original).merge(twice.joined)
-    unbiased = tuple(map(channels.unbiased, twice.one_ways))
-    total, nullable = estimate_total(twice.one_ways), set(facts.nullable).difference(facts.retention)
+    channels = Channels.for_domain(facts.retention, joined.original).merge(joined)
+    unbiased = tuple(map(channels.unbiased, one_ways))
+    total, nullable = estimate_total(one_ways), set(facts.nullable).difference(facts.retention)
     rate = FALSE_DISCOVERY if nullable.isdisjoint(facts.doubtful) else OF_OPEN
     thresholds = missing_thresholds(unbiased, total, nullable, law, facts.target, discovery=rate)
     # An order of values and distances has two parts, and randomised cells have another noise.
     two = {name for name, axis in facts.axes.items() if axis.second}
-    ended = set(twice.levels).intersection(facts.doubtful).difference(facts.retention, two)
-    levels = {name: twice.levels[name] for name in ended}
-    axes, occurs, joined = _found_axes(unbiased, facts, law, twice.joined, levels)
-    emptied = tuple(_emptied(m, occurs[m.attributes[0]]) for m in twice.one_ways)
+    ended = set(levels).intersection(facts.doubtful).difference(facts.retention, two)
+    axes, occurs, joined = _found_axes(unbiased, facts, law, joined, {name: levels[name] for name in ended})
+    emptied = []  # with exact zeros where no record is
+    for one_way in one_ways:
+        some, domain = occurs[one_way.attributes[0]], one_way.marginal.domain
+        counts, variance = (np.where(some, x, 0.0) for x in (one_way.marginal.counts, one_way.variance))
+        emptied.append(Measurement(Marginal(domain, counts), variance, one_way.grouping))
     pooled = merge_rare(
         tuple(map(channels.unbiased, emptied)),
         total,
-        spared=MANY_VALUES if twice.split.pairs else ANY,
+        spared=spared,
         doubtful=facts.doubtful,
         nullable=thresholds,
         occurs=occurs,
@@ -200,13 +195,6 @@ def _found_axes(
             held = some[group] & (share[cells] > 0)
             axes[name] = replace(axes[name], widths=np.where(held, widths, NOWHERE))
     return axes, occurs, replace(joined, shares=tuple(shares))
-
-
-def _emptied(one_way: Measurement, occurs: Mask) -> Measurement:
-    """Return the counts with exact zeros where no record is."""
-    counts = np.where(occurs, one_way.marginal.counts, 0.0)
-    variance = np.where(occurs, one_way.variance, 0.0)
-    return Measurement(Marginal(one_way.marginal.domain, counts), variance, one_way.grouping)
 
 
 def column_shares(

@@ -44,30 +44,24 @@ class FittedTables:
         """
         parts = list(table.values()) if isinstance(table, Mapping) else [table]
         arrays = all(isinstance(part, np.ndarray) for part in parts)  # the names of their columns are made up
-        keys = {_place(part) for part in parts if isinstance(part, str | PathLike)}
-        keys |= set() if arrays else {("columns", *map(str, names)) for names in columns}
-        keys |= {self._of_object(part) for part in parts if not isinstance(part, str | PathLike)}
+        keys: set[Key] = set() if arrays else {("columns", *map(str, names)) for names in columns}
+        for part in parts:
+            if isinstance(part, str | PathLike):
+                file = file_of(Path(part))  # the table may be one of several in it
+                keys.add(("path", os.path.realpath(file), str(part)[len(str(file)) :]))
+                continue
+            keys.add(key := ("object", str(id(part))))
+            noted = self._objects.get(id(part))
+            if noted is None or noted() is not part:  # an object that takes the place of another is new
+                self._keys.discard(key)
+                self._warned.discard(key)
+                with suppress(TypeError):  # of a type that cannot be referred to weakly
+                    self._objects[id(part)] = weakref.ref(part)
         before = keys & self._keys
         self._keys |= keys
         if before and not before & self._warned:
             self._warned |= before
             warn_refit(stacklevel=stacklevel + 1)
-
-    def _of_object(self, part: object) -> Key:
-        """Return the key of an object in memory. One that takes the place of another is new."""
-        key, before = ("object", str(id(part))), self._objects.get(id(part))
-        if before is None or before() is not part:
-            self._keys.discard(key)
-            self._warned.discard(key)
-            with suppress(TypeError):  # of a type that cannot be referred to weakly
-                self._objects[id(part)] = weakref.ref(part)
-        return key
-
-
-def _place(path: str | PathLike[str]) -> Key:
-    """Return the place of a table: its file, and its name within."""
-    file = file_of(Path(path))
-    return "path", os.path.realpath(file), str(path)[len(str(file)) :]
 
 
 FITTED = FittedTables()

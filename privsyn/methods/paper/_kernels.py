@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
@@ -9,6 +11,21 @@ from privsyn.marginals.domain import Codes, Floats, Ints
 from privsyn.synthesis._kernels import round_with_offset
 
 BISECTIONS = 50  # halvings of [0, 1] in the search for beta: beyond double precision
+
+
+class Target(NamedTuple):
+    """A table to which rows are moved.
+
+    Parameters
+    ----------
+    columns, strides : of shape (attributes,)
+        A row's cell is the sum of its codes times their strides.
+    counts : of shape (cells,), in rows
+    """
+
+    columns: Ints
+    strides: Ints
+    counts: Floats
 
 
 @njit(cache=True)
@@ -87,13 +104,7 @@ def shuffle_front(rows: Codes, front: int, rng: np.random.Generator) -> None:
 
 @njit(cache=True, nogil=True)
 def update_table(
-    codes: Codes,
-    columns: Ints,
-    strides: Ints,
-    target: Floats,
-    alpha: float,
-    duplicated: float,
-    rng: np.random.Generator,
+    codes: Codes, table: Target, alpha: float, duplicated: float, rng: np.random.Generator
 ) -> None:
     """Update the rows once towards the target of one table, in place.
 
@@ -101,6 +112,7 @@ def update_table(
     the table. Of the rows that another cell gains, a share `duplicated` are copies of whole rows of that
     cell, and the others are overwritten too.
     """
+    columns, strides, target = table
     cells = cell_of_rows(codes, columns, strides)
     counts = count_cells(cells, len(target))
     starts, rows = rows_by_cell(cells, counts)

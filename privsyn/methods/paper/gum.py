@@ -10,40 +10,19 @@ single pair are left out and appended afterwards.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from itertools import count
 
 import numpy as np
 
-from privsyn.marginals.domain import Attributes, Codes, Domain, Floats, Ints, Records
+from privsyn.marginals.domain import Attributes, Codes, Domain, Records
 from privsyn.marginals.marginal import Marginal
 from privsyn.marginals.structural_zeros import NO_ZEROS, StructuralZeros
 from privsyn.methods.paper import _kernels
 from privsyn.methods.paper.parameters import PAPER, Parameters
 from privsyn.progress import Progress, no_progress
 from privsyn.synthesis.synthesise import draw_given, independent_start, stack
-
-
-@dataclass(frozen=True)
-class _Target:
-    """One table in the form that the kernels need."""
-
-    columns: Ints
-    strides: Ints
-    counts: Floats  # flat, scaled to the number of rows
-
-    @classmethod
-    def of(cls, table: Marginal, domain: Domain, n: int) -> _Target:
-        counts = table.counts.ravel() * (n / table.total)
-        return cls(
-            np.array(domain.axes(table.attributes), np.int64),
-            np.array(table.domain.strides, np.int64),
-            counts,
-        )
-
-    def error(self, codes: Codes) -> float:
-        cells = _kernels.cell_of_rows(codes, self.columns, self.strides)
-        return float(np.abs(_kernels.count_cells(cells, len(self.counts)) - self.counts).sum())
 
 
 def gradually_update(
@@ -75,19 +54,28 @@ def gradually_update(
     ----------
     Zhang et al., "PrivSyn", USENIX Security 2021, Section 5.2 and 5.3.
     """
-    targets = [_Target.of(table, start.domain, len(start)) for table in tables]
+    targets = [
+        _kernels.Target(
+            np.array(start.domain.axes(table.attributes), np.int64),
+            np.array(table.domain.strides, np.int64),
+            table.counts.ravel() * (len(start) / table.total),
+        )
+        for table in tables
+    ]
     codes = np.array(start.codes, order="F")
     best, best_error = start.codes, np.inf
     for round_ in range(parameters.rounds + 1):
-        errors = np.array([target.error(codes) for target in targets])
+        errors = np.empty(len(targets))
+        for index, target in enumerate(targets):
+            cells = _kernels.cell_of_rows(codes, target.columns, target.strides)
+            errors[index] = np.abs(_kernels.count_cells(cells, len(target.counts)) - target.counts).sum()
         if errors.sum() < best_error:
             best, best_error = codes.copy(order="F"), float(errors.sum())
         if round_ == parameters.rounds or not len(targets) or not len(codes):
             break
         step, copied = parameters.step_of(round_), parameters.copied_in(round_)
         for index in np.argsort(-errors, kind="stable"):
-            target = targets[index]
-            _kernels.update_table(codes, target.columns, target.strides, target.counts, step, copied, rng)
+            _kernels.update_table(codes, targets[index], step, copied, rng)
         progress("synthesising", round_ + 1, parameters.rounds)
     return Records(start.domain, best)
 
@@ -139,23 +127,20 @@ def peel(tables: tuple[Marginal, ...]) -> Peeled:
     """
     core = list(tables)
     leaves: list[Marginal] = []
-    while leaf := _leaf(core):
-        index, anchor, name = leaf
+    while True:
+        tables_of = Counter(name for table in core for name in table.attributes)
+        pairs = (
+            (index, *pair)
+            for index, table in enumerate(core)
+            if len(table.attributes) == 2
+            for pair in (table.attributes[::-1], table.attributes)
+        )
+        leaf = next(((index, pair) for index, *pair in pairs if tables_of[pair[1]] == 1), None)
+        if leaf is None:
+            break
+        index, (anchor, name) = leaf
         leaves.append(core.pop(index).project((anchor, name)))
     return Peeled(tuple(core), tuple(reversed(leaves)))
-
-
-def _leaf(tables: list[Marginal]) -> tuple[int, str, str] | None:
-    """Return a pair of which one attribute lies in no other table: (index, anchor, leaf)."""
-    for index, table in enumerate(tables):
-        if len(table.attributes) == 2:
-            names_elsewhere = {
-                name for candidate in tables if candidate is not table for name in candidate.attributes
-            }
-            for anchor, name in (table.attributes[::-1], table.attributes):
-                if name not in names_elsewhere:
-                    return index, anchor, name
-    return None
 
 
 def synthesise_as_published(
@@ -192,32 +177,15 @@ def synthesise_as_published(
     report("synthesising", 0, total)
     columns: dict[str, Codes] = {}
     for names, peeled in parts.items():
-        columns |= _component(names, peeled, one_ways, n, rng, report_round, domain, parameters)
+        late = {leaf.attributes[1] for leaf in peeled.leaves}
+        core = domain.project(tuple(name for name in names if name not in late))
+        start = independent_start(core, tuple(one_ways[axis] for axis in domain.axes(core.names)), n, rng)
+        records = gradually_update(start, peeled.core, rng, parameters=parameters, progress=report_round)
+        order = rng.permutation(n)
+        columns |= {name: records.codes[order, position] for position, name in enumerate(core.names)}
+        for leaf in peeled.leaves:
+            anchor, name = leaf.attributes
+            columns[name] = draw_given(leaf, columns[anchor], rng)
     if next(rounds) <= total:  # without rows, rounds or a core, none was reported
         report("synthesising", total, total)
     return stack(domain, columns, n)
-
-
-def _component(
-    names: Attributes,
-    peeled: Peeled,
-    one_ways: tuple[Marginal, ...],
-    n: int,
-    rng: np.random.Generator,
-    progress: Progress,
-    domain: Domain,
-    parameters: Parameters,
-) -> dict[str, Codes]:
-    """Return the columns of one connected component: GUM on the core, a shuffle, then the leaves."""
-    late = {leaf.attributes[1] for leaf in peeled.leaves}
-    core = tuple(name for name in names if name not in late)
-    start = independent_start(
-        domain.project(core), tuple(one_ways[axis] for axis in domain.axes(core)), n, rng
-    )
-    records = gradually_update(start, peeled.core, rng, parameters=parameters, progress=progress)
-    order = rng.permutation(n)
-    columns = {name: records.codes[order, position] for position, name in enumerate(core)}
-    for leaf in peeled.leaves:
-        anchor, name = leaf.attributes
-        columns[name] = draw_given(leaf, columns[anchor], rng)
-    return columns

@@ -251,7 +251,14 @@ def make_consistent(measurements: tuple[Measurement, ...], total: float) -> tupl
     >>> a.counts.round(6).tolist(), ab.counts.round(6).tolist()
     ([5.5, 4.5], [[2.75, 2.75], [2.25, 2.25]])
     """
-    shared = _shared_sets(tuple(m.attributes for m in measurements))
+    # All sets of attributes that two tables share, closed under intersection. Small sets come first: an even
+    # correction over a larger set does not change a smaller set on which the tables already agree.
+    sets = {frozenset[str]()}
+    new = {frozenset(a.attributes) & frozenset(b.attributes) for a, b in combinations(measurements, 2)}
+    while new - sets:
+        sets |= new
+        new = {a & b for a, b in combinations(sets, 2)}
+    shared = sorted((tuple(sorted(attributes)) for attributes in sets), key=lambda s: (len(s), s))
     weights = {
         attributes: {
             index: 1.0 / max(float(measurement.project(attributes).variance.mean()), TINY_VARIANCE)
@@ -271,20 +278,6 @@ def make_consistent(measurements: tuple[Measurement, ...], total: float) -> tupl
         Marginal(table.domain, counts * (total / counts.sum()))
         for table, counts in zip(tables, positive, strict=True)
     )
-
-
-def _shared_sets(all_attributes: tuple[Attributes, ...]) -> list[Attributes]:
-    """Return all sets of attributes that two tables share, closed under intersection, smallest first.
-
-    Small sets come first, because an even correction over a larger set does not change a smaller set on which
-    the tables already agree.
-    """
-    shared = {frozenset[str]()}
-    new = {frozenset(a) & frozenset(b) for a, b in combinations(all_attributes, 2)}
-    while new - shared:
-        shared |= new
-        new = {a & b for a, b in combinations(shared, 2)}
-    return [tuple(sorted(attributes)) for attributes in sorted(shared, key=lambda s: (len(s), sorted(s)))]
 
 
 def _agree(
